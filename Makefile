@@ -1,0 +1,68 @@
+# Everything a person or CI does here: `make help`. Tools live in .venv, which the first target that needs it makes.
+PYTHON ?= python3
+TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
+
+# Tokenizers warn, or stall, when a process that used their threads is forked by a data loader or joblib.
+export TOKENIZERS_PARALLELISM := false
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lab check clean constraints train bench
+
+help:
+	@echo "make run          execute every notebook into runs/ (trustlab run all)"
+	@echo "make lab          open the notebooks in JupyterLab"
+	@echo "make test         run the tests"
+	@echo "make check        ruff (rules and format) and pyright"
+	@echo "make bench        run what benchmarks/ times or simulates"
+	@echo "make train        train the embedded models again (an hour or two on two cores)"
+	@echo "make constraints  write the versions .venv holds to constraints.txt and environment.yml"
+	@echo "make clean        remove runs/ (with its cache of model replies) and tool caches; .venv stays"
+	@echo "The first of them makes .venv with PYTHON=$(PYTHON), from 3.11.5 to 3.13; choose another: make test PYTHON=python3.12"
+
+.venv/.ready: pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) found. Choose a Python from 3.11.5 to 3.13: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11, 5) <= tuple(sys.version_info[:3]) < (3, 14) else "trustlab needs Python 3.11.5 to 3.13, and $(PYTHON) is %s. Choose another: make PYTHON=python3.12 ..." % sys.version.split()[0])'
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install -c constraints.txt "torch==$(TORCH)"
+	.venv/bin/python -m pip install -c constraints.txt -e '.[dev]'
+	touch .venv/.ready
+
+run: .venv/.ready
+	.venv/bin/trustlab run all
+
+test: .venv/.ready
+	.venv/bin/python -m pytest
+
+lab: .venv/.ready
+	.venv/bin/jupyter lab notebooks
+
+check: .venv/.ready
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/pyright
+
+train: .venv/.ready
+	.venv/bin/python -m training.train
+
+bench: .venv/.ready
+	@set -e; for file in benchmarks/*.py; do \
+		test -e "$$file" || { echo "benchmarks/ holds no program" >&2; exit 1; }; \
+		echo "== $$file"; .venv/bin/python "$$file"; \
+	done
+
+# Not after .venv/.ready: that would first force the old pins back.
+constraints:
+	.venv/bin/python -m pip freeze --exclude-editable --exclude trustlab > .venv/freeze.txt
+	sed -n '/^#/p' constraints.txt > .venv/constraints.txt
+	sed -E -n '/^[A-Za-z0-9._-]+==/{s/[+].*$$//;p;}' .venv/freeze.txt >> .venv/constraints.txt
+	awk 'function norm(s) { s = tolower(s); gsub(/[-_.]+/, "-", s); return s } \
+		NR == FNR { if ($$0 !~ /^#/) { split($$0, pin, "=="); pins[norm(pin[1])] = pin[2] } next } \
+		match($$0, /^ +- [A-Za-z0-9._-]+==/) { name = substr($$0, 1, RLENGTH - 2); sub(/^ +- /, "", name); \
+			if (norm(name) in pins) { print substr($$0, 1, RLENGTH) pins[norm(name)]; next } } \
+		{ print }' .venv/constraints.txt environment.yml > .venv/environment.yml
+	cp .venv/constraints.txt constraints.txt
+	cp .venv/environment.yml environment.yml
+
+clean:
+	rm -rf runs .pytest_cache .ruff_cache .hypothesis
+	find . -path ./.venv -prune -o -path ./.git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +

@@ -1,0 +1,99 @@
+"""Generations made by hand, for tests of what reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from trustlab.records import Generation, Reply, TokenTrace
+
+
+def array(values) -> np.ndarray:
+    made = np.array(values, dtype=float)
+    made.setflags(write=False)
+    return made
+
+
+def said(text: str | None, probs=(0.5, 0.25), **statistics) -> Reply:
+    """A readable diagnosis whose tokens have these probabilities and other statistics."""
+    bounds = statistics.pop("bounds", {})
+    rows = {name: array(values) for name, values in statistics.items()}
+    return Reply(text, TokenTrace(("x",) * len(probs), logprobs=array(np.log(probs)), bounds=bounds, **rows))
+
+
+def told(*texts: str | None) -> tuple[Reply, ...]:
+    return tuple(Reply(text) for text in texts)
+
+
+def generation(**parts) -> Generation:
+    """A generation of case c1 at 20 %, with ``parts`` filled in."""
+    shown = {"n_statements": 3, "n_total": 12, "n_words": 40} | parts
+    return Generation(case_id="c1", level=20, model="made", seed=0, **shown)
+
+
+def sampled(*texts: str) -> Generation:
+    return generation(samples=told(*texts))
+
+
+def answered(probs=(0.5, 0.25), **statistics) -> Generation:
+    return generation(answer=said("Flu", probs, **statistics))
+
+
+def cosines(*off: float) -> np.ndarray:
+    """Three samples' cosines: of 1 and 2, 1 and 3, 2 and 3."""
+    a, b, c = off
+    return array([[1, a, b], [a, 1, c], [b, c, 1]])
+
+
+STATISTICS = {"entropies": [1.5, 0.5], "renyi": [2.0, 4.0], "fisher_rao": [0.6, 0.8], "prior_logprobs": np.log([0.1, 0.05])}
+ALTERNATIVES = ((("Flu", -0.7), ("Croup", -1.4)), (("x", -1.4), ("y", -1.6)))
+FULL_ANSWER = said("Flu", **STATISTICS)
+assert FULL_ANSWER.trace is not None
+FULL = generation(
+    answer=replace(FULL_ANSWER, trace=replace(FULL_ANSWER.trace, alternatives=ALTERNATIVES)),
+    samples=(said("Flu"), said("flu.", (0.5, 0.5)), said("Acute croup", (0.4, 0.2, 0.1))),
+    similarity=cosines(0.9, 0.2, 0.1),
+    similarity_med=cosines(0.8, 0.4, 0.3),
+    entailment=cosines(0.9, 0.1, 0.2),
+    contradiction=array([[0, 0.05, 0.7], [0.05, 0, 0.6], [0.7, 0.6, 0]]),
+    relevance=array([0.7, 0.3]),
+    sample_relevance=(array([0.7, 0.3]), array([0.5, 0.5]), array([0.2, 0.5, 0.3])),
+    probes={
+        "ce": told("[85]"),
+        "cot_ce": told("It fits. [80]"),
+        "topk_ce": told("G1: [80] G2: [85] G3: [90] G4: [75] G5: [80]"),
+        "p_true": told("True", "False", "True", "perhaps"),
+    },
+)
+"""Everything a method may need, each part a different number."""
+
+
+def without(whole: Generation, need: str) -> Generation:
+    """``whole`` with the part that ``need`` names taken out."""
+    head, _, tail = need.partition(".")
+    if head == "probes":
+        return replace(whole, probes={name: replies for name, replies in whole.probes.items() if name != tail})
+    if not tail:
+        return replace(whole, **{head: None})
+
+    def cut(reply: Reply) -> Reply:
+        assert reply.trace is not None
+        return replace(reply, trace=replace(reply.trace, **{tail: None}))
+
+    part = getattr(whole, head)
+    return replace(whole, **{head: tuple(map(cut, part)) if head == "samples" else cut(part)})
+
+
+def reordered(whole: Generation, order: list[int]) -> Generation:
+    """``whole`` with its samples, and every matrix and list about them, in another order."""
+    assert whole.samples is not None and whole.sample_relevance is not None
+    matrices = {name: getattr(whole, name)[np.ix_(order, order)] for name in ("similarity", "similarity_med", "entailment")}
+    assert whole.contradiction is not None
+    return replace(
+        whole,
+        samples=tuple(whole.samples[i] for i in order),
+        sample_relevance=tuple(whole.sample_relevance[i] for i in order),
+        contradiction=whole.contradiction[np.ix_(order, order)],
+        **matrices,
+    )

@@ -1,0 +1,87 @@
+"""A tiny DDXPlus release with every quirk of the real one, written into a folder for the tests."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from trustlab.datasets import ddxplus
+
+NOWHERE = {"V_123": "nowhere", "V_89": "forehead", "V_108": "cheek(R)", "V_16": "groin(R)"}
+COLUMNS: list[str] = [*ddxplus.COLUMNS]
+
+
+Values = Mapping[str, str] | range
+
+
+def evidence(kind: str = "B", parent: str | None = None, default: int | str = 0, values: Values = range(0)) -> dict:
+    meanings = {} if isinstance(values, range) else {v: {"fr": "non", "en": en} for v, en in values.items()}
+    return {
+        "code_question": parent,
+        "question_en": "Asked in the release's words?",
+        "data_type": kind,
+        "default_value": default,
+        "possible-values": list(values),
+        "value_meaning": meanings,
+    }
+
+
+CODES = {
+    "E_53": evidence(),
+    "E_54": evidence("M", "E_53", "V_11", {"V_11": "NA", "V_181": "burning", "V_192": "sharp"}),
+    "E_55": evidence("M", "E_53", "V_123", NOWHERE),
+    "E_56": evidence("C", "E_53", 0, range(11)),
+    "E_57": evidence("M", "E_53", "V_123", NOWHERE),
+    "E_59": evidence("C", "E_53", 0, range(11)),
+    "E_91": evidence(),
+    "E_129": evidence(),
+    "E_131": evidence("C", "E_129", "V_10", {"V_10": "N", "V_12": "Y"}),
+    "E_135": evidence("C", "E_129", "V_10", {"V_10": "N", "V_12": "Y"}),
+    "E_37": evidence(parent="E_36"),
+    "E_204": evidence("C", None, "V_10", {"V_10": "N", "V_6": "Asia"}),
+    "E_900": evidence(),
+    "E_901": evidence("M", "E_900", "V_123", NOWHERE),
+    "E_902": evidence("C", "E_900", "V_10", {"V_10": "N", "V_12": "Y"}),
+}
+EVERY_QUIRK = [
+    *("E_129", "E_131_@_V_10", "E_135_@_V_12", "E_204_@_V_10", "E_37"),
+    *("E_53", "E_54_@_V_11", "E_55_@_V_108", "E_55_@_V_123", "E_55_@_V_16", "E_56_@_7", "E_57_@_V_123", "E_59_@_0"),
+    *("E_900", "E_901_@_V_89", "E_901_@_V_16", "E_902_@_V_10", "E_91"),
+]
+ELEVEN = [
+    *("E_37", "E_53", "E_54_@_V_192", "E_55_@_V_89", "E_56_@_3", "E_57_@_V_16", "E_59_@_10", "E_900", "E_91", "E_129"),
+    "E_204_@_V_6",
+]
+ROW = {
+    "AGE": "0",
+    "DIFFERENTIAL_DIAGNOSIS": str([["Guillain-Barré syndrome", 0.75], ["Made-up disease", 0.25]]),
+    "SEX": "F",
+    "PATHOLOGY": "Made-up disease",
+    "EVIDENCES": str(EVERY_QUIRK),
+    "INITIAL_EVIDENCE": "E_91",
+}
+
+
+def write_rows(file: Path, rows: list[dict], encoding: str = "utf-8", columns: list[str] = COLUMNS) -> Path:
+    with file.open("w", encoding=encoding, newline="") as stream:
+        writer = csv.DictWriter(stream, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    return file
+
+
+def release(folder: Path, rows: list[dict] | None = None, name: str = "release_test_patients.csv") -> Path:
+    codes = {code: {"name": code, **entry, "code_question": entry["code_question"] or code} for code, entry in CODES.items()}
+    (folder / "release_conditions.json").write_text(json.dumps({"Made-up disease": {}, "Guillain-Barré syndrome": {}}))
+    (folder / "release_evidences.json").write_text(json.dumps(codes))
+    last = {"SEX": "M", "AGE": "120", "PATHOLOGY": "Guillain-Barré syndrome"}
+    started_with_pain = ROW | {"INITIAL_EVIDENCE": "E_53"}
+    rows = rows or [
+        ROW,
+        started_with_pain | {"EVIDENCES": str(ELEVEN[:10])},
+        started_with_pain | {"EVIDENCES": str(ELEVEN)} | last,
+    ]
+    write_rows(folder / name, rows)
+    return folder

@@ -1,0 +1,532 @@
+"""The reply cache: what is in a key, what is kept, and that a killed run resumes.
+
+Run as a script it is the run that gets killed: ``test_cache.py CACHE POINT``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trustlab.models.base import Model, Request
+from trustlab.models.cache import CachedModel, CacheMiss, decode_reply, encode_reply, export_cache, import_cache, request_keys
+from trustlab.records import Reply, TokenTrace
+
+ROOT = Path(__file__).resolve().parents[1]
+BLOCK = 2
+POINTS = {"asking": 4, "committing": 2, "committed": 6}  # where the run is killed -> requests then kept, of 8
+
+
+def trace_of(text: str) -> TokenTrace:
+    """Numbers with full mantissas, all decided by the text."""
+    rng = np.random.default_rng(list(text.encode()))
+    tokens = tuple(text.split())
+    n = len(tokens)
+    return TokenTrace(
+        tokens=tokens,
+        logprobs=-rng.exponential(size=n),
+        entropies=rng.exponential(size=n),
+        fisher_rao=rng.random(n) * 1e-300,
+        alternatives=tuple(tuple((f"{t}'", float(-rng.exponential())) for _ in range(3)) for t in tokens),
+        bounds={"entropies": "lower"},
+    )
+
+
+class Fake:
+    """Reply i is a function of everything but n and purpose; ``asked`` keeps the requests of each call."""
+
+    provides = frozenset({"text", "logprobs"})
+
+    def __init__(self, name: str = "fake", revision: str = "r1", fail: Sequence[int] = ()) -> None:
+        self.name, self.revision, self.fail = name, revision, set(fail)
+        self.asked: list[list[Request]] = []
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        self.asked.append(list(requests))
+        return [[self.reply(request, i) for i in range(request.n)] for request in requests]
+
+    def reply(self, request: Request, i: int) -> Reply:
+        if i in self.fail:
+            return Reply(None, missing="HTTP 500 after 3 tries", finish="error")
+        content = (self.name, request.messages, request.temperature, request.max_tokens, request.seed, i)
+        text = f"angina {hashlib.sha256(repr(content).encode()).hexdigest()[:8]} é\ud83d"
+        return Reply(text, trace_of(text.replace("\ud83d", "")), n_tokens_in=40, n_tokens_out=3, raw=f"raw {text}")
+
+    @property
+    def n_asked(self) -> int:
+        return sum(len(block) for block in self.asked)
+
+
+ONE = Request((("system", "Name it."), ("user", "Chest pain.")), n=3, temperature=0.5, seed=7, purpose="samples")
+
+
+def batch(n: int) -> list[Request]:
+    return [replace(ONE, messages=(("user", f"Patient {i}"),)) for i in range(n)]
+
+
+def same(a: Reply, b: Reply) -> bool:
+    """Bit for bit, arrays and None included."""
+    if (a.trace is None) != (b.trace is None):
+        return False
+    for name in TokenTrace.ARRAYS if a.trace else ():
+        x, y = getattr(a.trace, name), getattr(b.trace, name)
+        if (x is None) != (y is None) or (x is not None and (x.dtype, x.tobytes()) != (y.dtype, y.tobytes())):
+            return False
+    bare = [(t.tokens, t.alternatives, dict(t.bounds)) if (t := r.trace) else None for r in (a, b)]
+    return bare[0] == bare[1] and replace(a, trace=None) == replace(b, trace=None)
+
+
+def all_same(a: list[list[Reply]], b: list[list[Reply]]) -> bool:
+    return [len(x) for x in a] == [len(y) for y in b] and all(
+        same(r, s) for x, y in zip(a, b, strict=True) for r, s in zip(x, y, strict=True)
+    )
+
+
+def n_rows(path: Path) -> int:
+    return sqlite3.connect(path).execute("SELECT count(*) FROM replies").fetchone()[0]
+
+
+# What is in a key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": (("system", "Name it."), ("user", "Chest pain!"))},
+        {"messages": (("user", "Name it."), ("user", "Chest pain."))},
+        {"messages": (("system", "Name it."),)},
+        {"temperature": 0.6},
+        {"temperature": 0.0},
+        {"max_tokens": 33},
+        {"seed": 8},
+        {"want": frozenset({"logprobs"})},
+        {"want": frozenset({"prior"}), "prior_messages": (("user", ""),)},
+    ],
+    ids=lambda change: "+".join(change),
+)
+def test_every_setting_is_in_the_key(change):
+    model = CachedModel(Fake(), None)
+    model.generate([ONE])
+    model.generate([replace(ONE, **change)])
+    assert model.model.n_asked == 2
+    assert model.calls[1]["n_cached"] == 0
+
+
+@pytest.mark.parametrize("change", [{"name": "other"}, {"revision": "r2"}])
+def test_name_and_revision_are_in_the_key(change, tmp_path):
+    CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    other = Fake(**change)
+    CachedModel(other, tmp_path / "c").generate([ONE])
+    assert other.n_asked == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"purpose": "answer"}, {"n": 1}, {"n": 2}, {"prior_messages": (("user", "x"),)}],
+    ids=lambda change: "+".join(change),
+)
+def test_purpose_n_and_an_unwanted_prior_are_not(change):
+    model = CachedModel(Fake(), None)
+    first = model.generate([ONE])
+    again = model.generate([replace(ONE, **change)])
+    assert model.model.n_asked == 1
+    assert all_same([first[0][: len(again[0])]], again)
+
+
+def test_prior_messages_are_in_the_key_where_prior_is_wanted():
+    wanted = replace(ONE, want=frozenset({"prior", "logprobs"}), prior_messages=(("user", "a"),))
+    keys = {request_keys(r, "m", "r")[0] for r in (wanted, replace(wanted, prior_messages=(("user", "b"),)))}
+    assert len(keys) == 2
+
+
+def test_key_is_the_sha256_of_the_content_as_json():
+    content = ["m", "r", [["system", "Name it."], ["user", "Chest pain."]], 0.5, 32, 7, ["logprobs", "prior"], [["user", ""]], 1]
+    request = replace(ONE, want=frozenset({"prior", "logprobs"}), prior_messages=(("user", ""),))
+    assert request_keys(request, "m", "r")[1] == hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
+
+
+def test_fifteen_samples_are_fifteen_rows(tmp_path):
+    (replies,) = CachedModel(Fake(), tmp_path / "c").generate([replace(ONE, n=15)])
+    assert n_rows(tmp_path / "c") == 15
+    assert len({reply.text for reply in replies}) == 15
+
+
+def test_greedy_replies_share_one_row_and_are_asked_once(tmp_path):
+    model = CachedModel(Fake(), tmp_path / "c")
+    (replies,) = model.generate([replace(ONE, n=5, temperature=0.0)])
+    assert (n_rows(tmp_path / "c"), model.model.asked[0][0].n, len({r.text for r in replies}), len(replies)) == (1, 1, 1, 5)
+
+
+# What is asked and what is kept
+
+
+def test_more_samples_keep_those_known():
+    model = CachedModel(Fake(), None)
+    (ten,) = model.generate([replace(ONE, n=10)])
+    (fifteen,) = model.generate([replace(ONE, n=15)])
+    assert [r.n for block in model.model.asked for r in block] == [10, 15]
+    assert all_same([ten], [fifteen[:10]])
+    assert (model.calls[1]["n_made"], model.calls[1]["n_cached"]) == (15, 10)
+
+
+def test_a_kept_reply_stands_even_where_the_model_now_differs():
+    model = CachedModel(Fake(), None)
+    (first,) = model.generate([replace(ONE, n=1)])
+    model.model.name = "changed"  # what it says, not the key
+    (both,) = model.generate([replace(ONE, n=2)])
+    assert same(both[0], first[0])
+    assert both[1].text == model.model.reply(ONE, 1).text
+
+
+def test_only_what_is_missing_is_asked_in_blocks_of_message_lists():
+    requests = batch(5)
+    model = CachedModel(Fake(), None, block=2)
+    model.generate(requests[1:2])
+    probe = replace(requests[0], temperature=0.0, n=1, purpose="probe")
+    model.generate([*requests, probe])
+    users = [[r.messages[0][1] for r in block] for block in model.model.asked[1:]]
+    assert users == [["Patient 0", "Patient 0", "Patient 2"], ["Patient 3", "Patient 4"]]
+
+
+def test_the_same_request_twice_is_asked_once_for_the_most_replies():
+    model = CachedModel(Fake(), None)
+    replies = model.generate([replace(ONE, n=2, purpose="a"), replace(ONE, n=4, purpose="b"), replace(ONE, n=3, purpose="c")])
+    assert [[r.n for r in block] for block in model.model.asked] == [[4]]
+    assert [len(row) for row in replies] == [2, 4, 3]
+    assert all_same([replies[0]], [replies[1][:2]])
+    assert [row["n_made"] for row in model.calls] == [0, 4, 0]
+
+
+def test_replies_reread_bit_for_bit(tmp_path):
+    fake = Fake()
+    first = CachedModel(fake, tmp_path / "c").generate(batch(3))
+    again = CachedModel(fake, tmp_path / "c", offline=True).generate(batch(3))
+    assert all_same(first, again)
+    assert all_same(again, fake.generate(batch(3)))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply("", None),
+        Reply("x", TokenTrace(())),
+        Reply("x", TokenTrace(("a", "b"), logprobs=np.array([-0.0, -5e-324]), prior_logprobs=np.array([-1 / 3, -1e308]))),
+        Reply("x", TokenTrace(("a",), alternatives=(((" a", -0.1),),)), finish="length", raw="\u2028{x}\x00"),
+        Reply("x", TokenTrace((), logprobs=np.zeros(0), alternatives=())),
+    ],
+)
+def test_encoding_loses_nothing(reply):
+    assert same(decode_reply(encode_reply(reply)), reply)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("part", ["logprobs", "alternatives"])
+def test_nan_and_infinity_are_never_written(bad, part, tmp_path):
+    class Broken(Fake):
+        def reply(self, request, i):
+            value = np.array([bad]) if part == "logprobs" else ((("b", float(bad)),),)
+            return Reply("b", TokenTrace(("b",), **{part: value})) if i == 1 else super().reply(request, i)
+
+    with pytest.warns(UserWarning, match="not kept"):
+        (replies,) = CachedModel(Broken(), tmp_path / "c").generate([ONE])
+    assert (len(replies), n_rows(tmp_path / "c")) == (3, 2)
+
+
+def test_failures_are_returned_not_kept(tmp_path):
+    (replies,) = CachedModel(Fake(fail=[1]), tmp_path / "c").generate([ONE])
+    assert [r.missing for r in replies] == [None, "HTTP 500 after 3 tries", None]
+    assert n_rows(tmp_path / "c") == 2
+    (mended,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    assert same(mended[0], replies[0])
+    assert mended[1].text is not None
+    assert n_rows(tmp_path / "c") == 3
+
+
+def test_a_wrong_number_of_replies_is_an_error():
+    class Short(Fake):
+        def generate(self, requests):
+            return [row[:-1] for row in super().generate(requests)]
+
+    with pytest.raises(ValueError, match=r"\[2\] replies for n=\[3\]"):
+        CachedModel(Short(), None).generate([ONE])
+
+
+def test_finished_blocks_survive_an_error(tmp_path):
+    class Failing(Fake):
+        def generate(self, requests):
+            if len(self.asked) == 2:
+                raise RuntimeError("server gone")
+            return super().generate(requests)
+
+    with pytest.raises(RuntimeError, match="server gone"):
+        CachedModel(Failing(), tmp_path / "c", block=2).generate(batch(6))
+    rest = Fake()
+    CachedModel(rest, tmp_path / "c", block=2).generate(batch(6))
+    assert rest.n_asked == 2
+
+
+def test_settings_are_checked(tmp_path):
+    with pytest.raises(ValueError, match="block must be at least 1, got 0"):
+        CachedModel(Fake(), None, block=0)
+    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
+        CachedModel(Fake(), None).generate([replace(ONE, n=0)])
+    (tmp_path / "text").write_text("no database, " * 100)
+    with pytest.raises(ValueError, match="not an SQLite file"):
+        CachedModel(Fake(), tmp_path / "text")
+
+
+def test_it_is_a_model_in_wal_mode(tmp_path):
+    model = CachedModel(Fake(), tmp_path / "new" / "c")
+    assert isinstance(model, Model)
+    assert (model.name, model.revision, model.provides) == ("fake", "r1", Fake.provides)
+    assert sqlite3.connect(tmp_path / "new" / "c").execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_no_requests_no_replies():
+    model = CachedModel(Fake(), None)
+    assert model.generate([]) == []
+    assert model.calls_table().empty
+
+
+# Offline
+
+
+def test_an_offline_miss_shows_the_request(tmp_path):
+    CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    offline = CachedModel(Fake(), tmp_path / "c", offline=True)
+    long = replace(ONE, messages=(("user", "pain " * 100),), max_tokens=99, purpose="probe")
+    with pytest.raises(CacheMiss) as miss:
+        offline.generate([ONE, long])
+    for part in (
+        "1 request(s)",
+        "fake",
+        "r1",
+        "'probe'",
+        "max_tokens=99",
+        "temperature=0.5",
+        "seed=7",
+        "user: 'pain",
+        "500 characters",
+    ):
+        assert part in str(miss.value)
+    assert "pain " * 50 not in str(miss.value)
+    assert miss.value.request is long
+    assert isinstance(miss.value, LookupError)
+    assert offline.model.asked == []
+
+
+def test_offline_without_a_file_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no reply cache at"):
+        CachedModel(Fake(), tmp_path / "c", offline=True)
+    assert not (tmp_path / "c").exists()
+
+
+# Calls and progress
+
+
+def test_calls_count_tokens_and_share_the_time(monkeypatch):
+    clock = iter([100.0, 104.0])
+    monkeypatch.setattr("trustlab.models.cache.time.perf_counter", lambda: next(clock))
+    model = CachedModel(Fake(), None)
+    model.generate([ONE, replace(ONE, messages=(("user", "b"),), n=1, purpose="answer")])
+    model.generate([ONE])
+    table = model.calls_table()
+    assert table.drop(columns="seconds").to_dict("list") == {
+        "purpose": ["samples", "answer", "samples"],
+        "n": [3, 1, 3],
+        "n_tokens_in": [40, 40, 40],
+        "n_tokens_out": [9, 3, 9],
+        "n_made": [3, 1, 0],
+        "n_cached": [0, 0, 3],
+    }
+    assert table["seconds"].tolist() == [3.0, 1.0, 0.0]  # 4 s by 9 and 3 tokens; nothing asked the second time
+    model.reset_calls()
+    assert list(model.calls_table().columns) == list(table.columns)
+    assert len(model.calls_table()) == 0
+
+
+def test_progress_counts_requests_done():
+    model = CachedModel(Fake(), None, block=2)
+    model.generate(batch(3))
+    steps: list[int] = []
+    model.generate(batch(8), progress=steps.append)
+    assert steps == [3, 2, 2, 1]
+
+
+# Killed, and side by side
+
+
+def run_until(path: str, point: str) -> None:
+    """Stop for ever at ``point``, saying so: the parent kills the process there."""
+
+    def stop() -> None:
+        print("here", flush=True)
+        time.sleep(600)
+
+    class Stopping(Fake):
+        def generate(self, requests):
+            if point == "asking" and len(self.asked) == 2:
+                stop()
+            return super().generate(requests)
+
+    model = CachedModel(Stopping(), path, block=BLOCK)
+    steps: list[int] = []
+
+    def progress(n_done: int) -> None:
+        steps.append(n_done)
+        if point == "committed" and len(steps) == 3:
+            stop()
+
+    commits: list[str] = []
+
+    def trace(sql: str) -> None:
+        commits.extend([sql] * (sql.strip().upper() == "COMMIT"))
+        if point == "committing" and len(commits) == 2:
+            stop()
+
+    model._connection.set_trace_callback(trace)
+    model.generate(batch(8), progress=progress)
+
+
+def script(path: Path, point: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, __file__, str(path), point], stdout=subprocess.PIPE, text=True, env=environment)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_run_resumes(point, tmp_path):
+    path = tmp_path / "c"
+    process = script(path, point)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    rest = Fake()
+    resumed = CachedModel(rest, path, block=BLOCK).generate(batch(8))
+    assert [r.messages[0][1] for block in rest.asked for r in block] == [f"Patient {i}" for i in range(POINTS[point], 8)]
+    assert all_same(resumed, Fake().generate(batch(8)))
+    assert n_rows(path) == 8 * ONE.n
+
+
+def test_two_processes_write_at_once(tmp_path):
+    path = tmp_path / "c"
+    processes = [script(path, "never") for _ in range(2)]
+    assert [(p.communicate(timeout=60), p.returncode) for p in processes] == [(("", None), 0)] * 2
+    assert n_rows(path) == 8 * ONE.n
+    assert all_same(CachedModel(Fake(), path, offline=True).generate(batch(8)), Fake().generate(batch(8)))
+
+
+def test_a_reply_that_another_process_wrote_first_is_the_one_returned(tmp_path):
+    class Raced(Fake):
+        def generate(self, requests):
+            winner = Fake(name="fake")
+            winner.reply = lambda request, i: Reply(f"first {i}")
+            CachedModel(winner, tmp_path / "c").generate(requests)
+            return super().generate(requests)
+
+    (replies,) = CachedModel(Raced(), tmp_path / "c").generate([ONE])
+    assert [r.text for r in replies] == ["first 0", "first 1", "first 2"]
+
+
+# One file that travels
+
+
+def test_export_and_import_round_trip(tmp_path):
+    first = CachedModel(Fake(), tmp_path / "a").generate(batch(4))
+    assert export_cache(tmp_path / "a", tmp_path / "out" / "replies.jsonl.gz") == 12
+    assert import_cache(tmp_path / "b", tmp_path / "out" / "replies.jsonl.gz") == {"new": 12, "known": 0, "conflicting": 0}
+    assert all_same(CachedModel(Fake(), tmp_path / "b", offline=True).generate(batch(4)), first)
+    assert import_cache(tmp_path / "b", tmp_path / "out" / "replies.jsonl.gz") == {"new": 0, "known": 12, "conflicting": 0}
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["replies.jsonl.gz"]
+
+
+def test_export_is_deterministic_and_sorted(tmp_path):
+    requests = batch(4)
+    CachedModel(Fake(), tmp_path / "a").generate(requests)
+    CachedModel(Fake(), tmp_path / "b", block=1).generate(requests[::-1])
+    for name in "ab":
+        export_cache(tmp_path / name, tmp_path / f"{name}.gz")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert (tmp_path / "a.gz").read_bytes()[4:8] == bytes(4)  # no time in the header
+    keys = [json.loads(line)["key"] for line in gzip.decompress((tmp_path / "a.gz").read_bytes()).splitlines()]
+    assert keys == sorted(keys)
+    import_cache(tmp_path / "c", tmp_path / "a.gz")
+    export_cache(tmp_path / "c", tmp_path / "c.gz")
+    assert (tmp_path / "c.gz").read_bytes() == (tmp_path / "a.gz").read_bytes()
+
+
+def test_import_never_overwrites(tmp_path):
+    fake, other = Fake(), Fake()
+    other.reply = lambda request, i: Reply(f"other {i}")  # type: ignore[method-assign]
+    CachedModel(fake, tmp_path / "a").generate([replace(ONE, n=2)])
+    CachedModel(other, tmp_path / "b").generate([ONE])
+    export_cache(tmp_path / "b", tmp_path / "b.gz")
+    assert import_cache(tmp_path / "a", tmp_path / "b.gz") == {"new": 1, "known": 0, "conflicting": 2}
+    (replies,) = CachedModel(fake, tmp_path / "a", offline=True).generate([ONE])
+    assert [r.text for r in replies] == [fake.reply(ONE, 0).text, fake.reply(ONE, 1).text, "other 2"]
+
+
+GOOD = json.loads(encode_reply(Reply("x", TokenTrace(("a",), logprobs=np.array([-0.5])))))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "a line is"),
+        (json.dumps({"key": "ab", "value": GOOD}), "key must be 64 hex digits, got 'ab'"),
+        (json.dumps({"key": "0" * 64, "value": {**GOOD, "text": None}}), "text has the wrong type: None"),
+        (json.dumps({"key": "0" * 64, "value": {**GOOD, "missing": "late"}}), "a reply has the fields"),
+        (json.dumps({"key": "0" * 64, "value": {**GOOD, "n_tokens_in": "3"}}), "n_tokens_in has the wrong type"),
+        (json.dumps({"key": "0" * 64, "value": {**GOOD, "trace": {"tokens": []}}}), "a trace has the fields"),
+        (json.dumps({"key": "0" * 64, "value": {**GOOD, "trace": {**GOOD["trace"], "logprobs": [-1.0, -2.0]}}}), "1 finite"),
+        (json.dumps({"key": "0" * 64, "value": {**GOOD, "trace": {**GOOD["trace"], "logprobs": [float("nan")]}}}), "NaN"),
+        (json.dumps({"key": "0" * 64, "value": GOOD}).replace("-0.5", "-1e999"), "1 finite"),
+        (json.dumps({"key": "0" * 64, "value": {**GOOD, "trace": {**GOOD["trace"], "alternatives": [3]}}}), "not iterable"),
+    ],
+)
+def test_import_names_the_bad_line_and_adds_nothing(line, message, tmp_path):
+    good = json.dumps({"key": "f" * 64, "value": GOOD})
+    with gzip.open(tmp_path / "in.gz", "wt") as file:
+        file.write(f"{good}\n{line}\n")
+    with pytest.raises(ValueError, match=f"in.gz, line 2: .*{message}"):
+        import_cache(tmp_path / "c", tmp_path / "in.gz")
+    assert n_rows(tmp_path / "c") == 0
+
+
+def test_import_of_a_cut_or_plain_file_is_an_error(tmp_path):
+    CachedModel(Fake(), tmp_path / "a").generate(batch(4))
+    export_cache(tmp_path / "a", tmp_path / "whole.gz")
+    (tmp_path / "cut.gz").write_bytes((tmp_path / "whole.gz").read_bytes()[:-300])
+    (tmp_path / "plain.gz").write_text("{}")
+    for name in ("cut.gz", "plain.gz"):
+        with pytest.raises(ValueError, match=f"{name} is not a whole gzip file"):
+            import_cache(tmp_path / "b", tmp_path / name)
+        assert n_rows(tmp_path / "b") == 0
+
+
+def test_a_damaged_row_is_named(tmp_path):
+    CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    with sqlite3.connect(tmp_path / "c") as connection:
+        connection.execute("UPDATE replies SET value = '{}'")
+    with pytest.raises(ValueError, match="damaged reply under"):
+        CachedModel(Fake(), tmp_path / "c").generate([ONE])
+
+
+if __name__ == "__main__":
+    run_until(*sys.argv[1:])

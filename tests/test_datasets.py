@@ -1,0 +1,140 @@
+"""Data sets by name, picks of n, the error for bad rows, and the starter cases."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from made_ddxplus import ROW, release
+
+from trustlab.datasets import LOADERS, DataError, load_cases, starter
+from trustlab.knowledge import load_knowledge, normalise
+from trustlab.levels import view
+from trustlab.records import LEVELS
+
+
+def test_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="'ddx'.*starter, starter-structured, ddxplus"):
+        load_cases("ddx")
+
+
+def test_starter_has_two_names_for_one_loader() -> None:
+    assert LOADERS["starter"] is LOADERS["starter-structured"]
+
+
+def test_n_is_a_seeded_pick_in_file_order_that_nests(tmp_path: Path) -> None:
+    folder = release(tmp_path, [ROW] * 30)
+    ids = [c.case_id for c in load_cases("ddxplus", path=folder)]
+    assert ids == [f"ddxplus-{i}" for i in range(1, 31)]
+    small = [c.case_id for c in load_cases("ddxplus", path=str(folder), n=6, seed=3)]
+    large = [c.case_id for c in load_cases("ddxplus", path=folder, n=12, seed=3)]
+    assert len(small) == 6 and set(small) < set(large)
+    assert small == [i for i in ids if i in small] and large == [i for i in ids if i in large]
+    assert small == [c.case_id for c in load_cases("ddxplus", path=folder, n=6, seed=3)]
+    assert small != [c.case_id for c in load_cases("ddxplus", path=folder, n=6, seed=4)]
+
+
+@pytest.mark.parametrize("n", [0, -1, 3])
+def test_n_out_of_reach_says_how_many_there_are(tmp_path: Path, n: int) -> None:
+    with pytest.raises(ValueError, match=rf"n is {n}; ddxplus has 2 cases"):
+        load_cases("ddxplus", path=release(tmp_path), n=n)
+
+
+def test_a_data_error_survives_another_process() -> None:
+    error = pickle.loads(pickle.dumps(DataError("f.csv", 3, "AGE", "x", "numbers")))
+    assert str(error) == "f.csv, row 3 (counted from 1, header not counted), AGE: received 'x'; allowed: numbers"
+
+
+# -- starter --------------------------------------------------------------------------------------------------------
+
+
+def starter_row(**changes) -> dict:
+    texts = [f"Doctor: {i}?\nPatient: no\u2028fever." for i in range(11)]
+    statements = [{"text": text, "finding": "fever", "affirmed": i % 2 == 0} for i, text in enumerate(texts)]
+    condition = load_knowledge().conditions["acute_appendicitis"]
+    row = {"case_id": "s-1", "diagnosis": condition.name, "condition": condition.id, "patient": {"age": 31, "sex": "male"}}
+    return row | {"statements": statements} | changes
+
+
+def one_more(item: object) -> dict:
+    return {"statements": [*starter_row()["statements"], item]}
+
+
+def starter_file(folder: Path, *rows: dict) -> Path:
+    file = folder / "structured.jsonl"
+    file.write_text("\n".join(json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8")
+    return file
+
+
+def test_starter_row_becomes_a_case(tmp_path: Path) -> None:
+    file = starter_file(tmp_path, starter_row(), starter_row(case_id="s-2"))
+    first, second = load_cases("starter", path=file)
+    assert [first.case_id, second.case_id] == ["s-1", "s-2"]
+    assert (first.dataset, first.diagnosis) == ("starter", "Acute appendicitis")
+    assert set(first.accepted) >= {"Acute appendicitis", "Appendicitis, acute"}
+    assert first.patient == {"age": 31, "sex": "male"}
+    assert (first.statements[1].text, first.statements[1].finding, first.statements[1].affirmed) == (
+        "Doctor: 1?\nPatient: no\u2028fever.",
+        "fever",
+        False,
+    )
+    assert load_cases("starter-structured", path=tmp_path, seed=9) == [first, second]
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes() + b"\n\n")
+    assert load_cases("starter", path=file) == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"case_id": ""}, "case_id"),
+        ({"case_id": 7}, "case_id"),
+        ({"case_id": "s-1"}, "case_id"),
+        ({"condition": "gout_of_the_moon"}, "condition"),
+        ({"diagnosis": "Appendicitis, acute"}, "diagnosis"),
+        ({"patient": {"age": 31.5, "sex": "male"}}, "patient.age"),
+        ({"patient": {"age": True, "sex": "male"}}, "patient.age"),
+        ({"patient": {"age": 121, "sex": "male"}}, "patient.age"),
+        ({"patient": {"age": 31, "sex": "M"}}, "patient.sex"),
+        ({"statements": starter_row()["statements"][:10]}, "statements"),
+        ({"statements": None}, "statements"),
+        (one_more("text"), "statement 12"),
+        (one_more({"text": " ", "finding": "fever", "affirmed": True}), "statement 12, text"),
+        (one_more({"text": "x", "finding": "E_91", "affirmed": True}), "statement 12, finding"),
+        (one_more({"text": "x", "finding": "fever", "affirmed": 1}), "statement 12, affirmed"),
+    ],
+)
+def test_a_bad_starter_row_is_refused(tmp_path: Path, changes: dict, field: str) -> None:
+    with pytest.raises(DataError) as caught:
+        load_cases("starter", path=starter_file(tmp_path, starter_row(), starter_row(case_id="s-2") | changes))
+    assert (caught.value.row, caught.value.field) == (2, field)
+
+
+def test_a_starter_line_that_is_no_object_is_refused(tmp_path: Path) -> None:
+    for line in ("{'case_id': 1}", "[1]"):
+        (tmp_path / "structured.jsonl").write_text(line)
+        with pytest.raises(DataError, match="row 1 .*one JSON object a line"):
+            load_cases("starter", path=tmp_path)
+
+
+def test_a_missing_starter_file_says_what_writes_it(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="training/starter.py"):
+        load_cases("starter", path=tmp_path / "none.jsonl")
+
+
+@pytest.mark.skipif(not starter.FILE.exists(), reason="data/starter/structured.jsonl is not made yet: training/starter.py does")
+def test_the_starter_cases_keep_their_promises() -> None:
+    cases = load_cases("starter")
+    assert len(cases) == 120
+    parents = {f.id: f.parent for f in load_knowledge().findings.values()}
+    for case in cases:
+        assert len(case.statements) > 10
+        told = [s.finding or "" for s in case.statements]
+        assert all(parents[f] not in told[i + 1 :] for i, f in enumerate(told))
+        spoken = " ".join(f" {normalise(s.text)} |" for s in case.statements)
+        assert [name for name in case.accepted if f" {normalise(name)} " in spoken] == [], case.case_id
+        shown = [view(case, level).statements for level in LEVELS]
+        assert all(large[: len(small)] == small for small, large in zip(shown, shown[1:], strict=False))
+    statements = [s for case in cases for s in case.statements]
+    assert sum(not s.affirmed for s in statements) >= len(statements) / 4

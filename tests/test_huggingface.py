@@ -1,0 +1,414 @@
+"""The Hugging Face backend against plain forward passes of tiny random models."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from trustlab.models.base import STATISTICS, Model, Request
+from trustlab.models.huggingface import (
+    HuggingFaceModel,
+    batches,
+    distribution_statistics,
+    folder_revision,
+    inverse_cdf,
+    shift,
+    text_pieces,
+    uniforms,
+)
+from trustlab.records import Reply
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+EVERYTHING = frozenset(STATISTICS)
+WINDOW = 128
+TEMPLATE = "<s>{% for m in messages %}{{ m['role'] }}={{ m['content'] }};{% endfor %}{% if add_generation_prompt %}>{% endif %}"
+PATIENTS = ("cough", "fever for three days", "pain in the left knee, worse at night", "rash", "tired")
+
+
+def byte_tokenizer(chat_template: str | None):
+    """One token per byte, so that letters beyond ASCII are split over tokens."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    names = ["<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    core = Tokenizer(models.BPE(vocab={name: i for i, name in enumerate(names)}, merges=[]))
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    core.decoder = decoders.ByteLevel()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=core, bos_token="<s>", eos_token="</s>")
+    tokenizer.chat_template = chat_template
+    return tokenizer
+
+
+def save_model(folder: Path, kind: str, eos: int | list[int] = 1, chat_template: str | None = TEMPLATE) -> Path:
+    """A random model of 2 layers and 32 hidden units, sharpened so that some tokens are far likelier than others."""
+    torch.manual_seed(5)
+    n_tokens = 258
+    if kind == "llama":
+        config = transformers.LlamaConfig(
+            vocab_size=n_tokens, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, max_position_embeddings=WINDOW, bos_token_id=0, eos_token_id=1,
+            tie_word_embeddings=False, initializer_range=0.3,
+        )  # fmt: skip
+        model = transformers.LlamaForCausalLM(config)
+    else:
+        config = transformers.GPT2Config(
+            vocab_size=n_tokens, n_embd=32, n_layer=2, n_head=4, n_positions=WINDOW, bos_token_id=0, eos_token_id=1,
+            initializer_range=0.3,
+        )  # fmt: skip
+        model = transformers.GPT2LMHeadModel(config)
+    model.generation_config.eos_token_id = eos
+    model.save_pretrained(folder)
+    byte_tokenizer(chat_template).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def llama_folder(tmp_path_factory) -> Path:
+    return save_model(tmp_path_factory.mktemp("llama"), "llama")
+
+
+@pytest.fixture(scope="session")
+def llama(llama_folder) -> HuggingFaceModel:
+    return HuggingFaceModel(llama_folder, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def gpt2_folder(tmp_path_factory) -> Path:
+    return save_model(tmp_path_factory.mktemp("gpt2"), "gpt2", chat_template=None)
+
+
+def ask(patient: str, **options) -> Request:
+    defaults = {"max_tokens": 8, "want": EVERYTHING, "prior_messages": (("user", "Diagnosis?"),)}
+    return Request(messages=(("system", "doctor"), ("user", patient)), **{**defaults, **options})
+
+
+def prompt_ids(model: HuggingFaceModel, patient: str) -> list[int]:
+    """The prompt of ``ask`` spelt by hand: the template of this file, a byte per token."""
+    return model._tokenizer(f"<s>system=doctor;user={patient};>", add_special_tokens=False)["input_ids"]
+
+
+def plain_logprobs(model: HuggingFaceModel, prompt: list[int], said: list[int]) -> np.ndarray:
+    """Log-probabilities over the vocabulary before each token of ``said``, (L, N) in float64: one pass, no cache."""
+    with torch.no_grad():
+        logits = model._model(input_ids=torch.tensor([prompt + said]), use_cache=False).logits[0].double()
+    return torch.log_softmax(logits, dim=-1).numpy()[len(prompt) - 1 : len(prompt) + len(said) - 1]
+
+
+def said_ids(model: HuggingFaceModel, prompt: list[int], n: int) -> list[int]:
+    """Greedy tokens by n plain passes."""
+    ids = list(prompt)
+    for _ in range(n):
+        ids.append(int(plain_logprobs(model, ids, [0])[0].argmax()))
+    return ids[len(prompt) :]
+
+
+def assert_same(ours: Reply, theirs: Reply) -> None:
+    assert (ours.text, ours.n_tokens_in, ours.n_tokens_out, ours.finish) == (
+        theirs.text, theirs.n_tokens_in, theirs.n_tokens_out, theirs.finish)  # fmt: skip
+    assert ours.trace is not None and theirs.trace is not None
+    assert ours.trace.tokens == theirs.trace.tokens
+    for name in ours.trace.ARRAYS:
+        np.testing.assert_allclose(getattr(ours.trace, name), getattr(theirs.trace, name), atol=1e-4)
+    assert ours.trace.alternatives is not None and theirs.trace.alternatives is not None
+    for a, b in zip(ours.trace.alternatives, theirs.trace.alternatives, strict=True):
+        np.testing.assert_allclose([p for _, p in a], [p for _, p in b], atol=1e-4)
+
+
+def count_rows(model: HuggingFaceModel, monkeypatch) -> list[tuple[int, int]]:
+    """The shape of the ids of every forward call from now on."""
+    shapes: list[tuple[int, int]] = []
+    forward = model._model.forward
+
+    def counting(*args, **given):
+        shapes.append(tuple(given["input_ids"].shape))
+        return forward(*args, **given)
+
+    monkeypatch.setattr(model._model, "forward", counting)
+    return shapes
+
+
+def test_it_is_a_model(llama, llama_folder):
+    assert isinstance(llama, Model)
+    assert llama.provides == {"text", *STATISTICS}
+    assert llama.name == llama_folder.name
+    assert llama.generate([]) == []
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_batched_equals_single(kind, llama_folder, gpt2_folder):
+    folder = {"llama": llama_folder, "gpt2": gpt2_folder}[kind]
+    together, alone = HuggingFaceModel(folder, device="cpu"), HuggingFaceModel(folder, device="cpu", batch_tokens=1)
+    requests = [ask(p) for p in PATIENTS] + [ask(p, n=5, temperature=0.7, seed=3) for p in PATIENTS]
+    batched = together.generate(requests)
+    assert len({reply.n_tokens_in for replies in batched for reply in replies}) > 2
+    for request, replies in zip(requests, batched, strict=True):
+        for model in (together, alone):
+            for a, b in zip(replies, model.generate([request])[0], strict=True):
+                assert_same(a, b)
+    for replies, again in zip(batched, alone.generate(requests), strict=True):
+        for a, b in zip(replies, again, strict=True):
+            assert_same(a, b)
+
+
+def test_statistics_equal_a_plain_pass(llama):
+    """Greedy tokens, log-probabilities, entropy, Rényi at 0.5, Fisher-Rao and alternatives, from their definitions."""
+    patient = PATIENTS[1]
+    prompt = prompt_ids(llama, patient)
+    said = said_ids(llama, prompt, 8)
+    assert 1 not in said
+    reply = llama.generate([ask(patient)])[0][0]
+    plain = plain_logprobs(llama, prompt, said)
+    assert reply.text == llama._tokenizer.decode(said)
+    assert (reply.n_tokens_in, reply.n_tokens_out, reply.finish) == (len(prompt), 8, "length")
+    trace = reply.trace
+    np.testing.assert_allclose(trace.logprobs, plain[np.arange(8), said], atol=1e-4)
+    p, q = np.exp(plain), 1 / plain.shape[1]
+    np.testing.assert_allclose(trace.entropies, -(p * plain).sum(1), atol=1e-4)
+    np.testing.assert_allclose(trace.renyi, [1 / (0.5 - 1) * math.log(sum(r**0.5 * q**0.5)) for r in p], atol=1e-4)
+    np.testing.assert_allclose(trace.fisher_rao, [2 / math.pi * math.acos(sum(np.sqrt(r * q))) for r in p], atol=1e-4)
+    assert trace.entropies.std() > 0.05
+    for found, row in zip(trace.alternatives, plain, strict=True):
+        best = np.argsort(-row)[:10]
+        assert [token for token, _ in found] == [llama._tokenizer.decode([i]) for i in best]
+        np.testing.assert_allclose([value for _, value in found], row[best], atol=1e-4)
+
+
+def test_samples_are_scored_at_temperature_one(llama, monkeypatch):
+    """The sampled ids are seen where the prior is scored."""
+    seen: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    score = llama._score
+    monkeypatch.setattr(llama, "_score", lambda pairs: score(seen.extend(pairs) or pairs))
+    for seed in range(5):
+        request = ask(PATIENTS[0], temperature=0.5, want=frozenset({"logprobs", "prior"}), seed=seed)
+        reply = llama.generate([request])[0][0]
+        said = list(seen[-1][1])
+        plain = plain_logprobs(llama, prompt_ids(llama, PATIENTS[0]), said)
+        np.testing.assert_allclose(reply.trace.logprobs, plain[np.arange(len(said)), said], atol=1e-4)
+        assert reply.text == llama._decode(tuple(said))
+        assert reply.trace.entropies is None and reply.trace.alternatives is None
+    assert len({said for _, said in seen}) > 2
+
+
+def test_prior_equals_a_plain_pass(llama):
+    priors = ("Diagnosis?", "What is it, in one word?")
+    requests = [ask(p, prior_messages=(("user", q),)) for p in PATIENTS for q in priors]
+    for request, (reply,) in zip(requests, llama.generate(requests), strict=True):
+        said = said_ids(llama, prompt_ids(llama, request.messages[1][1]), 8)[: len(reply.trace)]
+        prior = llama._tokenizer(f"<s>user={request.prior_messages[0][1]};>", add_special_tokens=False)["input_ids"]
+        plain = plain_logprobs(llama, prior, said)
+        np.testing.assert_allclose(reply.trace.prior_logprobs, plain[np.arange(len(said)), said], atol=1e-4)
+        assert np.abs(reply.trace.prior_logprobs - reply.trace.logprobs).max() > 0.01
+
+
+def test_samples_differ_repeat_and_keep_their_own_stream(llama):
+    def texts(n=6, **options):
+        return [r.text for r in llama.generate([ask(PATIENTS[1], n=n, temperature=1.0, **options)])[0]]
+
+    six = texts()
+    assert len(set(six)) > 3
+    assert texts() == six
+    assert texts(n=2) == six[:2]
+    assert texts(seed=1) != six
+    assert texts(want=frozenset()) == six
+    assert [t[:2] for t in texts(max_tokens=2)] == [t[:2] for t in six]
+
+
+def test_uniforms_depend_on_seed_index_and_messages():
+    messages = (("user", "cough"),)
+    base = uniforms(messages, 0, 0, 5)
+    assert ((base >= 0) & (base < 1)).all()
+    np.testing.assert_array_equal(uniforms(messages, 0, 0, 9)[:5], base)
+    for other in (uniforms(messages, 1, 0, 5), uniforms(messages, 0, 1, 5), uniforms((("user", "rash"),), 0, 0, 5)):
+        assert not np.isclose(other, base).any()
+
+
+def test_samples_follow_the_tempered_law(llama):
+    n, temperature = 800, 0.5
+    request = ask(PATIENTS[2], n=n, temperature=temperature, max_tokens=1, want=frozenset({"logprobs"}), seed=11)
+    logprobs = plain_logprobs(llama, prompt_ids(llama, PATIENTS[2]), [0])[0]
+    tempered = np.exp(logprobs / temperature)
+    tempered /= tempered.sum()
+    common = np.flatnonzero(tempered * n >= 5)
+    assert len(common) >= 4
+    values = np.array([r.trace.logprobs[0] if len(r.trace) else logprobs[1] for r in llama.generate([request])[0]])
+    distance = np.abs(values[:, None] - logprobs[None])
+    assert (distance.min(axis=1) < 1e-4).all()
+    counts = np.bincount(distance.argmin(axis=1), minlength=len(logprobs))
+    observed = np.append(counts[common], n - counts[common].sum())
+    expected = n * np.append(tempered[common], 1 - tempered[common].sum())
+    assert stats.chisquare(observed, expected).pvalue > 0.001
+    untempered = n * np.append(np.exp(logprobs[common]), 1 - np.exp(logprobs[common]).sum())
+    assert stats.chisquare(observed, untempered).pvalue < 0.001
+
+
+def test_tokens_join_to_the_text(llama):
+    replies = llama.generate([ask(p, n=20, temperature=1.5, max_tokens=12) for p in PATIENTS])
+    assert any(len(r.trace.tokens) > len(r.text) for rs in replies for r in rs)  # some characters take several tokens
+    for reply in (r for rs in replies for r in rs):
+        assert "".join(reply.trace.tokens) == reply.text
+        assert len(reply.trace) == len(reply.trace.logprobs) == len(reply.trace.alternatives) == len(reply.trace.prior_logprobs)
+
+
+def test_text_pieces_of_characters_split_over_tokens():
+    tokenizer = byte_tokenizer(None)
+
+    def decode(ids):
+        return tokenizer.decode(list(ids), skip_special_tokens=True)
+
+    def pieces(text):
+        return text_pieces(tuple(tokenizer(text, add_special_tokens=False)["input_ids"]), decode)
+
+    assert pieces("né!") == ["n", "", "é", "!"]
+    assert pieces("😀") == ["", "", "", "😀"]
+    assert text_pieces((), decode) == []
+    cut = tuple(tokenizer("aé", add_special_tokens=False)["input_ids"][:2])
+    assert text_pieces(cut, decode) == ["a", "\ufffd"]
+    assert text_pieces((0, *cut[:1]), decode) == ["", "a"]
+
+
+def test_reply_ends_at_any_end_token(llama, tmp_path):
+    said = said_ids(llama, prompt_ids(llama, PATIENTS[1]), 8)
+    place = next(i for i in range(2, 8) if said[i] not in said[:i])
+    model = HuggingFaceModel(save_model(tmp_path, "llama", eos=[1, said[place]]), device="cpu")
+    reply = model.generate([ask(PATIENTS[1])])[0][0]
+    assert (reply.finish, reply.n_tokens_out, len(reply.trace)) == ("stop", place + 1, place)
+    assert reply.text == model._tokenizer.decode(said[:place])
+    sooner = model.generate([ask(PATIENTS[1], max_tokens=place)])[0][0]
+    assert (sooner.finish, sooner.n_tokens_out, sooner.text) == ("length", place, reply.text)
+
+
+def test_an_empty_reply_has_empty_statistics(llama, tmp_path):
+    first = said_ids(llama, prompt_ids(llama, PATIENTS[1]), 1)[0]
+    model = HuggingFaceModel(save_model(tmp_path, "llama", eos=first), device="cpu")
+    reply = model.generate([ask(PATIENTS[1])])[0][0]
+    assert (reply.text, reply.finish, reply.n_tokens_out, len(reply.trace)) == ("", "stop", 1, 0)
+    assert all(getattr(reply.trace, name).shape == (0,) for name in reply.trace.ARRAYS)
+
+
+def test_greedy_and_samples_share_one_prefill(llama, monkeypatch):
+    shapes = count_rows(llama, monkeypatch)
+    greedy, samples = ask(PATIENTS[1], want=frozenset()), ask(PATIENTS[1], want=frozenset(), n=15, temperature=0.5)
+    llama.generate([dataclasses.replace(greedy, max_tokens=1), dataclasses.replace(samples, max_tokens=1)])
+    assert shapes == [(1, len(prompt_ids(llama, PATIENTS[1])))]
+    shapes.clear()
+    llama.generate([greedy, dataclasses.replace(greedy, purpose="again", n=9)])
+    assert [rows for rows, _ in shapes] == [1] * 8
+    assert [width for _, width in shapes[1:]] == [1] * 7
+
+
+def test_replies_that_agree_so_far_share_a_forward(llama, monkeypatch):
+    """Step t reads the distinct beginnings of t tokens of replies not yet ended; log-probabilities tell them apart."""
+    shapes = count_rows(llama, monkeypatch)
+    replies = llama.generate([ask(PATIENTS[1], want=frozenset({"logprobs"}), n=15, temperature=0.6)])[0]
+    going = [[r for r in replies if r.n_tokens_out > step] for step in range(len(shapes))]
+    beginnings = [{tuple(np.round(r.trace.logprobs[:step], 9)) for r in on} for step, on in enumerate(going)]
+    assert [rows for rows, _ in shapes] == [len(b) for b in beginnings]
+    assert 1 < len(beginnings[1]) < 15 and any(r.finish == "stop" for r in replies)
+
+
+def test_prior_is_scored_once_per_distinct_reply(llama, monkeypatch):
+    shapes = count_rows(llama, monkeypatch)
+    llama.generate([ask(PATIENTS[1], n=7, max_tokens=2)])
+    assert [rows for rows, _ in shapes] == [1, 1, 1]
+
+
+def test_without_chat_template_messages_are_paragraphs(gpt2_folder):
+    model = HuggingFaceModel(gpt2_folder, device="cpu", name="tiny")
+    reply = model.generate([ask("cough", want=frozenset())])[0][0]
+    prompt = model._tokenizer("system: doctor\n\nuser: cough\n\nassistant:")["input_ids"]
+    assert (model.name, reply.n_tokens_in, reply.trace) == ("tiny", len(prompt), None)
+    assert reply.text == model._tokenizer.decode(said_ids(model, prompt, 8))
+
+
+def test_trace_holds_what_was_wanted(llama):
+    trace = llama.generate([ask("rash", want=frozenset({"distributions"}))])[0][0].trace
+    assert trace.logprobs is None and trace.prior_logprobs is None and len(trace.entropies) == len(trace.alternatives)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_window(kind, llama_folder, gpt2_folder):
+    model = HuggingFaceModel({"llama": llama_folder, "gpt2": gpt2_folder}[kind], device="cpu")
+    empty = model.generate([ask("", want=frozenset(), max_tokens=1)])[0][0].n_tokens_in
+    with pytest.raises(ValueError, match=rf"{WINDOW + 1} tokens.*{WINDOW} \(its window\)"):
+        model.generate([ask("x" * (WINDOW + 1 - empty))])
+    reply = model.generate([ask("x" * (WINDOW - 3 - empty), max_tokens=20)])[0][0]
+    assert (reply.n_tokens_in, reply.n_tokens_out, reply.finish) == (WINDOW - 3, 4, "length")
+    with pytest.raises(ValueError, match=f"window of .*{WINDOW}"):
+        model.generate([ask("x", prior_messages=ask("x" * (WINDOW - empty)).messages)])
+
+
+def test_impossible_requests(llama):
+    with pytest.raises(ValueError, match="prior_messages is None"):
+        llama.generate([ask("x", prior_messages=None)])
+    with pytest.raises(ValueError, match="at least 0, got -1"):
+        llama.generate([ask("x", temperature=-1)])
+    with pytest.raises(ValueError, match="n=0"):
+        llama.generate([ask("x", n=0)])
+    with pytest.raises(ValueError, match="'entropy'"):
+        llama.generate([ask("x", want=frozenset({"entropy"}))])
+    with pytest.raises(ValueError, match="'float8'"):
+        HuggingFaceModel("anything", dtype="float8")
+
+
+def test_missing_model(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    with pytest.raises(FileNotFoundError, match="config.json"):
+        HuggingFaceModel(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match="config.json"):
+        HuggingFaceModel(tmp_path)
+    with pytest.raises(FileNotFoundError, match="'nobody/nothing'.*hub"):
+        HuggingFaceModel("nobody/nothing")
+
+
+def test_hub_model_shows_its_commit(tmp_path, monkeypatch):
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    home = tmp_path / "models--org--tiny"
+    save_model(home / "snapshots" / commit, "llama")
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    model = HuggingFaceModel("org/tiny", device="cpu")
+    assert (model.name, model.revision) == ("org/tiny", commit)
+
+
+def test_revision_follows_the_model_files(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    first = folder_revision(tmp_path)
+    assert len(first) == 16 and int(first, 16) >= 0
+    (tmp_path / "README.md").write_text("words")
+    assert folder_revision(tmp_path) == first
+    (tmp_path / "model.safetensors").write_bytes(b"Weights")
+    assert folder_revision(tmp_path) != first
+
+
+def test_inverse_cdf_by_hand():
+    cumulative = np.array([[0.0, 1.0, 1.0, 4.0], [2.0, 2.0, 2.0, 2.0]])
+    row, u = np.array([0, 0, 0, 0, 1, 1]), np.array([0.0, 0.24, 0.25, 0.999, 0.0, 0.999])
+    np.testing.assert_array_equal(inverse_cdf(cumulative, row, u), [1, 1, 3, 3, 0, 0])
+
+
+def test_distribution_statistics_by_hand():
+    """P = (1/2, 1/2, 0, 0) and uniform over four: entropies log 2, log 4; divergences log 2, 0; angles 1/2, 0."""
+    logits = np.array([[3.0, 3.0, -np.inf, -np.inf], [7.0, 7.0, 7.0, 7.0]])
+    for alpha in (0.5, 1, 2):
+        found = distribution_statistics(*shift(logits), alpha)
+        np.testing.assert_allclose(found, [[math.log(2), math.log(4)], [math.log(2), 0], [0.5, 0]], atol=1e-7)
+    with pytest.raises(ValueError, match="not finite"):
+        shift(np.array([[0.0, np.nan]]))
+
+
+def test_batches_keep_to_the_limit():
+    """Batches by hand: 2 x (2 + 4) fits 20 and 3 x (5 + 4) does not; three rows of the first leave no room for a second."""
+    lengths, extra, ones = [5, 1, 9, 2, 30], [2, 1, 1, 4, 1], [1] * 5
+    assert list(batches(lengths, extra, ones, 20)) == [[1, 3], [0], [2], [4]]
+    assert list(batches(lengths, extra, [1, 3, 1, 1, 1], 20)) == [[1], [3, 0], [2], [4]]
+    assert list(batches(lengths, extra, ones, 10_000)) == [[1, 3, 0, 2, 4]]

@@ -1,0 +1,245 @@
+"""Metrics against scikit-learn, scipy and values worked out by hand."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from trustlab.metrics import (
+    auprc,
+    auprc_weighted,
+    auroc,
+    auroc_weighted,
+    brier,
+    case_weights,
+    ece,
+    pearson,
+    percentile_interval,
+    spearman,
+    spearman_permutation_p,
+)
+from trustlab.metrics.calibration import ece_weighted
+
+
+def scored(n: int, n_values: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Answers whose confidences take n_values values (many ties when few) and lean the right way."""
+    rng = np.random.default_rng(seed)
+    correct = rng.integers(0, 2, n)
+    return correct, np.round((rng.random(n) + 0.3 * correct) * n_values) / n_values
+
+
+# Discrimination
+
+
+@pytest.mark.parametrize("n_values", [2, 5, 10_000])
+def test_discrimination_agrees_with_scikit_learn(n_values):
+    correct, confidence = scored(200, n_values)
+    assert auroc(correct, confidence) == pytest.approx(roc_auc_score(correct, confidence), abs=1e-12)
+    assert auprc(correct, confidence) == pytest.approx(average_precision_score(correct, confidence), abs=1e-12)
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 5, 10_000])
+@pytest.mark.parametrize("whole", [True, False])
+def test_weighted_discrimination_agrees_with_scikit_learn(n_values, whole):
+    correct, confidence = scored(60, n_values)
+    rng = np.random.default_rng(1)
+    weights = rng.integers(0, 4, (20, 60)) if whole else rng.random((20, 60))
+    expected = [roc_auc_score(correct, confidence, sample_weight=w) for w in weights]
+    np.testing.assert_allclose(auroc_weighted(correct, confidence, weights), expected, atol=1e-12)
+    expected = [average_precision_score(correct, confidence, sample_weight=w) for w in weights]
+    np.testing.assert_allclose(auprc_weighted(correct, confidence, weights), expected, atol=1e-12)
+
+
+def test_a_weight_is_a_repetition():
+    correct, confidence = scored(30, 5)
+    weights = case_weights(np.arange(30), n_draws=10)
+    repeated = [auroc(np.repeat(correct, w), np.repeat(confidence, w)) for w in weights]
+    np.testing.assert_allclose(auroc_weighted(correct, confidence, weights), repeated, atol=1e-12)
+
+
+def test_auroc_by_hand():
+    # Pairs (correct, wrong): 0.9>0.8, 0.9>0.1, 0.5<0.8, 0.5>0.1, 0.8=0.8, 0.8>0.1: 4 won, 1 tied, 1 lost.
+    assert auroc([1, 0, 1, 1, 0], [0.9, 0.8, 0.5, 0.8, 0.1]) == pytest.approx(4.5 / 6)
+
+
+@pytest.mark.parametrize("correct", [[1, 1, 1], [0, 0, 0], []])
+def test_one_class_is_missing_and_not_a_half(correct):
+    confidence = np.linspace(0, 1, len(correct))
+    assert np.isnan(auroc(correct, confidence)) and np.isnan(auprc(correct, confidence))
+    weights = np.ones((2, len(correct)))
+    assert np.isnan(auroc_weighted(correct, confidence, weights)).all()
+    assert np.isnan(auprc_weighted(correct, confidence, weights)).all()
+
+
+def test_a_weighting_that_leaves_one_class_is_missing():
+    weights = np.array([[1, 1, 1], [1, 0, 1], [0, 2, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(auroc_weighted([1, 0, 1], [0.9, 0.5, 0.1], weights), [0.5, np.nan, np.nan, np.nan])
+    assert np.isnan(auprc_weighted([1, 0, 1], [0.9, 0.5, 0.1], weights)[1:]).all()
+
+
+@pytest.mark.parametrize(
+    ("correct", "confidence"),
+    [
+        ([1, 0], [0.5]),
+        ([[1, 0]], [[0.5, 0.4]]),
+        ([1, 0], [0.5, np.nan]),
+        ([1, 0], [0.5, np.inf]),
+        ([1, 2], [0.5, 0.4]),
+        ([1, np.nan], [0.5, 0.4]),
+    ],
+)
+@pytest.mark.parametrize("measure", [auroc, auprc, brier, ece])
+def test_bad_arrays_are_refused(measure, correct, confidence):
+    with pytest.raises(ValueError, match="received"):
+        measure(correct, confidence)
+
+
+@pytest.mark.parametrize("weights", [np.ones(2), np.ones((3, 3)), [[1, -1]], [[1, np.nan]], [[1, np.inf]]])
+def test_bad_weights_are_refused(weights):
+    with pytest.raises(ValueError, match="weights"):
+        auroc_weighted([1, 0], [0.5, 0.4], weights)
+
+
+# Correlation
+
+
+@pytest.mark.parametrize("decimals", [0, 6])
+def test_correlations_agree_with_scipy(decimals):
+    rng = np.random.default_rng(3)
+    x, y = np.round(3 * rng.random((2, 12)), decimals)
+    assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-12)
+    assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y)[0], abs=1e-12)
+
+
+def test_spearman_of_six_points_by_hand():
+    # One neighbouring pair swapped: sum of d² is 2, rho = 1 - 6·2/(6·35) = 33/35. At least as extreme: the identity and
+    # its 5 neighbouring swaps, and their 6 mirror images: 12 of 720.
+    accuracy, confidence = [0.1, 0.4, 0.6, 0.7, 0.8, 0.9], [0.2, 0.3, 0.5, 0.6, 0.9, 0.8]
+    assert spearman(accuracy, confidence) == pytest.approx(33 / 35)
+    assert spearman_permutation_p(accuracy, confidence) == pytest.approx(12 / 720)
+    assert spearman_permutation_p(accuracy, accuracy[::-1]) == pytest.approx(2 / 720)
+
+
+def test_permutation_p_agrees_with_scipy():
+    x, y = [1, 2, 3, 4, 5], [2, 1, 5, 3, 4]
+    exact = stats.permutation_test(
+        (y,), lambda s: stats.spearmanr(x, s)[0], permutation_type="pairings", n_resamples=9999, vectorized=False
+    )
+    assert spearman_permutation_p(x, y) == pytest.approx(exact.pvalue)
+
+
+def test_permutation_p_with_ties_by_hand():
+    # x has two equal values: of the 6 orders of y, the pair {1, 2}, {1, 3} or {2, 3} falls on the tie, twice each.
+    # rho is largest in size for 3 alone above (or 1 alone below) the tie: 4 of 6.
+    assert spearman_permutation_p([1, 1, 2], [1, 2, 3]) == pytest.approx(4 / 6)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [([1, 2], [1, 2]), ([0.3] * 6, range(6)), (range(6), [0.1 + 0.2, *[0.3] * 5]), ([0.1 + 0.2, 0.3, 0.3], [1, 2, 3])]
+)
+def test_correlation_is_missing_when_constant_or_short(x, y):
+    assert np.isnan(pearson(x, y)) and np.isnan(spearman(x, y)) and np.isnan(spearman_permutation_p(x, y))
+
+
+def test_correlation_refuses_bad_series():
+    for bad in ([1, 2, np.nan], [1, 2]):
+        with pytest.raises(ValueError, match="received"):
+            pearson([1, 2, 3], bad)
+    with pytest.raises(ValueError, match="at most 8"):
+        spearman_permutation_p(range(9), range(9))
+
+
+# Calibration
+
+
+def test_brier_and_ece_by_hand():
+    correct, confidence = [1, 0, 1, 1], [0.9, 0.2, 0.6, 0.4]
+    assert brier(correct, confidence) == pytest.approx((0.01 + 0.04 + 0.16 + 0.36) / 4)
+    # Two bins: {0.2, 0.4} half right, said 0.3 on average; {0.6, 0.9} all right, said 0.75.
+    assert ece(correct, confidence, bins=2) == pytest.approx((0.2 + 0.25) / 2)
+    assert ece(correct, confidence, bins=1) == pytest.approx(0.75 - 0.525)
+
+
+def test_ece_has_bins_of_equal_mass():
+    # Far from equal width: all confidences lie in the lowest twentieth.
+    confidence = np.linspace(0.001, 0.05, 30)
+    correct = np.arange(30) % 2
+    by_hand = sum(abs(np.sum((correct - confidence)[i : i + 2])) for i in range(0, 30, 2)) / 30
+    assert ece(correct, confidence, bins=15) == pytest.approx(by_hand)
+
+
+def test_ece_keeps_equal_confidences_together_whatever_the_order():
+    correct, confidence = np.array([0, 0, 0, 1, 1, 1]), np.full(6, 0.5)
+    assert ece(correct, confidence) == 0
+    many, prob = scored(100, 7)
+    prob, shuffle = prob / 2, np.random.default_rng(0).permutation(100)
+    assert ece(many, prob) == pytest.approx(ece(many[shuffle], prob[shuffle]), abs=1e-12)
+
+
+def test_weighted_ece_is_ece_of_repeated_rows():
+    correct, confidence = scored(50, 20)
+    confidence = confidence / 2
+    weights = case_weights(np.arange(50), n_draws=8)
+    repeated = [ece(np.repeat(correct, w), np.repeat(confidence, w)) for w in weights]
+    np.testing.assert_allclose(ece_weighted(correct, confidence, weights), repeated, atol=1e-12)
+
+
+def test_calibration_needs_probabilities():
+    for value in (1.1, -0.1):
+        with pytest.raises(ValueError, match=str(value)):
+            brier([1, 0], [0.5, value])
+    assert np.isnan(brier([], [])) and np.isnan(ece([], []))
+
+
+# Intervals
+
+
+def test_a_case_comes_with_all_its_rows():
+    ids = np.array(["b", "a", "b", "c", "a", "b"])
+    weights = case_weights(ids, n_draws=50)
+    assert weights.shape == (50, 6)
+    np.testing.assert_array_equal(weights[:, 0], weights[:, 2])
+    np.testing.assert_array_equal(weights[:, 1], weights[:, 4])
+    assert (weights[:, 0] + weights[:, 1] + weights[:, 3] == 3).all()
+    assert weights[:, 3].mean() == pytest.approx(1, abs=0.5)
+
+
+def test_draws_repeat_with_the_seed_and_do_not_depend_on_row_order():
+    ids = np.array(["b", "a", "c", "a"])
+    np.testing.assert_array_equal(case_weights(ids, 20, seed=4), case_weights(ids, 20, seed=4))
+    assert (case_weights(ids, 20, seed=4) != case_weights(ids, 20, seed=5)).any()
+    np.testing.assert_array_equal(case_weights(ids[::-1], 20), case_weights(ids, 20)[:, ::-1])
+
+
+def test_resampling_cases_is_wider_than_resampling_rows():
+    # Six identical rows a case: an interval over rows believes in six times the data, so is sqrt(6) = 2.4 times too narrow.
+    ids = np.repeat(np.arange(80), 6)
+    correct = np.repeat(np.random.default_rng(0).integers(0, 2, 80), 6)
+    confidence = np.repeat(np.random.default_rng(1).random(80), 6)
+
+    def width(units):
+        low, high = percentile_interval(auroc_weighted(correct, confidence, case_weights(units, 400)))
+        return high - low
+
+    assert 2 < width(ids) / width(np.arange(480)) < 3
+
+
+def test_percentile_interval_by_hand():
+    assert percentile_interval(np.arange(101.0)) == pytest.approx((2.5, 97.5))
+    assert percentile_interval(np.arange(101.0), level=0.5) == pytest.approx((25, 75))
+
+
+def test_undefined_draws_are_left_out_up_to_a_tenth():
+    assert percentile_interval(np.append(np.arange(9.0), np.nan)) == pytest.approx((0.2, 7.8))
+    assert np.isnan(percentile_interval(np.append(np.arange(8.0), [np.nan, np.nan]))).all()
+
+
+def test_bad_bootstrap_arguments_are_refused():
+    for call in (
+        lambda: case_weights([]),
+        lambda: case_weights([1], 0),
+        lambda: percentile_interval([]),
+        lambda: percentile_interval([1.0], 95),
+    ):
+        with pytest.raises(ValueError, match="received"):
+            call()

@@ -1,0 +1,238 @@
+"""What replies say, by the rules written in trustlab.parsing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trustlab.parsing import NO_DIAGNOSIS, diagnosis, diagnosis_reply, score_0_100, true_or_false
+from trustlab.records import Reply, TokenTrace
+
+DIAGNOSES = {
+    "[Flu]": "Flu",
+    "The diagnosis is [Acute otitis media].": "Acute otitis media",
+    "[  Pulmonary embolism \t]": "Pulmonary embolism",
+    "[Flu] or rather [Croup]": "Croup",
+    "**[Flu]**": "Flu",
+    "[Flu](https://example.org)": "Flu",
+    "[Pneumonia] as described in [1].": "Pneumonia",
+    "[1] [2]": None,
+    "[Type 2 diabetes]": "Type 2 diabetes",
+    "[HIV (initial infection)]": "HIV (initial infection)",
+    "[85]": None,
+    "[1e5]": None,
+    "[nan]": None,
+    "[-3.5]": None,
+    "[???]": None,
+    "[]": None,
+    "[   ]": None,
+    "": None,
+    "Flu": None,
+    "[Flu": None,
+    "Flu]": None,
+    "]Flu[": None,
+    "(Flu)": None,
+    "[Influenza [type A]]": None,
+    "[Flu] [Influenza [type A]]": "Flu",
+    "[[Flu]]": "Flu",
+    "[[Flu] [Croup]]": None,
+    "[Flu or [Croup]": "Croup",
+    "[Flu\nor Croup]": None,
+    "[Flu\r\nor [Croup]]": "Croup",
+    "[Flu\u2028]": None,
+    "[Flu\n[Croup]": "Croup",
+    "[" + "a" * 200 + "]": "a" * 200,
+    "[" + " " * 300 + "Flu]": "Flu",
+    "[" + "a" * 201 + "]": None,
+    "[Flu] [" + "a" * 201 + "]": "Flu",
+    "[Guillain-Barré-Syndrom]": "Guillain-Barré-Syndrom",
+    "[インフルエンザ]": "インフルエンザ",
+    "[\u00a0Flu\u00a0]": "Flu",
+    "[Flu]]]": "Flu",
+}
+
+
+@pytest.mark.parametrize(("text", "name"), DIAGNOSES.items())
+def test_diagnosis(text: str, name: str | None) -> None:
+    span = diagnosis(text)
+    assert (None if span is None else span.text) == name
+    if span is not None:
+        assert text[span.start : span.stop] == name
+
+
+SCORES = {
+    "[85]": 85,
+    "[0]": 0,
+    "[100]": 100,
+    "[ 72.5 ]": 72.5,
+    "[85%]": 85,
+    "[85 %]": 85,
+    "[85]%": 85,
+    "I give it a confidence of [85].": 85,
+    "[Flu] fits well: [40]": 40,
+    "The [type 2 diabetes] is sure. [90]": 90,
+    "[[85]]": 85,
+    "[0.85]": 0.85,
+    "[085]": 85,
+    "85": None,
+    "85%": None,
+    "(85)": None,
+    "<<85>>": None,
+    "[101]": None,
+    "[100.01]": None,
+    "[-5]": None,
+    "[\u22125]": None,
+    "[+5]": None,
+    "[150] [85]": None,
+    "[80] [85]": None,
+    "[80] [80]": None,
+    "[80-85]": None,
+    "[85/100]": None,
+    "[85]/100": None,
+    "[8] out of 10": None,
+    "[8] of [10]": None,
+    "8 out of [10]": None,
+    "85/[100]": None,
+    "[85 out of 100]": None,
+    "[eighty-five]": None,
+    "[1e2]": None,
+    "[.5]": None,
+    "[85.]": None,
+    "[85,5]": None,
+    "[1,000]": None,
+    "[٨٥]": None,
+    "[%]": None,
+    "[nan]": None,
+    "[inf]": None,
+    "[8[5]]": None,
+    "[85": None,
+    "[8\n5]": None,
+    "[" + "9" * 5000 + "]": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize(("text", "score"), SCORES.items())
+def test_score(text: str, score: float | None) -> None:
+    assert score_0_100(text) == score
+
+
+JUDGEMENTS = {
+    "True": True,
+    "false": False,
+    " TRUE.\n": True,
+    '"False"': False,
+    "[True]": True,
+    "**True**": True,
+    "\u201ctrue\u201d.": True,
+    "True, because of the fever": None,
+    "not true": None,
+    "True or False": None,
+    "true false": None,
+    "untrue": None,
+    "Yes": None,
+    "1": None,
+    "": None,
+    "...": None,
+}
+
+
+@pytest.mark.parametrize(("text", "verdict"), JUDGEMENTS.items())
+def test_true_or_false(text: str, verdict: bool | None) -> None:
+    assert true_or_false(text) is verdict
+
+
+def test_nothing_said_is_nothing_read() -> None:
+    assert (diagnosis(None), score_0_100(None), true_or_false(None)) == (None, None, None)
+
+
+TRICKY = st.text(alphabet="[]\n 0159.%-/aFé\u2028of", max_size=60) | st.text(max_size=60)
+
+
+@given(TRICKY)
+def test_any_text_is_read_or_refused(text: str) -> None:
+    span, score, verdict = diagnosis(text), score_0_100(text), true_or_false(text)
+    if span is not None:
+        assert text[span.start : span.stop] == span.text == span.text.strip()
+        assert 1 <= len(span.text) <= 200 and not set(span.text) & set("[]\n") and any(c.isalpha() for c in span.text)
+    assert score is None or 0 <= score <= 100
+    assert verdict in (None, True, False)
+
+
+@given(
+    st.from_regex(r"[A-Za-z][a-z ]{0,40}[a-z]", fullmatch=True), st.integers(0, 100), st.text(alphabet="abc .\n(", max_size=20)
+)
+def test_what_was_asked_for_is_read(name: str, score: int, words: str) -> None:
+    if name not in ("nan", "inf"):
+        span = diagnosis(f"{words}[{name}]{words}")
+        assert span is not None and span.text == name
+    assert score_0_100(f"{words}[{score}]{words}") == score
+
+
+@pytest.mark.parametrize("piece", ["[", "]", "[]", "[[", "[a", "[1", "[1] out of ", " " * 9 + "[", "True ", "[9] of"])
+def test_very_long_replies(piece: str) -> None:
+    text = piece * 100_000
+    for read in (diagnosis, score_0_100, true_or_false):
+        read(text)
+    nested = "[" * 100_000 + "85" + "]" * 100_000
+    assert score_0_100(nested) == 85
+
+
+def traced(*pieces: str) -> Reply:
+    """A reply whose l-th token has log-probability -l and prior -10 l."""
+    rank = np.arange(len(pieces), dtype=float)
+    alternatives = tuple(((piece, -float(i)),) for i, piece in enumerate(pieces))
+    trace = TokenTrace(pieces, logprobs=-rank, entropies=rank, prior_logprobs=-10 * rank, alternatives=alternatives)
+    return Reply("".join(pieces), trace, n_tokens_in=7, n_tokens_out=len(pieces))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "name", "kept"),
+    [
+        (("[", "Fl", "u", "]"), "Flu", (1, 2)),
+        (("It is", " [Flu", "]."), "Flu", (1,)),
+        (("[Fl", "u]", " yes"), "Flu", (0, 1)),
+        (("[", "Flu", "](", "x)"), "Flu", (1,)),
+        (("[", " ", "Flu", " ", "]"), "Flu", (2,)),
+        (("[", "Flu", "] [", "Cro", "up", "]"), "Croup", (3, 4)),
+        (("[", "M", "", "é", "ni", "]"), "Méni", (1, 2, 3, 4)),
+        (("[", "", "ét", "é", "", "]"), "été", (1, 2, 3)),
+        (("", "[", "Flu", "]", ""), "Flu", (2,)),
+        (("[Flu]",), "Flu", (0,)),
+    ],
+)
+def test_trace_is_cut_to_the_diagnosis(pieces: tuple[str, ...], name: str, kept: tuple[int, ...]) -> None:
+    whole = traced(*pieces)
+    reply = diagnosis_reply(whole)
+    assert (reply.text, reply.raw, reply.missing) == (name, whole.text, None)
+    assert (reply.n_tokens_in, reply.n_tokens_out) == (7, len(pieces))
+    trace = reply.trace
+    assert (
+        trace is not None and trace.logprobs is not None and trace.prior_logprobs is not None and trace.alternatives is not None
+    )
+    assert trace.tokens == tuple(pieces[i] for i in kept)
+    assert trace.logprobs.tolist() == [-i for i in kept]
+    assert trace.prior_logprobs.tolist() == [-10 * i for i in kept]
+    assert [best[0][0] for best in trace.alternatives] == [pieces[i] for i in kept]
+    assert trace.renyi is None
+
+
+def test_reply_without_a_diagnosis_says_so() -> None:
+    reply = diagnosis_reply(traced("Fl", "u"))
+    assert (reply.text, reply.raw, reply.trace, reply.missing) == (None, "Flu", None, NO_DIAGNOSIS)
+
+
+def test_reply_that_never_came_keeps_its_reason() -> None:
+    assert diagnosis_reply(Reply(None, missing="refused")).missing == "refused"
+
+
+def test_reply_without_a_trace_has_none_afterwards() -> None:
+    assert diagnosis_reply(Reply("[Flu]")) == Reply("Flu", raw="[Flu]")
+
+
+def test_tokens_that_spell_another_text_are_refused() -> None:
+    reply = Reply("[Flu]", TokenTrace(("[", "Croup", "]"), logprobs=np.zeros(3)))
+    with pytest.raises(ValueError, match="Croup"):
+        diagnosis_reply(reply)

@@ -1,0 +1,60 @@
+"""Write ``data/starter/structured.jsonl``: 120 generated patients, from a seed that no training set uses.
+
+``python -m training.starter`` gives the same file each time.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from trustlab.knowledge import Condition, normalise
+from trustlab.paths import DATA
+
+from .world import Patient, World
+
+SEED = 20261121
+N_CASES = 120
+TALK, DENIAL = 0.85, 0.6
+N_STATEMENTS = range(11, 25)
+
+
+def speaks_diagnosis(text: str, condition: Condition) -> bool:
+    """Whether one of the condition's names stands in ``text`` as whole words."""
+    said = f" {normalise(text)} "
+    return any(f" {normalise(name)} " in said for name in condition.names)
+
+
+def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -> dict | None:
+    """The patient as a line of the file; ``None`` where too little or too much would be told, or nothing denied."""
+    condition = world.knowledge.conditions[patient.condition]
+    told = [world.statement(f, rng) for f in patient.facts]
+    told = [s for s in told if not speaks_diagnosis(s.text, condition)]
+    denied = sum(not s.affirmed for s in told)
+    if len(told) not in N_STATEMENTS or not told[0].affirmed or denied < 2:
+        return None
+    low, high = condition.age
+    return {
+        "case_id": f"starter-{number:03d}",
+        "diagnosis": condition.name,
+        "condition": condition.id,
+        "patient": {"age": int(rng.integers(low, high + 1)), "sex": patient.sex},
+        "statements": [{"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in told],
+    }
+
+
+def main() -> None:
+    world, rng, rows = World(), np.random.default_rng(SEED), []
+    while len(rows) < N_CASES:
+        made = row(len(rows) + 1, world, world.draw(rng, talk=TALK, denial=DENIAL), rng)
+        rows += [made] if made else []
+    target = DATA / "starter" / "structured.jsonl"
+    target.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows), encoding="utf-8")
+    statements = [s for r in rows for s in r["statements"]]
+    denied = sum(not s["affirmed"] for s in statements)
+    print(f"{len(rows)} cases, {len(statements)} statements, {denied / len(statements):.0%} denials, {len({r['condition'] for r in rows})} conditions")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The command line: ``trustlab run``, ``plan``, ``methods``, ``data``, ``cache``, ``publish``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from trustlab.paths import NOTEBOOKS, NOTICE, ROOT, RUNS
+
+app = typer.Typer(help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}", no_args_is_help=True)
+cache_app = typer.Typer(help="Carry the replies of finished runs to another machine.", no_args_is_help=True)
+data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
+app.add_typer(cache_app, name="cache")
+app.add_typer(data_app, name="data")
+
+REPLIES = RUNS / "replies.sqlite"
+
+ParamsFile = Annotated[Path | None, typer.Option("--params", exists=True, dir_okay=False, help="YAML file of notebook parameters")]
+Pairs = Annotated[list[str] | None, typer.Option("-p", "--parameter", help="name=value, over the file; may be repeated")]
+
+
+def _values(params: Path | None, pairs: list[str] | None) -> dict[str, Any]:
+    from trustlab.experiments.notebooks import read_parameters
+
+    return read_parameters(params, pairs or [])
+
+
+@app.command()
+def run(
+    notebook: Annotated[str, typer.Argument(help="a notebook's name, such as 01_benchmark, or all")],
+    params: ParamsFile = None,
+    parameter: Pairs = None,
+    out: Annotated[Path | None, typer.Option(help="folder for what comes out; runs/NOTEBOOK by default")] = None,
+) -> None:
+    """Execute a notebook (or all, with their reference parameters) and keep notebook, HTML, figures, tables and manifest."""
+    from trustlab.experiments.notebooks import MANIFEST, notebook_names, run_notebook
+
+    every = notebook == "all"
+    if every and (params or parameter or out):
+        raise typer.BadParameter("run all takes the reference parameters; give a notebook's name to set others")
+    for name in notebook_names() if every else [notebook]:
+        reference = NOTEBOOKS / "parameters" / "reference.yml"
+        values = _refused(lambda: _values(reference if every else params, parameter))
+        folder = _refused(lambda name=name, values=values: run_notebook(name, values, out))
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
+        typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
+        for row in manifest.get("missing", []):
+            typer.echo(f"  missing: {row['method']} on {row['n']} rows ({row['reason']})")
+        typer.echo(f"  {_short(folder / (name + '.html'))}\n{NOTICE}")
+
+
+@app.command()
+def plan(
+    notebook: Annotated[str, typer.Argument(help="a notebook's name, such as 01_benchmark")],
+    params: ParamsFile = None,
+    parameter: Pairs = None,
+    usd_in: Annotated[float | None, typer.Option(help="your rate: US dollars per million tokens in")] = None,
+    usd_out: Annotated[float | None, typer.Option(help="your rate: US dollars per million tokens out")] = None,
+) -> None:
+    """Count the calls and tokens a run would need, before anything is spent."""
+    from trustlab.experiments.notebooks import check_parameters, default_parameters, notebook_path
+    from trustlab.experiments.plan import plan_benchmark
+
+    path = _refused(lambda: notebook_path(notebook))
+    values = _refused(lambda: _values(params, parameter))
+    _refused(lambda: check_parameters(path, values))
+    table = _refused(lambda: plan_benchmark(default_parameters(path) | values))
+    typer.echo(table.to_string(index=False))
+    total_in, total_out = int(table["n_tokens_in"].sum()), int(table["n_tokens_out"].sum())
+    typer.echo(f"in all {int(table['n_replies'].sum()):,} replies, about {total_in:,} tokens in and at most {total_out:,} out")
+    if usd_in is not None or usd_out is not None:
+        typer.echo(f"about {(total_in * (usd_in or 0) + total_out * (usd_out or 0)) / 1e6:,.2f} US dollars at your rates, at most")
+
+
+@app.command()
+def methods(as_json: Annotated[bool, typer.Option("--json", help="as JSON, with every field")] = False) -> None:
+    """List the registered confidence methods."""
+    from trustlab.confidence import METHODS
+
+    if as_json:
+        rows = [{k: v for k, v in asdict(m).items() if k != "function"} for m in METHODS.values()]
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    typer.echo(f"{'name':<26} {'family':<12} {'access':<6} {'scale':<12} {'eq.':<8} what")
+    for m in METHODS.values():
+        typer.echo(f"{m.name:<26} {m.family:<12} {m.access:<6} {m.scale:<12} {m.equation:<8} {m.summary}")
+
+
+@app.command(hidden=True)
+def publish(notebook: str, run_dir: Annotated[Path | None, typer.Option()] = None) -> None:
+    """Make a run the reference run of the repository (figures/ and the notebook's outputs)."""
+    from trustlab.experiments.notebooks import publish as make_reference
+
+    _refused(lambda: make_reference(run_dir or RUNS / notebook, notebook))
+
+
+@data_app.command("list")
+def data_list() -> None:
+    """What can be loaded, and where it comes from."""
+    from trustlab.datasets import LOADERS
+
+    for name, loader in LOADERS.items():
+        typer.echo(f"{name:<20} {(loader.__doc__ or '').strip().splitlines()[0]}")
+
+
+@cache_app.command("export")
+def cache_export(target: Path, path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES) -> None:
+    """Write all replies to one file that replays anywhere."""
+    from trustlab.models.cache import export_cache
+
+    typer.echo(f"{_refused(lambda: export_cache(path, target))} replies written to {target}")
+
+
+@cache_app.command("import")
+def cache_import(source: Path, path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES) -> None:
+    """Take the replies of an exported file into the cache; nothing already there is overwritten."""
+    from trustlab.models.cache import import_cache
+
+    counts = _refused(lambda: import_cache(path, source))
+    typer.echo(", ".join(f"{n} {what}" for what, n in counts.items()))
+
+
+def _refused(step):
+    """Bad input ends with its message and status 2, not with a traceback."""
+    try:
+        return step()
+    except (ValueError, FileNotFoundError) as error:
+        typer.echo(f"trustlab: {error}", err=True)
+        raise typer.Exit(2) from error
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,158 @@
+"""Asks a model for exactly what the chosen methods need: each question once, shared by all methods.
+
+The union of the methods' ``needs`` decides what is asked. What the backend cannot give is not asked for, and the
+reason travels with the generation, so that the methods concerned come out missing and the others are untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trustlab.confidence import PARAMETERS, Method
+from trustlab.models.base import Model, Request
+from trustlab.models.cache import CachedModel
+from trustlab.parsing import diagnosis_reply
+from trustlab.prompts import render
+from trustlab.records import Generation, Reply, View
+from trustlab.semantics import Encoder
+
+TRACE_NEEDS = {
+    "answer.logprobs": "logprobs",
+    "answer.entropies": "distributions",
+    "answer.renyi": "distributions",
+    "answer.fisher_rao": "distributions",
+    "answer.alternatives": "distributions",
+    "answer.prior_logprobs": "prior",
+}
+"""Needs of the greedy answer's trace, and the statistic that a request wants for each."""
+
+Progress = Callable[[str, int], Any]
+"""Called with a step's name and its number of requests; gives a bar with ``update(n_done)`` and ``close()``, as tqdm's."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is asked. ``temperature`` is that of the K = ``samples`` samples; the answer is greedy."""
+
+    samples: int = PARAMETERS.n_samples
+    temperature: float = PARAMETERS.sample_temperature
+    p_true_temperature: float = PARAMETERS.p_true_temperature
+    seed: int = 0
+    max_tokens_answer: int = 64
+    max_tokens_score: int = 16
+
+
+def needs_of(methods: Iterable[Method]) -> frozenset[str]:
+    """Everything the methods read."""
+    return frozenset(need for m in methods for need in m.needs)
+
+
+def reasons_missing(needs: Iterable[str], provides: frozenset[str]) -> dict[str, str]:
+    """Need -> why this backend cannot meet it."""
+    reasons = {n: f"the backend gives no {s}" for n, s in TRACE_NEEDS.items() if n in needs and s not in provides}
+    if "samples.logprobs" in needs and "logprobs" not in provides:
+        reasons["samples.logprobs"] = "the backend gives no logprobs"
+    return reasons
+
+
+def answer_requests(view: View, needs: frozenset[str], provides: frozenset[str], settings: Settings) -> list[Request]:
+    """The greedy diagnosis, and the K samples where a method needs them: the same messages, so one prefill serves both."""
+    messages = render("diagnosis", patient=view.text)
+    wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
+    wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
+    prior = render("diagnosis", patient=None) if "prior" in wanted else None
+    common = {"messages": messages, "max_tokens": settings.max_tokens_answer, "seed": settings.seed}
+    asked = [Request(**common, want=frozenset(wanted), prior_messages=prior, purpose="diagnosis")]
+    if needs & {"samples", "samples.logprobs", "similarity", "similarity_med", "entailment", "contradiction"}:
+        want = frozenset({"logprobs"} & provides) if "samples.logprobs" in needs else frozenset()
+        asked.append(Request(**common, n=settings.samples, temperature=settings.temperature, want=want, purpose="samples"))
+    return asked
+
+
+def probe_requests(view: View, answer: str, needs: frozenset[str], settings: Settings) -> dict[str, Request]:
+    """The questions about a given answer that methods need: probe name -> request."""
+    asked = {}
+    if "probes.ce" in needs:
+        messages = render("ce", patient=view.text, answer=answer)
+        asked["ce"] = Request(messages, max_tokens=settings.max_tokens_score, seed=settings.seed, purpose="ce")
+    if "probes.p_true" in needs:
+        messages = render("p_true", patient=view.text, answer=answer)
+        asked["p_true"] = Request(
+            messages, settings.samples, settings.p_true_temperature, settings.max_tokens_score, settings.seed, purpose="p_true"
+        )
+    return asked
+
+
+def collect(
+    model: Model,
+    views: Sequence[View],
+    methods: Sequence[Method],
+    settings: Settings | None = None,
+    *,
+    encoder: Encoder | None = None,
+    progress: Progress | None = None,
+) -> list[Generation]:
+    """One :class:`Generation` a view, holding what ``methods`` need and no more.
+
+    ``encoder`` gives sentence similarities (the packaged MiniLM where ``None``); it is opened only if a method needs them.
+    """
+    settings = settings or Settings()
+    needs = needs_of(methods)
+    reasons = reasons_missing(needs, model.provides)
+    asked = [answer_requests(v, needs, model.provides, settings) for v in views]
+    replies = _ask(model, [r for rs in asked for r in rs], "diagnoses and samples", progress)
+    per_view = _split(replies, [len(rs) for rs in asked])
+    generations = [_generation(model, v, rs, settings, reasons) for v, rs in zip(views, per_view, strict=True)]
+
+    probes = [
+        probe_requests(v, g.answer.text, needs, settings) if g.answer and g.answer.text else {}
+        for v, g in zip(views, generations, strict=True)
+    ]
+    told = _ask(model, [r for p in probes for r in p.values()], "questions about the answers", progress)
+    for i, (p, rs) in enumerate(zip(probes, _split(told, [len(p) for p in probes]), strict=True)):
+        generations[i] = replace(generations[i], probes=dict(zip(p, map(tuple, rs), strict=True)))
+
+    if "similarity" in needs:
+        texts = [[s.text for s in g.samples or () if s.text is not None] for g in generations]
+        matrices = (encoder or Encoder()).similarities(texts)
+        generations = [replace(g, similarity=m) for g, m in zip(generations, matrices, strict=True)]
+    return generations
+
+
+def _generation(model: Model, view: View, replies: list[list[Reply]], settings: Settings, reasons: dict[str, str]) -> Generation:
+    answer = diagnosis_reply(replies[0][0])
+    samples = None
+    if len(replies) > 1:
+        samples = tuple(s for s in map(diagnosis_reply, replies[1]) if s.text is not None)
+    return Generation(
+        case_id=view.case.case_id,
+        level=view.level,
+        model=model.name,
+        seed=settings.seed,
+        n_statements=view.n_statements,
+        n_total=view.n_total,
+        n_words=view.n_words,
+        answer=answer,
+        samples=samples,
+        reasons=reasons,
+    )
+
+
+def _ask(model: Model, requests: list[Request], step: str, progress: Progress | None) -> list[list[Reply]]:
+    if not requests:
+        return []
+    if progress is None or not isinstance(model, CachedModel):
+        return model.generate(requests)
+    with closing(progress(step, len(requests))) as bar:
+        return model.generate(requests, progress=bar.update)
+
+
+def _split(rows: list, sizes: Sequence[int]) -> list[list]:
+    cut, start = [], 0
+    for size in sizes:
+        cut.append(rows[start : start + size])
+        start += size
+    return cut

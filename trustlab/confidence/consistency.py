@@ -1,0 +1,110 @@
+"""Confidence from how far K sampled diagnoses agree; only readable samples are counted.
+
+Equation numbers are those of Ren et al. 2026. Where its formula is an uncertainty, the confidence is its negative.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from itertools import combinations
+from statistics import fmean
+
+import numpy as np
+
+from trustlab.confidence.registry import MissingValue, method
+from trustlab.knowledge import normalise
+from trustlab.records import Generation, Reply
+
+TOO_FEW = "fewer than 2 readable samples"
+
+
+@method(family="consistency", access="black", scale="probability", equation="A13", needs=("samples",), cite="xiong2024can")
+def poc(generation: Generation) -> float:
+    """Share of the most frequent diagnosis among the samples, in [1/K, 1].
+
+    Compared without case, punctuation and spacing.
+    """
+    counts = Counter(normalise(text) for text in _texts(generation))
+    return max(counts.values()) / counts.total()
+
+
+@method(
+    family="consistency", access="black", scale="score", equation="A15", needs=("samples",), cite="lin2004rouge fadeeva2023lm"
+)
+def lexical_similarity(generation: Generation) -> float:
+    """Mean ROUGE-L F1 over ordered pairs of different samples, in [0, 1]."""
+    counts = Counter(_texts(generation))
+    same = sum(n * (n - 1) for n in counts.values())
+    unlike = sum(2 * counts[a] * counts[b] * _rouge_l(a, b) for a, b in combinations(sorted(counts), 2))
+    return (same + unlike) / (counts.total() * (counts.total() - 1))
+
+
+@method(
+    family="consistency", access="black", scale="score", equation="A14", needs=("samples", "similarity"),
+    cite="reimers2019sentence wang2020minilm",
+)  # fmt: skip
+def semantic_similarity(generation: Generation) -> float:
+    """Mean cosine over ordered pairs of different samples, in [-1, 1], by a general sentence encoder."""
+    return _mean_off_diagonal(generation.similarity, len(_samples(generation)))
+
+
+@method(
+    family="consistency", access="white", scale="score", equation="A21", needs=("samples.logprobs",),
+    cite="malinin2021uncertainty",
+)  # fmt: skip
+def mc_se(generation: Generation) -> float:
+    """Minus the Monte-Carlo sequence entropy: mean log-probability of the sampled diagnoses, in nats, at most 0.
+
+    Printed as a confidence without the minus.
+    """
+    return fmean([logprobs.sum() for logprobs in _logprobs(generation)])
+
+
+@method(
+    family="consistency", access="white", scale="score", equation="A22", needs=("samples.logprobs",),
+    cite="malinin2021uncertainty",
+)  # fmt: skip
+def mc_nse(generation: Generation) -> float:
+    """Minus the normalised Monte-Carlo sequence entropy: as mc_se, each divided by its number of tokens, at most 0."""
+    return fmean([logprobs.mean() for logprobs in _logprobs(generation)])
+
+
+def _samples(generation: Generation) -> list[Reply]:
+    readable = [sample for sample in generation.samples or () if sample.text is not None]
+    if len(readable) < 2:
+        raise MissingValue(TOO_FEW)
+    return readable
+
+
+def _texts(generation: Generation) -> list[str]:
+    return [sample.text or "" for sample in _samples(generation)]
+
+
+def _logprobs(generation: Generation) -> list[np.ndarray]:
+    """Log-probabilities of each readable sample's tokens, K arrays of shape (L_k,)."""
+    traces = [sample.trace for sample in _samples(generation)]
+    found = [trace.logprobs for trace in traces if trace is not None and trace.logprobs is not None]
+    if any(len(logprobs) == 0 for logprobs in found):
+        raise MissingValue("a sampled diagnosis has no tokens")  # its sum, 0, would read as certainty
+    return found
+
+
+def _mean_off_diagonal(matrix: np.ndarray | None, k: int) -> float:
+    shape = None if matrix is None else matrix.shape
+    if matrix is None or shape != (k, k):
+        raise ValueError(f"expected a matrix of shape {(k, k)}, one row per readable sample; received {shape}")
+    return matrix[~np.eye(k, dtype=bool)].mean()
+
+
+@lru_cache(maxsize=1)
+def _scorer():
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(["rougeL"], use_stemmer=True)
+
+
+@lru_cache(maxsize=65536)
+def _rouge_l(a: str, b: str) -> float:
+    """ROUGE-L F1 of two strings, which is symmetric."""
+    return _scorer().score(a, b)["rougeL"].fmeasure

@@ -1,0 +1,190 @@
+"""What a confidence method is: a pure function of a :class:`Generation`, with what it needs declared beside it.
+
+A method's cost is its ``needs``: a run asks the model for the union of them, once, whatever number of methods read it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from trustlab.records import Generation
+
+FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust")
+ACCESSES = ("black", "white")
+"""black: the model's words are enough. white: token probabilities or distributions are read."""
+SCALES = ("probability", "score")
+"""probability: in [0, 1], meant as a chance, so calibration can be judged. score: only the order means something."""
+
+NEEDS = (
+    "answer", "answer.logprobs", "answer.entropies", "answer.renyi", "answer.fisher_rao", "answer.prior_logprobs",
+    "answer.alternatives", "samples", "samples.logprobs", "similarity", "similarity_med", "entailment", "contradiction",
+    "relevance", "sample_relevance", "alternative_entailment", "probes.ce", "probes.cot_ce", "probes.topk_ce",
+    "probes.p_true", "assessment", "panel", "shown",
+)  # fmt: skip
+"""Parts of a generation that a method may need. ``shown`` is how much information was shown: always there."""
+
+WHITE_NEEDS = frozenset({need for need in NEEDS if need.startswith("answer.")} | {"samples.logprobs", "alternative_entailment"})
+"""The needs that only a model which shows its token probabilities can meet."""
+
+PAPER = (
+    "asp", "msp", "perplexity", "entropy", "pmi", "conditional_pmi", "renyi_divergence", "fisher_rao", "token_sar", "ccp",
+    "poc", "lexical_similarity", "semantic_similarity", "semantic_similarity_med", "num_set", "eigv", "deg", "ecc", "mc_se",
+    "mc_nse", "semantic_entropy", "sentence_sar", "sar", "ce", "cot_ce", "topk_ce", "p_true", "medconf",
+    "information_level", "word_count", "random",
+)  # fmt: skip
+"""The 27 methods of Ren et al. 2026, theirs (MedConf) and three baselines, in the paper's order."""
+
+UNREADABLE = "unreadable answer"
+
+
+class MissingValue(Exception):
+    """A confidence that cannot be computed; its words say why."""
+
+
+class Evaluation(NamedTuple):
+    """One confidence (NaN if missing), why it is missing ('' if not), and '' or the kind of bound it is."""
+
+    confidence: float
+    missing: str
+    bound: str
+
+
+@dataclass(frozen=True)
+class Method:
+    """A registered confidence method; higher is more confident.
+
+    ``falls_with`` lists the needs that the confidence falls with, which is how a bound on a truncated
+    distribution turns into one on the confidence. ``cite`` holds keys of ``references.bib``.
+    """
+
+    name: str
+    family: str
+    access: str
+    scale: str
+    equation: str
+    needs: tuple[str, ...]
+    cite: str
+    summary: str
+    function: Callable[[Generation], float]
+    falls_with: tuple[str, ...] = ()
+
+    def score(self, generation: Generation) -> float:
+        """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed."""
+        answer = generation.answer
+        if self.family != "baseline" and answer is not None and answer.text is None:
+            raise MissingValue(UNREADABLE)
+        for need in self.needs:
+            if reason := absence(generation, need):
+                raise MissingValue(reason)
+        value = float(self.function(generation))
+        if not math.isfinite(value):
+            raise MissingValue(f"{self.name} is {value}")
+        return value
+
+    def evaluate(self, generation: Generation) -> Evaluation:
+        """The confidence with the reason it is missing and the bound it is: never raises for what a model failed to give."""
+        try:
+            value, bound = self.score(generation), self.bound(generation)
+        except MissingValue as missing:
+            return Evaluation(math.nan, str(missing), "")
+        return Evaluation(value, "", bound)
+
+    def bound(self, generation: Generation) -> str:
+        """'lower', 'upper', or '' where the value is exact; :class:`MissingValue` where bounds in both directions meet."""
+        found = set()
+        for need in self.needs:
+            for bound in _bounds(generation, need):
+                turned = {"lower": "upper", "upper": "lower"}[bound]
+                found.add(turned if need in self.falls_with else bound)
+        if len(found) > 1:
+            raise MissingValue("truncated distributions bound it neither from above nor from below")
+        return found.pop() if found else ""
+
+
+METHODS: dict[str, Method] = {}
+"""Every registered method by name."""
+
+
+def method(
+    *, family: str, access: str, scale: str, equation: str, needs: Sequence[str], cite: str, falls_with: Sequence[str] = ()
+) -> Callable[[Callable[[Generation], float]], Callable[[Generation], float]]:
+    """Register the decorated function under its own name; the function itself stays as it is.
+
+    Raises ``ValueError`` for an unknown family, access, scale or need, and for a name already taken.
+    """
+    for what, value, known in (("family", family, FAMILIES), ("access", access, ACCESSES), ("scale", scale, SCALES)):
+        if value not in known:
+            raise ValueError(f"{what} is {value!r}; allowed are {', '.join(known)}")
+    for need in (*needs, *falls_with):
+        if need not in NEEDS:
+            raise ValueError(f"there is no need {need!r}; known are {', '.join(NEEDS)}")
+    if stray := set(falls_with) - set(needs):
+        raise ValueError(f"falls_with names {sorted(stray)}, which is not among the needs {list(needs)}")
+
+    def register(function: Callable[[Generation], float]) -> Callable[[Generation], float]:
+        name = function.__name__
+        if name in METHODS:
+            raise ValueError(f"a method {name!r} is registered already (family {METHODS[name].family})")
+        summary = (function.__doc__ or "").strip().partition("\n")[0].strip()
+        METHODS[name] = Method(name, family, access, scale, equation, tuple(needs), cite, summary, function, tuple(falls_with))
+        return function
+
+    return register
+
+
+def select(methods: str | Iterable[str] = "paper") -> list[Method]:
+    """The methods named: ``"paper"``, ``"all"``, one name, or several; repeats once. ``ValueError`` for an unknown name."""
+    if methods == "paper":
+        return [METHODS[name] for name in PAPER if name in METHODS]
+    if methods == "all":
+        return sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family))
+    names = list(dict.fromkeys([methods] if isinstance(methods, str) else methods))
+    known = ", ".join(METHODS)
+    if not names:
+        raise ValueError(f"no methods are named; give 'paper', 'all' or some of {known}")
+    for name in names:
+        if name not in METHODS:
+            near = difflib.get_close_matches(str(name).lower(), METHODS, n=3)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise ValueError(f"there is no method {name!r}; {hint}known are 'paper', 'all' and {known}")
+    return [METHODS[name] for name in names]
+
+
+def absence(generation: Generation, need: str) -> str:
+    """Why ``need`` cannot be read from ``generation``; '' if it can."""
+    part = _part(generation, need)
+    if part is None:
+        reasons = generation.reasons
+        return reasons.get(need) or reasons.get(need.partition(".")[0]) or f"{need} not collected"
+    return "the diagnosis has no tokens" if need.startswith("answer.") and len(part) == 0 else ""  # pyright: ignore
+
+
+def _part(generation: Generation, need: str) -> object | None:
+    """What ``need`` names, ``None`` if it is not there."""
+    head, _, tail = need.partition(".")
+    if head == "shown":
+        return True
+    if head == "probes":
+        return generation.probes.get(tail) or None
+    value = getattr(generation, head)
+    if value is None or not tail:
+        return value
+    replies = value if head == "samples" else (value,)
+    parts = [None if reply.trace is None else getattr(reply.trace, tail) for reply in replies]
+    if any(part is None for part in parts):
+        return None
+    return parts if head == "samples" else parts[0]
+
+
+def _bounds(generation: Generation, need: str) -> set[str]:
+    """The kinds of bound that the token statistics named by ``need`` are."""
+    head, _, tail = need.partition(".")
+    if not tail or head == "probes":
+        return set()
+    replies = getattr(generation, head)
+    traces = [reply.trace for reply in (replies if head == "samples" else (replies,))]
+    return {trace.bounds[tail] for trace in traces if tail in trace.bounds}

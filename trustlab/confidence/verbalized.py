@@ -1,0 +1,32 @@
+"""Confidence that the model states itself when asked about its answer."""
+
+from __future__ import annotations
+
+from trustlab.confidence.registry import MissingValue, method
+from trustlab.parsing import score_0_100, true_or_false
+from trustlab.records import Generation
+
+
+@method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.ce",), cite="tian2023just")
+def ce(generation: Generation) -> float:
+    """The score from 0 to 100 that the model gives its answer, divided by 100, in [0, 1]."""
+    reply = generation.probes["ce"][0]
+    score = score_0_100(reply.text)
+    if score is None:
+        raise MissingValue(reply.missing or "no single number from 0 to 100 in square brackets")
+    return score / 100
+
+
+@method(
+    family="verbalized", access="black", scale="probability", equation="4", needs=("probes.p_true",), cite="kadavath2022language"
+)
+def p_true(generation: Generation) -> float:
+    """Share of "True" among the model's sampled judgements of its answer, in [0, 1].
+
+    Unreadable judgements are dropped. The paper calls it white-box; sampling needs text only.
+    """
+    judged = [true_or_false(reply.text) for reply in generation.probes["p_true"]]
+    readable = [verdict for verdict in judged if verdict is not None]
+    if not readable:
+        raise MissingValue("no reply is True or False")
+    return sum(readable) / len(readable)

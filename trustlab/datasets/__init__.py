@@ -1,0 +1,40 @@
+"""Data sets by name. A loader is one file: a path and a seed in, cases in file order out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from trustlab.datasets import ddxplus, starter
+from trustlab.datasets.errors import DataError
+from trustlab.records import Case
+
+__all__ = ["LOADERS", "DataError", "load_cases"]
+
+LOADERS: dict[str, Callable[[Path | None, int], list[Case]]] = {
+    "starter": starter.load,
+    "starter-structured": starter.load,
+    "ddxplus": ddxplus.load,
+}
+
+
+def load_cases(name: str, *, path: str | Path | None = None, n: int | None = None, seed: int = 0) -> list[Case]:
+    """The cases of data set ``name``, in file order; ``n`` of them picked at random where given.
+
+    ``seed`` decides the pick and whatever order or wording the data set itself leaves open. Picks with one seed
+    nest: the cases of a smaller ``n`` are among those of a larger one. Raises ``ValueError`` for an unknown name, a
+    missing path or an ``n`` out of reach, and its subclass :class:`DataError` for a file that breaks its format.
+    """
+    if name not in LOADERS:
+        raise ValueError(f"name is {name!r}; allowed are {', '.join(LOADERS)}")
+    cases = LOADERS[name](None if path is None else Path(path).expanduser(), seed)
+    if not cases:
+        raise ValueError(f"{name} at {path} holds no case with more than 10 statements")
+    if n is None:
+        return cases
+    if not 1 <= n <= len(cases):
+        raise ValueError(f"n is {n}; {name} has {len(cases)} cases, allowed are 1 to {len(cases)}")
+    order = list(range(len(cases)))
+    random.Random(seed).shuffle(order)
+    return [cases[i] for i in sorted(order[:n])]

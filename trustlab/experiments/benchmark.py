@@ -1,0 +1,182 @@
+"""The benchmark: cases at every level, one model after the other, every method judged on the same answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pandas as pd
+from joblib import Parallel, delayed
+from tqdm.auto import tqdm
+
+from trustlab.collect import Settings, collect
+from trustlab.confidence import Method, select
+from trustlab.correctness import Grader, SynonymGrader
+from trustlab.levels import views as views_of
+from trustlab.models.base import Model
+from trustlab.models.cache import CachedModel
+from trustlab.paths import NOTICE
+from trustlab.prompts import names as prompt_names
+from trustlab.prompts import template
+from trustlab.records import LEVELS, Case, Generation, View
+from trustlab.semantics import Encoder
+
+LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers", "papermill")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The tables of one benchmark, each tidy (one observation a row), and what made them.
+
+    ``answers``: case_id dataset level model answer truth correct n_statements n_words. ``confidence``: case_id dataset level
+    model method confidence bound missing. ``calls``: a row a request. ``generations`` holds the records themselves.
+    """
+
+    answers: pd.DataFrame
+    confidence: pd.DataFrame
+    calls: pd.DataFrame
+    parameters: dict[str, Any]
+    generations: tuple[Generation, ...] = field(default=(), repr=False)
+
+    @property
+    def families(self) -> dict[str, str]:
+        """Method -> family, for the methods of this run."""
+        return {m.name: m.family for m in select(self.parameters["methods"])}
+
+    def save(self, folder: Path) -> None:
+        """Write the three tables (CSV, full precision) and ``run.json`` (parameters, versions, hashes, calls)."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("answers", "confidence", "calls"):
+            getattr(self, name).to_csv(folder / f"{name}.csv", index=False)
+        (folder / "run.json").write_text(json.dumps(self.manifest(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def manifest(self) -> dict[str, Any]:
+        """What a reader needs to know to make the run again, and how many calls were made and taken from the cache."""
+        made, cached = int(self.calls["n_made"].sum()), int(self.calls["n_cached"].sum())
+        missing = self.confidence[self.confidence["missing"] != ""].groupby(["method", "missing"]).size()
+        return {
+            "notice": NOTICE,
+            "parameters": self.parameters,
+            "calls_made": made,
+            "calls_from_cache": cached,
+            "missing": [{"method": m, "reason": r, "n": int(n)} for (m, r), n in missing.items()],
+            "prompts": {n: hashlib.sha256("\0".join(template(n)).encode()).hexdigest()[:16] for n in prompt_names()},
+            "versions": {name: version(name).split("+")[0] for name in (*LIBRARIES, "trustlab")},
+        }
+
+
+def benchmark(
+    cases: Sequence[Case],
+    models: Sequence[Model],
+    methods: str | Sequence[str] = "paper",
+    levels: Sequence[int] = LEVELS,
+    samples: int = 15,
+    temperature: float = 0.5,
+    seed: int = 0,
+    run_dir: str | Path | None = None,
+    n_jobs: int = 1,
+    *,
+    cache: str | Path | None = None,
+    encoder: Encoder | None = None,
+    grader: Grader | None = None,
+    quiet: bool = False,
+) -> Run:
+    """Ask every model about every case at every level, and score every method on what came back.
+
+    ``run_dir`` receives the tables and, unless ``cache`` names another file, the reply cache: a killed run resumes from it.
+    ``n_jobs`` goes to joblib for the scoring. METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
+    """
+    if not cases:
+        raise ValueError("no cases; load some with load_cases")
+    chosen = select(methods)
+    settings = Settings(samples=samples, temperature=temperature, seed=seed)
+    shown = views_of(cases, levels)
+    store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
+    encoder, grader = encoder or Encoder(), grader or SynonymGrader()
+    generations, tables, seconds = [], [], {}
+    for model in models:
+        cached = model if isinstance(model, CachedModel) else CachedModel(model, store)
+        cached.reset_calls()
+        began = perf_counter()
+        made = collect(cached, shown, chosen, settings, encoder=encoder, progress=None if quiet else _bar(model.name))
+        seconds[model.name] = round(perf_counter() - began, 3)
+        generations += made
+        tables.append(cached.calls_table().assign(model=model.name))
+    every = list(shown) * len(models)
+    parameters = {
+        "models": {m.name: m.revision for m in models},
+        "dataset": sorted({c.dataset for c in cases}),
+        "cases": len(cases),
+        "cases_sha256": cases_hash(cases),
+        "methods": [m.name for m in chosen],
+        "levels": list(levels),
+        **asdict(settings),
+        "encoder": encoder.revision,
+        "grader": grader.name,
+        "collect_s": seconds,
+    }
+    run = Run(
+        answers=pd.DataFrame([_answer_row(v, g, grader) for v, g in zip(every, generations, strict=True)]),
+        confidence=score(every, generations, chosen, n_jobs),
+        calls=pd.concat(tables, ignore_index=True),
+        parameters=parameters,
+        generations=tuple(generations),
+    )
+    if run_dir:
+        run.save(Path(run_dir))
+    return run
+
+
+def cases_hash(cases: Sequence[Case]) -> str:
+    """A fingerprint of what is shown and what is true, 16 hex digits."""
+    text = json.dumps([[c.case_id, c.diagnosis, [s.text for s in c.statements]] for c in cases])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def score(views: Sequence[View], generations: Sequence[Generation], methods: Sequence[Method], n_jobs: int = 1) -> pd.DataFrame:
+    """The confidence table: every method on every generation."""
+    size = max(1, -(-len(generations) // max(1, abs(n_jobs) * 4)))
+    parts = [generations[i : i + size] for i in range(0, len(generations), size)]
+    names = [m.name for m in methods]
+    scored = Parallel(n_jobs=n_jobs)(delayed(_score_part)(part, names) for part in parts)
+    rows = [row for part in scored for row in part]  # type: ignore[union-attr]
+    dataset = {v.case.case_id: v.case.dataset for v in views}
+    table = pd.DataFrame(rows, columns=["case_id", "level", "model", "method", "confidence", "bound", "missing"])
+    table.insert(1, "dataset", table["case_id"].map(dataset))
+    return table
+
+
+def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list[tuple]:
+    methods = select(names)
+    rows = []
+    for g in generations:
+        for m in methods:
+            value, missing, bound = m.evaluate(g)
+            rows.append((g.case_id, g.level, g.model, m.name, value, bound, missing))
+    return rows
+
+
+def _answer_row(view: View, g: Generation, grader: Grader) -> dict[str, Any]:
+    answer = g.answer.text if g.answer else None
+    return {
+        "case_id": g.case_id,
+        "dataset": view.case.dataset,
+        "level": g.level,
+        "model": g.model,
+        "answer": answer,
+        "truth": view.case.diagnosis,
+        "correct": grader.correct(answer, view.case),
+        "n_statements": g.n_statements,
+        "n_words": g.n_words,
+    }
+
+
+def _bar(model: str):
+    """A progress bar for each step of :func:`trustlab.collect.collect`."""
+    return lambda step, total: tqdm(total=total, desc=f"{model}: {step}", unit="request", leave=False)

@@ -1,0 +1,147 @@
+"""Runs a notebook with papermill: checks the parameters first, keeps what came out, writes the manifest.
+
+A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``figures/``, the tables and ``manifest.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+
+from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
+
+MANIFEST = "manifest.json"
+
+
+def notebook_names() -> list[str]:
+    """The notebooks that can be run, in order."""
+    return sorted(p.stem for p in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+
+
+def notebook_path(name: str) -> Path:
+    """The file of notebook ``name``; ``ValueError`` names the known ones."""
+    path = NOTEBOOKS / f"{name.removesuffix('.ipynb')}.ipynb"
+    if path.stem not in notebook_names():
+        raise ValueError(f"there is no notebook {name!r}; known are {', '.join(notebook_names())}")
+    return path
+
+
+def read_parameters(file: Path | None, pairs: Sequence[str] = ()) -> dict[str, Any]:
+    """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML: ``n=20``, ``levels=[1, 100]``)."""
+    values: dict[str, Any] = {}
+    if file is not None:
+        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if found is not None and not isinstance(found, dict):
+            raise ValueError(f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to values")
+        values |= found or {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise ValueError(f"parameter {pair!r} is not of the form name=value")
+        values[name.strip()] = yaml.safe_load(value) if value else ""
+    return values
+
+
+def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
+    """Refuse a parameter that the notebook does not have: papermill would only warn."""
+    import papermill
+
+    known = [p for p in papermill.inspect_notebook(str(path)) if p != "run_dir"]
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ValueError(f"{path.stem} has no parameter {', '.join(unknown)}; known are {', '.join(known)}")
+
+
+def default_parameters(path: Path) -> dict[str, Any]:
+    """The literals of the notebook's parameters cell."""
+    import papermill
+
+    found = papermill.inspect_notebook(str(path))
+    return {name: yaml.safe_load(str(p["default"]).replace("None", "null")) for name, p in found.items()}
+
+
+def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = None) -> Path:
+    """Execute notebook ``name`` with ``values``; returns the run's folder.
+
+    Relative ``path`` parameters are taken from where the command is given. A failing cell leaves the notebook as far as
+    it came and raises papermill's error; the manifest then says so.
+    """
+    import papermill
+
+    source = notebook_path(name)
+    check_parameters(source, values)
+    values = {k: str(Path(v).resolve()) if k in ("path", "model_path") and v else v for k, v in values.items()}
+    folder = (run_dir or RUNS / source.stem).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / source.name
+    manifest: dict[str, Any] = {"notebook": source.stem, "notice": NOTICE, "parameters": dict(values), "started": _now(), "ok": False}
+    (folder / "run.json").unlink(missing_ok=True)
+    try:
+        papermill.execute_notebook(
+            str(source), str(target), parameters={**values, "run_dir": str(folder)}, cwd=str(NOTEBOOKS), kernel_name="python3"
+        )
+        manifest["ok"] = True
+    finally:
+        manifest |= {"finished": _now(), **_run_facts(folder)}
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        if target.is_file():
+            write_html(target)
+    return folder
+
+
+def write_html(notebook: Path) -> Path:
+    """An HTML copy beside the notebook, with its images inside, that opens without a network."""
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(template_name="lab", embed_images=True, exclude_input_prompt=True, exclude_output_prompt=True)
+    body, _ = exporter.from_filename(str(notebook))
+    target = notebook.with_suffix(".html")
+    target.write_text(without_remote_scripts(body), encoding="utf-8")
+    return target
+
+
+def without_remote_scripts(html: str) -> str:
+    """The page without scripts and style sheets that a network would have to give."""
+    html = re.sub(r'<script\b[^>]*\bsrc="https?://[^"]*"[^>]*>\s*</script>', "", html)
+    return re.sub(r'<link\b[^>]*\bhref="https?://[^"]*"[^>]*>', "", html)
+
+
+def publish(run_dir: Path, name: str) -> None:
+    """Make a run the reference: its figures go to ``figures/``, its outputs into the notebook in the repository.
+
+    The notebook keeps its own cells and default parameters; only outputs are copied, and no path of this machine.
+    """
+    source = notebook_path(name)
+    ours, made = nbformat.read(source, 4), nbformat.read(run_dir / source.name, 4)
+    executed = [c for c in made.cells if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", [])]
+    mine = [c for c in ours.cells if c.cell_type == "code"]
+    if [c.source for c in executed] != [c.source for c in mine]:
+        raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
+    for cell, done in zip(mine, executed, strict=True):
+        cell.outputs = [o for o in done.outputs if o.output_type != "stream" or o.name != "stderr"]
+        cell.execution_count = None
+        for output in cell.outputs:
+            output.pop("execution_count", None)
+            if output.output_type == "execute_result":
+                output["execution_count"] = None
+    nbformat.write(ours, source)
+    for file in sorted((run_dir / "figures").glob("*")):
+        FIGURES.mkdir(exist_ok=True)
+        shutil.copyfile(file, FIGURES / file.name)
+
+
+def _run_facts(folder: Path) -> dict[str, Any]:
+    file = folder / "run.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,87 @@
+"""Tables that stand behind the benchmark's figures: each a pure function of a run's tidy tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from trustlab.metrics.correlation import spearman
+from trustlab.metrics.intervals import case_weights, percentile_interval
+
+KEYS = ["case_id", "dataset", "level", "model"]
+
+
+def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
+    """The confidence rows that have a value, each with whether its answer was correct."""
+    present = confidence[confidence["confidence"].notna()]
+    return present.merge(answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one")
+
+
+def reliability_table(
+    answers: pd.DataFrame, confidence: pd.DataFrame, scales: Mapping[str, str], bins: int = 10, n_draws: int = 2000, seed: int = 0
+) -> pd.DataFrame:
+    """Per method on the probability scale: equal-mass bins of its confidence with the accuracy in each.
+
+    Columns model method bin mean_confidence accuracy low high n. Ties share a bin, so there may be fewer than ``bins``.
+    Intervals are percentile bootstrap over cases, bins held fixed.
+    """
+    rows = []
+    table = judged(answers, confidence)
+    table = table[table["method"].map(scales).eq("probability")]
+    for (model, method), part in table.groupby(["model", "method"], sort=False):
+        weights = case_weights(part["case_id"].to_numpy(), n_draws, seed)
+        rank = part["confidence"].rank(method="average").to_numpy()
+        bin_of = np.minimum((bins * (rank - 0.5) / len(part)).astype(int), bins - 1)
+        correct = part["correct"].to_numpy(float)
+        for b in np.unique(bin_of):
+            at = bin_of == b
+            with np.errstate(invalid="ignore"):
+                draws = (weights[:, at] @ correct[at]) / weights[:, at].sum(1)
+            low, high = percentile_interval(draws)
+            mean = part["confidence"].to_numpy()[at].mean()
+            rows.append((model, method, int(b), mean, correct[at].mean(), low, high, int(at.sum())))
+    return pd.DataFrame(rows, columns=["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n"])
+
+
+def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
+    """Spearman's correlation between every two methods over the answers that both judged; square, NaN where undefined."""
+    wide = confidence[confidence["model"] == model].pivot(index=["case_id", "level"], columns="method", values="confidence")
+    names = [m for m in confidence["method"].unique() if wide[m].notna().any()]
+    matrix = pd.DataFrame(np.nan, index=names, columns=names)
+    for i, a in enumerate(names):
+        for b in names[i:]:
+            both = wide[[a, b]].dropna().to_numpy() if a != b else wide[[a]].dropna().to_numpy()[:, [0, 0]]
+            matrix.loc[a, b] = matrix.loc[b, a] = spearman(both[:, 0], both[:, 1]) if len(both) > 2 else np.nan
+    return matrix
+
+
+def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Pearson and Spearman between accuracy and mean confidence over the levels, a row a method, with intervals as text."""
+    rows = metrics[metrics["level"].eq("across") & metrics["metric"].isin(["pearson", "spearman"])]
+    text = rows.assign(shown=[_with_interval(r) for r in rows.itertuples()])
+    return text.pivot(index=["model", "method"], columns="metric", values="shown").reset_index().rename_axis(columns=None)
+
+
+def _with_interval(row) -> str:
+    if pd.isna(row.value):
+        return f"missing ({row.reason})" if row.reason else "missing"
+    return f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]" if pd.notna(row.low) else f"{row.value:.3f}"
+
+
+def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
+    """What was asked, by purpose: requests, replies, tokens. Each request is counted once, whatever number of methods read it."""
+    grouped = calls.assign(n_requests=1).groupby(["model", "purpose"], sort=False)
+    table = grouped[["n_requests", "n", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]].sum().reset_index()
+    return table.rename(columns={"n": "n_replies"})
+
+
+def coverage_table(confidence: pd.DataFrame) -> pd.DataFrame:
+    """Per method: rows with a value, rows without, and the reasons with their counts."""
+    rows = []
+    for (model, method), part in confidence.groupby(["model", "method"], sort=False):
+        gone = part[part["confidence"].isna()]
+        reasons = "; ".join(f"{r} ({n})" for r, n in gone["missing"].value_counts().items())
+        rows.append((model, method, int(part["confidence"].notna().sum()), len(gone), reasons))
+    return pd.DataFrame(rows, columns=["model", "method", "n", "n_missing", "reasons"])

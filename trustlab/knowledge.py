@@ -1,0 +1,145 @@
+"""The knowledge table of ``data/knowledge``: conditions, findings, values, and the words for them.
+
+It speaks for data sets (a DDXPlus code becomes our question and answer), grades answers (synonyms) and
+is the world the embedded models were taught. Sources of the facts: the card beside the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+
+from trustlab.paths import DATA
+
+GRADES: Mapping[str, float] = {"always": 0.92, "usual": 0.70, "often": 0.50, "some": 0.30, "rare": 0.12}
+"""Chance that a patient with the condition has the finding."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One thing a value-finding can be, such as a body site."""
+
+    id: str
+    kind: str
+    phrase: str
+    ddxplus: str | None = None
+    sex: str | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something a patient has, had or did, with the words to ask for it, affirm it and deny it.
+
+    ``form`` is ``binary``, ``several`` (any of ``values``), ``choice`` (one of them), ``scale`` (0 to 10)
+    or ``flag``. A finding with a ``parent`` is only asked where the parent was affirmed.
+    """
+
+    id: str
+    name: str
+    kind: str
+    question: str
+    affirm: tuple[str, ...]
+    deny: tuple[str, ...]
+    ddxplus: str | None = None
+    parent: str | None = None
+    sex: str | None = None
+    background: float = 0.02
+    form: str = "binary"
+    values: str | None = None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A disease: its names, how common it is here, and the chance of each finding and value."""
+
+    id: str
+    name: str
+    synonyms: tuple[str, ...]
+    prior: float
+    sex: str
+    age: tuple[int, int]
+    system: str
+    findings: Mapping[str, float]
+    values: Mapping[str, Mapping[str, float]]
+    grades: Mapping[str, str]
+    ddxplus: str | None = None
+    icd10: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that means this condition, ours first."""
+        return (self.name, *(s for s in self.synonyms if s != self.name))
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The three tables, each by id, and the indexes over them."""
+
+    findings: Mapping[str, Finding]
+    conditions: Mapping[str, Condition]
+    values: Mapping[str, Value]
+    finding_of_code: Mapping[str, Finding] = field(default_factory=dict)
+    value_of_code: Mapping[str, Value] = field(default_factory=dict)
+    condition_of_ddxplus: Mapping[str, Condition] = field(default_factory=dict)
+    condition_of_name: Mapping[str, Condition] = field(default_factory=dict)
+
+    def condition_named(self, name: str) -> Condition | None:
+        """The condition that ``name`` means, compared without case, punctuation and spacing; ``None`` if unknown."""
+        return self.condition_of_name.get(normalise(name))
+
+
+def normalise(name: str) -> str:
+    """Lower-case letters and digits separated by single spaces, for comparing names."""
+    return " ".join("".join(c if c.isalnum() else " " for c in name.casefold()).split())
+
+
+def phrase_list(phrases: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return phrases[0] if len(phrases) == 1 else ", ".join(phrases[:-1]) + " and " + phrases[-1]
+
+
+def say(finding: Finding, answer: str) -> str:
+    """One exchange: the doctor's question and the patient's answer, on a line each."""
+    return f"Doctor: {finding.question}\nPatient: {answer}"
+
+
+def answer_text(finding: Finding, affirmed: bool, phrases: Sequence[str] = (), wording: int = 0) -> str:
+    """The patient's words. ``phrases`` fill the ``{value}`` of a value-finding; ``wording`` picks among the phrasings."""
+    if not affirmed:
+        return finding.deny[wording % len(finding.deny)]
+    return finding.affirm[wording % len(finding.affirm)].replace("{value}", phrase_list(list(phrases) or [""]))
+
+
+@lru_cache(maxsize=1)
+def load_knowledge(folder: Path | None = None) -> Knowledge:
+    """Read the three files of ``data/knowledge`` (cached)."""
+    folder = folder or DATA / "knowledge"
+    values = {k: Value(id=k, **v) for k, v in _read(folder / "values.yml").items()}
+    findings = {}
+    for row in _read(folder / "findings.yml"):
+        row["affirm"], row["deny"] = tuple(row["affirm"]), tuple(row["deny"])
+        findings[row["id"]] = Finding(**row)
+    conditions = {}
+    for row in _read(folder / "conditions.yml"):
+        grades = row["findings"]
+        row |= {"grades": grades, "findings": {f: GRADES[g] for f, g in grades.items()}}
+        row |= {"synonyms": tuple(row["synonyms"]), "age": tuple(row["age"])}
+        conditions[row["id"]] = Condition(**row)
+    return Knowledge(
+        findings=findings,
+        conditions=conditions,
+        values=values,
+        finding_of_code={f.ddxplus: f for f in findings.values() if f.ddxplus},
+        value_of_code={v.ddxplus: v for v in values.values() if v.ddxplus},
+        condition_of_ddxplus={c.ddxplus: c for c in conditions.values() if c.ddxplus},
+        condition_of_name={normalise(n): c for c in conditions.values() for n in c.names},
+    )
+
+
+def _read(path: Path):
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)

@@ -1,0 +1,30 @@
+"""A case as shown at each information level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from trustlab.records import LEVELS, Case, View
+
+
+def n_shown(n_total: int, level: int) -> int:
+    """Statements shown: exactly one at 1 %, else ceil(level/100 x n_total). METHODS: Ren et al. 2026, section on the benchmark.
+
+    Raises ``ValueError`` for a level outside 1..100 or an empty case.
+    """
+    if not 1 <= level <= 100:
+        raise ValueError(f"level is {level!r}; allowed are whole percentages from 1 to 100")
+    if n_total < 1:
+        raise ValueError(f"n_total is {n_total}; a case needs at least one statement")
+    return 1 if level == 1 else math.ceil(level * n_total / 100)
+
+
+def view(case: Case, level: int) -> View:
+    """The first statements of ``case``; views of one case nest."""
+    return View(case, level, case.statements[: n_shown(len(case.statements), level)])
+
+
+def views(cases: Iterable[Case], levels: Sequence[int] = LEVELS) -> list[View]:
+    """Every case at every level, cases in order, levels ascending."""
+    return [view(case, level) for case in cases for level in sorted(levels)]

@@ -1,0 +1,23 @@
+"""Metrics: arrays in, number out; and the table that holds them all with their intervals."""
+
+from trustlab.metrics.calibration import brier, ece
+from trustlab.metrics.correlation import pearson, spearman, spearman_permutation_p
+from trustlab.metrics.discrimination import auprc, auprc_weighted, auroc, auroc_weighted
+from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.table import metrics_table, shared_rows
+
+__all__ = [
+    "auprc",
+    "auprc_weighted",
+    "auroc",
+    "auroc_weighted",
+    "brier",
+    "case_weights",
+    "ece",
+    "metrics_table",
+    "pearson",
+    "percentile_interval",
+    "shared_rows",
+    "spearman",
+    "spearman_permutation_p",
+]

@@ -1,0 +1,94 @@
+"""Does a higher confidence go with a correct answer? AUROC and AUPRC, one sample or many weightings of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+
+def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
+    """Area under the ROC curve, in [0, 1]: the chance that a correct answer is surer than a wrong one, ties half.
+
+    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers. NaN when only one class is present.
+    Raises ``ValueError`` on other shapes or values.
+    """
+    hit, score = check_pair(correct, confidence)
+    return float("nan") if _one_class(hit) else float(roc_auc_score(hit, score))
+
+
+def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
+    """Average precision, in (0, 1], positive = correct; its chance level is the accuracy, not 0.5.
+
+    Arguments and errors as in :func:`auroc`. NaN when only one class is present.
+    """
+    hit, score = check_pair(correct, confidence)
+    return float("nan") if _one_class(hit) else float(average_precision_score(hit, score))
+
+
+def auroc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
+    """AUROC under each of B weightings of the same n answers, shape (B,).
+
+    ``weights`` (B, n) are non-negative, such as how often each answer is in a bootstrap draw. A weighting that
+    leaves one class gives NaN. Raises ``ValueError`` on other shapes or values.
+    """
+    return ranking_weighted(correct, confidence, weights)[0]
+
+
+def auprc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
+    """Average precision under each of B weightings of the same n answers, shape (B,); as :func:`auroc_weighted`."""
+    return ranking_weighted(correct, confidence, weights)[1]
+
+
+def ranking_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """AUROC and average precision together, each (B,), from one sort; fastest when ``weights.T`` is C-contiguous."""
+    hit, score = check_pair(correct, confidence)
+    weight = check_weights(weights, len(hit))
+    if len(hit) == 0:
+        return np.full(len(weight), np.nan), np.full(len(weight), np.nan)
+    order = np.argsort(-score, kind="stable")
+    # Curves only have points where the confidence changes: equal confidences enter together.
+    falling = score[order]
+    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
+    ordered = weight.T[order].astype(np.float64)
+    reached = np.cumsum(ordered, axis=0)[ends]
+    ordered *= hit[order, None]
+    true = np.cumsum(ordered, axis=0)[ends]
+    false = reached - true
+    gained = np.diff(true, axis=0, prepend=0.0)
+    n_true, n_false = true[-1], false[-1].copy()
+    precision = np.divide(true, reached, out=np.zeros_like(true), where=reached > 0)
+    average = np.einsum("gb,gb->b", gained, precision)
+    # Each gained positive is beaten by the negatives above it and by half of those it ties with.
+    false[1:] += false[:-1].copy()
+    lost = np.einsum("gb,gb->b", gained, false) / 2
+    both = (n_true > 0) & (n_false > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(both, 1 - lost / (n_true * n_false), np.nan), np.where(both, average / n_true, np.nan)
+
+
+def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """``correct`` as bool (n,) and ``confidence`` as float (n,); ``ValueError`` unless 0/1 and finite."""
+    hit, score = np.asarray(correct), np.asarray(confidence, dtype=np.float64)
+    if hit.ndim != 1 or hit.shape != score.shape:
+        raise ValueError(f"correct and confidence must both have shape (n,); received {hit.shape} and {score.shape}")
+    hit = hit.astype(np.float64)
+    if not np.isin(hit, (0.0, 1.0)).all():
+        raise ValueError(f"correct must be 0 or 1; received {hit[~np.isin(hit, (0.0, 1.0))][0]}")
+    if not np.isfinite(score).all():
+        raise ValueError(f"confidence must be finite; received {score[~np.isfinite(score)][0]}: leave missing rows out")
+    return hit.astype(bool), score
+
+
+def check_weights(weights: ArrayLike, n: int) -> np.ndarray:
+    """``weights`` as an array (B, n); ``ValueError`` unless finite and non-negative."""
+    weight = np.asarray(weights)
+    if weight.ndim != 2 or weight.shape[1] != n:
+        raise ValueError(f"weights must have shape (B, {n}); received {weight.shape}")
+    if weight.size and not (weight.min() >= 0 and np.isfinite(weight.max())):
+        raise ValueError(f"weights must be finite and at least 0; received {weight.min()} to {weight.max()}")
+    return weight
+
+
+def _one_class(hit: np.ndarray) -> bool:
+    return bool(hit.all() or not hit.any())

@@ -1,0 +1,44 @@
+"""Bootstrap intervals whose unit of resampling is the case, with everything that belongs to it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+MAX_UNDEFINED = 0.1
+"""Largest share of draws without a value under which an interval is still given."""
+
+
+def case_weights(case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> np.ndarray:
+    """How often each row is in each bootstrap draw, shape (n_draws, n), integers.
+
+    ``case_ids`` (n,) names each row's case. Cases are drawn with replacement, as many as there are, and all rows of
+    a case come with it. The same set of cases and seed give every case the same draws, whatever the rows' order or number.
+    Raises ``ValueError`` without rows or draws.
+    """
+    ids = np.asarray(case_ids)
+    if ids.ndim != 1 or len(ids) == 0:
+        raise ValueError(f"case_ids must have shape (n,) with n at least 1; received {ids.shape}")
+    if n_draws < 1:
+        raise ValueError(f"n_draws must be at least 1; received {n_draws}")
+    cases, code = np.unique(ids, return_inverse=True)
+    times = np.random.default_rng(seed).multinomial(len(cases), np.full(len(cases), 1 / len(cases)), size=n_draws)
+    return np.ascontiguousarray(times.T.astype(np.int32))[code].T
+
+
+def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """(low, high) between which the middle ``level`` of the draws (B,) lies.
+
+    Undefined draws (NaN) are left out; both ends are NaN when more than 10 % are undefined. Raises ``ValueError``
+    for no draws or a ``level`` outside (0, 1).
+    """
+    values = np.asarray(draws, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"draws must have shape (B,) with B at least 1; received {values.shape}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1; received {level}")
+    known = values[~np.isnan(values)]
+    if len(values) - len(known) > MAX_UNDEFINED * len(values):
+        return float("nan"), float("nan")
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

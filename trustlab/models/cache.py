@@ -1,0 +1,349 @@
+"""Replies kept on disk: any model, asked once for each reply.
+
+One row per (request, reply index) in an SQLite file; every setting that can change a reply is in the key. What a run
+returned is what a rerun reads: fresh replies are stored, then served from what was stored.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import threading
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trustlab.models.base import Messages, Model, Request
+from trustlab.records import Reply, TokenTrace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CALL_COLUMNS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached")
+BUSY_TIMEOUT_S = 60.0
+CHUNK = 500
+SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID"
+
+_json = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+_KEY = re.compile(r"[0-9a-f]{64}")
+_REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"}
+_TRACE_FIELDS = {"tokens", "alternatives", "bounds", *TokenTrace.ARRAYS}
+
+
+class CacheMiss(LookupError):
+    """Offline, a reply is not in the cache. ``request`` is the first one missing."""
+
+    def __init__(self, message: str, request: Request) -> None:
+        super().__init__(message)
+        self.request = request
+
+
+def request_keys(request: Request, name: str, revision: str) -> list[str]:
+    """The key of each of the request's ``n`` replies, 64 hex digits: sha256 over JSON of all that decides a reply.
+
+    ``purpose`` and ``n`` play no part, ``prior_messages`` only where ``prior`` is wanted; greedy replies share index 0.
+    """
+    if request.n < 1:
+        raise ValueError(f"n must be at least 1, got {request.n}")
+    settings = [float(request.temperature), int(request.max_tokens), int(request.seed), sorted(request.want)]
+    content = [name, revision, request.messages, *settings, request.prior_messages if "prior" in request.want else None]
+    # The index ends the list, so that fifteen samples hash a long prompt once.
+    head = hashlib.sha256((_json(content)[:-1] + ",").encode())
+    keys = []
+    for i in range(1 if request.temperature == 0 else request.n):
+        digest = head.copy()
+        digest.update(f"{i}]".encode())
+        keys.append(digest.hexdigest())
+    return keys * request.n if request.temperature == 0 else keys
+
+
+def encode_reply(reply: Reply) -> str:
+    """A complete reply as JSON, floats in full precision; ValueError for NaN, infinity or a reply that is missing."""
+    if reply.missing is not None or reply.text is None:
+        raise ValueError(f"only complete replies are kept, got missing={reply.missing!r}, text={reply.text!r}")
+    counts = {"n_tokens_in": int(reply.n_tokens_in), "n_tokens_out": int(reply.n_tokens_out)}
+    fields: dict[str, object] = {"text": reply.text, "raw": reply.raw, "finish": reply.finish, "trace": None, **counts}
+    if (trace := reply.trace) is not None:
+        arrays = {name: _array(name, getattr(trace, name), len(trace)) for name in TokenTrace.ARRAYS}
+        listed = {name: None if array is None else array.tolist() for name, array in arrays.items()}
+        best = trace.alternatives and [[(token, float(logprob)) for token, logprob in row] for row in trace.alternatives]
+        fields["trace"] = {"tokens": trace.tokens, "alternatives": best, "bounds": dict(trace.bounds), **listed}
+    return _json(fields)
+
+
+def decode_reply(value: str | Mapping[str, object]) -> Reply:
+    """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ValueError or TypeError if it is anything else."""
+    fields = json.loads(value, parse_constant=_refuse_constant) if isinstance(value, str) else value
+    if not isinstance(fields, Mapping) or set(fields) != _REPLY_FIELDS:
+        raise ValueError(f"a reply has the fields {sorted(_REPLY_FIELDS)}, got {_shortened(str(fields))}")
+    for name in _REPLY_FIELDS - {"trace"}:
+        kinds = int if name.startswith("n_") else (str, type(None)) if name == "raw" else str
+        if not isinstance(fields[name], kinds):
+            raise ValueError(f"{name} has the wrong type: {fields[name]!r}")
+    trace = fields["trace"]
+    return Reply(**{**fields, "trace": None if trace is None else _decode_trace(trace)})  # type: ignore[arg-type]
+
+
+def _decode_trace(trace: object) -> TokenTrace:
+    if not isinstance(trace, Mapping) or set(trace) != _TRACE_FIELDS:
+        raise ValueError(f"a trace has the fields {sorted(_TRACE_FIELDS)}, got {_shortened(str(trace))}")
+    tokens, alternatives, bounds = trace["tokens"], trace["alternatives"], trace["bounds"]
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise ValueError(f"tokens must be a list of strings, got {tokens!r}")
+    if not isinstance(bounds, Mapping) or not all(side in ("lower", "upper") for side in bounds.values()):
+        raise ValueError(f'bounds must map fields to "lower" or "upper", got {bounds!r}')
+    arrays = {name: _array(name, trace[name], len(tokens)) for name in TokenTrace.ARRAYS}
+    if alternatives is not None:
+        alternatives = tuple(tuple((str(token), float(logprob)) for token, logprob in row) for row in alternatives)
+        if len(alternatives) != len(tokens):
+            raise ValueError(f"alternatives must have {len(tokens)} positions, got {len(alternatives)}")
+    return TokenTrace(tokens=tuple(tokens), alternatives=alternatives, bounds=dict(bounds), **arrays)
+
+
+def _array(name: str, values: object, n_tokens: int) -> np.ndarray | None:
+    array = None if values is None else np.asarray(values, dtype=np.float64)
+    if array is not None and (array.shape != (n_tokens,) or not np.isfinite(array).all()):
+        raise ValueError(f"{name} must hold {n_tokens} finite numbers, got {values!r}")
+    return array
+
+
+def _refuse_constant(word: str) -> float:
+    raise ValueError(f"{word} is no number that the cache keeps")
+
+
+def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connection:
+    """Open or make an SQLite file in WAL mode with the table of ``schema``; None or ":memory:" stays in memory.
+
+    A commit survives the death of the process; other processes may read and write meanwhile. ValueError if the file
+    is something else.
+    """
+    target = ":memory:" if path is None else os.fspath(path)
+    if target != ":memory:":
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(target, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute(schema)
+            return connection
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait by itself when two processes turn a new file to WAL at once.
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise ValueError(f"{path} is not an SQLite file: {error}") from error
+
+
+def select(connection: sqlite3.Connection, table: str, column: str, keys: Iterable[str]) -> Iterator[tuple[str, str | bytes]]:
+    """(key, ``column``) of every key found in ``table``, looked up in chunks of :data:`CHUNK`."""
+    distinct = list(dict.fromkeys(keys))
+    for chunk in (distinct[start : start + CHUNK] for start in range(0, len(distinct), CHUNK)):
+        marks = ",".join("?" * len(chunk))
+        yield from connection.execute(f"SELECT key, {column} FROM {table} WHERE key IN ({marks})", chunk)
+
+
+def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Request indices in blocks of ``size`` distinct message lists, in order of first appearance."""
+    groups: dict[Messages, list[int]] = {}
+    for i in wanted:
+        groups.setdefault(requests[i].messages, []).append(i)
+    rest = iter(groups.values())
+    while block := [i for group in islice(rest, size) for i in group]:
+        yield block
+
+
+class CachedModel:
+    """A model whose complete replies are kept in an SQLite file and never asked for again.
+
+    ``path`` None keeps them in memory. ``block``: how many distinct message lists go to the model before the replies
+    are committed. ``offline``: a reply that is not there raises :class:`CacheMiss`. ``calls`` lists the requests served.
+    """
+
+    def __init__(self, model: Model, path: str | os.PathLike[str] | None, *, offline: bool = False, block: int = 128) -> None:
+        if block < 1:
+            raise ValueError(f"block must be at least 1, got {block}")
+        if offline and path not in (None, ":memory:") and not Path(path).is_file():
+            raise FileNotFoundError(f"offline, but there is no reply cache at {path}; import one or run once online")
+        self.model, self.path, self.offline, self.block = model, path, offline, block
+        self.name, self.revision, self.provides = model.name, model.revision, model.provides
+        self.calls: list[dict[str, object]] = []
+        self._connection = connect(path, SCHEMA)
+        self._writing = threading.Lock()
+
+    def generate(self, requests: Sequence[Request], *, progress: Callable[[int], None] | None = None) -> list[list[Reply]]:
+        """Answer every request, asking the model only for those with a reply unknown.
+
+        ``progress`` is called with the number of requests done since it was last called, as ``tqdm.update`` takes it.
+        """
+        report = progress or (lambda n_done: None)
+        keys = [request_keys(request, self.name, self.revision) for request in requests]
+        known = self._look_up(key for row in keys for key in row)
+        n_cached = [sum(key in known for key in row) for row in keys]
+        missing = [i for i, row in enumerate(keys) if n_cached[i] < len(row)]
+        if missing and self.offline:
+            raise CacheMiss(self._miss(requests[missing[0]], n_cached[missing[0]], len(missing)), requests[missing[0]])
+        made: dict[int, tuple[int, float]] = {}
+        if done := len(requests) - len(missing):
+            report(done)
+        for block in _blocks(requests, missing, self.block):
+            made |= self._ask(requests, keys, block, known)
+            report(len(block))
+        replies = [[known[key] for key in row] for row in keys]
+        for i, (request, row) in enumerate(zip(requests, replies, strict=True)):
+            n_made, seconds = made.get(i, (0, 0.0))
+            n_tokens = (max(reply.n_tokens_in for reply in row), sum(reply.n_tokens_out for reply in row))
+            counts = (n_made, n_cached[i] if n_made else request.n)
+            self.calls.append(dict(zip(CALL_COLUMNS, (request.purpose, request.n, *n_tokens, seconds, *counts), strict=True)))
+        return replies
+
+    def _ask(
+        self, requests: Sequence[Request], keys: list[list[str]], block: list[int], known: dict[str, Reply]
+    ) -> dict[int, tuple[int, float]]:
+        """Ask the model for a block, commit, add to ``known``; request -> (replies asked for, seconds)."""
+        # Requests that differ in n or purpose alone are asked once, for the most replies.
+        askers: dict[str, int] = {}
+        for i in block:
+            askers[keys[i][0]] = max(askers.get(keys[i][0], i), i, key=lambda j: requests[j].n)
+        asked = [replace(requests[i], n=1) if requests[i].temperature == 0 else requests[i] for i in askers.values()]
+        start = time.perf_counter()
+        answers = self.model.generate(asked)
+        elapsed = time.perf_counter() - start
+        if [len(row) for row in answers] != [request.n for request in asked]:
+            raise ValueError(f"{self.name} returned {[len(row) for row in answers]} replies for n={[r.n for r in asked]}")
+        fresh: dict[str, Reply] = {}
+        for i, row in zip(askers.values(), answers, strict=True):
+            fresh |= {key: reply for key, reply in zip(keys[i], row, strict=False) if key not in known}
+        self._store(fresh)
+        known |= fresh | self._look_up(fresh)
+        tokens = [sum(reply.n_tokens_out for reply in row) for row in answers]
+        shares = [n / sum(tokens) if sum(tokens) else 1 / len(tokens) for n in tokens]
+        return {i: (a.n, elapsed * s) for i, a, s in zip(askers.values(), asked, shares, strict=True)}
+
+    def _look_up(self, keys: Iterable[str]) -> dict[str, Reply]:
+        found = {}
+        for key, value in select(self._connection, "replies", "value", keys):
+            try:
+                found[key] = decode_reply(str(value))
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"the cache {self.path} holds a damaged reply under {key}: {error}") from error
+        return found
+
+    def _store(self, fresh: Mapping[str, Reply]) -> None:
+        rows = []
+        for key, reply in fresh.items():
+            if reply.missing is not None or reply.text is None:
+                continue
+            try:
+                rows.append((key, encode_reply(reply)))
+            except ValueError as error:
+                warnings.warn(f"a reply of {self.name} is not kept: {error}; it reads {reply.text[:80]!r}", stacklevel=4)
+        with self._writing, self._connection:
+            self._connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", rows)
+
+    def _miss(self, request: Request, n_known: int, n_missing: int) -> str:
+        lines = [
+            f"{n_missing} request(s) not in the reply cache {self.path}, and offline=True. The first:",
+            f"model {self.name}, revision {self.revision}; purpose {request.purpose!r}; {n_known} of {request.n} replies known",
+            f"n={request.n}, temperature={request.temperature}, max_tokens={request.max_tokens}, seed={request.seed}",
+            f"want={sorted(request.want)}, prior_messages {'absent' if request.prior_messages is None else 'given'}",
+            *(f"{role}: {_shortened(content)}" for role, content in request.messages),
+        ]
+        return "\n  ".join(lines)
+
+    def calls_table(self) -> pd.DataFrame:
+        """One row per request served since the last reset.
+
+        ``n_tokens_in`` counts the prompt once, ``n_tokens_out`` all ``n`` replies, kept or new; ``seconds`` is the
+        request's share, by tokens out, of its block's wall time (0 where nothing was asked); ``n_made`` replies were
+        asked of the model now, ``n_cached`` were served without (of 15 with 10 known, all 15 are asked and 10 served).
+        """
+        import pandas as pd
+
+        kinds = {"seconds": "float64", "purpose": "str"}
+        return pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)).astype({c: kinds.get(c, "int64") for c in CALL_COLUMNS})
+
+    def reset_calls(self) -> None:
+        """Forget the rows of ``calls``."""
+        self.calls.clear()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def _shortened(text: str, limit: int = 200) -> str:
+    return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text)} characters)"
+
+
+def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
+    """Write every reply of the cache to one gzip'd JSON-lines file, sorted by key; the number of replies.
+
+    The same replies give the same bytes. FileNotFoundError if there is no cache at ``path``.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no reply cache at {path}")
+    target = Path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(target.name + ".part")
+    n_rows = 0
+    with (
+        closing(connect(path, SCHEMA)) as connection,
+        partial.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=raw, mtime=0) as file,  # no name, no time
+    ):
+        for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
+            file.write(f'{{"key":"{key}","value":{value}}}\n'.encode())
+            n_rows += 1
+    partial.replace(target)
+    return n_rows
+
+
+def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> dict[str, int]:
+    """Add an exported file's replies to the cache at ``path``: counts of new, known and conflicting ones.
+
+    A key already there with another reply is conflicting and stays as it was. ValueError names the line of the
+    first bad row; nothing of the file is then added.
+    """
+    counts = {"new": 0, "known": 0, "conflicting": 0}
+    with closing(connect(path, SCHEMA)) as connection, connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for key, value in _exported_rows(Path(source)):
+            row = connection.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                connection.execute("INSERT INTO replies VALUES (?, ?)", (key, value))
+            counts["new" if row is None else "known" if row[0] == value else "conflicting"] += 1
+    return counts
+
+
+def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
+    n_lines = 0
+    try:
+        with gzip.open(source, "rt", encoding="utf-8") as file:
+            for line in file:
+                n_lines += 1
+                fields = json.loads(line, parse_constant=_refuse_constant)
+                if not isinstance(fields, dict) or set(fields) != {"key", "value"} or not isinstance(fields["value"], dict):
+                    raise ValueError(f'a line is {{"key": ..., "value": {{...}}}}, got {_shortened(line)}')
+                if not _KEY.fullmatch(str(fields["key"])):
+                    raise ValueError(f"key must be 64 hex digits, got {fields['key']!r}")
+                yield fields["key"], encode_reply(decode_reply(fields["value"]))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{source} is not a whole gzip file (after line {n_lines}): {error}") from error
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{source}, line {n_lines}: {error}") from error

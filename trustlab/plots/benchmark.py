@@ -1,0 +1,346 @@
+"""The benchmark's figures: accuracy, discrimination, mean confidence, reliability and correlations between methods.
+
+Every function takes a finished table and draws it. ``metrics`` is the table of ``metrics_table`` (model, dataset, method,
+metric, value, level, low, high, n, reason), cut to one model and one data set; ``families`` maps method to family.
+Values in 0 to 1 are drawn in percent where the axis says so.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.patheffects as patheffects
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    FAMILY_MARKERS,
+    GREY,
+    INK,
+    axes_row,
+    family_legend,
+    family_of,
+    inches,
+    label,
+    name_colours,
+    panel_grid,
+    spread,
+    text_colour,
+)
+
+NAMES = {"auroc": "AUROC", "auprc": "AUPRC"}
+LEVEL_NAMES = {"pooled": "pooled over levels", "within": "within level (mean over levels)"}
+LEVEL_AXIS = "Information shown (percent of the case's statements; 1 = one statement)"
+LINES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
+ROW_INCHES = 0.27
+MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5}
+"""Sizes at which the families' shapes look equally large."""
+HOLLOW: dict[str, Any] = {"ms": 6, "mfc": "white", "mec": "#9A9A9A", "mew": 1.0, "ls": ""}
+
+
+def accuracy_by_level(metrics: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Accuracy in percent against information level in percent, with its 95 % interval as a band and its values beside."""
+    table = _by_level(metrics, "accuracy", "")
+    ax = ax or axes_row(6.4, 4.0)[0]
+    _accuracy_line(ax, table, marker="o")
+    for x, y in zip(table["x"], table["value"], strict=True):
+        halo = [patheffects.withStroke(linewidth=3, foreground="white")]
+        ax.annotate(f"{100 * y:.0f}", (x, 100 * y), (-4, 7), textcoords="offset points", ha="center", path_effects=halo, zorder=5)
+    _level_axis(ax, table)
+    ax.set(ylim=(0, 108), yticks=range(0, 101, 20), ylabel="Accuracy (percent of answers)")
+    return ax
+
+
+def discrimination(
+    metrics: pd.DataFrame,
+    families: Mapping[str, str],
+    metric: str = "auroc",
+    level: str = "pooled",
+    *,
+    prevalence: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """AUROC or AUPRC (0 to 1) of each method as a dot with its 95 % interval, best on top, value and n at the right.
+
+    The dashed line is chance: 0.5 for AUROC, ``prevalence`` (share of correct answers) for AUPRC where given.
+    Methods without a value stand at the bottom with the reason. Raises ``ValueError`` for a metric, level or family
+    that does not exist.
+    """
+    table = _measured(metrics, metric, level)
+    table = table.loc[_order(table)]
+    ax = ax or axes_row(5.2, ROW_INCHES * max(len(table), 3))[0]
+    _dots(ax, table, families)
+    _chance(ax, 0.5 if metric == "auroc" else prevalence)
+    _value_axis(ax, table)
+    ax.set_xlabel(f"{NAMES[metric]} {LEVEL_NAMES.get(level, f'at {level} % information')}, 0 to 1")
+    _method_ticks(ax, table)
+    family_legend(ax, [family_of(method, families) for method in table.index])
+    return ax
+
+
+def discrimination_pair(
+    metrics: pd.DataFrame,
+    families: Mapping[str, str],
+    metric: str = "auroc",
+    *,
+    prevalence: Mapping[str, float] | None = None,
+    axes: Sequence[Axes] | None = None,
+) -> tuple[Axes, Axes]:
+    """Discrimination pooled over levels and within level, side by side, both in the order of the value within level.
+
+    The pooled value is repeated at the right as a hollow marker, so that the drop shows. ``prevalence`` gives chance for
+    AUPRC by level, such as ``{"pooled": 0.6, "within": 0.6}``. Otherwise as :func:`discrimination`.
+    """
+    pooled, within = _measured(metrics, metric, "pooled"), _measured(metrics, metric, "within")
+    order = _order(within, pooled)
+    tables = {"pooled": pooled.reindex(order), "within": within.reindex(order)}
+    left, right = axes if axes is not None else axes_row(3.7, ROW_INCHES * max(len(order), 3), n=2, gap=1.25)
+    for ax, (level, table) in zip((left, right), tables.items(), strict=True):
+        _dots(ax, table, families)
+        _chance(ax, 0.5 if metric == "auroc" else (prevalence or {}).get(level))
+        ax.set_title(LEVEL_NAMES[level].capitalize(), pad=20)
+        ax.set_xlabel(f"{NAMES[metric]}, 0 to 1")
+    for y, method in enumerate(order):
+        before, after = tables["pooled"].loc[method, "value"], tables["within"].loc[method, "value"]
+        if pd.notna(before) and pd.notna(after):
+            right.plot([before, after], [y, y], color=HOLLOW["mec"], lw=0.9, zorder=1.5)
+            right.plot(before, y, marker=FAMILY_MARKERS[family_of(method, families)], **HOLLOW, zorder=2)
+    for ax in (left, right):
+        _value_axis(ax, pd.concat(list(tables.values())))
+    _method_ticks(left, tables["pooled"])
+    right.set(yticks=range(len(order)), yticklabels=[], ylabel="")
+    repeated = Line2D([], [], marker="o", label="pooled value, repeated", **HOLLOW)
+    family_legend(left, [family_of(method, families) for method in order], [repeated])
+    return left, right
+
+
+def confidence_and_accuracy(
+    metrics: pd.DataFrame, families: Mapping[str, str], methods: Sequence[str], ax: Axes | None = None
+) -> Axes:
+    """Mean confidence of probability-scale ``methods`` over the levels beside accuracy (black, with its 95 % band), percent.
+
+    Colour and marker say the family, the line's dashes the method within it; names stand at the lines' ends. Methods
+    without any value are named under the axis. Raises ``ValueError`` for a method that the table does not hold.
+    """
+    ax = ax or axes_row(7.0, 4.8)[0]
+    accuracy = _by_level(metrics, "accuracy", "")
+    _accuracy_line(ax, accuracy, lw=3.4)
+    ends: list[tuple[str, pd.DataFrame, Any, str]] = [("Accuracy", accuracy, INK, "bold")]
+    seen: dict[str, int] = {}
+    undrawn = []
+    for method in methods:
+        table = _by_level(metrics, "mean_confidence", method)
+        if not len(table):
+            undrawn.append(label(method))
+            continue
+        family = family_of(method, families)
+        dashes = LINES[seen.setdefault(family, 0) % len(LINES)]
+        seen[family] += 1
+        look = {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family], "ls": dashes}
+        ax.plot(table["x"], 100 * table["value"], **look, lw=1.7, ms=6, mec="white", mew=0.6, label=label(method))
+        ends.append((label(method), table, text_colour(family), "normal"))
+    _level_axis(ax, accuracy)
+    ax.set(ylim=(0, 103), yticks=range(0, 101, 20), ylabel="Mean confidence; accuracy (percent)")
+    _name_line_ends(ax, ends)
+    if undrawn:
+        words = textwrap.fill(f"No value, not drawn: {', '.join(undrawn)}", 90)
+        ax.annotate(words, (0, 0), (0, -46), "axes fraction", "offset points", color=GREY, size=9, va="top")
+    return ax
+
+
+def reliability(
+    table: pd.DataFrame, families: Mapping[str, str] | None = None, *, columns: int = 4, axes: Sequence[Axes] | None = None
+) -> list[Axes]:
+    """Accuracy against mean confidence (percent), one panel per method and one point per bin of answers.
+
+    ``table`` has the columns method, mean_confidence, accuracy, n, low, high (all but n in 0 to 1; low and high bound the
+    accuracy, NaN where unknown). On the diagonal, confidence is what it says. A point's area grows with its answers: say
+    so in the caption's note. At most ``columns`` panels stand in a row.
+    """
+    _need(table, ["method", "mean_confidence", "accuracy", "n", "low", "high"])
+    methods = list(dict.fromkeys(table["method"]))
+    panels = list(axes) if axes is not None else panel_grid(len(methods), columns)
+    if len(panels) < len(methods):
+        raise ValueError(f"{len(methods)} methods need as many axes; received {len(panels)}")
+    for ax, method in zip(panels, methods, strict=False):
+        rows = table.loc[table["method"] == method].sort_values("mean_confidence")
+        family = family_of(method, families) if families is not None else "token"
+        x, y = 100 * rows["mean_confidence"], 100 * rows["accuracy"]
+        ax.plot([0, 100], [0, 100], ls="--", lw=1.1, color=GREY, zorder=1)
+        ax.vlines(x, 100 * rows["low"], 100 * rows["high"], color=FAMILY_COLOURS[family], lw=1.4, alpha=0.75, zorder=2)
+        ax.plot(x, y, color=FAMILY_COLOURS[family], lw=1.4, zorder=3)
+        area = 12 + 110 * rows["n"] / max(rows["n"].max(), 1)
+        look = {"marker": FAMILY_MARKERS[family], "color": FAMILY_COLOURS[family], "edgecolor": "white", "linewidth": 0.7}
+        ax.scatter(x, y, s=area, zorder=4, **look)
+        title = "\n".join(textwrap.wrap(label(method), 21))
+        ax.set_title(f"{title}\nn {int(rows['n'].sum()):,}", size=10, color=text_colour(family) if families is not None else INK)
+        ax.set(xlim=(-4, 104), ylim=(-4, 104), xticks=[0, 50, 100], yticks=[0, 50, 100], aspect="equal")
+        ax.set(xlabel="Mean confidence (percent)", ylabel="Accuracy (percent)")
+    for ax in panels if axes is None else []:
+        ax.label_outer(remove_inner_ticks=True)
+    return panels[: len(methods)]
+
+
+def rank_correlations(matrix: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
+    """Spearman correlation (-1 to 1) between every two methods' confidences: the lower triangle, in the order given.
+
+    ``matrix`` is methods x methods with the same index and columns, at least two; NaN cells stay grey. The colour of a
+    method's name is its family. Raises ``ValueError`` on another shape.
+    """
+    names = [str(name) for name in matrix.columns]
+    if [str(name) for name in matrix.index] != names or len(names) < 2:
+        raise ValueError(f"matrix must have the same two or more methods as index and columns; received {matrix.shape}")
+    n = len(names)
+    if ax is None:
+        side = max(0.37 * n, min(0.6 * (n - 1), 3.6))
+        ax = axes_row(side, side)[0]
+    cells = pd.DataFrame(matrix.to_numpy(float)[1:, :-1])
+    upper = np.triu(np.ones(cells.shape, bool), k=1)
+    width, height = inches(ax)
+    roomy = n >= 10  # then the scale and the families fit into the empty triangle
+    bar = ax.inset_axes((1 - 2.2 / width, 1 + (-0.5 if roomy else 0.95) / height, 2.2 / width, 0.1 / height))
+    options = {"vmin": -1, "vmax": 1, "center": 0, "linewidths": 0.6, "linecolor": "white", "ax": ax}
+    sns.heatmap(cells.fillna(0), mask=upper | cells.notna().to_numpy(), cmap=["#DDDDDD"], cbar=False, **options)
+    scale = {"orientation": "horizontal", "ticks": [-1, -0.5, 0, 0.5, 1], "format": "%g"}
+    look = {"cmap": "RdBu_r", "annot": True, "fmt": ".2f", "annot_kws": {"size": 7 if n <= 24 else 6}}
+    sns.heatmap(cells, mask=upper | cells.isna().to_numpy(), cbar_ax=bar, cbar_kws=scale, **look, **options)
+    for text in ax.texts:
+        text.set_color("white" if abs(float(text.get_text())) > 0.6 else INK)
+        text.set_text(text.get_text().replace("-", "−"))
+    bar.set_title("Spearman correlation, −1 to 1", size=10, pad=5)
+    bar.tick_params(labelsize=9, length=2)
+    ax.set(facecolor="white", xlabel="", ylabel="", xticks=np.arange(n - 1) + 0.5, yticks=np.arange(n - 1) + 0.5)
+    ax.grid(False)
+    ax.set_xticklabels([label(name) for name in names[:-1]], rotation=90, size=9.5)
+    ax.set_yticklabels([label(name) for name in names[1:]], rotation=0, size=9.5)
+    for ticks, shown in ((ax.get_xticklabels(), names[:-1]), (ax.get_yticklabels(), names[1:])):
+        for tick, name in zip(ticks, shown, strict=True):
+            tick.set_color(text_colour(family_of(name, families)))
+    name_colours(ax, [family_of(name, families) for name in names], 1 + (-0.95 if roomy else 0.6) / height)
+    return ax
+
+
+def _need(table: pd.DataFrame, columns: Sequence[str]) -> None:
+    lacking = [name for name in columns if name not in table.columns]
+    if lacking or not len(table):
+        raise ValueError(f"the table needs rows and the columns {columns}; it has {len(table)} rows and lacks {lacking}")
+
+
+def _one_run(metrics: pd.DataFrame) -> pd.DataFrame:
+    _need(metrics, ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "reason"])
+    runs = metrics[["model", "dataset"]].drop_duplicates()
+    if len(runs) > 1:
+        raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
+    return metrics
+
+
+def _by_level(metrics: pd.DataFrame, metric: str, method: str) -> pd.DataFrame:
+    """One metric's values at the single levels, ascending, with ``x`` = the level as a number; rows without value left out."""
+    table = _one_run(metrics)
+    mine = table.loc[(table["metric"] == metric) & (table["method"] == method)]
+    mine = mine.loc[mine["level"].astype(str).str.isdigit()]
+    if not len(mine):
+        held = sorted(set(table.loc[table["metric"] == metric, "method"]))
+        raise ValueError(f"no {metric} by level for method {method!r}; the table holds it for {held}")
+    return mine.assign(x=mine["level"].astype(int)).dropna(subset="value").sort_values("x")
+
+
+def _measured(metrics: pd.DataFrame, metric: str, level: str) -> pd.DataFrame:
+    """One row per method: the values of ``metric`` at ``level``."""
+    table = _one_run(metrics)
+    if metric not in NAMES:
+        raise ValueError(f"metric is {metric!r}; allowed are {list(NAMES)}")
+    mine = table.loc[table["metric"] == metric]
+    if level not in set(mine["level"]):
+        raise ValueError(f"level is {level!r}; for {metric} the table holds {list(dict.fromkeys(mine['level']))}")
+    mine = mine.loc[mine["level"] == level].set_index("method")
+    if not mine.index.is_unique:
+        raise ValueError(f"each method may have one {metric} at level {level!r}; received {list(mine.index)}")
+    return mine
+
+
+def _order(*tables: pd.DataFrame) -> list[str]:
+    """Methods from the highest value to the lowest, those without one last; ties by the next table's values, then by name."""
+    values = pd.concat([table["value"] for table in tables], axis=1, keys=range(len(tables))).sort_index()
+    return [str(name) for name in values.sort_values(list(values), ascending=False, kind="stable", na_position="last").index]
+
+
+def _accuracy_line(ax: Axes, table: pd.DataFrame, lw: float = 2.2, marker: str = "") -> None:
+    ax.fill_between(table["x"], 100 * table["low"], 100 * table["high"], color=INK, alpha=0.13, lw=0)
+    ax.plot(table["x"], 100 * table["value"], color=INK, lw=lw, marker=marker, ms=6, label="Accuracy")
+
+
+def _level_axis(ax: Axes, table: pd.DataFrame) -> None:
+    levels = list(table["x"])
+    ax.set(xticks=levels, xticklabels=[str(level) for level in levels], xlim=(-3, 104), xlabel=LEVEL_AXIS)
+
+
+def _name_line_ends(ax: Axes, ends: list[tuple[str, pd.DataFrame, Any, str]]) -> None:
+    """Write each line's name to the right of its last point, moved up or down as little as keeps the names apart."""
+    ends = sorted(ends, key=lambda end: end[1]["value"].iloc[-1])
+    bottom, top = ax.get_ylim()
+    wanted = [100 * end[1]["value"].iloc[-1] for end in ends]
+    places = spread(wanted, 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
+    for (words, table, colour, weight), y in zip(ends, places, strict=True):
+        last = (table["x"].iloc[-1], 100 * table["value"].iloc[-1])
+        line = {"arrowstyle": "-", "color": colour, "lw": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
+        style = {"color": colour, "weight": weight, "size": 9.5, "va": "center", "annotation_clip": False}
+        ax.annotate(words, last, (1.05, y), xycoords="data", textcoords=("axes fraction", "data"), arrowprops=line, **style)
+
+
+def _dots(ax: Axes, table: pd.DataFrame, families: Mapping[str, str]) -> None:
+    """A dot with whiskers, its value and n per row of ``table`` (index: method), first row on top; a reason where no value."""
+    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
+    rows: dict[Any, dict[str, Any]] = table.to_dict("index")
+    for y, (method, row) in enumerate(rows.items()):
+        family = family_of(method, families)
+        if pd.isna(row["value"]):
+            words = textwrap.wrap(_why(row["reason"]), int(inches(ax)[0] * 72 / 4.9), max_lines=2, placeholder=" …")
+            small = {"size": 8 if len(words) == 1 else 7, "color": GREY, "va": "center", "linespacing": 1.05}
+            paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+            text = ax.annotate("\n".join(words), (0, y), (6, 0), **{**beside, **small}, bbox=paper, zorder=4)
+            text.set_parse_math(False)
+            continue
+        colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
+        ax.hlines(y, row["low"], row["high"], color=colour, lw=2, alpha=0.8, zorder=3)
+        ax.plot(row["value"], y, marker=marker, ms=MARKER_POINTS[marker], color=colour, mec="white", mew=0.6, ls="", zorder=4)
+        ax.annotate(f"{row['value']:.2f}", (1, y), (36, 0), **beside, ha="right", size=9, color=INK)
+        ax.annotate(f"{int(row['n']):,}", (1, y), (74, 0), **beside, ha="right", size=9, color=GREY)
+    for words, x, colour in (("value", 36, INK), ("n", 74, GREY)):
+        ax.annotate(words, (1, 1), (x, 4), "axes fraction", "offset points", ha="right", va="bottom", size=9, color=colour)
+    ax.set(ylim=(len(table) - 0.5, -0.5))
+
+
+def _why(reason: object) -> str:
+    words = reason if isinstance(reason, str) and reason else "no reason given"
+    if words.startswith("fewer than"):
+        return f"withheld: {words}"
+    return f"missing: {words.removeprefix('no confidence: ')}"
+
+
+def _chance(ax: Axes, value: float | None) -> None:
+    if value is None:
+        return
+    ax.axvline(value, ls="--", lw=1.2, color=INK, zorder=1)
+    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    ax.annotate(f"chance {value:.2f}", (value, 1), (0, 4), **place, ha="center", va="bottom", size=9)
+
+
+def _value_axis(ax: Axes, table: pd.DataFrame) -> None:
+    """Limits that hold every value, interval and line drawn, with a margin, inside 0 to 1."""
+    lines = [x for line in ax.lines for x in np.ravel(line.get_xdata())]
+    held = pd.Series([*table["low"], *table["high"], *table["value"], *lines], dtype=float).dropna()
+    low, high = (held.min(), held.max()) if len(held) else (0.0, 1.0)
+    ax.set_xlim(max(low - 0.04, -0.01), min(high + 0.04, 1.01))
+
+
+def _method_ticks(ax: Axes, table: pd.DataFrame) -> None:
+    ax.set(yticks=range(len(table)), yticklabels=[label(str(method)) for method in table.index], ylabel="")
+    for tick, value in zip(ax.get_yticklabels(), table["value"], strict=True):
+        tick.set_color(GREY if pd.isna(value) else INK)

@@ -1,0 +1,150 @@
+"""The whole vocabulary: cases, what a model replied, and everything known about one answer.
+
+All records are frozen; arrays inside them are read by methods and never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+LEVELS: tuple[int, ...] = (1, 20, 40, 60, 80, 100)
+"""Information levels in percent of a case's statements; 1 shows exactly one statement."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One doctor-patient exchange, or one sentence of a report.
+
+    ``finding`` and ``affirmed`` say what it tells, where the data set knows (``None`` elsewhere);
+    no model ever sees them.
+    """
+
+    text: str
+    finding: str | None = None
+    affirmed: bool | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Case:
+    """A patient: statements in the order they are told, and the diagnosis they lead to.
+
+    ``accepted`` holds every name that counts as the same diagnosis (``diagnosis`` among them);
+    ``patient`` holds what else is known (age in years, sex), which is not shown unless a statement says it.
+    """
+
+    case_id: str
+    dataset: str
+    statements: tuple[Statement, ...]
+    diagnosis: str
+    accepted: tuple[str, ...]
+    patient: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class View:
+    """A case as shown at one information level: its first ``n_statements`` of ``n_total``."""
+
+    case: Case
+    level: int
+    statements: tuple[Statement, ...]
+
+    @property
+    def text(self) -> str:
+        """What the model reads: one statement per paragraph."""
+        return "\n".join(s.text for s in self.statements)
+
+    @property
+    def n_statements(self) -> int:
+        return len(self.statements)
+
+    @property
+    def n_total(self) -> int:
+        return len(self.case.statements)
+
+    @property
+    def n_words(self) -> int:
+        return len(self.text.split())
+
+
+@dataclass(frozen=True)
+class TokenTrace:
+    """Token statistics of one reply, each of shape (L,), from the model's own distribution at temperature 1.
+
+    Natural logarithms. ``None`` where a backend cannot say. ``alternatives[l]`` lists the most probable
+    tokens at position l as (token, log-probability), best first. ``bounds`` maps a field's name to
+    ``"lower"`` or ``"upper"`` where it came from a truncated distribution.
+    """
+
+    tokens: tuple[str, ...]
+    logprobs: np.ndarray | None = None
+    entropies: np.ndarray | None = None
+    renyi: np.ndarray | None = None
+    fisher_rao: np.ndarray | None = None
+    prior_logprobs: np.ndarray | None = None
+    alternatives: tuple[tuple[tuple[str, float], ...], ...] | None = None
+    bounds: Mapping[str, str] = field(default_factory=dict)
+
+    ARRAYS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def part(self, start: int, stop: int) -> TokenTrace:
+        """The statistics of tokens ``start`` to ``stop - 1``."""
+        cut = {name: None if getattr(self, name) is None else getattr(self, name)[start:stop] for name in self.ARRAYS}
+        alternatives = None if self.alternatives is None else self.alternatives[start:stop]
+        return replace(self, tokens=self.tokens[start:stop], alternatives=alternatives, **cut)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model returned once.
+
+    ``text`` is ``None`` where there is nothing readable, and ``missing`` says why. ``raw`` keeps the words
+    as they came when ``text`` has been parsed out of them.
+    """
+
+    text: str | None
+    trace: TokenTrace | None = None
+    n_tokens_in: int = 0
+    n_tokens_out: int = 0
+    finish: str = "stop"
+    missing: str | None = None
+    raw: str | None = None
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Everything known about one answer: what every confidence method reads.
+
+    ``similarity`` is the (K, K) cosine matrix of the readable ``samples``; ``probes`` maps a question
+    (``"ce"``, ``"p_true"``) to the replies it got. A part that nobody asked for, or that the backend cannot
+    give, is ``None``, and ``reasons`` may say why.
+    """
+
+    case_id: str
+    level: int
+    model: str
+    seed: int
+    n_statements: int
+    n_total: int
+    n_words: int
+    answer: Reply | None = None
+    samples: tuple[Reply, ...] | None = None
+    similarity: np.ndarray | None = None
+    similarity_med: np.ndarray | None = None
+    entailment: np.ndarray | None = None
+    contradiction: np.ndarray | None = None
+    relevance: np.ndarray | None = None
+    sample_relevance: tuple[np.ndarray, ...] | None = None
+    alternative_entailment: object | None = None
+    probes: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)
+    assessment: object | None = None
+    panel: object | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
