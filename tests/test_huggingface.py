@@ -11,16 +11,8 @@ import pytest
 from scipy import stats
 
 from trustlab.models.base import STATISTICS, Model, Request
-from trustlab.models.huggingface import (
-    HuggingFaceModel,
-    batches,
-    distribution_statistics,
-    folder_revision,
-    inverse_cdf,
-    shift,
-    text_pieces,
-    uniforms,
-)
+from trustlab.models.decoding import batches, distribution_statistics, inverse_cdf, shift, text_pieces, uniforms
+from trustlab.models.huggingface import HuggingFaceModel, folder_revision
 from trustlab.records import Reply
 
 torch = pytest.importorskip("torch")

@@ -37,7 +37,7 @@ def run(
     out: Annotated[Path | None, typer.Option(help="folder for what comes out; runs/NOTEBOOK by default")] = None,
 ) -> None:
     """Execute a notebook (or all, with their reference parameters) and keep notebook, HTML, figures, tables and manifest."""
-    from trustlab.experiments.notebooks import MANIFEST, notebook_names, run_notebook
+    from trustlab.experiments.notebooks import MANIFEST, notebook_names
 
     every = notebook == "all"
     if every and (params or parameter or out):
@@ -45,7 +45,7 @@ def run(
     for name in notebook_names() if every else [notebook]:
         reference = NOTEBOOKS / "parameters" / "reference.yml"
         values = _refused(lambda: _values(reference if every else params, parameter))
-        folder = _refused(lambda name=name, values=values: run_notebook(name, values, out))
+        folder = _executed(name, values, out)
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
         typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
@@ -123,6 +123,20 @@ def cache_import(source: Path, path: Annotated[Path, typer.Option(help="the repl
 
     counts = _refused(lambda: import_cache(path, source))
     typer.echo(", ".join(f"{n} {what}" for what, n in counts.items()))
+
+
+def _executed(name: str, values: dict[str, Any], out: Path | None) -> Path:
+    """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as far as it came)."""
+    from papermill.exceptions import PapermillExecutionError
+
+    from trustlab.experiments.notebooks import run_notebook
+
+    try:
+        return _refused(lambda: run_notebook(name, values, out))
+    except PapermillExecutionError as error:
+        typer.echo(f"trustlab: {name} stopped in cell {error.exec_count}: {error.ename}: {error.evalue}", err=True)
+        typer.echo(f"  the notebook as far as it came: {_short((out or RUNS / name) / (name + '.ipynb'))}", err=True)
+        raise typer.Exit(1) from error
 
 
 def _refused(step):

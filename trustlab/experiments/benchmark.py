@@ -62,7 +62,7 @@ class Run:
         missing = self.confidence[self.confidence["missing"] != ""].groupby(["method", "missing"]).size()
         return {
             "notice": NOTICE,
-            "parameters": self.parameters,
+            "benchmark": self.parameters,
             "calls_made": made,
             "calls_from_cache": cached,
             "missing": [{"method": m, "reason": r, "n": int(n)} for (m, r), n in missing.items()],

@@ -18,7 +18,7 @@ import yaml
 
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
 
-MANIFEST = "manifest.json"
+MANIFEST, RUN = "manifest.json", "run.json"
 
 
 def notebook_names() -> list[str]:
@@ -83,7 +83,7 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / source.name
     manifest: dict[str, Any] = {"notebook": source.stem, "notice": NOTICE, "parameters": dict(values), "started": _now(), "ok": False}
-    (folder / "run.json").unlink(missing_ok=True)
+    (folder / RUN).unlink(missing_ok=True)
     try:
         papermill.execute_notebook(
             str(source), str(target), parameters={**values, "run_dir": str(folder)}, cwd=str(NOTEBOOKS), kernel_name="python3"
@@ -139,7 +139,7 @@ def publish(run_dir: Path, name: str) -> None:
 
 
 def _run_facts(folder: Path) -> dict[str, Any]:
-    file = folder / "run.json"
+    file = folder / RUN
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 

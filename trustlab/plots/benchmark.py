@@ -11,7 +11,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.patheffects as patheffects
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -49,9 +48,10 @@ def accuracy_by_level(metrics: pd.DataFrame, ax: Axes | None = None) -> Axes:
     table = _by_level(metrics, "accuracy", "")
     ax = ax or axes_row(6.4, 4.0)[0]
     _accuracy_line(ax, table, marker="o")
-    for x, y in zip(table["x"], table["value"], strict=True):
-        halo = [patheffects.withStroke(linewidth=3, foreground="white")]
-        ax.annotate(f"{100 * y:.0f}", (x, 100 * y), (-4, 7), textcoords="offset points", ha="center", path_effects=halo, zorder=5)
+    values = list(100 * table["value"])
+    for x, y, following in zip(table["x"], values, [*values[1:], 100], strict=True):
+        aside = -4 if following >= y else 4  # away from where the line goes next
+        ax.annotate(f"{y:.0f}", (x, y), (aside, 7), textcoords="offset points", ha="center", zorder=5)
     _level_axis(ax, table)
     ax.set(ylim=(0, 108), yticks=range(0, 101, 20), ylabel="Accuracy (percent of answers)")
     return ax
@@ -207,7 +207,7 @@ def rank_correlations(matrix: pd.DataFrame, families: Mapping[str, str], ax: Axe
     bar = ax.inset_axes((1 - 2.2 / width, 1 + (-0.5 if roomy else 0.95) / height, 2.2 / width, 0.1 / height))
     options = {"vmin": -1, "vmax": 1, "center": 0, "linewidths": 0.6, "linecolor": "white", "ax": ax}
     sns.heatmap(cells.fillna(0), mask=upper | cells.notna().to_numpy(), cmap=["#DDDDDD"], cbar=False, **options)
-    scale = {"orientation": "horizontal", "ticks": [-1, -0.5, 0, 0.5, 1], "format": "%g"}
+    scale = {"orientation": "horizontal", "ticks": [-1, -0.5, 0, 0.5, 1]}
     look = {"cmap": "RdBu_r", "annot": True, "fmt": ".2f", "annot_kws": {"size": 7 if n <= 24 else 6}}
     sns.heatmap(cells, mask=upper | cells.isna().to_numpy(), cbar_ax=bar, cbar_kws=scale, **look, **options)
     for text in ax.texts:

@@ -13,6 +13,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
@@ -125,10 +126,12 @@ def text_colour(family: str) -> tuple[float, float, float]:
 def family_legend(ax: Axes, families: Iterable[str], more: Sequence[Line2D] = ()) -> None:
     """The families and ``more`` in one row under the axes' label, whatever the axes' height."""
     shown = _present(families)
-    shapes = {
-        name: {"marker": FAMILY_MARKERS[name], "color": FAMILY_COLOURS[name], "label": FAMILY_LABELS[name]} for name in shown
-    }
-    handles = [*(Line2D([], [], ls="", ms=7.5, mec="white", mew=0.6, **shapes[name]) for name in shown), *more]
+    look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
+    handles = [
+        Line2D([], [], marker=FAMILY_MARKERS[name], color=FAMILY_COLOURS[name], label=FAMILY_LABELS[name], **look)
+        for name in shown
+    ]
+    handles += more
     place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
     ax.legend(handles=handles, ncols=len(handles), frameon=False, handletextpad=0.1, columnspacing=1.0, **place)
 
@@ -156,7 +159,8 @@ def panel_grid(n: int, most: int) -> list[Axes]:
     n_rows = -(-n // most)
     columns = -(-n // n_rows)
     size = (2.35 * columns, 2.75 * n_rows)
-    _, grid = plt.subplots(n_rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained")
+    layout = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.04)
+    _, grid = plt.subplots(n_rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False, layout=layout)
     for ax in list(grid.flat)[n:]:
         ax.set_visible(False)
     return list(grid.flat)[:n]

@@ -1,0 +1,350 @@
+"""Figures drawn from small made-up tables: labels, order, nothing clipped or overlapping, the same bytes every time."""
+
+import subprocess
+import sys
+from itertools import combinations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.text import Text
+
+from trustlab.plots import (
+    FAMILY_COLOURS,
+    FAMILY_LABELS,
+    FAMILY_MARKERS,
+    METHOD_LABELS,
+    accuracy_by_level,
+    caption,
+    confidence_and_accuracy,
+    discrimination,
+    discrimination_pair,
+    label,
+    rank_correlations,
+    reliability,
+    save_figure,
+    use_style,
+)
+from trustlab.plots.style import spread, text_colour
+
+LEVELS = (1, 20, 40, 60, 80, 100)
+ACCURACY = (0.2, 0.45, 0.6, 0.72, 0.8, 0.84)
+FAMILIES = {"asp": "token", "msp": "token", "poc": "consistency", "ce": "verbalized", "medconf": "medconf"}
+FAMILIES |= {"random": "baseline", "rdc": "trust"}
+POOLED = {"asp": 0.7, "msp": 0.55, "poc": 0.8, "ce": np.nan, "medconf": 0.9, "random": 0.5, "rdc": np.nan}
+WITHIN = {"asp": 0.66, "msp": 0.52, "poc": 0.6, "ce": np.nan, "medconf": 0.75, "random": np.nan, "rdc": np.nan}
+LONG = "the backend does not provide distributions over the whole vocabulary, only the twenty most probable tokens, a note"
+REASONS = {"ce": "no confidence: no number in square brackets", "random": "fewer than 10 correct or wrong", "rdc": LONG}
+PLACE = {"model": "embedded", "dataset": "starter (structured)", "n_cases": 120, "n_rows": 1440}
+
+
+@pytest.fixture(autouse=True)
+def _style():
+    with matplotlib.rc_context():
+        use_style()
+        yield
+    plt.close("all")
+
+
+def metrics_table() -> pd.DataFrame:
+    rows = []
+
+    def add(method, metric, level, value):
+        known = not np.isnan(value)
+        rows.append(
+            {"model": "embedded", "dataset": "starter", "method": method, "metric": metric, "value": value, "level": str(level)}
+            | {"low": value - 0.05, "high": value + 0.05, "n": 720 if known else 0, "n_cases": 120, "n_missing": 0}
+            | {"reason": "" if known else REASONS[method]}
+        )
+
+    for level, value in reversed(list(zip(LEVELS, ACCURACY, strict=True))):  # out of order on purpose
+        add("", "accuracy", level, value)
+        for i, method in enumerate(FAMILIES):
+            add(method, "mean_confidence", level, np.nan if method == "ce" else 0.5 * value + 0.3 + 0.002 * i)
+    add("", "accuracy", "pooled", 0.6)
+    for metric in ("auroc", "auprc"):
+        for level, values in (("pooled", POOLED), ("within", WITHIN)):
+            for method, value in values.items():
+                add(method, metric, level, value)
+    return pd.DataFrame(rows)
+
+
+def reliability_table(methods=("asp", "msp", "poc", "ce", "medconf")) -> pd.DataFrame:
+    centres = np.array([0.9, 0.1, 0.5])
+    bins = {
+        "mean_confidence": centres,
+        "accuracy": centres * 0.8,
+        "low": centres * 0.7,
+        "high": centres * 0.9,
+        "n": [100, 40, 60],
+    }
+    return pd.concat([pd.DataFrame(bins).assign(method=method) for method in methods], ignore_index=True)
+
+
+def correlation_matrix(n: int = 12) -> pd.DataFrame:
+    names = list(METHOD_LABELS)[:n]
+    values = np.corrcoef(np.random.default_rng(0).normal(size=(n, 30)))
+    return pd.DataFrame(values, index=names, columns=names)
+
+
+def token_families(matrix: pd.DataFrame) -> dict[str, str]:
+    return dict.fromkeys(matrix.columns, "token") | {str(matrix.columns[-1]): "trust"}
+
+
+DRAWINGS = {
+    "accuracy": lambda: accuracy_by_level(metrics_table()),
+    "auroc": lambda: discrimination(metrics_table(), FAMILIES),
+    "auprc": lambda: discrimination(metrics_table(), FAMILIES, "auprc", "within", prevalence=0.6),
+    "pair": lambda: discrimination_pair(metrics_table(), FAMILIES)[0],
+    "confidence": lambda: confidence_and_accuracy(metrics_table(), FAMILIES, list(FAMILIES)),
+    "reliability": lambda: reliability(reliability_table(), FAMILIES)[0],
+    "correlations": lambda: rank_correlations(correlation_matrix(), token_families(correlation_matrix())),
+    "few correlations": lambda: rank_correlations(correlation_matrix(3), token_families(correlation_matrix(3))),
+}
+
+
+def words_of(holder) -> list[str]:
+    return [text.get_text() for text in holder.findobj(Text) if text.get_visible() and text.get_text()]
+
+
+def drawn_texts(figure) -> list[Text]:
+    """Every text a reader sees: not the names of ticks outside the axes' limits, nor of inner shared axes."""
+    hidden = set()
+    for ax in figure.findobj(plt.Axes):
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                if not (low <= tick.get_loc() <= high and tick.get_visible() and ax.get_visible()):
+                    hidden |= {tick.label1, tick.label2}
+    return [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_no_text_is_clipped_or_overlaps(name, tmp_path):
+    figure = DRAWINGS[name]().figure
+    note = caption(figure, **PLACE, note="one long remark about this figure " * 6)
+    png, _, _ = save_figure(figure, metrics_table(), "figure", tmp_path)
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox().transformed(figure.dpi_scale_trans).padded(0.12 * figure.dpi)
+    extents = [(text, Text.get_window_extent(text)) for text in drawn_texts(figure)]  # words only, no arrows
+    assert note in [text for text, _ in extents]
+    for text, extent in extents:
+        assert box.x0 <= extent.x0 and extent.x1 <= box.x1 and box.y0 <= extent.y0 and extent.y1 <= box.y1, text
+    for (one, a), (other, b) in combinations(extents, 2):
+        shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert min(shared) <= 3, f"{one.get_text()!r} overlaps {other.get_text()!r}"
+    pixels = plt.imread(png)[..., :3]
+    edges = (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:])
+    assert all((edge == 1).all() for edge in edges)  # ink at the edge would be something cut off
+
+
+@pytest.mark.parametrize("name", ["accuracy", "auroc", "reliability", "few correlations"])
+def test_saving_twice_gives_the_same_bytes(name, tmp_path):
+    saved = []
+    for folder in ("a", "b"):
+        figure = DRAWINGS[name]().figure
+        caption(figure, **PLACE)
+        saved.append([path.read_bytes() for path in save_figure(figure, metrics_table(), "x", tmp_path / "new" / folder)])
+    assert saved[0] == saved[1]
+    png, svg, _ = saved[0]
+    assert b"Software" not in png and b"dc:date" not in svg and b"dc:creator" not in svg
+    assert b"research only, not for clinical use</text>" in svg  # text stays text
+
+
+def test_saved_table_comes_back(tmp_path):
+    table = pd.DataFrame({"level": ["1", "pooled"], "value": [0.12345678, -1e-9], "n": [3, 4], "reason": ["", "a, b"]})
+    figure = plt.figure()
+    paths = save_figure(figure, table, "accuracy", tmp_path)
+    assert [path.name for path in paths] == ["accuracy.png", "accuracy.svg", "accuracy.csv"]
+    assert paths[2].read_bytes() == b'level,value,n,reason\n1,0.123457,3,\npooled,0.0,4,"a, b"\n'
+    assert table["value"].iloc[0] == 0.12345678
+    matrix = correlation_matrix(4)
+    path = save_figure(figure, matrix, "matrix", tmp_path)[2]
+    pd.testing.assert_frame_equal(pd.read_csv(path, index_col=0), matrix, atol=5.1e-7, rtol=0)
+    for wrong in ("", "a/b", "../x"):
+        with pytest.raises(ValueError, match="name is"):
+            save_figure(figure, table, wrong, tmp_path)
+
+
+def test_families_differ_in_colour_and_marker_and_their_text_is_legible():
+    assert set(FAMILY_COLOURS) == set(FAMILY_MARKERS) == set(FAMILY_LABELS)
+    assert set(FAMILY_COLOURS) == {"token", "consistency", "verbalized", "medconf", "baseline", "trust"}
+    assert len(set(FAMILY_COLOURS.values())) == len(set(FAMILY_MARKERS.values())) == 6
+    okabe_ito = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
+    assert set(FAMILY_COLOURS.values()) <= okabe_ito
+    for family in FAMILY_COLOURS:
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in text_colour(family)]
+        assert 1.05 / (np.dot([0.2126, 0.7152, 0.0722], linear) + 0.05) >= 4.5  # WCAG 2.1, level AA
+
+
+def test_labels_are_short_unique_and_fall_back():
+    assert label("msp") == "MSP (as printed: largest token)"
+    assert (label("asp"), label("poc"), label("mc_se"), label("p_true")) == ("ASP", "PoC", "MC-SE", "P(True)")
+    assert label("my_new_method") == "My new method"
+    assert len(set(METHOD_LABELS.values())) == len(METHOD_LABELS)
+    assert max(map(len, METHOD_LABELS.values())) <= 32
+
+
+def test_caption_says_what_was_measured_and_stands_below():
+    ax = accuracy_by_level(metrics_table())
+    text = caption(ax, **PLACE, note="a_$note$")
+    assert text.get_text().replace("\n", " · ") == (
+        "model embedded · data starter (structured) · 120 cases, 1,440 answers · 95 % case-bootstrap interval · a_$note$"
+        " · research only, not for clinical use"
+    )
+    assert text.get_window_extent().y1 < ax.get_tightbbox().y0
+    assert "interval" not in caption(ax, **PLACE, interval="").get_text()
+
+
+def test_accuracy_by_level():
+    ax = accuracy_by_level(metrics_table())
+    (line,) = ax.lines
+    np.testing.assert_allclose(line.get_xdata(), LEVELS)
+    np.testing.assert_allclose(line.get_ydata(), 100 * np.array(ACCURACY))
+    assert [text.get_text() for text in ax.texts] == ["20", "45", "60", "72", "80", "84"]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == [str(level) for level in LEVELS]
+    assert "percent" in ax.get_xlabel() and "statements" in ax.get_xlabel()
+    assert ax.get_ylabel() == "Accuracy (percent of answers)"
+    (band,) = ax.collections
+    at_one = band.get_paths()[0].vertices
+    assert sorted({round(float(y)) for x, y in at_one if x == 1}) == [15, 25]
+
+
+def test_discrimination_sorts_marks_and_lists_the_missing():
+    ax = discrimination(metrics_table(), FAMILIES)
+    names = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert names == ["MedConf", "PoC", "ASP", "MSP (as printed: largest token)", "Random", "CE", "RDC"]
+    assert ax.yaxis_inverted()
+    dots = {line.get_ydata()[0]: line for line in ax.lines if len(line.get_xdata()) == 1}
+    assert {y: line.get_xdata()[0] for y, line in dots.items()} == {0: 0.9, 1: 0.8, 2: 0.7, 3: 0.55, 4: 0.5}
+    for y, family in enumerate(["medconf", "consistency", "token", "token", "baseline"]):
+        assert to_rgb(dots[y].get_color()) == to_rgb(FAMILY_COLOURS[family]) and dots[y].get_marker() == FAMILY_MARKERS[family]
+    whiskers = {c.get_segments()[0][0, 1]: c.get_segments()[0][:, 0] for c in ax.collections}
+    np.testing.assert_allclose(whiskers[2], [0.65, 0.75])
+    words = " ".join(words_of(ax)).replace("\n", " ")
+    assert "missing: no number in square brackets" in words and "missing: the backend does not provide" in words
+    assert "chance 0.50" in words and "720" in words
+    assert ax.get_xlabel() == "AUROC pooled over levels, 0 to 1"
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend == list(FAMILY_LABELS.values())
+    low, high = ax.get_xlim()
+    assert low < 0.45 and high > 0.95
+
+
+def test_discrimination_reference_line_of_auprc_is_given_not_assumed():
+    with_line = discrimination(metrics_table(), FAMILIES, "auprc", "within", prevalence=0.61)
+    assert "chance 0.61" in words_of(with_line) and "withheld: fewer than 10 correct or wrong" in words_of(with_line)
+    assert not [word for word in words_of(discrimination(metrics_table(), FAMILIES, "auprc")) if "chance" in word]
+
+
+def test_discrimination_pair_shares_the_order_within_level():
+    left, right = discrimination_pair(metrics_table(), FAMILIES)
+    names = [tick.get_text() for tick in left.get_yticklabels()]
+    assert names[:4] == ["MedConf", "ASP", "PoC", "MSP (as printed: largest token)"] and names[4] == "Random"
+    assert left.get_ylim() == right.get_ylim() and left.get_xlim() == right.get_xlim()
+    assert (left.get_title(), right.get_title()) == ("Pooled over levels", "Within level (mean over levels)")
+
+    def dots(ax, hollow):
+        single = [line for line in ax.lines if len(line.get_xdata()) == 1]
+        return {line.get_ydata()[0]: line.get_xdata()[0] for line in single if (line.get_mfc() == "white") == hollow}
+
+    assert dots(left, False) == {0: 0.9, 1: 0.7, 2: 0.8, 3: 0.55, 4: 0.5}
+    assert dots(right, False) == {0: 0.75, 1: 0.66, 2: 0.6, 3: 0.52}
+    assert dots(right, True) == {0: 0.9, 1: 0.7, 2: 0.8, 3: 0.55} and not dots(left, True)
+    given = plt.subplots(1, 2)[1]
+    assert list(discrimination_pair(metrics_table(), FAMILIES, axes=list(given))) == list(given)
+
+
+def test_confidence_and_accuracy():
+    ax = confidence_and_accuracy(metrics_table(), FAMILIES, ["asp", "msp", "poc", "ce"])
+    lines = {line.get_label(): line for line in ax.lines}
+    assert list(lines) == ["Accuracy", "ASP", "MSP (as printed: largest token)", "PoC"]
+    np.testing.assert_allclose(lines["ASP"].get_ydata(), [100 * (0.5 * a + 0.3) for a in ACCURACY])
+    assert lines["ASP"].get_color() == lines["MSP (as printed: largest token)"].get_color() == FAMILY_COLOURS["token"]
+    assert lines["ASP"].get_linestyle() != lines["MSP (as printed: largest token)"].get_linestyle()
+    assert lines["Accuracy"].get_linewidth() > lines["ASP"].get_linewidth()
+    assert "No value, not drawn: CE" in words_of(ax)
+    assert "(percent)" in ax.get_ylabel() and "percent" in ax.get_xlabel()
+    with pytest.raises(ValueError, match="nothing_such"):
+        confidence_and_accuracy(metrics_table(), FAMILIES, ["nothing_such"])
+
+
+def test_reliability_has_one_panel_per_method():
+    panels = reliability(reliability_table(), FAMILIES)
+    assert [ax.get_title().splitlines()[0] for ax in panels] == ["ASP", "MSP (as printed:", "PoC", "CE", "MedConf"]
+    assert panels[0].get_title() == "ASP\nn 200"
+    diagonal, curve = panels[0].lines
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0, 100]
+    np.testing.assert_allclose(curve.get_xdata(), [10, 50, 90])
+    np.testing.assert_allclose(curve.get_ydata(), [8, 40, 72])
+    assert (panels[0].get_ylabel(), panels[4].get_xlabel()) == ("Accuracy (percent)", "Mean confidence (percent)")
+    sizes = panels[0].collections[-1].get_sizes()
+    assert sizes[2] > sizes[1] > sizes[0]  # 100, 60 and 40 answers
+    with pytest.raises(ValueError, match="5 methods"):
+        reliability(reliability_table(), axes=[plt.subplots()[1]])
+
+
+def test_rank_correlations_shows_the_lower_triangle_in_order():
+    matrix = correlation_matrix(4)
+    matrix.iloc[2, 0] = matrix.iloc[0, 2] = np.nan
+    matrix.iloc[1, 0], matrix.iloc[3, 2] = -0.87, 0.42
+    ax = rank_correlations(matrix, token_families(matrix))
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == [label(name) for name in matrix.columns[:-1]]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [label(name) for name in matrix.index[1:]]
+    cells = {(round(t.get_position()[1] - 0.5), round(t.get_position()[0] - 0.5)): t.get_text() for t in ax.texts}
+    assert set(cells) == {(0, 0), (1, 1), (2, 0), (2, 1), (2, 2)}  # (1, 0) has no value
+    assert cells[0, 0] == "−0.87" and cells[2, 2] == "0.42"
+    colours = [tick.get_color() for tick in ax.get_yticklabels()]
+    assert colours == [text_colour("token")] * 2 + [text_colour("trust")]
+    with pytest.raises(ValueError, match="same two or more"):
+        rank_correlations(matrix.iloc[:, ::-1], token_families(matrix))
+
+
+def test_given_axes_are_used():
+    own = plt.subplots()[1]
+    assert accuracy_by_level(metrics_table(), ax=own) is own
+    own = plt.subplots()[1]
+    assert discrimination(metrics_table(), FAMILIES, ax=own) is own
+    own = plt.subplots()[1]
+    assert confidence_and_accuracy(metrics_table(), FAMILIES, ["asp"], ax=own) is own
+    own = plt.subplots()[1]
+    assert rank_correlations(correlation_matrix(), token_families(correlation_matrix()), ax=own) is own
+
+
+def test_wrong_input_is_named():
+    table = metrics_table()
+    with pytest.raises(ValueError, match="metric is 'brier'"):
+        discrimination(table, FAMILIES, "brier")
+    with pytest.raises(ValueError, match="level is 'across'"):
+        discrimination(table, FAMILIES, level="across")
+    with pytest.raises(ValueError, match="None for method 'medconf'"):
+        discrimination(table, {name: family for name, family in FAMILIES.items() if name != "medconf"})
+    with pytest.raises(ValueError, match="one model and data set"):
+        accuracy_by_level(pd.concat([table, table.assign(model="other")]))
+    with pytest.raises(ValueError, match="lacks"):
+        accuracy_by_level(table.drop(columns="low"))
+
+
+def test_the_tables_are_not_changed():
+    table = metrics_table()
+    before = table.copy(deep=True)
+    discrimination_pair(table, FAMILIES)
+    confidence_and_accuracy(table, FAMILIES, ["asp"])
+    pd.testing.assert_frame_equal(table, before)
+
+
+def test_spread_moves_names_apart_and_no_more():
+    np.testing.assert_allclose(spread([10, 50, 90], 5, 0, 100), [10, 50, 90])
+    np.testing.assert_allclose(spread([50, 50, 50], 4, 0, 100), [46, 50, 54])
+    np.testing.assert_allclose(spread([99, 100], 10, 0, 100), [90, 100])
+
+
+def test_matplotlib_is_imported_by_plots_alone():
+    code = "import sys, trustlab, trustlab.metrics; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
