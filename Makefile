@@ -6,14 +6,14 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lab check clean constraints train bench
+.PHONY: help run test lab check clean constraints train bench ddxplus-given
 
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
 	@echo "make lab          open the notebooks in JupyterLab"
 	@echo "make test         run the tests"
 	@echo "make check        ruff (rules and format) and pyright"
-	@echo "make bench        run what benchmarks/ times or simulates"
+	@echo "make bench        time the whole chain (benchmarks/) on the DDXPlus release: make bench DDXPLUS=FOLDER"
 	@echo "make train        train the embedded models again (an hour or two on two cores)"
 	@echo "make constraints  write the versions .venv holds to constraints.txt and environment.yml"
 	@echo "make clean        remove runs/ (with its cache of model replies) and tool caches; .venv stays"
@@ -44,11 +44,12 @@ check: .venv/.ready
 train: .venv/.ready
 	.venv/bin/python -m training.train
 
-bench: .venv/.ready
-	@set -e; for file in benchmarks/*.py; do \
-		test -e "$$file" || { echo "benchmarks/ holds no program" >&2; exit 1; }; \
-		echo "== $$file"; .venv/bin/python "$$file"; \
-	done
+# First, so that nobody installs everything only to be told.
+ddxplus-given:
+	@test -n "$(DDXPLUS)" || { echo "Give the folder of the DDXPlus English release (benchmarks/README.md): make bench DDXPLUS=FOLDER" >&2; exit 1; }
+
+bench: ddxplus-given .venv/.ready
+	.venv/bin/python -m benchmarks.chain --path "$(DDXPLUS)"
 
 # Not after .venv/.ready: that would first force the old pins back.
 constraints:

@@ -44,16 +44,27 @@ def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -
     }
 
 
+def rows() -> list[dict]:
+    """The lines of the file in order, the same each time."""
+    world, rng, made = World(), np.random.default_rng(SEED), []
+    while len(made) < N_CASES:
+        new = row(len(made) + 1, world, world.draw(rng, talk=TALK, denial=DENIAL), rng)
+        made += [new] if new else []
+    return made
+
+
+def text(made: list[dict]) -> str:
+    """The rows as the file holds them: one JSON object a line."""
+    return "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in made)
+
+
 def main() -> None:
-    world, rng, rows = World(), np.random.default_rng(SEED), []
-    while len(rows) < N_CASES:
-        made = row(len(rows) + 1, world, world.draw(rng, talk=TALK, denial=DENIAL), rng)
-        rows += [made] if made else []
-    target = DATA / "starter" / "structured.jsonl"
-    target.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows), encoding="utf-8")
-    statements = [s for r in rows for s in r["statements"]]
-    denied = sum(not s["affirmed"] for s in statements)
-    print(f"{len(rows)} cases, {len(statements)} statements, {denied / len(statements):.0%} denials, {len({r['condition'] for r in rows})} conditions")
+    made = rows()
+    (DATA / "starter" / "structured.jsonl").write_text(text(made), encoding="utf-8")
+    statements = [s for r in made for s in r["statements"]]
+    denied = sum(not s["affirmed"] for s in statements) / len(statements)
+    n_conditions = len({r["condition"] for r in made})
+    print(f"{len(made)} cases, {len(statements)} statements, {denied:.0%} denials, {n_conditions} conditions")
 
 
 if __name__ == "__main__":

@@ -78,9 +78,16 @@ def plan(
 
 
 @app.command()
-def methods(as_json: Annotated[bool, typer.Option("--json", help="as JSON, with every field")] = False) -> None:
+def methods(
+    as_json: Annotated[bool, typer.Option("--json", help="as JSON, with every field")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="as the table of the README")] = False,
+) -> None:
     """List the registered confidence methods."""
     from trustlab.confidence import METHODS
+
+    if as_markdown:
+        typer.echo(methods_markdown())
+        return
 
     if as_json:
         rows = [{k: v for k, v in asdict(m).items() if k != "function"} for m in METHODS.values()]
@@ -89,6 +96,18 @@ def methods(as_json: Annotated[bool, typer.Option("--json", help="as JSON, with 
     typer.echo(f"{'name':<26} {'family':<12} {'access':<6} {'scale':<12} {'eq.':<8} what")
     for m in METHODS.values():
         typer.echo(f"{m.name:<26} {m.family:<12} {m.access:<6} {m.scale:<12} {m.equation:<8} {m.summary}")
+
+
+def methods_markdown() -> str:
+    """The registry as a Markdown table: what the README shows."""
+    from trustlab.confidence import METHODS
+
+    lines = ["| method | family | access | scale | equation | what it is |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| `{m.name}` | {m.family} | {m.access} | {m.scale} | {m.equation or '–'} | {m.summary.replace('|', chr(92) + '|')} |"
+        for m in METHODS.values()
+    ]
+    return "\n".join(lines)
 
 
 @app.command(hidden=True)
@@ -143,7 +162,7 @@ def _refused(step):
     """Bad input ends with its message and status 2, not with a traceback."""
     try:
         return step()
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
         typer.echo(f"trustlab: {error}", err=True)
         raise typer.Exit(2) from error
 

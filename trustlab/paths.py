@@ -1,11 +1,13 @@
 """Where the project's own folders are, and the words every result carries."""
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
 FIGURES = ROOT / "figures"
-RUNS = ROOT / "runs"
+RUNS = ROOT / (os.environ.get("TRUSTLAB_RUNS") or "runs")
+"""What runs leave behind, the reply cache among it; the environment variable TRUSTLAB_RUNS names another folder."""
 
 NOTICE = "Research only. Not for clinical use."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -92,8 +93,11 @@ def benchmark(
     ``run_dir`` receives the tables and, unless ``cache`` names another file, the reply cache: a killed run resumes from it.
     ``n_jobs`` goes to joblib for the scoring. METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
-    if not cases:
-        raise ValueError("no cases; load some with load_cases")
+    for what, keys in (("case", [c.case_id for c in cases]), ("model", [m.name for m in models]), ("level", levels)):
+        if not keys:
+            raise ValueError(f"no {what}s; at least one is needed")
+        if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
+            raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
     chosen = select(methods)
     settings = Settings(samples=samples, temperature=temperature, seed=seed)
     shown = views_of(cases, levels)
@@ -108,6 +112,8 @@ def benchmark(
         seconds[model.name] = round(perf_counter() - began, 3)
         generations += made
         tables.append(cached.calls_table().assign(model=model.name))
+        if cached is not model:
+            cached.close()
     every = list(shown) * len(models)
     parameters = {
         "models": {m.name: m.revision for m in models},

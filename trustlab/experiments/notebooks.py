@@ -5,6 +5,7 @@ A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
@@ -19,6 +20,8 @@ import yaml
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
 
 MANIFEST, RUN = "manifest.json", "run.json"
+KINDS = {bool: (bool,), int: (int,), float: (float, int), list: (list,), str: (str, list)}
+"""Kind of a parameter's default -> kinds a value may have; one that takes a name may take several."""
 
 
 def notebook_names() -> list[str]:
@@ -38,7 +41,7 @@ def read_parameters(file: Path | None, pairs: Sequence[str] = ()) -> dict[str, A
     """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML: ``n=20``, ``levels=[1, 100]``)."""
     values: dict[str, Any] = {}
     if file is not None:
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        found = _yaml(file.read_text(encoding="utf-8"), str(file))
         if found is not None and not isinstance(found, dict):
             raise ValueError(f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to values")
         values |= found or {}
@@ -46,18 +49,29 @@ def read_parameters(file: Path | None, pairs: Sequence[str] = ()) -> dict[str, A
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise ValueError(f"parameter {pair!r} is not of the form name=value")
-        values[name.strip()] = yaml.safe_load(value) if value else ""
+        values[name.strip()] = _yaml(value, f"parameter {name.strip()}") if value else ""
     return values
 
 
-def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
-    """Refuse a parameter that the notebook does not have: papermill would only warn."""
-    import papermill
+def _yaml(text: str, where: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
 
-    known = [p for p in papermill.inspect_notebook(str(path)) if p != "run_dir"]
+
+def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
+    """Refuse a parameter that the notebook does not have (papermill would only warn), or of another kind than its default."""
+    defaults = default_parameters(path)
+    known = [p for p in defaults if p != "run_dir"]
     unknown = sorted(set(values) - set(known))
     if unknown:
         raise ValueError(f"{path.stem} has no parameter {', '.join(unknown)}; known are {', '.join(known)}")
+    for name, value in values.items():
+        kinds = KINDS.get(type(defaults[name]))
+        if value is not None and kinds and (not isinstance(value, kinds) or isinstance(value, bool) != (bool in kinds)):
+            allowed = " or ".join(k.__name__ for k in kinds)
+            raise ValueError(f"parameter {name} is {value!r}; it must be {allowed}, as its default {defaults[name]!r}")
 
 
 def default_parameters(path: Path) -> dict[str, Any]:
@@ -65,7 +79,7 @@ def default_parameters(path: Path) -> dict[str, Any]:
     import papermill
 
     found = papermill.inspect_notebook(str(path))
-    return {name: yaml.safe_load(str(p["default"]).replace("None", "null")) for name, p in found.items()}
+    return {name: ast.literal_eval(str(p["default"])) for name, p in found.items()}
 
 
 def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = None) -> Path:
