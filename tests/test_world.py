@@ -152,12 +152,9 @@ def test_the_second_writing_of_the_law_is_a_distribution() -> None:
     assert p.sum(0) == pytest.approx([2 / 3.5, 1 / 3.5, 0.5 / 3.5], abs=1e-12)
 
 
-TRAVEL_BUG = "World.posterior leaves out the chance 1 - 0.7 r of not speaking of travel, and divides by it where it is spoken of"
 
 
-@pytest.mark.parametrize(
-    "travel", [False, pytest.param(True, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=TRAVEL_BUG))]
-)
+@pytest.mark.parametrize("travel", [False, True])
 def test_posterior_is_exact_for_everything_that_can_be_told(travel: bool) -> None:
     world = World(tiny(travel=travel))
     told, p = joint(travel=travel)

@@ -45,7 +45,8 @@ def ceiling(world: World, patients: list[Patient]) -> dict[str, float]:
     right = {}
     for level in tl.LEVELS:
         hits = [
-            world.conditions[int(world.posterior(p.facts[: n_shown(len(p.facts), level)]).argmax())].id == p.condition for p in patients
+            world.conditions[int(world.posterior(p.facts[: n_shown(len(p.facts), level)]).argmax())].id == p.condition
+            for p in patients
         ]
         right[str(level)] = round(float(np.mean(hits)), 4)
     return right
@@ -87,7 +88,10 @@ def main() -> None:
     args = parser.parse_args()
     world, model = World(), tl.open_model(args.name)
     cases, patients = generated_cases(world, args.generated)
-    result = {"revision": model.revision, "generated": report(cases, model) | {"best_possible_accuracy": ceiling(world, patients)}}
+    result = {
+        "revision": model.revision,
+        "generated": report(cases, model) | {"best_possible_accuracy": ceiling(world, patients)},
+    }
     if args.ddxplus:
         result["ddxplus"] = report(tl.load_cases("ddxplus", path=args.ddxplus), model)
     target = DATA / "models" / args.name / "evaluation.json"

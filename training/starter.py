@@ -18,6 +18,13 @@ SEED = 20261121
 N_CASES = 120
 TALK, DENIAL = 0.85, 0.6
 N_STATEMENTS = range(11, 25)
+GROWN = frozenset(
+    """alcohol_excess current_smoker former_smoker hormone_therapy unprotected_sex_multiple_partners stimulant_drug_use
+    intravenous_drug_use hiv_positive_partner energy_drinks coffee_or_tea works_in_agriculture works_in_mining works_in_construction
+    """.split()
+)
+FERTILE = frozenset(["pregnancy", "missed_period", "vaginal_spotting", "previous_ectopic", "prolonged_breastfeeding", "heavy_periods"])
+"""Findings that only a grown-up, or a woman from 16 to 50, can affirm: they bound the age that is drawn."""
 
 
 def speaks_diagnosis(text: str, condition: Condition) -> bool:
@@ -27,14 +34,19 @@ def speaks_diagnosis(text: str, condition: Condition) -> bool:
 
 
 def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -> dict | None:
-    """The patient as a line of the file; ``None`` where too little or too much would be told, or nothing denied."""
+    """The patient as a line of the file; ``None`` where too little or too much would be told, nothing denied, or no age fits."""
     condition = world.knowledge.conditions[patient.condition]
     told = [world.statement(f, rng) for f in patient.facts]
     told = [s for s in told if not speaks_diagnosis(s.text, condition)]
     denied = sum(not s.affirmed for s in told)
     if len(told) not in N_STATEMENTS or not told[0].affirmed or denied < 2:
         return None
+    affirmed = {s.finding for s in told if s.affirmed}
     low, high = condition.age
+    low = max(low, 18 if affirmed & GROWN else 0, 16 if affirmed & FERTILE else 0)
+    high = min(high, 50 if affirmed & FERTILE else high)
+    if low > high:
+        return None
     return {
         "case_id": f"starter-{number:03d}",
         "diagnosis": condition.name,

@@ -22,7 +22,18 @@ from .replies import Example, example
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
 
-RECIPE = {"examples": 300_000, "pool": 1200, "batch_tokens": 6144, "lr": 1.6e-3, "warmup": 15_000, "seed": 1, "hidden": 256, "layers": 4, "heads": 4, "inner": 672}
+RECIPE = {
+    "examples": 204_000,
+    "pool": 1200,
+    "batch_tokens": 6144,
+    "lr": 1.6e-3,
+    "warmup": 12_000,
+    "seed": 1,
+    "hidden": 256,
+    "layers": 4,
+    "heads": 4,
+    "inner": 672,
+}
 
 
 Batch = list[tuple[list[int], list[int]]]

@@ -7,9 +7,10 @@ by the condition's, a talkativeness r and a denial rate d from fixed grids. Then
 - denied with probability r d (1 - w) a(c, f): doctors ask mostly about the body system that is involved;
 - not spoken of otherwise.
 
-Follow-ups (site, character, ...) are spoken of with probability r each, once their parent has been told. A patient
-who tells no symptom at all is drawn again (within the same c, sex, r, d). The first statement is one of the told
-symptoms, the rest follow in random order, parents before follow-ups. Order and wording carry no information on c.
+Follow-ups come up only once their parent has been told: a site, a character and the like with probability r each,
+others by the law above. Travel comes up with probability 0.7 r, whatever the answer. A patient who tells no symptom at
+all is drawn again (within the same c, sex, r, d). The first statement is one of the told symptoms, the rest follow in
+random order, parents before follow-ups. Order and wording carry no information on c.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ NOISE = 0.15
 """An unlisted finding is present with this share of its background: most things that are there never come up."""
 ASKED_NEAR, ASKED_FAR = 0.25, 0.01
 """Chance that a finding is asked about: listed by some condition of the same body system, or not."""
-TRAVEL_ASKED = 0.7
+TRAVEL, TRAVEL_ASKED = "recent_travel", 0.7
+"""The one value-finding without a parent, and the chance that it comes up at full talkativeness."""
 VALUE_FLOOR = 0.001
 SCALE_FLOOR = 0.03
 NONE_DEFAULT = 0.03
@@ -119,7 +121,7 @@ class World:
 
     @cached_property
     def value_chance(self) -> dict[str, tuple[np.ndarray, np.ndarray, list[str]]]:
-        """finding -> (chances (sex, condition, value), chance of "nothing" (condition,), value ids)."""
+        """By finding: (chances (sex, condition, value), chance of "nothing" (condition,), value ids)."""
         table = {}
         for f in self.valued:
             ids = self.value_ids(f)
@@ -146,7 +148,7 @@ class World:
         return list(np.minimum(p, 0.97) if finding.form == "several" else p / p.sum()), none
 
     def value_loglik(self, fact: Fact) -> np.ndarray:
-        """log P(values | condition, sex) of a spoken value-finding, shape (sex, condition)."""
+        """Log-likelihood log P(values | condition, sex) of a spoken value-finding, shape (sex, condition)."""
         p, none, ids = self.value_chance[fact.finding]
         if not fact.affirmed:
             return np.broadcast_to(np.log(none), p.shape[:2])
@@ -171,7 +173,15 @@ class World:
             silent = np.log1p(-(told + denied))
             accept = np.log(-np.expm1(np.log1p(-told[..., self.symptom]).sum(-1)))
             sexes = np.log(np.array([self.sex_chance(c) for c in self.conditions]).T)
-            base = silent[..., self.top].sum(-1) - accept + sexes[None] + np.log(self.prior) + np.log(self.grid_chance)[:, None, None]
+            base = (
+                silent[..., self.top].sum(-1)
+                - accept
+                + sexes[None]
+                + np.log(self.prior)
+                + np.log(self.grid_chance)[:, None, None]
+            )
+            if TRAVEL in self.value_chance:
+                base = base + np.log1p(-TRAVEL_ASKED * r[..., 0])
             return {"told": np.log(told), "denied": np.log(denied), "silent": silent, "base": base}
 
     def posterior(self, facts: tuple[Fact, ...]) -> np.ndarray:
@@ -188,7 +198,7 @@ class World:
             if fact.finding in self.column:
                 j = self.column[fact.finding]
                 total += log["told" if fact.affirmed else "denied"][..., j] - log["silent"][..., j]
-            elif fact.finding == "recent_travel":
+            elif fact.finding == TRAVEL:
                 total += (r + np.log(TRAVEL_ASKED)) - np.log1p(-TRAVEL_ASKED * np.exp(r)) + self.value_loglik(fact)[None]
             else:
                 total += r - quiet + self.value_loglik(fact)[None]

@@ -19,7 +19,9 @@ app.add_typer(data_app, name="data")
 
 REPLIES = RUNS / "replies.sqlite"
 
-ParamsFile = Annotated[Path | None, typer.Option("--params", exists=True, dir_okay=False, help="YAML file of notebook parameters")]
+ParamsFile = Annotated[
+    Path | None, typer.Option("--params", exists=True, dir_okay=False, help="YAML file of notebook parameters")
+]
 Pairs = Annotated[list[str] | None, typer.Option("-p", "--parameter", help="name=value, over the file; may be repeated")]
 
 
@@ -42,9 +44,8 @@ def run(
     every = notebook == "all"
     if every and (params or parameter or out):
         raise typer.BadParameter("run all takes the reference parameters; give a notebook's name to set others")
+    values = _refused(lambda: _values(NOTEBOOKS / "parameters" / "reference.yml" if every else params, parameter))
     for name in notebook_names() if every else [notebook]:
-        reference = NOTEBOOKS / "parameters" / "reference.yml"
-        values = _refused(lambda: _values(reference if every else params, parameter))
         folder = _executed(name, values, out)
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
@@ -74,7 +75,9 @@ def plan(
     total_in, total_out = int(table["n_tokens_in"].sum()), int(table["n_tokens_out"].sum())
     typer.echo(f"in all {int(table['n_replies'].sum()):,} replies, about {total_in:,} tokens in and at most {total_out:,} out")
     if usd_in is not None or usd_out is not None:
-        typer.echo(f"about {(total_in * (usd_in or 0) + total_out * (usd_out or 0)) / 1e6:,.2f} US dollars at your rates, at most")
+        typer.echo(
+            f"about {(total_in * (usd_in or 0) + total_out * (usd_out or 0)) / 1e6:,.2f} US dollars at your rates, at most"
+        )
 
 
 @app.command()

@@ -61,14 +61,17 @@ class View:
 
     @property
     def n_statements(self) -> int:
+        """How many statements are shown."""
         return len(self.statements)
 
     @property
     def n_total(self) -> int:
+        """How many statements the case has."""
         return len(self.case.statements)
 
     @property
     def n_words(self) -> int:
+        """How many words are shown."""
         return len(self.text.split())
 
 

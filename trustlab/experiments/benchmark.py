@@ -94,7 +94,7 @@ def benchmark(
     ``n_jobs`` goes to joblib for the scoring. METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
     for what, keys in (("case", [c.case_id for c in cases]), ("model", [m.name for m in models]), ("level", levels)):
-        if not keys:
+        if len(keys) == 0:
             raise ValueError(f"no {what}s; at least one is needed")
         if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
             raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")

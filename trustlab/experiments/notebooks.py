@@ -20,6 +20,8 @@ import yaml
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
 
 MANIFEST, RUN = "manifest.json", "run.json"
+REFERENCE = ("answers.csv", "confidence.csv", "metrics.csv")
+"""Tables of the reference run that the repository keeps, and that a test makes again in part."""
 KINDS = {bool: (bool,), int: (int,), float: (float, int), list: (list,), str: (str, list)}
 """Kind of a parameter's default -> kinds a value may have; one that takes a name may take several."""
 
@@ -96,7 +98,13 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
     folder = (run_dir or RUNS / source.stem).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / source.name
-    manifest: dict[str, Any] = {"notebook": source.stem, "notice": NOTICE, "parameters": dict(values), "started": _now(), "ok": False}
+    manifest: dict[str, Any] = {
+        "notebook": source.stem,
+        "notice": NOTICE,
+        "parameters": dict(values),
+        "started": _now(),
+        "ok": False,
+    }
     (folder / RUN).unlink(missing_ok=True)
     try:
         papermill.execute_notebook(
@@ -129,9 +137,10 @@ def without_remote_scripts(html: str) -> str:
 
 
 def publish(run_dir: Path, name: str) -> None:
-    """Make a run the reference: its figures go to ``figures/``, its outputs into the notebook in the repository.
+    """Make a run the reference: figures go to ``figures/``, tables to ``figures/reference/``, outputs into the notebook.
 
     The notebook keeps its own cells and default parameters; only outputs are copied, and no path of this machine.
+    The tables stay in full precision: rounded ones hold ties that the run did not have, which moves AUROC.
     """
     source = notebook_path(name)
     ours, made = nbformat.read(source, 4), nbformat.read(run_dir / source.name, 4)
@@ -147,9 +156,11 @@ def publish(run_dir: Path, name: str) -> None:
             if output.output_type == "execute_result":
                 output["execution_count"] = None
     nbformat.write(ours, source)
-    for file in sorted((run_dir / "figures").glob("*")):
-        FIGURES.mkdir(exist_ok=True)
-        shutil.copyfile(file, FIGURES / file.name)
+    files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
+    files |= {run_dir / table: FIGURES / "reference" / table for table in REFERENCE if (run_dir / table).is_file()}
+    for file, target in files.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
 
 
 def _run_facts(folder: Path) -> dict[str, Any]:

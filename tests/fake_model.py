@@ -1,0 +1,119 @@
+"""A model without weights: every reply is read off a hash of what was asked. And an encoder of the same kind."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from trustlab.models.base import STATISTICS, Request
+from trustlab.prompts import names, template
+from trustlab.records import Case, Reply, Statement, TokenTrace
+
+EVERYTHING = frozenset({"text", *STATISTICS})
+TEXT_ONLY = frozenset({"text"})
+NAMES = ("Influenza", "Common cold", "Acute laryngitis", "Pulmonary embolism")
+PROMPT_OF = {template(name)[1].splitlines()[-1]: name for name in names()}
+"""Last line of a prompt -> the prompt's name: what is asked is read from the messages, as by a real model."""
+
+
+class FakeModel:
+    """Reply i depends on name, messages, temperature, seed and i; ``n`` and ``purpose`` play no part.
+
+    ``unreadable(request, i)`` says which diagnoses come without their brackets. ``asked`` keeps the requests of each call.
+    """
+
+    def __init__(
+        self,
+        name: str = "fake",
+        provides: frozenset[str] = EVERYTHING,
+        unreadable: Callable[[Request, int], bool] = lambda request, i: False,
+    ) -> None:
+        self.name, self.revision, self.provides, self.unreadable = name, "r1", provides, unreadable
+        self.asked: list[list[Request]] = []
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        self.asked.append(list(requests))
+        return [[self.reply(request, i) for i in range(request.n)] for request in requests]
+
+    def reply(self, request: Request, i: int) -> Reply:
+        if bad := (request.want - self.provides):
+            raise AssertionError(f"asked for {sorted(bad)}, which this backend does not provide")
+        rng = self.rng(request, i if request.temperature else 0)
+        kind = prompt_of(request)
+        text = {"ce": f"[{rng.integers(101)}]", "p_true": str(rng.random() < 0.6)}.get(kind)
+        if text is None:
+            name = NAMES[rng.integers(len(NAMES))]
+            text = name if self.unreadable(request, i) else f"[{name}]"
+        return Reply(text, self.trace(text, request, rng), n_tokens_in=40, n_tokens_out=len(text.split()) + 2)
+
+    def rng(self, request: Request, i: int) -> np.random.Generator:
+        content = (self.name, request.messages, request.temperature, request.seed, i)
+        return np.random.default_rng(int.from_bytes(hashlib.sha256(repr(content).encode()).digest()[:8], "big"))
+
+    def trace(self, text: str, request: Request, rng: np.random.Generator) -> TokenTrace | None:
+        """Tokens "[", each word, "]", with what the request wants and nothing else."""
+        if not request.want:
+            return None
+        words = text.strip("[]").split(" ")
+        tokens = [*(["["] if text.startswith("[") else []), words[0], *(f" {word}" for word in words[1:])]
+        tokens += ["]"] if text.endswith("]") else []
+        logprobs, entropies, renyi, fisher_rao, prior = rng.random((5, len(tokens)))
+        wide, want = "distributions" in request.want, request.want
+        return TokenTrace(
+            tokens=tuple(tokens),
+            logprobs=-logprobs if "logprobs" in want else None,
+            entropies=2 * entropies if wide else None,
+            renyi=renyi if wide else None,
+            fisher_rao=fisher_rao if wide else None,
+            prior_logprobs=-2 * prior if "prior" in want else None,
+            alternatives=tuple(((t, float(-p)), ("x", float(-p - 1))) for t, p in zip(tokens, logprobs, strict=True)) if wide else None,
+        )
+
+    @property
+    def requests(self) -> list[Request]:
+        """Everything asked so far, in order."""
+        return [request for call in self.asked for request in call]
+
+    @property
+    def n_replies(self) -> Counter[str]:
+        """Replies asked for, by purpose."""
+        counts: Counter[str] = Counter()
+        for request in self.requests:
+            counts[request.purpose] += request.n
+        return counts
+
+
+class FakeEncoder:
+    """Texts are alike by the letters that they share; ``groups`` keeps what was asked."""
+
+    name, revision = "letters", "letters r1"
+
+    def __init__(self) -> None:
+        self.groups: list[list[str]] = []
+
+    def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
+        self.groups += [list(group) for group in groups]
+        return [self.similarity(group) for group in groups]
+
+    def similarity(self, texts: Sequence[str]) -> np.ndarray:
+        letters = [set(text.lower()) for text in texts]
+        return np.array([[len(a & b) / len(a | b) for b in letters] for a in letters]).reshape(len(texts), len(texts))
+
+
+def prompt_of(request: Request) -> str:
+    """The name of the prompt that a request's messages were made from."""
+    return PROMPT_OF[request.messages[-1][1].splitlines()[-1]]
+
+
+def made_case(case_id: str, diagnosis: str = "Influenza", n: int = 11) -> Case:
+    """A case of ``n`` statements that no other case has."""
+    statements = tuple(Statement(f"Doctor: Question {i} for {case_id}?\nPatient: Answer {i}.") for i in range(n))
+    return Case(case_id, "made", statements, diagnosis, (diagnosis,))
+
+
+def made_cases(n: int) -> list[Case]:
+    """Cases ``a``, ``b``, ... whose diagnoses go round :data:`NAMES`."""
+    return [made_case(chr(ord("a") + i), NAMES[i % len(NAMES)], 11 + i) for i in range(n)]

@@ -1,0 +1,231 @@
+"""The benchmark's tables: one observation a row, whatever the model, and what a run leaves on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made_cases
+
+from trustlab.confidence import METHODS, select
+from trustlab.datasets import load_cases
+from trustlab.experiments.benchmark import LIBRARIES, Run, benchmark, cases_hash, score
+from trustlab.levels import views
+from trustlab.models import open_model
+from trustlab.models.cache import CachedModel
+from trustlab.paths import NOTICE
+from trustlab.prompts import template
+from trustlab.records import LEVELS, Statement
+
+ANSWERS = ["case_id", "dataset", "level", "model", "answer", "truth", "correct", "n_statements", "n_words"]
+CONFIDENCE = ["case_id", "dataset", "level", "model", "method", "confidence", "bound", "missing"]
+CALLS = ["purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached", "model"]
+CASES = made_cases(4)
+
+
+def made(*models: FakeModel, **options) -> Run:
+    """A benchmark of four made cases with everything that could be slow replaced."""
+    defaults = {"methods": "all", "samples": 5, "encoder": FakeEncoder(), "quiet": True}
+    return benchmark(CASES, models or [FakeModel()], **{**defaults, **options})
+
+
+# Tables
+
+
+def test_columns_keys_and_row_counts():
+    run = made()
+    assert (list(run.answers.columns), list(run.confidence.columns), list(run.calls.columns)) == (ANSWERS, CONFIDENCE, CALLS)
+    assert len(run.answers) == 4 * 6
+    assert len(run.confidence) == 4 * 6 * len(METHODS)
+    assert not run.answers.duplicated(ANSWERS[:4]).any()
+    assert not run.confidence.duplicated(CONFIDENCE[:5]).any()
+    assert len(run.calls) == 4 * 6 * 4  # diagnosis, samples, ce, p_true
+    assert len(run.generations) == 4 * 6
+    assert set(run.answers["level"]) == set(LEVELS)
+
+
+def test_confidence_follows_answers_in_order():
+    run = made()
+    keys = run.confidence[ANSWERS[:4]].drop_duplicates(ignore_index=True)
+    pd.testing.assert_frame_equal(keys, run.answers[ANSWERS[:4]])
+    assert run.confidence["method"].head(len(METHODS)).tolist() == [m.name for m in select("all")] == list(run.families)
+
+
+def test_an_answer_is_right_where_it_is_the_cases_diagnosis():
+    run = made()
+    right = run.answers["answer"] == run.answers["truth"]
+    assert 0 < right.sum() < len(right)
+    assert (run.answers["correct"] == right).all()
+    assert set(run.answers["answer"]) <= set(NAMES)
+    assert run.answers.groupby("case_id")["truth"].unique().map(list).to_dict() == {c.case_id: [c.diagnosis] for c in CASES}
+
+
+def test_a_value_or_a_reason_never_both():
+    run = made(FakeModel(provides=TEXT_ONLY, unreadable=lambda r, i: r.temperature == 0 and "for b?" in r.messages[1][1]))
+    gone = run.confidence["confidence"].isna()
+    assert (gone == (run.confidence["missing"] != "")).all()
+    unreadable = run.answers["answer"].isna()
+    assert run.answers.loc[unreadable, ["case_id", "correct"]].drop_duplicates().to_numpy().tolist() == [["b", 0]]
+    assert unreadable.sum() == 6
+    reasons = run.manifest()["missing"]
+    assert {"method": "asp", "reason": "the backend gives no logprobs", "n": 18} in reasons
+    assert {"method": "poc", "reason": "unreadable answer", "n": 6} in reasons
+    assert sum(row["n"] for row in reasons) == gone.sum()
+
+
+def test_two_models_are_judged_one_after_the_other_on_the_same_cases():
+    run = made(FakeModel("a"), FakeModel("b", provides=TEXT_ONLY))
+    for name in ("a", "b"):
+        alone = made(FakeModel(name) if name == "a" else FakeModel(name, provides=TEXT_ONLY))
+        for table in ("answers", "confidence"):
+            mine = getattr(run, table).query("model == @name").reset_index(drop=True)
+            pd.testing.assert_frame_equal(mine, getattr(alone, table), check_dtype=False)
+        assert (run.calls["model"] == name).sum() == len(alone.calls)
+    assert list(dict.fromkeys(run.answers["model"])) == ["a", "b"]
+    assert run.parameters["models"] == {"a": "r1", "b": "r1"}
+
+
+def test_two_processes_score_as_one():
+    run, chosen = made(), select("all")
+    shown = views(CASES)
+    together = score(shown, run.generations, chosen, n_jobs=2)
+    pd.testing.assert_frame_equal(together, score(shown, run.generations, chosen, n_jobs=1))
+    pd.testing.assert_frame_equal(together, run.confidence)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"cases": []}, "no cases"),
+        ({"models": []}, "no models"),
+        ({"levels": []}, "no levels"),
+        ({"models": [FakeModel(), FakeModel()]}, "each model may be given once; given again: fake"),
+        ({"cases": [made_case("a"), made_case("a")]}, "each case may be given once; given again: a"),
+        ({"levels": [20, 20]}, "each level may be given once; given again: 20"),
+        ({"levels": [0]}, "level is 0"),
+        ({"samples": 0}, "n must be at least 1, got 0"),
+        ({"methods": ["apples"]}, "no method 'apples'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_cannot_be_run_is_refused_before_a_model_is_asked(given, message):
+    options = {"cases": CASES, "models": [FakeModel()], "methods": "all", "encoder": FakeEncoder(), "quiet": True} | given
+    with pytest.raises(ValueError, match=message):
+        benchmark(**options)
+    assert all(model.asked == [] for model in options["models"])
+
+
+# On disk
+
+
+def test_a_second_run_asks_nothing(tmp_path):
+    model = FakeModel()
+    first = made(model, run_dir=tmp_path)
+    n_replies = sum(model.n_replies.values())
+    again = made(model, run_dir=tmp_path)
+    assert sum(model.n_replies.values()) == n_replies == first.calls["n_made"].sum() == again.calls["n_cached"].sum()
+    assert (first.calls["n_cached"].sum(), again.calls["n_made"].sum()) == (0, 0)
+    assert (again.manifest()["calls_made"], again.manifest()["calls_from_cache"]) == (0, n_replies)
+    for table in ("answers", "confidence"):
+        pd.testing.assert_frame_equal(getattr(again, table), getattr(first, table))
+
+
+def test_more_methods_later_ask_only_what_is_new(tmp_path):
+    model = FakeModel()
+    made(model, run_dir=tmp_path, methods=["asp", "poc"])
+    before = model.n_replies
+    made(model, run_dir=tmp_path, methods=["asp", "poc", "ce"])
+    assert model.n_replies - before == {"ce": 24}
+
+
+def test_a_model_with_a_cache_of_its_own_keeps_it(tmp_path):
+    cached = CachedModel(FakeModel(), tmp_path / "own.sqlite", block=3)
+    made(cached, run_dir=tmp_path / "run")  # type: ignore[arg-type]
+    assert not (tmp_path / "run" / "replies.sqlite").exists()
+    assert cached.generate([]) == []  # still open
+
+
+def test_tables_reread_from_csv_in_full_precision(tmp_path):
+    run = made(FakeModel(unreadable=lambda r, i: r.temperature == 0 and "for b?" in r.messages[1][1]), run_dir=tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} - {"replies.sqlite-wal", "replies.sqlite-shm"} == {
+        "answers.csv", "confidence.csv", "calls.csv", "run.json", "replies.sqlite",
+    }  # fmt: skip
+    for name in ("answers", "confidence", "calls"):
+        table = getattr(run, name)
+        reread = pd.read_csv(tmp_path / f"{name}.csv")
+        texts = [c for c in ("bound", "missing") if c in table]
+        reread[texts] = reread[texts].astype(object).fillna("")
+        pd.testing.assert_frame_equal(reread, table, check_exact=True, check_dtype=False)
+
+
+def test_run_json_says_what_made_the_run(tmp_path):
+    made(FakeModel(), run_dir=tmp_path, methods=["ce", "random"], levels=[1, 60], samples=3, temperature=0.7, seed=5)
+    found = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert found["notice"] == NOTICE
+    assert (found["calls_made"], found["calls_from_cache"], found["missing"]) == (16, 0, [])
+    benchmarked = found["benchmark"]
+    assert benchmarked.pop("collect_s")["fake"] >= 0
+    assert benchmarked == {
+        "models": {"fake": "r1"}, "dataset": ["made"], "cases": 4, "cases_sha256": cases_hash(CASES), "methods": ["ce", "random"],
+        "levels": [1, 60], "samples": 3, "temperature": 0.7, "p_true_temperature": 1.0, "seed": 5, "max_tokens_answer": 64,
+        "max_tokens_score": 16, "encoder": "letters r1", "grader": "synonym",
+    }  # fmt: skip
+    for name, digest in found["prompts"].items():
+        assert digest == hashlib.sha256("\0".join(template(name)).encode()).hexdigest()[:16]
+    assert {"diagnosis", "ce", "p_true"} <= set(found["prompts"])
+    assert set(found["versions"]) == {*LIBRARIES, "trustlab"}
+    assert all(v and "+" not in v for v in found["versions"].values())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda c: replace(c, statements=(*c.statements[:-1], Statement("Doctor: And now?\nPatient: Better."))),
+        lambda c: replace(c, statements=c.statements[::-1]),
+        lambda c: replace(c, statements=c.statements[:-1]),
+        lambda c: replace(c, diagnosis="Croup"),
+        lambda c: replace(c, case_id="z"),
+    ],
+    ids=["statement", "order", "fewer", "diagnosis", "id"],
+)
+def test_the_hash_of_the_cases_changes_with_what_is_shown_and_what_is_true(changed):
+    first, *rest = CASES
+    assert cases_hash([changed(first), *rest]) != cases_hash(CASES)
+
+
+def test_the_hash_of_the_cases_is_of_what_the_model_sees():
+    first, *rest = CASES
+    labelled = replace(first, statements=tuple(replace(s, finding="fever") for s in first.statements), patient={"age": 3})
+    assert cases_hash([labelled, *rest]) == cases_hash(CASES) == cases_hash(made_cases(4))
+    assert len(cases_hash(CASES)) == 16 and int(cases_hash(CASES), 16) >= 0
+
+
+# The model in the repository
+
+
+def test_ten_cases_on_the_embedded_model(tmp_path):
+    cases = load_cases("starter", n=10, seed=0)
+    model = open_model("embedded", device="cpu")
+    run = benchmark(cases, [model], "all", samples=5, run_dir=tmp_path, quiet=True)
+    assert len(run.answers) == 60
+    assert len(run.confidence) == 60 * len(METHODS)
+    assert (run.confidence["confidence"].isna() == (run.confidence["missing"] != "")).all()
+    # It was taught to answer in brackets: most answers can be read, and then every method but CE and P(true) has a value.
+    readable = run.answers["answer"].notna()
+    assert readable.mean() > 0.8
+    silent = run.confidence[run.confidence["missing"] != ""]
+    assert set(silent["missing"]) <= {
+        "unreadable answer", "fewer than 2 readable samples", "no reply is True or False",
+        "no single number from 0 to 100 in square brackets",
+    }  # fmt: skip
+    chances = run.confidence[run.confidence["method"].map(lambda m: METHODS[m].scale) == "probability"]["confidence"].dropna()
+    assert chances.between(0, 1).all()
+    # Within a level the answers differ, and so do the samples behind them.
+    assert run.answers["answer"].nunique() > 5
+    assert run.confidence.query("method == 'poc'")["confidence"].nunique() > 1
+    again = benchmark(cases, [model], "all", samples=5, run_dir=tmp_path, quiet=True)
+    assert again.calls["n_made"].sum() == 0
+    pd.testing.assert_frame_equal(again.confidence, run.confidence)

@@ -1,0 +1,167 @@
+"""The command line: what it prints, and that bad input ends in one line that helps."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from fake_model import FakeEncoder, FakeModel, made_cases
+from typer.testing import CliRunner
+
+from trustlab.cli import app
+from trustlab.confidence import METHODS
+from trustlab.datasets import LOADERS
+from trustlab.experiments.benchmark import benchmark
+from trustlab.experiments.notebooks import notebook_names
+from trustlab.models.cache import CachedModel
+from trustlab.paths import RUNS
+
+
+def trustlab(*words: object, status: int = 0) -> str:
+    """What the command prints on the stream of its outcome; the status must be the expected one."""
+    result = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
+    assert result.exit_code == status, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.output
+    return result.stderr if status else result.stdout
+
+
+# What there is
+
+
+def test_methods_are_listed_one_a_line():
+    lines = trustlab("methods").splitlines()
+    assert lines[0].split()[:4] == ["name", "family", "access", "scale"]
+    assert [line.split()[:4] for line in lines[1:]] == [[m.name, m.family, m.access, m.scale] for m in METHODS.values()]
+
+
+def test_methods_as_json():
+    rows = json.loads(trustlab("methods", "--json"))
+    assert [row["name"] for row in rows] == list(METHODS)
+    assert {tuple(row) for row in rows} == {
+        ("name", "family", "access", "scale", "equation", "needs", "cite", "summary", "falls_with")
+    }
+    assert rows[0]["needs"] == list(METHODS[rows[0]["name"]].needs)
+
+
+def test_data_sets_are_listed():
+    assert [line.split()[0] for line in trustlab("data", "list").splitlines()] == list(LOADERS)
+
+
+def test_help_carries_the_notice_and_hides_publish():
+    text = trustlab("--help")
+    assert "Not for clinical use" in text
+    assert "publish" not in text
+
+
+# Plan
+
+
+def test_a_plan_counts_and_prices():
+    lines = trustlab(
+        "plan", "01_benchmark", "-p", "n=2", "-p", "levels=[1, 100]", "-p", "samples=5", "--usd-in", 1000, "--usd-out", 2000
+    ).splitlines()
+    rows = {words[0]: [int(w) for w in words[1:]] for words in map(str.split, lines[1:5])}
+    assert lines[0].split() == ["purpose", "n_replies", "n_tokens_in", "n_tokens_out", "n_requests"]
+    assert {purpose: row[0] for purpose, row in rows.items()} == {"diagnosis": 4, "samples": 20, "ce": 4, "p_true": 20}
+    tokens_in, tokens_out = (sum(row[i] for row in rows.values()) for i in (1, 2))
+    assert tokens_out == 24 * 64 + 24 * 16
+    assert lines[5] == f"in all 48 replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
+    assert lines[6] == f"about {(tokens_in * 1000 + tokens_out * 2000) / 1e6:,.2f} US dollars at your rates, at most"
+
+
+def test_a_plan_takes_a_file_and_pairs_over_it(tmp_path):
+    (tmp_path / "p.yml").write_text("n: 3\nsamples: 4\nlevels: [1]\nmethods: [poc]\n")
+    text = trustlab("plan", "01_benchmark", "--params", tmp_path / "p.yml", "-p", "samples=6")
+    assert "in all 21 replies" in text  # 3 answers and 3 x 6 samples
+    assert "dollars" not in text
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
+    message = trustlab(command, "99_nothing", status=2)
+    assert "there is no notebook '99_nothing'" in message
+    assert all(name in message for name in notebook_names())
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ("smaples=3", "01_benchmark has no parameter smaples; known are dataset, path, n, "),
+        ("run_dir=x", "01_benchmark has no parameter run_dir"),
+        ("n=many", "parameter n is 'many'; it must be int"),
+        ("levels=20", "parameter levels is 20; it must be list"),
+        ("n=[1", "parameter n is not YAML"),
+        ("n", "parameter 'n' is not of the form name=value"),
+    ],
+)
+def test_a_bad_parameter_is_refused_before_anything_runs(command, pair, message):
+    assert message in trustlab(command, "01_benchmark", "-p", pair, status=2)
+    assert not (RUNS / "01_benchmark").exists()
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ("dataset=nosuch", "name is 'nosuch'; allowed are starter"),
+        ("dataset=ddxplus", "path"),
+        ("n=5000", "n is 5000; starter has"),
+        ("methods=[apples]", "there is no method 'apples'"),
+        ("levels=[0]", "level is 0"),
+    ],
+)
+def test_a_value_out_of_reach_is_refused_by_the_plan(pair, message):
+    assert message in trustlab("plan", "01_benchmark", "-p", pair, status=2)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("n: [1\n", "bad.yml is not YAML"), ("- n\n", "bad.yml holds list"), ("m: 1\n", "has no parameter m; known are")],
+)
+def test_a_bad_file_of_parameters_is_refused(content, message, tmp_path):
+    (tmp_path / "bad.yml").write_text(content)
+    for command in ("run", "plan"):
+        assert message in trustlab(command, "01_benchmark", "--params", tmp_path / "bad.yml", status=2)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    assert "does not exist" in trustlab("plan", "01_benchmark", "--params", tmp_path / "none.yml", status=2)
+
+
+def test_run_all_takes_no_parameters():
+    assert "run all takes the reference parameters" in trustlab("run", "all", "-p", "n=3", status=2)
+
+
+def test_an_unknown_command_is_refused():
+    assert "No such command" in trustlab("fly", status=2)
+
+
+# Cache
+
+
+def test_the_cache_travels_in_one_file(tmp_path):
+    cached = CachedModel(FakeModel(), tmp_path / "a.sqlite")
+    benchmark(made_cases(2), [cached], ["poc"], [1], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    cached.close()
+    out = tmp_path / "replies.jsonl.gz"
+    assert trustlab("cache", "export", out, "--path", tmp_path / "a.sqlite") == f"32 replies written to {out}\n"
+    assert trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite") == "32 new, 0 known, 0 conflicting\n"
+    assert trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite") == "0 new, 32 known, 0 conflicting\n"
+    unasked = FakeModel()
+    replayed = CachedModel(unasked, tmp_path / "b.sqlite", offline=True)
+    benchmark(made_cases(2), [replayed], ["poc"], [1], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    assert unasked.asked == []
+
+
+def test_a_bad_export_or_import_is_refused(tmp_path):
+    assert "there is no reply cache at" in trustlab("cache", "export", tmp_path / "o", "--path", tmp_path / "none", status=2)
+    (tmp_path / "text").write_text("not gzip\n")
+    with gzip.open(tmp_path / "wrong.gz", "wt") as file:
+        file.write('{"key": "abc", "value": {}}\n')
+    for source, message in (("text", "is not a whole gzip file"), ("wrong.gz", "line 1: key must be"), ("gone", "gone"), (".", "")):
+        assert message in trustlab("cache", "import", tmp_path / source, "--path", tmp_path / "b.sqlite", status=2)

@@ -1,0 +1,233 @@
+"""Asking: each question once, only what the methods need, and what is missing stays missing with its reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from fake_model import EVERYTHING, NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases, prompt_of
+
+from trustlab.collect import Settings, collect
+from trustlab.confidence import METHODS, select
+from trustlab.levels import views
+from trustlab.models.cache import CachedModel
+from trustlab.prompts import render
+from trustlab.records import Generation
+
+VIEWS = views(made_cases(3), [1, 100])
+ALL = select("all")
+BASELINES = {m.name for m in ALL if m.family == "baseline"}
+
+
+def asked_by(methods, model: FakeModel | None = None, settings: Settings | None = None) -> tuple[FakeModel, list[Generation]]:
+    model = model or FakeModel()
+    return model, collect(model, VIEWS, select(methods), settings, encoder=FakeEncoder())  # type: ignore[arg-type]
+
+
+def unreadable_views(*texts: str):
+    """The greedy answer about these patients comes without brackets; the samples are readable."""
+    wanted = {render("diagnosis", patient=text) for text in texts}
+    return lambda request, i: request.temperature == 0 and request.messages in wanted
+
+
+# What is asked
+
+
+def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
+    model, _ = asked_by("all")
+    assert Counter(r.purpose for r in model.requests) == dict.fromkeys(("diagnosis", "samples", "ce", "p_true"), len(VIEWS))
+    assert model.n_replies == {"diagnosis": 6, "samples": 90, "ce": 6, "p_true": 90}
+    assert len(set(model.requests)) == len(model.requests)
+
+
+@pytest.mark.parametrize(
+    ("methods", "asked"),
+    [
+        (["information_level"], {"diagnosis": set()}),
+        (["asp"], {"diagnosis": {"logprobs"}}),
+        (["asp", "perplexity", "msp"], {"diagnosis": {"logprobs"}}),
+        (["entropy"], {"diagnosis": {"logprobs", "distributions"}}),
+        (["fisher_rao", "renyi_divergence"], {"diagnosis": {"logprobs", "distributions"}}),
+        (["pmi"], {"diagnosis": {"logprobs", "prior"}}),
+        (["conditional_pmi"], {"diagnosis": {"logprobs", "distributions", "prior"}}),
+        (["poc"], {"diagnosis": set(), "samples": set()}),
+        (["semantic_similarity"], {"diagnosis": set(), "samples": set()}),
+        (["mc_se"], {"diagnosis": set(), "samples": {"logprobs"}}),
+        (["mc_nse", "asp"], {"diagnosis": {"logprobs"}, "samples": {"logprobs"}}),
+        (["ce"], {"diagnosis": set(), "ce": set()}),
+        (["p_true", "poc"], {"diagnosis": set(), "samples": set(), "p_true": set()}),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, list) else None,
+)
+def test_only_what_the_methods_need_is_asked(methods, asked):
+    model, generations = asked_by(methods)
+    assert {r.purpose: set(r.want) for r in model.requests} == asked
+    assert len(model.requests) == len(VIEWS) * len(asked)
+    for generation in generations:
+        for method in select(methods):
+            assert method.evaluate(generation).missing == ""
+
+
+def test_the_prior_is_the_same_question_without_the_patient():
+    model, _ = asked_by(["pmi"])
+    assert {r.prior_messages for r in model.requests} == {render("diagnosis", patient=None)}
+    assert {r.prior_messages for r in asked_by(["entropy", "poc"])[0].requests} == {None}
+
+
+def test_greedy_answer_and_samples_are_asked_together_about_the_same_messages():
+    model, _ = asked_by("all")
+    first = model.asked[0]
+    for view, greedy, samples in zip(VIEWS, first[::2], first[1::2], strict=True):
+        assert greedy.messages == samples.messages == render("diagnosis", patient=view.text)
+        assert (greedy.n, greedy.temperature, samples.n, samples.temperature) == (1, 0.0, 15, 0.5)
+
+
+def test_every_request_speaks_the_prompt_of_its_purpose():
+    model, _ = asked_by("all")
+    assert {(r.purpose, prompt_of(r)) for r in model.requests} == {
+        ("diagnosis", "diagnosis"), ("samples", "diagnosis"), ("ce", "ce"), ("p_true", "p_true"),
+    }  # fmt: skip
+
+
+def test_settings_reach_the_requests():
+    settings = Settings(samples=4, temperature=0.9, p_true_temperature=0.7, seed=11, max_tokens_answer=20, max_tokens_score=5)
+    model, generations = asked_by("all", settings=settings)
+    assert {(r.purpose, r.n, r.temperature, r.seed, r.max_tokens) for r in model.requests} == {
+        ("diagnosis", 1, 0.0, 11, 20), ("samples", 4, 0.9, 11, 20), ("ce", 1, 0.0, 11, 5), ("p_true", 4, 0.7, 11, 5),
+    }  # fmt: skip
+    assert {g.seed for g in generations} == {11}
+
+
+def test_the_probes_ask_about_the_answer_that_was_given():
+    model, generations = asked_by(["ce", "p_true"])
+    for view, generation in zip(VIEWS, generations, strict=True):
+        assert generation.answer is not None and generation.answer.text in NAMES
+        for purpose in ("ce", "p_true"):
+            wanted = render(purpose, patient=view.text, answer=generation.answer.text)
+            assert [r.purpose for r in model.requests if r.messages == wanted] == [purpose]
+            assert len(generation.probes[purpose]) == {"ce": 1, "p_true": 15}[purpose]
+
+
+def test_the_encoder_is_opened_only_for_a_method_that_reads_similarity():
+    encoder = FakeEncoder()
+    collect(FakeModel(), VIEWS, select(["poc", "lexical_similarity", "asp"]), encoder=encoder)  # type: ignore[arg-type]
+    assert encoder.groups == []
+    generations = collect(FakeModel(), VIEWS, select(["semantic_similarity"]), encoder=encoder)  # type: ignore[arg-type]
+    assert encoder.groups == [[s.text for s in g.samples or ()] for g in generations]
+
+
+# What comes back
+
+
+def test_a_generation_says_what_was_shown_and_by_whom():
+    _, generations = asked_by(["asp"])
+    found = [(g.case_id, g.level, g.model, g.n_statements, g.n_total, g.n_words) for g in generations]
+    assert found == [(v.case.case_id, v.level, "fake", v.n_statements, v.n_total, v.n_words) for v in VIEWS]
+    assert [(g.n_statements, g.n_total) for g in generations[:4]] == [(1, 11), (11, 11), (1, 12), (12, 12)]
+
+
+def test_the_answer_is_the_diagnosis_and_its_trace_the_diagnosis_tokens():
+    _, generations = asked_by(["asp"])
+    for generation in generations:
+        assert generation.answer is not None and generation.answer.trace is not None
+        assert generation.answer.raw == f"[{generation.answer.text}]"
+        assert "".join(generation.answer.trace.tokens) == generation.answer.text
+
+
+def test_no_probe_is_asked_about_an_unreadable_answer():
+    bad = VIEWS[1]
+    model, generations = asked_by("all", FakeModel(unreadable=unreadable_views(bad.text)))
+    assert Counter(r.purpose for r in model.requests) == {"diagnosis": 6, "samples": 6, "ce": 5, "p_true": 5}
+    assert not any(bad.text in r.messages[-1][1] for r in model.asked[1])
+    assert [bool(g.probes) for g in generations] == [v is not bad for v in VIEWS]
+
+
+def test_an_unreadable_answer_leaves_only_the_baselines():
+    _, generations = asked_by("all", FakeModel(unreadable=unreadable_views(VIEWS[1].text)))
+    for i, generation in enumerate(generations):
+        missing = {m.name: m.evaluate(generation).missing for m in ALL}
+        wanted = {name: "" if i != 1 or name in BASELINES else "unreadable answer" for name in missing}
+        assert missing == wanted
+
+
+def test_where_no_answer_can_be_read_no_probe_is_asked_at_all():
+    model, _ = asked_by(["ce"], FakeModel(unreadable=lambda request, i: True))
+    assert len(model.asked) == 1
+
+
+def test_unreadable_samples_are_dropped():
+    model, generations = asked_by("all", FakeModel(unreadable=lambda r, i: r.purpose == "samples" and i in (0, 7, 8)))
+    samples = [r for r in model.requests if r.purpose == "samples"]
+    for request, generation in zip(samples, generations, strict=True):
+        kept = [model.reply(request, i) for i in range(15) if i not in (0, 7, 8)]
+        assert [s.raw for s in generation.samples or ()] == [reply.text for reply in kept]
+        assert generation.similarity is not None and generation.similarity.shape == (12, 12)
+        most = Counter(reply.text for reply in kept).most_common(1)[0][1]
+        assert METHODS["poc"].score(generation) == most / 12
+
+
+def test_one_readable_sample_is_too_few_for_agreement():
+    model, generations = asked_by("all", FakeModel(unreadable=lambda r, i: r.purpose == "samples" and i > 0))
+    for generation in generations:
+        found = {m.name: m.evaluate(generation).missing for m in ALL}
+        wanted = {m.name: "fewer than 2 readable samples" if m.family == "consistency" else "" for m in ALL}
+        assert found == wanted
+
+
+# What a backend cannot give
+
+
+def test_text_alone_leaves_black_box_methods_as_they_are_and_white_ones_missing_with_the_reason():
+    whole, black = asked_by("all")[1], asked_by("all", FakeModel(provides=TEXT_ONLY))
+    assert {r.want for r in black[0].requests} == {frozenset()}
+    for a, b in zip(whole, black[1], strict=True):
+        for method in ALL:
+            found = method.evaluate(b)
+            if method.access == "white":
+                assert found.missing in {f"the backend gives no {s}" for s in ("logprobs", "distributions", "prior")}
+            else:
+                assert found == method.evaluate(a)
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "missing"),
+    [
+        ("asp", {"distributions", "prior"}, "the backend gives no logprobs"),
+        ("mc_se", {"distributions", "prior"}, "the backend gives no logprobs"),
+        ("entropy", {"logprobs", "prior"}, "the backend gives no distributions"),
+        ("renyi_divergence", {"logprobs"}, "the backend gives no distributions"),
+        ("pmi", {"logprobs", "distributions"}, "the backend gives no prior"),
+        ("pmi", {"logprobs", "prior"}, ""),
+        ("asp", {"logprobs"}, ""),
+        ("mc_nse", {"logprobs"}, ""),
+    ],
+)
+def test_each_statistic_is_missed_by_name(method, given, missing):
+    _, generations = asked_by([method], FakeModel(provides=frozenset({"text", *given})))
+    assert {METHODS[method].evaluate(g).missing for g in generations} == {missing}
+
+
+def test_provided_statistics_are_not_asked_for_where_no_method_reads_them():
+    model, generations = asked_by(["asp"], FakeModel(provides=EVERYTHING))
+    assert generations[0].answer is not None and generations[0].answer.trace is not None
+    assert (generations[0].answer.trace.entropies, generations[0].samples, dict(generations[0].probes)) == (None, None, {})
+
+
+# Progress
+
+
+def test_progress_counts_the_requests_of_each_step():
+    steps: dict[str, list[int]] = {}
+
+    class Bar:
+        def __init__(self, step: str, total: int) -> None:
+            self.done = steps[step] = [total, 0]
+
+        def update(self, n: int) -> None:
+            self.done[1] += n
+
+        def close(self) -> None:
+            self.done.append(-1)
+
+    collect(CachedModel(FakeModel(), None, block=2), VIEWS, select(["poc", "ce"]), progress=Bar)
+    assert steps == {"diagnoses and samples": [12, 12, -1], "questions about the answers": [6, 6, -1]}

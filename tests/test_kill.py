@@ -1,0 +1,132 @@
+"""A benchmark killed again and again asks for nothing that it finished, and ends with the tables of one left alone.
+
+Run as a script it is the run that gets killed: ``test_kill.py FOLDER``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from trustlab.datasets import load_cases
+from trustlab.experiments.benchmark import Run, benchmark
+from trustlab.models import Model, Request, open_model
+from trustlab.models.cache import CachedModel, request_keys
+from trustlab.records import Reply
+
+ROOT = Path(__file__).resolve().parents[1]
+N_CASES, SAMPLES, BLOCK = 6, 5, 4
+N_VIEWS = N_CASES * 6
+POINTS = (0, 1 / 3, 2 / 3)  # share of all replies kept, above which the run is killed
+LIMIT_S = 120
+
+
+class Noting:
+    """A model that first writes down, one key a line, each reply that it is asked for."""
+
+    def __init__(self, model: Model, file: Path) -> None:
+        self.model, self.file = model, file
+        self.name, self.revision, self.provides = model.name, model.revision, model.provides
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        keys = [key for r in requests for key in request_keys(r, self.name, self.revision)]
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{key}\n" for key in keys))
+        return self.model.generate(requests)
+
+
+def run_in(folder: Path) -> Run:
+    """The small benchmark, with several commits; replies and tables go to ``folder``."""
+    folder.mkdir(exist_ok=True)
+    model = Noting(open_model("embedded", device="cpu"), folder / "asked.txt")
+    cached = CachedModel(model, folder / "replies.sqlite", block=BLOCK)
+    cases = load_cases("starter", n=N_CASES, seed=0)
+    return benchmark(cases, [cached], "all", samples=SAMPLES, run_dir=folder, quiet=True)
+
+
+def keys_kept(folder: Path) -> set[str]:
+    """Keys of the replies on disk; none while there is no table yet."""
+    if not (folder / "replies.sqlite").is_file():
+        return set()
+    connection = sqlite3.connect(folder / "replies.sqlite", timeout=10)
+    try:
+        return {key for (key,) in connection.execute("SELECT key FROM replies")}
+    except sqlite3.OperationalError:
+        return set()
+    finally:
+        connection.close()
+
+
+def keys_asked(folder: Path) -> list[str]:
+    """Every reply asked for so far, by all runs in ``folder`` together."""
+    file = folder / "asked.txt"
+    return file.read_text(encoding="utf-8").split() if file.is_file() else []
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, __file__, str(folder)], env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def start_and_kill(folder: Path, n_rows: int) -> None:
+    """SIGKILL the run once more than ``n_rows`` replies are on disk."""
+    process, deadline = start(folder), time.monotonic() + LIMIT_S
+    try:
+        while len(keys_kept(folder)) <= n_rows:
+            assert process.poll() is None, f"the run ended by itself with status {process.returncode}"
+            assert time.monotonic() < deadline, f"{len(keys_kept(folder))} replies after {LIMIT_S} s"
+            time.sleep(0.004)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == -signal.SIGKILL, "the run ended before it was killed"
+
+
+def tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return pd.read_csv(folder / "answers.csv"), pd.read_csv(folder / "confidence.csv")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL on Windows")
+def test_killed_three_times_nothing_finished_is_asked_again(tmp_path):
+    alone, killed = tmp_path / "alone", tmp_path / "killed"
+    whole = run_in(alone)
+    every = keys_kept(alone)
+    total = int(whole.calls["n_made"].sum())
+    assert total == len(every) == len(keys_asked(alone)) == N_VIEWS * 2 * (1 + SAMPLES)
+
+    stored: set[str] = set()
+    for point in POINTS:
+        n_asked = len(keys_asked(killed))
+        start_and_kill(killed, max(int(point * total), len(stored)))
+        assert not stored & set(keys_asked(killed)[n_asked:]), "a finished reply was asked for again"
+        assert stored < keys_kept(killed) < every
+        stored = keys_kept(killed)
+        assert not (killed / "run.json").exists()
+
+    n_asked = len(keys_asked(killed))
+    process = start(killed)
+    assert process.wait(LIMIT_S) == 0
+    last = keys_asked(killed)[n_asked:]
+    assert not stored & set(last)
+    calls = pd.read_csv(killed / "calls.csv")
+    assert calls["n_made"].sum() == len(last) == total - len(stored)
+    assert calls["n_cached"].sum() == len(stored)
+    assert keys_kept(killed) == every
+    # At most the block that was being asked is lost at each kill.
+    assert len(keys_asked(killed)) - total <= len(POINTS) * BLOCK * (1 + SAMPLES)
+
+    for mine, theirs in zip(tables(killed), tables(alone), strict=True):
+        pd.testing.assert_frame_equal(mine, theirs, rtol=0, atol=1e-6)
+
+
+if __name__ == "__main__":
+    run_in(Path(sys.argv[1]))

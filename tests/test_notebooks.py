@@ -1,0 +1,333 @@
+"""Every notebook runs with its smoke parameters, leaves what it promises, and is fit to be read as it is committed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+from papermill.exceptions import PapermillExecutionError
+
+from trustlab.confidence import METHODS
+from trustlab.experiments import notebooks
+from trustlab.experiments.notebooks import (
+    MANIFEST,
+    REFERENCE,
+    check_parameters,
+    default_parameters,
+    notebook_names,
+    notebook_path,
+    publish,
+    read_parameters,
+    run_notebook,
+    without_remote_scripts,
+    write_html,
+)
+from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, ROOT
+from trustlab.records import LEVELS
+
+NAMES = notebook_names()
+SMOKE = NOTEBOOKS / "parameters" / "smoke.yml"
+N_CASES, SAMPLES = 12, 5  # as smoke.yml says
+METRICS = {"accuracy", "mean_confidence", "auroc", "auprc", "pearson", "spearman", "brier", "ece"}
+FIGURES_OF_01 = {
+    "01_accuracy_by_level", "01_auroc", "01_auprc", "01_confidence_and_accuracy", "01_reliability", "01_rank_correlations",
+}  # fmt: skip
+MACHINE = re.compile(r"/(?:work|home|root|tmp|Users|mnt|usr|opt|var)/\w|[A-Z]:\\\\|site-packages")
+LONGEST_CELL = 25
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def manifest(folder: Path) -> dict:
+    return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+
+
+def code(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+# One run of the benchmark notebook
+
+
+@pytest.fixture(scope="module")
+def runs_folder(tmp_path_factory):
+    """The reply cache of the kernels started here: empty at first, whatever other tests ran."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("runs")
+        patch.setenv("TRUSTLAB_RUNS", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def smoke(runs_folder, tmp_path_factory) -> Path:
+    """The folder of ``01_benchmark`` run with the smoke parameters; nothing of ours may change meanwhile."""
+    before = contents(FIGURES), contents(NOTEBOOKS)
+    folder = run_notebook("01_benchmark", read_parameters(SMOKE), tmp_path_factory.mktemp("smoke"))
+    assert (contents(FIGURES), contents(NOTEBOOKS)) == before, "a run changed figures/ or notebooks/"
+    return folder
+
+
+@pytest.mark.notebook
+def test_a_run_leaves_complete_tables(smoke):
+    answers, confidence, metrics, calls = (
+        pd.read_csv(smoke / f"{name}.csv") for name in ("answers", "confidence", "metrics", "calls")
+    )
+    assert len(answers) == N_CASES * len(LEVELS)
+    assert len(confidence) == len(answers) * len(METHODS)
+    assert set(confidence["method"]) == set(METHODS)
+    assert set(metrics["metric"]) == METRICS
+    assert set(metrics["method"].dropna()) == set(METHODS)
+    assert calls.groupby("purpose")["n"].sum().to_dict().items() >= {"diagnosis": 72, "samples": 72 * SAMPLES}.items()
+    per_method = metrics.dropna(subset="method").groupby("method")["metric"].agg(set)
+    for name, found in per_method.items():
+        assert found == METRICS - {"accuracy"} - (set() if METHODS[name].scale == "probability" else {"brier", "ece"})
+    assert (metrics.loc[metrics["value"].isna(), "reason"].fillna("") != "").all()
+
+
+@pytest.mark.notebook
+def test_each_figure_is_three_files(smoke):
+    files = sorted(p.name for p in (smoke / "figures").iterdir())
+    assert files == sorted(f"{name}.{ending}" for name in FIGURES_OF_01 for ending in ("csv", "png", "svg"))
+    for file in (smoke / "figures").iterdir():
+        start = file.read_bytes()[:200]
+        assert {".png": start.startswith(b"\x89PNG"), ".svg": b"<?xml" in start, ".csv": b"," in start}[file.suffix], file.name
+
+
+@pytest.mark.notebook
+def test_the_manifest_says_what_was_run(smoke):
+    found = manifest(smoke)
+    assert (found["ok"], found["notebook"], found["notice"]) == (True, "01_benchmark", NOTICE)
+    assert found["parameters"] == read_parameters(SMOKE)
+    assert found["started"] <= found["finished"]
+    made = pd.read_csv(smoke / "calls.csv")["n_made"].sum()
+    assert (found["calls_made"], found["calls_from_cache"]) == (made, pd.read_csv(smoke / "calls.csv")["n_cached"].sum())
+    assert made > N_CASES * len(LEVELS) * SAMPLES
+    assert found["benchmark"]["cases"] == N_CASES
+    assert {"prompts", "versions", "missing"} <= set(found)
+
+
+@pytest.mark.notebook
+def test_a_second_run_calls_no_model_and_gives_the_same_tables(smoke, runs_folder, tmp_path):
+    assert (runs_folder / "replies.sqlite").is_file()
+    again = run_notebook("01_benchmark", read_parameters(SMOKE), tmp_path)
+    found, first = manifest(again), manifest(smoke)
+    assert (found["ok"], found["calls_made"]) == (True, 0)
+    assert found["calls_from_cache"] == first["calls_made"] + first["calls_from_cache"]
+    for table in REFERENCE:
+        assert (again / table).read_bytes() == (smoke / table).read_bytes(), table
+    assert contents(again / "figures") == contents(smoke / "figures")
+
+
+class Loaded(HTMLParser):
+    """What a page would fetch: every src, every href that is no link to click, and what style sheets and modules name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.inside = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.inside = tag
+        for name, value in attrs:
+            wanted = name in ("src", "srcset", "data", "poster") or (name in ("href", "xlink:href") and tag not in ("a", "area"))
+            if wanted and re.match(r"\s*(?:https?:)?//", value or ""):
+                self.found.append(f"<{tag} {name}={value}>")
+
+    def handle_endtag(self, tag):
+        self.inside = ""
+
+    def handle_data(self, data):
+        if self.inside == "style":
+            self.found += re.findall(r"(?:@import|url\()\s*[\"']?(?:https?:)?//[^\s\"')]+", data)
+        if self.inside == "script":
+            self.found += re.findall(r"(?:import\s*\(?|from)\s*[\"'](?:https?:)?//[^\"']+", data)
+
+
+def loaded(html: str) -> list[str]:
+    parser = Loaded()
+    parser.feed(html)
+    return parser.found
+
+
+def test_what_a_page_loads_is_found_and_what_it_links_to_is_not():
+    page = (
+        "<a href='https://a'></a><link rel=stylesheet href=https://b><img src='data:image/png;base64,x'><script src='//c'></script>"
+    )
+    style = "<style>@import 'https://d'; p {background: url(https://e)}</style><script>await import('https://f')</script>"
+    assert len(loaded(page)) == 2 and len(loaded(style)) == 3
+
+
+@pytest.mark.notebook
+def test_the_html_copy_opens_without_a_network(smoke):
+    html = (smoke / "01_benchmark.html").read_text(encoding="utf-8")
+    assert loaded(html) == []
+    assert html.count("data:image/png;base64,") >= len(FIGURES_OF_01)
+    assert "Which confidence tells when a diagnosis is right?" in html
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_scripts_and_style_sheets_from_elsewhere_are_taken_out(quote):
+    q = quote
+    script = f"<script async type='x' src={q}https://cdn/x.js{q}></script>"
+    link = f"<link rel='stylesheet' href={q}http://cdn/x.css{q}>"
+    kept = "<script>let a = 1</script><a href='https://x'>x</a><link href='own.css'>"
+    assert without_remote_scripts(script + kept + link) == kept
+
+
+@pytest.mark.notebook
+def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machine(smoke, tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(notebooks, "FIGURES", tmp_path / "figures")
+    shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
+    publish(smoke, "01_benchmark")
+    expected = {name: data for name, data in contents(smoke / "figures").items()}
+    expected |= {str(Path("reference") / name): (smoke / name).read_bytes() for name in REFERENCE}
+    assert contents(tmp_path / "figures") == expected
+    ours, made = (nbformat.read(folder / "01_benchmark.ipynb", 4) for folder in (NOTEBOOKS, tmp_path / "notebooks"))
+    assert [(c.cell_type, c.source, c.metadata) for c in made.cells] == [(c.cell_type, c.source, c.metadata) for c in ours.cells]
+    assert sum("image/png" in o.get("data", {}) for c in code(made) for o in c.outputs) == len(FIGURES_OF_01)
+    assert problems(made) == []
+    nbformat.validate(made)
+
+
+@pytest.mark.notebook
+def test_a_run_of_another_version_is_not_published(smoke, tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(notebooks, "FIGURES", tmp_path / "figures")
+    shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
+    changed = nbformat.read(tmp_path / "notebooks" / "01_benchmark.ipynb", 4)
+    code(changed)[-1].source += "\nprint('more')"
+    nbformat.write(changed, tmp_path / "notebooks" / "01_benchmark.ipynb")
+    with pytest.raises(ValueError, match="made by another version of 01_benchmark.ipynb"):
+        publish(smoke, "01_benchmark")
+    assert not (tmp_path / "figures").exists()
+
+
+# What goes wrong
+
+
+def small_notebook(folder: Path, *cells: str) -> None:
+    """A folder of notebooks with one, ``09_small``, whose only parameters are ``n`` and ``run_dir``."""
+    folder.mkdir(exist_ok=True)
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in ("n = 1\nrun_dir = None", *cells)])
+    made.cells[0].metadata["tags"] = ["parameters"]
+    made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(made, folder / "09_small.ipynb")
+
+
+@pytest.mark.notebook
+def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    small_notebook(tmp_path / "notebooks", "print('came here', n)", "1 / 0", "print('never here')")
+    with pytest.raises(PapermillExecutionError, match="ZeroDivisionError"):
+        run_notebook("09_small", {"n": 7}, tmp_path / "out")
+    found = manifest(tmp_path / "out")
+    assert (found["ok"], found["parameters"], "calls_made" in found) == (False, {"n": 7}, False)
+    made = nbformat.read(tmp_path / "out" / "09_small.ipynb", 4)
+    outputs = json.dumps([cell.outputs for cell in code(made)])
+    assert "came here 7" in outputs and "ZeroDivisionError" in outputs and "never here" not in outputs
+    assert "ZeroDivisionError" in (tmp_path / "out" / "09_small.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.notebook
+def test_a_manifest_holds_no_facts_of_an_earlier_run_in_the_same_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    small_notebook(tmp_path / "notebooks", "1 / 0")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "run.json").write_text('{"calls_made": 5}')
+    with pytest.raises(PapermillExecutionError):
+        run_notebook("09_small", {}, tmp_path / "out")
+    assert "calls_made" not in manifest(tmp_path / "out")
+
+
+@pytest.mark.parametrize("values", [{"smaples": 5}, {"n": "many"}, {"seed": True}, {"run_dir": "elsewhere"}], ids=str)
+def test_a_wrong_parameter_is_refused_before_anything_is_executed(values, tmp_path):
+    with pytest.raises(ValueError, match=next(iter(values))):
+        run_notebook("01_benchmark", values, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_notebook_is_refused():
+    with pytest.raises(ValueError, match="there is no notebook '01_bench'; known are 01_benchmark"):
+        notebook_path("01_bench")
+    assert notebook_path("01_benchmark.ipynb") == notebook_path("01_benchmark")
+
+
+def test_parameters_are_read_from_a_file_and_pairs_over_it(tmp_path):
+    (tmp_path / "p.yml").write_text("n: 3\nmethods: paper\n")
+    found = read_parameters(tmp_path / "p.yml", ["n=20", "levels=[1, 100]", "path=", "model=hf:a/b"])
+    assert found == {"n": 20, "methods": "paper", "levels": [1, 100], "path": "", "model": "hf:a/b"}
+    (tmp_path / "empty.yml").write_text("# nothing\n")
+    assert read_parameters(tmp_path / "empty.yml") == {}
+
+
+def test_svg_and_pictures_need_no_file_beside_the_page(tmp_path):
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A\n$x^2$")])
+    nbformat.write(made, tmp_path / "a.ipynb")
+    assert loaded(write_html(tmp_path / "a.ipynb").read_text(encoding="utf-8")) == []
+
+
+# As committed
+
+
+def problems(notebook: nbformat.NotebookNode) -> list[str]:
+    """What makes a notebook unfit to be committed."""
+    found = []
+    for i, cell in enumerate(code(notebook)):
+        if len(cell.source.splitlines()) > LONGEST_CELL:
+            found.append(f"code cell {i} has {len(cell.source.splitlines())} lines")
+        for output in cell.outputs:
+            if output.output_type == "error" or output.get("name") == "stderr":
+                found.append(f"code cell {i} has an output of {output.get('name', 'error')}")
+            shown = copy.deepcopy(output)
+            shown.get("data", {}).pop("image/png", None)  # any letters may meet in there
+            if path := MACHINE.search(json.dumps(shown)):
+                found.append(f"code cell {i} shows {path[0]}")
+    return found
+
+
+def test_what_is_unfit_is_found():
+    cell = nbformat.v4.new_code_cell("x = 1\n" * 26)
+    cell.outputs = [
+        nbformat.v4.new_output("error", ename="E", evalue="e", traceback=[]),
+        nbformat.v4.new_output("stream", name="stderr", text="warning"),
+        nbformat.v4.new_output("stream", name="stdout", text="saved to /home/me/x"),
+        nbformat.v4.new_output("display_data", data={"image/png": "abc/tmp/def", "text/plain": "C:\\Users"}),
+    ]
+    assert len(problems(nbformat.v4.new_notebook(cells=[cell]))) == 5
+    fine = nbformat.v4.new_code_cell("1")
+    fine.outputs = [nbformat.v4.new_output("display_data", data={"image/png": "abc/tmp/def", "text/plain": "and/or a/b"})]
+    assert problems(nbformat.v4.new_notebook(cells=[fine])) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_committed_notebook_is_fit_to_read(name):
+    notebook = nbformat.read(notebook_path(name), 4)
+    nbformat.validate(notebook)
+    title = notebook.cells[0].source.splitlines()[0]
+    assert notebook.cells[0].cell_type == "markdown"
+    assert title.startswith("# ") and title.endswith("?"), title
+    assert NOTICE.rstrip(".") in notebook.cells[0].source
+    assert sum("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells) == 1
+    assert "run_dir" in default_parameters(notebook_path(name))
+    assert problems(notebook) == []
+    assert notebook.metadata["kernelspec"]["name"] == "python3"
+
+
+@pytest.mark.parametrize("file", sorted((NOTEBOOKS / "parameters").glob("*.yml")), ids=lambda file: file.stem)
+def test_each_file_of_parameters_fits_the_benchmark_notebook(file):
+    check_parameters(notebook_path("01_benchmark"), read_parameters(file))
+
+
+def test_every_notebook_file_can_be_run_by_name():
+    assert [p.stem for p in sorted(NOTEBOOKS.glob("*.ipynb"))] == NAMES
+    assert ROOT / "notebooks" == NOTEBOOKS

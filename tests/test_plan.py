@@ -1,0 +1,62 @@
+"""The plan counts what a run then asks, no more and no less."""
+
+from __future__ import annotations
+
+import pytest
+from fake_model import FakeEncoder, FakeModel
+
+from trustlab.datasets import load_cases
+from trustlab.experiments.benchmark import benchmark
+from trustlab.experiments.notebooks import default_parameters, notebook_path
+from trustlab.experiments.plan import plan_benchmark
+
+DEFAULTS = default_parameters(notebook_path("01_benchmark"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"n": 3},
+        {"n": 2, "samples": 4, "levels": [1, 60]},
+        {"n": 2, "methods": "paper"},
+        {"n": 2, "methods": ["asp", "information_level"]},
+        {"n": 2, "methods": ["poc", "p_true"], "samples": 7},
+        {"n": 1, "methods": ["ce"], "levels": [100]},
+    ],
+    ids=str,
+)
+def test_a_run_asks_what_was_planned(changed):
+    parameters = DEFAULTS | changed
+    plan = plan_benchmark(parameters).set_index("purpose")
+    cases = load_cases(parameters["dataset"], n=parameters["n"], seed=parameters["seed"])
+    model = FakeModel()
+    how = {name: parameters[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
+    run = benchmark(cases, [model], **how, encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    assert plan["n_replies"].to_dict() == run.calls.groupby("purpose")["n"].sum().to_dict() == dict(model.n_replies)
+    assert plan["n_requests"].to_dict() == run.calls.groupby("purpose").size().to_dict()
+
+
+def test_the_counts_of_the_defaults_by_hand():
+    plan = plan_benchmark(DEFAULTS | {"n": 20, "samples": 15, "levels": [1, 20, 40, 60, 80, 100]}).set_index("purpose")
+    assert plan["n_requests"].to_dict() == dict.fromkeys(("diagnosis", "samples", "ce", "p_true"), 120)
+    assert plan["n_replies"].to_dict() == {"diagnosis": 120, "samples": 1800, "ce": 120, "p_true": 1800}
+    assert plan["n_tokens_out"].to_dict() == {"diagnosis": 120 * 64, "samples": 1800 * 64, "ce": 120 * 16, "p_true": 1800 * 16}
+
+
+def test_tokens_in_are_four_thirds_of_the_words_sent_and_counted_once_a_request():
+    parameters = DEFAULTS | {"n": 1, "levels": [100], "methods": ["poc"]}
+    plan = plan_benchmark(parameters).set_index("purpose")["n_tokens_in"]
+    model = FakeModel()
+    cases = load_cases("starter", n=1, seed=parameters["seed"])
+    benchmark(cases, [model], ["poc"], [100], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    words = len(" ".join(content for _, content in model.requests[0].messages).split())
+    assert plan.to_dict() == {"diagnosis": round(words * 4 / 3), "samples": round(words * 4 / 3)}
+
+
+def test_bad_parameters_are_refused():
+    with pytest.raises(ValueError, match="n is 5000"):
+        plan_benchmark(DEFAULTS | {"n": 5000})
+    with pytest.raises(ValueError, match="no method 'nosuch'"):
+        plan_benchmark(DEFAULTS | {"methods": ["nosuch"]})
+    with pytest.raises(ValueError, match="level is 0"):
+        plan_benchmark(DEFAULTS | {"levels": [0, 100]})

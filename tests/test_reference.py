@@ -1,0 +1,107 @@
+"""The committed tables of the reference run: made again in part, and the metrics computed from them again.
+
+A third of the cases, at every level, is asked again of the embedded model. Another processor rounds the last bits of
+a logit otherwise, which can turn one sample of many; the tolerances say how much of that is allowed.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from trustlab.confidence import METHODS
+from trustlab.experiments.benchmark import Run, benchmark
+from trustlab.experiments.notebooks import REFERENCE, default_parameters, notebook_path
+from trustlab.datasets import load_cases
+from trustlab.metrics import metrics_table
+from trustlab.models import open_model
+from trustlab.paths import FIGURES, NOTEBOOKS
+
+FOLDER = FIGURES / "reference"
+KEYS = ["case_id", "dataset", "level", "model"]
+EQUAL_ANSWERS, EQUAL_AGREEMENT = 0.995, 0.98
+TOLERANCE = {"atol": 1e-3, "rtol": 1e-4}
+"""Of a confidence on another processor; the relative part is for perplexity, which can be large."""
+ROUNDING = 1e-6
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not FOLDER.is_dir(), reason="figures/reference is absent: trustlab publish 01_benchmark makes it"),
+]
+
+
+def parameters() -> dict:
+    """Those of the reference run: the notebook's defaults and the file over them."""
+    given = yaml.safe_load((NOTEBOOKS / "parameters" / "reference.yml").read_text(encoding="utf-8"))
+    return default_parameters(notebook_path("01_benchmark")) | given
+
+
+def committed() -> dict[str, pd.DataFrame]:
+    return {file.partition(".")[0]: pd.read_csv(FOLDER / file) for file in REFERENCE}
+
+
+@pytest.fixture(scope="module")
+def again() -> Run:
+    p = parameters()
+    cases = load_cases(p["dataset"], n=p["n"], seed=p["seed"])[::3]
+    how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
+    return benchmark(cases, [open_model(p["model"], device="cpu")], **how, quiet=True)
+
+
+def beside(again: Run) -> pd.DataFrame:
+    """Each confidence made again beside the committed one, where both runs gave the same answer."""
+    then = committed()
+    answers = again.answers.merge(then["answers"], on=KEYS, how="left", validate="one_to_one", suffixes=("", "_then"))
+    same = answers.loc[answers["answer"].fillna("") == answers["answer_then"].fillna(""), KEYS]
+    now = again.confidence.merge(same, on=KEYS, validate="many_to_one")
+    return now.merge(then["confidence"], on=[*KEYS, "method"], how="left", validate="one_to_one", suffixes=("", "_then"))
+
+
+def agreement(rows: pd.DataFrame) -> np.ndarray:
+    """Whether two confidences are the same number, or both missing, (n,)."""
+    return np.isclose(rows["confidence"], rows["confidence_then"], **TOLERANCE, equal_nan=True)
+
+
+def test_the_reference_covers_every_case_level_and_method():
+    p, tables = parameters(), committed()
+    n_cases = len(load_cases(p["dataset"], n=p["n"], seed=p["seed"]))
+    assert len(tables["answers"]) == n_cases * len(p["levels"])
+    assert len(tables["confidence"]) == len(tables["answers"]) * tables["confidence"]["method"].nunique()
+    assert set(tables["confidence"]["method"]) == set(METHODS)
+
+
+def test_answers_come_out_again(again):
+    then = again.answers.merge(committed()["answers"], on=KEYS, how="left", validate="one_to_one", suffixes=("", "_then"))
+    for column in ("truth", "n_statements", "n_words"):
+        assert (then[column] == then[f"{column}_then"]).all(), f"{column} differs: the cases are not those of the reference"
+    same = then["answer"].fillna("") == then["answer_then"].fillna("")
+    assert same.mean() >= EQUAL_ANSWERS, then.loc[~same, [*KEYS, "answer", "answer_then"]].to_string()
+    assert (then.loc[same, "correct"] == then.loc[same, "correct_then"]).all()
+
+
+@pytest.mark.parametrize("family", ["token", "baseline"])
+def test_confidences_read_off_the_answer_come_out_again(family, again):
+    rows = beside(again)
+    rows = rows[rows["method"].map(lambda name: METHODS[name].family) == family]
+    assert len(rows) and agreement(rows).all(), rows.loc[~agreement(rows)].head(20).to_string()
+
+
+@pytest.mark.parametrize("family", ["consistency", "verbalized"])
+def test_confidences_that_hang_on_samples_come_out_again_nearly_always(family, again):
+    rows = beside(again)
+    rows = rows[rows["method"].map(lambda name: METHODS[name].family) == family]
+    shares = pd.Series(agreement(rows), index=rows["method"]).groupby(level=0).mean()
+    assert len(shares) and (shares >= EQUAL_AGREEMENT).all(), shares.to_string()
+
+
+def test_the_committed_metrics_are_those_of_the_committed_tables():
+    p, tables = parameters(), committed()
+    run = SimpleNamespace(answers=tables["answers"], confidence=tables["confidence"])
+    found = metrics_table(run, n_draws=p["draws"], seed=p["seed"])
+    for column in ("method", "reason"):
+        tables["metrics"][column] = tables["metrics"][column].astype(object).fillna("")
+    pd.testing.assert_frame_equal(found, tables["metrics"], check_dtype=False, rtol=0, atol=ROUNDING)

@@ -1,0 +1,166 @@
+"""The tables behind the figures, on rows few enough to count by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trustlab.experiments import tables
+
+NAN = float("nan")
+
+
+def run_tables(rows, methods=("m",), model: str = "x") -> tuple[pd.DataFrame, pd.DataFrame]:
+    """``rows``: (case, level, correct, one confidence per method); NaN is missing for the reason "none"."""
+    keys = [{"case_id": c, "dataset": "d", "level": level, "model": model} for c, level, *_ in rows]
+    answers = pd.DataFrame([{**k, "correct": row[2]} for k, row in zip(keys, rows, strict=True)])
+    confidence = pd.DataFrame(
+        [
+            {**k, "method": name, "confidence": value, "bound": "", "missing": "" if value == value else "none"}
+            for k, row in zip(keys, rows, strict=True)
+            for name, value in zip(methods, row[3:], strict=True)
+        ]
+    )
+    return answers, confidence
+
+
+def test_judged_puts_the_right_answer_beside_each_confidence_and_drops_missing_ones():
+    answers, confidence = run_tables([("a", 1, 0, 0.3), ("a", 100, 1, 0.9), ("b", 1, 1, NAN), ("b", 100, 0, 0.5)])
+    found = tables.judged(answers, confidence)
+    assert found[["case_id", "level", "confidence", "correct"]].to_numpy().tolist() == [
+        ["a", 1, 0.3, 0], ["a", 100, 0.9, 1], ["b", 100, 0.5, 0],
+    ]  # fmt: skip
+
+
+def test_judged_refuses_answers_given_twice():
+    answers, confidence = run_tables([("a", 1, 0, 0.3)])
+    with pytest.raises(pd.errors.MergeError):
+        tables.judged(pd.concat([answers, answers]), confidence)
+
+
+# Reliability
+
+
+def test_reliability_bins_hold_equal_numbers_of_answers():
+    values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)]
+    answers, confidence = run_tables([(f"c{i}", 1, hit, p) for i, (p, hit) in enumerate(values)])
+    found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=2, n_draws=500)
+    assert list(found.columns) == ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n"]
+    assert found[["bin", "n"]].to_numpy().tolist() == [[0, 3], [1, 3]]
+    np.testing.assert_allclose(found["mean_confidence"], [0.2, 2.2 / 3])
+    np.testing.assert_allclose(found["accuracy"], [1 / 3, 2 / 3])
+    assert ((found["low"] <= found["accuracy"]) & (found["accuracy"] <= found["high"])).all()
+
+
+def test_equal_confidences_share_a_bin():
+    answers, confidence = run_tables([(f"c{i}", 1, i % 2, p) for i, p in enumerate([0.5] * 6 + [0.9] * 2)])
+    found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=4, n_draws=50)
+    # Mean ranks 3.5 and 7.5 of 8 lie in the second and the last of four bins.
+    assert found[["bin", "mean_confidence", "accuracy", "n"]].to_numpy().tolist() == [[1, 0.5, 0.5, 6], [3, 0.9, 0.5, 2]]
+
+
+def test_ten_rows_fill_ten_bins_in_order():
+    answers, confidence = run_tables([(f"c{i}", 1, 1, p) for i, p in enumerate(np.linspace(0.9, 0, 10))])
+    found = tables.reliability_table(answers, confidence, {"m": "probability"}, n_draws=50)
+    assert found["bin"].tolist() == list(range(10))
+    np.testing.assert_allclose(found["mean_confidence"], np.linspace(0, 0.9, 10))
+
+
+def test_reliability_is_for_probabilities_and_each_model_apart():
+    rows = [("a", 1, 0, 0.2, -3.0), ("b", 1, 1, 0.8, -1.0)]
+    one, two = run_tables(rows, ("p", "s")), run_tables([("a", 1, 1, 0.4, -2.0)], ("p", "s"), "y")
+    answers, confidence = (pd.concat(pair) for pair in zip(one, two, strict=True))
+    found = tables.reliability_table(answers, confidence, {"p": "probability", "s": "score"}, bins=1, n_draws=50)
+    assert found[["model", "method", "n", "accuracy"]].to_numpy().tolist() == [["x", "p", 2, 0.5], ["y", "p", 1, 1.0]]
+
+
+def test_the_interval_resamples_cases_not_answers():
+    # One case is always right and one always wrong: of two cases drawn, a quarter of the draws hold only one of them.
+    rows = [(case, level, hit, 0.5) for case, hit in (("a", 1), ("b", 0)) for level in (1, 20, 40, 60, 80, 100)]
+    found = tables.reliability_table(*run_tables(rows), {"m": "probability"}, bins=1, n_draws=500)
+    assert found[["accuracy", "low", "high"]].to_numpy().tolist() == [[0.5, 0.0, 1.0]]
+
+
+# Between methods
+
+BETWEEN = [("a", 1, 0, 1.0, 2.0, 4.0), ("a", 100, 0, 2.0, 1.0, 3.0), ("b", 1, 0, 3.0, 4.0, 2.0), ("b", 100, 0, 4.0, 3.0, 1.0)]
+
+
+def test_rank_correlations_by_hand():
+    _, confidence = run_tables(BETWEEN, ("p", "q", "r"))
+    found = tables.rank_correlations(confidence, "x")
+    # 1 - 6 sum(d^2) / (n (n^2 - 1)): p and q differ by one rank in each of four rows, r is p turned round.
+    wanted = pd.DataFrame([[1, 0.6, -1], [0.6, 1, -0.6], [-1, -0.6, 1]], index=list("pqr"), columns=list("pqr"), dtype=float)
+    pd.testing.assert_frame_equal(found, wanted)
+
+
+def test_rank_correlations_use_the_rows_that_both_methods_have():
+    rows = [*BETWEEN, ("c", 1, 0, 0.0, NAN, 9.0), ("c", 100, 0, NAN, 9.0, 5.0)]
+    _, confidence = run_tables(rows, ("p", "q", "r"))
+    found = tables.rank_correlations(confidence, "x")
+    assert found.loc["p", "q"] == pytest.approx(0.6)
+    assert found.loc["p", "r"] == pytest.approx(-1)
+    # q: 2 1 4 3 5 and r: 4 3 2 1 5 have rank differences 2 2 2 2 0.
+    assert found.loc["q", "r"] == pytest.approx(1 - 6 * 16 / (5 * 24))
+    np.testing.assert_array_equal(found, found.T)
+
+
+def test_rank_correlations_are_undefined_for_constants_and_leave_out_methods_without_values():
+    rows = [("a", 1, 0, 0.1, 0.5, NAN), ("b", 1, 0, 0.2, 0.5, NAN), ("c", 1, 0, 0.3, 0.5, NAN)]
+    _, confidence = run_tables(rows, ("p", "flat", "gone"))
+    found = tables.rank_correlations(confidence, "x")
+    assert list(found.index) == list(found.columns) == ["p", "flat"]
+    np.testing.assert_array_equal(found.to_numpy(), [[1, NAN], [NAN, NAN]])
+
+
+def test_rank_correlations_are_of_one_model():
+    one, two = run_tables(BETWEEN, ("p", "q", "r"))[1], run_tables([(*row[:3], 1.0, 1.0, 1.0) for row in BETWEEN], ("p", "q", "r"), "y")[1]
+    pd.testing.assert_frame_equal(tables.rank_correlations(pd.concat([one, two]), "x"), tables.rank_correlations(one, "x"))
+
+
+# Tables of text and counts
+
+
+def metric(name: str, value: float, low: float = NAN, high: float = NAN, reason: str = "", level: str = "across", method: str = "m"):
+    return {
+        "model": "x", "method": method, "metric": name, "value": value, "level": level, "low": low, "high": high, "reason": reason,
+    }  # fmt: skip
+
+
+def test_correlation_table_shows_value_and_interval_or_the_reason():
+    metrics = pd.DataFrame(
+        [
+            metric("pearson", 0.91234, 0.5, 0.99),
+            metric("spearman", 1.0),
+            metric("pearson", NAN, reason="fewer than 3 levels", method="k"),
+            metric("spearman", NAN, method="k"),
+            metric("auroc", 0.7, level="pooled"),
+            metric("pearson", 0.1, level="pooled"),
+        ]
+    )
+    found = tables.correlation_table(metrics)
+    assert list(found.columns) == ["model", "method", "pearson", "spearman"]
+    assert found.set_index("method")[["pearson", "spearman"]].T.to_dict("list") == {
+        "k": ["missing (fewer than 3 levels)", "missing"],
+        "m": ["0.912 [0.500, 0.990]", "1.000"],
+    }
+
+
+def test_cost_table_sums_requests_once():
+    columns = ["model", "purpose", "n", "n_tokens_in", "n_tokens_out", "n_made", "n_cached", "seconds"]
+    rows = [("x", "diagnosis", 1, 40, 5, 1, 0, 0.5), ("x", "samples", 15, 40, 70, 15, 0, 1.0), ("x", "diagnosis", 1, 50, 6, 0, 1, 0.0)]
+    found = tables.cost_table(pd.DataFrame([*rows, ("y", "diagnosis", 1, 9, 2, 1, 0, 0.1)], columns=columns))
+    assert found.to_dict("split")["data"] == [
+        ["x", "diagnosis", 2, 2, 90, 11, 1, 1], ["x", "samples", 1, 15, 40, 70, 15, 0], ["y", "diagnosis", 1, 1, 9, 2, 1, 0],
+    ]  # fmt: skip
+    wanted = ["model", "purpose", "n_requests", "n_replies", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]
+    assert list(found.columns) == wanted
+
+
+def test_coverage_table_counts_reasons_most_frequent_first():
+    _, confidence = run_tables([("a", 1, 0, 0.3, NAN), ("b", 1, 0, 0.4, NAN), ("c", 1, 0, NAN, NAN)], ("p", "q"))
+    confidence.loc[confidence.query("method == 'q' and case_id == 'b'").index, "missing"] = "too few"
+    found = tables.coverage_table(confidence)
+    assert list(found.columns) == ["model", "method", "n", "n_missing", "reasons"]
+    assert found.to_numpy().tolist() == [["x", "p", 2, 1, "none (1)"], ["x", "q", 0, 3, "none (2); too few (1)"]]
