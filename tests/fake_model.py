@@ -69,7 +69,9 @@ class FakeModel:
             renyi=renyi if wide else None,
             fisher_rao=fisher_rao if wide else None,
             prior_logprobs=-2 * prior if "prior" in want else None,
-            alternatives=tuple(((t, float(-p)), ("x", float(-p - 1))) for t, p in zip(tokens, logprobs, strict=True)) if wide else None,
+            alternatives=tuple(((t, float(-p)), ("x", float(-p - 1))) for t, p in zip(tokens, logprobs, strict=True))
+            if wide
+            else None,
         )
 
     @property

@@ -163,5 +163,10 @@ def test_a_bad_export_or_import_is_refused(tmp_path):
     (tmp_path / "text").write_text("not gzip\n")
     with gzip.open(tmp_path / "wrong.gz", "wt") as file:
         file.write('{"key": "abc", "value": {}}\n')
-    for source, message in (("text", "is not a whole gzip file"), ("wrong.gz", "line 1: key must be"), ("gone", "gone"), (".", "")):
+    for source, message in (
+        ("text", "is not a whole gzip file"),
+        ("wrong.gz", "line 1: key must be"),
+        ("gone", "gone"),
+        (".", ""),
+    ):
         assert message in trustlab("cache", "import", tmp_path / source, "--path", tmp_path / "b.sqlite", status=2)

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from trustlab.confidence import METHODS
+from trustlab.datasets import load_cases
 from trustlab.experiments.benchmark import Run, benchmark
 from trustlab.experiments.notebooks import REFERENCE, default_parameters, notebook_path
-from trustlab.datasets import load_cases
 from trustlab.metrics import metrics_table
 from trustlab.models import open_model
 from trustlab.paths import FIGURES, NOTEBOOKS

@@ -115,17 +115,21 @@ def test_rank_correlations_are_undefined_for_constants_and_leave_out_methods_wit
 
 
 def test_rank_correlations_are_of_one_model():
-    one, two = run_tables(BETWEEN, ("p", "q", "r"))[1], run_tables([(*row[:3], 1.0, 1.0, 1.0) for row in BETWEEN], ("p", "q", "r"), "y")[1]
+    one, two = (
+        run_tables(BETWEEN, ("p", "q", "r"))[1],
+        run_tables([(*row[:3], 1.0, 1.0, 1.0) for row in BETWEEN], ("p", "q", "r"), "y")[1],
+    )
     pd.testing.assert_frame_equal(tables.rank_correlations(pd.concat([one, two]), "x"), tables.rank_correlations(one, "x"))
 
 
 # Tables of text and counts
 
 
-def metric(name: str, value: float, low: float = NAN, high: float = NAN, reason: str = "", level: str = "across", method: str = "m"):
-    return {
-        "model": "x", "method": method, "metric": name, "value": value, "level": level, "low": low, "high": high, "reason": reason,
-    }  # fmt: skip
+def metric(
+    name: str, value: float, low: float = NAN, high: float = NAN, reason: str = "", level: str = "across", method: str = "m"
+):
+    key = {"model": "x", "method": method, "metric": name, "level": level}
+    return {**key, "value": value, "low": low, "high": high, "reason": reason}
 
 
 def test_correlation_table_shows_value_and_interval_or_the_reason():
@@ -149,7 +153,11 @@ def test_correlation_table_shows_value_and_interval_or_the_reason():
 
 def test_cost_table_sums_requests_once():
     columns = ["model", "purpose", "n", "n_tokens_in", "n_tokens_out", "n_made", "n_cached", "seconds"]
-    rows = [("x", "diagnosis", 1, 40, 5, 1, 0, 0.5), ("x", "samples", 15, 40, 70, 15, 0, 1.0), ("x", "diagnosis", 1, 50, 6, 0, 1, 0.0)]
+    rows = [
+        ("x", "diagnosis", 1, 40, 5, 1, 0, 0.5),
+        ("x", "samples", 15, 40, 70, 15, 0, 1.0),
+        ("x", "diagnosis", 1, 50, 6, 0, 1, 0.0),
+    ]
     found = tables.cost_table(pd.DataFrame([*rows, ("y", "diagnosis", 1, 9, 2, 1, 0, 0.1)], columns=columns))
     assert found.to_dict("split")["data"] == [
         ["x", "diagnosis", 2, 2, 90, 11, 1, 1], ["x", "samples", 1, 15, 40, 70, 15, 0], ["y", "diagnosis", 1, 1, 9, 2, 1, 0],

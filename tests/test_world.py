@@ -152,8 +152,6 @@ def test_the_second_writing_of_the_law_is_a_distribution() -> None:
     assert p.sum(0) == pytest.approx([2 / 3.5, 1 / 3.5, 0.5 / 3.5], abs=1e-12)
 
 
-
-
 @pytest.mark.parametrize("travel", [False, True])
 def test_posterior_is_exact_for_everything_that_can_be_told(travel: bool) -> None:
     world = World(tiny(travel=travel))

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 import trustlab as tl
 from trustlab.levels import n_shown
 from trustlab.metrics import auroc, brier, ece
+from trustlab.models import Model
 from trustlab.paths import DATA
 from trustlab.records import Case
 
@@ -52,10 +52,12 @@ def ceiling(world: World, patients: list[Patient]) -> dict[str, float]:
     return right
 
 
-def report(cases: list[Case], model: tl.models.Model) -> dict[str, Any]:
+def report(cases: list[Case], model: Model) -> dict[str, Any]:
     """Accuracy by level, and how well three confidences separate and are calibrated over all levels."""
-    run = tl.benchmark(cases, [model], METHODS)
-    rows = run.confidence.merge(run.answers[["case_id", "level", "correct"]], on=["case_id", "level"], validate="many_to_one")
+    run: Any = tl.benchmark(cases, [model], METHODS)
+    rows: Any = run.confidence.merge(
+        run.answers[["case_id", "level", "correct"]], on=["case_id", "level"], validate="many_to_one"
+    )
     found: dict[str, Any] = {
         "cases": len(cases),
         "unreadable_answers": int(run.answers["answer"].isna().sum()),
@@ -75,7 +77,7 @@ def report(cases: list[Case], model: tl.models.Model) -> dict[str, Any]:
     return found
 
 
-def _within(part: pd.DataFrame) -> float:
+def _within(part: Any) -> float:
     values = [auroc(p["correct"].to_numpy(float), p["confidence"].to_numpy()) for _, p in part.groupby("level")]
     return float(np.nanmean(values))
 

@@ -19,11 +19,25 @@ N_CASES = 120
 TALK, DENIAL = 0.85, 0.6
 N_STATEMENTS = range(11, 25)
 GROWN = frozenset(
-    """alcohol_excess current_smoker former_smoker hormone_therapy unprotected_sex_multiple_partners stimulant_drug_use
-    intravenous_drug_use hiv_positive_partner energy_drinks coffee_or_tea works_in_agriculture works_in_mining works_in_construction
-    """.split()
+    [
+        "alcohol_excess",
+        "current_smoker",
+        "former_smoker",
+        "hormone_therapy",
+        "unprotected_sex_multiple_partners",
+        "stimulant_drug_use",
+        "intravenous_drug_use",
+        "hiv_positive_partner",
+        "energy_drinks",
+        "coffee_or_tea",
+        "works_in_agriculture",
+        "works_in_mining",
+        "works_in_construction",
+    ]
 )
-FERTILE = frozenset(["pregnancy", "missed_period", "vaginal_spotting", "previous_ectopic", "prolonged_breastfeeding", "heavy_periods"])
+FERTILE = frozenset(
+    ["pregnancy", "missed_period", "vaginal_spotting", "previous_ectopic", "prolonged_breastfeeding", "heavy_periods"]
+)
 """Findings that only a grown-up, or a woman from 16 to 50, can affirm: they bound the age that is drawn."""
 
 

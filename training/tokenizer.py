@@ -5,6 +5,8 @@ Names of conditions are shown to it only in pieces of four letters, so that an a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
@@ -71,6 +73,7 @@ def build_tokenizer(world: World, vocabulary: int = 10000, seed: int = 11) -> Pr
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tok, pad_token="<pad>", bos_token="<s>", eos_token="</s>", model_max_length=WINDOW, padding_side="left"
     )
-    fast.add_tokens([AddedToken("[", special=False, normalized=False), AddedToken("]", special=False, normalized=False)])
+    brackets: Any = [AddedToken("[", special=False, normalized=False), AddedToken("]", special=False, normalized=False)]
+    fast.add_tokens(brackets)
     fast.chat_template = TEMPLATE
     return fast

@@ -11,10 +11,11 @@ import json
 import math
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from trustlab.paths import DATA, ROOT
 
@@ -43,7 +44,7 @@ SHORT, SHORT_WEIGHT = 4, 3.0
 """Replies of at most so many tokens (a judgement, a score) count so much more a token, or the long names drown them."""
 
 
-def new_model(tokenizer: PreTrainedTokenizerFast, recipe: dict) -> LlamaForCausalLM:
+def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
     """A Llama with random weights, seeded."""
     torch.manual_seed(recipe["seed"])
     return LlamaForCausalLM(
@@ -66,7 +67,7 @@ def new_model(tokenizer: PreTrainedTokenizerFast, recipe: dict) -> LlamaForCausa
 class Encoder:
     """Examples to token ids, remembering the lines it has met (the tokenizer never merges across a line's end)."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast):
+    def __init__(self, tokenizer: Any):
         self.tokenizer, self.known = tokenizer, {}
 
     def line(self, text: str) -> list[int]:
@@ -138,7 +139,7 @@ def train(folder: Path, recipe: dict, *, checkpoint_every: int = 10) -> LlamaFor
     """Run or resume the recipe; a checkpoint goes to ``folder`` every ``checkpoint_every`` pools."""
     folder.mkdir(parents=True, exist_ok=True)
     world = World()
-    tokenizer = build_tokenizer(world)
+    tokenizer: Any = build_tokenizer(world)
     model, encode = new_model(tokenizer, recipe), Encoder(tokenizer)
     optimiser = torch.optim.AdamW(model.parameters(), lr=recipe["lr"], weight_decay=0.05, betas=(0.9, 0.98), fused=True)
     state: dict = {"pools": 0, "steps": 0, "examples": 0, "tokens": 0, "seconds": 0.0}

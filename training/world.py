@@ -16,6 +16,7 @@ random order, parents before follow-ups. Order and wording carry no information 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -135,7 +136,7 @@ class World:
         return table
 
     @staticmethod
-    def _value_row(finding: Finding, ids: list[str], given: dict) -> tuple[list[float], float]:
+    def _value_row(finding: Finding, ids: list[str], given: Mapping[str, float]) -> tuple[list[float], float]:
         if finding.form == "scale":
             mean, sd = given.get("mean", 4.0), given.get("sd", 2.5)
             p = np.exp(-0.5 * ((np.arange(11) - mean) / sd) ** 2)

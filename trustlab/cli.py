@@ -72,8 +72,8 @@ def plan(
     _refused(lambda: check_parameters(path, values))
     table = _refused(lambda: plan_benchmark(default_parameters(path) | values))
     typer.echo(table.to_string(index=False))
-    total_in, total_out = int(table["n_tokens_in"].sum()), int(table["n_tokens_out"].sum())
-    typer.echo(f"in all {int(table['n_replies'].sum()):,} replies, about {total_in:,} tokens in and at most {total_out:,} out")
+    n_replies, total_in, total_out = (int(table[c].to_numpy().sum()) for c in ("n_replies", "n_tokens_in", "n_tokens_out"))
+    typer.echo(f"in all {n_replies:,} replies, about {total_in:,} tokens in and at most {total_out:,} out")
     if usd_in is not None or usd_out is not None:
         typer.echo(
             f"about {(total_in * (usd_in or 0) + total_out * (usd_out or 0)) / 1e6:,.2f} US dollars at your rates, at most"

@@ -143,7 +143,7 @@ class Encoder:
         """Encode by rising length, keeping what is finished after every :data:`ROUND` texts."""
         if not texts:
             return
-        from tqdm.auto import tqdm
+        from tqdm import tqdm
 
         texts = sorted(texts, key=lambda text: (len(text), text))
         with tqdm(total=len(texts), desc="encoding", unit="text", disable=len(texts) <= PROGRESS_FROM) as bar:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 from joblib import Parallel, delayed
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from trustlab.collect import Settings, collect
 from trustlab.confidence import Method, select
@@ -59,8 +59,8 @@ class Run:
 
     def manifest(self) -> dict[str, Any]:
         """What a reader needs to know to make the run again, and how many calls were made and taken from the cache."""
-        made, cached = int(self.calls["n_made"].sum()), int(self.calls["n_cached"].sum())
-        missing = self.confidence[self.confidence["missing"] != ""].groupby(["method", "missing"]).size()
+        made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
+        missing: Any = self.confidence[self.confidence["missing"] != ""].groupby(["method", "missing"]).size()
         return {
             "notice": NOTICE,
             "benchmark": self.parameters,
@@ -154,7 +154,7 @@ def score(views: Sequence[View], generations: Sequence[Generation], methods: Seq
     rows = [row for part in scored for row in part]  # type: ignore[union-attr]
     dataset = {v.case.case_id: v.case.dataset for v in views}
     table = pd.DataFrame(rows, columns=["case_id", "level", "model", "method", "confidence", "bound", "missing"])
-    table.insert(1, "dataset", table["case_id"].map(dataset))
+    table.insert(1, "dataset", [dataset[i] for i in table["case_id"]])
     return table
 
 

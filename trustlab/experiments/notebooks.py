@@ -87,14 +87,14 @@ def default_parameters(path: Path) -> dict[str, Any]:
 def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = None) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
-    Relative ``path`` parameters are taken from where the command is given. A failing cell leaves the notebook as far as
-    it came and raises papermill's error; the manifest then says so.
+    A relative ``path``, or folder in ``model``, is taken from where the command is given. A failing cell leaves the
+    notebook as far as it came and raises papermill's error; the manifest then says so.
     """
     import papermill
 
     source = notebook_path(name)
     check_parameters(source, values)
-    values = {k: str(Path(v).resolve()) if k in ("path", "model_path") and v else v for k, v in values.items()}
+    values = {k: _from_here(k, v) for k, v in values.items()}
     folder = (run_dir or RUNS / source.stem).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / source.name
@@ -119,21 +119,47 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
     return folder
 
 
+def _from_here(name: str, value: Any) -> Any:
+    """The parameter with its path made absolute, since the notebook runs in its own folder."""
+    if name == "path" and value:
+        return str(Path(value).expanduser().resolve())
+    if name == "model" and str(value).startswith("hf:") and Path(value[3:]).is_dir():
+        return f"hf:{Path(value[3:]).resolve()}"
+    return value
+
+
 def write_html(notebook: Path) -> Path:
-    """An HTML copy beside the notebook, with its images inside, that opens without a network."""
+    """An HTML copy beside the notebook, with its images inside and without progress bars, that opens without a network."""
     from nbconvert import HTMLExporter
 
     exporter = HTMLExporter(template_name="lab", embed_images=True, exclude_input_prompt=True, exclude_output_prompt=True)
-    body, _ = exporter.from_filename(str(notebook))
+    shown = nbformat.read(notebook, 4)
+    shown.metadata.pop("widgets", None)
+    for cell in shown.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [o for o in cell.outputs if not _is_widget(o)]
+    body, _ = exporter.from_notebook_node(shown, resources={"metadata": {"name": notebook.stem}})
     target = notebook.with_suffix(".html")
     target.write_text(without_remote_scripts(body), encoding="utf-8")
     return target
 
 
+def _is_widget(output: Mapping[str, Any]) -> bool:
+    """A progress bar: without its kernel it would stand at 0 % for ever."""
+    return "application/vnd.jupyter.widget-view+json" in output.get("data", {})
+
+
 def without_remote_scripts(html: str) -> str:
     """The page without scripts and style sheets that a network would have to give."""
-    html = re.sub(r'<script\b[^>]*\bsrc="https?://[^"]*"[^>]*>\s*</script>', "", html)
-    return re.sub(r'<link\b[^>]*\bhref="https?://[^"]*"[^>]*>', "", html)
+    remote = re.compile(r"""\b(?:src|href)\s*=\s*["']?\s*(?:https?:)?//""")
+    html = re.sub(r"<link\b[^>]*>", lambda m: "" if remote.search(m[0]) else m[0], html)
+    imports = re.compile(r"""\bimport\s*\(?\s*["'](?:https?:)?//""")
+    return re.sub(
+        r"(<script\b[^>]*>)(.*?)</script>",
+        lambda m: "" if remote.search(m[1]) or imports.search(m[2]) else m[0],
+        html,
+        flags=re.DOTALL,
+    )
 
 
 def publish(run_dir: Path, name: str) -> None:
@@ -149,7 +175,7 @@ def publish(run_dir: Path, name: str) -> None:
     if [c.source for c in executed] != [c.source for c in mine]:
         raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
     for cell, done in zip(mine, executed, strict=True):
-        cell.outputs = [o for o in done.outputs if o.output_type != "stream" or o.name != "stderr"]
+        cell.outputs = [o for o in done.outputs if not _is_widget(o) and o.get("name") != "stderr"]
         cell.execution_count = None
         for output in cell.outputs:
             output.pop("execution_count", None)
@@ -161,6 +187,10 @@ def publish(run_dir: Path, name: str) -> None:
     for file, target in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
+
+
+def _without_stderr(outputs: list[Any]) -> list[Any]:
+    return [o for o in outputs if o.output_type != "stream" or o.name != "stderr"]
 
 
 def _run_facts(folder: Path) -> dict[str, Any]:

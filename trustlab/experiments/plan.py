@@ -33,5 +33,5 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
             words = sum(len(content.split()) for _, content in r.messages)
             rows.append((r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * r.max_tokens))
     table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
-    grouped = table.groupby("purpose", sort=False)
+    grouped: Any = table.groupby("purpose", sort=False)
     return grouped.sum().assign(n_requests=grouped.size()).reset_index()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,8 +30,9 @@ def reliability_table(
     """
     rows = []
     table = judged(answers, confidence)
-    table = table[table["method"].map(scales).eq("probability")]
-    for (model, method), part in table.groupby(["model", "method"], sort=False):
+    probable = [name for name, scale in scales.items() if scale == "probability"]
+    groups: Any = table[table["method"].isin(probable)].groupby(["model", "method"], sort=False)
+    for (model, method), part in groups:
         weights = case_weights(part["case_id"].to_numpy(), n_draws, seed)
         rank = part["confidence"].rank(method="average").to_numpy()
         bin_of = np.minimum((bins * (rank - 0.5) / len(part)).astype(int), bins - 1)
@@ -64,7 +66,7 @@ def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
     return text.pivot(index=["model", "method"], columns="metric", values="shown").reset_index().rename_axis(columns=None)
 
 
-def _with_interval(row) -> str:
+def _with_interval(row: Any) -> str:
     if pd.isna(row.value):
         return f"missing ({row.reason})" if row.reason else "missing"
     return f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]" if pd.notna(row.low) else f"{row.value:.3f}"
@@ -72,7 +74,7 @@ def _with_interval(row) -> str:
 
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
     """What was asked, by purpose: requests, replies, tokens. Each request is counted once, whatever number of methods read it."""
-    grouped = calls.assign(n_requests=1).groupby(["model", "purpose"], sort=False)
+    grouped: Any = calls.assign(n_requests=1).groupby(["model", "purpose"], sort=False)
     table = grouped[["n_requests", "n", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]].sum().reset_index()
     return table.rename(columns={"n": "n_replies"})
 
@@ -80,7 +82,8 @@ def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
 def coverage_table(confidence: pd.DataFrame) -> pd.DataFrame:
     """Per method: rows with a value, rows without, and the reasons with their counts."""
     rows = []
-    for (model, method), part in confidence.groupby(["model", "method"], sort=False):
+    groups: Any = confidence.groupby(["model", "method"], sort=False)
+    for (model, method), part in groups:
         gone = part[part["confidence"].isna()]
         reasons = "; ".join(f"{r} ({n})" for r, n in gone["missing"].value_counts().items())
         rows.append((model, method, int(part["confidence"].notna().sum()), len(gone), reasons))

@@ -184,7 +184,7 @@ def _method_sample(rows: pd.DataFrame, cases: np.ndarray, answers: _Sample) -> _
         level=known["level"].to_numpy(),
         correct=known["correct"].to_numpy().astype(int),
         confidence=known["confidence"].to_numpy(),
-        bounded=(known["bound"].fillna("") != "").to_numpy(),
+        bounded=(known["bound"].notna() & (known["bound"] != "")).to_numpy(),
         why_missing=str(lost.mode().iloc[0]) if len(lost) else "no row in the table",
     )
 

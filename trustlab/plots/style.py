@@ -240,7 +240,8 @@ def caption(
         box.x0 / width, (box.y0 - 0.12) / height, "", ha="left", va="top", size=CAPTION_POINTS, color=GREY, linespacing=1.35
     )
     text.set_parse_math(False)
-    parts = [f"model {model}", f"data {dataset}", f"{n_cases:,} cases, {n_rows:,} answers", interval, note]
+    kind = " (a very small model)" if model.startswith("embedded") else ""
+    parts = [f"model {model}{kind}", f"data {dataset}", f"{n_cases:,} cases, {n_rows:,} answers", interval, note]
     parts = [part for part in [*parts, "research only, not for clinical use"] if part]
     text.set_text(_wrapped(parts, text, box.width * figure.dpi))
     return text
