@@ -9,13 +9,13 @@ import pytest
 from fake_model import FakeEncoder, FakeModel, made_cases
 from typer.testing import CliRunner
 
-from trustlab.cli import app
+from trustlab.cli import app, methods_markdown
 from trustlab.confidence import METHODS
 from trustlab.datasets import LOADERS
 from trustlab.experiments.benchmark import benchmark
 from trustlab.experiments.notebooks import notebook_names
 from trustlab.models.cache import CachedModel
-from trustlab.paths import RUNS
+from trustlab.paths import ROOT, RUNS
 
 
 def trustlab(*words: object, status: int = 0) -> str:
@@ -170,3 +170,7 @@ def test_a_bad_export_or_import_is_refused(tmp_path):
         (".", ""),
     ):
         assert message in trustlab("cache", "import", tmp_path / source, "--path", tmp_path / "b.sqlite", status=2)
+
+
+def test_the_readme_shows_the_registered_methods():
+    assert methods_markdown() in (ROOT / "README.md").read_text(encoding="utf-8")

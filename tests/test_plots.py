@@ -195,7 +195,8 @@ def test_caption_says_what_was_measured_and_stands_below():
     ax = accuracy_by_level(metrics_table())
     text = caption(ax, **PLACE, note="a_$note$")
     assert text.get_text().replace("\n", " · ") == (
-        "model embedded (a very small model) · data starter (structured) · 120 cases, 1,440 answers · 95 % case-bootstrap interval · a_$note$"
+        "model embedded (a very small model) · data starter (structured) · 120 cases, 1,440 answers"
+        " · 95 % case-bootstrap interval · a_$note$"
         " · research only, not for clinical use"
     )
     assert text.get_window_extent().y1 < ax.get_tightbbox().y0

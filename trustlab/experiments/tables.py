@@ -49,7 +49,7 @@ def reliability_table(
 
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
     """Spearman's correlation between every two methods over the answers that both judged; square, NaN where undefined."""
-    wide = confidence[confidence["model"] == model].pivot(index=["case_id", "level"], columns="method", values="confidence")
+    wide: Any = confidence[confidence["model"] == model].pivot(index=["case_id", "level"], columns="method", values="confidence")
     names = [m for m in confidence["method"].unique() if wide[m].notna().any()]
     matrix = pd.DataFrame(np.nan, index=names, columns=names)
     for i, a in enumerate(names):
