@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 import shutil
 from html.parser import HTMLParser
@@ -304,7 +305,7 @@ def test_what_is_unfit_is_found():
     cell.outputs = [
         nbformat.v4.new_output("error", ename="E", evalue="e", traceback=[]),
         nbformat.v4.new_output("stream", name="stderr", text="warning"),
-        nbformat.v4.new_output("stream", name="stdout", text="saved to /home/me/x"),
+        nbformat.v4.new_output("stream", name="stdout", text=f"saved to {os.sep}home/me/x"),
         nbformat.v4.new_output("display_data", data={"image/png": "abc/tmp/def", "text/plain": "C:\\Users"}),
         nbformat.v4.new_output("display_data", data={WIDGET: {"model_id": "1"}, "text/plain": "0%"}),
     ]
