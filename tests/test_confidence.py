@@ -96,7 +96,7 @@ SURER: dict[str, tuple[Generation, Generation]] = {
     "mc_se": (samples_with((0.9, 0.9), (0.5,)), samples_with((0.9, 0.8), (0.5,))),
     "mc_nse": (samples_with((0.9, 0.9), (0.5,)), samples_with((0.9, 0.8), (0.5,))),
     "ce": (generation(probes={"ce": told("[90]")}), generation(probes={"ce": told("[89]")})),
-    "p_true": (generation(probes={"p_true": told("True", "")}), generation(probes={"p_true": told("True", "False")})),
+    "p_true": (generation(probes={"p_true": told("True", "", "True")}), generation(probes={"p_true": told("True", "False")})),
 }
 """Per method a generation that is surer and one that is less sure, by the meaning of what the method reads."""
 
@@ -170,13 +170,10 @@ def test_only_the_needs_are_read(name: str) -> None:
 
 
 @EVERY
-def test_an_unreadable_answer_is_missing_for_all_but_baselines(name: str) -> None:
+def test_an_unreadable_answer_is_missing_for_every_method(name: str) -> None:
     unreadable = replace(FULL, answer=Reply(None, missing="no diagnosis in square brackets"))
     confidence, missing, _ = METHODS[name].evaluate(unreadable)
-    if METHODS[name].family == "baseline":
-        assert (confidence, missing) == (METHODS[name].score(FULL), "")
-    else:
-        assert math.isnan(confidence) and missing == "unreadable answer"
+    assert math.isnan(confidence) and missing == "unreadable answer"
 
 
 @EVERY
@@ -285,7 +282,7 @@ def test_an_unreadable_score_is_missing(text: str | None) -> None:
 def test_p_true_counts_readable_replies_only() -> None:
     score = METHODS["p_true"].evaluate
     assert score(generation(probes={"p_true": told("True", None, "maybe", "false.")})).confidence == 0.5
-    assert score(generation(probes={"p_true": told(None, "maybe")})).missing == "no reply is True or False"
+    assert score(generation(probes={"p_true": told("True", "maybe")})).missing == "fewer than 2 replies are True or False"
 
 
 def test_random_is_a_hash() -> None:

@@ -124,10 +124,10 @@ def publish(notebook: str, run_dir: Annotated[Path | None, typer.Option()] = Non
 @data_app.command("list")
 def data_list() -> None:
     """What can be loaded, and where it comes from."""
-    from trustlab.datasets import LOADERS
+    from trustlab.datasets import ABOUT
 
-    for name, loader in LOADERS.items():
-        typer.echo(f"{name:<20} {(loader.__doc__ or '').strip().splitlines()[0]}")
+    for name, about in ABOUT.items():
+        typer.echo(f"{name:<20} {about}")
 
 
 @cache_app.command("export")

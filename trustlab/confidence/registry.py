@@ -75,7 +75,7 @@ class Method:
     def score(self, generation: Generation) -> float:
         """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed."""
         answer = generation.answer
-        if self.family != "baseline" and answer is not None and answer.text is None:
+        if answer is not None and answer.text is None:
             raise MissingValue(UNREADABLE)
         for need in self.needs:
             if reason := absence(generation, need):

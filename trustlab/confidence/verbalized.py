@@ -23,10 +23,11 @@ def ce(generation: Generation) -> float:
 def p_true(generation: Generation) -> float:
     """Share of "True" among the model's sampled judgements of its answer, in [0, 1].
 
-    Unreadable judgements are dropped. The paper calls it white-box; sampling needs text only.
+    Unreadable judgements are dropped; fewer than 2 readable ones are missing, as for every sampled method.
+    The paper calls it white-box; sampling needs text only.
     """
     judged = [true_or_false(reply.text) for reply in generation.probes["p_true"]]
     readable = [verdict for verdict in judged if verdict is not None]
-    if not readable:
-        raise MissingValue("no reply is True or False")
+    if len(readable) < 2:
+        raise MissingValue("fewer than 2 replies are True or False")
     return sum(readable) / len(readable)

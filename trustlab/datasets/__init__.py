@@ -10,7 +10,14 @@ from trustlab.datasets import ddxplus, starter
 from trustlab.datasets.errors import DataError
 from trustlab.records import Case
 
-__all__ = ["LOADERS", "DataError", "load_cases"]
+__all__ = ["ABOUT", "LOADERS", "DataError", "load_cases"]
+
+ABOUT = {
+    "starter": "120 generated patients that come with the project (data/starter)",
+    "starter-structured": "the same, by its full name",
+    "ddxplus": "DDXPlus, English release: give the folder of the download as path (CC BY)",
+}
+"""A line on each data set, for people."""
 
 LOADERS: dict[str, Callable[[Path | None, int], list[Case]]] = {
     "starter": starter.load,
