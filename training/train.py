@@ -101,7 +101,7 @@ def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int) ->
 
 
 def width(rows: Batch) -> int:
-    """The padded length: a multiple of 16, since every new shape costs the processor's library a new plan."""
+    """The padded length: a multiple of 16, which keeps the number of different shapes small."""
     return min(-(-max(len(p) + len(r) for p, r in rows) // 16) * 16, WINDOW)
 
 
