@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from trustlab.datasets import ddxplus, starter
+from trustlab.datasets import ddxplus, spoken, starter, table
 from trustlab.datasets.errors import DataError
 from trustlab.records import Case
 
@@ -16,6 +16,9 @@ ABOUT = {
     "starter": "120 generated patients that come with the project (data/starter)",
     "starter-structured": "the same, by its full name",
     "ddxplus": "DDXPlus, English release: give the folder of the download as path (CC BY)",
+    "starter-dialogue": "32 written conversations that come with the project (data/starter/dialogue.jsonl)",
+    "starter-report": "32 written case reports that come with the project (data/starter/report.jsonl)",
+    "table": "your own cases: give a .csv, .tsv or .jsonl file as path (data/README.md shows the format)",
 }
 """A line on each data set, for people."""
 
@@ -23,6 +26,9 @@ LOADERS: dict[str, Callable[[Path | None, int], list[Case]]] = {
     "starter": starter.load,
     "starter-structured": starter.load,
     "ddxplus": ddxplus.load,
+    "starter-dialogue": spoken.load_dialogue,
+    "starter-report": spoken.load_report,
+    "table": table.load,
 }
 
 

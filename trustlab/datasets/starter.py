@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -23,47 +24,48 @@ def load(path: Path | None = None, seed: int = 0) -> list[Case]:
     is accepted. ``seed`` changes nothing: the file has an order. Raises :class:`DataError` for a bad row (rows are
     lines), ``ValueError`` where there is no such file.
     """
-    file = path or FILE
-    if file.is_dir():
-        file = file / FILE.name
+    return read_cases(path or FILE, FILE.name, "a starter file such as training/starter.py writes", _case)
+
+
+def read_cases(path: Path, name: str, allowed: str, case_of: Callable[[partial[DataError], dict, Knowledge], Case]) -> list[Case]:
+    """The cases of a file of JSON lines, or of the file ``name`` in a folder, each made by ``case_of``; ids must differ."""
+    file = path / name if path.is_dir() else path
     if not file.is_file():
-        raise ValueError(f"path is {str(file)!r}, which is no file; allowed is a starter file such as training/starter.py writes")
+        raise ValueError(f"path is {str(file)!r}, which is no file; allowed is {allowed}")
     knowledge = load_knowledge()
     cases: dict[str, Case] = {}
     for number, line in enumerate(read_text(file).split("\n"), 1):
         if line.strip():
-            case = _case(file, number, line, knowledge)
+            bad = partial(DataError, file, number)
+            case = case_of(bad, json_object(bad, line), knowledge)
             if case.case_id in cases:
-                raise DataError(file, number, "case_id", case.case_id, "an id that no earlier row has")
+                raise bad("case_id", case.case_id, "an id that no earlier row has")
             cases[case.case_id] = case
     return list(cases.values())
 
 
-def _case(file: Path, number: int, line: str, knowledge: Knowledge) -> Case:
-    bad = partial(DataError, file, number)
+def json_object(bad: partial[DataError], line: str) -> dict:
+    """The JSON object that ``line`` holds."""
     try:
         row = json.loads(line)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise bad("line", line, f"one JSON object a line ({error})") from error
     if not isinstance(row, dict):
         raise bad("line", row, "one JSON object a line")
-    for field, kind in {"case_id": str, "diagnosis": str, "condition": str, "patient": dict, "statements": list}.items():
+    return row
+
+
+def check_fields(bad: partial[DataError], row: dict, kinds: Mapping[str, type]) -> None:
+    """Refuse a field that is missing, empty or of another kind, and too few statements."""
+    for field, kind in kinds.items():
         if not isinstance(row.get(field), kind) or not row[field]:
             raise bad(field, row.get(field), f"a {kind.__name__} that is not empty")
-    condition = _condition(bad, row, knowledge)
     if len(row["statements"]) < MIN_STATEMENTS:
         raise bad("statements", f"{len(row['statements'])} statements", f"at least {MIN_STATEMENTS}")
-    return Case(
-        case_id=row["case_id"],
-        dataset="starter",
-        statements=tuple(_statement(bad, i, item, knowledge) for i, item in enumerate(row["statements"], 1)),
-        diagnosis=condition.name,
-        accepted=condition.names,
-        patient=_patient(bad, row["patient"]),
-    )
 
 
-def _condition(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Condition:
+def condition_of(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Condition:
+    """The condition that ``condition`` and ``diagnosis`` both mean."""
     condition = knowledge.conditions.get(row["condition"])
     if condition is None:
         raise bad("condition", row["condition"], "an id of data/knowledge/conditions.yml")
@@ -72,13 +74,26 @@ def _condition(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Cond
     return condition
 
 
-def _patient(bad: partial[DataError], patient: dict) -> dict[str, object]:
-    age, sex = patient.get("age"), patient.get("sex")
+def patient_of(bad: partial[DataError], age: object, sex: object, prefix: str = "") -> dict[str, object]:
+    """``age`` and ``sex``, checked; ``prefix`` stands before them in an error."""
     if type(age) is not int or not 0 <= age <= 120:
-        raise bad("patient.age", age, "a whole number from 0 to 120")
+        raise bad(f"{prefix}age", age, "a whole number from 0 to 120")
     if sex not in SEXES:
-        raise bad("patient.sex", sex, " or ".join(SEXES))
+        raise bad(f"{prefix}sex", sex, " or ".join(SEXES))
     return {"age": age, "sex": sex}
+
+
+def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
+    check_fields(bad, row, {"case_id": str, "diagnosis": str, "condition": str, "patient": dict, "statements": list})
+    condition = condition_of(bad, row, knowledge)
+    return Case(
+        case_id=row["case_id"],
+        dataset="starter",
+        statements=tuple(_statement(bad, i, item, knowledge) for i, item in enumerate(row["statements"], 1)),
+        diagnosis=condition.name,
+        accepted=condition.names,
+        patient=patient_of(bad, row["patient"].get("age"), row["patient"].get("sex"), "patient."),
+    )
 
 
 def _statement(bad: partial[DataError], position: int, item: object, knowledge: Knowledge) -> Statement:

@@ -1,0 +1,322 @@
+"""A user's own table: the lines of data/README.md do what they say, rows become cases, and bad input is refused by name."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import trustlab as tl
+from trustlab.cli import app
+from trustlab.datasets import DataError
+from trustlab.datasets.table import sentences
+from trustlab.paths import DATA
+
+TOLD = [f"Sentence number {i}." for i in range(1, 12)]
+ROW = {"id": "007", "statements": TOLD, "diagnosis": "Gout", "accepted": ["Gouty arthritis"], "age": "58"}
+
+
+def csv_file(folder: Path, *rows: dict, name: str = "mine.csv") -> Path:
+    """The rows as a user would write them: statements on lines, names with ``;`` between."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter="\t" if name.endswith(".tsv") else ",")
+    writer.writerow(rows[0])
+    between = {"statements": "\n", "accepted": "; "}
+    for row in rows:
+        writer.writerow([between[k].join(v) if isinstance(v, list) and k in between else v for k, v in row.items()])
+    return written(folder, stream.getvalue(), name)
+
+
+def jsonl_file(folder: Path, *rows: object) -> Path:
+    return written(folder, "\n".join(json.dumps(row, ensure_ascii=False) for row in rows), "mine.jsonl")
+
+
+def written(folder: Path, content: str | bytes, name: str) -> Path:
+    file = folder / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
+
+
+WRITERS = pytest.mark.parametrize("write", [csv_file, jsonl_file])
+
+
+def texts(case: tl.Case) -> list[str]:
+    return [s.text for s in case.statements]
+
+
+def without(*columns: str, **changes: object) -> dict:
+    return {k: v for k, v in (ROW | changes).items() if k not in columns}
+
+
+# -- the lines of data/README.md ------------------------------------------------------------------------------------
+
+
+def readme_block(language: str) -> str:
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", (DATA / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    return block
+
+
+def test_the_lines_of_the_readme_work_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = 'tl.load_cases("table", path="mine.csv")'
+    assert f"`{call}`" in (DATA / "README.md").read_text(encoding="utf-8")
+    Path("mine.csv").write_text(readme_block("csv"), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (migraine,) = eval(call)
+    assert (migraine.case_id, migraine.dataset, migraine.diagnosis) == ("007", "table", "Migraine")
+    assert migraine.accepted == ("Migraine", "Migraine headache", "Migraine disorder")
+    assert migraine.patient == {"age": "29"}
+    assert len(migraine.statements) == 12
+    assert texts(migraine)[0] == "Doctor: What brings you here?\nPatient: My head is pounding, on the left side."
+    assert texts(migraine)[-1] == "I take no medicines, apart from paracetamol."
+
+    program, _, notebook, *options = readme_block("sh").split()
+    assert (program, notebook) == ("trustlab", "01_benchmark")
+    planned = CliRunner().invoke(app, ["plan", notebook, *options])
+    assert planned.exit_code == 0 and "in all" in planned.output, planned.output
+
+
+def test_the_json_line_of_the_readme_works_as_written(tmp_path: Path) -> None:
+    (gout,) = tl.load_cases("table", path=written(tmp_path, readme_block("json"), "mine.jsonl"))
+    assert (gout.case_id, gout.accepted, gout.patient) == ("008", ("Gout", "Gouty arthritis"), {})
+    assert len(gout.statements) == 11
+    assert texts(gout)[4] == "He drinks beer, approx. 2 litres a day."
+    assert texts(gout)[9] == "His uric acid is 9.1 mg/dl."
+
+
+# -- rows that become cases -----------------------------------------------------------------------------------------
+
+
+@WRITERS
+def test_rows_become_cases_in_file_order(tmp_path: Path, write) -> None:
+    first, second = tl.load_cases("table", path=write(tmp_path, ROW, ROW | {"id": "7", "age": "", "accepted": []}))
+    assert (first.case_id, second.case_id) == ("007", "7")
+    assert first.accepted == ("Gout", "Gouty arthritis") and second.accepted == ("Gout",)
+    assert first.patient == {"age": "58"} and second.patient == {}
+    assert texts(first) == TOLD
+    assert {(s.finding, s.affirmed) for s in first.statements} == {(None, None)}
+
+
+def test_tabs_byte_order_mark_line_ends_and_suffix_in_capitals_are_read(tmp_path: Path) -> None:
+    (expected,) = tl.load_cases("table", path=csv_file(tmp_path, ROW))
+    assert tl.load_cases("table", path=csv_file(tmp_path, ROW, name="mine.tsv")) == [expected]
+    content = (tmp_path / "mine.csv").read_bytes()
+    marked = written(tmp_path, b"\xef\xbb\xbf" + content + b"\r\n\r\n", "MARKED.CSV")
+    assert tl.load_cases("table", path=marked) == [expected]
+
+
+def test_accepted_is_optional_and_json_values_of_other_columns_stay(tmp_path: Path) -> None:
+    rows = [without("accepted", age=58), ROW | {"id": "b", "accepted": "Gouty arthritis; Podagra;", "age": None}]
+    first, second = tl.load_cases("table", path=jsonl_file(tmp_path, *rows))
+    assert (first.accepted, first.patient) == (("Gout",), {"age": 58})
+    assert (second.accepted, second.patient) == (("Gout", "Gouty arthritis", "Podagra"), {})
+
+
+DIALOGUE = "\n".join(f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11))
+
+
+@pytest.mark.parametrize("column", ["statements", "text"])
+@WRITERS
+def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(tmp_path: Path, write, column: str) -> None:
+    told = "A woman of 30 comes in.\n" + DIALOGUE + "\nPatient: One more thing.\nDoctor: Yes?\nDoctor: Go on.\nPatient: No."
+    row = without("statements") | {column: told.split("\n") if column == "statements" else told}
+    (case,) = tl.load_cases("table", path=write(tmp_path, row))
+    exchanges = [f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11)]
+    rest = ["Patient: One more thing.", "Doctor: Yes?", "Doctor: Go on.\nPatient: No."]
+    assert texts(case) == ["A woman of 30 comes in.", *exchanges, *rest]
+
+
+def test_a_dialogue_on_one_line_is_cut_into_its_exchanges(tmp_path: Path) -> None:
+    row = without("statements", text=DIALOGUE.replace("\n", " "))
+    (case,) = tl.load_cases("table", path=jsonl_file(tmp_path, row))
+    assert texts(case) == [f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11)]
+
+
+def test_statements_in_a_list_are_left_as_they_are(tmp_path: Path) -> None:
+    told = [*TOLD, "Doctor: A?\nPatient: B.", "Patient: C.", "Two. Sentences."]
+    (case,) = tl.load_cases("table", path=jsonl_file(tmp_path, ROW | {"statements": told}))
+    assert texts(case) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He coughs. He sweats! Why? Nobody knows", ["He coughs.", "He sweats!", "Why?", "Nobody knows"]),
+        ("Dr. Lee saw Mrs. Day, e.g. Friday. All well.", ["Dr. Lee saw Mrs. Day, e.g. Friday.", "All well."]),
+        ("PR is 180 ms. QRS is 90 ms.", ["PR is 180 ms.", "QRS is 90 ms."]),
+        ("It is 38.5 C. Haemoglobin 9.8 g/dl.", ["It is 38.5 C.", "Haemoglobin 9.8 g/dl."]),
+        ("He grew E. coli and had hepatitis C. He is well.", ["He grew E. coli and had hepatitis C.", "He is well."]),
+        (
+            'She says "it hurts." (It is new.) 3 days ago it began.',
+            ['She says "it hurts."', "(It is new.)", "3 days ago it began."],
+        ),
+        ("1. He coughs.\n2. He sweats.", ["1. He coughs.", "2. He sweats."]),
+        ("A line\nthat is wrapped. Next\n\nNew paragraph", ["A line that is wrapped.", "Next", "New paragraph"]),
+        (" \n\n ", []),
+    ],
+)
+def test_running_text_is_cut_into_sentences(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+# -- rows that are left out -----------------------------------------------------------------------------------------
+
+
+def left_out(file: Path) -> tuple[list[tl.Case], str]:
+    with pytest.warns(UserWarning) as caught:
+        cases = tl.load_cases("table", path=file)
+    (warning,) = caught
+    assert warning.filename == __file__
+    return cases, str(warning.message)
+
+
+@WRITERS
+def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(tmp_path: Path, write) -> None:
+    empty = dict.fromkeys(ROW, "")
+    rows = [ROW, ROW | {"id": "b", "statements": TOLD[:10]}, empty, ROW | {"id": "c", "statements": []}, ROW | {"id": "d"}]
+    cases, warning = left_out(write(tmp_path, *rows))
+    assert [c.case_id for c in cases] == ["007", "d"]
+    assert "3 of 5 rows left out" in warning
+    assert "fewer than 11 statements: 2 (rows 2, 4)" in warning and "empty rows: 1 (row 3)" in warning
+
+
+def test_blank_lines_are_empty_rows_but_not_at_the_end(tmp_path: Path) -> None:
+    lines = f"{json.dumps(ROW)}\n\n{{}}\n{json.dumps(ROW | {'id': 'b'})}\n\n\n"
+    cases, warning = left_out(written(tmp_path, lines, "mine.jsonl"))
+    assert len(cases) == 2 and "empty rows: 2 (rows 2, 3)" in warning
+
+
+@WRITERS
+def test_where_nothing_is_left_the_error_says_the_counts(tmp_path: Path, write) -> None:
+    rows = [ROW | {"id": str(i), "statements": TOLD[:10]} for i in range(7)]
+    with pytest.raises(ValueError, match=r"no case to use: 7 rows, left out: .*11 statements: 7 \(rows 1, 2, 3, 4, 5, \.\.\.\)"):
+        tl.load_cases("table", path=write(tmp_path, *rows))
+
+
+@pytest.mark.parametrize(("content", "name"), [("id,text,diagnosis\n", "mine.csv"), ("", "mine.jsonl")])
+def test_a_table_without_rows_is_said_to_hold_none(tmp_path: Path, content: str, name: str) -> None:
+    with pytest.raises(ValueError, match="no case to use: 0 rows"):
+        tl.load_cases("table", path=written(tmp_path, content, name))
+
+
+# -- bad input ------------------------------------------------------------------------------------------------------
+
+
+def refused(file: Path, row: int | None, field: str) -> DataError:
+    with pytest.raises(DataError) as caught:
+        tl.load_cases("table", path=file)
+    error = caught.value
+    assert (error.file, error.row, error.field) == (str(file), row, field)
+    assert error.allowed and f"received {error.value!r}"[:60] in str(error)
+    return error
+
+
+@WRITERS
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"id": ""}, "id"),
+        ({"id": " \t"}, "id"),
+        ({"id": "007"}, "id"),
+        ({"id": "007", "statements": []}, "id"),
+        ({"diagnosis": ""}, "diagnosis"),
+        ({"diagnosis": " "}, "diagnosis"),
+        ({"diagnosis": "?"}, "diagnosis"),
+        ({"diagnosis": "", "statements": []}, "diagnosis"),
+        ({"accepted": ["Gout", "?"]}, "accepted"),
+        ({"text": "Both are filled."}, "text"),
+    ],
+    ids=str,
+)
+def test_a_bad_row_is_refused(tmp_path: Path, write, changes: dict, field: str) -> None:
+    first = {"text": ""} | ROW
+    refused(write(tmp_path, first, first | {"id": "b"} | changes), 2, field)
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        (ROW | {"id": 7}, "id"),
+        (ROW | {"id": None}, "id"),
+        (ROW | {"diagnosis": ["Gout"]}, "diagnosis"),
+        (ROW | {"accepted": {"Gout": 1}}, "accepted"),
+        (ROW | {"accepted": float("nan")}, "accepted"),
+        (ROW | {"accepted": ["Gout", 1]}, "accepted"),
+        (ROW | {"statements": {"1": "x"}}, "statements"),
+        (ROW | {"statements": [*TOLD, 12]}, "statement 12"),
+        (ROW | {"statements": [*TOLD, " "]}, "statement 12"),
+        (without("statements", text=["x"]), "text"),
+        (without("id"), "id"),
+        (without("diagnosis"), "diagnosis"),
+        (without("statements"), "statements"),
+        ([1], "line"),
+        ("text", "line"),
+    ],
+    ids=str,
+)
+def test_a_json_value_of_the_wrong_type_is_refused(tmp_path: Path, row: object, field: str) -> None:
+    refused(jsonl_file(tmp_path, ROW | {"id": "a"}, row), 2, field)
+
+
+@pytest.mark.parametrize("line", ["{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000])
+def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
+    refused(written(tmp_path, f"{json.dumps(ROW)}\n{line}\n", "mine.jsonl"), 2, "line")
+
+
+@pytest.mark.parametrize(
+    ("header", "allowed"),
+    [
+        ("statements,diagnosis", "missing: id"),
+        ("id,statements", "missing: diagnosis"),
+        ("id,diagnosis,age", "missing: statements or text"),
+        ("ID,Text,Diagnosis", "missing: id, diagnosis, statements or text"),
+        ("id;text;diagnosis", "commas between; missing: id, diagnosis"),
+        ("", "missing: id, diagnosis"),
+        ("id,text,diagnosis,age,age", "no name twice"),
+        (",id,text,diagnosis", "a name for every column"),
+    ],
+)
+def test_a_bad_header_is_refused(tmp_path: Path, header: str, allowed: str) -> None:
+    error = refused(written(tmp_path, f"{header}\n1,2,3,4\n", "mine.csv"), None, "header")
+    assert allowed in error.allowed
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ("a,He coughs, and sweats.,Gout", "row"),
+        ("a,Gout", "row"),
+        ('a,"He coughs,Gout\nb,,', "row"),
+        ('a,"He" coughs,Gout', "row"),
+    ],
+)
+def test_a_csv_row_with_other_cells_than_the_header_or_open_quotes_is_refused(tmp_path: Path, line: str, field: str) -> None:
+    refused(written(tmp_path, f"id,text,diagnosis\n{line}\n", "mine.csv"), 1, field)
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.tsv", "mine.jsonl"])
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_another_encoding_is_refused(tmp_path: Path, name: str, encoding: str) -> None:
+    refused(written(tmp_path, "id,text,diagnosis\na,Ménière,b\n".encode(encoding), name), None, "encoding")
+
+
+@pytest.mark.parametrize("name", ["mine.xlsx", "mine.parquet", "mine", "mine.json"])
+def test_a_file_that_is_no_table_is_refused(tmp_path: Path, name: str) -> None:
+    assert ".csv, .tsv or .jsonl" in refused(written(tmp_path, "id,text,diagnosis\n", name), None, "file").allowed
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    refused(tmp_path, None, "file")
+
+
+@pytest.mark.parametrize("path", [None, "none.csv"])
+def test_no_path_or_no_such_file_says_what_to_give(path: str | None) -> None:
+    with pytest.raises(ValueError, match=r"path is .*\.csv, \.tsv or \.jsonl"):
+        tl.load_cases("table", path=path)
