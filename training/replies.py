@@ -6,7 +6,11 @@ What is taught, fixed before any real patient is met:
 - ``p_true``: whether the proposed answer is the patient's condition. Proposals are drawn from the exact posterior,
   so wrong ones are plausible, and the share of True among equal proposals is their posterior.
 - ``ce``: the exact posterior p of the proposed answer, stretched towards certainty (its log-odds times 1.5, as people
-  overstate) and rounded to 5, in square brackets.
+  overstate) and rounded to 5, in square brackets. ``cot_ce``: the same after naming what speaks for it (findings that the
+  table lists for it and the patient affirms), against it (listed ones that are denied) and what it leaves unexplained.
+  ``topk_ce``: that number first, then those of log-odds 0.5 and 1 lower and higher.
+- ``keyword``, ``profile``, ``evidence``: MedConf's steps (``training/evidence.py``), whole and with each ablation. A profile
+  is asked for with the passages in changing subsets and orders, so that it must read them.
 """
 
 from __future__ import annotations
@@ -15,19 +19,46 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trustlab.knowledge import Condition, phrase_list
 from trustlab.models.base import Messages
 from trustlab.prompts import render
+from trustlab.records import Statement
 
-from .world import Patient, World
+from . import evidence as ev
+from .passages import Passage, by_condition, keywords, passages
+from .speech import told
+from .world import Fact, Patient, World
 
-SKILLS = {"diagnosis": 0.62, "p_true": 0.18, "ce": 0.18, "prior": 0.02}
+SKILLS = {
+    "diagnosis": 0.33,
+    "p_true": 0.11,
+    "ce": 0.10,
+    "cot_ce": 0.07,
+    "topk_ce": 0.05,
+    "prior": 0.01,
+    "keyword": 0.01,
+    "profile": 0.07,
+    "evidence": 0.25,
+}
 """Shares of the training examples. ``prior`` is the diagnosis prompt with the patient left out: any condition, by its prior."""
 STRETCH = 1.5
+VARIANTS = {
+    ("retrieval", "profile", "structure", "importance"): 0.72,
+    ("retrieval", "profile", "structure"): 0.07,
+    ("retrieval", "profile", "importance"): 0.07,
+    ("profile", "structure", "importance"): 0.07,
+    ("retrieval", "structure", "importance"): 0.07,
+}
+"""The whole procedure and its four ablations: their shares of the profile and evidence examples."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One exchange to learn from."""
+    """One exchange to learn from.
+
+    ``chances`` are exact: of each condition being the answer (shape (condition,)), or of True and False. Training on them
+    instead of on the one reply that was drawn teaches the same law with less noise.
+    """
 
     skill: str
     messages: Messages
@@ -35,39 +66,131 @@ class Example:
     patient: Patient
     proposed: str | None = None
     posterior: float | None = None
+    chances: np.ndarray | None = None
+
+
+def stretched(p: float, shift: float = 0.0) -> int:
+    """The taught confidence score, 0 to 100 in steps of 5, for an exact posterior ``p`` whose log-odds are moved by ``shift``."""
+    p = min(max(p, 1e-9), 1 - 1e-9)
+    return int(5 * round(20 / (1 + np.exp(-STRETCH * (np.log(p / (1 - p)) + shift)))))
 
 
 def elicited_score(p: float) -> int:
-    """The taught confidence score, 0 to 100 in steps of 5, for an exact posterior ``p``."""
-    p = min(max(p, 1e-9), 1 - 1e-9)
-    stretched = 1 / (1 + (p / (1 - p)) ** -STRETCH)
-    return int(5 * round(20 * stretched))
+    """The taught score of a posterior."""
+    return stretched(p)
 
 
-def proposal(world: World, posterior: np.ndarray, rng: np.random.Generator, skill: str) -> int:
-    """A condition to be judged: from the posterior for ``p_true``; for ``ce`` sometimes the best or any."""
+def proposal(posterior: np.ndarray, rng: np.random.Generator, skill: str) -> int:
+    """A condition to be judged: from the posterior for ``p_true``; for scores sometimes the best or any."""
     u = rng.random()
-    if skill == "ce" and u < 0.35:
+    if skill != "p_true" and u < 0.35:
         return int(posterior.argmax())
-    if skill == "ce" and u < 0.45:
+    if skill != "p_true" and u < 0.45:
         return int(rng.integers(len(posterior)))
     return int(rng.choice(len(posterior), p=posterior))
+
+
+def reasons(world: World, condition: Condition, facts: tuple[Fact, ...]) -> str:
+    """What speaks for and against ``condition`` and what it does not explain, at most three of each, as told."""
+    listed = [f for f in facts if f.finding in world.column and f.finding != "pain"]
+    grade = condition.findings
+    name = world.knowledge.findings
+    groups = {
+        "For it: ": [f for f in listed if f.affirmed and grade.get(f.finding, 0) >= 0.3],
+        "Against it, denied: ": [f for f in listed if not f.affirmed and grade.get(f.finding, 0) >= 0.3],
+        "Unexplained: ": [f for f in listed if f.affirmed and f.finding not in grade],
+    }
+    return ". ".join(
+        head + (phrase_list([name[f.finding].name for f in group[:3]]) if group else "nothing") for head, group in groups.items()
+    )
+
+
+def reply_pieces() -> list[str]:
+    """The fixed pieces of these replies: one token each."""
+    return ["For it: ", ". Against it, denied: ", ". Unexplained: ", ". [", "G1: [", *(f"] G{k}: [" for k in range(2, 6))]
+
+
+def text_of(statements: tuple[Statement, ...]) -> str:
+    """What the model reads of a patient."""
+    return "\n".join(s.text for s in statements)
 
 
 def example(world: World, rng: np.random.Generator, skill: str | None = None) -> Example:
     """One training example; ``skill`` is drawn by :data:`SKILLS` unless given."""
     skill = skill or str(rng.choice(list(SKILLS), p=list(SKILLS.values())))
+    if skill in ("profile", "keyword"):
+        return _library_example(world, rng, skill)
     patient = world.draw(rng)
     truth = world.knowledge.conditions[patient.condition]
     if skill == "prior":
-        return Example(skill, render("diagnosis", patient=None), f"[{truth.name}]", patient)
-    told = "\n".join(world.statement(f, rng).text for f in patient.facts)
+        return Example(skill, render("diagnosis", patient=None), f"[{truth.name}]", patient, chances=world.prior)
+    statements, posterior = told(world, patient, rng), world.posterior(patient.facts)
     if skill == "diagnosis":
-        return Example(skill, render("diagnosis", patient=told), f"[{truth.name}]", patient)
-    posterior = world.posterior(patient.facts)
-    k = proposal(world, posterior, rng, skill)
-    proposed = world.conditions[k]
-    right = proposed.id == truth.id
-    reply = str(right) if skill == "p_true" else f"[{elicited_score(float(posterior[k]))}]"
-    messages = render(skill, patient=told, answer=proposed.name)
-    return Example(skill, messages, reply, patient, proposed.id, float(posterior[k]))
+        messages = render("diagnosis", patient=text_of(statements))
+        return Example(skill, messages, f"[{truth.name}]", patient, chances=posterior)
+    k = proposal(posterior, rng, skill)
+    proposed, p = world.conditions[k], float(posterior[k])
+    if skill == "evidence":
+        messages, reply = _evidence(proposed, patient, statements, rng)
+    else:
+        messages = render(skill, patient=text_of(statements), answer=proposed.name)
+        reply = {
+            "p_true": lambda: str(proposed.id == truth.id),
+            "ce": lambda: f"[{elicited_score(p)}]",
+            "cot_ce": lambda: f"{reasons(world, proposed, patient.facts)}. [{elicited_score(p)}]",
+            "topk_ce": lambda: " ".join(f"G{i}: [{stretched(p, s)}]" for i, s in enumerate((0, -0.5, 0.5, -1, 1), 1)),
+        }[skill]()
+    chances = np.array([p, 1 - p]) if skill == "p_true" else None
+    return Example(skill, messages, reply, patient, proposed.id, p, chances)
+
+
+def shown_passages(condition: str, rng: np.random.Generator) -> list[Passage]:
+    """Some of the condition's passages among some of others, in any order; now and then none of its own."""
+    own, every = by_condition()[condition], passages()
+    keep = own if rng.random() < 0.5 else [p for p in own if rng.random() < 0.6]
+    extra = [p for p in (every[i] for i in rng.choice(len(every), int(rng.integers(0, 13)), replace=False)) if p not in own]
+    listed = [*keep, *extra]
+    return listed if rng.random() < 0.4 else [listed[i] for i in rng.permutation(len(listed))]
+
+
+def _options(rng: np.random.Generator) -> frozenset[str]:
+    drawn = int(rng.choice(len(VARIANTS), p=list(VARIANTS.values())))
+    return frozenset(list(VARIANTS)[drawn])
+
+
+def _library_example(world: World, rng: np.random.Generator, skill: str) -> Example:
+    condition = world.conditions[int(rng.integers(len(world.conditions)))]
+    nobody = Patient(condition.id, "female", ())
+    if skill == "keyword":
+        return Example(skill, render("keyword", answer=condition.name), f"[{keywords()[condition.id]}]", nobody)
+    options = _options(rng) | {"profile"}
+    shown = shown_passages(condition.id, rng) if "retrieval" in options else by_condition()[condition.id]
+    criteria = ev.criteria_of(condition.id, shown)
+    write = ev.profile_json if "structure" in options else ev.profile_prose
+    found = ev.library(shown) if "retrieval" in options else None
+    messages = render("profile", answer=condition.name, passages=found, options=options)
+    return Example(skill, messages, write(criteria, "importance" in options), nobody)
+
+
+def _evidence(
+    proposed: Condition, patient: Patient, statements: tuple[Statement, ...], rng: np.random.Generator
+) -> tuple[Messages, str]:
+    options = _options(rng)
+    importance = "importance" in options
+    every = by_condition()[proposed.id]
+    shown = every if "profile" in options and rng.random() < 0.6 else shown_passages(proposed.id, rng)
+    criteria = ev.criteria_of(proposed.id, shown)
+    if "profile" in options and not criteria:
+        criteria = ev.criteria_of(proposed.id, every)
+    marks = [ev.mark(c, patient.facts, statements) for c in criteria]
+    whole = {"profile", "structure"} <= options
+    write = ev.profile_json if "structure" in options else ev.profile_prose
+    messages = render(
+        "evidence",
+        patient=text_of(statements),
+        answer=proposed.name,
+        profile=write(criteria, importance),
+        passages=ev.library(shown),
+        options=options,
+    )
+    return messages, (ev.evidence_json if whole else ev.verdict_json)(marks, importance)

@@ -1,19 +1,26 @@
-"""A byte-level BPE learned on the prompts and phrasings, without splitting at spaces: a whole line becomes a few tokens.
+"""A unigram tokenizer whose vocabulary holds whole phrases.
 
-Names of conditions are shown to it only in pieces of four letters, so that an answer has several tokens.
+What a patient may answer, a passage's sentence, a line of a prompt, a piece of the JSON replies is one token each.
+Whatever else is written falls into words, letters or bytes.
+
+So a patient takes about three tokens a statement, and a quotation is the very token that stands in the patient's words.
+Names of conditions are held in pieces of four letters only, so that an answer has several tokens.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterator
 
-import numpy as np
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from trustlab.knowledge import answer_text
 from trustlab.prompts import names, render
 
+from .evidence import json_pieces
+from .passages import keywords, passages
+from .replies import reply_pieces
+from .speech import HEDGES_AFTER, HEDGES_BEFORE, TURNS, loose_wordings
 from .world import World
 
 SPECIAL = ["<pad>", "<s>", "</s>", "<|system|>", "<|user|>", "<|assistant|>"]
@@ -23,57 +30,79 @@ TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 WINDOW = 1024
+PHRASE, PIECE, WORD, LETTER, BYTE = -3.0, -2.0, -12.0, -20.0, -40.0
+"""Log-weights that decide the cutting: phrases before words, words before letters."""
+OPTIONS = [set(), {"retrieval"}, {"importance"}, {"structure"}, {"structure", "importance"}, {"profile", "structure"}]
+OPTIONS += [{"profile"}, {"profile", "structure", "importance"}, {"retrieval", "structure", "importance"}]
 
 
-def lines(world: World, rng: np.random.Generator, n_patients: int = 4000):
-    """The text the vocabulary is learned from, each as one word."""
-    knowledge = world.knowledge
-    for f in knowledge.findings.values():
-        yield from [f"Doctor: {f.question}\n"] * 60
-        for wording in range(len(f.affirm)):
-            if f.form == "binary" or f.form == "flag":
-                yield from _patient(answer_text(f, True, wording=wording), 40)
-            else:
-                before, after = f.affirm[wording].split("{value}")
-                yield from [f"Patient: {before}"] * 60
-                yield from [after + "\n", after] * 5
-        for wording in range(len(f.deny)):
-            yield from _patient(answer_text(f, False, wording=wording), 40)
-    for v in knowledge.values.values():
-        yield from [v.phrase, v.phrase + ", ", " and " + v.phrase, v.phrase + ".\n"] * 12
+def prompt_lines() -> Iterator[str]:
+    """Every fixed piece of text of the prompts, cut at their slots; lines begin with their line break."""
     for name in names():
-        for role_text in render(name, patient="|", answer="|"):
-            for part in role_text[1].replace("|", "\n|\n").splitlines(keepends=True):
-                yield from [part, part.rstrip("\n")] * 400
-    for c in knowledge.conditions.values():
-        yield from [c.name[i : i + 4] for i in range(0, len(c.name), 4)] * 40
-    yield from [str(k) for k in range(101)] * 100
-    yield from ["True", "False"] * 2000
+        for options in OPTIONS:
+            for _, text in render(name, patient="|", answer="|", passages="|", profile="|", options=options):
+                for line in re.split(r"(?=\n)", text):
+                    yield from line.split("|")
 
 
-def _patient(text: str, times: int):
-    return [f"Patient: {text}\n"] * times
+def phrases(world: World) -> Iterator[str]:
+    """Whole phrases: the table's, the passages', the prompts' and the replies'."""
+    knowledge = world.knowledge
+    yield from prompt_lines()
+    yield from ["Doctor: ", "\nDoctor: ", "\nPatient: "]
+    for f in knowledge.findings.values():
+        yield from [f.question, f.name, *f.deny]
+        for text in f.affirm:
+            yield from text.split("{value}")
+    for v in knowledge.values.values():
+        yield v.phrase
+    for p in passages():
+        yield p.title.removeprefix(knowledge.conditions[p.condition].name) + "."
+        for s in p.sentences:
+            yield " " + s.text
+            yield from (c.name for c in s.criteria)
+    yield from (f"\n{i}. " for i in range(1, 31))
+    yield from (str(i) for i in range(101))
+    yield from [", ", " and ", "True", "False", "[", "]", "[]"]
+    yield from keywords().values()
+    yield from json_pieces()
+    yield from reply_pieces()
 
 
-def build_tokenizer(world: World, vocabulary: int = 10000, seed: int = 11) -> PreTrainedTokenizerFast:
-    """Learn the vocabulary and wrap it as a Hugging Face tokenizer with its chat template."""
-    tok = Tokenizer(models.BPE())
-    tok.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split("\n", "merged_with_previous"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-    )
-    tok.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=[*SPECIAL, "[", "]"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-        max_token_length=200,
-    )
-    tok.train_from_iterator(lines(world, np.random.default_rng(seed)), trainer)
+def words(world: World) -> Iterator[str]:
+    """Single words as they stand in all phrasings, the loose ones too, with the space before them."""
+    texts = [t for f in world.knowledge.findings.values() for t in (f.question, *f.affirm, *f.deny)]
+    texts += [t for w in loose_wordings().values() for ts in w.values() for t in ts]
+    texts += [*TURNS, *HEDGES_BEFORE, *HEDGES_AFTER]
+    for text in texts:
+        for word in re.findall(r"[A-Za-z]+(?:'[a-z]+)?|[0-9]+", text):
+            yield from [" " + word, " " + word.lower(), word[0].upper() + word[1:]]
+
+
+def vocabulary(world: World) -> list[tuple[str, float]]:
+    """(token, log-weight), each token once, in a fixed order."""
+    weights = dict.fromkeys(SPECIAL, 0.0)
+    for c in world.knowledge.conditions.values():
+        weights |= {c.name[i : i + 4]: PIECE for i in range(0, len(c.name), 4)}
+    for text in phrases(world):
+        if text and text not in weights:
+            weights[text] = PHRASE
+    for word in words(world):
+        weights.setdefault(word, WORD)
+    for code in range(32, 127):
+        weights.setdefault(chr(code), LETTER)
+    weights.setdefault("\n", LETTER)
+    return list(weights.items()) + [(f"<0x{b:02X}>", BYTE) for b in range(256)]
+
+
+def build_tokenizer(world: World) -> PreTrainedTokenizerFast:
+    """Wrap the vocabulary as a Hugging Face tokenizer with its chat template."""
+    tok = Tokenizer(models.Unigram(vocabulary(world), unk_id=0, byte_fallback=True))
+    tok.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n"), "merged_with_next")
+    tok.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    tok.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in SPECIAL])
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tok, pad_token="<pad>", bos_token="<s>", eos_token="</s>", model_max_length=WINDOW, padding_side="left"
     )
-    brackets: Any = [AddedToken("[", special=False, normalized=False), AddedToken("]", special=False, normalized=False)]
-    fast.add_tokens(brackets)
     fast.chat_template = TEMPLATE
     return fast

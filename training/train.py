@@ -1,15 +1,22 @@
-"""Train an embedded model from nothing: ``python -m training.train`` (resumes from its last checkpoint).
+"""Train the embedded models from nothing: ``python -m training.train`` (resumes from its last checkpoint).
 
 Two cores, no GPU. Seeds are fixed; the data never repeat, so every step sees new patients. No real patient is met here:
 progress is measured on generated ones.
+
+Both models come off one trunk: training at a constant learning rate, which can stop anywhere. From the trunk after so many
+examples a branch runs the rate down to nothing; that is the finished model. ``embedded`` branches early, ``embedded-closed``
+is the same trunk trained on for longer.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
+import re
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +26,34 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from trustlab.paths import DATA, ROOT
 
+from .evidence import LEVELS, json_pieces
 from .replies import Example, example
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
 
 RECIPE = {
-    "examples": 204_000,
     "pool": 1200,
-    "batch_tokens": 6144,
-    "lr": 1.6e-3,
-    "warmup": 12_000,
+    "batch_tokens": 3072,
+    "lr": 1.2e-3,
+    "warmup": 6_000,
     "seed": 1,
     "hidden": 256,
     "layers": 4,
     "heads": 4,
     "inner": 672,
 }
+BRANCHES = {"embedded": (66, 18), "embedded-closed": (115, 28)}
+"""Model -> pools of the trunk before its branch, and pools of the branch itself."""
 
 
-Batch = list[tuple[list[int], list[int]]]
-"""(prompt ids, reply ids) pairs."""
-
-SHORT, SHORT_WEIGHT = 4, 3.0
-"""Replies of at most so many tokens (a judgement, a score) count so much more a token, or the long names drown them."""
+LINES = re.compile(r"(?=\n)")
+"""Where lines are cut: each begins with its line break, as in the tokenizer."""
+Soft = list[dict[int, float] | None]
+"""For each token of a reply: what could stand there instead, with its exact chance; ``None`` where the token is certain."""
+Batch = list[tuple[list[int], list[int], Soft]]
+"""(prompt ids, reply ids, their chances) triples."""
+FIXED_SHARE, LONG = 0.3, 20
+"""Share of the fixed pieces that are scored in replies longer than so many tokens: they are learned at once."""
 
 
 def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
@@ -65,10 +77,13 @@ def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
 
 
 class Encoder:
-    """Examples to token ids, remembering the lines it has met (the tokenizer never merges across a line's end)."""
+    """Examples to token ids, remembering the lines it has met (no token reaches over a line's beginning)."""
 
-    def __init__(self, tokenizer: Any):
+    def __init__(self, tokenizer: Any, world: World):
         self.tokenizer, self.known = tokenizer, {}
+        self.answers = [[*self.line(f"[{c.name}]"), tokenizer.eos_token_id] for c in world.conditions]
+        self.verdicts = [self.line(word)[0] for word in ("True", "False")]
+        self.fixed = {i for piece in json_pieces() for i in self.line(piece)} - {self.line(word)[0] for word in LEVELS}
 
     def line(self, text: str) -> list[int]:
         if text not in self.known:
@@ -77,12 +92,32 @@ class Encoder:
             self.known[text] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return self.known[text]
 
-    def __call__(self, e: Example) -> tuple[list[int], list[int]]:
+    def lines(self, text: str) -> list[int]:
+        return [i for line in LINES.split(text) for i in self.line(line)]
+
+    def chances(self, e: Example, reply: list[int]) -> Soft:
+        """The exact chances of each token: a diagnosis could be another, a judgement the opposite."""
+        if e.skill == "p_true":
+            assert e.chances is not None
+            return [dict(zip(self.verdicts, e.chances, strict=True)), *([None] * (len(reply) - 1))]
+        if e.chances is None:
+            return [None] * len(reply)
+        soft: Soft = []
+        for i in range(len(reply)):
+            found: dict[int, float] = {}
+            for answer, p in zip(self.answers, e.chances, strict=True):
+                if p > 1e-5 and answer[:i] == reply[:i]:
+                    found[answer[i]] = found.get(answer[i], 0.0) + float(p)
+            total = sum(found.values())
+            soft.append({k: v / total for k, v in found.items()} if len(found) > 1 else None)
+        return soft
+
+    def __call__(self, e: Example) -> tuple[list[int], list[int], Soft]:
         text = self.tokenizer.apply_chat_template(
             [{"role": r, "content": c} for r, c in e.messages], add_generation_prompt=True, tokenize=False
         )
-        prompt = [i for line in text.splitlines(keepends=True) for i in self.line(line)]
-        return prompt, [*self.line(e.reply), self.tokenizer.eos_token_id]
+        reply = [*self.lines(e.reply), self.tokenizer.eos_token_id]
+        return self.lines(text), reply, self.chances(e, reply)
 
 
 def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int) -> list[Batch]:
@@ -92,6 +127,10 @@ def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int) ->
     """
     rng = np.random.default_rng([recipe["seed"], number])
     rows = sorted((encode(example(world, rng)) for _ in range(recipe["pool"])), key=lambda r: len(r[0]) + len(r[1]))
+    for _, reply, soft in rows:
+        for i, token in enumerate(reply):
+            if len(reply) > LONG and token in encode.fixed and rng.random() > FIXED_SHARE:
+                soft[i] = {}
     cut = []
     while rows:
         size = max(1, recipe["batch_tokens"] // width(rows[-1:]))
@@ -100,79 +139,148 @@ def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int) ->
     return [cut[i] for i in rng.permutation(len(cut))]
 
 
+def pools(recipe: dict, numbers: range) -> Iterator[list[Batch]]:
+    """The batches of each pool in turn; the next pool is made in a second process meanwhile."""
+    with ProcessPoolExecutor(1, get_context("spawn"), _start) as worker:
+        coming = worker.submit(_make, recipe, numbers[0]) if numbers else None
+        for number in numbers:
+            batches = coming.result()  # pyright: ignore[reportOptionalMemberAccess]
+            coming = worker.submit(_make, recipe, number + 1) if number + 1 in numbers else None
+            yield batches
+
+
+def _start() -> None:
+    global _made_with
+    world = World()
+    _made_with = (world, Encoder(build_tokenizer(world), world))
+
+
+def _make(recipe: dict, number: int) -> list[Batch]:
+    return pool_of_batches(*_made_with, recipe, number)
+
+
 def width(rows: Batch) -> int:
-    """The padded length: a multiple of 16, which keeps the number of different shapes small."""
-    return min(-(-max(len(p) + len(r) for p, r in rows) // 16) * 16, WINDOW)
+    """The padded length: a multiple of 8."""
+    return min(-(-max(len(p) + len(r) for p, r, _ in rows) // 8) * 8, WINDOW)
 
 
-def tensors(rows: Batch, pad: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Right-padded ids, and targets (-100 everywhere but the reply)."""
+Target = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def tensors(rows: Batch, pad: int) -> tuple[torch.Tensor, torch.Tensor, Target]:
+    """Right-padded ids, targets (-100 where nothing is scored), and the chances as (row of scored tokens, token, chance).
+
+    A row's weight, in the third tensor, is shared among its possible tokens; certain tokens have chance 1.
+    """
     ids = torch.full((len(rows), width(rows)), pad)
     labels = torch.full((len(rows), width(rows)), -100)
-    for i, (p, r) in enumerate(rows):
+    at, token, chance, scored = [], [], [], 0
+    for i, (p, r, soft) in enumerate(rows):
         p = p[: WINDOW - len(r)]
         ids[i, : len(p) + len(r)] = torch.tensor(p + r)
-        labels[i, len(p) - 1 : len(p) + len(r) - 1] = torch.tensor(r)
-    return ids, labels
+        for k, (t, s) in enumerate(zip(r, soft, strict=True)):
+            if s == {}:
+                continue
+            labels[i, len(p) - 1 + k] = t
+            options = {t: 1.0} if s is None else s
+            at += [scored] * len(options)
+            token += options
+            chance += [c / len(r) ** 0.5 for c in options.values()]
+            scored += 1
+    return ids, labels, (torch.tensor(at), torch.tensor(token), torch.tensor(chance))
 
 
-def loss_of(model: LlamaForCausalLM, ids, labels) -> torch.Tensor:
-    """Mean cross-entropy of the reply's tokens; the vocabulary projection is made only where it is scored.
+def loss_of(model: LlamaForCausalLM, ids, labels, target: Target) -> torch.Tensor:
+    """Weighted mean cross-entropy of the reply's tokens; the vocabulary projection is made only where it is scored.
 
-    Padding stands on the right of a causal model, so no attention mask is needed.
+    A token weighs one over the square root of its reply's length, or the long replies would drown the short. Padding stands
+    on the right of a causal model, so no attention mask is needed.
     """
     hidden = model.model(input_ids=ids).last_hidden_state
-    at = labels != -100
-    loss = torch.nn.functional.cross_entropy(model.lm_head(hidden[at]).float(), labels[at], reduction="none")
-    short = (at.sum(1, keepdim=True) <= SHORT).expand_as(at)[at]
-    weight = 1 + (SHORT_WEIGHT - 1) * short
-    return (weight * loss).sum() / weight.sum()
+    logits = model.lm_head(hidden[labels != -100])
+    at, token, chance = target
+    found = logits[at, token] - logits.logsumexp(-1)[at]
+    return -(chance * found).sum() / chance.sum()
 
 
-def rate(seen: int, recipe: dict) -> float:
-    """The learning rate after ``seen`` examples: a warm-up, then a cosine down to 5 %."""
-    done = min(seen / recipe["examples"], 1.0)
-    return recipe["lr"] * min(1, (seen + 200) / recipe["warmup"]) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
+def rate(seen: int, recipe: dict, branch: tuple[int, int] | None = None) -> float:
+    """The learning rate after ``seen`` examples: a warm-up, then constant; on a branch from pool a of b pools, down to 2 %."""
+    lr = recipe["lr"] * min(1, (seen + 200) / recipe["warmup"])
+    if branch is None:
+        return lr
+    done = (seen / recipe["pool"] - branch[0]) / branch[1]
+    return lr * (1 - 0.98 * min(max(done, 0.0), 1.0))
 
 
-def train(folder: Path, recipe: dict, *, checkpoint_every: int = 10) -> LlamaForCausalLM:
-    """Run or resume the recipe; a checkpoint goes to ``folder`` every ``checkpoint_every`` pools."""
-    folder.mkdir(parents=True, exist_ok=True)
-    world = World()
-    tokenizer: Any = build_tokenizer(world)
-    model, encode = new_model(tokenizer, recipe), Encoder(tokenizer)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=recipe["lr"], weight_decay=0.05, betas=(0.9, 0.98), fused=True)
-    state: dict = {"pools": 0, "steps": 0, "examples": 0, "tokens": 0, "seconds": 0.0}
-    last = folder / "last.pt"
-    if last.exists():
-        saved = torch.load(last, weights_only=True)
-        model.load_state_dict(saved["model"])
-        optimiser.load_state_dict(saved["optimiser"])
-        state = saved["state"]
-    began, n_pools = time.time() - state["seconds"], -(-recipe["examples"] // recipe["pool"])
-    for number in range(state["pools"], n_pools):
-        losses = []
-        for rows in pool_of_batches(world, encode, recipe, number):
-            losses.append(step(model, optimiser, rows, tokenizer.pad_token_id, rate(state["examples"], recipe)))
-            state["examples"] += len(rows)
-            state["steps"] += 1
-            state["tokens"] += sum(len(p) + len(r) for p, r in rows)
-        state |= {"pools": number + 1, "seconds": round(time.time() - began, 1), "loss": round(float(np.mean(losses)), 4)}
-        print(json.dumps(state), flush=True)
-        if (number + 1) % checkpoint_every == 0 or number + 1 == n_pools:
-            torch.save({"model": model.state_dict(), "optimiser": optimiser.state_dict(), "state": state}, folder / "new.pt")
-            (folder / "new.pt").replace(last)
-    (folder / "state.json").write_text(json.dumps({**state, "recipe": recipe}, indent=1) + "\n")
-    return model
+class Trainer:
+    """A model, its optimiser and how far they are; saved and resumed as one file."""
+
+    def __init__(self, recipe: dict):
+        self.recipe = recipe
+        self.tokenizer: Any = build_tokenizer(World())
+        self.model = new_model(self.tokenizer, recipe)
+        self.optimiser = torch.optim.AdamW(
+            self.model.parameters(), lr=recipe["lr"], weight_decay=0.05, betas=(0.9, 0.98), fused=True
+        )
+        self.state: dict = {"pools": 0, "steps": 0, "examples": 0, "tokens": 0, "seconds": 0.0}
+
+    def load(self, path: Path) -> None:
+        """Take up where ``path`` was written."""
+        saved = torch.load(path, weights_only=True)
+        self.model.load_state_dict(saved["model"])
+        self.optimiser.load_state_dict(saved["optimiser"])
+        self.state = saved["state"]
+
+    def save(self, path: Path) -> None:
+        """Write everything, whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        torch.save({"model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(), "state": self.state}, part)
+        part.replace(path)
+
+    def run(self, until: int, path: Path, branch: tuple[int, int] | None = None, checkpoint_every: int = 10) -> None:
+        """Train up to pool ``until``, saving to ``path`` now and then and at the end."""
+        began, numbers = time.time(), range(self.state["pools"], until)
+        for number, batches in zip(numbers, pools(self.recipe, numbers), strict=True):
+            losses = []
+            for rows in batches:
+                lr = rate(self.state["examples"], self.recipe, branch)
+                losses.append(step(self.model, self.optimiser, rows, self.tokenizer.pad_token_id, lr))
+                self.state["examples"] += len(rows)
+                self.state["steps"] += 1
+                self.state["tokens"] += sum(len(p) + len(r) for p, r, _ in rows)
+            seconds, began = round(self.state["seconds"] + time.time() - began, 1), time.time()
+            self.state |= {"pools": number + 1, "seconds": seconds, "loss": round(float(np.mean(losses)), 4)}
+            print(json.dumps(self.state), flush=True)
+            if (number + 1) % checkpoint_every == 0 or number + 1 == until:
+                self.save(path)
+
+
+def train(name: str, recipe: dict, folder: Path, branches: dict[str, tuple[int, int]] = BRANCHES) -> LlamaForCausalLM:
+    """Model ``name``: the trunk as far as needed (kept where each branch leaves it), then the branch."""
+    at, length = branches[name]
+    trunk, fork, last = folder / "trunk.pt", folder / f"trunk-{at}.pt", folder / f"{name}.pt"
+    trainer = Trainer(recipe)
+    if not last.exists():
+        if not fork.exists():
+            if trunk.exists():
+                trainer.load(trunk)
+            trainer.run(at, trunk)
+            trainer.save(fork)
+        trainer.load(fork)
+        trainer.save(last)
+    trainer.load(last)
+    trainer.run(at + length, last, (at, length))
+    (folder / f"{name}.json").write_text(json.dumps({**trainer.state, "recipe": recipe, "branch": [at, length]}, indent=1) + "\n")
+    return trainer.model
 
 
 def step(model: LlamaForCausalLM, optimiser: torch.optim.Optimizer, rows: Batch, pad: int, lr: float) -> float:
     """One update; returns the loss."""
     for group in optimiser.param_groups:
         group["lr"] = lr
-    ids, labels = tensors(rows, pad)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = loss_of(model, ids, labels)
+    ids, labels, soft = tensors(rows, pad)
+    loss = loss_of(model, ids, labels, soft)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimiser.step()
@@ -189,15 +297,12 @@ def export(model: LlamaForCausalLM, target: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--name", default="embedded", help="folder under data/models and training/checkpoints")
+    parser.add_argument("--name", choices=list(BRANCHES), help="one model; both where not given")
     parser.add_argument("--threads", type=int, default=2)
-    for key, value in RECIPE.items():
-        parser.add_argument(f"--{key}", type=type(value), default=value)
-    args = vars(parser.parse_args())
-    torch.set_num_threads(args.pop("threads"))
-    name = args.pop("name")
-    model = train(ROOT / "training" / "checkpoints" / name, args)
-    export(model, DATA / "models" / name)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    for name in [args.name] if args.name else BRANCHES:
+        export(train(name, RECIPE, ROOT / "training" / "checkpoints"), DATA / "models" / name)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from trustlab.knowledge import Condition, Finding, Knowledge, answer_text, load_knowledge, say
+from trustlab.knowledge import Condition, Finding, Knowledge, load_knowledge
 from trustlab.records import Statement
 
 TALK = (0.04, 0.10, 0.20, 0.35, 0.50, 0.70, 0.90)
@@ -263,7 +263,4 @@ class World:
 
     def statement(self, fact: Fact, rng: random.Random | np.random.Generator) -> Statement:
         """The fact in words, one of its phrasings picked at random."""
-        f = self.knowledge.findings[fact.finding]
-        phrases = [self.knowledge.values[v].phrase if v in self.knowledge.values else v for v in fact.values]
-        wording = int(rng.random() * 1000003)
-        return Statement(say(f, answer_text(f, fact.affirmed, phrases, wording)), fact.finding, fact.affirmed)
+        return self.knowledge.statement(fact.finding, fact.affirmed, fact.values, int(rng.random() * 1000003))
