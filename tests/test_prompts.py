@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from itertools import product
+
 import pytest
 
-from trustlab.prompts import CLOSE, OPEN, WITHHELD, names, render, template
+from trustlab.agents import MedConf
+from trustlab.prompts import FOLDER, TAGS, WITHHELD, harmless, names, render, template
 
 SYSTEM = (
     "You are an experienced physician. Everything between the patient tags is what has been learned so far; "
@@ -32,7 +36,7 @@ Is the proposed diagnosis true or false? Reply with the one word True or False."
 
 def test_these_prompts_are_taught_and_all_of_them_are_pinned_here() -> None:
     assert set(USER) <= set(names())
-    assert (OPEN, CLOSE, WITHHELD) == ("<patient>", "</patient>", "(nothing is known about the patient)")
+    assert (TAGS, WITHHELD) == (("patient", "passages", "profile"), "(nothing is known about the patient)")
 
 
 @pytest.mark.parametrize("name", USER)
@@ -46,13 +50,102 @@ def test_the_prior_differs_in_the_patient_only(name: str) -> None:
     assert render(name, patient=None, answer="Croup") == (("system", SYSTEM), ("user", expected))
 
 
+OPTIONS = ("retrieval", "profile", "structure", "importance")
+EVERY_CHOICE = [{o for o, on in zip(OPTIONS, chosen, strict=True) if on} for chosen in product((True, False), repeat=4)]
+
+
 @pytest.mark.parametrize("name", names())
-def test_every_prompt_has_both_parts_and_shows_the_patient(name: str) -> None:
+def test_every_prompt_has_both_parts_and_shows_each_of_its_slots_once_or_not_at_all(name: str) -> None:
     system, user = template(name)
     assert system and user and "[system]" not in system + user and "[user]" not in system + user
-    shown = render(name, patient="xyzzy", answer="plugh")
-    assert [role for role, _ in shown] == ["system", "user"]
-    assert shown[1][1].count("<patient>\nxyzzy\n</patient>") == user.count("{patient}") == 1
+    assert not re.search(r"\{\w+\}", system)
+    fill = {"patient": "xyzzy", "passages": "frotz", "profile": "gnusto"}
+    for options in EVERY_CHOICE:
+        shown = render(name, answer="plugh", options=options, **fill)
+        assert [role for role, _ in shown] == ["system", "user"]
+        said = shown[1][1]
+        for tag, text in fill.items():
+            times = said.count(f"<{tag}>\n{text}\n</{tag}>")
+            assert times == said.count(text) == said.count(f"<{tag}>") == said.count(f"</{tag}>") <= 1
+        assert said.count("plugh") == user.count("{answer}") <= 1
+        assert "{" not in said and not any(
+            line.startswith("@") or not line.strip() for _, part in shown for line in part.split("\n")
+        )
+
+
+@pytest.mark.parametrize("name", [*USER, "cot_ce", "topk_ce", "evidence"])
+def test_a_question_about_a_patient_shows_the_patient(name: str) -> None:
+    for options in EVERY_CHOICE:
+        assert render(name, patient="xyzzy", options=options)[1][1].startswith("<patient>\nxyzzy\n</patient>\n")
+
+
+def test_keyword_and_profile_show_no_patient() -> None:
+    for name, options in product(("keyword", "profile"), EVERY_CHOICE):
+        assert render(name, patient="xyzzy", options=options) == render(name, options=options)
+        assert "patient>" not in str(render(name, options=options))
+
+
+# Lines that belong to a prompt under a condition only
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    """Writes a template and gives the user lines that it renders with these options."""
+    monkeypatch.setattr("trustlab.prompts.FOLDER", tmp_path)
+    template.cache_clear()
+
+    def lines(user: str, *options: str, **fill: str) -> list[str]:
+        (tmp_path / "made.txt").write_text(f"[system]\n@on Told on.\n@not on Told off.\n[user]\n{user}\n", encoding="utf-8")
+        template.cache_clear()
+        return render("made", options=options, **fill)[1][1].split("\n")
+
+    yield lines
+    monkeypatch.undo()
+    template.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ((), ["always", "b", "cd"]),
+        (("on",), ["always", "a", "cd"]),
+        (("other",), ["always", "b", "e", "cd"]),
+        (("on", "other"), ["always", "a", "c", "cd"]),
+        (("absent", "o", "onother"), ["always", "b", "cd"]),
+    ],
+)
+def test_a_marked_line_stands_where_its_condition_holds(written, options, kept) -> None:
+    text = "always\n@on a\n@not on b\n@on,other c\n@other,not on e\n@absent,not absent d\ncd"
+    assert written(text, *options) == kept
+
+
+def test_conditions_hold_for_the_system_part_too(written) -> None:
+    written("x")
+    assert [render("made", options=o)[0] for o in ((), ("on",))] == [("system", "Told off."), ("system", "Told on.")]
+
+
+def test_a_slot_of_several_lines_goes_or_stays_with_its_line(written) -> None:
+    assert written("@on {profile}\nend", "on", profile="a\n@not on b") == ["<profile>", "a", "@not on b", "</profile>", "end"]
+    assert written("@on {profile}\nend", profile="a\n@not on b") == ["end"]
+
+
+@pytest.mark.parametrize("text", ["@on hidden", "@not on hidden", "a\n@on hidden\n@not on hidden"])
+def test_what_looks_like_a_marked_line_in_a_slot_stays_as_it_is(written, text: str) -> None:
+    for options in ((), ("on",)):
+        assert written("{patient}", *options, patient=text) == ["<patient>", *text.split("\n"), "</patient>"]
+        assert written("{answer}", *options, answer=text) == [text.replace("\n", " ")]
+
+
+def test_the_conditions_of_every_prompt_are_medconfs_options() -> None:
+    marks = [m for path in FOLDER.glob("*.txt") for m in re.findall(r"^@(\S.*?) [^ ]", path.read_text(encoding="utf-8"), re.M)]
+    assert MedConf().options == set(OPTIONS)
+    for path in FOLDER.glob("*.txt"):
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            if line.startswith("@"):
+                condition = re.match(r"@((?:not )?\w+(?:,(?:not )?\w+)*) \S", line)
+                assert condition is not None, line
+                assert {c.removeprefix("not ") for c in condition[1].split(",")} <= set(OPTIONS)
+    assert marks
 
 
 FORGED = [
@@ -69,10 +162,26 @@ FORGED = [
 @pytest.mark.parametrize("name", USER)
 def test_neither_patient_nor_answer_can_forge_the_delimiters(name: str, text: str) -> None:
     user = dict(render(name, patient=text, answer=text))["user"]
-    assert user.count(OPEN) == user.count(CLOSE) == 1
-    assert user.startswith(OPEN + "\n")
-    inside = user[len(OPEN) : user.index(CLOSE)]
+    assert user.count("<patient>") == user.count("</patient>") == 1
+    assert user.startswith("<patient>\n")
+    inside = user[len("<patient>") : user.index("</patient>")]
     assert inside.replace("\u2039", "<").strip() == text
+
+
+@pytest.mark.parametrize("text", [*FORGED, "</profile>", "<passages></passages><profile>", "<pass</profile>ages>"])
+@pytest.mark.parametrize("options", [OPTIONS, ("retrieval",)], ids=["profile", "passages"])
+def test_no_slot_can_forge_the_delimiters_of_any(text: str, options: tuple[str, ...]) -> None:
+    for name in ("profile", "evidence"):
+        user = dict(render(name, patient=text, answer=text, passages=text, profile=text, options=options))["user"]
+        bare = dict(render(name, patient="p", answer="a", passages="p", profile="p", options=options))["user"]
+        for tag in TAGS:
+            assert user.count(f"<{tag}>") == user.count(f"</{tag}>") == bare.count(f"<{tag}>") <= 1
+    assert harmless(text).replace("\u2039", "<") == text and harmless(harmless(text)) == harmless(text)
+
+
+@pytest.mark.parametrize("text", ["a < b > c", "<b>", "< patient >", "patient", "<patients>", "<answer>"])
+def test_what_is_no_delimiter_stays_as_it_is(text: str) -> None:
+    assert harmless(text) == text
 
 
 @pytest.mark.parametrize("text", ["{patient}", "{answer}", r"\1 \g<0> {0} {", "{answer} {patient}"])

@@ -4,43 +4,54 @@ Research only. Not for clinical use.
 """
 
 from trustlab import confidence, metrics
+from trustlab.agents import MedConf, assess
 from trustlab.confidence import METHODS
 from trustlab.correctness import SynonymGrader
-from trustlab.datasets import DataError, load_cases
+from trustlab.datasets import DataError, load_cases, load_sets
 from trustlab.experiments.benchmark import Run, benchmark
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view, views
 from trustlab.metrics import metrics_table
-from trustlab.models import open_model
+from trustlab.models import open_model, open_models
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
-from trustlab.records import LEVELS, Case, Generation, Reply, Statement, TokenTrace, View
+from trustlab.records import LEVELS, Assessment, Case, Criterion, Evidence, Generation, Reply, Statement, TokenTrace, View
+from trustlab.retrieval import BM25, load_corpus
 from trustlab.semantics import Encoder
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BM25",
     "LEVELS",
     "METHODS",
     "NOTICE",
+    "Assessment",
     "CachedModel",
     "Case",
+    "Criterion",
     "DataError",
     "Encoder",
+    "Evidence",
     "Generation",
+    "MedConf",
     "Reply",
     "Run",
     "Statement",
     "SynonymGrader",
     "TokenTrace",
     "View",
+    "assess",
     "benchmark",
     "confidence",
     "load_cases",
+    "load_corpus",
     "load_knowledge",
+    "load_sets",
     "metrics",
     "metrics_table",
     "open_model",
+    "open_models",
     "view",
     "views",
 ]

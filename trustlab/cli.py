@@ -20,15 +20,30 @@ app.add_typer(data_app, name="data")
 REPLIES = RUNS / "replies.sqlite"
 
 ParamsFile = Annotated[
-    Path | None, typer.Option("--params", exists=True, dir_okay=False, help="YAML file of notebook parameters")
+    Path | None, typer.Option("--params", exists=True, dir_okay=False, help="YAML file of parameters, flat or by notebook")
 ]
 Pairs = Annotated[list[str] | None, typer.Option("-p", "--parameter", help="name=value, over the file; may be repeated")]
 
 
-def _values(params: Path | None, pairs: list[str] | None) -> dict[str, Any]:
-    from trustlab.experiments.notebooks import read_parameters
+def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> dict[str, Any]:
+    """The checked parameters of one notebook."""
+    from trustlab.experiments.notebooks import check_parameters, notebook_path, read_parameters
 
-    return read_parameters(params, pairs or [])
+    path = notebook_path(notebook)
+    values = read_parameters(params, pairs or [], path.stem)
+    check_parameters(path, values)
+    return values
+
+
+def _reference_values() -> dict[str, dict[str, Any]]:
+    """The checked parameters of every notebook's reference run; one that the file leaves out keeps its defaults."""
+    from trustlab.experiments.notebooks import check_parameters, notebook_names, notebook_path, read_sections
+
+    sections = read_sections(NOTEBOOKS / "parameters" / "reference.yml")
+    found = {name: sections.get(name, {}) for name in notebook_names()}
+    for name, values in found.items():
+        check_parameters(notebook_path(name), values)
+    return found
 
 
 @app.command()
@@ -39,13 +54,13 @@ def run(
     out: Annotated[Path | None, typer.Option(help="folder for what comes out; runs/NOTEBOOK by default")] = None,
 ) -> None:
     """Execute a notebook (or all, with their reference parameters) and keep notebook, HTML, figures, tables and manifest."""
-    from trustlab.experiments.notebooks import MANIFEST, notebook_names
+    from trustlab.experiments.notebooks import MANIFEST
 
     every = notebook == "all"
     if every and (params or parameter or out):
         raise typer.BadParameter("run all takes the reference parameters; give a notebook's name to set others")
-    values = _refused(lambda: _values(NOTEBOOKS / "parameters" / "reference.yml" if every else params, parameter))
-    for name in notebook_names() if every else [notebook]:
+    asked = _refused(_reference_values if every else lambda: {notebook: _values(notebook, params, parameter)})
+    for name, values in asked.items():
         folder = _executed(name, values, out)
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
@@ -64,13 +79,11 @@ def plan(
     usd_out: Annotated[float | None, typer.Option(help="your rate: US dollars per million tokens out")] = None,
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent."""
-    from trustlab.experiments.notebooks import check_parameters, default_parameters, notebook_path
+    from trustlab.experiments.notebooks import default_parameters, notebook_path
     from trustlab.experiments.plan import plan_benchmark
 
-    path = _refused(lambda: notebook_path(notebook))
-    values = _refused(lambda: _values(params, parameter))
-    _refused(lambda: check_parameters(path, values))
-    table = _refused(lambda: plan_benchmark(default_parameters(path) | values))
+    values = _refused(lambda: _values(notebook, params, parameter))
+    table = _refused(lambda: plan_benchmark(default_parameters(notebook_path(notebook)) | values))
     typer.echo(table.to_string(index=False))
     n_replies, total_in, total_out = (int(table[c].to_numpy().sum()) for c in ("n_replies", "n_tokens_in", "n_tokens_out"))
     typer.echo(f"in all {n_replies:,} replies, about {total_in:,} tokens in and at most {total_out:,} out")

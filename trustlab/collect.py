@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trustlab.agents import MedConf, assess
 from trustlab.confidence import PARAMETERS, Method
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import diagnosis_reply
 from trustlab.prompts import render
 from trustlab.records import Generation, Reply, View
+from trustlab.retrieval import BM25, Retriever, load_corpus
 from trustlab.semantics import Encoder
 
 TRACE_NEEDS = {
@@ -43,6 +45,9 @@ class Settings:
     seed: int = 0
     max_tokens_answer: int = 64
     max_tokens_score: int = 16
+    max_tokens_reasoning: int = 256
+    max_tokens_guesses: int = 64
+    medconf: MedConf = field(default_factory=MedConf)
 
 
 def needs_of(methods: Iterable[Method]) -> frozenset[str]:
@@ -78,6 +83,10 @@ def probe_requests(view: View, answer: str, needs: frozenset[str], settings: Set
     if "probes.ce" in needs:
         messages = render("ce", patient=view.text, answer=answer)
         asked["ce"] = Request(messages, max_tokens=settings.max_tokens_score, seed=settings.seed, purpose="ce")
+    for name, max_tokens in (("cot_ce", settings.max_tokens_reasoning), ("topk_ce", settings.max_tokens_guesses)):
+        if f"probes.{name}" in needs:
+            messages = render(name, patient=view.text, answer=answer)
+            asked[name] = Request(messages, max_tokens=max_tokens, seed=settings.seed, purpose=name)
     if "probes.p_true" in needs:
         messages = render("p_true", patient=view.text, answer=answer)
         asked["p_true"] = Request(
@@ -93,11 +102,15 @@ def collect(
     settings: Settings | None = None,
     *,
     encoder: Encoder | None = None,
+    retriever: Retriever | None = None,
+    assessor: Model | None = None,
     progress: Progress | None = None,
 ) -> list[Generation]:
     """One :class:`Generation` a view, holding what ``methods`` need and no more.
 
     ``encoder`` gives sentence similarities (the packaged MiniLM where ``None``); it is opened only if a method needs them.
+    ``retriever`` searches MedConf's library (BM25 over the project's own corpus where ``None``); ``assessor`` is the model
+    that MedConf asks about the answer (the one that gave it where ``None``).
     """
     settings = settings or Settings()
     needs = needs_of(methods)
@@ -114,6 +127,9 @@ def collect(
     told = _ask(model, [r for p in probes for r in p.values()], "questions about the answers", progress)
     for i, (p, rs) in enumerate(zip(probes, _split(told, [len(p) for p in probes]), strict=True)):
         generations[i] = replace(generations[i], probes=dict(zip(p, map(tuple, rs), strict=True)))
+
+    if "assessment" in needs:
+        generations = _with_assessments(model, views, generations, settings, retriever, assessor, progress)
 
     if "similarity" in needs:
         texts = [[s.text for s in g.samples or () if s.text is not None] for g in generations]
@@ -139,6 +155,32 @@ def _generation(model: Model, view: View, replies: list[list[Reply]], settings: 
         samples=samples,
         reasons=reasons,
     )
+
+
+def _with_assessments(
+    model: Model,
+    views: Sequence[View],
+    generations: list[Generation],
+    settings: Settings,
+    retriever: Retriever | None,
+    assessor: Model | None,
+    progress: Progress | None,
+) -> list[Generation]:
+    """MedConf's assessment of every readable answer."""
+    at = [i for i, g in enumerate(generations) if g.answer and g.answer.text]
+    found = assess(
+        model,
+        [(views[i].text, str(generations[i].answer.text)) for i in at],  # pyright: ignore[reportOptionalMemberAccess]
+        retriever or BM25(load_corpus()),
+        settings.medconf,
+        assessor=assessor,
+        seed=settings.seed,
+        ask=lambda m, requests, step: _ask(m, requests, step, progress),
+    )
+    done = list(generations)
+    for i, assessment in zip(at, found, strict=True):
+        done[i] = replace(done[i], assessment=assessment)
+    return done
 
 
 def _ask(model: Model, requests: list[Request], step: str, progress: Progress | None) -> list[list[Reply]]:

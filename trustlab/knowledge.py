@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 
 from trustlab.paths import DATA
+from trustlab.records import Statement
 
 GRADES: Mapping[str, float] = {"always": 0.92, "usual": 0.70, "often": 0.50, "some": 0.30, "rare": 0.12}
 """Chance that a patient with the condition has the finding."""
@@ -90,6 +91,12 @@ class Knowledge:
     def condition_named(self, name: str) -> Condition | None:
         """The condition that ``name`` means, compared without case, punctuation and spacing; ``None`` if unknown."""
         return self.condition_of_name.get(normalise(name))
+
+    def statement(self, finding: str, affirmed: bool = True, values: Sequence[str] = (), wording: int = 0) -> Statement:
+        """One exchange in the table's words: the question for ``finding`` and an answer, with its value ids or numbers."""
+        f = self.findings[finding]
+        phrases = [self.values[v].phrase if v in self.values else v for v in values]
+        return Statement(say(f, answer_text(f, affirmed, phrases, wording)), finding, affirmed)
 
 
 def normalise(name: str) -> str:

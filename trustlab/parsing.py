@@ -23,6 +23,7 @@ _PLAIN_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
 _OUT_OF = r"\s*%?\s*(?:/|\b(?:out\s+)?of\b)\s*"
 _OUT_OF_Y = re.compile(_OUT_OF + r"\[?\s*[0-9]", re.IGNORECASE)
 _X_OUT_OF = re.compile(r"[0-9]" + _OUT_OF + r"\Z", re.IGNORECASE)
+_GUESS = re.compile(r"(?<!\w)G([0-9]+)[* \t]*:")
 _NEAR = 40
 """Characters looked at on each side of a bracketed number for "x out of y"."""
 _DECORATION = " \t\r\n\v\f.,!\"'`*_()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u00a0"
@@ -80,17 +81,25 @@ def score_0_100(text: str | None) -> float | None:
     optionally a point and digits) within 0..100; a ``%`` inside is allowed (``[85%]`` is 85). Signs, ranges, fractions
     and "x out of y", inside the brackets or across them, are refused. Groups with letters are passed over.
     """
-    text = text or ""
-    numeric = [s for s in _groups(text) if any(c.isdigit() for c in s.text) and not any(c.isalpha() for c in s.text)]
-    if len(numeric) != 1:
+    found = _score(text or "")
+    return None if found is None else found[1]
+
+
+def guesses(text: str | None, n: int = 5) -> tuple[float, ...] | None:
+    """The numbers of "G1: [80] G2: [85] ..." in order, ``n`` of them, each 0 to 100; ``None`` if there is any doubt.
+
+    The labels are G1 to Gn with a colon, each once, in order, and no other such label. Between a label and its number stand
+    only spaces, line breaks and Markdown's stars. From a label to the next, or to the end, is exactly one bracketed
+    number, by the rules of :func:`score_0_100`; before the first label there is none. Other words are passed over.
+    """
+    before, *rest = _GUESS.split(text or "")
+    labels, parts = rest[::2], rest[1::2]
+    if labels != [str(k) for k in range(1, n + 1)] or _numeric(before):
         return None
-    plain = _PLAIN_NUMBER.fullmatch(numeric[0].text)
-    before = text[: numeric[0].start].rstrip("[ \t")[-_NEAR:]
-    after = text[numeric[0].stop :].lstrip("] \t")[:_NEAR]
-    if plain is None or _OUT_OF_Y.match(after) or _X_OUT_OF.search(before):
+    found = [_score(part) for part in parts]
+    if any(score is None or part[: score[0]].strip(" \t\r\n*[") for part, score in zip(parts, found, strict=True)):
         return None
-    value = float(plain[1])
-    return value if value <= 100 else None
+    return tuple(score[1] for score in found if score is not None)
 
 
 def true_or_false(text: str | None) -> bool | None:
@@ -126,6 +135,25 @@ def _groups(text: str) -> Iterator[Span]:
         if trimmed and "[" not in content and "]" not in content:
             start = a + 1 + content.index(trimmed)
             yield Span(trimmed, start, start + len(trimmed))
+
+
+def _numeric(text: str) -> list[Span]:
+    """The groups with digits and no letters."""
+    return [s for s in _groups(text) if any(c.isdigit() for c in s.text) and not any(c.isalpha() for c in s.text)]
+
+
+def _score(text: str) -> tuple[int, float] | None:
+    """Where the one bracketed number of ``text`` begins and what it is, by the rules of :func:`score_0_100`."""
+    numeric = _numeric(text)
+    if len(numeric) != 1:
+        return None
+    plain = _PLAIN_NUMBER.fullmatch(numeric[0].text)
+    before = text[: numeric[0].start].rstrip("[ \t")[-_NEAR:]
+    after = text[numeric[0].stop :].lstrip("] \t")[:_NEAR]
+    if plain is None or _OUT_OF_Y.match(after) or _X_OUT_OF.search(before):
+        return None
+    value = float(plain[1])
+    return (numeric[0].start, value) if value <= 100 else None
 
 
 def _is_number(text: str) -> bool:

@@ -122,6 +122,55 @@ class Reply:
     raw: str | None = None
 
 
+IMPORTANCES = ("strong", "moderate", "weak")
+SUPPORT_LEVELS = ("supported", "missing", "contradicted")
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One entry of a symptom profile; ``importance`` is ``None`` in a profile without importance."""
+
+    id: int
+    description: str
+    importance: str | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A criterion held against the patient's words.
+
+    ``quote_occurs`` says whether the quotation stands in them (``None``: there is no quotation).
+    """
+
+    criterion: Criterion
+    support_level: str
+    quote: str | None = None
+    quote_occurs: bool | None = None
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What MedConf found for one diagnosis: each step's result, ``None`` or empty from the step that failed on.
+
+    ``score`` is 0 to 100; ``missing`` says which step failed and why. ``passages`` holds the ids shown, best first;
+    ``n_dropped`` how many more were found but did not fit the model's window. ``summary_agrees`` says whether the model's
+    summary says the same as its list. ``replies`` keeps each step's words as they came.
+    """
+
+    diagnosis: str
+    keyword: str | None = None
+    passages: tuple[str, ...] = ()
+    n_dropped: int = 0
+    profile: tuple[Criterion, ...] = ()
+    prose: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    summary_agrees: bool | None = None
+    reasoning: str | None = None
+    score: float | None = None
+    missing: str | None = None
+    replies: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Generation:
     """Everything known about one answer: what every confidence method reads.
@@ -148,6 +197,6 @@ class Generation:
     sample_relevance: tuple[np.ndarray, ...] | None = None
     alternative_entailment: object | None = None
     probes: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)
-    assessment: object | None = None
+    assessment: Assessment | None = None
     panel: object | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class Parameters:
     """Lambda of conditional PMI: not stated by the paper."""
     pmi_threshold: float = 1.0
     """Tau of conditional PMI, in nats: not stated by the paper."""
+    topk_combination: Literal["mean", "first", "max"] = "mean"
+    """What the five guesses of a score become: their mean, the first of them, or the highest."""
 
 
 PARAMETERS = Parameters()

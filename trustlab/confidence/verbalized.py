@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
+from trustlab.confidence.parameters import PARAMETERS
 from trustlab.confidence.registry import MissingValue, method
-from trustlab.parsing import score_0_100, true_or_false
-from trustlab.records import Generation
+from trustlab.parsing import guesses, score_0_100, true_or_false
+from trustlab.records import Generation, Reply
+
+COMBINATIONS = {"mean": fmean, "first": lambda scores: scores[0], "max": max}
+"""Name -> what it makes of the guesses of a score."""
 
 
 @method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.ce",), cite="tian2023just")
 def ce(generation: Generation) -> float:
     """The score from 0 to 100 that the model gives its answer, divided by 100, in [0, 1]."""
-    reply = generation.probes["ce"][0]
-    score = score_0_100(reply.text)
-    if score is None:
-        raise MissingValue(reply.missing or "no single number from 0 to 100 in square brackets")
-    return score / 100
+    return _stated(generation.probes["ce"][0])
+
+
+@method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.cot_ce",), cite="xiong2024can")
+def cot_ce(generation: Generation) -> float:
+    """The score from 0 to 100 that the model gives its answer after saying why, divided by 100, in [0, 1]."""
+    return _stated(generation.probes["cot_ce"][0])
+
+
+@method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.topk_ce",), cite="tian2023just")
+def topk_ce(generation: Generation) -> float:
+    """Mean of the model's five guesses of the score from 0 to 100, divided by 100, in [0, 1].
+
+    ``PARAMETERS.topk_combination`` may take the first or the highest guess instead of the mean.
+    """
+    reply = generation.probes["topk_ce"][0]
+    scores = guesses(reply.text)
+    if scores is None:
+        raise MissingValue(reply.missing or "not exactly five guesses G1 to G5 from 0 to 100 in square brackets")
+    return COMBINATIONS[PARAMETERS.topk_combination](scores) / 100
 
 
 @method(
@@ -31,3 +52,11 @@ def p_true(generation: Generation) -> float:
     if len(readable) < 2:
         raise MissingValue("fewer than 2 replies are True or False")
     return sum(readable) / len(readable)
+
+
+def _stated(reply: Reply) -> float:
+    """The one score of a reply, divided by 100."""
+    score = score_0_100(reply.text)
+    if score is None:
+        raise MissingValue(reply.missing or "no single number from 0 to 100 in square brackets")
+    return score / 100

@@ -16,6 +16,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import Method, select
 from trustlab.correctness import Grader, SynonymGrader
@@ -26,6 +27,7 @@ from trustlab.paths import NOTICE
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
 from trustlab.records import LEVELS, Case, Generation, View
+from trustlab.retrieval import BM25, Retriever, load_corpus
 from trustlab.semantics import Encoder
 
 LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers", "papermill")
@@ -86,12 +88,17 @@ def benchmark(
     cache: str | Path | None = None,
     encoder: Encoder | None = None,
     grader: Grader | None = None,
+    retriever: Retriever | None = None,
+    assessor: Model | None = None,
+    medconf: MedConf | None = None,
     quiet: bool = False,
 ) -> Run:
     """Ask every model about every case at every level, and score every method on what came back.
 
     ``run_dir`` receives the tables and, unless ``cache`` names another file, the reply cache: a killed run resumes from it.
-    ``n_jobs`` goes to joblib for the scoring. METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
+    ``n_jobs`` goes to joblib for the scoring. ``retriever`` (default: BM25 over the project's corpus), ``assessor`` (default:
+    the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. METHODS: Ren et al. 2026
+    (benchmark), K = 15 samples at temperature 0.5.
     """
     for what, keys in (("case", [c.case_id for c in cases]), ("model", [m.name for m in models]), ("level", levels)):
         if len(keys) == 0:
@@ -99,21 +106,34 @@ def benchmark(
         if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
             raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
     chosen = select(methods)
-    settings = Settings(samples=samples, temperature=temperature, seed=seed)
+    settings = Settings(samples=samples, temperature=temperature, seed=seed, medconf=medconf or MedConf())
     shown = views_of(cases, levels)
     store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
     encoder, grader = encoder or Encoder(), grader or SynonymGrader()
+    retriever = retriever or BM25(load_corpus())
+    judge = assessor if assessor is None or isinstance(assessor, CachedModel) else CachedModel(assessor, store)
     generations, tables, seconds = [], [], {}
     for model in models:
         cached = model if isinstance(model, CachedModel) else CachedModel(model, store)
         cached.reset_calls()
         began = perf_counter()
-        made = collect(cached, shown, chosen, settings, encoder=encoder, progress=None if quiet else _bar(model.name))
+        made = collect(
+            cached,
+            shown,
+            chosen,
+            settings,
+            encoder=encoder,
+            retriever=retriever,
+            assessor=judge,
+            progress=None if quiet else _bar(model.name),
+        )
         seconds[model.name] = round(perf_counter() - began, 3)
         generations += made
         tables.append(cached.calls_table().assign(model=model.name))
         if cached is not model:
             cached.close()
+    if judge is not None:
+        tables.append(judge.calls_table().assign(model=judge.name))
     every = list(shown) * len(models)
     parameters = {
         "models": {m.name: m.revision for m in models},
@@ -124,6 +144,8 @@ def benchmark(
         "levels": list(levels),
         **asdict(settings),
         "encoder": encoder.revision,
+        "retriever": retriever.revision,
+        "assessor": assessor and {assessor.name: assessor.revision},
         "grader": grader.name,
         "collect_s": seconds,
     }

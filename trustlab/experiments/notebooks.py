@@ -39,20 +39,56 @@ def notebook_path(name: str) -> Path:
     return path
 
 
-def read_parameters(file: Path | None, pairs: Sequence[str] = ()) -> dict[str, Any]:
-    """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML: ``n=20``, ``levels=[1, 100]``)."""
+def read_parameters(file: Path | None, pairs: Sequence[str] = (), notebook: str = "") -> dict[str, Any]:
+    """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML: ``n=20``, ``levels=[1, 100]``).
+
+    Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError`` where it has none.
+    """
     values: dict[str, Any] = {}
     if file is not None:
-        found = _yaml(file.read_text(encoding="utf-8"), str(file))
-        if found is not None and not isinstance(found, dict):
-            raise ValueError(f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to values")
-        values |= found or {}
+        found = _mapping(file)
+        sections = _sections(found, file)
+        if sections:
+            name = notebook.removesuffix(".ipynb")
+            if name not in sections:
+                raise ValueError(f"{file} has no section for {name or 'one notebook'}; it has {', '.join(sections)}")
+            found = sections[name]
+        values |= found
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise ValueError(f"parameter {pair!r} is not of the form name=value")
         values[name.strip()] = _yaml(value, f"parameter {name.strip()}") if value else ""
     return values
+
+
+def read_sections(file: Path) -> dict[str, dict[str, Any]]:
+    """The parameters of every notebook named in a YAML file, by notebook; ``ValueError`` for a file of another form."""
+    found = _mapping(file)
+    sections = _sections(found, file)
+    if found and not sections:
+        raise ValueError(f"{file} must hold a section for each notebook; its first key is {next(iter(found))!r}")
+    return sections
+
+
+def _mapping(file: Path) -> dict[str, Any]:
+    found = _yaml(file.read_text(encoding="utf-8"), str(file))
+    if found is not None and not isinstance(found, dict):
+        raise ValueError(f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to values")
+    return found or {}
+
+
+def _sections(found: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]:
+    """The file's sections; empty for a flat file, whose keys are names of parameters and not of notebooks."""
+    if not found or not all(re.match(r"[0-9][0-9]_", str(key)) for key in found):
+        return {}
+    for name, values in found.items():
+        notebook_path(name)
+        if values is not None and not isinstance(values, dict):
+            raise ValueError(
+                f"{file} holds {type(values).__name__} for {name}; it must be a mapping of parameter names to values"
+            )
+    return {name: values or {} for name, values in found.items()}
 
 
 def _yaml(text: str, where: str) -> Any:
@@ -121,6 +157,8 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
 
 def _from_here(name: str, value: Any) -> Any:
     """The parameter with its path made absolute, since the notebook runs in its own folder."""
+    if isinstance(value, list):
+        return [_from_here(name, item) for item in value]
     if name == "path" and value:
         return str(Path(value).expanduser().resolve())
     if name == "model" and str(value).startswith("hf:") and Path(value[3:]).is_dir():
@@ -137,16 +175,24 @@ def write_html(notebook: Path) -> Path:
     shown.metadata.pop("widgets", None)
     for cell in shown.cells:
         if cell.cell_type == "code":
-            cell.outputs = [o for o in cell.outputs if not _is_widget(o)]
+            cell.outputs = _without_widgets(cell.outputs)
     body, _ = exporter.from_notebook_node(shown, resources={"metadata": {"name": notebook.stem}})
     target = notebook.with_suffix(".html")
     target.write_text(without_remote_scripts(body), encoding="utf-8")
     return target
 
 
-def _is_widget(output: Mapping[str, Any]) -> bool:
-    """A progress bar: without its kernel it would stand at 0 % for ever."""
-    return "application/vnd.jupyter.widget-view+json" in output.get("data", {})
+def _without_widgets(outputs: Sequence[Any]) -> list[Any]:
+    """The outputs without views of widgets, which need a kernel; the page or picture that one has beside it stays."""
+    widget, kept = "application/vnd.jupyter.widget-view+json", []
+    for output in outputs:
+        data = output.get("data", {})
+        if widget not in data:
+            kept.append(output)
+        elif any(kind == "text/html" or kind.startswith("image/") for kind in data):
+            rest = {kind: shown for kind, shown in data.items() if kind != widget}
+            kept.append(nbformat.from_dict({**output, "data": rest}))
+    return kept
 
 
 def without_remote_scripts(html: str) -> str:
@@ -163,10 +209,11 @@ def without_remote_scripts(html: str) -> str:
 
 
 def publish(run_dir: Path, name: str) -> None:
-    """Make a run the reference: figures go to ``figures/``, tables to ``figures/reference/``, outputs into the notebook.
+    """Make a run the reference: figures to ``figures/``, tables to ``figures/reference/NAME/``, outputs into the notebook.
 
     The notebook keeps its own cells and default parameters; only outputs are copied, and no path of this machine.
-    The tables stay in full precision: rounded ones hold ties that the run did not have, which moves AUROC.
+    Of the tables in :data:`REFERENCE`, those that the run left are kept. They stay in full
+    precision: rounded ones hold ties that the run did not have, which moves AUROC.
     """
     source = notebook_path(name)
     ours, made = nbformat.read(source, 4), nbformat.read(run_dir / source.name, 4)
@@ -175,7 +222,7 @@ def publish(run_dir: Path, name: str) -> None:
     if [c.source for c in executed] != [c.source for c in mine]:
         raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
     for cell, done in zip(mine, executed, strict=True):
-        cell.outputs = [o for o in done.outputs if not _is_widget(o) and o.get("name") != "stderr"]
+        cell.outputs = [o for o in _without_widgets(done.outputs) if o.get("name") != "stderr"]
         cell.execution_count = None
         for output in cell.outputs:
             output.pop("execution_count", None)
@@ -183,7 +230,7 @@ def publish(run_dir: Path, name: str) -> None:
                 output["execution_count"] = None
     nbformat.write(ours, source)
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
-    files |= {run_dir / table: FIGURES / "reference" / table for table in REFERENCE if (run_dir / table).is_file()}
+    files |= {run_dir / table: FIGURES / "reference" / source.stem / table for table in REFERENCE if (run_dir / table).is_file()}
     for file, target in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from trustlab.collect import Settings, answer_requests, needs_of, probe_requests
 from trustlab.confidence import select
-from trustlab.datasets import load_cases
+from trustlab.datasets import load_sets
 from trustlab.levels import views
 from trustlab.models.base import STATISTICS
 
@@ -21,8 +21,10 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
     """Requests, replies and tokens by purpose, for the parameters of ``01_benchmark``.
 
     Tokens in are estimated from words; tokens out are the most that is allowed. The prompt is counted once a request.
+    Several models are asked the same and counted together, each as one that gives every statistic.
     """
-    cases = load_cases(parameters["dataset"], path=parameters.get("path") or None, n=parameters.get("n"), seed=parameters["seed"])
+    cases = load_sets(parameters["dataset"], path=parameters.get("path") or None, n=parameters.get("n"), seed=parameters["seed"])
+    n_models = 1 if isinstance(parameters["model"], str) else len(parameters["model"])
     needs = needs_of(select(parameters["methods"]))
     settings = Settings(samples=parameters["samples"], temperature=parameters["temperature"], seed=parameters["seed"])
     rows = []
@@ -34,4 +36,4 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
             rows.append((r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * r.max_tokens))
     table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
     grouped: Any = table.groupby("purpose", sort=False)
-    return grouped.sum().assign(n_requests=grouped.size()).reset_index()
+    return (n_models * grouped.sum().assign(n_requests=grouped.size())).reset_index()

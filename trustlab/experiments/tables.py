@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,13 @@ from trustlab.metrics.correlation import spearman
 from trustlab.metrics.intervals import case_weights, percentile_interval
 
 KEYS = ["case_id", "dataset", "level", "model"]
+
+
+def about(answers: pd.DataFrame) -> dict[str, Any]:
+    """What a caption says of these answers: the models and data sets by name, and how many cases and answers."""
+    cases = answers[["dataset", "case_id"]].drop_duplicates()
+    named = {column: list(dict.fromkeys(answers[column])) for column in ("model", "dataset")}
+    return {**named, "n_cases": len(cases), "n_rows": len(answers)}
 
 
 def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
@@ -64,6 +71,24 @@ def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
     rows = metrics[metrics["level"].eq("across") & metrics["metric"].isin(["pearson", "spearman"])]
     text = rows.assign(shown=[_with_interval(r) for r in rows.itertuples()])
     return text.pivot(index=["model", "method"], columns="metric", values="shown").reset_index().rename_axis(columns=None)
+
+
+def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Accuracy, and mean confidence of ``methods``, at the highest level: a row a model and data set, values in 0 to 1.
+
+    Columns model dataset level n_cases accuracy and one a method, NaN where it has no value. A method's mean is over the
+    answers that it has a value for.
+    """
+    single = metrics[metrics["level"].astype(str).str.isdigit()]
+    level = single["level"].astype(int).max()
+    top = single[single["level"].astype(int) == level]
+    keys = ["model", "dataset"]
+    accuracy = top[top["metric"] == "accuracy"].set_index(keys)
+    table = accuracy[["level", "n_cases"]].assign(accuracy=accuracy["value"])
+    for name in methods:
+        mine = top[(top["metric"] == "mean_confidence") & (top["method"] == name)].set_index(keys)
+        table[name] = mine["value"]
+    return table.reset_index()
 
 
 def _with_interval(row: Any) -> str:

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trustlab.models.base import Messages, Model, Request
+from trustlab.models.textonly import TextOnly
 from trustlab.paths import DATA
 
-EMBEDDED = {"embedded": DATA / "models" / "embedded"}
+EMBEDDED = {
+    "embedded": DATA / "models" / "embedded",
+    "embedded-closed": DATA / "models" / "embedded-closed",
+}
 """Short names of the models that live in the repository; each is opened as any other Hugging Face folder."""
+
+CLOSED = ("embedded-closed",)
+"""Those of them that show their words and no probabilities."""
 
 
 def open_model(name: str, **options) -> Model:
-    """Open a model: ``"embedded"``, or ``"hf:NAME_OR_PATH"`` for any Hugging Face causal language model.
+    """Open a model: ``"embedded"``, ``"embedded-closed"``, or ``"hf:NAME_OR_PATH"`` for any Hugging Face causal language model.
 
-    ``options`` go to the backend (``device``, ``dtype``, ``batch_tokens``). ``ValueError`` names what is allowed.
+    ``options`` go to the backend (``device``, ``dtype``, ``batch_tokens``). ``ValueError`` names what is allowed;
+    ``FileNotFoundError``: the model is not there.
     """
     kind, _, rest = name.partition(":")
     if name in EMBEDDED or (kind == "hf" and rest):
+        if name in EMBEDDED and not EMBEDDED[name].is_dir():
+            raise FileNotFoundError(f"there is no model {name!r}: its folder {EMBEDDED[name]} is missing")
         from trustlab.models.huggingface import HuggingFaceModel
 
-        return HuggingFaceModel(EMBEDDED.get(name, rest), name=name if name in EMBEDDED else None, **options)
+        model = HuggingFaceModel(EMBEDDED.get(name, rest), name=name if name in EMBEDDED else None, **options)
+        return TextOnly(model) if name in CLOSED else model
     raise ValueError(f"model is {name!r}; allowed are {', '.join(EMBEDDED)} and hf:NAME_OR_PATH")
 
 
-__all__ = ["EMBEDDED", "Messages", "Model", "Request", "open_model"]
+def open_models(names: str | Sequence[str], **options) -> list[Model]:
+    """Open one model or several, in order; see :func:`open_model`."""
+    return [open_model(name, **options) for name in ([names] if isinstance(names, str) else names)]
+
+
+__all__ = ["CLOSED", "EMBEDDED", "Messages", "Model", "Request", "TextOnly", "open_model", "open_models"]

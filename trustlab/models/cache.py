@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import os
 import re
 import sqlite3
@@ -182,6 +183,8 @@ class CachedModel:
             raise FileNotFoundError(f"offline, but there is no reply cache at {path}; import one or run once online")
         self.model, self.path, self.offline, self.block = model, path, offline, block
         self.name, self.revision, self.provides = model.name, model.revision, model.provides
+        self.window: float = getattr(model, "window", math.inf)
+        self.count_tokens = getattr(model, "count_tokens", None)
         self.calls: list[dict[str, object]] = []
         self._connection = connect(path, SCHEMA)
         self._writing = threading.Lock()

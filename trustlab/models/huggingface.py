@@ -151,8 +151,20 @@ class HuggingFaceModel:
     def _decode(self, ids: Ids) -> str:
         return self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
+    def count_tokens(self, messages: Messages) -> int:
+        """Length of the conversation as a prompt, in tokens."""
+        return len(self._tokenized([messages])[1][0])
+
     def _encode(self, conversations: list[Messages]) -> list[Ids]:
         """Token ids of each conversation as a prompt; ValueError if one is empty or longer than the window."""
+        texts, encoded = self._tokenized(conversations)
+        for ids, text in zip(encoded, texts, strict=True):
+            if not 1 <= len(ids) <= self.window:
+                what = f"the prompt has {len(ids)} tokens, {self.name} reads 1 to {self.window} (its window)"
+                raise ValueError(f"{what}; the prompt begins {text[:80]!r}")
+        return [tuple(ids) for ids in encoded]
+
+    def _tokenized(self, conversations: list[Messages]) -> tuple[list[str], list[list[int]]]:
         chat = bool(self._tokenizer.chat_template)
         texts = []
         for messages in conversations:
@@ -162,12 +174,7 @@ class HuggingFaceModel:
             else:
                 texts.append("\n\n".join([*(f"{role}: {content}" for role, content in messages), "assistant:"]))
         # A chat template writes the special tokens itself.
-        encoded = self._tokenizer(texts, add_special_tokens=not chat)["input_ids"] if texts else []
-        for ids, text in zip(encoded, texts, strict=True):
-            if not 1 <= len(ids) <= self.window:
-                what = f"the prompt has {len(ids)} tokens, {self.name} reads 1 to {self.window} (its window)"
-                raise ValueError(f"{what}; the prompt begins {text[:80]!r}")
-        return [tuple(ids) for ids in encoded]
+        return texts, self._tokenizer(texts, add_special_tokens=not chat)["input_ids"] if texts else []
 
     def _forward(self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int) -> tuple[np.ndarray, Any]:
         """Logits of the last ``keep`` positions, (n, keep, N), and the cache, which held ``past`` columns before."""

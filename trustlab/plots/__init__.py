@@ -2,12 +2,16 @@
 
 from trustlab.plots.benchmark import (
     accuracy_by_level,
+    accuracy_by_set,
     confidence_and_accuracy,
     discrimination,
+    discrimination_by_set,
     discrimination_pair,
+    file_ending,
     rank_correlations,
     reliability,
 )
+from trustlab.plots.evidence import evidence_table, token_bars
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_LABELS,
@@ -18,6 +22,12 @@ from trustlab.plots.style import (
     save_figure,
     use_style,
 )
+from trustlab.plots.walkthrough import (
+    agreement_by_prior,
+    confidence_moves,
+    consistent_but_uninformed,
+    token_position,
+)
 
 __all__ = [
     "FAMILY_COLOURS",
@@ -25,13 +35,22 @@ __all__ = [
     "FAMILY_MARKERS",
     "METHOD_LABELS",
     "accuracy_by_level",
+    "accuracy_by_set",
+    "agreement_by_prior",
     "caption",
     "confidence_and_accuracy",
+    "confidence_moves",
+    "consistent_but_uninformed",
     "discrimination",
+    "discrimination_by_set",
     "discrimination_pair",
+    "evidence_table",
+    "file_ending",
     "label",
     "rank_correlations",
     "reliability",
     "save_figure",
+    "token_bars",
+    "token_position",
     "use_style",
 ]

@@ -7,6 +7,7 @@ Values in 0 to 1 are drawn in percent where the axis says so.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from trustlab.plots.style import (
     FAMILY_MARKERS,
     GREY,
     INK,
+    axes_grid,
     axes_row,
     family_legend,
     family_of,
@@ -224,6 +226,95 @@ def rank_correlations(matrix: pd.DataFrame, families: Mapping[str, str], ax: Axe
             tick.set_color(text_colour(family_of(name, families)))
     name_colours(ax, [family_of(name, families) for name in names], 1 + (-0.95 if roomy else 0.6) / height)
     return ax
+
+
+def accuracy_by_set(metrics: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list[Axes]:
+    """Accuracy in percent against information level: a row of panels for each model, a column for each data set.
+
+    ``metrics`` may hold several models and data sets. The other models' lines on the same data set are repeated in grey.
+    """
+    runs, n_sets = _runs(metrics)
+    lines = {pair: _by_level(run, "accuracy", "") for pair, run in runs.items()}
+    panels = list(axes) if axes is not None else panel_grid(len(lines), n_sets)
+    for ax, ((model, dataset), table) in zip(panels, lines.items(), strict=True):
+        for (other, where), beside in lines.items():
+            if where == dataset and other != model:
+                ax.plot(beside["x"], 100 * beside["value"], color="#9A9A9A", lw=1.3, ls="--", label=f"Accuracy of {other}")
+        _accuracy_line(ax, table, marker="o")
+        _level_axis(ax, table)
+        ax.set(
+            ylim=(-4, 104),
+            yticks=range(0, 101, 20),
+            xlabel="Information shown\n(percent of statements)",
+            ylabel="Accuracy (percent)",
+        )
+        ax.tick_params(labelsize=8.5)
+        _set_title(ax, model, dataset, f"n {int(table['n_cases'].max()):,} cases a level", 26)
+    for ax in panels if axes is None else []:
+        ax.label_outer(remove_inner_ticks=True)
+    return panels
+
+
+def discrimination_by_set(
+    metrics: pd.DataFrame,
+    families: Mapping[str, str],
+    methods: Sequence[str],
+    metric: str = "auroc",
+    level: str = "within",
+    axes: Sequence[Axes] | None = None,
+) -> list[Axes]:
+    """AUROC or AUPRC of a few ``methods``: a row of panels for each model, a column for each data set, on one scale.
+
+    Drawn as :func:`discrimination` does, the methods in the order given. The title's n is the most cases of any row of
+    that model and data set, so leave the accuracy in ``metrics``. Raises as :func:`discrimination`, and
+    ``ValueError`` for a method that the table does not hold.
+    """
+    runs, n_sets = _runs(metrics)
+    tables = {pair: _measured(run, metric, level) for pair, run in runs.items()}
+    if lacking := [name for name in methods if any(name not in table.index for table in tables.values())] or not methods:
+        raise ValueError(
+            f"methods must be some of {list(next(iter(tables.values())).index)}; received {list(methods)} ({lacking})"
+        )
+    tables = {pair: table.loc[list(methods)] for pair, table in tables.items()}
+    panels = list(axes) if axes is not None else axes_grid(2.9, ROW_INCHES * max(len(methods), 3), len(tables) // n_sets, n_sets)
+    for i, (ax, ((model, dataset), table)) in enumerate(zip(panels, tables.items(), strict=True)):
+        _dots(ax, table, families)
+        _chance(ax, 0.5 if metric == "auroc" else None)
+        _method_ticks(ax, table)
+        _set_title(ax, model, dataset, f"n {int(runs[model, dataset]['n_cases'].max()):,} cases", 36, pad=18)
+        ax.set_xlabel(f"{NAMES[metric]} {LEVEL_NAMES.get(level, f'at {level} %').partition(' (')[0]}, 0 to 1")
+        if axes is None and i % n_sets:
+            ax.set_yticklabels([])
+        if axes is None and i < len(tables) - n_sets:
+            ax.set(xlabel="")
+            ax.tick_params(labelbottom=False)
+    low = pd.concat(list(tables.values()))["low"].min()  # NaN where every value is withheld
+    start = 0.4 if pd.isna(low) or low > 0.42 else max(low - 0.02, -0.01)
+    for ax in panels:
+        ax.set_xticks(np.arange(0, 11, 1 if start > 0.3 else 2) / 10)
+        ax.set_xlim(start, 1.01)
+    family_legend(panels[len(tables) - n_sets], [family_of(name, families) for name in methods])
+    return panels
+
+
+def file_ending(model: str, models: Sequence[str]) -> str:
+    """What tells the files of ``model`` from those of the first of ``models``: nothing for the first, else ``_`` and its name."""
+    return "" if model == models[0] else "_" + re.sub(r"[^A-Za-z0-9.-]+", "-", model)
+
+
+def _runs(metrics: pd.DataFrame) -> tuple[dict[tuple[str, str], pd.DataFrame], int]:
+    """The rows of each (model, data set), model by model in the order of the table, and the number of data sets."""
+    _need(metrics, ["model", "dataset"])
+    models, sets = (list(dict.fromkeys(metrics[column])) for column in ("model", "dataset"))
+    runs = {(m, d): metrics.loc[(metrics["model"] == m) & (metrics["dataset"] == d)] for m in models for d in sets}
+    if lacking := [pair for pair, run in runs.items() if not len(run)]:
+        raise ValueError(f"every model needs rows on every data set; none for {lacking}")
+    return runs, len(sets)
+
+
+def _set_title(ax: Axes, model: str, dataset: str, n: str, width: int, pad: float = 6) -> None:
+    lines = [*textwrap.wrap(dataset, width), *textwrap.wrap(model, width), n]
+    ax.set_title("\n".join(lines), size=9.5, pad=pad, parse_math=False)
 
 
 def _need(table: pd.DataFrame, columns: Sequence[str]) -> None:

@@ -154,6 +154,17 @@ def axes_row(width: float, height: float, n: int = 1, gap: float = 0.0) -> list[
     return [figure.add_axes(((left + i * (width + gap)) / whole, below / tall, width / whole, height / tall)) for i in range(n)]
 
 
+def axes_grid(width: float, height: float, n_rows: int, n_columns: int) -> list[Axes]:
+    """Axes row by row, each exactly ``width`` x ``height`` inches, with room above for a title and at the right for numbers."""
+    left, below, right, above = 0.7, 0.7, 1.3, 0.95
+    whole, tall = left + n_columns * (width + right), below + n_rows * (height + above)
+    figure = plt.figure(figsize=(whole, tall))
+    places = [
+        (left + j * (width + right), below + i * (height + above)) for i in reversed(range(n_rows)) for j in range(n_columns)
+    ]
+    return [figure.add_axes((x / whole, y / tall, width / whole, height / tall)) for x, y in places]
+
+
 def panel_grid(n: int, most: int) -> list[Axes]:
     """``n`` small panels in rows of nearly equal length, at most ``most`` in a row, with shared axes."""
     n_rows = -(-n // most)
@@ -212,8 +223,8 @@ def use_style() -> None:
 def caption(
     ax_or_fig: Axes | Figure,
     *,
-    model: str,
-    dataset: str,
+    model: str | Sequence[str],
+    dataset: str | Sequence[str],
     n_cases: int,
     n_rows: int,
     note: str = "",
@@ -221,8 +232,9 @@ def caption(
 ) -> Text:
     """Say in small print under the axes (or the whole figure) what was measured; returns the text.
 
-    ``n_rows`` counts answers; ``interval=""`` where the figure shows none. Lines are as wide as what they stand under
-    and break between the parts first. Call it last: it fixes the layout, so that nothing moves into the text.
+    ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers; ``interval=""`` where the figure shows
+    none. Lines are as wide as what they stand under and break between the parts first. Call it last: it fixes the
+    layout, so that nothing moves into the text.
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
     assert isinstance(figure, Figure)
@@ -240,8 +252,10 @@ def caption(
         box.x0 / width, (box.y0 - 0.12) / height, "", ha="left", va="top", size=CAPTION_POINTS, color=GREY, linespacing=1.35
     )
     text.set_parse_math(False)
-    kind = " (a very small model)" if model.startswith("embedded") else ""
-    parts = [f"model {model}{kind}", f"data {dataset}", f"{n_cases:,} cases, {n_rows:,} answers", interval, note]
+    models, sets = ([names] if isinstance(names, str) else list(names) for names in (model, dataset))
+    told = [f"{name} (a very small model)" if name.startswith("embedded") else name for name in models]
+    who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
+    parts = [who, f"data {', '.join(sets)}", f"{n_cases:,} cases, {n_rows:,} answers", interval, note]
     parts = [part for part in [*parts, "research only, not for clinical use"] if part]
     text.set_text(_wrapped(parts, text, box.width * figure.dpi))
     return text

@@ -1,22 +1,27 @@
 """The prompts: one text file each, so that anyone can put another wording beside it.
 
-A file has a ``[system]`` and a ``[user]`` part. ``{patient}`` is what has been told so far, set between
-delimiters that cannot occur in it; ``{answer}`` is a proposed diagnosis. A prompt's text is part of every
-cache key, because the messages are.
+A file has a ``[system]`` and a ``[user]`` part. In braces stand its slots: ``{patient}`` (what has been told so far),
+``{passages}`` and ``{profile}`` are set between delimiters that cannot occur in them; ``{answer}`` is a proposed diagnosis.
+A line that begins with ``@name`` belongs to the prompt only where the option ``name`` is on, ``@not name`` only where it
+is off, ``@a,not b`` where both hold. A prompt's text is part of every cache key, because the messages are.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 
 from trustlab.models.base import Messages
 
 FOLDER = Path(__file__).parent
-OPEN, CLOSE = "<patient>", "</patient>"
+TAGS = ("patient", "passages", "profile")
+"""Slots that are set between delimiters of their own name."""
 WITHHELD = "(nothing is known about the patient)"
 """What stands in the patient's place when the prior of an answer is scored."""
+_CONDITION = re.compile(r"@((?:not )?[a-z]+(?:,(?:not )?[a-z]+)*) (.*)", re.DOTALL)
+_MARK = re.compile("<(/?)(" + "|".join(TAGS) + ")>")
 
 
 def names() -> list[str]:
@@ -34,16 +39,36 @@ def template(name: str) -> tuple[str, str]:
     return head.removeprefix("[system]\n").strip(), user.strip()
 
 
-def render(name: str, *, patient: str | None, answer: str | None = None) -> Messages:
+def render(
+    name: str,
+    *,
+    patient: str | None = None,
+    answer: str | None = None,
+    passages: str | None = None,
+    profile: str | None = None,
+    options: Collection[str] = (),
+) -> Messages:
     """The messages of prompt ``name``. ``patient=None`` leaves the patient information out (for the prior)."""
-    system, user = template(name)
-    shown = WITHHELD if patient is None else _harmless(patient)
-    fill = {"patient": f"{OPEN}\n{shown}\n{CLOSE}", "answer": " ".join(_harmless(answer or "").split())}
-    return (("system", system), ("user", re.sub(r"\{(patient|answer)\}", lambda m: fill[m[1]], user)))
+    texts = {"patient": WITHHELD if patient is None else patient, "passages": passages or "", "profile": profile or ""}
+    fill = {tag: f"<{tag}>\n{harmless(text)}\n</{tag}>" for tag, text in texts.items()}
+    fill["answer"] = " ".join(harmless(answer or "").split())
+    slots = re.compile(r"\{(" + "|".join(fill) + r")\}")
+    system, user = (slots.sub(lambda m: fill[m[1]], _chosen(part, options)) for part in template(name))
+    return (("system", system), ("user", user))
 
 
-def _harmless(text: str) -> str:
+def _chosen(text: str, options: Collection[str]) -> str:
+    """The lines of a template that the options leave in."""
+    kept = []
+    for line in text.split("\n"):
+        marked = _CONDITION.fullmatch(line)
+        if marked is None:
+            kept.append(line)
+        elif all((c.removeprefix("not ") in options) != c.startswith("not ") for c in marked[1].split(",")):
+            kept.append(marked[2])
+    return "\n".join(kept)
+
+
+def harmless(text: str) -> str:
     """The text without our delimiters: their first character becomes a look-alike."""
-    for mark in (OPEN, CLOSE):
-        text = text.replace(mark, "\u2039" + mark[1:])
-    return text
+    return _MARK.sub(lambda m: "\u2039" + m[0][1:], text)

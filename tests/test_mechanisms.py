@@ -1,0 +1,182 @@
+"""The walkthrough's tables on a run made by hand, and the published case study's numbers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trustlab.experiments import mechanisms, published
+from trustlab.knowledge import load_knowledge
+from trustlab.records import Generation, Reply, TokenTrace
+
+NAN = float("nan")
+# case, level, answer, correct, its tokens' probabilities, PoC, MedConf
+ROWS = [
+    ("a", 1, "Influenza", 0, (0.2, 0.9), 0.9, 0.1),
+    ("a", 100, "Pneumonia", 1, (0.6, 1.0, 0.8), 1.0, 0.9),
+    ("b", 1, "Influenza", 1, (0.5, 0.7), 0.8, NAN),
+    ("b", 100, "Flu of Mars", 0, None, 0.5, 0.3),
+    ("c", 1, None, 0, None, NAN, NAN),
+    ("c", 100, "influenza", 0, (0.4,), 0.7, 0.4),
+]
+
+
+def made_run(rows=ROWS) -> Any:
+    answers, confidence, generations = [], [], []
+    for case, level, answer, correct, probs, poc, medconf in rows:
+        key = {"case_id": case, "dataset": "d", "level": level, "model": "m"}
+        n_statements = 1 if level == 1 else 12
+        answers.append({**key, "answer": answer, "truth": "x", "correct": correct, "n_statements": n_statements, "n_words": 9})
+        for method, value in (("poc", poc), ("medconf", medconf), ("word_count", 9.0)):
+            missing = "" if value == value else "unreadable answer"
+            confidence.append({**key, "method": method, "confidence": value, "bound": "", "missing": missing})
+        trace = None if probs is None else TokenTrace(("x",) * len(probs), logprobs=np.log(probs))
+        generations.append(Generation(case, level, "m", 0, n_statements, 12, 9, answer=Reply(answer, trace)))
+    return SimpleNamespace(
+        answers=pd.DataFrame(answers), confidence=pd.DataFrame(confidence).iloc[::-1], generations=tuple(generations)
+    )
+
+
+def test_token_table_has_a_row_a_token_of_every_answer_with_a_trace():
+    found = mechanisms.token_table(made_run())
+    columns = ["case_id", "level", "model", "n_tokens", "position", "probability", "correct"]
+    assert list(found.columns) == columns
+    assert found.drop(columns=["model", "probability"]).to_numpy().tolist() == [
+        ["a", 1, 2, 1, 0], ["a", 1, 2, 2, 0],
+        ["a", 100, 3, 1, 1], ["a", 100, 3, 2, 1], ["a", 100, 3, 3, 1],
+        ["b", 1, 2, 1, 1], ["b", 1, 2, 2, 1],
+        ["c", 100, 1, 1, 0],
+    ]  # fmt: skip
+    np.testing.assert_allclose(found["probability"], [0.2, 0.9, 0.6, 1.0, 0.8, 0.5, 0.7, 0.4])
+
+
+def many(n: int, probs, correct: int = 0, start: int = 0) -> list[tuple]:
+    return [(f"c{start + i}", 1, "Influenza", correct, probs, 0.9, 0.2) for i in range(n)]
+
+
+def test_position_means_leave_out_rare_long_and_single_token_answers():
+    rows = [*many(5, (0.2, 0.9)), *many(5, (0.4, 0.7), 1, 5), *many(9, (0.1, 0.1, 0.1), 0, 10)]
+    rows += [*many(10, (0.5,), 0, 20), *many(10, (0.5,) * 11, 0, 40)]
+    found = mechanisms.position_means(mechanisms.token_table(made_run(rows)))
+    assert found[["n_tokens", "position", "n"]].to_numpy().tolist() == [[2, 1, 10], [2, 2, 10]]
+    np.testing.assert_allclose(found["value"], [0.3, 0.8])
+
+
+def test_wrong_by_length_is_of_wrong_answers_alone():
+    rows = [*many(10, (0.2, 0.9)), *many(20, (0.9, 0.9), 1, 10), *many(6, (0.3, 1, 1), 0, 30), *many(6, (0.1, 1, 1), 0, 36)]
+    found = mechanisms.wrong_by_length(mechanisms.token_table(made_run(rows)), n_draws=200)
+    assert found[["n_tokens", "what", "n"]].to_numpy().tolist() == [
+        [2, "asp", 10], [2, "first", 10], [3, "asp", 12], [3, "first", 12],
+    ]  # fmt: skip
+    np.testing.assert_allclose(found["value"].astype(float), [0.55, 0.2, 2.2 / 3, 0.2])
+    assert found["low"].iloc[2] < found["value"].iloc[2] < found["high"].iloc[2]
+    only_right = mechanisms.token_table(made_run(many(20, (0.9, 0.9), 1)))
+    assert list(mechanisms.wrong_by_length(only_right).columns) == list(found.columns)
+    assert not len(mechanisms.wrong_by_length(only_right))
+
+
+def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
+    knowledge = load_knowledge()
+    found = mechanisms.agreement_table(made_run(), knowledge)
+    assert list(found.columns) == ["case_id", "level", "model", "answer", "prior", "poc", "correct"]
+    whole = sum(c.prior for c in knowledge.conditions.values())
+    flu, pneumonia = (knowledge.condition_named(name).prior / whole for name in ("Influenza", "Pneumonia"))  # type: ignore[union-attr]
+    np.testing.assert_allclose(found["prior"], [flu, pneumonia, flu, NAN, NAN, flu])
+    np.testing.assert_allclose(found["poc"], [0.9, 1.0, 0.8, 0.5, NAN, 0.7])
+    assert found["correct"].tolist() == [0, 1, 1, 0, 0, 0]
+    run = made_run()
+    run.confidence = run.confidence[run.confidence["method"] != "poc"]
+    with pytest.raises(ValueError, match="no method 'poc'"):
+        mechanisms.agreement_table(run, knowledge)
+
+
+def agreement(priors, pocs, corrects) -> pd.DataFrame:
+    ids = [f"c{i}" for i in range(len(priors))]
+    columns = {"case_id": ids, "level": 1, "model": "m", "answer": "x", "prior": priors, "poc": pocs, "correct": corrects}
+    return pd.DataFrame(columns)
+
+
+def test_prior_means_share_their_limits_between_right_and_wrong():
+    table = agreement(np.repeat([0.01, 0.02], 20), np.tile([0.4, 0.6], 20), np.repeat([1, 0, 1, 0], [12, 8, 10, 10]))
+    found = mechanisms.prior_means(table, n_draws=100)
+    wanted = [[1, 0, 0.01, 0.5, 12], [1, 1, 0.02, 0.5, 10], [0, 1, 0.02, 0.5, 10]]
+    np.testing.assert_allclose(found[["correct", "bin", "prior", "value", "n"]].astype(float), wanted)
+    assert (found["low"] < 0.5).all() and (found["high"] > 0.5).all()
+    many_priors = agreement(np.linspace(0.01, 0.05, 50), [0.5] * 50, [1] * 50)
+    fifths = mechanisms.prior_means(many_priors, n_draws=100)
+    assert fifths["n"].tolist() == [10] * 5 and fifths["prior"].is_monotonic_increasing
+    assert not len(mechanisms.prior_means(agreement([NAN], [0.5], [1])))
+
+
+def test_consistent_table_keeps_answers_at_or_over_the_threshold():
+    found = mechanisms.consistent_table(made_run(), 0.8, n_draws=100).set_index("level")
+    columns = ["model", "threshold", "n", "n_answers", "accuracy", "low", "high", "poc", "medconf", "n_medconf", "shown"]
+    assert list(found.columns) == columns
+    assert found["n"].to_dict() == {1: 2, 100: 1} and found["n_answers"].to_dict() == {1: 3, 100: 3}
+    assert found["accuracy"].to_dict() == {1: 0.5, 100: 1.0}
+    np.testing.assert_allclose(found.loc[1, ["poc", "medconf", "shown"]].astype(float), [0.85, 0.1, 1 / 12])
+    assert found["n_medconf"].to_dict() == {1: 1, 100: 1}
+    assert found[["low", "high"]].isna().all().all()  # fewer than 10 answers
+    none = mechanisms.consistent_table(made_run(), 1.1)
+    assert none["n"].tolist() == [0, 0] and none[["accuracy", "poc", "medconf", "shown"]].isna().all().all()
+
+
+def test_consistent_table_gives_an_interval_from_ten_answers_on_and_medconf_may_be_absent():
+    run = made_run([*many(6, (0.5,), 1), *many(6, (0.5,), 0, 6)])
+    run.confidence = run.confidence[run.confidence["method"] != "medconf"]
+    (row,) = mechanisms.consistent_table(run, n_draws=500).to_dict("records")
+    assert row["accuracy"] == 0.5 and 0 < row["low"] < 0.5 < row["high"] < 1
+    assert np.isnan(row["medconf"]) and row["n_medconf"] == 0
+
+
+def test_moves_table_has_every_method_at_every_level_of_one_case():
+    found = mechanisms.moves_table(made_run(), "c")
+    wanted = ["case_id", "model", "level", "method", "family", "scale", "confidence", "missing", "answer", "correct"]
+    assert list(found.columns) == wanted
+    assert found.groupby("method")["level"].apply(list).to_dict() == dict.fromkeys(("poc", "medconf", "word_count"), [1, 100])
+    assert found.set_index(["method", "level"]).loc[("poc", 1), "missing"] == "unreadable answer"
+    kinds = found.drop_duplicates("method").set_index("method")[["family", "scale"]].to_dict("index")
+    assert kinds["poc"] == {"family": "consistency", "scale": "probability"}
+    assert kinds["word_count"] == {"family": "baseline", "scale": "score"}
+    with pytest.raises(ValueError, match="no case 'z'"):
+        mechanisms.moves_table(made_run(), "z")
+
+
+def test_the_tables_do_not_change_the_run():
+    run, same = made_run(), made_run()
+    for make in (mechanisms.token_table, mechanisms.consistent_table):
+        make(run)
+    mechanisms.agreement_table(run, load_knowledge())
+    mechanisms.moves_table(run, "a")
+    pd.testing.assert_frame_equal(run.answers, same.answers)
+    pd.testing.assert_frame_equal(run.confidence, same.confidence)
+
+
+# The published case study
+
+
+def test_what_can_be_computed_from_the_published_numbers_comes_out_as_printed():
+    found = published.recomputed().set_index("method")
+    assert list(found.columns) == ["printed", "recomputed", "how"]
+    assert list(found.index) == ["asp", "poc", "cot_ce", "medconf", "medconf_weighted"]
+    for method, printed in (("asp", 76.42), ("poc", 66.67)):
+        assert found.loc[method, "printed"] == printed and round(float(found.loc[method, "recomputed"]), 2) == printed
+    assert found.loc["medconf_weighted", "recomputed"] == pytest.approx(100 * 5 / 17)
+    assert np.isnan(found.loc["medconf_weighted", "printed"])
+    quoted = found.loc[["cot_ce", "medconf"]]
+    assert quoted["printed"].tolist() == [60, 30] and quoted["recomputed"].isna().all()
+    assert quoted["how"].str.startswith("quoted").all()
+
+
+def test_the_published_case_is_data_with_its_source():
+    case = published.published_case()
+    assert "arXiv 2601.15645 v1" in case.source and sum(case.votes) == 15
+    numbered = list(enumerate(case.importance, start=1))
+    assert [i for i, word in numbered if word == "strong"] == [1, 2, 4]
+    assert [i for i, word in numbered if word == "weak"] == [7, 8]
+    assert [i for i, level in enumerate(case.support_level, start=1) if level == "supported"] == [2, 3]
+    assert set(case.support_level) == {"supported", "missing"} and len(case.support_level) == 8

@@ -1,0 +1,302 @@
+"""One answer as HTML and as figures: every word escaped, every verdict told without colour, nothing clipped."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import combinations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from tests.generations import FULL, generation, told
+from trustlab import show
+from trustlab.paths import NOTICE
+from trustlab.plots import FAMILY_COLOURS, caption, evidence_table, token_bars, use_style
+from trustlab.records import Assessment, Criterion, Evidence, Reply, Statement, TokenTrace
+from trustlab.retrieval import Passage
+
+NASTY = "<script>alert('x')</script> & \"pain\" $5"
+VOID = {"br"}
+QUOTE = "it came on in the night and it has not let go of me since then"
+ROWS = [
+    ("Sudden sharp pain that gets worse when breathing in deeply", "strong", "supported", QUOTE, True),
+    ("Shortness of breath", "strong", "supported", NASTY, True),
+    ("Swollen calf on one side", "strong", "missing", None, None),
+    ("Recent operation, long journey or weeks of lying in bed", "moderate", "supported", QUOTE, False),
+    ("Coughing up blood", "moderate", "contradicted", "no blood, " + QUOTE, True),
+    ("Fast heartbeat", "moderate", "missing", None, None),
+    ("Fainting", "weak", "missing", None, None),
+    ("Contraceptive pill or hormones", "weak", "supported", QUOTE, True),
+    ("Relative with a clot in a vein", "weak", "missing", None, None),
+]
+EVIDENCE = tuple(Evidence(Criterion(i, text, weight), *rest) for i, (text, weight, *rest) in enumerate(ROWS, 1))
+WHOLE = Assessment(
+    "Pulmonary embolism",
+    keyword="embolism",
+    passages=("a", "b", "c"),
+    n_dropped=2,
+    profile=tuple(e.criterion for e in EVIDENCE),
+    evidence=EVIDENCE,
+    summary_agrees=True,
+    reasoning="Two strong criteria are supported, one is missing.",
+    score=62.0,
+)
+WHY = "confidence from evidence: no JSON"
+FAILED = replace(WHOLE, evidence=(), summary_agrees=None, reasoning=None, score=None, missing=WHY)
+NO_SCORE = replace(WHOLE, reasoning=None, score=None, missing=WHY)
+EARLY = Assessment("Flu", missing="keyword: none in square brackets")
+UNWEIGHED = replace(WHOLE, evidence=tuple(replace(e, criterion=replace(e.criterion, importance=None)) for e in EVIDENCE))
+PROSE = Assessment("Croup", passages=("a",), prose="A barking cough, a hoarse voice.", reasoning="It fits.", score=40.0)
+STRAIGHT = Assessment("Croup", passages=("a",), reasoning="It fits what the passages say.", score=55.5)
+ENDLESS = replace(WHOLE, evidence=(Evidence(Criterion(1, "x" * 300, "weak"), "missing", "$a_1$ " + "y" * 200, True),))
+ASSESSMENTS = {
+    "whole": WHOLE, "failed": FAILED, "no score": NO_SCORE, "early": EARLY, "unweighed": UNWEIGHED, "prose": PROSE,
+    "straight": STRAIGHT, "endless words": ENDLESS,
+}  # fmt: skip
+
+TRACE = TokenTrace(
+    (" pul", "monary", "<b>"),
+    logprobs=np.log([0.32, 0.9722, 0.5]),
+    alternatives=(
+        ((" pul", np.log(0.32)), (" <i>", np.log(0.3)), (" Co", -3.0)),
+        (("monary", np.log(0.9722)), ("mo", -4.0), ("\n", -5.0)),
+        (("a", -0.6), ("<b>", np.log(0.5)), ("c", -5.0)),
+    ),
+)
+TRACED = Reply("pulmonary<b>", TRACE)
+PASSAGES = [Passage(f"p{i}", f"Title {i} & more", f"Content {i} {NASTY}", "") for i in range(7)]
+
+
+class Checked(HTMLParser):
+    """Collects the words a reader sees and every tag; fails where tags do not close in order."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.open, self.tags, self.styles, self.words = [], [], [], []
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        assert {name for name, _ in attrs} <= {"style", "class"}
+        self.styles.append((tag, dict(attrs).get("style") or ""))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+BLOCKS = {
+    "dialogue": show.dialogue([Statement(f"Doctor: What is it?\nPatient: {NASTY}"), NASTY]),
+    "no dialogue": show.dialogue([]),
+    "tokens": show.tokens(TRACED),
+    "tokens without trace": show.tokens(Reply(NASTY)),
+    "no diagnosis": show.tokens(Reply(None, missing=NASTY)),
+    "votes": show.votes(told(NASTY, "Flu", "flu.", None)),
+    "no votes": show.votes(None),
+    "replies": show.replies(generation(answer=Reply("Flu"), probes={"ce": told(NASTY), "p_true": told(NASTY, "True")})),
+    "passages": show.passages(PASSAGES),
+    "no passages": show.passages([]),
+    "nasty evidence": show.evidence(replace(PROSE, diagnosis=NASTY, prose=NASTY, reasoning=NASTY, missing=NASTY)),
+    **{name: show.evidence(a) for name, a in ASSESSMENTS.items()},
+}
+
+
+@pytest.fixture(autouse=True)
+def _style():
+    with matplotlib.rc_context():
+        use_style()
+        yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_is_escaped_self_contained_and_brings_its_own_colours(name):
+    page = BLOCKS[name]._repr_html_()
+    seen = Checked(page)
+    allowed = {"div", "p", "b", "br", "span", "pre", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"}
+    assert set(seen.tags) <= allowed
+    assert "<script" not in page and "url(" not in page and "http" not in page
+    for tag, style in seen.styles[:1] + [s for s in seen.styles if s[0] in ("td", "th", "pre", "table")]:
+        assert "background:" in style and "color:#" in style.replace("background", ""), tag
+    assert page.count(NOTICE) == (name in ASSESSMENTS or name == "nasty evidence")
+
+
+@pytest.mark.parametrize("name", ["dialogue", "tokens without trace", "no diagnosis", "votes", "replies", "passages"])
+def test_words_come_back_as_they_were(name):
+    assert NASTY in Checked(BLOCKS[name]).text
+
+
+def test_html_is_shown_by_a_notebook_and_short_elsewhere():
+    block = BLOCKS["tokens"]
+    assert isinstance(block, str) and block._repr_html_() == str(block)
+    assert len(repr(block)) < 40
+
+
+def test_turns_are_told_apart():
+    seen = Checked(show.dialogue(["Doctor: Where?\nPatient: Here,\nand there.", "She denies fever."]))
+    assert seen.text.split() == ["Doctor:", "Where?", "Patient:", "Here,", "and", "there.", "She", "denies", "fever."]
+    doctor, patient = [style for tag, style in seen.styles if tag == "div"][1:]
+    assert doctor != patient
+    assert seen.tags[-1] == "p"
+
+
+def test_tokens_show_probability_and_other_tokens():
+    words = Checked(BLOCKS["tokens"]).words
+    assert words[:7] == ["␣pul", "0.32", "␣<i> 0.30", "␣Co 0.05", "monary", "0.97", "mo 0.02"]
+    assert "↵ 0.01" in words and "␣ is a space." in words[-1]
+    assert "␣Co 0.05" not in show.tokens(TRACED, n_alternatives=1)
+    assert "gave no alternatives" in show.tokens(Reply("Flu", replace(TRACE, alternatives=None)))
+    bare = show.tokens(Reply("Flu", replace(TRACE, logprobs=None, alternatives=None)))
+    assert "no token probabilities" in bare and "monary" in bare
+    assert "no token statistics" in BLOCKS["tokens without trace"]
+
+
+def test_the_more_probable_the_darker_and_always_legible():
+    def light(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    shades = [light(show.tint(show.SHADE, show.DEEPEST * p)) for p in np.linspace(0, 1, 11)]
+    assert shades == sorted(shades, reverse=True) and shades[0] == pytest.approx(1)
+    backs = [shades[-1], *(light(show.tint(v.colour, 0.22)) for v in show.VERDICTS.values())]
+    assert all((back + 0.05) / (light(show.INK) + 0.05) >= 4.5 for back in backs)
+
+
+def test_votes_merge_spellings_and_leave_out_the_unreadable():
+    page = show.votes(told("Flu", "flu.", "Flu", "Croup", None))
+    words = Checked(page).words
+    assert words[2:6] == ["Flu", "3 of 4", "Croup", "1 of 4"]
+    assert "1 of 5 samples could not be read" in words[-1]
+    assert "No readable samples" in show.votes(told(None)) and "No samples" in BLOCKS["no votes"]
+
+
+def test_replies_stand_beside_the_number_read():
+    text = Checked(show.replies(FULL)).text
+    for part in ("[85]", "0.85", "It fits. [80]", "0.80", "0.82", "2 × True", "1 × False", "1 × perhaps", "0.67", "3 of 4"):
+        assert part in text, part
+    text = Checked(BLOCKS["replies"]).text
+    assert "missing: no single number" in text and "missing: probes.cot_ce not collected" in text
+    cut = generation(answer=Reply("Flu"), probes={"cot_ce": (Reply("because", finish="length", raw="because"),)})
+    assert "cut off" in show.replies(cut)
+    assert "(no reply: too long)" in show.replies(generation(probes={"ce": (Reply(None, missing="too long"),)}))
+
+
+def test_only_the_first_passages_are_open():
+    before, folded = show.passages(PASSAGES, n=5).split("<details>")
+    assert "Title 4" in before and "Title 5" not in before
+    assert "2 more" in folded and "Title 6" in folded
+    assert "<details>" not in show.passages(PASSAGES, n=7)
+
+
+def test_evidence_says_each_verdict_with_symbol_word_and_colour():
+    page = show.evidence(WHOLE)
+    rows = re.findall(r"<tr .*?</tr>", page)
+    assert len(rows) == len(ROWS)
+    for row, e in zip(rows, EVIDENCE, strict=True):
+        verdict = show.VERDICTS[e.support_level]
+        assert verdict.colour in row and f"{verdict.symbol} <b>{verdict.word}</b>" in row
+        assert e.criterion.importance and f"{show.DOTS[e.criterion.importance]} {e.criterion.importance}" in row
+        assert ("“" in row) == (e.quote is not None)
+        assert ("not in the patient&#x27;s words" in row) == (e.quote_occurs is False)
+    text = Checked(page).text
+    for part in ("4 supported, 4 missing, 1 contradicted", "62 out of 100", "0.39", "agrees", "shown: 3, 2 more did not fit"):
+        assert part in text, part
+    assert f"“{NASTY}”" in text
+
+
+def test_verdict_colours_are_of_the_palette_and_differ():
+    colours = [v.colour for v in show.VERDICTS.values()]
+    assert len(set(colours)) == 3 and set(colours) <= set(FAMILY_COLOURS.values())
+
+
+def test_a_missing_assessment_says_why_and_shows_what_there_is():
+    failed = Checked(show.evidence(FAILED)).text
+    assert WHY in failed and failed.count("not assessed") == len(ROWS) and "model's score: none" in failed
+    assert "supported:" not in failed  # no legend of verdicts that nobody gave
+    kept = Checked(show.evidence(NO_SCORE)).text
+    assert WHY in kept and "4 supported" in kept and "0.39" in kept
+    early = show.evidence(EARLY)
+    assert EARLY.missing and EARLY.missing in early and "<table" not in early
+
+
+def test_ablations_show_prose_reasoning_and_score():
+    page = show.evidence(PROSE)
+    assert "<table" not in page and "A barking cough" in page and "It fits." in page and "40 out of 100" in page
+    assert "55.5 out of 100" in show.evidence(STRAIGHT)
+    assert "Importance" not in show.evidence(UNWEIGHED) and "Importance" in show.evidence(WHOLE)
+
+
+@pytest.mark.parametrize(("agrees", "words"), [(False, "does not agree"), (None, "summary: none"), (True, "summary: agrees")])
+def test_summary_agreement(agrees, words):
+    assert words in " ".join(show.summary(replace(WHOLE, summary_agrees=agrees)))
+
+
+def drawn(ax) -> list[Text]:
+    ax.figure.draw_without_rendering()
+    return [t for t in ax.figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
+
+
+FIGURES = {name: lambda a=a: evidence_table(a) for name, a in ASSESSMENTS.items()} | {
+    "tokens": lambda: token_bars(TRACED),
+    "many long tokens": lambda: token_bars(Reply("x", TokenTrace(("w" * 60,) * 12, logprobs=np.log(np.full(12, 0.999))))),
+    "no tokens": lambda: token_bars(Reply("Flu")),
+    "no diagnosis": lambda: token_bars(Reply(None, missing="a long reason $x_1$ " * 6)),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_text_leaves_the_figure_or_overlaps(name):
+    ax = FIGURES[name]()
+    texts = drawn(ax)
+    box = ax.figure.bbox
+    extents = [(text.get_text(), text.get_window_extent()) for text in texts]
+    for text, extent in extents:
+        assert box.x0 <= extent.x0 and extent.x1 <= box.x1 and box.y0 <= extent.y0 and extent.y1 <= box.y1, text
+    for (one, a), (other, b) in combinations(extents, 2):
+        shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert min(shared) <= 3, f"{one!r} overlaps {other!r}"
+
+
+@pytest.mark.parametrize("name", ["whole", "tokens"])
+def test_a_caption_goes_below(name):
+    ax = FIGURES[name]()
+    note = caption(ax.figure, model="embedded", dataset="starter", n_cases=1, n_rows=1, interval="")
+    others = [text for text in drawn(ax) if text is not note]
+    assert note.get_window_extent().y1 < min(text.get_window_extent().y0 for text in others)
+
+
+def test_the_table_figure_says_what_the_html_says():
+    words = " ".join(text.get_text() for text in drawn(evidence_table(WHOLE)))
+    for e in EVIDENCE:
+        verdict = show.VERDICTS[e.support_level]
+        assert e.criterion.description in words and show.importance(e) in words and f"{verdict.symbol} {verdict.word}" in words
+        assert e.quote is None or f"“{e.quote}”" in words
+    assert words.count("not in the patient's words") == 1
+    assert NOTICE in words and "62 out of 100" in words
+    assert WHY in " ".join(text.get_text() for text in drawn(evidence_table(FAILED)))
+
+
+def test_token_bars_are_the_probabilities():
+    ax = token_bars(TRACED)
+    widths = [patch.get_width() for patch in ax.patches]  # pyright: ignore[reportAttributeAccessIssue]
+    np.testing.assert_allclose(widths, [0.32, 0.9722, 0.5])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["␣pul", "monary", "<b>"]
+    assert ax.get_xlabel().startswith("Probability")
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # first token on top

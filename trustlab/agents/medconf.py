@@ -1,0 +1,208 @@
+"""MedConf: confidence grounded in evidence (Ren et al. 2026, section 4).
+
+Keyword of the diagnosis -> passages of a library -> symptom profile (what a patient with it would have) -> each criterion
+supported, missing or contradicted by the patient's words -> a score. The paper's four ablations are parameters of this one
+procedure; the prompts are ``prompts/keyword.txt``, ``profile.txt`` and ``evidence.txt``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trustlab.agents.replies import Unreadable, read_evidence, read_profile, read_score
+from trustlab.models.base import Model, Request
+from trustlab.parsing import diagnosis
+from trustlab.prompts import render
+from trustlab.records import Assessment, Criterion, Reply
+from trustlab.retrieval import Passage, Retriever
+
+Ask = Callable[[Model, list[Request], str], list[list[Reply]]]
+"""Puts requests to a model: (model, requests, what for) -> replies."""
+
+
+@dataclass(frozen=True)
+class MedConf:
+    """The procedure's parameters. Each of the first four, switched off, is one of the paper's ablations.
+
+    ``retrieval`` off: the profile comes from the model's memory. ``profile`` off: the score comes straight from the passages.
+    ``structure`` off: the profile is prose, and there is no table of evidence. ``importance`` off: criteria carry none.
+    """
+
+    retrieval: bool = True
+    profile: bool = True
+    structure: bool = True
+    importance: bool = True
+    n_passages: int = 15
+    max_tokens_keyword: int = 32
+    max_tokens_profile: int = 1024
+    max_tokens_evidence: int = 2048
+
+    def __post_init__(self) -> None:
+        if not (self.retrieval or self.profile):
+            raise ValueError("retrieval and profile are both off: nothing is left to hold the patient's words against")
+        if self.n_passages < 1:
+            raise ValueError(f"n_passages is {self.n_passages}; at least 1 is needed")
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The names of what is switched on, as the prompts know them."""
+        return frozenset(name for name in ("retrieval", "profile", "structure", "importance") if getattr(self, name))
+
+
+def assess(
+    model: Model,
+    questions: Sequence[tuple[str, str]],
+    retriever: Retriever,
+    parameters: MedConf | None = None,
+    *,
+    assessor: Model | None = None,
+    seed: int = 0,
+    ask: Ask | None = None,
+) -> list[Assessment]:
+    """One :class:`Assessment` for each (patient information, diagnosis); greedy replies, every step in one batch.
+
+    ``assessor``, where given, does all that follows the diagnosis in the model's place. A step that fails leaves the
+    assessment missing with its reason and stops that assessment only. ``ask`` is how requests are put (default: at once).
+    """
+    judge, p = assessor or model, parameters or MedConf()
+    put = ask or (lambda m, requests, _: m.generate(requests))
+
+    def told(requests: list[Request], step: str) -> list[Reply]:
+        return [r[0] for r in put(judge, requests, step)] if requests else []
+
+    found = {answer: Assessment(answer) for _, answer in questions}
+    library: dict[str, list[Passage]] = {}
+    if p.retrieval:
+        requests = [_request("keyword", p.max_tokens_keyword, seed, answer=a) for a in found]
+        for answer, reply in zip(found, told(requests, "keywords"), strict=True):
+            found[answer] = _with_keyword(found[answer], reply)
+        for answer, a in found.items():
+            library[answer] = retriever.search(a.keyword, p.n_passages) if a.keyword else []
+            if a.keyword and not library[answer]:
+                found[answer] = replace(a, missing=f"retrieval: no passage holds {a.keyword!r}")
+    if p.profile:
+        waiting: list[tuple[str, Request]] = []
+        for answer, a in found.items():
+            if a.missing is None:
+                request, shown = _fitted(
+                    judge, "profile", p.max_tokens_profile, seed, library.get(answer), p.options, answer=answer
+                )
+                found[answer] = _with_passages(a, shown, library.get(answer), request)
+                if request is not None:
+                    waiting.append((answer, request))
+        for (answer, _), reply in zip(waiting, told([r for _, r in waiting], "symptom profiles"), strict=True):
+            found[answer] = _with_profile(found[answer], reply, p)
+
+    assessed = [found[answer] for _, answer in questions]
+    asked: list[tuple[int, Request]] = []
+    for i, (patient, answer) in enumerate(questions):
+        a = assessed[i]
+        if a.missing is None:
+            passages = None if p.profile else library[answer]
+            fill = {"patient": patient, "answer": answer, "profile": a.prose or profile_text(a.profile)}
+            request, shown = _fitted(judge, "evidence", p.max_tokens_evidence, seed, passages, p.options, **fill)
+            assessed[i] = _with_passages(a, shown, passages, request)
+            if request is not None:
+                asked.append((i, request))
+    for (i, _), reply in zip(asked, told([r for _, r in asked], "confidence from evidence"), strict=True):
+        assessed[i] = _with_evidence(assessed[i], reply, questions[i][0], p)
+    return assessed
+
+
+def profile_text(profile: Sequence[Criterion]) -> str:
+    """The profile as the next prompt shows it: a JSON list, one criterion a line."""
+    rows = [{"id": c.id, "description": c.description} | ({"importance": c.importance} if c.importance else {}) for c in profile]
+    return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
+
+
+def library_text(passages: Sequence[Passage]) -> str:
+    """Passages as a prompt shows them: numbered, one a line."""
+    return "\n".join(f"{i}. {' '.join(p.contents.split())}" for i, p in enumerate(passages, 1))
+
+
+def _request(name: str, max_tokens: int, seed: int, **fill: Any) -> Request:
+    return Request(render(name, **fill), max_tokens=max_tokens, seed=seed, purpose=name)
+
+
+def _fitted(
+    model: Model, name: str, max_tokens: int, seed: int, passages: Sequence[Passage] | None, options: frozenset[str], **fill: Any
+) -> tuple[Request | None, Sequence[Passage]]:
+    """The request with as many passages, best first, as fit the model's window; ``None`` if it does not fit at all."""
+    kept = list(passages or ())
+    while True:
+        request = _request(name, reply_room(model, max_tokens), seed, passages=library_text(kept), options=options, **fill)
+        if fits(model, request):
+            return request, kept
+        if len(kept) < 2:
+            return None, []
+        kept.pop()
+
+
+def reply_room(model: Model, max_tokens: int) -> int:
+    """Tokens a reply may take: ``max_tokens``, but at most a quarter of the model's window."""
+    window = getattr(model, "window", math.inf)
+    return max_tokens if math.isinf(window) else min(max_tokens, int(window) // 4)
+
+
+def fits(model: Model, request: Request) -> bool:
+    """Whether prompt and reply fit the model's window; true where the backend cannot count tokens."""
+    count, window = getattr(model, "count_tokens", None), getattr(model, "window", math.inf)
+    return count is None or math.isinf(window) or count(request.messages) + request.max_tokens <= window
+
+
+def _with_keyword(a: Assessment, reply: Reply) -> Assessment:
+    a = _noted(a, "keyword", reply)
+    span = diagnosis(reply.text)
+    if span is None:
+        return replace(a, missing=f"keyword: {reply.missing or 'none in square brackets'}")
+    return replace(a, keyword=span.text)
+
+
+def _with_passages(
+    a: Assessment, shown: Sequence[Passage], found: Sequence[Passage] | None, request: Request | None
+) -> Assessment:
+    if found:
+        a = replace(a, passages=tuple(p.id for p in shown), n_dropped=len(found) - len(shown))
+    return a if request is not None else replace(a, missing="the prompt does not fit the model's window")
+
+
+def _with_profile(a: Assessment, reply: Reply, p: MedConf) -> Assessment:
+    a = _noted(a, "profile", reply)
+    try:
+        text = _whole(reply)
+        if p.structure:
+            return replace(a, profile=read_profile(text, importance=p.importance))
+        if not text.strip():
+            raise Unreadable("empty profile")
+        return replace(a, prose=text.strip())
+    except Unreadable as error:
+        return replace(a, missing=f"symptom profile: {error}")
+
+
+def _with_evidence(a: Assessment, reply: Reply, patient: str, p: MedConf) -> Assessment:
+    a = _noted(a, "evidence", reply)
+    try:
+        text = _whole(reply)
+        if p.profile and p.structure:
+            evidence, agrees = read_evidence(text, a.profile, patient)
+            a = replace(a, evidence=evidence, summary_agrees=agrees)
+        score, reasoning = read_score(text)
+        return replace(a, score=score, reasoning=reasoning)
+    except Unreadable as error:
+        return replace(a, missing=f"confidence from evidence: {error}")
+
+
+def _whole(reply: Reply) -> str:
+    if reply.text is None:
+        raise Unreadable(reply.missing or "no reply")
+    if reply.finish == "length":
+        raise Unreadable("the reply was cut off")
+    return reply.text
+
+
+def _noted(a: Assessment, step: str, reply: Reply) -> Assessment:
+    return replace(a, replies={**a.replies, step: reply.text or ""})

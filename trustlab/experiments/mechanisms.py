@@ -1,0 +1,189 @@
+"""Why confidence methods mislead, on a run's own answers: forced tokens, common answers, samples that merely agree.
+
+Each function is pure: a run, or one of the tables made here, in; a tidy table out. They stand behind the figures of
+``trustlab.plots.walkthrough``, which show the mechanisms of Ren et al. 2026, figure 5.
+Intervals are percentile bootstrap over cases.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from trustlab.confidence import METHODS
+from trustlab.knowledge import Knowledge
+from trustlab.metrics.intervals import case_weights, percentile_interval
+
+if TYPE_CHECKING:
+    from trustlab.experiments.benchmark import Run
+
+KEYS = ["case_id", "level", "model"]
+MIN_ANSWERS = 10
+"""A mean of fewer answers is withheld, or at least its interval."""
+LENGTHS = range(2, 11)
+"""Numbers of tokens whose positions are compared."""
+
+
+def token_table(run: Run) -> pd.DataFrame:
+    """One row a token of each greedy diagnosis whose token probabilities are known.
+
+    Columns case_id level model n_tokens position probability correct; ``position`` counts from 1.
+    """
+    correct = _by_answer(run.answers, "correct")
+    rows = []
+    for g in run.generations:
+        trace = g.answer.trace if g.answer is not None else None
+        if trace is None or trace.logprobs is None:
+            continue
+        key = (g.case_id, g.level, g.model)
+        for position, probability in enumerate(np.exp(trace.logprobs), start=1):
+            rows.append((*key, len(trace), position, float(probability), correct[key]))
+    return pd.DataFrame(rows, columns=[*KEYS, "n_tokens", "position", "probability", "correct"])
+
+
+def position_means(tokens: pd.DataFrame) -> pd.DataFrame:
+    """Mean token probability by position, for each number of tokens (2 to 10) that at least 10 answers have.
+
+    Columns n_tokens position value n; ``n`` counts answers.
+    """
+    held = tokens[tokens["n_tokens"].isin(LENGTHS)]
+    grouped: Any = held.groupby(["n_tokens", "position"])["probability"]
+    found = grouped.agg(value="mean", n="size").reset_index()
+    return found[found["n"] >= MIN_ANSWERS].reset_index(drop=True)
+
+
+def wrong_by_length(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Of wrong answers, by number of tokens: the mean of all tokens' probabilities (ASP) and of the first token's.
+
+    Columns n_tokens what value low high n; ``what`` is "asp" or "first". Lengths of fewer than 10 wrong answers are left out.
+    """
+    grouped: Any = tokens[tokens["correct"] == 0].groupby([*KEYS, "n_tokens"])["probability"]
+    answers = grouped.agg(asp="mean", first="first").reset_index()
+    columns = ["n_tokens", "what", "value", "low", "high", "n"]
+    if not len(answers):
+        return pd.DataFrame(columns=columns)
+    weights = case_weights(answers["case_id"].to_numpy(), n_draws, seed)
+    rows = []
+    for length in sorted(answers["n_tokens"].unique()):
+        at = (answers["n_tokens"] == length).to_numpy()
+        if at.sum() < MIN_ANSWERS:
+            continue
+        for what in ("asp", "first"):
+            rows.append((int(length), what, *_mean(answers[what], at, weights), int(at.sum())))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
+    """One row an answer: how common the answered condition is, and how far the samples agree.
+
+    Columns case_id level model answer prior poc correct. ``prior`` is the condition's share of all priors in ``knowledge``,
+    NaN where the answer names none of its conditions; ``poc`` is NaN where missing. Raises ``ValueError`` for a run without PoC.
+    """
+    if "poc" not in set(run.confidence["method"]):
+        raise ValueError("the run has no method 'poc', so its samples' agreement is unknown")
+    whole = sum(c.prior for c in knowledge.conditions.values())
+    table = run.answers[[*KEYS, "answer"]].copy()
+    named = [knowledge.condition_named(a) if isinstance(a, str) else None for a in table["answer"]]
+    table["prior"] = [math.nan if c is None else c.prior / whole for c in named]
+    table["poc"] = _aligned(run, "poc")
+    return table.assign(correct=run.answers["correct"]).reset_index(drop=True)
+
+
+def prior_means(table: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Mean PoC by fifths of the answers' prior, right and wrong answers apart.
+
+    Columns correct bin prior value low high n; ``prior`` is the bin's mean over right and wrong, whose limits are the same.
+    Equal priors share a bin; with no more than ``bins`` different priors each is one. Bins of fewer than 10 answers are left out.
+    """
+    known = table.dropna(subset=["prior", "poc"])
+    columns = ["correct", "bin", "prior", "value", "low", "high", "n"]
+    if not len(known):
+        return pd.DataFrame(columns=columns)
+    if known["prior"].nunique() <= bins:
+        bin_of = known["prior"].rank(method="dense").to_numpy().astype(int) - 1
+    else:
+        rank = known["prior"].rank(method="average").to_numpy()
+        bin_of = np.minimum((bins * (rank - 0.5) / len(known)).astype(int), bins - 1)
+    weights = case_weights(known["case_id"].to_numpy(), n_draws, seed)
+    rows = []
+    for correct in (1, 0):
+        for b in np.unique(bin_of):
+            at = (bin_of == b) & (known["correct"] == correct).to_numpy()
+            if at.sum() >= MIN_ANSWERS:
+                prior = known["prior"].to_numpy()[bin_of == b].mean()
+                rows.append((correct, int(b), prior, *_mean(known["poc"], at, weights), int(at.sum())))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def consistent_table(run: Run, threshold: float = 0.8, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """By level, the answers whose PoC reaches ``threshold``: how many, how often right, and what MedConf says of them.
+
+    Columns model level threshold n n_answers accuracy low high poc medconf n_medconf shown. ``n_answers`` counts all answers of
+    the level, ``n_medconf`` those of the ``n`` that have a MedConf; ``shown`` is the mean share of the case's statements shown.
+    ``low`` and ``high`` bound the accuracy and are withheld (NaN) below 10 answers.
+    """
+    total = {(g.case_id, g.level, g.model): g.n_total for g in run.generations}
+    table = run.answers[[*KEYS, "correct"]].assign(
+        poc=_aligned(run, "poc"),
+        medconf=_aligned(run, "medconf"),
+        shown=[r.n_statements / total[r.case_id, r.level, r.model] for r in run.answers.itertuples()],
+    )
+    rows = []
+    models: Any = table.groupby("model", sort=False)
+    for model, part in models:
+        weights = case_weights(part["case_id"].to_numpy(), n_draws, seed)
+        for level in sorted(part["level"].unique()):
+            here = (part["level"] == level).to_numpy()
+            at = here & (part["poc"] >= threshold).to_numpy()
+            chosen = part[at]
+            means = [float(chosen[c].mean()) for c in ("poc", "medconf")]
+            counts = (int(at.sum()), int(here.sum()))
+            accuracy, *interval = _mean(part["correct"], at, weights)
+            interval = interval if at.sum() >= MIN_ANSWERS else [math.nan, math.nan]
+            shown = float(chosen["shown"].mean())
+            n_medconf = int(chosen["medconf"].notna().sum())
+            rows.append((model, int(level), threshold, *counts, accuracy, *interval, *means, n_medconf, shown))
+    columns = ["model", "level", "threshold", "n", "n_answers", "accuracy", "low", "high", "poc", "medconf", "n_medconf", "shown"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def moves_table(run: Run, case_id: str) -> pd.DataFrame:
+    """Every method's confidence at every level for one case, in the run's order of methods.
+
+    Columns case_id model level method family scale confidence missing answer correct. Raises ``ValueError`` for an unknown case.
+    """
+    mine = run.confidence[run.confidence["case_id"] == case_id]
+    if not len(mine):
+        raise ValueError(f"the run has no case {case_id!r}; it has {', '.join(run.answers['case_id'].unique()[:10])} ...")
+    table = mine.merge(run.answers[[*KEYS, "answer", "correct"]], on=KEYS, how="left", validate="many_to_one")
+    for name in ("family", "scale"):
+        table[name] = [getattr(METHODS[m], name) for m in table["method"]]
+    order = {m: i for i, m in enumerate(dict.fromkeys(table["method"]))}
+    table = table.assign(place=table["method"].map(order)).sort_values(["model", "place", "level"], kind="stable")
+    columns = ["case_id", "model", "level", "method", "family", "scale", "confidence", "missing", "answer", "correct"]
+    return table[columns].reset_index(drop=True)
+
+
+def _by_answer(table: pd.DataFrame, column: str) -> dict[Any, Any]:
+    """``column`` by (case_id, level, model)."""
+    keys = table[KEYS].itertuples(index=False, name=None)
+    return dict(zip(keys, table[column], strict=True))
+
+
+def _aligned(run: Run, method: str) -> list[float]:
+    """A method's confidence in the order of ``run.answers``, NaN where missing."""
+    found = _by_answer(run.confidence[run.confidence["method"] == method], "confidence")
+    return [found.get(key, math.nan) for key in run.answers[KEYS].itertuples(index=False, name=None)]
+
+
+def _mean(values: pd.Series, at: np.ndarray, weights: np.ndarray) -> tuple[float, float, float]:
+    """The mean of the rows ``at`` with its interval; NaN where there are none, no interval where draws often hold none."""
+    if not at.any():
+        return math.nan, math.nan, math.nan
+    x, w = values.to_numpy(float)[at], weights[:, at]
+    with np.errstate(invalid="ignore"):
+        draws = (w @ x) / w.sum(1)
+    return float(x.mean()), *percentile_interval(draws)

@@ -1,0 +1,88 @@
+"""The case study of Ren et al. 2026 (arXiv 2601.15645 v1): its printed numbers, and the same computed by our methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+import pandas as pd
+
+from trustlab.confidence import METHODS
+from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply, TokenTrace
+
+SOURCE = "Ren et al. 2026, arXiv 2601.15645 v1, case study"
+
+
+@dataclass(frozen=True)
+class PublishedCase:
+    """What the paper prints of its example.
+
+    ``token_probabilities`` of the answered diagnosis, ``votes`` for each distinct sampled diagnosis, ``cot_ce`` and ``medconf``
+    out of 100; ``importance`` and ``support_level`` of the criteria in order. ``printed``: method -> confidence in percent.
+    """
+
+    token_probabilities: tuple[float, ...]
+    votes: tuple[int, ...]
+    cot_ce: float
+    medconf: float
+    importance: tuple[str, ...]
+    support_level: tuple[str, ...]
+    printed: dict[str, float]
+    source: str = SOURCE
+
+    def generation(self) -> Generation:
+        """The record that our methods read. Diagnoses, criteria and amounts shown stand in for what is not carried over."""
+        logprobs = np.log(self.token_probabilities)
+        tokens = tuple(f"token {i}" for i in range(1, len(logprobs) + 1))
+        criteria = [Criterion(i, f"criterion {i}", word) for i, word in enumerate(self.importance, start=1)]
+        evidence = tuple(Evidence(c, level) for c, level in zip(criteria, self.support_level, strict=True))
+        sampled = [Reply(f"diagnosis {i}") for i, n in enumerate(self.votes, start=1) for _ in range(n)]
+        return Generation(
+            case_id="published",
+            level=100,
+            model="published",
+            seed=0,
+            n_statements=1,
+            n_total=1,
+            n_words=1,
+            answer=Reply("diagnosis 1", TokenTrace(tokens, logprobs=logprobs)),
+            samples=tuple(sampled),
+            probes={"cot_ce": (Reply(f"[{self.cot_ce:g}]"),)},
+            assessment=Assessment("diagnosis 1", profile=tuple(criteria), evidence=evidence, score=self.medconf),
+        )
+
+
+def published_case() -> PublishedCase:
+    """The case study's numbers as printed."""
+    return PublishedCase(
+        token_probabilities=(0.3204, 0.9722, 0.9999),
+        votes=(10, 3, 2),
+        cot_ce=60,
+        medconf=30,
+        importance=("strong", "strong", "moderate", "strong", "moderate", "moderate", "weak", "weak"),
+        support_level=("missing", "supported", "supported", *["missing"] * 5),
+        printed={"asp": 76.42, "poc": 66.67, "cot_ce": 60, "medconf": 30},
+    )
+
+
+def recomputed() -> pd.DataFrame:
+    """The printed confidences beside ours from the same numbers: method printed recomputed how, in percent.
+
+    NaN in ``printed``: not in the paper. NaN in ``recomputed``: the number is a model's own statement, so it is only quoted.
+    """
+    case = published_case()
+    generation = case.generation()
+    n, k = sum(case.votes), len(case.importance)
+    computed = {
+        "asp": f"mean of the {len(case.token_probabilities)} printed token probabilities",
+        "poc": f"{max(case.votes)} of {n} samples name the same diagnosis",
+        "medconf_weighted": f"fixed formula on the {k} printed criteria; not in the paper",
+    }
+    quoted = {"cot_ce": "the model's own number after reasoning", "medconf": "the model's own number after weighing the criteria"}
+    rows = []
+    for method in ("asp", "poc", "cot_ce", "medconf", "medconf_weighted"):
+        ours = 100 * METHODS[method].score(generation) if method in computed else nan
+        how = computed.get(method) or f"quoted: {quoted[method]}"
+        rows.append((method, case.printed.get(method, nan), ours, how))
+    return pd.DataFrame(rows, columns=["method", "printed", "recomputed", "how"])

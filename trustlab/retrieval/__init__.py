@@ -1,0 +1,6 @@
+"""Passages of a medical library, and finding the ones that a query asks for."""
+
+from trustlab.retrieval.bm25 import BM25, Retriever, terms
+from trustlab.retrieval.corpus import Passage, load_corpus
+
+__all__ = ["BM25", "Passage", "Retriever", "load_corpus", "terms"]
