@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 
 from trustlab.models.base import STATISTICS, Request
-from trustlab.prompts import names, template
-from trustlab.records import Case, Reply, Statement, TokenTrace
+from trustlab.prompts import names, render
+from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Case, Reply, Statement, TokenTrace
 
 EVERYTHING = frozenset({"text", *STATISTICS})
 TEXT_ONLY = frozenset({"text"})
 NAMES = ("Influenza", "Common cold", "Acute laryngitis", "Pulmonary embolism")
-PROMPT_OF = {template(name)[1].splitlines()[-1]: name for name in names()}
+OPTIONS = [
+    [name for name, on in zip(("retrieval", "profile", "structure", "importance"), chosen, strict=True) if on]
+    for chosen in product((True, False), repeat=4)
+]
+PROMPT_OF = {render(name, options=options)[-1][1].splitlines()[-1]: name for name in names() for options in OPTIONS}
 """Last line of a prompt -> the prompt's name: what is asked is read from the messages, as by a real model."""
 
 
@@ -44,7 +50,13 @@ class FakeModel:
         rng = self.rng(request, i if request.temperature else 0)
         kind = prompt_of(request)
         text = {"ce": f"[{rng.integers(101)}]", "p_true": str(rng.random() < 0.6)}.get(kind)
-        if text is None:
+        if kind == "cot_ce":
+            text = f"It fits. [{rng.integers(101)}]"
+        elif kind == "topk_ce":
+            text = " ".join(f"G{k}: [{score}]" for k, score in enumerate(rng.integers(101, size=5), 1))
+        elif kind in ("keyword", "profile", "evidence"):
+            text = medconf_reply(kind, request.messages[-1][1], rng)
+        elif text is None:
             name = NAMES[rng.integers(len(NAMES))]
             text = name if self.unreadable(request, i) else f"[{name}]"
         return Reply(text, self.trace(text, request, rng), n_tokens_in=40, n_tokens_out=len(text.split()) + 2)
@@ -108,6 +120,24 @@ class FakeEncoder:
 def prompt_of(request: Request) -> str:
     """The name of the prompt that a request's messages were made from."""
     return PROMPT_OF[request.messages[-1][1].splitlines()[-1]]
+
+
+def medconf_reply(kind: str, user: str, rng: np.random.Generator) -> str:
+    """The diagnosis as its keyword, a profile of three criteria, or an assessment of those in the prompt."""
+    last = user.splitlines()[-1]
+    if kind == "keyword":
+        return f"[{user.partition('Diagnosis: ')[2].partition(chr(10))[0]}]"
+    if kind == "profile" and "JSON list" not in last:
+        return "Look for fever and a cough."
+    if kind == "profile":
+        graded = "importance" in last
+        rows = [{"id": i, "description": f"criterion {rng.integers(99)}"} for i in (1, 2, 3)]
+        return json.dumps([row | ({"importance": str(rng.choice(IMPORTANCES))} if graded else {}) for row in rows])
+    made: dict[str, object] = {"confidence": {"reasoning": "It fits.", "confidence_score": f"<<{rng.integers(101)}>>"}}
+    if '"criteria"' in last:
+        listed = json.loads(user.partition("<profile>\n")[2].partition("\n</profile>")[0])
+        made["criteria"] = [row | {"support_level": str(rng.choice(SUPPORT_LEVELS)), "evidence": None} for row in listed]
+    return json.dumps(made)
 
 
 def made_case(case_id: str, diagnosis: str = "Influenza", n: int = 11) -> Case:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from fake_medconf import CASE_STUDY
 
-from trustlab.records import Generation, Reply, TokenTrace
+from trustlab.records import Assessment, Generation, Reply, TokenTrace
 
 
 def array(values) -> np.ndarray:
@@ -65,6 +66,7 @@ FULL = generation(
         "topk_ce": told("G1: [80] G2: [85] G3: [90] G4: [75] G5: [80]"),
         "p_true": told("True", "False", "True", "perhaps"),
     },
+    assessment=Assessment("Flu", score=35.0, evidence=CASE_STUDY),
 )
 """Everything a method may need, each part a different number."""
 

@@ -78,6 +78,31 @@ def test_a_plan_takes_a_file_and_pairs_over_it(tmp_path):
     assert "dollars" not in text
 
 
+def test_a_plan_takes_the_notebooks_section_and_counts_every_data_set_and_model(tmp_path):
+    (tmp_path / "p.yml").write_text("01_benchmark:\n  n: 3\n  samples: 4\n  levels: [1]\n  methods: [poc]\n")
+    assert "in all 15 replies" in trustlab("plan", "01_benchmark", "--params", tmp_path / "p.yml")
+    more = ("-p", "dataset=[starter, starter-dialogue]", "-p", "model=[embedded, embedded-closed]")
+    assert "in all 60 replies" in trustlab("plan", "01_benchmark", "--params", tmp_path / "p.yml", *more)
+
+
+# Running all
+
+
+def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monkeypatch):
+    given = {"01_benchmark": {"n": 3}}
+    monkeypatch.setattr("trustlab.experiments.notebooks.read_sections", lambda file: given)
+    asked = {}
+    monkeypatch.setattr("trustlab.cli._executed", lambda name, values, out: asked.update({name: values}) or tmp_path)
+    (tmp_path / "manifest.json").write_text("{}")
+    trustlab("run", "all")
+    assert asked == {name: given.get(name, {}) for name in notebook_names()}
+    assert list(asked) == notebook_names()
+    given["01_benchmark"]["smaples"] = 3
+    asked.clear()
+    assert "01_benchmark has no parameter smaples" in trustlab("run", "all", status=2)
+    assert not asked
+
+
 # Bad input
 
 
@@ -110,7 +135,10 @@ def test_a_bad_parameter_is_refused_before_anything_runs(command, pair, message)
     [
         ("dataset=nosuch", "name is 'nosuch'; allowed are starter"),
         ("dataset=ddxplus", "path"),
-        ("n=5000", "n is 5000; starter has"),
+        ("n=0", "n is 0; starter has"),
+        ("dataset=[starter, starter]", "20 cases are in the data sets starter, starter more than once"),
+        ("dataset=[]", "0 data sets need a path each"),
+        ("path=[a, b]", "1 data sets need a path each"),
         ("methods=[apples]", "there is no method 'apples'"),
         ("levels=[0]", "level is 0"),
     ],

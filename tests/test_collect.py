@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
+from fake_medconf import Shelf
 from fake_model import EVERYTHING, NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases, prompt_of
 
+from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, select
 from trustlab.levels import views
 from trustlab.models.cache import CachedModel
 from trustlab.prompts import render
-from trustlab.records import Generation
+from trustlab.records import Assessment, Generation
+from trustlab.retrieval import BM25, load_corpus
 
 VIEWS = views(made_cases(3), [1, 100])
 ALL = select("all")
@@ -29,13 +33,21 @@ def unreadable_views(*texts: str):
     return lambda request, i: request.temperature == 0 and request.messages in wanted
 
 
+def n_diagnoses(generations: list[Generation]) -> int:
+    """How many different diagnoses were given."""
+    return len({g.answer.text for g in generations if g.answer and g.answer.text})
+
+
 # What is asked
 
 
 def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
-    model, _ = asked_by("all")
-    assert Counter(r.purpose for r in model.requests) == dict.fromkeys(("diagnosis", "samples", "ce", "p_true"), len(VIEWS))
-    assert model.n_replies == {"diagnosis": 6, "samples": 90, "ce": 6, "p_true": 90}
+    model, generations = asked_by("all")
+    purposes = ("diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true", "evidence")
+    once = dict.fromkeys(("keyword", "profile"), n_diagnoses(generations))
+    assert 1 < once["keyword"] < len(VIEWS)
+    assert Counter(r.purpose for r in model.requests) == dict.fromkeys(purposes, len(VIEWS)) | once
+    assert model.n_replies == dict.fromkeys(purposes, 6) | {"samples": 90, "p_true": 90} | once
     assert len(set(model.requests)) == len(model.requests)
 
 
@@ -54,6 +66,8 @@ def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
         (["mc_se"], {"diagnosis": set(), "samples": {"logprobs"}}),
         (["mc_nse", "asp"], {"diagnosis": {"logprobs"}, "samples": {"logprobs"}}),
         (["ce"], {"diagnosis": set(), "ce": set()}),
+        (["cot_ce"], {"diagnosis": set(), "cot_ce": set()}),
+        (["topk_ce", "ce"], {"diagnosis": set(), "topk_ce": set(), "ce": set()}),
         (["p_true", "poc"], {"diagnosis": set(), "samples": set(), "p_true": set()}),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else None,
@@ -84,27 +98,33 @@ def test_greedy_answer_and_samples_are_asked_together_about_the_same_messages():
 def test_every_request_speaks_the_prompt_of_its_purpose():
     model, _ = asked_by("all")
     assert {(r.purpose, prompt_of(r)) for r in model.requests} == {
-        ("diagnosis", "diagnosis"), ("samples", "diagnosis"), ("ce", "ce"), ("p_true", "p_true"),
+        ("diagnosis", "diagnosis"), ("samples", "diagnosis"), ("ce", "ce"), ("cot_ce", "cot_ce"), ("topk_ce", "topk_ce"),
+        ("p_true", "p_true"), ("keyword", "keyword"), ("profile", "profile"), ("evidence", "evidence"),
     }  # fmt: skip
 
 
 def test_settings_reach_the_requests():
-    settings = Settings(samples=4, temperature=0.9, p_true_temperature=0.7, seed=11, max_tokens_answer=20, max_tokens_score=5)
+    asking = {"samples": 4, "temperature": 0.9, "p_true_temperature": 0.7, "seed": 11}
+    lengths = {"max_tokens_answer": 20, "max_tokens_score": 5, "max_tokens_reasoning": 30, "max_tokens_guesses": 40}
+    medconf = MedConf(max_tokens_keyword=50, max_tokens_profile=60, max_tokens_evidence=70)
+    settings = Settings(**asking, **lengths, medconf=medconf)  # type: ignore[arg-type]
     model, generations = asked_by("all", settings=settings)
     assert {(r.purpose, r.n, r.temperature, r.seed, r.max_tokens) for r in model.requests} == {
         ("diagnosis", 1, 0.0, 11, 20), ("samples", 4, 0.9, 11, 20), ("ce", 1, 0.0, 11, 5), ("p_true", 4, 0.7, 11, 5),
+        ("cot_ce", 1, 0.0, 11, 30), ("topk_ce", 1, 0.0, 11, 40),
+        ("keyword", 1, 0.0, 11, 50), ("profile", 1, 0.0, 11, 60), ("evidence", 1, 0.0, 11, 70),
     }  # fmt: skip
     assert {g.seed for g in generations} == {11}
 
 
 def test_the_probes_ask_about_the_answer_that_was_given():
-    model, generations = asked_by(["ce", "p_true"])
+    model, generations = asked_by(["ce", "cot_ce", "topk_ce", "p_true"])
     for view, generation in zip(VIEWS, generations, strict=True):
         assert generation.answer is not None and generation.answer.text in NAMES
-        for purpose in ("ce", "p_true"):
+        for purpose in ("ce", "cot_ce", "topk_ce", "p_true"):
             wanted = render(purpose, patient=view.text, answer=generation.answer.text)
             assert [r.purpose for r in model.requests if r.messages == wanted] == [purpose]
-            assert len(generation.probes[purpose]) == {"ce": 1, "p_true": 15}[purpose]
+            assert len(generation.probes[purpose]) == (15 if purpose == "p_true" else 1)
 
 
 def test_the_encoder_is_opened_only_for_a_method_that_reads_similarity():
@@ -113,6 +133,54 @@ def test_the_encoder_is_opened_only_for_a_method_that_reads_similarity():
     assert encoder.groups == []
     generations = collect(FakeModel(), VIEWS, select(["semantic_similarity"]), encoder=encoder)  # type: ignore[arg-type]
     assert encoder.groups == [[s.text for s in g.samples or ()] for g in generations]
+
+
+# MedConf
+
+
+@pytest.mark.parametrize("methods", [["medconf"], ["medconf_weighted"], ["medconf", "medconf_weighted"]])
+def test_an_assessment_is_asked_for_by_the_methods_that_read_it(methods):
+    model, generations = asked_by(methods)
+    assert [{r.purpose for r in call} for call in model.asked] == [{"diagnosis"}, {"keyword"}, {"profile"}, {"evidence"}]
+    for view, generation, request in zip(VIEWS, generations, model.asked[3], strict=True):
+        assert generation.answer is not None and generation.assessment is not None
+        assert generation.assessment.diagnosis == generation.answer.text
+        assert f"<patient>\n{view.text}\n</patient>\n" in request.messages[-1][1]
+        assert [METHODS[name].evaluate(generation).missing for name in methods] == [""] * len(methods)
+
+
+def test_no_assessment_where_no_method_reads_it():
+    _, generations = asked_by([m.name for m in ALL if m.family != "medconf"])
+    assert {g.assessment for g in generations} == {None}
+
+
+def test_the_library_is_the_projects_own_unless_another_is_given():
+    _, generations = asked_by(["medconf"])
+    library = BM25(load_corpus())
+    for generation in generations:
+        assert generation.assessment is not None and generation.assessment.keyword == generation.assessment.diagnosis
+        assert list(generation.assessment.passages) == [p.id for p in library.search(generation.assessment.diagnosis)]
+    shelf = Shelf()
+    given = collect(FakeModel(), VIEWS, select(["medconf"]), Settings(medconf=MedConf(n_passages=2)), retriever=shelf)
+    assert {g.assessment.passages for g in given if g.assessment} == {("p3", "p1")}
+    assert {k for _, k in shelf.asked} == {2} and len(shelf.asked) == n_diagnoses(given)
+
+
+def test_an_assessor_is_asked_about_the_answers_and_the_model_gives_them():
+    model, assessor = FakeModel(), FakeModel("another")
+    generations = collect(model, VIEWS, select(["medconf", "ce"]), retriever=Shelf(), assessor=assessor)
+    assert [{r.purpose for r in call} for call in model.asked] == [{"diagnosis"}, {"ce"}]
+    assert [{r.purpose for r in call} for call in assessor.asked] == [{"keyword"}, {"profile"}, {"evidence"}]
+    assert {g.model for g in generations} == {"fake"}
+
+
+def test_a_failed_assessment_leaves_other_methods_as_they_are():
+    _, whole = asked_by(["medconf", "medconf_weighted", "ce"])
+    lost = [replace(g, assessment=Assessment("Flu", missing="keyword: none in square brackets")) for g in whole]
+    for a, b in zip(whole, lost, strict=True):
+        assert METHODS["ce"].evaluate(a) == METHODS["ce"].evaluate(b)
+        for name in ("medconf", "medconf_weighted"):
+            assert METHODS[name].evaluate(b).missing == "keyword: none in square brackets"
 
 
 # What comes back
@@ -136,9 +204,13 @@ def test_the_answer_is_the_diagnosis_and_its_trace_the_diagnosis_tokens():
 def test_no_probe_is_asked_about_an_unreadable_answer():
     bad = VIEWS[1]
     model, generations = asked_by("all", FakeModel(unreadable=unreadable_views(bad.text)))
-    assert Counter(r.purpose for r in model.requests) == {"diagnosis": 6, "samples": 6, "ce": 5, "p_true": 5}
-    assert not any(bad.text in r.messages[-1][1] for r in model.asked[1])
+    probes = dict.fromkeys(("ce", "cot_ce", "topk_ce", "p_true", "evidence"), 5)
+    once = dict.fromkeys(("keyword", "profile"), n_diagnoses(generations))
+    assert Counter(r.purpose for r in model.requests) == {"diagnosis": 6, "samples": 6, **probes, **once}
+    told = [r.messages[-1][1].partition("</patient>")[0] for call in model.asked[1:] for r in call]
+    assert f"<patient>\n{bad.text}\n" not in told
     assert [bool(g.probes) for g in generations] == [v is not bad for v in VIEWS]
+    assert [g.assessment is not None for g in generations] == [v is not bad for v in VIEWS]
 
 
 def test_an_unreadable_answer_is_missing_for_every_method():
@@ -150,7 +222,7 @@ def test_an_unreadable_answer_is_missing_for_every_method():
 
 
 def test_where_no_answer_can_be_read_no_probe_is_asked_at_all():
-    model, _ = asked_by(["ce"], FakeModel(unreadable=lambda request, i: True))
+    model, _ = asked_by(["ce", "medconf"], FakeModel(unreadable=lambda request, i: True))
     assert len(model.asked) == 1
 
 
@@ -228,5 +300,10 @@ def test_progress_counts_the_requests_of_each_step():
         def close(self) -> None:
             self.done.append(-1)
 
-    collect(CachedModel(FakeModel(), None, block=2), VIEWS, select(["poc", "ce"]), progress=Bar)
+    model = CachedModel(FakeModel(), None, block=2)
+    collect(model, VIEWS, select(["poc", "ce"]), progress=Bar)
     assert steps == {"diagnoses and samples": [12, 12, -1], "questions about the answers": [6, 6, -1]}
+    steps.clear()
+    n = n_diagnoses(collect(model, VIEWS, select(["medconf"]), retriever=Shelf(), progress=Bar))
+    once = {step: [n, n, -1] for step in ("keywords", "symptom profiles")}
+    assert steps == {"diagnoses and samples": [6, 6, -1], **once, "confidence from evidence": [6, 6, -1]}

@@ -9,13 +9,14 @@ from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
+from fake_medconf import table
 from generations import FULL, answered, array, cosines, generation, reordered, said, sampled, told, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustlab.confidence import METHODS, NEEDS, PARAMETERS, MissingValue
+from trustlab.confidence import METHODS, NEEDS, PARAMETERS, MissingValue, verbalized
 from trustlab.confidence.registry import FAMILIES, WHITE_NEEDS
-from trustlab.records import Generation, Reply
+from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Assessment, Generation, Reply
 
 RANDOM_C1 = 0.36057109133365406
 """First 53 bits of sha256sum's digest of '[0, "c1", 20]', over 2**53."""
@@ -45,7 +46,11 @@ WORKED: dict[str, tuple[Generation, float]] = {
     "mc_se": (FULL, (math.log(0.125) + math.log(0.25) + math.log(0.008)) / 3),
     "mc_nse": (FULL, (math.log(0.125) / 2 + math.log(0.25) / 2 + math.log(0.008) / 3) / 3),
     "ce": (FULL, 0.85),
+    "cot_ce": (FULL, 0.8),
+    "topk_ce": (FULL, 0.82),
     "p_true": (FULL, 2 / 3),
+    "medconf": (FULL, 0.35),
+    "medconf_weighted": (FULL, 5 / 17),  # of 3 strong, 3 moderate and 2 weak criteria a strong and a moderate are supported
     "information_level": (FULL, 0.25),
     "word_count": (FULL, 40),
 }
@@ -62,6 +67,7 @@ RANGE: dict[str, tuple[float, float]] = {
     "semantic_similarity": (-1, 1),
     "mc_se": (-math.inf, 0),
     "mc_nse": (-math.inf, 0),
+    "medconf_weighted": (0, 1),
     "information_level": (0, 1),
     "word_count": (0, math.inf),
     "random": (0, 1),
@@ -75,6 +81,15 @@ def samples_with(*probs: tuple[float, ...]) -> Generation:
 
 def pmi_of(probs, priors, entropies=(2, 2)) -> Generation:
     return answered(probs, prior_logprobs=np.log(priors), entropies=entropies)
+
+
+def guessing(*scores: float) -> Generation:
+    return generation(probes={"topk_ce": told(" ".join(f"G{k}: [{score}]" for k, score in enumerate(scores, 1)))})
+
+
+def weighed(*levels: str, score: float | None = None) -> Generation:
+    """An assessment of a strong, a moderate and a weak criterion."""
+    return generation(assessment=Assessment("Flu", score=score, evidence=table(levels, IMPORTANCES)))
 
 
 SURER: dict[str, tuple[Generation, Generation]] = {
@@ -96,7 +111,11 @@ SURER: dict[str, tuple[Generation, Generation]] = {
     "mc_se": (samples_with((0.9, 0.9), (0.5,)), samples_with((0.9, 0.8), (0.5,))),
     "mc_nse": (samples_with((0.9, 0.9), (0.5,)), samples_with((0.9, 0.8), (0.5,))),
     "ce": (generation(probes={"ce": told("[90]")}), generation(probes={"ce": told("[89]")})),
+    "cot_ce": (generation(probes={"cot_ce": told("Why? [90]")}), generation(probes={"cot_ce": told("Why? [89]")})),
+    "topk_ce": (guessing(80, 80, 80, 80, 81), guessing(80, 80, 80, 80, 80)),
     "p_true": (generation(probes={"p_true": told("True", "", "True")}), generation(probes={"p_true": told("True", "False")})),
+    "medconf": (weighed("missing", "missing", "missing", score=41), weighed("supported", "supported", "supported", score=40)),
+    "medconf_weighted": (weighed("supported", "missing", "missing"), weighed("missing", "supported", "missing")),
 }
 """Per method a generation that is surer and one that is less sure, by the meaning of what the method reads."""
 
@@ -163,7 +182,7 @@ def test_a_missing_need_gives_a_reason_and_no_number(name: str) -> None:
 @EVERY
 def test_only_the_needs_are_read(name: str) -> None:
     bare = FULL
-    for need in sorted(set(NEEDS) - {"shown", "assessment", "panel", "alternative_entailment"}, key=len, reverse=True):
+    for need in sorted(set(NEEDS) - {"shown", "panel", "alternative_entailment"}, key=len, reverse=True):
         if not any(n == need or n.startswith(need + ".") for n in METHODS[name].needs):
             bare = bare if getattr(bare, need.partition(".")[0]) is None else without(bare, need)
     assert METHODS[name].score(bare) == METHODS[name].score(FULL)
@@ -198,7 +217,7 @@ def generations(draw: st.DrawFn) -> Generation:
     """A generation with answers, samples and similarities of any size that a model could give."""
     n_tokens, k = draw(st.integers(1, 4)), draw(st.integers(2, 4))
 
-    def row(value: st.SearchStrategy[float], n: int) -> list[float]:
+    def row(value: st.SearchStrategy, n: int) -> list:
         return draw(st.lists(value, min_size=n, max_size=n))
 
     statistics = {
@@ -213,8 +232,14 @@ def generations(draw: st.DrawFn) -> Generation:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ce = draw(st.integers(0, 100))
     judged = draw(st.lists(st.sampled_from(["True", "False", "?"]), min_size=1, max_size=5))
-    probes = {"ce": told(f"[{ce}]"), "p_true": told(*judged)}
-    return generation(answer=answer, samples=samples, similarity=array(vectors @ vectors.T), probes=probes)
+    guessed = draw(st.lists(st.integers(0, 101), min_size=4, max_size=6))
+    topk = " ".join(f"G{i}: [{score}]" for i, score in enumerate(guessed, 1))
+    probes = {"ce": told(f"[{ce}]"), "cot_ce": told(f"It fits. [{ce}]"), "topk_ce": told(topk), "p_true": told(*judged)}
+    levels = row(st.sampled_from(SUPPORT_LEVELS), draw(st.integers(0, 5)))
+    evidence = table(levels, row(st.sampled_from((*IMPORTANCES, None)), len(levels)))
+    assessment = Assessment("Flu", evidence=evidence, score=draw(st.none() | st.floats(0, 100)))
+    similarity = array(vectors @ vectors.T)
+    return generation(answer=answer, samples=samples, similarity=similarity, probes=probes, assessment=assessment)
 
 
 @settings(max_examples=60, deadline=None)
@@ -272,11 +297,27 @@ def test_a_result_that_is_not_finite_is_missing(value: float) -> None:
     assert math.isnan(confidence) and missing == f"renyi_divergence is {value}"
 
 
+@pytest.mark.parametrize("name", ["ce", "cot_ce"])
 @pytest.mark.parametrize("text", ["85", "[101]", "[80] [90]", None])
-def test_an_unreadable_score_is_missing(text: str | None) -> None:
-    made = generation(probes={"ce": (Reply(text, missing=None if text else "refused"),)})
+def test_an_unreadable_score_is_missing(text: str | None, name: str) -> None:
+    made = generation(probes={name: (Reply(text, missing=None if text else "refused"),)})
     expected = "no single number from 0 to 100 in square brackets" if text else "refused"
-    assert METHODS["ce"].evaluate(made).missing == expected
+    assert METHODS[name].evaluate(made).missing == expected
+
+
+@pytest.mark.parametrize("scores", [(80, 85, 90, 75), (80, 85, 90, 75, 80, 85), (80, 85, 90, 75, 101)])
+def test_topk_ce_takes_exactly_five_guesses(scores: tuple[float, ...]) -> None:
+    expected = "not exactly five guesses G1 to G5 from 0 to 100 in square brackets"
+    assert METHODS["topk_ce"].evaluate(guessing(*scores)).missing == expected
+    refused = generation(probes={"topk_ce": (Reply(None, missing="refused"),)})
+    assert METHODS["topk_ce"].evaluate(refused).missing == "refused"
+
+
+@pytest.mark.parametrize(("combination", "value"), [("mean", 0.82), ("first", 0.8), ("max", 0.9)])
+def test_topk_combination_is_a_parameter(monkeypatch: pytest.MonkeyPatch, combination: str, value: float) -> None:
+    assert PARAMETERS.topk_combination == "mean"
+    monkeypatch.setattr(verbalized, "PARAMETERS", replace(PARAMETERS, topk_combination=combination))
+    assert METHODS["topk_ce"].score(FULL) == pytest.approx(value, rel=1e-12)
 
 
 def test_p_true_counts_readable_replies_only() -> None:

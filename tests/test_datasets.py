@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from made_ddxplus import ROW, release
 
-from trustlab.datasets import LOADERS, DataError, load_cases, starter
+from trustlab.datasets import LOADERS, DataError, load_cases, load_sets, starter
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.levels import view
 from trustlab.records import LEVELS
@@ -40,6 +40,35 @@ def test_n_is_a_seeded_pick_in_file_order_that_nests(tmp_path: Path) -> None:
 def test_n_out_of_reach_says_how_many_there_are(tmp_path: Path, n: int) -> None:
     with pytest.raises(ValueError, match=rf"n is {n}; ddxplus has 2 cases"):
         load_cases("ddxplus", path=release(tmp_path), n=n)
+
+
+def test_several_sets_come_one_after_the_other_each_with_its_own_n(tmp_path: Path) -> None:
+    cases = load_sets(["ddxplus", "starter"], path=[release(tmp_path), None], n=5, seed=3)
+    n = len(load_cases("ddxplus", path=tmp_path))
+    assert n < 5
+    assert cases == [*load_cases("ddxplus", path=tmp_path, seed=3), *load_cases("starter", n=5, seed=3)]
+
+
+def test_one_set_by_name_is_as_alone_and_no_more_than_it_has(tmp_path: Path) -> None:
+    assert load_sets("starter", n=7, seed=2) == load_sets(["starter"], n=7, seed=2) == load_cases("starter", n=7, seed=2)
+    assert load_sets("starter", n=5000) == load_sets("starter") == load_cases("starter")
+    assert load_sets("ddxplus", path=release(tmp_path)) == load_cases("ddxplus", path=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "message"),
+    [
+        ([], {}, "0 data sets need a path each"),
+        (["ddxplus", "starter"], {"path": "folder"}, "2 data sets need a path each"),
+        (["starter", "nosuch"], {}, "name is 'nosuch'"),
+        (["starter", "starter-structured"], {"n": 3}, "3 cases are in the data sets starter, starter-structured more than once"),
+        ("starter", {"n": 0}, "n is 0; starter has 120 cases"),
+    ],
+    ids=str,
+)
+def test_sets_that_do_not_fit_are_refused(names, more: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_sets(names, **more)
 
 
 def test_a_data_error_survives_another_process() -> None:

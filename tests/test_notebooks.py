@@ -26,6 +26,7 @@ from trustlab.experiments.notebooks import (
     notebook_path,
     publish,
     read_parameters,
+    read_sections,
     run_notebook,
     without_remote_scripts,
     write_html,
@@ -35,14 +36,19 @@ from trustlab.records import LEVELS
 
 NAMES = notebook_names()
 SMOKE = NOTEBOOKS / "parameters" / "smoke.yml"
-N_CASES, SAMPLES = 12, 5  # as smoke.yml says
+N_CASES, SAMPLES = 12, 5  # six of each of two data sets, as smoke.yml says
 METRICS = {"accuracy", "mean_confidence", "auroc", "auprc", "pearson", "spearman", "brier", "ece"}
 FIGURES_OF_01 = {
     "01_accuracy_by_level", "01_auroc", "01_auprc", "01_confidence_and_accuracy", "01_reliability", "01_rank_correlations",
+    "01_accuracy_by_set", "01_auroc_by_set",
 }  # fmt: skip
 MACHINE = re.compile(r"/(?:work|home|root|tmp|Users|mnt|usr|opt|var)/\w|[A-Z]:\\\\|site-packages")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LONGEST_CELL = 25
+
+
+def smoke_parameters() -> dict:
+    return read_parameters(SMOKE, notebook="01_benchmark")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -73,7 +79,7 @@ def runs_folder(tmp_path_factory):
 def smoke(runs_folder, tmp_path_factory) -> Path:
     """The folder of ``01_benchmark`` run with the smoke parameters; nothing of ours may change meanwhile."""
     before = contents(FIGURES), contents(NOTEBOOKS)
-    folder = run_notebook("01_benchmark", read_parameters(SMOKE), tmp_path_factory.mktemp("smoke"))
+    folder = run_notebook("01_benchmark", smoke_parameters(), tmp_path_factory.mktemp("smoke"))
     assert (contents(FIGURES), contents(NOTEBOOKS)) == before, "a run changed figures/ or notebooks/"
     return folder
 
@@ -108,19 +114,20 @@ def test_each_figure_is_three_files(smoke):
 def test_the_manifest_says_what_was_run(smoke):
     found = manifest(smoke)
     assert (found["ok"], found["notebook"], found["notice"]) == (True, "01_benchmark", NOTICE)
-    assert found["parameters"] == read_parameters(SMOKE)
+    assert found["parameters"] == smoke_parameters()
     assert found["started"] <= found["finished"]
     made = pd.read_csv(smoke / "calls.csv")["n_made"].sum()
     assert (found["calls_made"], found["calls_from_cache"]) == (made, pd.read_csv(smoke / "calls.csv")["n_cached"].sum())
     assert made > N_CASES * len(LEVELS) * SAMPLES
     assert found["benchmark"]["cases"] == N_CASES
+    assert found["benchmark"]["dataset"] == ["starter", "starter-dialogue"]
     assert {"prompts", "versions", "missing"} <= set(found)
 
 
 @pytest.mark.notebook
 def test_a_second_run_calls_no_model_and_gives_the_same_tables(smoke, runs_folder, tmp_path):
     assert (runs_folder / "replies.sqlite").is_file()
-    again = run_notebook("01_benchmark", read_parameters(SMOKE), tmp_path)
+    again = run_notebook("01_benchmark", smoke_parameters(), tmp_path)
     found, first = manifest(again), manifest(smoke)
     assert (found["ok"], found["calls_made"]) == (True, 0)
     assert found["calls_from_cache"] == first["calls_made"] + first["calls_from_cache"]
@@ -193,7 +200,7 @@ def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machin
     shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
     publish(smoke, "01_benchmark")
     expected = {name: data for name, data in contents(smoke / "figures").items()}
-    expected |= {str(Path("reference") / name): (smoke / name).read_bytes() for name in REFERENCE}
+    expected |= {str(Path("reference") / "01_benchmark" / name): (smoke / name).read_bytes() for name in REFERENCE}
     assert contents(tmp_path / "figures") == expected
     ours, made = (nbformat.read(folder / "01_benchmark.ipynb", 4) for folder in (NOTEBOOKS, tmp_path / "notebooks"))
     assert [(c.cell_type, c.source, c.metadata) for c in made.cells] == [(c.cell_type, c.source, c.metadata) for c in ours.cells]
@@ -273,10 +280,85 @@ def test_parameters_are_read_from_a_file_and_pairs_over_it(tmp_path):
     assert read_parameters(tmp_path / "empty.yml") == {}
 
 
+def test_of_a_file_with_sections_the_one_of_the_notebook_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path)
+    for name in ("01_one", "02_two", "03_three"):
+        (tmp_path / f"{name}.ipynb").touch()
+    file = tmp_path / "p.yml"
+    file.write_text("01_one: {n: 3, samples: 5}\n02_two:\n")
+    assert read_parameters(file, ["n=4"], "01_one") == {"n": 4, "samples": 5}
+    assert read_parameters(file, notebook="01_one.ipynb") == {"n": 3, "samples": 5}
+    assert read_parameters(file, notebook="02_two") == {}
+    assert read_sections(file) == {"01_one": {"n": 3, "samples": 5}, "02_two": {}}
+    with pytest.raises(ValueError, match="no section for 03_three; it has 01_one, 02_two"):
+        read_parameters(file, notebook="03_three")
+    file.write_text("01_one: {n: 3}\n09_none: {n: 3}\n")
+    with pytest.raises(ValueError, match="there is no notebook '09_none'"):
+        read_parameters(file, notebook="01_one")
+    file.write_text("01_one: 3\n")
+    with pytest.raises(ValueError, match="holds int for 01_one; it must be a mapping"):
+        read_parameters(file, notebook="01_one")
+
+
+def test_a_flat_file_with_a_mapping_as_value_stays_flat(tmp_path):
+    (tmp_path / "p.yml").write_text("n: {a: 3}\n")
+    assert read_parameters(tmp_path / "p.yml", notebook="01_benchmark") == {"n": {"a": 3}}
+    with pytest.raises(ValueError, match="must hold a section for each notebook; its first key is 'n'"):
+        read_sections(tmp_path / "p.yml")
+
+
+def test_paths_in_a_list_are_made_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    assert notebooks._from_here("path", [None, "own"]) == [None, str(tmp_path / "own")]
+    assert notebooks._from_here("model", ["embedded", "hf:own", "hf:a/b"]) == ["embedded", f"hf:{tmp_path / 'own'}", "hf:a/b"]
+
+
 def test_a_page_with_a_formula_loads_nothing(tmp_path):
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A\n$x^2$")])
     nbformat.write(made, tmp_path / "a.ipynb")
     assert loaded(write_html(tmp_path / "a.ipynb").read_text(encoding="utf-8")) == []
+
+
+def views_of_widgets() -> list[nbformat.NotebookNode]:
+    """A progress bar, something with a page beside its widget, and something with a picture."""
+    bar = nbformat.v4.new_output("display_data", data={WIDGET: {"model_id": "1"}, "text/plain": "0%"})
+    beside = {"text/html": "<p>a still page</p>", "text/plain": "Explorer"}
+    page = nbformat.v4.new_output("execute_result", data={WIDGET: {"model_id": "2"}, **beside}, execution_count=1)
+    picture = nbformat.v4.new_output("display_data", data={WIDGET: {"model_id": "3"}, "image/png": "iVBORw0KGgo="})
+    return [bar, page, picture]
+
+
+def test_of_a_widget_only_the_page_or_picture_beside_it_is_kept():
+    given = [nbformat.v4.new_output("stream", name="stdout", text="x"), *views_of_widgets()]
+    before = copy.deepcopy(given)
+    kept = notebooks._without_widgets(given)
+    assert given == before
+    assert [sorted(o.get("data", {})) for o in kept] == [[], ["text/html", "text/plain"], ["image/png"]]
+    assert kept[0] == given[0] and kept[1].output_type == "execute_result"
+
+
+def test_the_html_copy_shows_the_page_beside_a_widget_and_no_progress_bar(tmp_path):
+    cell = nbformat.v4.new_code_cell("x", outputs=views_of_widgets())
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
+    html = write_html(tmp_path / "a.ipynb").read_text(encoding="utf-8")
+    assert "<p>a still page</p>" in html and "data:image/png;base64,iVBORw0KGgo=" in html
+    assert "widget-view" not in html and "0%</pre>" not in html
+
+
+def test_publishing_keeps_the_page_beside_a_widget(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(notebooks, "FIGURES", tmp_path / "figures")
+    small_notebook(tmp_path / "notebooks", "x")
+    made = nbformat.read(tmp_path / "notebooks" / "09_small.ipynb", 4)
+    code(made)[-1].outputs = views_of_widgets()
+    (tmp_path / "run").mkdir()
+    nbformat.write(made, tmp_path / "run" / "09_small.ipynb")
+    publish(tmp_path / "run", "09_small")
+    published = nbformat.read(tmp_path / "notebooks" / "09_small.ipynb", 4)
+    nbformat.validate(published)
+    assert [sorted(o.data) for o in code(published)[-1].outputs] == [["text/html", "text/plain"], ["image/png"]]
+    assert problems(published) == []
 
 
 # As committed
@@ -330,8 +412,11 @@ def test_a_committed_notebook_is_fit_to_read(name):
 
 
 @pytest.mark.parametrize("file", sorted((NOTEBOOKS / "parameters").glob("*.yml")), ids=lambda file: file.stem)
-def test_each_file_of_parameters_fits_the_benchmark_notebook(file):
-    check_parameters(notebook_path("01_benchmark"), read_parameters(file))
+def test_each_file_of_parameters_fits_the_notebooks_it_names(file):
+    sections = read_sections(file)
+    assert "01_benchmark" in sections
+    for name, values in sections.items():
+        check_parameters(notebook_path(name), values)
 
 
 def test_every_notebook_file_can_be_run_by_name():

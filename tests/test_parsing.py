@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustlab.parsing import NO_DIAGNOSIS, diagnosis, diagnosis_reply, score_0_100, true_or_false
+from trustlab.parsing import NO_DIAGNOSIS, diagnosis, diagnosis_reply, guesses, score_0_100, true_or_false
 from trustlab.records import Reply, TokenTrace
 
 DIAGNOSES = {
@@ -144,11 +144,80 @@ def test_true_or_false(text: str, verdict: bool | None) -> None:
     assert true_or_false(text) is verdict
 
 
+FIVE = "G1: [80] G2: [85] G3: [90] G4: [75] G5: [80]"
+READ = (80, 85, 90, 75, 80)
+GUESSES = {
+    FIVE: READ,
+    FIVE.replace(" G", "\nG"): READ,
+    FIVE.replace(" G", ", G"): READ,
+    FIVE.replace("]", "%]"): READ,
+    FIVE.replace("G", "**G").replace(":", ":**"): READ,
+    FIVE.replace("G", "**G").replace(":", "**:"): READ,
+    FIVE.replace(": ", ":"): READ,
+    FIVE.replace(": ", " :\n"): READ,
+    FIVE.replace("[", "[[").replace("]", "]]"): READ,
+    "My guesses of [type 2 diabetes]: " + FIVE + ". That is all [Flu].": READ,
+    "G1: [0] G2: [100] G3: [72.5] G4: [ 50 ] G5: [0.5]": (0, 100, 72.5, 50, 0.5),
+    "G1: [80] G2: [85] G3: [90] G4: [75]": None,
+    FIVE + " G6: [80]": None,
+    FIVE + " G5: [80]": None,
+    FIVE + " " + FIVE: None,
+    FIVE + " mean [82]": None,
+    FIVE + " out of 100": None,
+    "[80] " + FIVE: None,
+    "G1: [number] " + FIVE: None,
+    FIVE.replace("G3", "G2"): None,
+    FIVE.replace("G4", "G04"): None,
+    FIVE.replace("G1", "G0"): None,
+    "G2: [85] G1: [80] G3: [90] G4: [75] G5: [80]": None,
+    FIVE.replace("G", "g"): None,
+    FIVE.replace("G1", "AG1"): None,
+    FIVE.replace(":", ""): None,
+    FIVE.replace("[90]", "90"): None,
+    FIVE.replace("[90]", "<<90>>"): None,
+    FIVE.replace("[90]", "[101]"): None,
+    FIVE.replace("[90]", "[-90]"): None,
+    FIVE.replace("[90]", "[85-90]"): None,
+    FIVE.replace("[90]", "[90] [91]"): None,
+    FIVE.replace("[90]", "[9]/10"): None,
+    FIVE.replace("[90]", "[ninety]"): None,
+    FIVE.replace("[90]", "[]"): None,
+    FIVE.replace("[90]", "about [90]"): None,
+    FIVE.replace("[90]", "95 [90]"): None,
+    FIVE.replace("[90]", "[Flu] [90]"): None,
+    FIVE.replace("[90]", "[[95] x] [90]"): None,
+    FIVE.replace("G3: ", ""): None,
+    FIVE.removesuffix("]"): None,
+    "[80] [85] [90] [75] [80]": None,
+    "[80]": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize(("text", "scores"), GUESSES.items())
+def test_guesses(text: str, scores: tuple[float, ...] | None) -> None:
+    assert guesses(text) == scores
+
+
+def test_guesses_of_another_number() -> None:
+    assert guesses("G1: [80] G2: [85]", n=2) == (80, 85)
+    assert guesses("G1: [80]", n=2) is None
+    assert guesses(FIVE, n=4) is None
+    assert guesses(" ".join(f"G{k}: [{k}]" for k in range(1, 13)), n=12) == tuple(range(1, 13))
+
+
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=7), st.text(alphabet=",.; \n", max_size=5))
+def test_five_guesses_are_read_and_no_other_number_of_them(scores: list[int], between: str) -> None:
+    text = between.join(f"G{k}: [{score}]" for k, score in enumerate(scores, 1))
+    assert guesses(text) == (tuple(scores) if len(scores) == 5 else None)
+    assert guesses(text, n=len(scores)) == tuple(scores)
+
+
 def test_nothing_said_is_nothing_read() -> None:
-    assert (diagnosis(None), score_0_100(None), true_or_false(None)) == (None, None, None)
+    assert (diagnosis(None), score_0_100(None), true_or_false(None), guesses(None)) == (None, None, None, None)
 
 
-TRICKY = st.text(alphabet="[]\n 0159.%-/aFé\u2028of", max_size=60) | st.text(max_size=60)
+TRICKY = st.text(alphabet="[]\n 0159.%-/aFéG:\u2028of", max_size=60) | st.text(max_size=60)
 
 
 @given(TRICKY)
@@ -159,6 +228,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert 1 <= len(span.text) <= 200 and not set(span.text) & set("[]\n") and any(c.isalpha() for c in span.text)
     assert score is None or 0 <= score <= 100
     assert verdict in (None, True, False)
+    found = guesses(text, n=1)
+    assert found is None or (len(found) == 1 and 0 <= found[0] <= 100)
 
 
 @given(
@@ -171,10 +242,13 @@ def test_what_was_asked_for_is_read(name: str, score: int, words: str) -> None:
     assert score_0_100(f"{words}[{score}]{words}") == score
 
 
-@pytest.mark.parametrize("piece", ["[", "]", "[]", "[[", "[a", "[1", "[1] out of ", " " * 9 + "[", "True ", "[9] of"])
+@pytest.mark.parametrize(
+    "piece",
+    ["[", "]", "[]", "[[", "[a", "[1", "[1] out of ", " " * 9 + "[", "True ", "[9] of", "G1: [9] ", "G1 ", "G1:" + " " * 9, "9"],
+)
 def test_very_long_replies(piece: str) -> None:
     text = piece * 100_000
-    for read in (diagnosis, score_0_100, true_or_false):
+    for read in (diagnosis, score_0_100, true_or_false, guesses):
         read(text)
     nested = "[" * 100_000 + "85" + "]" * 100_000
     assert score_0_100(nested) == 85

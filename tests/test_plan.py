@@ -54,8 +54,8 @@ def test_tokens_in_are_four_thirds_of_the_words_sent_and_counted_once_a_request(
 
 
 def test_bad_parameters_are_refused():
-    with pytest.raises(ValueError, match="n is 5000"):
-        plan_benchmark(DEFAULTS | {"n": 5000})
+    with pytest.raises(ValueError, match="n is 0"):
+        plan_benchmark(DEFAULTS | {"n": 0})
     with pytest.raises(ValueError, match="no method 'nosuch'"):
         plan_benchmark(DEFAULTS | {"methods": ["nosuch"]})
     with pytest.raises(ValueError, match="level is 0"):

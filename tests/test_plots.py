@@ -21,10 +21,13 @@ from trustlab.plots import (
     FAMILY_MARKERS,
     METHOD_LABELS,
     accuracy_by_level,
+    accuracy_by_set,
     caption,
     confidence_and_accuracy,
     discrimination,
+    discrimination_by_set,
     discrimination_pair,
+    file_ending,
     label,
     rank_correlations,
     reliability,
@@ -75,6 +78,20 @@ def metrics_table() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def several_sets() -> pd.DataFrame:
+    """Two models, the second with a long name, on three data sets; on the last, everything is withheld."""
+    parts = []
+    for model in ("embedded", "a-hub/some-model-with-a-long-name-1.5B"):
+        for dataset, n_cases in (("starter", 120), ("starter-dialogue", 32), ("starter-report", 30)):
+            part = metrics_table().assign(model=model, dataset=dataset, n_cases=n_cases)
+            if n_cases == 30:
+                gone = part["metric"].isin(["auroc", "auprc"])
+                part.loc[gone, ["value", "low", "high"]] = np.nan
+                part.loc[gone, "reason"] = "fewer than 10 correct or wrong"
+            parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
 def reliability_table(methods=("asp", "msp", "poc", "ce", "medconf")) -> pd.DataFrame:
     centres = np.array([0.9, 0.1, 0.5])
     bins = {
@@ -105,6 +122,9 @@ DRAWINGS = {
     "confidence": lambda: confidence_and_accuracy(metrics_table(), FAMILIES, list(FAMILIES)),
     "reliability": lambda: reliability(reliability_table(), FAMILIES)[0],
     "correlations": lambda: rank_correlations(correlation_matrix(), token_families(correlation_matrix())),
+    "accuracy by set": lambda: accuracy_by_set(several_sets())[0],
+    "auroc by set": lambda: discrimination_by_set(several_sets(), FAMILIES, list(FAMILIES))[0],
+    "one set": lambda: discrimination_by_set(metrics_table(), FAMILIES, ["poc", "asp"])[0],
     "few correlations": lambda: rank_correlations(correlation_matrix(3), token_families(correlation_matrix(3))),
 }
 
@@ -305,6 +325,49 @@ def test_rank_correlations_shows_the_lower_triangle_in_order():
     assert colours == [text_colour("token")] * 2 + [text_colour("trust")]
     with pytest.raises(ValueError, match="same two or more"):
         rank_correlations(matrix.iloc[:, ::-1], token_families(matrix))
+
+
+def test_accuracy_by_set_has_a_row_a_model_and_a_column_a_data_set():
+    table = several_sets()
+    second = table["model"] != "embedded"
+    table.loc[second & (table["metric"] == "accuracy"), "value"] *= 0.5
+    panels = accuracy_by_set(table)
+    assert len(panels) == 6
+    assert [ax.get_title().splitlines()[0] for ax in panels] == ["starter", "starter-dialogue", "starter-report"] * 2
+    assert panels[1].get_title().splitlines()[1:] == ["embedded", "n 32 cases a level"]
+    lines = {line.get_label(): list(line.get_ydata()) for line in panels[4].lines}
+    np.testing.assert_allclose(lines["Accuracy"], [50 * a for a in ACCURACY])
+    np.testing.assert_allclose(lines["Accuracy of embedded"], [100 * a for a in ACCURACY])
+    alone = accuracy_by_set(metrics_table())
+    assert len(alone) == 1 and len(alone[0].lines) == 1
+    with pytest.raises(ValueError, match="every model needs rows on every data set"):
+        accuracy_by_set(table[~(second & (table["dataset"] == "starter"))])
+
+
+def test_discrimination_by_set_keeps_one_order_and_one_scale_and_says_what_is_withheld():
+    panels = discrimination_by_set(several_sets(), FAMILIES, ["poc", "asp", "ce"])
+    assert [tick.get_text() for tick in panels[3].get_yticklabels()] == ["PoC", "ASP", "CE"]
+    assert len({ax.get_xlim() for ax in panels}) == len({ax.get_ylim() for ax in panels}) == 1
+    assert panels[2].get_title().splitlines() == ["starter-report", "embedded", "n 30 cases"]
+    assert words_of(panels[2]).count("withheld: fewer than 10 correct or wrong") == 3
+    assert "missing: no number in square brackets" in words_of(panels[0])
+    dots = [line.get_xdata()[0] for line in panels[0].lines if len(line.get_xdata()) == 1]
+    assert dots == [WITHIN["poc"], WITHIN["asp"]]
+    assert panels[5].get_xlabel() == "AUROC within level, 0 to 1"
+    with pytest.raises(ValueError, match="nothing_such"):
+        discrimination_by_set(several_sets(), FAMILIES, ["poc", "nothing_such"])
+
+
+def test_a_caption_names_every_model_and_data_set():
+    figure = accuracy_by_level(metrics_table()).figure
+    many = {"model": ["embedded", "big"], "dataset": ["starter", "table"]}
+    words = caption(figure, **PLACE | many).get_text().replace("\n", " ")
+    assert words.startswith("models embedded (a very small model), big · data starter, table · 120 cases")
+
+
+def test_files_of_further_models_carry_their_name():
+    models = ["embedded", "a-hub/some model_1.5B", "other"]
+    assert [file_ending(model, models) for model in models] == ["", "_a-hub-some-model-1.5B", "_other"]
 
 
 def test_given_axes_are_used():

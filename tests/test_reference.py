@@ -1,6 +1,6 @@
-"""The committed tables of the reference run: made again in part, and the metrics computed from them again.
+"""The committed tables of the benchmark's reference run: made again in part, and the metrics computed from them again.
 
-A third of the cases, at every level, is asked again of the embedded model. Another processor rounds the last bits of
+A third of the cases, at every level, is asked again of each model. Another processor rounds the last bits of
 a logit otherwise, which can turn one sample of many; the tolerances say how much of that is allowed.
 """
 
@@ -11,17 +11,17 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from trustlab.confidence import METHODS
-from trustlab.datasets import load_cases
+from trustlab.datasets import load_sets
 from trustlab.experiments.benchmark import Run, benchmark
-from trustlab.experiments.notebooks import REFERENCE, default_parameters, notebook_path
+from trustlab.experiments.notebooks import REFERENCE, default_parameters, notebook_path, read_parameters
 from trustlab.metrics import metrics_table
-from trustlab.models import open_model
+from trustlab.models import open_models
 from trustlab.paths import FIGURES, NOTEBOOKS
 
-FOLDER = FIGURES / "reference"
+NAME = "01_benchmark"
+FOLDER = FIGURES / "reference" / NAME
 KEYS = ["case_id", "dataset", "level", "model"]
 EQUAL_ANSWERS, EQUAL_AGREEMENT = 0.995, 0.98
 TOLERANCE = {"atol": 1e-3, "rtol": 1e-4}
@@ -30,14 +30,14 @@ ROUNDING = 1e-6
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason="figures/reference is absent: trustlab publish 01_benchmark makes it"),
+    pytest.mark.skipif(not FOLDER.is_dir(), reason=f"figures/reference/{NAME} is absent: trustlab publish 01_benchmark makes it"),
 ]
 
 
 def parameters() -> dict:
     """Those of the reference run: the notebook's defaults and the file over them."""
-    given = yaml.safe_load((NOTEBOOKS / "parameters" / "reference.yml").read_text(encoding="utf-8"))
-    return default_parameters(notebook_path("01_benchmark")) | given
+    given = read_parameters(NOTEBOOKS / "parameters" / "reference.yml", notebook=NAME)
+    return default_parameters(notebook_path(NAME)) | given
 
 
 def committed() -> dict[str, pd.DataFrame]:
@@ -47,9 +47,9 @@ def committed() -> dict[str, pd.DataFrame]:
 @pytest.fixture(scope="module")
 def again() -> Run:
     p = parameters()
-    cases = load_cases(p["dataset"], n=p["n"], seed=p["seed"])[::3]
+    cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])[::3]
     how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
-    return benchmark(cases, [open_model(p["model"], device="cpu")], **how, quiet=True)
+    return benchmark(cases, open_models(p["model"], device="cpu"), **how, quiet=True)
 
 
 def beside(again: Run) -> pd.DataFrame:
@@ -68,8 +68,9 @@ def agreement(rows: pd.DataFrame) -> np.ndarray:
 
 def test_the_reference_covers_every_case_level_and_method():
     p, tables = parameters(), committed()
-    n_cases = len(load_cases(p["dataset"], n=p["n"], seed=p["seed"]))
-    assert len(tables["answers"]) == n_cases * len(p["levels"])
+    models, cases = np.atleast_1d(p["model"]), load_sets(p["dataset"], n=p["n"], seed=p["seed"])
+    assert set(tables["answers"]["model"]) == set(models)
+    assert len(tables["answers"]) == len(cases) * len(p["levels"]) * len(models)
     assert len(tables["confidence"]) == len(tables["answers"]) * tables["confidence"]["method"].nunique()
     assert set(tables["confidence"]["method"]) == set(METHODS)
 

@@ -39,6 +39,24 @@ def test_judged_refuses_answers_given_twice():
         tables.judged(pd.concat([answers, answers]), confidence)
 
 
+def test_about_counts_cases_of_each_set_once():
+    answers = pd.concat([run_tables([("a", 1, 0), ("a", 100, 1), ("b", 1, 1)], (), model)[0] for model in "yx"])
+    answers = pd.concat([answers, answers.assign(dataset="e")])
+    assert tables.about(answers) == {"model": ["y", "x"], "dataset": ["d", "e"], "n_cases": 4, "n_rows": 12}
+
+
+def test_the_table_by_set_shows_the_highest_level():
+    rows = [("x", "", "accuracy", "20", 0.2), ("x", "", "accuracy", "100", 0.9), ("x", "", "accuracy", "pooled", 0.6)]
+    rows += [("x", "m", "mean_confidence", "20", 0.3), ("x", "m", "mean_confidence", "100", 0.8)]
+    rows += [("y", "", "accuracy", "100", 0.4), ("y", "m", "mean_confidence", "100", NAN), ("y", "m", "auroc", "100", 0.5)]
+    metrics = pd.DataFrame(rows, columns=["model", "method", "metric", "level", "value"]).assign(dataset="d", n_cases=7)
+    found = tables.table_by_set(metrics, ["m", "k"])
+    assert list(found.columns) == ["model", "dataset", "level", "n_cases", "accuracy", "m", "k"]
+    assert found.iloc[0].to_list()[:6] == ["x", "d", "100", 7, 0.9, 0.8]
+    assert found.iloc[1].to_list()[:5] == ["y", "d", "100", 7, 0.4]
+    assert found[["m", "k"]].isna().to_numpy().tolist() == [[False, True], [True, True]]
+
+
 # Reliability
 
 
