@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pandas as pd
 import pytest
 from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made_cases
 
+from trustlab.agents import MedConf
 from trustlab.confidence import METHODS, select
 from trustlab.datasets import load_cases
 from trustlab.experiments.benchmark import LIBRARIES, Run, benchmark, cases_hash, score
@@ -19,6 +20,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
 from trustlab.prompts import template
 from trustlab.records import LEVELS, Statement
+from trustlab.retrieval import BM25, load_corpus
 
 ANSWERS = ["case_id", "dataset", "level", "model", "answer", "truth", "correct", "n_statements", "n_words"]
 CONFIDENCE = ["case_id", "dataset", "level", "model", "method", "confidence", "bound", "missing"]
@@ -42,7 +44,11 @@ def test_columns_keys_and_row_counts():
     assert len(run.confidence) == 4 * 6 * len(METHODS)
     assert not run.answers.duplicated(ANSWERS[:4]).any()
     assert not run.confidence.duplicated(CONFIDENCE[:5]).any()
-    assert len(run.calls) == 4 * 6 * 4  # diagnosis, samples, ce, p_true
+    answered = run.answers["answer"].nunique()  # keyword and profile depend on the diagnosis alone
+    assert run.calls["purpose"].value_counts().to_dict() == {
+        **dict.fromkeys(["diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true", "evidence"], 4 * 6),
+        **dict.fromkeys(["keyword", "profile"], answered),
+    }
     assert len(run.generations) == 4 * 6
     assert set(run.answers["level"]) == set(LEVELS)
 
@@ -171,7 +177,8 @@ def test_run_json_says_what_made_the_run(tmp_path):
     assert benchmarked == {
         "models": {"fake": "r1"}, "dataset": ["made"], "cases": 4, "cases_sha256": cases_hash(CASES), "methods": ["ce", "random"],
         "levels": [1, 60], "samples": 3, "temperature": 0.7, "p_true_temperature": 1.0, "seed": 5, "max_tokens_answer": 64,
-        "max_tokens_score": 16, "encoder": "letters r1", "grader": "synonym",
+        "max_tokens_score": 16, "max_tokens_reasoning": 256, "max_tokens_guesses": 64, "medconf": asdict(MedConf()),
+        "encoder": "letters r1", "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
     }  # fmt: skip
     for name, digest in found["prompts"].items():
         assert digest == hashlib.sha256("\0".join(template(name)).encode()).hexdigest()[:16]

@@ -156,7 +156,7 @@ def _tell(file: Path, n_rows: int, cases: Sequence[Case], left_out: dict[str, li
     if not cases:
         raise ValueError(f"{file} holds no case to use: {n_rows} rows" + (f", left out: {reasons}" if reasons else ""))
     if reasons:
-        warnings.warn(f"{file}: {n_rows - len(cases)} of {n_rows} rows left out. {reasons}", stacklevel=4)
+        warnings.warn(f"{file}: {n_rows - len(cases)} of {n_rows} rows left out. {reasons}", stacklevel=5)
 
 
 def _row_list(rows: Sequence[int]) -> str:

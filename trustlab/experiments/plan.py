@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from trustlab.agents.medconf import library_text, profile_text
 from trustlab.collect import Settings, answer_requests, needs_of, probe_requests
 from trustlab.confidence import select
 from trustlab.datasets import load_sets
 from trustlab.levels import views
-from trustlab.models.base import STATISTICS
+from trustlab.models.base import STATISTICS, Request
+from trustlab.prompts import render
+from trustlab.records import Criterion, View
+from trustlab.retrieval import BM25, load_corpus
 
 WORDS_PER_TOKEN = 0.75
 """Rule of thumb for English text and large models' tokenizers; the table says tokens are estimates."""
+PROFILE = 8
+"""Criteria of a symptom profile: as many as in the paper's case study."""
 
 
 def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
     """Requests, replies and tokens by purpose, for the parameters of ``01_benchmark``.
 
     Tokens in are estimated from words; tokens out are the most that is allowed. The prompt is counted once a request.
-    Several models are asked the same and counted together, each as one that gives every statistic.
+    Several models are asked the same and counted together, each as one that gives every statistic. MedConf asks for a
+    keyword and a profile once for each distinct answer; here that is each distinct true diagnosis, an estimate.
     """
     cases = load_sets(parameters["dataset"], path=parameters.get("path") or None, n=parameters.get("n"), seed=parameters["seed"])
     n_models = 1 if isinstance(parameters["model"], str) else len(parameters["model"])
@@ -31,9 +38,28 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
     for v in views(cases, parameters["levels"]):
         asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)
         asked += probe_requests(v, v.case.diagnosis, needs, settings).values()
-        for r in asked:
-            words = sum(len(content.split()) for _, content in r.messages)
-            rows.append((r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * r.max_tokens))
+        rows += [_row(r) for r in asked]
+    if "assessment" in needs:
+        rows += [_row(r) for r in _medconf_requests(views(cases, parameters["levels"]), settings)]
     table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
     grouped: Any = table.groupby("purpose", sort=False)
     return (n_models * grouped.sum().assign(n_requests=grouped.size())).reset_index()
+
+
+def _row(r: Request) -> tuple[str, int, int, int]:
+    words = sum(len(content.split()) for _, content in r.messages)
+    return r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * r.max_tokens
+
+
+def _medconf_requests(shown: Sequence[View], settings: Settings) -> Iterator[Request]:
+    """What MedConf would ask if every answer were right, the keyword its name and the profile as long as the paper's."""
+    p, library = settings.medconf, BM25(load_corpus())
+    profile = profile_text([Criterion(i, "a criterion of some words", "moderate") for i in range(1, PROFILE + 1)])
+    for answer in dict.fromkeys(v.case.diagnosis for v in shown):
+        passages = library_text(library.search(answer, p.n_passages))
+        yield Request(render("keyword", answer=answer), max_tokens=p.max_tokens_keyword, purpose="keyword")
+        messages = render("profile", answer=answer, passages=passages, options=p.options)
+        yield Request(messages, max_tokens=p.max_tokens_profile, purpose="profile")
+    for v in shown:
+        messages = render("evidence", patient=v.text, answer=v.case.diagnosis, profile=profile, options=p.options)
+        yield Request(messages, max_tokens=p.max_tokens_evidence, purpose="evidence")

@@ -10,6 +10,7 @@ import pandas as pd
 
 from trustlab.metrics.correlation import spearman
 from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.records import Assessment
 
 KEYS = ["case_id", "dataset", "level", "model"]
 
@@ -113,3 +114,12 @@ def coverage_table(confidence: pd.DataFrame) -> pd.DataFrame:
         reasons = "; ".join(f"{r} ({n})" for r, n in gone["missing"].value_counts().items())
         rows.append((model, method, int(part["confidence"].notna().sum()), len(gone), reasons))
     return pd.DataFrame(rows, columns=["model", "method", "n", "n_missing", "reasons"])
+
+
+def evidence_table(assessment: Assessment) -> pd.DataFrame:
+    """MedConf's evidence as a table: id criterion importance support_level quotation quotation_occurs."""
+    rows = [
+        (e.criterion.id, e.criterion.description, e.criterion.importance, e.support_level, e.quote, e.quote_occurs)
+        for e in assessment.evidence
+    ]
+    return pd.DataFrame(rows, columns=["id", "criterion", "importance", "support_level", "quotation", "quotation_occurs"])

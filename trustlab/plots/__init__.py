@@ -11,6 +11,7 @@ from trustlab.plots.benchmark import (
     rank_correlations,
     reliability,
 )
+from trustlab.plots.beyond import beyond_world
 from trustlab.plots.evidence import evidence_table, token_bars
 from trustlab.plots.style import (
     FAMILY_COLOURS,
@@ -37,6 +38,7 @@ __all__ = [
     "accuracy_by_level",
     "accuracy_by_set",
     "agreement_by_prior",
+    "beyond_world",
     "caption",
     "confidence_and_accuracy",
     "confidence_moves",
