@@ -107,7 +107,7 @@ def listed_profile(e: Example, importance: bool) -> tuple[Entry, ...]:
     return read_profile(inside(e, "profile") or "", importance=importance)
 
 
-def ids_of(tokenizer, text: str) -> list[int]:
+def ids_of(tokenizer, text: str | list[str]) -> list:
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
@@ -137,7 +137,8 @@ def test_elicited_score_rises_in_steps_of_five() -> None:
 # -- examples: the answer and its confidence --------------------------------------------------------------------------
 
 
-def test_skills_come_in_their_shares(world: World) -> None:
+def test_skills_come_in_their_shares(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(World, "posterior", lambda self, facts: self.prior)  # not what is looked at here, and slow
     rng = np.random.default_rng(0)
     count = Counter(example(world, rng).skill for _ in range(200))
     for skill, share in SKILLS.items():
@@ -491,7 +492,7 @@ def test_patients_speak_in_the_table_s_words_unless_loosely(world: World) -> Non
 
 
 def test_every_phrase_is_one_token(world: World, tokenizer) -> None:
-    every = list(dict.fromkeys(t for t in phrases(world) if t))
+    every = list(dict.fromkeys(t for t in phrases(world) if t and "\n" not in t[1:]))
     found = tokenizer(every, add_special_tokens=False)["input_ids"]
     assert [t for t, ids in zip(every, found, strict=True) if len(ids) != 1] == []
     assert tokenizer.batch_decode(found) == every
@@ -528,17 +529,18 @@ def test_encoding_line_by_line_equals_tokenising_the_whole_chat(tokenizer, encod
 def test_a_quotation_is_the_very_token_of_the_prompt(world: World, tokenizer) -> None:
     answer, quoted = ids_of(tokenizer, "\nPatient: "), ids_of(tokenizer, '", "evidence": "')
     assert len(answer) == len(quoted) == 1
+    prompts, lines = [], []
     for f in world.findings:
         for affirmed, n in ((True, len(f.affirm)), (False, len(f.deny))):
             for wording in range(n):
                 said = world.knowledge.statement(f.id, affirmed, (), wording)
-                prompt = ids_of(tokenizer, "\n" + said.text)
                 held = mark(Criterion(f.id, f.name, "weak"), [Fact(f.id, affirmed)], [said])
-                line = evidence_json([held]).split("\n")[1]
-                reply = ids_of(tokenizer, "\n" + line)
-                assert len(prompt) == 4 and prompt[2:3] == answer, said.text
-                at = reply.index(quoted[0])
-                assert reply[at + 1] == prompt[3] and tokenizer.decode(reply[at + 2]) == '"}', said.text
+                prompts.append("\n" + said.text)
+                lines.append("\n" + evidence_json([held]).split("\n")[1])
+    for said, prompt, reply in zip(prompts, ids_of(tokenizer, prompts), ids_of(tokenizer, lines), strict=True):
+        assert len(prompt) == 4 and prompt[2:3] == answer, said
+        at = reply.index(quoted[0])
+        assert reply[at + 1] == prompt[3] and len(reply) == at + 3, said
 
 
 # -- soft targets -----------------------------------------------------------------------------------------------------
@@ -615,9 +617,8 @@ def test_targets_are_the_reply_weighed_by_the_root_of_its_length() -> None:
     assert ids.shape == labels.shape == (2, 8)
     assert ids.tolist() == [[5, 6, 7, 8, 9, 10, 11, 0], [5, 4, 0, 0, 0, 0, 0, 0]]
     assert labels.tolist() == [[-100, -100, 8, 9, -100, 11, -100, -100], [4, *[-100] * 7]]
-    assert list(zip(at.tolist(), token.tolist(), chance.tolist(), strict=True)) == pytest.approx(
-        [(0, 8, 0.5), (1, 9, 0.125), (1, 12, 0.375), (2, 11, 0.5), (3, 3, 0.5), (3, 4, 0.5)]
-    )
+    assert at.tolist() == [0, 1, 1, 2, 3, 3] and token.tolist() == [8, 9, 12, 11, 3, 4]
+    assert chance.tolist() == pytest.approx([0.5, 0.125, 0.375, 0.5, 0.5, 0.5])
 
 
 def test_a_prompt_beyond_the_window_is_cut_and_keeps_its_reply() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from trustlab.models import Model
 from trustlab.paths import DATA
 from trustlab.records import Assessment, Case, Generation, Statement, View
 
-from .evidence import criteria_of, mark
-from .passages import Criterion, by_condition, passages
+from .evidence import MOST, mark
+from .passages import Criterion, Passage, by_condition, passages
 from .speech import told
 from .world import Fact, Patient, World
 
@@ -93,7 +93,7 @@ def steps(world: World, views: Sequence[View], generations: Sequence[Generation]
     assessed = [(v, g.assessment) for v, g in zip(views, generations, strict=True) if g.assessment]
     first = {a.diagnosis: a for _, a in assessed}.values()
     entries = [c.description in _stated(world, a) for a in first for c in a.profile]
-    recall = [name in {c.description for c in a.profile} for a in first if a.profile for name in _stated(world, a)]
+    recall = [name in {c.description for c in a.profile} for a in first if a.profile for name in _stated(world, a)[:MOST]]
     labels: list[tuple[str, str]] = []
     quotes: list[bool] = []
     for v, a in assessed:
@@ -127,16 +127,21 @@ def _share(hits: Sequence[bool]) -> float | None:
     return round(float(np.mean(hits)), 4) if hits else None
 
 
-def _stated(world: World, a: Assessment) -> set[str]:
-    condition = world.knowledge.condition_named(a.diagnosis)
-    shown = [p for p in passages() if p.id in a.passages]
-    return {c.name for c in criteria_of(condition.id, shown)} if condition else set()
+def _stated(world: World, a: Assessment) -> list[str]:
+    """What the passages state of the diagnosis, in the order they were shown; a profile has room for the first of it."""
+    condition, by_id = world.knowledge.condition_named(a.diagnosis), {p.id: p for p in passages()}
+    shown = [by_id[i] for i in a.passages if i in by_id]
+    return [c.name for c in _criteria(p for p in shown if condition and p.condition == condition.id)]
+
+
+def _criteria(listed: Iterable[Passage]) -> list[Criterion]:
+    return [c for p in listed for s in p.sentences for c in s.criteria]
 
 
 def _criterion(world: World, diagnosis: str, description: str) -> Criterion | None:
     """The criterion that a profile's entry names: the diagnosis's own, or any finding of that name."""
     condition = world.knowledge.condition_named(diagnosis)
-    own = criteria_of(condition.id, by_condition()[condition.id]) if condition else []
+    own = _criteria(by_condition()[condition.id]) if condition else []
     findings = (Criterion(f.id, f.name, "weak") for f in world.findings)
     return next((c for c in (*own, *findings) if c.name == description), None)
 

@@ -141,8 +141,14 @@ def json_pieces() -> Iterator[str]:
     for w in IMPORTANCE:
         yield from [f'", "importance": "{w}"}}', f'", "importance": "{w}"}},', f'", "importance": "{w}", "support_level": "']
         yield from [f" ({w}), ", f" ({w}) and ", f" ({w}).", f" {w}, ", f" {w}; contradicted "]
-    yield from ["Look for ", "Nothing is said of it.", '{"criteria": [', "\n],", '\n"summary": {"supported": {"strong": ']
-    yield from [', "moderate": ', ', "weak": ', '}, "missing": {"strong": ', '}, "contradicted": {"strong": ', "}},"]
-    yield from ['\n"summary": {"supported": ', ', "missing": ', ', "contradicted": ', "},"]
+    yield from ["Look for ", "Nothing is said of it.", '{"criteria": [', "\n],"]
+    yield from KEYS
     yield from ['\n"confidence": {"reasoning": "Supported ', " of ", '.", "confidence_score": "<<', '>>"}}', ", contradicted "]
     yield from ['{"confidence": {"reasoning": "Supported: ', ". Contradicted: ", ". Left open: ", "nothing", "."]
+
+
+KEYS = [
+    *('\n"summary": {"supported": {"strong": ', ', "moderate": ', ', "weak": ', '}, "missing": {"strong": '),
+    *('}, "contradicted": {"strong": ', "}},", '\n"summary": {"supported": ', ', "missing": ', ', "contradicted": ', "},"),
+]
+"""Keys of the summary, which follow from what stands before them."""

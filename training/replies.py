@@ -30,15 +30,15 @@ from .speech import told
 from .world import Fact, Patient, World
 
 SKILLS = {
-    "diagnosis": 0.33,
-    "p_true": 0.11,
-    "ce": 0.10,
+    "diagnosis": 0.36,
+    "p_true": 0.10,
+    "ce": 0.08,
     "cot_ce": 0.07,
-    "topk_ce": 0.05,
+    "topk_ce": 0.04,
     "prior": 0.01,
-    "keyword": 0.01,
-    "profile": 0.07,
-    "evidence": 0.25,
+    "keyword": 0.02,
+    "profile": 0.06,
+    "evidence": 0.26,
 }
 """Shares of the training examples. ``prior`` is the diagnosis prompt with the patient left out: any condition, by its prior."""
 STRETCH = 1.5
@@ -50,6 +50,9 @@ VARIANTS = {
     ("retrieval", "structure", "importance"): 0.07,
 }
 """The whole procedure and its four ablations: their shares of the profile and evidence examples."""
+
+TALKATIVE, SHORT_PROFILES = 0.6, 0.6
+"""Shares of the evidence examples with a patient who tells much, and with a profile of one to four criteria."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def example(world: World, rng: np.random.Generator, skill: str | None = None) ->
     skill = skill or str(rng.choice(list(SKILLS), p=list(SKILLS.values())))
     if skill in ("profile", "keyword"):
         return _library_example(world, rng, skill)
-    patient = world.draw(rng)
+    patient = talkative(world, rng) if skill == "evidence" and rng.random() < TALKATIVE else world.draw(rng)
     truth = world.knowledge.conditions[patient.condition]
     if skill == "prior":
         return Example(skill, render("diagnosis", patient=None), f"[{truth.name}]", patient, chances=world.prior)
@@ -142,6 +145,11 @@ def example(world: World, rng: np.random.Generator, skill: str | None = None) ->
         }[skill]()
     chances = np.array([p, 1 - p]) if skill == "p_true" else None
     return Example(skill, messages, reply, patient, proposed.id, p, chances)
+
+
+def talkative(world: World, rng: np.random.Generator) -> Patient:
+    """A patient who tells and denies much: more to hold criteria against."""
+    return world.draw(rng, talk=float(rng.choice((0.5, 0.7, 0.9))), denial=float(rng.choice((0.4, 0.8))))
 
 
 def shown_passages(condition: str, rng: np.random.Generator) -> list[Passage]:
@@ -180,8 +188,11 @@ def _evidence(
     every = by_condition()[proposed.id]
     shown = every if "profile" in options and rng.random() < 0.6 else shown_passages(proposed.id, rng)
     criteria = ev.criteria_of(proposed.id, shown)
-    if "profile" in options and not criteria:
-        criteria = ev.criteria_of(proposed.id, every)
+    if "profile" in options:
+        criteria = criteria or ev.criteria_of(proposed.id, every)
+        if rng.random() < SHORT_PROFILES:
+            some = min(int(rng.integers(1, 5)), len(criteria))
+            criteria = [criteria[i] for i in np.sort(rng.choice(len(criteria), some, replace=False))]
     marks = [ev.mark(c, patient.facts, statements) for c in criteria]
     whole = {"profile", "structure"} <= options
     write = ev.profile_json if "structure" in options else ev.profile_prose

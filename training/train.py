@@ -26,7 +26,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from trustlab.paths import DATA, ROOT
 
-from .evidence import LEVELS, json_pieces
+from .evidence import KEYS
 from .replies import Example, example
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
@@ -42,7 +42,7 @@ RECIPE = {
     "heads": 4,
     "inner": 672,
 }
-BRANCHES = {"embedded": (66, 18), "embedded-closed": (115, 28)}
+BRANCHES = {"embedded": (72, 16), "embedded-closed": (102, 22)}
 """Model -> pools of the trunk before its branch, and pools of the branch itself."""
 
 
@@ -53,7 +53,7 @@ Soft = list[dict[int, float] | None]
 Batch = list[tuple[list[int], list[int], Soft]]
 """(prompt ids, reply ids, their chances) triples."""
 FIXED_SHARE, LONG = 0.3, 20
-"""Share of the fixed pieces that are scored in replies longer than so many tokens: they are learned at once."""
+"""Share of a summary's keys that are scored in replies longer than so many tokens: they are learned at once."""
 
 
 def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
@@ -83,7 +83,7 @@ class Encoder:
         self.tokenizer, self.known = tokenizer, {}
         self.answers = [[*self.line(f"[{c.name}]"), tokenizer.eos_token_id] for c in world.conditions]
         self.verdicts = [self.line(word)[0] for word in ("True", "False")]
-        self.fixed = {i for piece in json_pieces() for i in self.line(piece)} - {self.line(word)[0] for word in LEVELS}
+        self.fixed = {i for piece in KEYS for i in self.line(piece)}
 
     def line(self, text: str) -> list[int]:
         if text not in self.known:
@@ -265,6 +265,8 @@ def train(name: str, recipe: dict, folder: Path, branches: dict[str, tuple[int, 
         if not fork.exists():
             if trunk.exists():
                 trainer.load(trunk)
+            if trainer.state["pools"] > at:
+                raise ValueError(f"the trunk has {trainer.state['pools']} pools, {name} leaves it at {at}: begin a new one")
             trainer.run(at, trunk)
             trainer.save(fork)
         trainer.load(fork)
