@@ -220,14 +220,11 @@ def test_ten_cases_on_the_embedded_model(tmp_path):
     assert len(run.answers) == 60
     assert len(run.confidence) == 60 * len(METHODS)
     assert (run.confidence["confidence"].isna() == (run.confidence["missing"] != "")).all()
-    # It was taught to answer in brackets: most answers can be read, and then every method but CE and P(true) has a value.
+    # It was taught to answer in brackets: most answers can be read, and then only what is read from further words can be missing.
     readable = run.answers["answer"].notna()
     assert readable.mean() > 0.8
-    silent = run.confidence[run.confidence["missing"] != ""]
-    assert set(silent["missing"]) <= {
-        "unreadable answer", "fewer than 2 readable samples", "no reply is True or False",
-        "no single number from 0 to 100 in square brackets",
-    }  # fmt: skip
+    silent = run.confidence[(run.confidence["missing"] != "") & (run.confidence["missing"] != "unreadable answer")]
+    assert {METHODS[name].family for name in silent["method"]} <= {"verbalized", "medconf"}
     chances = run.confidence[run.confidence["method"].map(lambda m: METHODS[m].scale) == "probability"]["confidence"].dropna()
     assert chances.between(0, 1).all()
     # Within a level the answers differ, and so do the samples behind them.
