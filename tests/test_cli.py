@@ -62,13 +62,15 @@ def test_a_plan_counts_and_prices():
     lines = trustlab(
         "plan", "01_benchmark", "-p", "n=2", "-p", "levels=[1, 100]", "-p", "samples=5", "--usd-in", 1000, "--usd-out", 2000
     ).splitlines()
-    rows = {words[0]: [int(w) for w in words[1:]] for words in map(str.split, lines[1:5])}
+    rows = {words[0]: [int(w) for w in words[1:]] for words in map(str.split, lines[1:10])}
     assert lines[0].split() == ["purpose", "n_replies", "n_tokens_in", "n_tokens_out", "n_requests"]
-    assert {purpose: row[0] for purpose, row in rows.items()} == {"diagnosis": 4, "samples": 20, "ce": 4, "p_true": 20}
+    counted = {purpose: row[0] for purpose, row in rows.items()}
+    once = dict.fromkeys(("diagnosis", "ce", "cot_ce", "topk_ce", "evidence"), 4)
+    assert counted == once | {"samples": 20, "p_true": 20, "keyword": 2, "profile": 2}
     tokens_in, tokens_out = (sum(row[i] for row in rows.values()) for i in (1, 2))
-    assert tokens_out == 24 * 64 + 24 * 16
-    assert lines[5] == f"in all 48 replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
-    assert lines[6] == f"about {(tokens_in * 1000 + tokens_out * 2000) / 1e6:,.2f} US dollars at your rates, at most"
+    assert tokens_out == 24 * 64 + 24 * 16 + 4 * (256 + 64 + 2048) + 2 * (32 + 1024)
+    assert lines[10] == f"in all 64 replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
+    assert lines[11] == f"about {(tokens_in * 1000 + tokens_out * 2000) / 1e6:,.2f} US dollars at your rates, at most"
 
 
 def test_a_plan_takes_a_file_and_pairs_over_it(tmp_path):

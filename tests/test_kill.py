@@ -28,6 +28,8 @@ N_CASES, SAMPLES, BLOCK = 6, 5, 4
 N_VIEWS = N_CASES * 6
 POINTS = (0, 1 / 3, 2 / 3)  # share of all replies kept, above which the run is killed
 LIMIT_S = 120
+METHODS = ["asp", "poc", "ce", "p_true", "information_level"]
+"""They ask for an answer, SAMPLES samples, a score and SAMPLES judgements of each view."""
 
 
 class Noting:
@@ -50,7 +52,7 @@ def run_in(folder: Path) -> Run:
     model = Noting(open_model("embedded", device="cpu"), folder / "asked.txt")
     cached = CachedModel(model, folder / "replies.sqlite", block=BLOCK)
     cases = load_cases("starter", n=N_CASES, seed=0)
-    return benchmark(cases, [cached], "all", samples=SAMPLES, run_dir=folder, quiet=True)
+    return benchmark(cases, [cached], METHODS, samples=SAMPLES, run_dir=folder, quiet=True)
 
 
 def keys_kept(folder: Path) -> set[str]:

@@ -267,7 +267,7 @@ def test_a_wrong_parameter_is_refused_before_anything_is_executed(values, tmp_pa
 
 
 def test_an_unknown_notebook_is_refused():
-    with pytest.raises(ValueError, match="there is no notebook '01_bench'; known are 01_benchmark"):
+    with pytest.raises(ValueError, match="there is no notebook '01_bench'; known are 00_walkthrough, 01_benchmark"):
         notebook_path("01_bench")
     assert notebook_path("01_benchmark.ipynb") == notebook_path("01_benchmark")
 
