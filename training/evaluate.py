@@ -4,6 +4,9 @@ On generated patients it never met the exact posterior's own accuracy stands bes
 do in that world. Real DDXPlus patients are only reported on, never chosen by. Writes ``data/models/NAME/evaluation.json``.
 """
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import argparse

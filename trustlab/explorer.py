@@ -4,6 +4,9 @@ Everything comes from the run in memory; no model is asked. Pages are made by pu
 a browser; the widgets only choose among them.
 """
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,5 +1,8 @@
 """What becomes of accuracy and confidence where a model is out of the world it was taught."""
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -5,6 +5,9 @@ Each function is pure: a run, or one of the tables made here, in; a tidy table o
 Intervals are percentile bootstrap over cases.
 """
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportReturnType=false
+
 from __future__ import annotations
 
 import math

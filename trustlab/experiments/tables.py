@@ -1,5 +1,8 @@
 """Tables that stand behind the benchmark's figures: each a pure function of a run's tidy tables."""
 
+# pandas' types leave open what a selection gives.
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -5,6 +5,9 @@ metric, value, level, low, high, n, reason), cut to one model and one data set; 
 Values in 0 to 1 are drawn in percent where the axis says so.
 """
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 import re

@@ -1,5 +1,8 @@
 """One answer as figures to save: MedConf's table of evidence, and the probabilities of the diagnosis's tokens."""
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false
+
 from __future__ import annotations
 
 from typing import Any

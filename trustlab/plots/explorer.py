@@ -1,5 +1,8 @@
 """The explorer's still figure: one case from the first statement to the last."""
 
+# pandas' types leave open what a selection gives.
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import textwrap

@@ -4,6 +4,9 @@ The tables are those of ``trustlab.experiments.mechanisms``, which also computes
 Every figure shows one model. Right answers are filled markers, wrong ones hollow. Values in 0 to 1 are drawn in percent.
 """
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportOperatorIssue=false, reportPrivateImportUsage=false
+
 from __future__ import annotations
 
 import textwrap
