@@ -64,8 +64,8 @@ def score(marks: Sequence[Mark], importance: bool = True) -> int:
 
 def entry(number: int, criterion: Criterion, importance: bool = True) -> str:
     """One criterion as a line of JSON, its brace left open."""
-    weight = f', "importance": "{criterion.importance}"' if importance else ""
-    return f'{{"id": {number}, "description": "{criterion.name}"{weight}'
+    weight = f'"importance": "{criterion.importance}", ' if importance else ""
+    return f'{{"id": {number}, {weight}"description": "{criterion.name}"'
 
 
 def profile_json(criteria: Sequence[Criterion], importance: bool = True) -> str:
@@ -87,7 +87,7 @@ def evidence_json(marks: Sequence[Mark], importance: bool = True) -> str:
     rows = []
     for i, m in enumerate(marks, 1):
         quote = "null" if m.quote is None else f'"{m.quote}"'
-        rows.append(entry(i, m.criterion, importance) + f', "support_level": "{m.level}", "evidence": {quote}}}')
+        rows.append(entry(i, m.criterion, importance) + f', "evidence": {quote}, "support_level": "{m.level}"}}')
     listed = ",\n".join(rows)
     confidence = _confidence(_weighing(marks, importance), marks, importance)
     return f'{{"criteria": [\n{listed}\n],\n"summary": {_summary(marks, importance)},\n{confidence}}}'
@@ -136,10 +136,12 @@ def json_pieces() -> Iterator[str]:
     """The fixed pieces of these replies and of the profile in a prompt: one token each."""
     for i in range(1, MOST + 1):
         yield f'\n{{"id": {i}, "description": "'
-    yield from ['"}', '"},', "\n]", "[\n", "\n[", "\n"]
-    yield from ['"', '", "support_level": "', '", "evidence": null}', '", "evidence": null},', '", "evidence": "', *LEVELS]
+        yield from (f'\n{{"id": {i}, "importance": "{w}", "description": "' for w in IMPORTANCE)
+    yield from ['"}', '"},', "\n]", "\n[", "\n", '"', '", "evidence": "']
+    for end in ("}", "},"):
+        yield f'", "evidence": null, "support_level": "missing"{end}'
+        yield from (f'", "support_level": "{level}"{end}' for level in ("supported", "contradicted"))
     for w in IMPORTANCE:
-        yield from [f'", "importance": "{w}"}}', f'", "importance": "{w}"}},', f'", "importance": "{w}", "support_level": "']
         yield from [f" ({w}), ", f" ({w}) and ", f" ({w}).", f" {w}, ", f" {w}; contradicted "]
     yield from ["Look for ", "Nothing is said of it.", '{"criteria": [', "\n],"]
     yield from KEYS

@@ -30,17 +30,20 @@ from .speech import told
 from .world import Fact, Patient, World
 
 SKILLS = {
-    "diagnosis": 0.36,
-    "p_true": 0.10,
-    "ce": 0.08,
+    "diagnosis": 0.30,
+    "p_true": 0.08,
+    "ce": 0.07,
     "cot_ce": 0.07,
     "topk_ce": 0.04,
     "prior": 0.01,
-    "keyword": 0.02,
+    "keyword": 0.01,
     "profile": 0.06,
-    "evidence": 0.26,
+    "evidence": 0.20,
+    "lookup": 0.16,
 }
-"""Shares of the training examples. ``prior`` is the diagnosis prompt with the patient left out: any condition, by its prior."""
+"""Shares of the training examples. ``prior`` is the diagnosis prompt with the patient left out: any condition, by its prior.
+``lookup`` is the evidence prompt for a patient who has told little and a profile of one to three criteria, with the reply up to
+the end of its list: short and dense, so that finding the words that speak of a criterion is learned early."""
 STRETCH = 1.5
 VARIANTS = {
     ("retrieval", "profile", "structure", "importance"): 0.72,
@@ -123,6 +126,8 @@ def example(world: World, rng: np.random.Generator, skill: str | None = None) ->
     skill = skill or str(rng.choice(list(SKILLS), p=list(SKILLS.values())))
     if skill in ("profile", "keyword"):
         return _library_example(world, rng, skill)
+    if skill == "lookup":
+        return _lookup_example(world, rng)
     patient = talkative(world, rng) if skill == "evidence" and rng.random() < TALKATIVE else world.draw(rng)
     truth = world.knowledge.conditions[patient.condition]
     if skill == "prior":
@@ -178,6 +183,29 @@ def _library_example(world: World, rng: np.random.Generator, skill: str) -> Exam
     found = ev.library(shown) if "retrieval" in options else None
     messages = render("profile", answer=condition.name, passages=found, options=options)
     return Example(skill, messages, write(criteria, "importance" in options), nobody)
+
+
+def _lookup_example(world: World, rng: np.random.Generator) -> Example:
+    options = frozenset(next(iter(VARIANTS)))
+    while True:
+        patient = talkative(world, rng)
+        facts, statements = patient.facts[: int(rng.integers(1, 6))], told(world, patient, rng)
+        statements = statements[: len(facts)]
+        condition = world.knowledge.conditions[patient.condition]
+        own = ev.criteria_of(condition.id, by_condition()[condition.id])
+        spoken = [c for c in own if ev.mark(c, facts, statements).level != "missing"]
+        if spoken:
+            break
+    others = [c for c in own if c not in spoken]
+    listed = [spoken[i] for i in rng.permutation(len(spoken))][: 1 + int(rng.random() < 0.4)]
+    listed += [others[i] for i in rng.permutation(len(others))][: int(rng.integers(0, 3))]
+    listed = [listed[i] for i in rng.permutation(len(listed))]
+    marks = [ev.mark(c, facts, statements) for c in listed]
+    reply = ev.evidence_json(marks).partition('\n"summary"')[0]
+    messages = render(
+        "evidence", patient=text_of(statements), answer=condition.name, profile=ev.profile_json(listed), options=options
+    )
+    return Example("lookup", messages, reply, patient, condition.id)
 
 
 def _evidence(

@@ -25,6 +25,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from trustlab.paths import DATA, ROOT
+from trustlab.semantics import Encoder as SentenceEncoder
 
 from .evidence import KEYS
 from .replies import Example, example
@@ -35,19 +36,21 @@ RECIPE = {
     "pool": 1200,
     "batch_tokens": 3072,
     "lr": 1.2e-3,
-    "warmup": 6_000,
+    "warmup": 3_000,
     "seed": 1,
     "hidden": 256,
     "layers": 4,
     "heads": 4,
     "inner": 672,
 }
-BRANCHES = {"embedded": (72, 16), "embedded-closed": (102, 22)}
+BRANCHES = {"embedded": (100, 25), "embedded-closed": (170, 40)}
 """Model -> pools of the trunk before its branch, and pools of the branch itself."""
 
 
 LINES = re.compile(r"(?=\n)")
 """Where lines are cut: each begins with its line break, as in the tokenizer."""
+MEANING = 0.6
+"""Length of what a token means, in its embedding at the start, by the length of the random part."""
 Soft = list[dict[int, float] | None]
 """For each token of a reply: what could stand there instead, with its exact chance; ``None`` where the token is certain."""
 Batch = list[tuple[list[int], list[int], Soft]]
@@ -59,7 +62,7 @@ FIXED_SHARE, LONG = 0.3, 20
 def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
     """A Llama with random weights, seeded."""
     torch.manual_seed(recipe["seed"])
-    return LlamaForCausalLM(
+    model = LlamaForCausalLM(
         LlamaConfig(
             vocab_size=len(tokenizer),
             hidden_size=recipe["hidden"],
@@ -74,6 +77,28 @@ def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
             eos_token_id=tokenizer.eos_token_id,
         )
     )
+    table = model.get_input_embeddings().weight
+    with torch.no_grad():
+        table += MEANING * table.norm(dim=1).median() * meanings(tokenizer, recipe["hidden"], recipe["seed"])
+    return model
+
+
+def meanings(tokenizer: Any, hidden: int, seed: int) -> torch.Tensor:
+    """What each token means to the packaged sentence encoder, shape (vocabulary, hidden), rows of length 1 or 0.
+
+    Phrases, sentences and words are encoded, centred and projected at random; marks, pieces of names and of JSON get nothing.
+    Embeddings that begin with this let a criterion find the answer that speaks of it: otherwise each of some thousand pairs
+    has to be learned by itself.
+    """
+    texts = [tokenizer.convert_ids_to_tokens(i) for i in range(len(tokenizer))]
+    names = {name[i : i + 4] for name in (c.name for c in World().conditions) for i in range(0, len(name), 4)}
+    said = [i for i, t in enumerate(texts) if sum(map(str.isalpha, t)) > 2 and t not in names and not set(t) & set('{}"<>|')]
+    vectors = SentenceEncoder().encode([texts[i].strip() for i in said])
+    vectors = vectors - vectors.mean(0)
+    vectors = vectors @ np.linalg.qr(np.random.default_rng(seed).normal(size=(vectors.shape[1], hidden)))[0]
+    rows = np.zeros((len(texts), hidden), dtype=np.float32)
+    rows[said] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return torch.from_numpy(rows)
 
 
 class Encoder:
@@ -116,7 +141,7 @@ class Encoder:
         text = self.tokenizer.apply_chat_template(
             [{"role": r, "content": c} for r, c in e.messages], add_generation_prompt=True, tokenize=False
         )
-        reply = [*self.lines(e.reply), self.tokenizer.eos_token_id]
+        reply = self.lines(e.reply) + [self.tokenizer.eos_token_id] * (e.skill != "lookup")
         return self.lines(text), reply, self.chances(e, reply)
 
 
@@ -238,7 +263,7 @@ class Trainer:
         torch.save({"model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(), "state": self.state}, part)
         part.replace(path)
 
-    def run(self, until: int, path: Path, branch: tuple[int, int] | None = None, checkpoint_every: int = 10) -> None:
+    def run(self, until: int, path: Path, branch: tuple[int, int] | None = None, checkpoint_every: int = 4) -> None:
         """Train up to pool ``until``, saving to ``path`` now and then and at the end."""
         began, numbers = time.time(), range(self.state["pools"], until)
         for number, batches in zip(numbers, pools(self.recipe, numbers), strict=True):

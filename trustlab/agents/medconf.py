@@ -115,7 +115,9 @@ def assess(
 
 def profile_text(profile: Sequence[Criterion]) -> str:
     """The profile as the next prompt shows it: a JSON list, one criterion a line."""
-    rows = [{"id": c.id, "description": c.description} | ({"importance": c.importance} if c.importance else {}) for c in profile]
+    rows = [
+        {"id": c.id} | ({"importance": c.importance} if c.importance else {}) | {"description": c.description} for c in profile
+    ]
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
 
 
