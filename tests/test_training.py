@@ -16,9 +16,9 @@ import torch
 from training import replies
 from training import train as program
 from training.evaluate import fact_of, generated_cases, steps
-from training.evidence import LEVELS, MOST, Mark, criteria_of, evidence_json, library, mark, profile_json, profile_prose, score
+from training.evidence import MOST, Mark, criteria_of, evidence_json, mark, profile_json, profile_prose, score
 from training.passages import Criterion, Passage, Sentence, by_condition, keywords, passages
-from training.replies import SKILLS, VARIANTS, Example, elicited_score, example, reasons, shown_passages, stretched
+from training.replies import FIRST, SKILLS, VARIANTS, Example, elicited_score, example, reasons, shown_passages, stretched
 from training.speech import HEDGES_AFTER, HEDGES_BEFORE, TURNS, loose_wordings, spoken, told
 from training.tokenizer import SPECIAL, WINDOW, build_tokenizer, phrases
 from training.train import (
@@ -41,10 +41,10 @@ from trustlab.agents.replies import Unreadable, read_evidence, read_profile, rea
 from trustlab.knowledge import normalise
 from trustlab.parsing import diagnosis, guesses, score_0_100, true_or_false
 from trustlab.prompts import render
-from trustlab.records import Assessment, Case, Evidence, Generation, Statement, View
+from trustlab.records import SUPPORT_LEVELS, Assessment, Case, Evidence, Generation, Statement, View
 from trustlab.records import Criterion as Entry
 
-SMALL = {"pool": 12, "hidden": 16, "layers": 1, "heads": 2, "inner": 32, "batch_tokens": 1200, "warmup": 24}
+SMALL = {"pool": 12, "first": 0, "hidden": 16, "layers": 1, "heads": 2, "inner": 32, "batch_tokens": 1200, "warmup": 24}
 TINY = RECIPE | SMALL
 PATIENT_TOLD = {"diagnosis", "p_true", "ce", "cot_ce", "topk_ce", "evidence"}
 VARIANT = pytest.mark.parametrize("variant", list(VARIANTS), ids=lambda v: "+".join(v))
@@ -289,7 +289,7 @@ def test_pain_denied_contradicts_every_place_and_pain_without_a_place_none() -> 
 )
 def test_the_score_by_hand(levels: str, weighed: int, plain: int) -> None:
     """Weights 3, 2, 1 of 6: supported strong and contradicted weak make 2/6, 33, so 35; unweighed 0 of 3."""
-    names = {level[0]: level for level in LEVELS}
+    names = {level[0]: level for level in SUPPORT_LEVELS}
     marks = [Mark(c, names[k], None) for c, k in zip((FEVER, COUGH, BELLY), levels, strict=True)]
     assert (score(marks), score(marks, importance=False)) == (weighed, plain)
 
@@ -298,7 +298,7 @@ def test_the_score_is_the_weighted_share_to_the_nearest_five() -> None:
     rng = np.random.default_rng(5)
     for _ in range(200):
         marks = [
-            Mark((FEVER, COUGH, BELLY)[rng.integers(3)], LEVELS[rng.integers(3)], None)
+            Mark((FEVER, COUGH, BELLY)[rng.integers(3)], SUPPORT_LEVELS[rng.integers(3)], None)
             for _ in range(int(rng.integers(1, MOST + 1)))
         ]
         for importance in (True, False):
@@ -416,11 +416,12 @@ def test_evidence_examples_read_as_the_package_reads_them(
             assert all(f.quote is None or f"\nPatient: {f.quote}" in words for f in found)
         levels.update(m.level for m in marks)
         assert_it_fits(encode, e)
-    assert set(levels) == set(LEVELS)
+    assert set(levels) == set(SUPPORT_LEVELS)
 
 
 def test_the_package_s_library_reads_as_in_training() -> None:
-    assert library(passages()[:5]) == library_text(passages()[:5])  # type: ignore[arg-type]
+    first, second = passages()[:2]
+    assert library_text([first, second]) == f"1. {first.title}. {first.content}\n2. {second.title}. {second.content}"
 
 
 # -- speech ---------------------------------------------------------------------------------------------------------
@@ -500,7 +501,9 @@ def test_every_phrase_is_one_token(world: World, tokenizer) -> None:
 
 def test_tokenizer_splits_names_and_keeps_its_marks_single(world: World, tokenizer) -> None:
     assert tokenizer.convert_ids_to_tokens(list(range(len(SPECIAL)))) == SPECIAL
-    for word in (*SPECIAL, "[", "]", "True", "False", "50", "100", *LEVELS):
+    verdicts = [f'", "support_level": "{level}"}},' for level in ("supported", "contradicted")]
+    fork = ['", "evidence": "', '", "evidence": null, "support_level": "missing"},']
+    for word in (*SPECIAL, "[", "]", "True", "False", "50", "100", *verdicts, *fork):
         assert len(ids_of(tokenizer, word)) == 1, word
     for c in world.conditions:
         assert len(ids_of(tokenizer, c.name)) >= 2, c.name
@@ -521,9 +524,10 @@ def test_encoding_line_by_line_equals_tokenising_the_whole_chat(tokenizer, encod
         chat = [{"role": r, "content": c} for r, c in (*e.messages, ("assistant", e.reply))]
         text = tokenizer.apply_chat_template(chat, tokenize=False)
         prompt, reply, soft = encode(e)
-        assert prompt + reply == ids_of(tokenizer, text)
-        assert tokenizer.decode(prompt + reply) == text
-        assert tokenizer.decode(reply) == e.reply + "</s>" and len(soft) == len(reply)
+        end = [tokenizer.eos_token_id] if e.skill == "lookup" else []  # a look-up goes on in a whole reply
+        assert prompt + reply + end == ids_of(tokenizer, text)
+        assert tokenizer.decode(prompt + reply + end) == text
+        assert tokenizer.decode(reply + end) == e.reply + "</s>" and len(soft) == len(reply)
 
 
 def test_a_quotation_is_the_very_token_of_the_prompt(world: World, tokenizer) -> None:
@@ -591,6 +595,14 @@ def test_pools_depend_on_their_number_only_and_fit_the_budget(world: World, toke
     for batches in made:
         assert sum(len(b) for b in batches) == TINY["pool"]
         assert all(tensors(b, 0)[0].numel() <= TINY["batch_tokens"] for b in batches if len(b) > 1)
+
+
+def test_the_first_pools_hold_their_own_mixture(world: World, encode: Encoder, made: list[list[Batch]]) -> None:
+    recipe = TINY | {"first": 1}
+    assert pool_of_batches(world, encode, recipe, 0) != made[0] and pool_of_batches(world, encode, recipe, 1) == made[1]
+    rng = np.random.default_rng(3)
+    drawn = [example(world, rng, shares=FIRST).skill for _ in range(60)]
+    assert set(drawn) == set(FIRST) and drawn.count("lookup") > 30
 
 
 def test_a_second_process_makes_the_same_pools(made: list[list[Batch]]) -> None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from trustlab.confidence.medconf import WEIGHTS
 from trustlab.knowledge import phrase_list
-from trustlab.records import Statement
+from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Statement
 
-from .passages import IMPORTANCE, Criterion, Passage
+from .passages import Criterion, Passage
 from .world import Fact
 
-WEIGHTS = {"strong": 3, "moderate": 2, "weak": 1}
-LEVELS = ("supported", "missing", "contradicted")
 MOST = 8
 """A profile has at most so many criteria."""
 
@@ -30,11 +29,6 @@ class Mark:
     criterion: Criterion
     level: str
     quote: str | None
-
-
-def library(passages: Sequence[Passage]) -> str:
-    """Passages as a prompt shows them, numbered, one a line."""
-    return "\n".join(f"{i}. {p.contents}" for i, p in enumerate(passages, 1))
 
 
 def criteria_of(condition: str, passages: Sequence[Passage]) -> list[Criterion]:
@@ -95,7 +89,7 @@ def evidence_json(marks: Sequence[Mark], importance: bool = True) -> str:
 
 def verdict_json(marks: Sequence[Mark], importance: bool = True) -> str:
     """The assessment without a table: the findings that speak for and against it, and the score."""
-    spoken = {level: [m.criterion.name for m in marks if m.level == level] for level in LEVELS}
+    spoken = {level: [m.criterion.name for m in marks if m.level == level] for level in SUPPORT_LEVELS}
     words = f"Supported: {_names(spoken['supported'])}. Contradicted: {_names(spoken['contradicted'])}. "
     words += f"Left open: {len(spoken['missing'])} of {len(marks)}."
     return "{" + _confidence(words, marks, importance) + "}"
@@ -115,8 +109,9 @@ def _summary(marks: Sequence[Mark], importance: bool) -> str:
         return "[" + ", ".join(map(str, chosen)) + "]"
 
     if not importance:
-        return "{" + ", ".join(f'"{level}": {ids(level)}' for level in LEVELS) + "}"
-    parts = (f'"{level}": {{' + ", ".join(f'"{w}": {ids(level, w)}' for w in IMPORTANCE) + "}" for level in LEVELS)
+        return "{" + ", ".join(f'"{level}": {ids(level)}' for level in SUPPORT_LEVELS) + "}"
+    lists = {level: ", ".join(f'"{w}": {ids(level, w)}' for w in IMPORTANCES) for level in SUPPORT_LEVELS}
+    parts = (f'"{level}": {{{listed}}}' for level, listed in lists.items())
     return "{" + ", ".join(parts) + "}"
 
 
@@ -125,10 +120,11 @@ def _weighing(marks: Sequence[Mark], importance: bool) -> str:
     if not importance:
         return f"Supported {sum(m.level == 'supported' for m in marks)} of {len(marks)}, contradicted {contradicted}."
     shares = []
-    for weight in IMPORTANCE:
+    for weight in IMPORTANCES:
         group = [m for m in marks if m.criterion.importance == weight]
         shares.append(f"{sum(m.level == 'supported' for m in group)} of {len(group)} {weight}")
-    against = [str(sum(m.level == "contradicted" and m.criterion.importance == w for m in marks)) for w in IMPORTANCE]
+    no = [m.criterion.importance for m in marks if m.level == "contradicted"]
+    against = [str(no.count(weight)) for weight in IMPORTANCES]
     return f"Supported {', '.join(shares)}; contradicted {', '.join(against)}."
 
 
@@ -136,12 +132,12 @@ def json_pieces() -> Iterator[str]:
     """The fixed pieces of these replies and of the profile in a prompt: one token each."""
     for i in range(1, MOST + 1):
         yield f'\n{{"id": {i}, "description": "'
-        yield from (f'\n{{"id": {i}, "importance": "{w}", "description": "' for w in IMPORTANCE)
+        yield from (f'\n{{"id": {i}, "importance": "{w}", "description": "' for w in IMPORTANCES)
     yield from ['"}', '"},', "\n]", "\n[", "\n", '"', '", "evidence": "']
     for end in ("}", "},"):
         yield f'", "evidence": null, "support_level": "missing"{end}'
         yield from (f'", "support_level": "{level}"{end}' for level in ("supported", "contradicted"))
-    for w in IMPORTANCE:
+    for w in IMPORTANCES:
         yield from [f" ({w}), ", f" ({w}) and ", f" ({w}).", f" {w}, ", f" {w}; contradicted "]
     yield from ["Look for ", "Nothing is said of it.", '{"criteria": [', "\n],"]
     yield from KEYS

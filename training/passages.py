@@ -16,12 +16,12 @@ import yaml
 
 from trustlab.knowledge import Knowledge, load_knowledge, normalise
 from trustlab.paths import DATA
+from trustlab.records import IMPORTANCES
 
 SOURCE = Path(__file__).parent / "passages"
 TARGET = DATA / "corpus" / "passages.jsonl"
 PARTS = {"presentation": "presentation", "tests": "examination and tests", "look_alikes": "look-alikes"}
 """Key in the source -> what the title says."""
-IMPORTANCE = ("strong", "moderate", "weak")
 FITS = {
     "always": {"strong"},
     "usual": {"strong", "moderate"},
@@ -65,7 +65,7 @@ class Passage:
         """The sentences as running text."""
         return " ".join(s.text for s in self.sentences)
 
-    @cached_property
+    @property
     def contents(self) -> str:
         """Title and content together."""
         return f"{self.title}. {self.content}"
@@ -171,7 +171,7 @@ def _sentence_problems(row, table, seen, named, grades) -> Iterator[str]:
         named.append(finding)
         grades.append(importance)
     if site:
-        if set(site) != {"name", "importance", "places"} or site["importance"] not in IMPORTANCE:
+        if set(site) != {"name", "importance", "places"} or site["importance"] not in IMPORTANCES:
             yield f"site: {site}"
         elif stray := set(site["places"]) - set(table.values.get("pain_site", {})):
             yield f"site names {sorted(stray)}, unknown for this condition"

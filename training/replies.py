@@ -15,10 +15,12 @@ What is taught, fixed before any real patient is met:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from trustlab.agents.medconf import library_text
 from trustlab.knowledge import Condition, phrase_list
 from trustlab.models.base import Messages
 from trustlab.prompts import render
@@ -30,7 +32,7 @@ from .speech import told
 from .world import Fact, Patient, World
 
 SKILLS = {
-    "diagnosis": 0.30,
+    "diagnosis": 0.28,
     "p_true": 0.08,
     "ce": 0.07,
     "cot_ce": 0.07,
@@ -38,12 +40,15 @@ SKILLS = {
     "prior": 0.01,
     "keyword": 0.01,
     "profile": 0.06,
-    "evidence": 0.20,
+    "evidence": 0.22,
     "lookup": 0.16,
 }
 """Shares of the training examples. ``prior`` is the diagnosis prompt with the patient left out: any condition, by its prior.
 ``lookup`` is the evidence prompt for a patient who has told little and a profile of one to three criteria, with the reply up to
 the end of its list: short and dense, so that finding the words that speak of a criterion is learned early."""
+FIRST = {"diagnosis": 0.3, "lookup": 0.7}
+"""Shares of the first examples, before any other skill: a model that begins with the whole mixture takes to copying a word from
+somewhere, and to leaving criteria open, and unlearns neither."""
 STRETCH = 1.5
 VARIANTS = {
     ("retrieval", "profile", "structure", "importance"): 0.72,
@@ -121,9 +126,9 @@ def text_of(statements: tuple[Statement, ...]) -> str:
     return "\n".join(s.text for s in statements)
 
 
-def example(world: World, rng: np.random.Generator, skill: str | None = None) -> Example:
-    """One training example; ``skill`` is drawn by :data:`SKILLS` unless given."""
-    skill = skill or str(rng.choice(list(SKILLS), p=list(SKILLS.values())))
+def example(world: World, rng: np.random.Generator, skill: str | None = None, shares: Mapping[str, float] = SKILLS) -> Example:
+    """One training example; ``skill`` is drawn by ``shares`` unless given."""
+    skill = skill or str(rng.choice(list(shares), p=list(shares.values())))
     if skill in ("profile", "keyword"):
         return _library_example(world, rng, skill)
     if skill == "lookup":
@@ -180,7 +185,7 @@ def _library_example(world: World, rng: np.random.Generator, skill: str) -> Exam
     shown = shown_passages(condition.id, rng) if "retrieval" in options else by_condition()[condition.id]
     criteria = ev.criteria_of(condition.id, shown)
     write = ev.profile_json if "structure" in options else ev.profile_prose
-    found = ev.library(shown) if "retrieval" in options else None
+    found = library_text(shown) if "retrieval" in options else None
     messages = render("profile", answer=condition.name, passages=found, options=options)
     return Example(skill, messages, write(criteria, "importance" in options), nobody)
 
@@ -229,7 +234,7 @@ def _evidence(
         patient=text_of(statements),
         answer=proposed.name,
         profile=write(criteria, importance),
-        passages=ev.library(shown),
+        passages=library_text(shown),
         options=options,
     )
     return messages, (ev.evidence_json if whole else ev.verdict_json)(marks, importance)

@@ -28,12 +28,13 @@ from trustlab.paths import DATA, ROOT
 from trustlab.semantics import Encoder as SentenceEncoder
 
 from .evidence import KEYS
-from .replies import Example, example
+from .replies import FIRST, SKILLS, Example, example
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
 
 RECIPE = {
     "pool": 1200,
+    "first": 24,
     "batch_tokens": 3072,
     "lr": 1.2e-3,
     "warmup": 3_000,
@@ -43,9 +44,8 @@ RECIPE = {
     "heads": 4,
     "inner": 672,
 }
-BRANCHES = {"embedded": (100, 25), "embedded-closed": (170, 40)}
-"""Model -> pools of the trunk before its branch, and pools of the branch itself."""
-
+BRANCHES = {"embedded": (90, 25), "embedded-closed": (165, 40)}
+"""Model -> pools of the trunk before its branch, and pools of the branch itself. The ``first`` pools hold :data:`FIRST`."""
 
 LINES = re.compile(r"(?=\n)")
 """Where lines are cut: each begins with its line break, as in the tokenizer."""
@@ -151,7 +151,10 @@ def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int) ->
     A pool is sorted by length and cut into batches of about ``batch_tokens`` tokens, so that little is padding.
     """
     rng = np.random.default_rng([recipe["seed"], number])
-    rows = sorted((encode(example(world, rng)) for _ in range(recipe["pool"])), key=lambda r: len(r[0]) + len(r[1]))
+    shares = FIRST if number < recipe["first"] else SKILLS
+    rows = sorted(
+        (encode(example(world, rng, shares=shares)) for _ in range(recipe["pool"])), key=lambda r: len(r[0]) + len(r[1])
+    )
     for _, reply, soft in rows:
         for i, token in enumerate(reply):
             if len(reply) > LONG and token in encode.fixed and rng.random() > FIXED_SHARE:

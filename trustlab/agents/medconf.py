@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from trustlab.agents.replies import Unreadable, read_evidence, read_profile, read_score
 from trustlab.models.base import Model, Request
@@ -22,6 +22,15 @@ from trustlab.retrieval import Passage, Retriever
 
 Ask = Callable[[Model, list[Request], str], list[list[Reply]]]
 """Puts requests to a model: (model, requests, what for) -> replies."""
+
+
+class Contents(Protocol):
+    """A passage, as far as a prompt shows it."""
+
+    @property
+    def contents(self) -> str:
+        """Title and content together."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,7 @@ def profile_text(profile: Sequence[Criterion]) -> str:
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
 
 
-def library_text(passages: Sequence[Passage]) -> str:
+def library_text(passages: Sequence[Contents]) -> str:
     """Passages as a prompt shows them: numbered, one a line."""
     return "\n".join(f"{i}. {' '.join(p.contents.split())}" for i, p in enumerate(passages, 1))
 

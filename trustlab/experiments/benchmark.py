@@ -68,6 +68,7 @@ class Run:
             "benchmark": self.parameters,
             "calls_made": made,
             "calls_from_cache": cached,
+            "passages_dropped": sum(g.assessment.n_dropped for g in self.generations if g.assessment),
             "missing": [{"method": m, "reason": r, "n": int(n)} for (m, r), n in missing.items()],
             "prompts": {n: hashlib.sha256("\0".join(template(n)).encode()).hexdigest()[:16] for n in prompt_names()},
             "versions": {name: version(name).split("+")[0] for name in (*LIBRARIES, "trustlab")},
