@@ -70,9 +70,9 @@ def system_of(request: Request) -> str:
 
 SHELF = "\n".join(f"{i}. Title {n}. Words of passage {n}." for i, n in enumerate((3, 1, 4, 2, 5), 1))
 LISTED = """[
-{"id": 1, "description": "fever", "importance": "strong"},
-{"id": 2, "description": "dry cough", "importance": "moderate"},
-{"id": 3, "description": "aching muscles", "importance": "weak"}
+{"id": 1, "importance": "strong", "description": "fever"},
+{"id": 2, "importance": "moderate", "description": "dry cough"},
+{"id": 3, "importance": "weak", "description": "aching muscles"}
 ]"""
 UNWEIGHED = """[
 {"id": 1, "description": "fever"},
@@ -87,7 +87,7 @@ FROM_PASSAGES = (
 )
 FROM_MEMORY = "As far as you know, what does a patient with this diagnosis tell or have? Name each criterion once."
 GRADES = "Give each its importance: strong (core: its absence weighs heavily), moderate (important support) or weak (auxiliary)."
-LIST_WEIGHED = "Reply with a JSON list and nothing else; each entry has id (1, 2, 3 ...), description and importance."
+LIST_WEIGHED = "Reply with a JSON list and nothing else; each entry has id (1, 2, 3 ...), importance and description."
 LIST = "Reply with a JSON list and nothing else; each entry has id (1, 2, 3 ...) and description."
 PARAGRAPH = "Reply with one short paragraph of plain prose and nothing else."
 
@@ -107,13 +107,13 @@ HOW_SURE = (
     "Give the number between double angle brackets."
 )
 OBJECT_WEIGHED = (
-    'Reply with one JSON object and nothing else: "criteria" (a list; each entry has id, description, importance, '
-    'support_level and evidence), "summary" (for each of supported, missing and contradicted, the ids that are strong, '
+    'Reply with one JSON object and nothing else: "criteria" (a list; each entry has id, importance, description, '
+    'evidence and support_level), "summary" (for each of supported, missing and contradicted, the ids that are strong, '
     'moderate and weak) and "confidence" (reasoning and confidence_score, as "<<number>>").'
 )
 OBJECT = (
-    'Reply with one JSON object and nothing else: "criteria" (a list; each entry has id, description, support_level and '
-    'evidence), "summary" (the ids that are supported, missing and contradicted) and "confidence" (reasoning and '
+    'Reply with one JSON object and nothing else: "criteria" (a list; each entry has id, description, evidence and '
+    'support_level), "summary" (the ids that are supported, missing and contradicted) and "confidence" (reasoning and '
     'confidence_score, as "<<number>>").'
 )
 ONLY_CONFIDENCE = 'Reply with one JSON object and nothing else: "confidence" (reasoning and confidence_score, as "<<number>>").'
@@ -386,7 +386,7 @@ def first(**change: object) -> str:
 
 
 FEVER = {"id": 1, "description": "fever", "importance": "strong"}
-COUGH = {"id": 2, "description": "cough", "importance": "weak"}
+COUGH = {"id": 2, "importance": "weak", "description": "cough"}
 NO_NUMBER = "no single number from 0 to 100 in double angle brackets"
 FAILURES: list[tuple[str, Script, str]] = [
     ("keyword", "influenza", "keyword: none in square brackets"),
