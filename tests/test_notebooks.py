@@ -222,6 +222,49 @@ def test_a_run_of_another_version_is_not_published(smoke, tmp_path, monkeypatch)
     assert not (tmp_path / "figures").exists()
 
 
+# One run of the walkthrough
+
+
+@pytest.fixture(scope="module")
+def walk(runs_folder, tmp_path_factory) -> Path:
+    """The folder of ``00_walkthrough`` run with the smoke parameters; nothing of ours may change meanwhile."""
+    before = contents(FIGURES), contents(NOTEBOOKS)
+    parameters = read_parameters(SMOKE, notebook="00_walkthrough")
+    folder = run_notebook("00_walkthrough", parameters, tmp_path_factory.mktemp("walk"))
+    assert (contents(FIGURES), contents(NOTEBOOKS)) == before, "a run changed figures/ or notebooks/"
+    return folder
+
+
+@pytest.mark.notebook
+def test_the_walkthrough_leaves_its_figures_and_shows_its_tables(walk):
+    names = {"tokens", "evidence", "moves", "token_position", "agreement", "consistent", "beyond"}
+    assert {p.name for p in (walk / "figures").iterdir()} == {f"00_{n}.{e}" for n in names for e in ("csv", "png", "svg")}
+    page = (walk / "00_walkthrough.html").read_text(encoding="utf-8")
+    for said in ("The stomach hurts", "support_level", "5/17", "76.42", "66.67", NOTICE):
+        assert said in page, said
+    beyond = pd.read_csv(walk / "figures" / "00_beyond.csv")
+    accuracy = beyond[beyond["what"] == "accuracy"].set_index("set")["value"]
+    assert len(accuracy) == 4 and accuracy["unknown diseases"] == 0
+
+
+@pytest.mark.notebook
+def test_the_walkthrough_counts_the_calls_of_all_its_runs(walk):
+    found = manifest(walk)
+    sets = {f"sets/{name}" for name in ("starter", "starter-dialogue", "starter-report", "unknown diseases")}
+    assert found["ok"] and set(found["runs"]) == {"patient", "cases"} | sets
+    assert found["calls_made"] == sum(facts["calls_made"] for facts in found["runs"].values()) > 500
+    assert found["runs"]["patient"]["benchmark"]["cases"] == 1 and found["runs"]["cases"]["benchmark"]["cases"] == 4
+
+
+@pytest.mark.notebook
+def test_the_walkthrough_publishes_figures_only(walk, tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "FIGURES", tmp_path / "figures")
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
+    publish(walk, "00_walkthrough")
+    assert not (tmp_path / "figures" / "reference").exists() and (tmp_path / "figures" / "00_evidence.png").is_file()
+
+
 # What goes wrong
 
 

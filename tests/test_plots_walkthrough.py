@@ -197,6 +197,13 @@ def test_confidence_moves_draws_probabilities_as_lines_with_right_answers_filled
     assert "case starter-003:" in words_of(made[0])
 
 
+def test_confidence_moves_says_so_where_a_family_has_no_value_at_all():
+    table = moves(("asp", "medconf"))
+    table.loc[table["method"] == "medconf", "confidence"] = NAN
+    _, empty = confidence_moves(table, FAMILIES)
+    assert not empty.lines and "no value: MedConf" in words_of(empty)
+
+
 def test_confidence_moves_shades_scores_from_the_methods_own_lowest_to_its_highest():
     *_, heat = confidence_moves(moves(), FAMILIES)
     names = [tick.get_text() for tick in heat.get_yticklabels()]

@@ -32,16 +32,16 @@ from .speech import told
 from .world import Fact, Patient, World
 
 SKILLS = {
-    "diagnosis": 0.28,
-    "p_true": 0.08,
+    "diagnosis": 0.34,
+    "p_true": 0.09,
     "ce": 0.07,
     "cot_ce": 0.07,
     "topk_ce": 0.04,
     "prior": 0.01,
     "keyword": 0.01,
-    "profile": 0.06,
-    "evidence": 0.22,
-    "lookup": 0.16,
+    "profile": 0.05,
+    "evidence": 0.15,
+    "lookup": 0.17,
 }
 """Shares of the training examples. ``prior`` is the diagnosis prompt with the patient left out: any condition, by its prior.
 ``lookup`` is the evidence prompt for a patient who has told little and a profile of one to three criteria, with the reply up to

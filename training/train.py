@@ -28,13 +28,14 @@ from trustlab.paths import DATA, ROOT
 from trustlab.semantics import Encoder as SentenceEncoder
 
 from .evidence import KEYS
+from .heads import SENSES, write_heads
 from .replies import FIRST, SKILLS, Example, example
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
 
 RECIPE = {
     "pool": 1200,
-    "first": 24,
+    "first": 4,
     "batch_tokens": 3072,
     "lr": 1.2e-3,
     "warmup": 3_000,
@@ -43,18 +44,21 @@ RECIPE = {
     "layers": 4,
     "heads": 4,
     "inner": 672,
+    "theta": 5e7,
 }
-BRANCHES = {"embedded": (90, 25), "embedded-closed": (165, 40)}
+BRANCHES = {"embedded": (50, 22), "embedded-closed": (85, 28)}
 """Model -> pools of the trunk before its branch, and pools of the branch itself. The ``first`` pools hold :data:`FIRST`."""
 
 LINES = re.compile(r"(?=\n)")
 """Where lines are cut: each begins with its line break, as in the tokenizer."""
-MEANING = 0.6
+MEANING = 1.0
 """Length of what a token means, in its embedding at the start, by the length of the random part."""
 Soft = list[dict[int, float] | None]
 """For each token of a reply: what could stand there instead, with its exact chance; ``None`` where the token is certain."""
 Batch = list[tuple[list[int], list[int], Soft]]
 """(prompt ids, reply ids, their chances) triples."""
+PATIENT = "\nPatient: "
+"""The token before what a patient says."""
 FIXED_SHARE, LONG = 0.3, 20
 """Share of a summary's keys that are scored in replies longer than so many tokens: they are learned at once."""
 
@@ -72,6 +76,7 @@ def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
             num_key_value_heads=recipe["heads"],
             max_position_embeddings=WINDOW,
             tie_word_embeddings=True,
+            rope_parameters={"rope_type": "default", "rope_theta": recipe["theta"]},
             pad_token_id=tokenizer.pad_token_id,
             bos_token_id=tokenizer.bos_token_id,
             eos_token_id=tokenizer.eos_token_id,
@@ -79,26 +84,46 @@ def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
     )
     table = model.get_input_embeddings().weight
     with torch.no_grad():
-        table += MEANING * table.norm(dim=1).median() * meanings(tokenizer, recipe["hidden"], recipe["seed"])
+        length = table.norm(dim=1).median()
+        table[:, :SENSES] = 0
+        table += MEANING * length * meanings(tokenizer, recipe["hidden"])
+    write_heads(model, tokenizer.convert_tokens_to_ids(PATIENT), recipe["seed"])
     return model
 
 
-def meanings(tokenizer: Any, hidden: int, seed: int) -> torch.Tensor:
+def meanings(tokenizer: Any, hidden: int) -> torch.Tensor:
     """What each token means to the packaged sentence encoder, shape (vocabulary, hidden), rows of length 1 or 0.
 
-    Phrases, sentences and words are encoded, centred and projected at random; marks, pieces of names and of JSON get nothing.
-    Embeddings that begin with this let a criterion find the answer that speaks of it: otherwise each of some thousand pairs
-    has to be learned by itself.
+    Phrases, sentences and words are encoded and centred; to a wording of a finding in the table the finding's name is added.
+    Their leading principal components are kept, in that order. Marks, pieces of names and of JSON get nothing. Embeddings that
+    begin with this let a criterion find the answer that speaks of it: otherwise each of some thousand pairs has to be
+    learned by itself.
     """
+    world = World()
     texts = [tokenizer.convert_ids_to_tokens(i) for i in range(len(tokenizer))]
-    names = {name[i : i + 4] for name in (c.name for c in World().conditions) for i in range(0, len(name), 4)}
+    names = {name[i : i + 4] for name in (c.name for c in world.conditions) for i in range(0, len(name), 4)}
     said = [i for i, t in enumerate(texts) if sum(map(str.isalpha, t)) > 2 and t not in names and not set(t) & set('{}"<>|')]
     vectors = SentenceEncoder().encode([texts[i].strip() for i in said])
-    vectors = vectors - vectors.mean(0)
-    vectors = vectors @ np.linalg.qr(np.random.default_rng(seed).normal(size=(vectors.shape[1], hidden)))[0]
+    vectors = unit(vectors - vectors.mean(0))
+    row = {texts[i]: k for k, i in enumerate(said)}
+    found = {row[t]: row[name] for t, name in worded(world).items() if t in row and name in row}
+    together = vectors.copy()
+    together[list(found)] += vectors[list(found.values())]
+    together = together @ np.linalg.svd(together, full_matrices=False)[2][: hidden - 1].T
     rows = np.zeros((len(texts), hidden), dtype=np.float32)
-    rows[said] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows[said, : together.shape[1]] = unit(together)
     return torch.from_numpy(rows)
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    """Each row at length 1."""
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def worded(world: World) -> dict[str, str]:
+    """The table's wordings of each finding, cut at their slots as tokens are, with the finding's name."""
+    texts = {text: f.name for f in world.knowledge.findings.values() for text in (*f.affirm, *f.deny)}
+    return {piece: name for text, name in texts.items() for piece in text.split("{value}")}
 
 
 class Encoder:

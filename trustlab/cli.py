@@ -66,7 +66,8 @@ def run(
         made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
         typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
         for row in manifest.get("missing", []):
-            typer.echo(f"  missing: {row['method']} on {row['n']} rows ({row['reason']})")
+            where = f" of {row['run']}" if "run" in row else ""
+            typer.echo(f"  missing: {row['method']} on {row['n']} rows{where} ({row['reason']})")
         typer.echo(f"  {_short(folder / (name + '.html'))}\n{NOTICE}")
 
 

@@ -141,7 +141,8 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
         "started": _now(),
         "ok": False,
     }
-    (folder / RUN).unlink(missing_ok=True)
+    for left in folder.rglob(RUN):
+        left.unlink()
     try:
         papermill.execute_notebook(
             str(source), str(target), parameters={**values, "run_dir": str(folder)}, cwd=str(NOTEBOOKS), kernel_name="python3"
@@ -241,8 +242,16 @@ def _without_stderr(outputs: list[Any]) -> list[Any]:
 
 
 def _run_facts(folder: Path) -> dict[str, Any]:
-    file = folder / RUN
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    """What ``run.json`` says; of a notebook with several runs, each below its own folder's name, and their calls in all."""
+    whole, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
+    if whole.is_file():
+        return json.loads(whole.read_text(encoding="utf-8"))
+    runs = {str(file.parent.relative_to(folder)): json.loads(file.read_text(encoding="utf-8")) for file in parts}
+    if not runs:
+        return {}
+    counted = {count: sum(facts.get(count, 0) for facts in runs.values()) for count in ("calls_made", "calls_from_cache")}
+    missing = [{**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])]
+    return {"runs": runs, **counted, "missing": missing}
 
 
 def _now() -> str:

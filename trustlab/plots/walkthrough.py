@@ -298,7 +298,8 @@ def _family_panel(ax: Axes, table: pd.DataFrame, family: str, methods: Sequence[
             look = {**_look(family), "ls": "", "mec": colour, "mew": 1.3, "mfc": colour if right else "white"}
             ax.plot(x[at], y[at], **look, ms=6, zorder=3)
         ends.append((label(method), x, y, text_colour(family), "normal"))
-    _name_ends(ax, ends)
+    if ends:
+        _name_ends(ax, ends)
     title = FAMILY_LABELS[family]
     ax.set_title(title[:1].upper() + title[1:], color=text_colour(family), loc="left", pad=5)
     if undrawn:
