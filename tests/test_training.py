@@ -44,7 +44,7 @@ from trustlab.prompts import render
 from trustlab.records import SUPPORT_LEVELS, Assessment, Case, Evidence, Generation, Statement, View
 from trustlab.records import Criterion as Entry
 
-SMALL = {"pool": 12, "first": 0, "hidden": 16, "layers": 1, "heads": 2, "inner": 32, "batch_tokens": 1200, "warmup": 24}
+SMALL = {"pool": 12, "first": 0, "hidden": 16, "layers": 2, "heads": 2, "inner": 32, "batch_tokens": 1200, "warmup": 24}
 TINY = RECIPE | SMALL
 PATIENT_TOLD = {"diagnosis", "p_true", "ce", "cot_ce", "topk_ce", "evidence"}
 VARIANT = pytest.mark.parametrize("variant", list(VARIANTS), ids=lambda v: "+".join(v))
@@ -75,6 +75,19 @@ def examples(world: World) -> list[Example]:
 def made(world: World, encode: Encoder) -> list[list[Batch]]:
     """The first pools of the tiny recipe."""
     return [pool_of_batches(world, encode, TINY, n) for n in range(3)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made_up_meanings():
+    """Encoding the whole vocabulary takes half a minute; only the test of that does so, on a few texts."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def drawn(tokenizer, hidden):
+            rows = torch.randn(len(tokenizer), hidden, generator=torch.Generator().manual_seed(8))
+            return rows / rows.norm(dim=1, keepdim=True)
+
+        patch.setattr(program, "meanings", drawn)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -637,6 +650,50 @@ def test_a_prompt_beyond_the_window_is_cut_and_keeps_its_reply() -> None:
     ids, labels, _ = tensors([(list(range(10, 10 + 2 * WINDOW)), [3, 4], [None, None])], pad=0)
     assert ids.shape == (1, WINDOW) and ids[0, -2:].tolist() == [3, 4]
     assert labels[0, -3:].tolist() == [3, 4, -100] and (labels != -100).sum() == 2
+
+
+class Few:
+    """A tokenizer of a few tokens."""
+
+    def __init__(self, tokens: list[str]):
+        self.tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def convert_ids_to_tokens(self, i: int) -> str:
+        return self.tokens[i]
+
+
+MEANINGS = program.meanings  # before the fixture above takes its place
+
+
+def test_embeddings_begin_with_what_their_phrases_mean(world: World) -> None:
+    fever, cough = (world.knowledge.findings[f] for f in ("fever", "cough"))
+    tokens = [
+        "<s>",
+        "[",
+        '", "evidence": "',
+        fever.name,
+        cough.name,
+        fever.affirm[0],
+        fever.deny[0],
+        cough.affirm[0],
+        "I own a bicycle.",
+    ]
+    tokens += ["Where do you live?", "The sun shines.", "We went to the market.", "My sister plays chess.", "It is Tuesday."]
+    found = MEANINGS(Few(tokens), 8)
+    assert found.shape == (len(tokens), 8) and not found[:3].any()
+    assert torch.allclose(found[3:].norm(dim=1), torch.ones(len(tokens) - 3), atol=1e-5)
+    alike = found @ found.T
+    assert min(alike[3, 5], alike[3, 6], alike[4, 7]) > 0.5 > max(alike[3, 7], alike[4, 5], alike[3, 8], alike[4, 8])
+
+
+def test_the_table_s_wordings_are_known_by_their_finding(world: World) -> None:
+    known = program.worded(world)
+    for f in world.knowledge.findings.values():
+        assert all(piece in known for text in (*f.affirm, *f.deny) for piece in text.split("{value}"))
+    assert known[world.knowledge.findings["fever"].deny[0]] == "fever"
 
 
 def test_the_loss_is_the_weighted_cross_entropy_made_only_where_it_is_scored(tokenizer) -> None:

@@ -46,7 +46,7 @@ RECIPE = {
     "inner": 672,
     "theta": 5e7,
 }
-BRANCHES = {"embedded": (50, 22), "embedded-closed": (85, 28)}
+BRANCHES = {"embedded": (44, 18), "embedded-closed": (68, 20)}
 """Model -> pools of the trunk before its branch, and pools of the branch itself. The ``first`` pools hold :data:`FIRST`."""
 
 LINES = re.compile(r"(?=\n)")
@@ -85,7 +85,7 @@ def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
     table = model.get_input_embeddings().weight
     with torch.no_grad():
         length = table.norm(dim=1).median()
-        table[:, :SENSES] = 0
+        table[:, : min(SENSES, recipe["hidden"] // 4)] = 0
         table += MEANING * length * meanings(tokenizer, recipe["hidden"])
     write_heads(model, tokenizer.convert_tokens_to_ids(PATIENT), recipe["seed"])
     return model
