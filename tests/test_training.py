@@ -44,7 +44,7 @@ from trustlab.prompts import render
 from trustlab.records import SUPPORT_LEVELS, Assessment, Case, Evidence, Generation, Statement, View
 from trustlab.records import Criterion as Entry
 
-SMALL = {"pool": 12, "first": 0, "hidden": 16, "layers": 2, "heads": 2, "inner": 32, "batch_tokens": 1200, "warmup": 24}
+SMALL = {"pool": 12, "first": 0, "later": 99, "hidden": 16, "layers": 2, "heads": 2, "inner": 32, "batch_tokens": 1200, "warmup": 24}
 TINY = RECIPE | SMALL
 PATIENT_TOLD = {"diagnosis", "p_true", "ce", "cot_ce", "topk_ce", "evidence"}
 VARIANT = pytest.mark.parametrize("variant", list(VARIANTS), ids=lambda v: "+".join(v))
@@ -735,7 +735,7 @@ class Interrupted(Exception):
 def tiny_runs(monkeypatch: pytest.MonkeyPatch, tokenizer, made: list[list[Batch]]) -> pytest.MonkeyPatch:
     """Runs take the pools that are made already, and keep a checkpoint of each."""
     monkeypatch.setattr(program, "build_tokenizer", lambda world: tokenizer)
-    monkeypatch.setattr(program, "pools", lambda recipe, numbers: (made[n] for n in numbers))
+    monkeypatch.setattr(program, "pools", lambda recipe, numbers, fork: (made[n] for n in numbers))
     monkeypatch.setattr(program.Trainer, "run", partialmethod(program.Trainer.run, checkpoint_every=1))
     return monkeypatch
 

@@ -49,6 +49,8 @@ the end of its list: short and dense, so that finding the words that speak of a 
 FIRST = {"diagnosis": 0.3, "lookup": 0.7}
 """Shares of the first examples, before any other skill: a model that begins with the whole mixture takes to copying a word from
 somewhere, and to leaving criteria open, and unlearns neither."""
+LATER = SKILLS | {"diagnosis": 0.54, "evidence": 0.12, "lookup": 0.05, "ce": 0.05, "cot_ce": 0.05, "topk_ce": 0.03}
+"""Shares of the late examples: once looking up is learned, naming the disease is what takes the most examples."""
 STRETCH = 1.5
 VARIANTS = {
     ("retrieval", "profile", "structure", "importance"): 0.72,

@@ -29,13 +29,14 @@ from trustlab.semantics import Encoder as SentenceEncoder
 
 from .evidence import KEYS
 from .heads import SENSES, write_heads
-from .replies import FIRST, SKILLS, Example, example
+from .replies import FIRST, LATER, SKILLS, Example, example
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
 
 RECIPE = {
     "pool": 1200,
     "first": 4,
+    "later": 52,
     "batch_tokens": 3072,
     "lr": 1.2e-3,
     "warmup": 3_000,
@@ -46,7 +47,7 @@ RECIPE = {
     "inner": 672,
     "theta": 5e7,
 }
-BRANCHES = {"embedded": (44, 18), "embedded-closed": (68, 20)}
+BRANCHES = {"embedded": (44, 18), "embedded-closed": (76, 18)}
 """Model -> pools of the trunk before its branch, and pools of the branch itself. The ``first`` pools hold :data:`FIRST`."""
 
 LINES = re.compile(r"(?=\n)")
@@ -170,9 +171,15 @@ class Encoder:
         return self.lines(text), reply, self.chances(e, reply)
 
 
-def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int) -> list[Batch]:
-    """The batches of pool ``number``, which depend on the seed and that number only.
+def shares(recipe: dict, number: int) -> dict[str, float]:
+    """The mixture of skills in pool ``number`` of the trunk."""
+    return FIRST if number < recipe["first"] else SKILLS if number < recipe["later"] else LATER
 
+
+def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int, fork: int | None = None) -> list[Batch]:
+    """The batches of pool ``number``, which depend on the seed, that number and ``fork`` only.
+
+    A branch that leaves the trunk at pool ``fork`` keeps the mixture it left with.
     A pool is sorted by length and cut into batches of about ``batch_tokens`` tokens, so that little is padding.
     """
     rng = np.random.default_rng([recipe["seed"], number])
@@ -192,13 +199,13 @@ def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int) ->
     return [cut[i] for i in rng.permutation(len(cut))]
 
 
-def pools(recipe: dict, numbers: range) -> Iterator[list[Batch]]:
+def pools(recipe: dict, numbers: range, fork: int | None = None) -> Iterator[list[Batch]]:
     """The batches of each pool in turn; the next pool is made in a second process meanwhile."""
     with ProcessPoolExecutor(1, get_context("spawn"), _start) as worker:
-        coming = worker.submit(_make, recipe, numbers[0]) if numbers else None
+        coming = worker.submit(_make, recipe, numbers[0], fork) if numbers else None
         for number in numbers:
             batches = coming.result()  # pyright: ignore[reportOptionalMemberAccess]
-            coming = worker.submit(_make, recipe, number + 1) if number + 1 in numbers else None
+            coming = worker.submit(_make, recipe, number + 1, fork) if number + 1 in numbers else None
             yield batches
 
 
@@ -208,8 +215,8 @@ def _start() -> None:
     _made_with = (world, Encoder(build_tokenizer(world), world))
 
 
-def _make(recipe: dict, number: int) -> list[Batch]:
-    return pool_of_batches(*_made_with, recipe, number)
+def _make(recipe: dict, number: int, fork: int | None) -> list[Batch]:
+    return pool_of_batches(*_made_with, recipe, number, fork)
 
 
 def width(rows: Batch) -> int:
@@ -294,7 +301,7 @@ class Trainer:
     def run(self, until: int, path: Path, branch: tuple[int, int] | None = None, checkpoint_every: int = 4) -> None:
         """Train up to pool ``until``, saving to ``path`` now and then and at the end."""
         began, numbers = time.time(), range(self.state["pools"], until)
-        for number, batches in zip(numbers, pools(self.recipe, numbers), strict=True):
+        for number, batches in zip(numbers, pools(self.recipe, numbers, branch and branch[0]), strict=True):
             losses = []
             for rows in batches:
                 lr = rate(self.state["examples"], self.recipe, branch)
