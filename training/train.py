@@ -47,7 +47,7 @@ RECIPE = {
     "inner": 672,
     "theta": 5e7,
 }
-BRANCHES = {"embedded": (44, 18), "embedded-closed": (76, 18)}
+BRANCHES = {"embedded": (44, 18), "embedded-closed": (72, 14)}
 """Model -> pools of the trunk before its branch, and pools of the branch itself. The ``first`` pools hold :data:`FIRST`."""
 
 LINES = re.compile(r"(?=\n)")
