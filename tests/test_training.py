@@ -44,8 +44,8 @@ from trustlab.prompts import render
 from trustlab.records import SUPPORT_LEVELS, Assessment, Case, Evidence, Generation, Statement, View
 from trustlab.records import Criterion as Entry
 
-SMALL = {"pool": 12, "first": 0, "later": 99, "hidden": 16, "layers": 2, "heads": 2, "inner": 32, "batch_tokens": 1200, "warmup": 24}
-TINY = RECIPE | SMALL
+SMALL = {"pool": 12, "first": 0, "later": 99, "batch_tokens": 1200, "warmup": 24}
+TINY = RECIPE | SMALL | {"hidden": 16, "layers": 2, "heads": 2, "inner": 32}
 PATIENT_TOLD = {"diagnosis", "p_true", "ce", "cot_ce", "topk_ce", "evidence"}
 VARIANT = pytest.mark.parametrize("variant", list(VARIANTS), ids=lambda v: "+".join(v))
 

@@ -13,9 +13,10 @@ place, first of all among the patient's own words, that means the same as the to
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
-from transformers import LlamaForCausalLM
 
 CONSTANT = 0.5
 """Length of a component that all embeddings share, by their length: what a head that asks for a place only can ask with."""
@@ -31,8 +32,8 @@ FAST, FAR = 8, 500
 """Rotary pairs that tell neighbours apart; a distance in tokens at which a pair used for looking up must hardly have turned."""
 
 
-def write_heads(model: LlamaForCausalLM, patient: int, seed: int) -> None:
-    """Write the heads into a fresh model, in place; ``patient`` is the token that stands before what a patient says.
+def write_heads(model: Any, patient: int, seed: int) -> None:
+    """Write the heads into a fresh ``LlamaForCausalLM``, in place; ``patient`` is the token before what a patient says.
 
     The embeddings are taken as they are, brought to one length, and their last dimension becomes the shared component. Their
     first dimensions are taken for the leading ones of what tokens mean (:func:`training.train.meanings`).
@@ -84,7 +85,7 @@ def write_heads(model: LlamaForCausalLM, patient: int, seed: int) -> None:
             fill(second, head, query, key, found, COPIED * found)
 
 
-def calm(model: LlamaForCausalLM, shared: int, senses: int) -> None:
+def calm(model: Any, shared: int, senses: int) -> None:
     """Let the random weights take no notice of the shared component, and write less the more layers there are (as in GPT-2).
 
     The first layer's leave the dimensions of what tokens mean alone.
@@ -99,7 +100,7 @@ def calm(model: LlamaForCausalLM, shared: int, senses: int) -> None:
         part.weight[:senses] = 0
 
 
-def fill(attention: torch.nn.Module, head: int, query, key, value, out) -> None:
+def fill(attention: Any, head: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, out: torch.Tensor) -> None:
     """Set one head: rows of queries, keys and values, and where each value is written, all of shape (size, hidden).
 
     Fewer rows of values leave the rest as they are.

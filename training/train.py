@@ -67,7 +67,7 @@ FIXED_SHARE, LONG = 0.3, 20
 def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
     """A Llama with random weights, seeded."""
     torch.manual_seed(recipe["seed"])
-    model = LlamaForCausalLM(
+    model: Any = LlamaForCausalLM(
         LlamaConfig(
             vocab_size=len(tokenizer),
             hidden_size=recipe["hidden"],

@@ -316,7 +316,8 @@ def _bar(share: float) -> str:
 def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
     look = f"text-align:left;padding:4px 8px;border-bottom:2px solid {GREY};background:{PAPER};color:{INK};font-weight:bold"
     top = "".join(f"<th style='{look}'>{_e(head)}</th>" for head in heads)
-    whole = f"border-collapse:collapse;width:100%;margin:4px 0;background:{PAPER};color:{INK};font-size:13px"
+    # Columns as wide as what they hold: JupyterLab would make them all alike.
+    whole = f"border-collapse:collapse;table-layout:auto;width:100%;margin:4px 0;background:{PAPER};color:{INK};font-size:13px"
     return f"<table style='{whole}'><thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
