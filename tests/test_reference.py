@@ -1,6 +1,6 @@
 """The committed tables of the benchmark's reference run: made again in part, and the metrics computed from them again.
 
-A third of the cases, at every level, is asked again of each model. Another processor rounds the last bits of
+A sixth of the cases, at every level, is asked again of each model. Another processor rounds the last bits of
 a logit otherwise, which can turn one sample of many; the tolerances say how much of that is allowed.
 """
 
@@ -47,7 +47,7 @@ def committed() -> dict[str, pd.DataFrame]:
 @pytest.fixture(scope="module")
 def again() -> Run:
     p = parameters()
-    cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])[::3]
+    cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])[::6]
     how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
     return benchmark(cases, open_models(p["model"], device="cpu"), **how, quiet=True)
 
