@@ -240,7 +240,7 @@ def test_the_walkthrough_leaves_its_figures_and_shows_its_tables(walk):
     names = {"tokens", "evidence", "moves", "token_position", "agreement", "consistent", "beyond"}
     assert {p.name for p in (walk / "figures").iterdir()} == {f"00_{n}.{e}" for n in names for e in ("csv", "png", "svg")}
     page = (walk / "00_walkthrough.html").read_text(encoding="utf-8")
-    for said in ("The stomach hurts", "support_level", "5/17", "76.42", "66.67", NOTICE):
+    for said in ("in the pit of my stomach", "Evidence for", "supported", "76.42", "66.67", "29.412", NOTICE):
         assert said in page, said
     beyond = pd.read_csv(walk / "figures" / "00_beyond.csv")
     accuracy = beyond[beyond["what"] == "accuracy"].set_index("set")["value"]
@@ -252,7 +252,7 @@ def test_the_walkthrough_counts_the_calls_of_all_its_runs(walk):
     found = manifest(walk)
     sets = {f"sets/{name}" for name in ("starter", "starter-dialogue", "starter-report", "unknown diseases")}
     assert found["ok"] and set(found["runs"]) == {"patient", "cases"} | sets
-    assert found["calls_made"] == sum(facts["calls_made"] for facts in found["runs"].values()) > 500
+    assert found["calls_made"] == sum(facts["calls_made"] for facts in found["runs"].values()) > 100
     assert found["runs"]["patient"]["benchmark"]["cases"] == 1 and found["runs"]["cases"]["benchmark"]["cases"] == 4
 
 

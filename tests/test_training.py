@@ -794,7 +794,7 @@ def test_an_interrupted_run_ends_where_an_unbroken_one_does(
     branches = {"it": (2, 1)} if stopped_at == 1 else {"it": (1, 2)}
     whole = program.train("it", TINY, tmp_path / "whole", branches).state_dict()
 
-    def until(recipe: dict, numbers: range) -> Iterator[list[Batch]]:
+    def until(recipe: dict, numbers: range, fork: int | None) -> Iterator[list[Batch]]:
         for n in numbers:
             if n == stopped_at:
                 raise Interrupted
