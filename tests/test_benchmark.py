@@ -11,7 +11,7 @@ import pytest
 from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made_cases
 
 from trustlab.agents import MedConf
-from trustlab.confidence import METHODS, select
+from trustlab.confidence import METHODS, Parameters, select
 from trustlab.datasets import load_cases
 from trustlab.experiments.benchmark import LIBRARIES, Run, benchmark, cases_hash, score
 from trustlab.levels import views
@@ -112,7 +112,7 @@ def test_two_processes_score_as_one():
         ({"cases": [made_case("a"), made_case("a")]}, "each case may be given once; given again: a"),
         ({"levels": [20, 20]}, "each level may be given once; given again: 20"),
         ({"levels": [0]}, "level is 0"),
-        ({"samples": 0}, "n must be at least 1, got 0"),
+        ({"samples": 0}, "n_samples is 0; it must be at least 1"),
         ({"methods": ["apples"]}, "no method 'apples'"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
@@ -176,7 +176,7 @@ def test_run_json_says_what_made_the_run(tmp_path):
     assert benchmarked.pop("collect_s")["fake"] >= 0
     assert benchmarked == {
         "models": {"fake": "r1"}, "dataset": ["made"], "cases": 4, "cases_sha256": cases_hash(CASES), "methods": ["ce", "random"],
-        "levels": [1, 60], "samples": 3, "temperature": 0.7, "p_true_temperature": 1.0, "seed": 5, "max_tokens_answer": 64,
+        "levels": [1, 60], **asdict(Parameters(n_samples=3, sample_temperature=0.7)), "seed": 5, "max_tokens_answer": 64,
         "max_tokens_score": 16, "max_tokens_reasoning": 256, "max_tokens_guesses": 64, "medconf": asdict(MedConf()),
         "encoder": "letters r1", "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
     }  # fmt: skip

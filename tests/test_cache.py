@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trustlab.models.base import Model, Request
+from trustlab.models.base import Model, Request, Stopped
 from trustlab.models.cache import CachedModel, CacheMiss, decode_reply, encode_reply, export_cache, import_cache, request_keys
 from trustlab.records import Reply, TokenTrace
 
@@ -55,7 +55,7 @@ class Fake:
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         self.asked.append(list(requests))
-        return [[self.reply(request, i) for i in range(request.n)] for request in requests]
+        return [[self.reply(request, request.first + i) for i in range(request.n)] for request in requests]
 
     def reply(self, request: Request, i: int) -> Reply:
         if i in self.fail:
@@ -113,6 +113,8 @@ def n_rows(path: Path) -> int:
         {"seed": 8},
         {"want": frozenset({"logprobs"})},
         {"want": frozenset({"prior"}), "prior_messages": (("user", ""),)},
+        {"want": frozenset({"distributions"})},
+        {"first": 3},
     ],
     ids=lambda change: "+".join(change),
 )
@@ -122,6 +124,53 @@ def test_every_setting_is_in_the_key(change):
     model.generate([replace(ONE, **change)])
     assert model.model.n_asked == 2
     assert model.calls[1]["n_cached"] == 0
+
+
+@pytest.mark.parametrize("change", [{"renyi_alpha": 2.0}, {"n_alternatives": 5}], ids=lambda change: "+".join(change))
+def test_the_choices_of_a_distribution_are_in_the_key_where_one_is_wanted(change):
+    plain, changed = (request_keys(replace(ONE, **c), "m", "r") for c in ({}, change))
+    assert plain == changed
+    wide = replace(ONE, want=frozenset({"distributions"}))
+    assert not set(request_keys(wide, "m", "r")) & set(request_keys(replace(wide, **change), "m", "r"))
+
+
+def test_later_replies_have_the_keys_that_they_have_among_all():
+    every = request_keys(replace(ONE, n=5), "m", "r")
+    assert request_keys(replace(ONE, n=2, first=3), "m", "r") == every[3:]
+
+
+def test_of_the_replies_only_the_unknown_runs_are_asked_for(tmp_path):
+    for known in ([1], [0, 3], [1, 2, 5]):
+        model = CachedModel(Fake(), None)
+        for i in known:
+            model.generate([replace(ONE, n=1, first=i)])
+        model.model.asked.clear()
+        (six,) = model.generate([replace(ONE, n=6)])
+        assert sorted(i for r in model.model.asked[0] for i in range(r.first, r.first + r.n)) == sorted({*range(6)} - {*known})
+        assert [r.text for r in six] == [model.model.reply(ONE, i).text for i in range(6)]
+        assert (model.calls[-1]["n_made"], model.calls[-1]["n_cached"]) == (6 - len(known), len(known))
+
+
+class Stopping(Fake):
+    """Stops in its second call, after the first reply of each request."""
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        replies = super().generate(requests)
+        if len(self.asked) == 2:
+            missing = Reply(None, missing="the budget is spent")
+            raise Stopped("the budget is spent", [[row[0], *[missing] * (len(row) - 1)] for row in replies])
+        return replies
+
+
+def test_what_was_finished_before_a_stop_is_kept(tmp_path):
+    requests, model = batch(4), CachedModel(Stopping(), tmp_path / "c", block=2)
+    with pytest.raises(Stopped, match="the budget is spent"):
+        model.generate(requests)
+    assert n_rows(tmp_path / "c") == 2 * requests[0].n + 2
+    again = CachedModel(Fake(), tmp_path / "c")
+    again.generate(requests)
+    asked = [(r.first, r.n) for block in again.model.asked for r in block]
+    assert asked == [(1, requests[2].n - 1), (1, requests[3].n - 1)]
 
 
 @pytest.mark.parametrize("change", [{"name": "other"}, {"revision": "r2"}])
@@ -176,9 +225,9 @@ def test_more_samples_keep_those_known():
     model = CachedModel(Fake(), None)
     (ten,) = model.generate([replace(ONE, n=10)])
     (fifteen,) = model.generate([replace(ONE, n=15)])
-    assert [r.n for block in model.model.asked for r in block] == [10, 15]
+    assert [(r.first, r.n) for block in model.model.asked for r in block] == [(0, 10), (10, 5)]
     assert all_same([ten], [fifteen[:10]])
-    assert (model.calls[1]["n_made"], model.calls[1]["n_cached"]) == (15, 10)
+    assert (model.calls[1]["n_made"], model.calls[1]["n_cached"]) == (5, 10)
 
 
 def test_a_kept_reply_stands_even_where_the_model_now_differs():

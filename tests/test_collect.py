@@ -11,7 +11,7 @@ from fake_model import EVERYTHING, NAMES, TEXT_ONLY, FakeEncoder, FakeModel, mad
 
 from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
-from trustlab.confidence import METHODS, select
+from trustlab.confidence import METHODS, Parameters, select
 from trustlab.levels import views
 from trustlab.models.cache import CachedModel
 from trustlab.prompts import render
@@ -104,17 +104,18 @@ def test_every_request_speaks_the_prompt_of_its_purpose():
 
 
 def test_settings_reach_the_requests():
-    asking = {"samples": 4, "temperature": 0.9, "p_true_temperature": 0.7, "seed": 11}
+    asking = Parameters(n_samples=4, sample_temperature=0.9, p_true_temperature=0.7, renyi_alpha=2.0, n_alternatives=3)
     lengths = {"max_tokens_answer": 20, "max_tokens_score": 5, "max_tokens_reasoning": 30, "max_tokens_guesses": 40}
     medconf = MedConf(max_tokens_keyword=50, max_tokens_profile=60, max_tokens_evidence=70)
-    settings = Settings(**asking, **lengths, medconf=medconf)  # type: ignore[arg-type]
+    settings = Settings(asking, seed=11, **lengths, medconf=medconf)
     model, generations = asked_by("all", settings=settings)
     assert {(r.purpose, r.n, r.temperature, r.seed, r.max_tokens) for r in model.requests} == {
         ("diagnosis", 1, 0.0, 11, 20), ("samples", 4, 0.9, 11, 20), ("ce", 1, 0.0, 11, 5), ("p_true", 4, 0.7, 11, 5),
         ("cot_ce", 1, 0.0, 11, 30), ("topk_ce", 1, 0.0, 11, 40),
         ("keyword", 1, 0.0, 11, 50), ("profile", 1, 0.0, 11, 60), ("evidence", 1, 0.0, 11, 70),
     }  # fmt: skip
-    assert {g.seed for g in generations} == {11}
+    assert {(r.renyi_alpha, r.n_alternatives) for r in model.requests if "distributions" in r.want} == {(2.0, 3)}
+    assert {(g.seed, g.parameters) for g in generations} == {(11, asking)}
 
 
 def test_the_probes_ask_about_the_answer_that_was_given():

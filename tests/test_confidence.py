@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from generations import FULL, answered, array, cosines, generation, reordered, s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustlab.confidence import METHODS, NEEDS, PARAMETERS, MissingValue, verbalized
+from trustlab.confidence import METHODS, NEEDS, PARAMETERS, MissingValue
 from trustlab.confidence.registry import FAMILIES, WHITE_NEEDS
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Assessment, Generation, Reply
 
@@ -314,10 +315,10 @@ def test_topk_ce_takes_exactly_five_guesses(scores: tuple[float, ...]) -> None:
 
 
 @pytest.mark.parametrize(("combination", "value"), [("mean", 0.82), ("first", 0.8), ("max", 0.9)])
-def test_topk_combination_is_a_parameter(monkeypatch: pytest.MonkeyPatch, combination: str, value: float) -> None:
+def test_topk_combination_is_a_parameter(combination: Any, value: float) -> None:
     assert PARAMETERS.topk_combination == "mean"
-    monkeypatch.setattr(verbalized, "PARAMETERS", replace(PARAMETERS, topk_combination=combination))
-    assert METHODS["topk_ce"].score(FULL) == pytest.approx(value, rel=1e-12)
+    chosen = replace(FULL, parameters=replace(PARAMETERS, topk_combination=combination))
+    assert METHODS["topk_ce"].score(chosen) == pytest.approx(value, rel=1e-12)
 
 
 def test_p_true_counts_readable_replies_only() -> None:

@@ -26,7 +26,7 @@ NOTHING = 1.2
 """How strongly the beginning of the text, where nothing is said, draws the heads that find no match among the patient's words."""
 NOTED, COPIED = 0.06, 0.3
 """How strongly a head writes what it found."""
-SIGNS, SENSES = 24, 40
+SIGNS, SENSES = 24, 32
 """Dimensions of what tells tokens apart and of what they mean, as the token before is noted."""
 FAST, FAR = 8, 500
 """Rotary pairs that tell neighbours apart; a distance in tokens at which a pair used for looking up must hardly have turned."""

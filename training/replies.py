@@ -47,8 +47,8 @@ SKILLS = {
 ``lookup`` is the evidence prompt for a patient who has told little and a profile of one to three criteria, with the reply up to
 the end of its list: short and dense, so that finding the words that speak of a criterion is learned early."""
 FIRST = {"diagnosis": 0.3, "lookup": 0.7}
-"""Shares of the first examples, before any other skill: a model that begins with the whole mixture takes to copying a word from
-somewhere, and to leaving criteria open, and unlearns neither."""
+"""Shares of the first examples, before any other skill: models that began with the whole mixture took to copying a word from
+somewhere, and to leaving criteria open, and had not unlearned it when they were stopped."""
 LATER = SKILLS | {"diagnosis": 0.54, "evidence": 0.12, "lookup": 0.05, "ce": 0.05, "cot_ce": 0.05, "topk_ce": 0.03}
 """Shares of the late examples: once looking up is learned, naming the disease is what takes the most examples."""
 STRETCH = 1.5

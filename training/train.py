@@ -28,7 +28,7 @@ from trustlab.paths import DATA, ROOT
 from trustlab.semantics import Encoder as SentenceEncoder
 
 from .evidence import KEYS
-from .heads import SENSES, write_heads
+from .heads import write_heads
 from .replies import FIRST, LATER, SKILLS, Example, example
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
@@ -36,7 +36,7 @@ from .world import World
 RECIPE = {
     "pool": 1200,
     "first": 4,
-    "later": 52,
+    "later": 72,
     "batch_tokens": 3072,
     "lr": 1.2e-3,
     "warmup": 3_000,
@@ -47,11 +47,14 @@ RECIPE = {
     "inner": 672,
     "theta": 5e7,
 }
-BRANCHES = {"embedded": (44, 18), "embedded-closed": (72, 14)}
-"""Model -> pools of the trunk before its branch, and pools of the branch itself. The ``first`` pools hold :data:`FIRST`."""
+BRANCHES = {"embedded": (72, 14), "embedded-closed": (124, 22)}
+"""Model -> pools of the trunk before its branch, and pools of the branch itself. The ``first`` pools hold :data:`FIRST`,
+those of the trunk from ``later`` on :data:`LATER`."""
 
 LINES = re.compile(r"(?=\n)")
 """Where lines are cut: each begins with its line break, as in the tokenizer."""
+CLEARED = 40
+"""Leading dimensions of the embeddings that hold nothing random at the start: what the heads compare stands there."""
 MEANING = 1.0
 """Length of what a token means, in its embedding at the start, by the length of the random part."""
 Soft = list[dict[int, float] | None]
@@ -86,7 +89,7 @@ def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
     table = model.get_input_embeddings().weight
     with torch.no_grad():
         length = table.norm(dim=1).median()
-        table[:, : min(SENSES, recipe["hidden"] // 4)] = 0
+        table[:, : min(CLEARED, recipe["hidden"] // 4)] = 0
         table += MEANING * length * meanings(tokenizer, recipe["hidden"])
     write_heads(model, tokenizer.convert_tokens_to_ids(PATIENT), recipe["seed"])
     return model
@@ -171,8 +174,9 @@ class Encoder:
         return self.lines(text), reply, self.chances(e, reply)
 
 
-def shares(recipe: dict, number: int) -> dict[str, float]:
-    """The mixture of skills in pool ``number`` of the trunk."""
+def shares(recipe: dict, number: int, fork: int | None = None) -> dict[str, float]:
+    """The mixture of skills in pool ``number``; a branch keeps what the trunk had in its last pool before ``fork``."""
+    number = number if fork is None else min(number, fork - 1)
     return FIRST if number < recipe["first"] else SKILLS if number < recipe["later"] else LATER
 
 
@@ -183,9 +187,9 @@ def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int, fo
     A pool is sorted by length and cut into batches of about ``batch_tokens`` tokens, so that little is padding.
     """
     rng = np.random.default_rng([recipe["seed"], number])
-    shares = FIRST if number < recipe["first"] else SKILLS
+    mixture = shares(recipe, number, fork)
     rows = sorted(
-        (encode(example(world, rng, shares=shares)) for _ in range(recipe["pool"])), key=lambda r: len(r[0]) + len(r[1])
+        (encode(example(world, rng, shares=mixture)) for _ in range(recipe["pool"])), key=lambda r: len(r[0]) + len(r[1])
     )
     for _, reply, soft in rows:
         for i, token in enumerate(reply):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trustlab.agents import MedConf, assess
-from trustlab.confidence import PARAMETERS, Method
+from trustlab.confidence import PARAMETERS, Method, Parameters
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import diagnosis_reply
@@ -37,11 +37,9 @@ Progress = Callable[[str, int], Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is asked. ``temperature`` is that of the K = ``samples`` samples; the answer is greedy."""
+    """How a model is asked: greedily for the answer, and as ``parameters`` say for the rest."""
 
-    samples: int = PARAMETERS.n_samples
-    temperature: float = PARAMETERS.sample_temperature
-    p_true_temperature: float = PARAMETERS.p_true_temperature
+    parameters: Parameters = PARAMETERS
     seed: int = 0
     max_tokens_answer: int = 64
     max_tokens_score: int = 16
@@ -70,16 +68,18 @@ def answer_requests(view: View, needs: frozenset[str], provides: frozenset[str],
     wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
     prior = render("diagnosis", patient=None) if "prior" in wanted else None
     common = {"messages": messages, "max_tokens": settings.max_tokens_answer, "seed": settings.seed}
-    asked = [Request(**common, want=frozenset(wanted), prior_messages=prior, purpose="diagnosis")]
+    p = settings.parameters
+    extras = {"renyi_alpha": p.renyi_alpha, "n_alternatives": p.n_alternatives}
+    asked = [Request(**common, want=frozenset(wanted), prior_messages=prior, purpose="diagnosis", **extras)]
     if needs & {"samples", "samples.logprobs", "similarity", "similarity_med", "entailment", "contradiction"}:
         want = frozenset({"logprobs"} & provides) if "samples.logprobs" in needs else frozenset()
-        asked.append(Request(**common, n=settings.samples, temperature=settings.temperature, want=want, purpose="samples"))
+        asked.append(Request(**common, n=p.n_samples, temperature=p.sample_temperature, want=want, purpose="samples"))
     return asked
 
 
 def probe_requests(view: View, answer: str, needs: frozenset[str], settings: Settings) -> dict[str, Request]:
     """The questions about a given answer that methods need: probe name -> request."""
-    asked = {}
+    p, asked = settings.parameters, {}
     if "probes.ce" in needs:
         messages = render("ce", patient=view.text, answer=answer)
         asked["ce"] = Request(messages, max_tokens=settings.max_tokens_score, seed=settings.seed, purpose="ce")
@@ -90,7 +90,7 @@ def probe_requests(view: View, answer: str, needs: frozenset[str], settings: Set
     if "probes.p_true" in needs:
         messages = render("p_true", patient=view.text, answer=answer)
         asked["p_true"] = Request(
-            messages, settings.samples, settings.p_true_temperature, settings.max_tokens_score, settings.seed, purpose="p_true"
+            messages, p.n_samples, p.p_true_temperature, settings.max_tokens_score, settings.seed, purpose="p_true"
         )
     return asked
 
@@ -154,6 +154,7 @@ def _generation(model: Model, view: View, replies: list[list[Reply]], settings: 
         answer=answer,
         samples=samples,
         reasons=reasons,
+        parameters=settings.parameters,
     )
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from trustlab.parameters import PARAMETERS, Parameters
+
 LEVELS: tuple[int, ...] = (1, 20, 40, 60, 80, 100)
 """Information levels in percent of a case's statements; 1 shows exactly one statement."""
 
@@ -175,9 +177,13 @@ class Assessment:
 class Generation:
     """Everything known about one answer: what every confidence method reads.
 
-    ``similarity`` is the (K, K) cosine matrix of the readable ``samples``; ``probes`` maps a question
-    (``"ce"``, ``"p_true"``) to the replies it got. A part that nobody asked for, or that the backend cannot
-    give, is ``None``, and ``reasons`` may say why.
+    Of the K readable ``samples``: ``similarity`` and ``similarity_med`` are (K, K) cosines; ``entailment[i, j]`` and
+    ``contradiction[i, j]``, (K, K), the probabilities that sample i entails and contradicts sample j; ``sample_relevance``
+    holds K arrays (L_k,). Of the answer: ``relevance`` (L,) says how much each token matters, 0 to 1;
+    ``alternative_entailment`` holds, for each position, the class of each alternative put in its place, (A,): 1 entails
+    the answer, -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies it got.
+    A part that nobody asked for, or that the backend cannot give, is ``None``, and ``reasons`` may say why.
+    ``parameters`` are the open choices that its methods read.
     """
 
     case_id: str
@@ -195,8 +201,9 @@ class Generation:
     contradiction: np.ndarray | None = None
     relevance: np.ndarray | None = None
     sample_relevance: tuple[np.ndarray, ...] | None = None
-    alternative_entailment: object | None = None
+    alternative_entailment: tuple[np.ndarray, ...] | None = None
     probes: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)
     assessment: Assessment | None = None
     panel: object | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
+    parameters: Parameters = PARAMETERS

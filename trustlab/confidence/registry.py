@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.records import Generation
 
 FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust")
@@ -76,7 +77,7 @@ class Method:
         """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed."""
         answer = generation.answer
         if answer is not None and answer.text is None:
-            raise MissingValue(UNREADABLE)
+            raise MissingValue(UNREADABLE if answer.missing in (None, NO_DIAGNOSIS) else answer.missing)
         for need in self.needs:
             if reason := absence(generation, need):
                 raise MissingValue(reason)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from trustlab.confidence.parameters import PARAMETERS
 from trustlab.confidence.registry import method
 from trustlab.records import Generation
 
@@ -78,7 +77,7 @@ def pmi(generation: Generation) -> float:
 def conditional_pmi(generation: Generation) -> float:
     """Mean log p plus the weighted log prior of tokens whose entropy reaches the threshold, in nats, at most 0.
 
-    As printed, with a plus before the weight; weight and threshold are not given (:data:`PARAMETERS`).
+    As printed, with a plus before the weight; weight and threshold are not given (``pmi_weight``, ``pmi_threshold``).
     """
     return _array(generation, "logprobs").mean() + _uncertain_prior(generation)
 
@@ -100,7 +99,7 @@ def conditional_pmi_original(generation: Generation) -> float:
 def renyi_divergence(generation: Generation) -> float:
     """Mean Rényi divergence of the next-token distributions from the uniform one, in nats, at least 0.
 
-    The backend computes it per token, with order ``PARAMETERS.renyi_alpha`` (not given by the paper).
+    The backend computes it per token, with order ``renyi_alpha`` (not given by the paper).
     """
     return _array(generation, "renyi").mean()
 
@@ -117,5 +116,6 @@ def _array(generation: Generation, name: str) -> np.ndarray:
 
 
 def _uncertain_prior(generation: Generation) -> float:
-    uncertain = _array(generation, "entropies") >= PARAMETERS.pmi_threshold
-    return PARAMETERS.pmi_weight * np.where(uncertain, _array(generation, "prior_logprobs"), 0.0).mean()
+    p = generation.parameters
+    uncertain = _array(generation, "entropies") >= p.pmi_threshold
+    return p.pmi_weight * np.where(uncertain, _array(generation, "prior_logprobs"), 0.0).mean()

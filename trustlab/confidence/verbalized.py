@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from trustlab.confidence.parameters import PARAMETERS
 from trustlab.confidence.registry import MissingValue, method
 from trustlab.parsing import guesses, score_0_100, true_or_false
 from trustlab.records import Generation, Reply
@@ -29,13 +28,13 @@ def cot_ce(generation: Generation) -> float:
 def topk_ce(generation: Generation) -> float:
     """Mean of the model's five guesses of the score from 0 to 100, divided by 100, in [0, 1].
 
-    ``PARAMETERS.topk_combination`` may take the first or the highest guess instead of the mean.
+    The parameter ``topk_combination`` may take the first or the highest guess instead of the mean.
     """
     reply = generation.probes["topk_ce"][0]
     scores = guesses(reply.text)
     if scores is None:
         raise MissingValue(reply.missing or "not exactly five guesses G1 to G5 from 0 to 100 in square brackets")
-    return COMBINATIONS[PARAMETERS.topk_combination](scores) / 100
+    return COMBINATIONS[generation.parameters.topk_combination](scores) / 100
 
 
 @method(

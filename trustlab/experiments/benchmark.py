@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
-from trustlab.confidence import Method, select
+from trustlab.confidence import PARAMETERS, Method, Parameters, select
 from trustlab.correctness import Grader, SynonymGrader
 from trustlab.levels import views as views_of
 from trustlab.models.base import Model
@@ -92,6 +92,7 @@ def benchmark(
     retriever: Retriever | None = None,
     assessor: Model | None = None,
     medconf: MedConf | None = None,
+    parameters: Parameters | None = None,
     quiet: bool = False,
 ) -> Run:
     """Ask every model about every case at every level, and score every method on what came back.
@@ -107,7 +108,8 @@ def benchmark(
         if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
             raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
     chosen = select(methods)
-    settings = Settings(samples=samples, temperature=temperature, seed=seed, medconf=medconf or MedConf())
+    chosen_values = replace(parameters or PARAMETERS, n_samples=samples, sample_temperature=temperature)
+    settings = Settings(chosen_values, seed=seed, medconf=medconf or MedConf())
     shown = views_of(cases, levels)
     store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
     encoder, grader = encoder or Encoder(), grader or SynonymGrader()
@@ -136,14 +138,15 @@ def benchmark(
     if judge is not None:
         tables.append(judge.calls_table().assign(model=judge.name))
     every = list(shown) * len(models)
-    parameters = {
+    facts = {
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
         "cases": len(cases),
         "cases_sha256": cases_hash(cases),
         "methods": [m.name for m in chosen],
         "levels": list(levels),
-        **asdict(settings),
+        **asdict(settings.parameters),
+        **{name: value for name, value in asdict(settings).items() if name != "parameters"},
         "encoder": encoder.revision,
         "retriever": retriever.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
@@ -154,7 +157,7 @@ def benchmark(
         answers=pd.DataFrame([_answer_row(v, g, grader) for v, g in zip(every, generations, strict=True)]),
         confidence=score(every, generations, chosen, n_jobs),
         calls=pd.concat(tables, ignore_index=True),
-        parameters=parameters,
+        parameters=facts,
         generations=tuple(generations),
     )
     if run_dir:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from trustlab.agents.medconf import library_text, profile_text
 from trustlab.collect import Settings, answer_requests, needs_of, probe_requests
-from trustlab.confidence import select
+from trustlab.confidence import PARAMETERS, select
 from trustlab.datasets import load_sets
 from trustlab.levels import views
 from trustlab.models.base import STATISTICS, Request
@@ -33,7 +34,8 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
     cases = load_sets(parameters["dataset"], path=parameters.get("path") or None, n=parameters.get("n"), seed=parameters["seed"])
     n_models = 1 if isinstance(parameters["model"], str) else len(parameters["model"])
     needs = needs_of(select(parameters["methods"]))
-    settings = Settings(samples=parameters["samples"], temperature=parameters["temperature"], seed=parameters["seed"])
+    p = replace(PARAMETERS, n_samples=parameters["samples"], sample_temperature=parameters["temperature"])
+    settings = Settings(p, seed=parameters["seed"])
     rows = []
     for v in views(cases, parameters["levels"]):
         asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)

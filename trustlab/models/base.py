@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from trustlab.parameters import PARAMETERS
 from trustlab.records import Reply
 
 Messages = tuple[tuple[str, str], ...]
@@ -22,8 +23,10 @@ class Request:
     ``temperature`` 0 is greedy. ``n`` replies are drawn, reply i from a random stream that depends on
     ``seed``, i and the messages only, so neither batch nor order matters. ``want`` is a subset of
     :data:`STATISTICS`; ``prior_messages`` is the same conversation with the patient information left out,
-    under which the reply's tokens are scored when ``prior`` is wanted. ``purpose`` labels the call in
-    tables and plays no part in the answer.
+    under which the reply's tokens are scored when ``prior`` is wanted. With ``distributions``, ``renyi_alpha`` is the
+    order of the Rényi divergence and ``n_alternatives`` how many tokens are listed at each position. ``first`` is the
+    index of the first reply, so that later ones can be asked for alone. ``purpose`` labels the call in tables and plays
+    no part in the answer.
     """
 
     messages: Messages
@@ -34,11 +37,30 @@ class Request:
     want: frozenset[str] = frozenset()
     prior_messages: Messages | None = None
     purpose: str = ""
+    renyi_alpha: float = PARAMETERS.renyi_alpha
+    n_alternatives: int = PARAMETERS.n_alternatives
+    first: int = 0
+
+
+class Stopped(RuntimeError):
+    """A backend had to stop before all was answered (a budget is spent, say); its words tell why and how to go on.
+
+    ``replies`` holds a row for each request, as :meth:`Model.generate` would have returned: finished replies as they are,
+    the others missing with the reason. A cache keeps the finished ones before it lets the error through.
+    """
+
+    def __init__(self, message: str, replies: list[list[Reply]]) -> None:
+        super().__init__(message)
+        self.replies = replies
 
 
 @runtime_checkable
 class Model(Protocol):
-    """A backend. ``provides`` is a subset of {"text", *STATISTICS}; ``name`` is what tables show."""
+    """A backend. ``provides`` is a subset of {"text", *STATISTICS}; ``name`` is what tables show.
+
+    A reply that could not be had has ``text`` ``None`` and the reason in ``missing``. A backend may count what it did in
+    ``usage``, a mapping of names to numbers (retries, say), which reaches the manifest.
+    """
 
     name: str
     revision: str

@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trustlab.models.base import Messages, Model, Request
+from trustlab.models.base import Messages, Model, Request, Stopped
 from trustlab.records import Reply, TokenTrace
 
 if TYPE_CHECKING:
@@ -54,16 +54,19 @@ class CacheMiss(LookupError):
 def request_keys(request: Request, name: str, revision: str) -> list[str]:
     """The key of each of the request's ``n`` replies, 64 hex digits: sha256 over JSON of all that decides a reply.
 
-    ``purpose`` and ``n`` play no part, ``prior_messages`` only where ``prior`` is wanted; greedy replies share index 0.
+    ``purpose`` and ``n`` play no part, ``prior_messages`` only where ``prior`` is wanted, the order of the Rényi divergence
+    and the number of alternatives only where ``distributions`` are; greedy replies share index 0.
     """
     if request.n < 1:
         raise ValueError(f"n must be at least 1, got {request.n}")
     settings = [float(request.temperature), int(request.max_tokens), int(request.seed), sorted(request.want)]
     content = [name, revision, request.messages, *settings, request.prior_messages if "prior" in request.want else None]
+    if "distributions" in request.want:
+        content += [float(request.renyi_alpha), int(request.n_alternatives)]
     # The index ends the list, so that fifteen samples hash a long prompt once.
     head = hashlib.sha256((_json(content)[:-1] + ",").encode())
     keys = []
-    for i in range(1 if request.temperature == 0 else request.n):
+    for i in range(1) if request.temperature == 0 else range(request.first, request.first + request.n):
         digest = head.copy()
         digest.update(f"{i}]".encode())
         keys.append(digest.hexdigest())
@@ -169,6 +172,21 @@ def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> It
         yield block
 
 
+def _unknown_parts(request: Request, keys: Sequence[str], known: Collection[str]) -> Iterator[tuple[Request, list[str]]]:
+    """The request cut down to its replies with an unknown key: one request for each run of neighbours, with their keys."""
+    if request.temperature == 0:
+        if keys[0] not in known:
+            yield replace(request, n=1), [keys[0]]
+        return
+    start = 0
+    for stop in range(1, len(keys) + 1):
+        if stop < len(keys) and (keys[stop] in known) == (keys[start] in known):
+            continue
+        if keys[start] not in known:
+            yield replace(request, n=stop - start, first=request.first + start), list(keys[start:stop])
+        start = stop
+
+
 class CachedModel:
     """A model whose complete replies are kept in an SQLite file and never asked for again.
 
@@ -185,6 +203,7 @@ class CachedModel:
         self.name, self.revision, self.provides = model.name, model.revision, model.provides
         self.window: float = getattr(model, "window", math.inf)
         self.count_tokens = getattr(model, "count_tokens", None)
+        self.usage: Mapping[str, float] = getattr(model, "usage", {})
         self.calls: list[dict[str, object]] = []
         self._connection = connect(path, SCHEMA)
         self._writing = threading.Lock()
@@ -211,7 +230,7 @@ class CachedModel:
         for i, (request, row) in enumerate(zip(requests, replies, strict=True)):
             n_made, seconds = made.get(i, (0, 0.0))
             n_tokens = (max(reply.n_tokens_in for reply in row), sum(reply.n_tokens_out for reply in row))
-            counts = (n_made, n_cached[i] if n_made else request.n)
+            counts = (n_made, 0 if n_made and request.temperature == 0 else request.n - n_made)
             self.calls.append(dict(zip(CALL_COLUMNS, (request.purpose, request.n, *n_tokens, seconds, *counts), strict=True)))
         return replies
 
@@ -219,24 +238,42 @@ class CachedModel:
         self, requests: Sequence[Request], keys: list[list[str]], block: list[int], known: dict[str, Reply]
     ) -> dict[int, tuple[int, float]]:
         """Ask the model for a block, commit, add to ``known``; request -> (replies asked for, seconds)."""
-        # Requests that differ in n or purpose alone are asked once, for the most replies.
-        askers: dict[str, int] = {}
-        for i in block:
-            askers[keys[i][0]] = max(askers.get(keys[i][0], i), i, key=lambda j: requests[j].n)
-        asked = [replace(requests[i], n=1) if requests[i].temperature == 0 else requests[i] for i in askers.values()]
+        # Each unknown reply is asked for once, by the request with the most replies that it belongs to.
+        parts: list[tuple[int, Request, list[str]]] = []
+        claimed: set[str] = set()
+        for i in sorted(block, key=lambda i: -requests[i].n):
+            for part, row in _unknown_parts(requests[i], keys[i], known.keys() | claimed):
+                parts.append((i, part, row))
+                claimed.update(row)
+        parts.sort(key=lambda part: block.index(part[0]))
         start = time.perf_counter()
-        answers = self.model.generate(asked)
+        try:
+            answers = self.model.generate([part for _, part, _ in parts])
+        except Stopped as stopped:
+            self._keep(parts, stopped.replies)
+            raise
         elapsed = time.perf_counter() - start
-        if [len(row) for row in answers] != [request.n for request in asked]:
-            raise ValueError(f"{self.name} returned {[len(row) for row in answers]} replies for n={[r.n for r in asked]}")
-        fresh: dict[str, Reply] = {}
-        for i, row in zip(askers.values(), answers, strict=True):
-            fresh |= {key: reply for key, reply in zip(keys[i], row, strict=False) if key not in known}
-        self._store(fresh)
+        if [len(row) for row in answers] != [part.n for _, part, _ in parts]:
+            raise ValueError(
+                f"{self.name} returned {[len(row) for row in answers]} replies for n={[part.n for _, part, _ in parts]}"
+            )
+        fresh = self._keep(parts, answers)
         known |= fresh | self._look_up(fresh)
         tokens = [sum(reply.n_tokens_out for reply in row) for row in answers]
-        shares = [n / sum(tokens) if sum(tokens) else 1 / len(tokens) for n in tokens]
-        return {i: (a.n, elapsed * s) for i, a, s in zip(askers.values(), asked, shares, strict=True)}
+        made: dict[int, tuple[int, float]] = {}
+        for (i, part, _), n in zip(parts, tokens, strict=True):
+            n_made, seconds = made.get(i, (0, 0.0))
+            share = n / sum(tokens) if sum(tokens) else 1 / len(tokens)
+            made[i] = (n_made + part.n, seconds + elapsed * share)
+        return made
+
+    def _keep(self, parts: list[tuple[int, Request, list[str]]], answers: list[list[Reply]]) -> dict[str, Reply]:
+        """Store what is complete among the answers; all of them by key."""
+        fresh: dict[str, Reply] = {}
+        for (_, _, row), replies in zip(parts, answers, strict=True):
+            fresh |= dict(zip(row, replies, strict=False))
+        self._store(fresh)
+        return fresh
 
     def _look_up(self, keys: Iterable[str]) -> dict[str, Reply]:
         found = {}
@@ -274,7 +311,7 @@ class CachedModel:
 
         ``n_tokens_in`` counts the prompt once, ``n_tokens_out`` all ``n`` replies, kept or new; ``seconds`` is the
         request's share, by tokens out, of its block's wall time (0 where nothing was asked); ``n_made`` replies were
-        asked of the model now, ``n_cached`` were served without (of 15 with 10 known, all 15 are asked and 10 served).
+        asked of the model now, ``n_cached`` were served without (of 15 with 10 known, 5 are asked for).
         """
         import pandas as pd
 

@@ -103,6 +103,9 @@ def check(request: Request) -> None:
     """ValueError for a request that cannot be answered."""
     if request.n < 1 or request.max_tokens < 1:
         raise ValueError(f"n and max_tokens must be at least 1, got n={request.n}, max_tokens={request.max_tokens}")
+    if request.first < 0 or request.n_alternatives < 1 or not 0 < request.renyi_alpha < math.inf:
+        options = f"{request.first}, {request.n_alternatives}, {request.renyi_alpha}"
+        raise ValueError(f"first must be at least 0, n_alternatives at least 1 and renyi_alpha above 0, got {options}")
     if not 0 <= request.temperature < math.inf:
         raise ValueError(f"temperature must be finite and at least 0, got {request.temperature}")
     if unknown := request.want - set(STATISTICS):
@@ -120,6 +123,8 @@ class GrowingReplies:
     temperature: np.ndarray  # (R,)
     limit: np.ndarray  # (R,) tokens allowed
     distributions: np.ndarray  # (R,) bool: wanted
+    alpha: np.ndarray  # (R,) order of the Rényi divergence
+    n_alternatives: int  # the most that any of them lists
     uniform: np.ndarray  # (R, T)
     tokens: np.ndarray  # (R, T)
     node: np.ndarray  # (R, T) which node of step t the reply stood at
@@ -137,11 +142,13 @@ class GrowingReplies:
         uniform = np.zeros(shape)
         for r, (_, request, k) in enumerate(owners):
             if request.temperature > 0:
-                uniform[r] = uniforms(request.messages, request.seed, k, shape[1])
+                uniform[r] = uniforms(request.messages, request.seed, request.first + k, shape[1])
         return cls(
             requests=requests, prompt=np.array([row for row, _, _ in owners]),
             temperature=np.array([float(request.temperature) for request in requests]), limit=limit,
             distributions=np.array(["distributions" in request.want for request in requests]), uniform=uniform,
+            alpha=np.array([float(request.renyi_alpha) for request in requests]),
+            n_alternatives=max(request.n_alternatives for request in requests),
             tokens=np.zeros(shape, dtype=np.int64), node=np.zeros(shape, dtype=np.int64),
             statistics=np.full((4, *shape), np.nan), length=limit.copy(), stopped=np.zeros(len(owners), dtype=bool),
         )  # fmt: skip

@@ -85,20 +85,19 @@ class HuggingFaceModel:
 
     def __init__(
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None, device: str | None = None,
-        dtype: str = "float32", batch_tokens: int = 16384, n_alternatives: int = 10, renyi_alpha: float = 0.5,
+        dtype: str = "float32", batch_tokens: int = 16384,
     ) -> None:  # fmt: skip
         """Open the model. FileNotFoundError: no such model. ValueError: bad option. ImportError: library absent."""
         if dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
-        if batch_tokens < 1 or n_alternatives < 1 or not renyi_alpha > 0:
-            options = f"{batch_tokens}, {n_alternatives}, {renyi_alpha}"
-            raise ValueError(f"batch_tokens, n_alternatives must be at least 1 and renyi_alpha above 0, got {options}")
+        if batch_tokens < 1:
+            raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
         try:
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
         except ImportError as error:
             raise ImportError("HuggingFaceModel needs torch and transformers: pip install torch transformers") from error
-        self.batch_tokens, self.n_alternatives, self.renyi_alpha = batch_tokens, n_alternatives, renyi_alpha
+        self.batch_tokens = batch_tokens
         source, commit, self.revision = locate(name_or_path)
         self.name = name or (source if commit else Path(source).resolve().name)
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -237,16 +236,19 @@ class HuggingFaceModel:
             grown.statistics[0, reply, step] = shifted[at, token] - log_total[at]
             wanted = grown.distributions[reply]
             if wanted.any():
-                rows, back = np.unique(at[wanted], return_inverse=True)
-                found = distribution_statistics(shifted[rows], log_total[rows], self.renyi_alpha)
-                grown.statistics[1:, reply[wanted], step] = found[:, back]
-                best = self._alternatives(raw[rows], shifted[rows] - log_total[rows, None])
+                for alpha in np.unique(grown.alpha[reply[wanted]]):
+                    same = wanted & (grown.alpha[reply] == alpha)
+                    rows, back = np.unique(at[same], return_inverse=True)
+                    found = distribution_statistics(shifted[rows], log_total[rows], alpha)
+                    grown.statistics[1:, reply[same], step] = found[:, back]
+                rows = np.unique(at[wanted])
+                best = self._alternatives(raw[rows], shifted[rows] - log_total[rows, None], grown.n_alternatives)
                 grown.best[step].update(zip((rows + start).tolist(), best, strict=True))
         return grown.tokens[active, step]
 
-    def _alternatives(self, logits: np.ndarray, logprobs: np.ndarray) -> Iterator[tuple[tuple[str, float], ...]]:
+    def _alternatives(self, logits: np.ndarray, logprobs: np.ndarray, n: int) -> Iterator[tuple[tuple[str, float], ...]]:
         """The most probable tokens of each row as (token, log-probability), best first; special tokens by name."""
-        top = self._torch.topk(self._torch.from_numpy(logits), min(self.n_alternatives, logits.shape[1])).indices.numpy()
+        top = self._torch.topk(self._torch.from_numpy(logits), min(n, logits.shape[1])).indices.numpy()
         top = np.sort(top, axis=1)
         values = np.take_along_axis(logprobs, top, axis=1)
         order = np.argsort(-values, axis=1, kind="stable")
@@ -255,7 +257,8 @@ class HuggingFaceModel:
             yield tuple((self._shown(i), value) for i, value in zip(ids, row, strict=True))
 
     def _reply(self, grown: GrowingReplies, r: int, pieces: list[str], n_in: int, prior: np.ndarray | None) -> Reply:
-        want, length, stopped = grown.requests[r].want, int(grown.length[r]), bool(grown.stopped[r])
+        q, length, stopped = grown.requests[r], int(grown.length[r]), bool(grown.stopped[r])
+        want = q.want
         trace = None
         if want:
             fields: list[Any] = list(grown.statistics[:, r, :length].copy())
@@ -265,7 +268,7 @@ class HuggingFaceModel:
                 tokens=tuple(pieces), logprobs=fields[0] if "logprobs" in want else None,
                 entropies=fields[1] if wide else None, renyi=fields[2] if wide else None,
                 fisher_rao=fields[3] if wide else None, prior_logprobs=prior,
-                alternatives=tuple(grown.best[t][n] for t, n in enumerate(nodes)) if wide else None,
+                alternatives=tuple(grown.best[t][n][: q.n_alternatives] for t, n in enumerate(nodes)) if wide else None,
             )  # fmt: skip
         return Reply("".join(pieces), trace, n_in, length + stopped, "stop" if stopped else "length")
 
