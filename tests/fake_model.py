@@ -81,7 +81,10 @@ class FakeModel:
             renyi=renyi if wide else None,
             fisher_rao=fisher_rao if wide else None,
             prior_logprobs=-2 * prior if "prior" in want else None,
-            alternatives=tuple(((t, float(-p)), ("x", float(-p - 1))) for t, p in zip(tokens, logprobs, strict=True))
+            alternatives=tuple(
+                ((t, float(-p)), *((f"x{i}", float(-p - i)) for i in range(1, request.n_alternatives)))
+                for t, p in zip(tokens, logprobs, strict=True)
+            )
             if wide
             else None,
         )
@@ -107,6 +110,11 @@ class FakeEncoder:
 
     def __init__(self) -> None:
         self.groups: list[list[str]] = []
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of the letters that occur."""
+        rows = np.array([[float(chr(i) in text.lower()) for i in range(32, 127)] for text in texts]).reshape(len(texts), 95)
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
     def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
         self.groups += [list(group) for group in groups]

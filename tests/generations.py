@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from fake_medconf import CASE_STUDY
@@ -19,7 +20,7 @@ def array(values) -> np.ndarray:
 def said(text: str | None, probs=(0.5, 0.25), **statistics) -> Reply:
     """A readable diagnosis whose tokens have these probabilities and other statistics."""
     bounds = statistics.pop("bounds", {})
-    rows = {name: array(values) for name, values in statistics.items()}
+    rows: dict[str, Any] = {name: array(values) for name, values in statistics.items()}
     return Reply(text, TokenTrace(("x",) * len(probs), logprobs=array(np.log(probs)), bounds=bounds, **rows))
 
 
@@ -29,7 +30,7 @@ def told(*texts: str | None) -> tuple[Reply, ...]:
 
 def generation(**parts) -> Generation:
     """A generation of case c1 at 20 %, with ``parts`` filled in."""
-    shown = {"n_statements": 3, "n_total": 12, "n_words": 40} | parts
+    shown: dict[str, Any] = {"n_statements": 3, "n_total": 12, "n_words": 40} | parts
     return Generation(case_id="c1", level=20, model="made", seed=0, **shown)
 
 
@@ -41,14 +42,40 @@ def answered(probs=(0.5, 0.25), **statistics) -> Generation:
     return generation(answer=said("Flu", probs, **statistics))
 
 
+def pmi_of(probs, priors, entropies=(2, 2)) -> Generation:
+    """An answer whose tokens have these probabilities with the patient information and without it."""
+    return answered(probs, prior_logprobs=np.log(priors), entropies=entropies)
+
+
+def guessing(*scores: float) -> Generation:
+    """A reply to the question for several guesses of the score."""
+    return generation(probes={"topk_ce": told(" ".join(f"G{k}: [{score}]" for k, score in enumerate(scores, 1)))})
+
+
 def cosines(*off: float) -> np.ndarray:
     """Three samples' cosines: of 1 and 2, 1 and 3, 2 and 3."""
     a, b, c = off
     return array([[1, a, b], [a, 1, c], [b, c, 1]])
 
 
+def meant(*sets: int, samples: tuple[Reply, ...] | None = None, similarity: np.ndarray | None = None) -> Generation:
+    """Samples that mean what their numbers say: equal numbers entail each other 0.9 and contradict 0.05, others reversed."""
+    same = np.equal.outer(sets, sets)
+    own = np.eye(len(sets), dtype=bool)
+    return generation(
+        samples=samples or tuple(said(f"name {i}") for i in range(len(sets))),
+        similarity=similarity,
+        entailment=array(np.where(own, 1.0, np.where(same, 0.9, 0.05))),
+        contradiction=array(np.where(own, 0.0, np.where(same, 0.05, 0.9))),
+    )
+
+
 STATISTICS = {"entropies": [1.5, 0.5], "renyi": [2.0, 4.0], "fisher_rao": [0.6, 0.8], "prior_logprobs": np.log([0.1, 0.05])}
-ALTERNATIVES = ((("Flu", -0.7), ("Croup", -1.4)), (("x", -1.4), ("y", -1.6)))
+ALTERNATIVES = tuple(
+    tuple((token, float(np.log(p))) for token, p in listed)
+    for listed in ([("x", 0.5), ("y", 0.3), ("z", 0.2)], [("y", 0.5), ("x", 0.25), ("z", 0.25)])
+)
+"""The whole of two distributions over three tokens."""
 FULL_ANSWER = said("Flu", **STATISTICS)
 assert FULL_ANSWER.trace is not None
 FULL = generation(
@@ -60,6 +87,7 @@ FULL = generation(
     contradiction=array([[0, 0.05, 0.7], [0.05, 0, 0.6], [0.7, 0.6, 0]]),
     relevance=array([0.7, 0.3]),
     sample_relevance=(array([0.7, 0.3]), array([0.5, 0.5]), array([0.2, 0.5, 0.3])),
+    alternative_entailment=(np.array([1, -1, 0]), np.array([1, 1, -1])),
     probes={
         "ce": told("[85]"),
         "cot_ce": told("It fits. [80]"),

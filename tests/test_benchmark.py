@@ -22,7 +22,19 @@ from trustlab.prompts import template
 from trustlab.records import LEVELS, Statement
 from trustlab.retrieval import BM25, load_corpus
 
-ANSWERS = ["case_id", "dataset", "level", "model", "answer", "truth", "correct", "n_statements", "n_words"]
+ANSWERS = [
+    "case_id",
+    "dataset",
+    "level",
+    "model",
+    "answer",
+    "truth",
+    "correct",
+    "n_statements",
+    "n_words",
+    "n_samples",
+    "missing",
+]
 CONFIDENCE = ["case_id", "dataset", "level", "model", "method", "confidence", "bound", "missing"]
 CALLS = ["purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached", "model"]
 CASES = made_cases(4)
@@ -179,6 +191,8 @@ def test_run_json_says_what_made_the_run(tmp_path):
         "levels": [1, 60], **asdict(Parameters(n_samples=3, sample_temperature=0.7)), "seed": 5, "max_tokens_answer": 64,
         "max_tokens_score": 16, "max_tokens_reasoning": 256, "max_tokens_guesses": 64, "medconf": asdict(MedConf()),
         "encoder": "letters r1", "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
+        "medical_encoder": None, "usage": {},
+        "entailment": {"name": "stand-in", "stand_in": True, "revision": "stand-in (names, knowledge table, letters r1)"},
     }  # fmt: skip
     for name, digest in found["prompts"].items():
         assert digest == hashlib.sha256("\0".join(template(name)).encode()).hexdigest()[:16]
@@ -224,7 +238,9 @@ def test_ten_cases_on_the_embedded_model(tmp_path):
     readable = run.answers["answer"].notna()
     assert readable.mean() > 0.8
     silent = run.confidence[(run.confidence["missing"] != "") & (run.confidence["missing"] != "unreadable answer")]
-    assert {METHODS[name].family for name in silent["method"]} <= {"verbalized", "medconf"}
+    without_encoder = silent["method"] == "semantic_similarity_med"
+    assert set(silent.loc[without_encoder, "missing"]) == {"no medical encoder is named"}
+    assert {METHODS[name].family for name in silent.loc[~without_encoder, "method"]} <= {"verbalized", "medconf"}
     chances = run.confidence[run.confidence["method"].map(lambda m: METHODS[m].scale) == "probability"]["confidence"].dropna()
     assert chances.between(0, 1).all()
     # Within a level the answers differ, and so do the samples behind them.

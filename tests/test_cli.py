@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import asdict
 
 import pytest
 from fake_model import FakeEncoder, FakeModel, made_cases
 from typer.testing import CliRunner
 
 from trustlab.cli import app, methods_markdown
-from trustlab.confidence import METHODS
+from trustlab.confidence import METHODS, PARAMETERS
+from trustlab.confidence.cost import calls, readers
+from trustlab.confidence.registry import FAMILIES
 from trustlab.datasets import LOADERS
 from trustlab.experiments.benchmark import benchmark
 from trustlab.experiments.notebooks import notebook_names
@@ -33,14 +36,51 @@ def trustlab(*words: object, status: int = 0) -> str:
 def test_methods_are_listed_one_a_line():
     lines = trustlab("methods").splitlines()
     assert lines[0].split()[:4] == ["name", "family", "access", "scale"]
-    assert [line.split()[:4] for line in lines[1:]] == [[m.name, m.family, m.access, m.scale] for m in METHODS.values()]
+    listed, (blank, counted, defaults) = lines[1:-3], lines[-3:]
+    by_family = sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family))
+    assert [line.split()[:4] for line in listed] == [[m.name, m.family, m.access, m.scale] for m in by_family]
+    for line, m in zip(listed, by_family, strict=True):
+        assert f" {calls(m)} " in line and line.endswith(f"{m.cite or '-'}".ljust(36) + ", ".join(m.needs))
+    assert (blank, counted.split()[0]) == ("", str(len(METHODS)))
+    assert all(f"{name}={value}" in defaults for name, value in asdict(PARAMETERS).items())
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "read"),
+    [
+        ("asp", "1", ""),
+        ("pmi", "1 + 1 scoring", ""),
+        ("token_sar", "1", "encoder"),
+        ("ccp", "1", "entailment"),
+        ("poc", "1 + K", ""),
+        ("semantic_entropy", "1 + K", "entailment"),
+        ("p_true", "1 + K", ""),
+        ("medconf", "1 + 1 + 2 per distinct answer", "retriever"),
+        ("word_count", "0", ""),
+    ],
+)
+def test_a_method_s_cost_follows_from_its_needs(name: str, asked: str, read: str):
+    assert (calls(METHODS[name]), readers(METHODS[name])) == (asked, read)
 
 
 def test_methods_as_json():
     rows = json.loads(trustlab("methods", "--json"))
     assert [row["name"] for row in rows] == list(METHODS)
     assert {tuple(row) for row in rows} == {
-        ("name", "family", "access", "scale", "equation", "needs", "cite", "summary", "falls_with")
+        (
+            "name",
+            "family",
+            "access",
+            "scale",
+            "equation",
+            "needs",
+            "cite",
+            "summary",
+            "falls_with",
+            "either_way",
+            "calls",
+            "readers",
+        )
     }
     assert rows[0]["needs"] == list(METHODS[rows[0]["name"]].needs)
 

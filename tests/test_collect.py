@@ -13,6 +13,7 @@ from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, Parameters, select
 from trustlab.levels import views
+from trustlab.meaning import Readers
 from trustlab.models.cache import CachedModel
 from trustlab.prompts import render
 from trustlab.records import Assessment, Generation
@@ -24,7 +25,7 @@ ALL = select("all")
 
 def asked_by(methods, model: FakeModel | None = None, settings: Settings | None = None) -> tuple[FakeModel, list[Generation]]:
     model = model or FakeModel()
-    return model, collect(model, VIEWS, select(methods), settings, encoder=FakeEncoder())  # type: ignore[arg-type]
+    return model, collect(model, VIEWS, select(methods), settings, readers=Readers.of(FakeEncoder()))  # type: ignore[arg-type]
 
 
 def unreadable_views(*texts: str):
@@ -130,9 +131,9 @@ def test_the_probes_ask_about_the_answer_that_was_given():
 
 def test_the_encoder_is_opened_only_for_a_method_that_reads_similarity():
     encoder = FakeEncoder()
-    collect(FakeModel(), VIEWS, select(["poc", "lexical_similarity", "asp"]), encoder=encoder)  # type: ignore[arg-type]
+    collect(FakeModel(), VIEWS, select(["poc", "lexical_similarity", "asp"]), readers=Readers.of(encoder))  # type: ignore[arg-type]
     assert encoder.groups == []
-    generations = collect(FakeModel(), VIEWS, select(["semantic_similarity"]), encoder=encoder)  # type: ignore[arg-type]
+    generations = collect(FakeModel(), VIEWS, select(["semantic_similarity"]), readers=Readers.of(encoder))  # type: ignore[arg-type]
     assert encoder.groups == [[s.text for s in g.samples or ()] for g in generations]
 
 
@@ -219,6 +220,8 @@ def test_an_unreadable_answer_is_missing_for_every_method():
     for i, generation in enumerate(generations):
         missing = {m.name: m.evaluate(generation).missing for m in ALL}
         wanted = {name: "" if i != 1 else "unreadable answer" for name in missing}
+        if i != 1:
+            wanted["semantic_similarity_med"] = "no medical encoder is named"
         assert missing == wanted
 
 
@@ -243,7 +246,8 @@ def test_one_readable_sample_is_too_few_for_agreement():
     for generation in generations:
         found = {m.name: m.evaluate(generation).missing for m in ALL}
         wanted = {m.name: "fewer than 2 readable samples" if m.family == "consistency" else "" for m in ALL}
-        assert found == wanted
+        wanted |= {"sar": "sample_relevance not collected"} if generation.sample_relevance is None else {}
+        assert found == wanted | {"semantic_similarity_med": "no medical encoder is named"}
 
 
 # What a backend cannot give

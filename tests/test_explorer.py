@@ -13,6 +13,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 from generations import FULL, said
@@ -21,6 +22,7 @@ from trustlab.confidence import select
 from trustlab.experiments.benchmark import Run, score
 from trustlab.explorer import STILL, Choice, case_options, explore, page, still
 from trustlab.levels import view
+from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.paths import NOTICE
 from trustlab.plots.explorer import explorer_still, still_table
 from trustlab.records import Assessment, Case, Criterion, Evidence, Statement
@@ -121,11 +123,30 @@ def test_a_long_dialogue_scrolls_where_something_moves_and_is_whole_where_nothin
     assert "overflow-y" not in unmoving and "Word10 of c1" in text(unmoving)
 
 
-def test_right_and_wrong_are_said_and_the_truth_only_when_asked(run):
-    wrong, right = page(run, CASES, "one", "c2", 20), page(run, CASES, "one", "c2", 60)
-    assert "Answer: Cold ✗ wrong" in text(wrong) and "Croup" not in wrong
-    assert "Answer: Influenza ✓ right" in text(right)
-    assert "Truth: Croup" in text(page(run, CASES, "one", "c2", 20, truth=True))
+def test_right_and_wrong_and_the_truth_are_said_when_asked(run):
+    assert "Answer: Cold ✗ wrongTruth: Croup" in text(page(run, CASES, "one", "c2", 20, truth=True))
+    assert "Answer: Influenza ✓ rightTruth: Croup" in text(page(run, CASES, "one", "c2", 60, truth=True))
+
+
+def opposite(run: Run) -> Run:
+    """The same run with every verdict turned round."""
+    return replace(run, answers=run.answers.assign(correct=1 - run.answers["correct"]))
+
+
+@pytest.mark.parametrize("level", [20, 60], ids=["wrong", "right"])
+def test_untold_neither_word_nor_colour_gives_the_truth_away(run, level):
+    told, untold = (page(run, CASES, "one", "c2", level, truth) for truth in (True, False))
+    assert "Croup" not in untold and not re.search(r"\b(right|wrong|truth)\b", text(untold), re.IGNORECASE)
+    assert untold == page(opposite(run), CASES, "one", "c2", level) and untold != told
+    assert told != page(opposite(run), CASES, "one", "c2", level, truth=True)
+
+
+@pytest.mark.parametrize("level", [20, 60], ids=["wrong", "right"])
+def test_on_a_still_page_all_of_the_truth_is_in_the_fold(run, level):
+    fold = re.compile("<details>.*?</details>")
+    whole, turned = (still(each, CASES, Choice("one", "c2", level)) for each in (run, opposite(run)))
+    assert "Croup" in whole and "Croup" not in fold.sub("", whole)
+    assert whole != turned and fold.sub("", whole) == fold.sub("", turned)
 
 
 def test_every_method_stands_in_its_family_with_its_value(run):
@@ -165,10 +186,28 @@ def test_missing_methods_are_listed_with_their_reason():
 
 
 def test_an_unreadable_answer_says_so():
-    bad = replace(said("x"), text=None, missing="nothing in square brackets")
-    shown = text(page(whole_run(models=("one",), answer=bad), CASES, "one", "c1", 20))
-    assert "no readable answer (nothing in square brackets) ✗ wrong" in shown
+    bad = replace(said("x"), text=None, missing=NO_DIAGNOSIS)
+    shown = text(page(whole_run(models=("one",), answer=bad), CASES, "one", "c1", 20, truth=True))
+    assert f"no readable answer ({NO_DIAGNOSIS}) ✗ wrong" in shown
     assert "unreadable answer" in shown
+
+
+FAILED = replace(said("x"), text=None, trace=None, missing="the server said <no>", finish="error")
+
+
+def failed_run() -> Run:
+    """A run whose calls failed: neither right nor wrong."""
+    run = whole_run(models=("one",), answer=FAILED)
+    return replace(run, answers=run.answers.assign(correct=float("nan"), missing="the server said <no>"))
+
+
+@pytest.mark.parametrize("generations", [True, False], ids=["with records", "tables only"])
+def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong(generations):
+    run = failed_run() if generations else replace(failed_run(), generations=())
+    shown = page(run, CASES, "one", "c1", 20, truth=True)
+    assert "no answer: the call failed (the server said <no>) – neither right nor wrongTruth: Influenza" in text(shown)
+    assert "<no>" not in shown and "✗" not in text(shown).partition("Truth:")[0]
+    assert "the call failed (the server said <no>)" in text(page(run, CASES, "one", "c1", 20))
 
 
 def test_the_evidence_is_shown_and_its_absence_explained(run):
@@ -258,7 +297,7 @@ def test_the_bundle_holds_the_widget_and_a_still_page(run):
     bundle = explorer._repr_mimebundle_(include=None, exclude=None)
     assert bundle[WIDGET]["model_id"] == explorer.widget.model_id
     assert bundle["text/html"] == still(run, CASES, explorer.default)
-    assert STILL in text(bundle["text/html"]) and "Show the truthInfluenza" in text(bundle["text/html"])
+    assert STILL in text(bundle["text/html"]) and "Show the truth✓ right. Truth: Influenza" in text(bundle["text/html"])
     assert bundle["text/plain"] == "Explorer(cases=3, models=['one', 'two'], levels=[1, 20, 60, 100])"
 
 
@@ -273,10 +312,23 @@ def test_without_ipywidgets_there_is_the_still_page(run, monkeypatch):
 # The figure
 
 
-def test_the_still_figure_shows_probabilities_and_answers(run):
+@pytest.fixture
+def figure_of():
+    """The still figure of a run's case c1, closed afterwards."""
+    yield lambda run, **options: explorer_still(run, "c1", "one", **options)
+    plt.close("all")
+
+
+def fills(figure) -> list:
+    """The fillings of the markers that are drawn, in order."""
+    drawn = [line for line in figure.axes[0].lines if np.isfinite(np.asarray(line.get_ydata(), float)).any()]
+    return [line.get_markerfacecolor() for line in drawn]
+
+
+def test_the_still_figure_shows_probabilities_and_answers(run, figure_of):
     table = still_table(run, "c1", "one")
     assert set(table["method"]) == {m.name for m in select(METHODS) if m.scale == "probability"}
-    figure = explorer_still(run, "c1", "one")
+    figure = figure_of(run, truth=True)
     (ax,) = figure.axes
     words = [t.get_text() for t in ax.texts]
     assert {"ASP", "PoC", "CE", "MedConf"} <= set(words)
@@ -287,13 +339,28 @@ def test_the_still_figure_shows_probabilities_and_answers(run):
     assert not any(a.overlaps(b) for i, a in enumerate(below) for b in below[:i])
     caption = figure.texts[-1].get_window_extent()
     assert not any(caption.overlaps(box) for box in below)
-    plt.close(figure)
 
 
-def test_the_still_figure_names_what_has_no_value_and_refuses_what_is_not_there():
+def test_the_still_figure_keeps_the_truth_to_itself_unless_asked(run, figure_of):
+    figure, turned, told = figure_of(run), figure_of(opposite(run)), figure_of(run, truth=True)
+    (ax,) = figure.axes
+    words = [t.get_text() for t in (*ax.texts, *figure.texts)]
+    assert not re.search("right|wrong|truth|✓|✗", " ".join(words)) and ax.get_title(loc="left") == "Case c1"
+    assert words.count("Influenza") == 2 and words.count("Cold") == 2
+    assert len({t.get_color() for t in ax.texts if t.get_text() in ("Influenza", "Cold")}) == 1
+    assert fills(figure) == fills(turned) != fills(told) and "white" not in fills(figure)
+
+
+def test_the_still_figure_calls_no_failed_answer_right_or_wrong(figure_of):
+    (ax,) = figure_of(failed_run(), truth=True).axes
+    below = [t.get_text() for t in ax.texts if "judged" in t.get_text()]
+    assert below == ["– not judged\nno answer: the\ncall failed"] * len(LEVELS)
+    assert not any("✓" in t.get_text() or "✗" in t.get_text() for t in ax.texts)
+
+
+def test_the_still_figure_names_what_has_no_value_and_refuses_what_is_not_there(figure_of):
     run = whole_run(models=("one",), assessment=None)
-    figure = explorer_still(run, "c1", "one")
+    figure = figure_of(run)
     assert "no value: MedConf" in figure.texts[-1].get_text().replace("\n", " ")
     with pytest.raises(ValueError, match="no answer of model 'two'"):
         explorer_still(run, "c1", "two")
-    plt.close("all")

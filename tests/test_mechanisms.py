@@ -125,6 +125,15 @@ def test_consistent_table_keeps_answers_at_or_over_the_threshold():
     assert none["n"].tolist() == [0, 0] and none[["accuracy", "poc", "medconf", "shown"]].isna().all().all()
 
 
+def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong():
+    failed = ("d", 1, None, NAN, None, 0.95, NAN)
+    run = made_run([*ROWS, failed])
+    found = mechanisms.consistent_table(run, 0.8, n_draws=100).set_index("level")
+    assert found["n"].to_dict() == {1: 2, 100: 1} and found["n_answers"].to_dict() == {1: 3, 100: 3}
+    assert found["accuracy"].to_dict() == {1: 0.5, 100: 1.0}
+    pd.testing.assert_frame_equal(mechanisms.token_table(run), mechanisms.token_table(made_run()), check_dtype=False)
+
+
 def test_consistent_table_gives_an_interval_from_ten_answers_on_and_medconf_may_be_absent():
     run = made_run([*many(6, (0.5,), 1), *many(6, (0.5,), 0, 6)])
     run.confidence = run.confidence[run.confidence["method"] != "medconf"]

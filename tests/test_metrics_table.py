@@ -187,14 +187,66 @@ def test_a_method_without_values_is_missing_everywhere():
 
 def test_an_unreadable_answer_is_wrong_for_accuracy_and_missing_for_methods():
     run = a_run(n_cases=30)
-    run.answers["correct"] = run.answers["correct"].astype(float)
     lost = run.answers.index[:12]
     expected = run.answers["correct"].drop(lost).sum() / 180
-    run.answers.loc[lost, "answer"], run.answers.loc[lost, "correct"] = None, np.nan
+    run.answers.loc[lost, "answer"], run.answers.loc[lost, "correct"] = None, 0
     table = table_of(run)
     accuracy = entry(table, "accuracy", "pooled", "")
     assert accuracy["value"] == pytest.approx(expected) and (accuracy["n"], accuracy["n_missing"]) == (180, 0)
     assert (entry(table, "auroc", "pooled")["n"], entry(table, "auroc", "pooled")["n_missing"]) == (168, 12)
+
+
+def with_failed(run: SimpleNamespace, gone: Any) -> SimpleNamespace:
+    """The run with some of its calls for an answer failed; a method that needs no answer keeps its confidence."""
+    lost = gone.to_numpy()
+    answers = run.answers.assign(correct=run.answers["correct"].astype(float).mask(lost), answer=run.answers["answer"].mask(lost))
+    return SimpleNamespace(answers=answers, confidence=run.confidence)
+
+
+def without(run: SimpleNamespace, gone: Any) -> SimpleNamespace:
+    """The run as if those answers had never been asked for."""
+    return SimpleNamespace(answers=run.answers[~gone.to_numpy()], confidence=run.confidence[~gone.to_numpy()])
+
+
+def test_a_failed_answer_changes_nothing_but_what_is_counted_as_missing():
+    run = a_run(n_cases=30)
+    gone = run.answers["case_id"].isin(["case-003", "case-004", "case-005"]) & (run.answers["level"] <= 20)
+    found, wanted = table_of(with_failed(run, gone)), table_of(without(run, gone))
+    told = ["n_missing", "reason"]
+    pd.testing.assert_frame_equal(found.drop(columns=told), wanted.drop(columns=told))
+    for metric, level, method, n, n_missing, reason in [
+        ("accuracy", "pooled", "", 174, 6, "6 answers failed"),
+        ("accuracy", "20", "", 27, 3, "3 answers failed"),
+        ("accuracy", "40", "", 30, 0, ""),
+        ("mean_confidence", "1", "good", 27, 3, "3 answers failed"),
+        ("auroc", "pooled", "good", 174, 6, "6 answers failed"),
+        ("ece", "pooled", "good", 174, 6, "6 answers failed"),
+    ]:
+        row = entry(found, metric, level, method)
+        assert (row["n"], row["n_missing"], row["reason"]) == (n, n_missing, reason), (metric, level)
+
+
+@pytest.mark.parametrize(("said", "why"), [("", "failed answer"), ("the server is gone", "the server is gone")])
+def test_a_level_whose_answers_all_failed_has_no_value_and_says_why(said, why):
+    run = a_run(n_cases=25)
+    run.confidence.loc[run.confidence["level"] == 60, "missing"] = said
+    table = table_of(with_failed(run, run.answers["level"] == 60))
+    accuracy, mean = entry(table, "accuracy", "60", ""), entry(table, "mean_confidence", "60")
+    assert np.isnan([accuracy["value"], accuracy["low"], mean["value"], entry(table, "auroc", "60")["value"]]).all()
+    assert accuracy["reason"] == "no answer; 25 answers failed"
+    assert mean["reason"] == f"no confidence: {why}; 25 answers failed"
+    assert entry(table, "accuracy", "pooled", "")["n"] == 125 and entry(table, "pearson", "across")["value"] > 0
+
+
+def test_one_failed_answer_is_counted_in_the_singular_beside_an_unreadable_one():
+    run = a_run(n_cases=20)
+    gone = run.answers.index == 0
+    failed = with_failed(run, pd.Series(gone))
+    failed.answers.loc[1, ["answer", "correct"]] = [None, 0]
+    accuracy = entry(table_of(failed), "accuracy", "pooled", "")
+    assert (accuracy["n"], accuracy["n_missing"], accuracy["reason"]) == (119, 1, "1 answer failed")
+    assert accuracy["value"] == pytest.approx(run.answers["correct"].iloc[2:].sum() / 119)
+    assert entry(table_of(failed), "auroc", "pooled")["n_missing"] == 2
 
 
 def test_correlation_is_missing_when_flat_or_short():
@@ -247,6 +299,8 @@ def test_bad_tables_are_refused():
         ("answers", lambda t: t.drop(columns="correct"), "correct"),
         ("answers", lambda t: pd.concat([t, t.tail(1)]), "once"),
         ("answers", lambda t: t.assign(correct=2), "0 or 1"),
+        ("answers", lambda t: t.assign(correct=np.nan), "0 or 1, or NaN with no answer"),
+        ("answers", lambda t: t.assign(correct=2, answer=None), "0 or 1"),
         ("answers", lambda t: t.iloc[1:], "its row in answers"),
         ("confidence", lambda t: pd.concat([t, t.tail(1)]), "once"),
         ("confidence", lambda t: t.assign(confidence=np.inf), "finite"),

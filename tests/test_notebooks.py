@@ -63,6 +63,16 @@ def code(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
+@pytest.fixture
+def repository(tmp_path, monkeypatch) -> Path:
+    """Where to publish to: a copy of our ``notebooks/``, and a ``figures/`` that is not there yet."""
+    folder = tmp_path / "repository"
+    for name in ("NOTEBOOKS", "FIGURES"):
+        monkeypatch.setattr(notebooks, name, folder / name.lower())
+    shutil.copytree(NOTEBOOKS, folder / "notebooks")
+    return folder
+
+
 # One run of the benchmark notebook
 
 
@@ -194,15 +204,12 @@ def test_scripts_and_style_sheets_from_elsewhere_are_taken_out(quote):
 
 
 @pytest.mark.notebook
-def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machine(smoke, tmp_path, monkeypatch):
-    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
-    monkeypatch.setattr(notebooks, "FIGURES", tmp_path / "figures")
-    shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
+def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machine(smoke, repository):
     publish(smoke, "01_benchmark")
     expected = {name: data for name, data in contents(smoke / "figures").items()}
     expected |= {str(Path("reference") / "01_benchmark" / name): (smoke / name).read_bytes() for name in REFERENCE}
-    assert contents(tmp_path / "figures") == expected
-    ours, made = (nbformat.read(folder / "01_benchmark.ipynb", 4) for folder in (NOTEBOOKS, tmp_path / "notebooks"))
+    assert contents(repository / "figures") == expected
+    ours, made = (nbformat.read(folder / "01_benchmark.ipynb", 4) for folder in (NOTEBOOKS, repository / "notebooks"))
     assert [(c.cell_type, c.source, c.metadata) for c in made.cells] == [(c.cell_type, c.source, c.metadata) for c in ours.cells]
     assert sum("image/png" in o.get("data", {}) for c in code(made) for o in c.outputs) == len(FIGURES_OF_01)
     assert problems(made) == []
@@ -210,16 +217,13 @@ def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machin
 
 
 @pytest.mark.notebook
-def test_a_run_of_another_version_is_not_published(smoke, tmp_path, monkeypatch):
-    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
-    monkeypatch.setattr(notebooks, "FIGURES", tmp_path / "figures")
-    shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
-    changed = nbformat.read(tmp_path / "notebooks" / "01_benchmark.ipynb", 4)
+def test_a_run_of_another_version_is_not_published(smoke, repository):
+    changed = nbformat.read(repository / "notebooks" / "01_benchmark.ipynb", 4)
     code(changed)[-1].source += "\nprint('more')"
-    nbformat.write(changed, tmp_path / "notebooks" / "01_benchmark.ipynb")
+    nbformat.write(changed, repository / "notebooks" / "01_benchmark.ipynb")
     with pytest.raises(ValueError, match="made by another version of 01_benchmark.ipynb"):
         publish(smoke, "01_benchmark")
-    assert not (tmp_path / "figures").exists()
+    assert not (repository / "figures").exists()
 
 
 # One run of the walkthrough
@@ -257,12 +261,9 @@ def test_the_walkthrough_counts_the_calls_of_all_its_runs(walk):
 
 
 @pytest.mark.notebook
-def test_the_walkthrough_publishes_figures_only(walk, tmp_path, monkeypatch):
-    monkeypatch.setattr(notebooks, "FIGURES", tmp_path / "figures")
-    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
-    shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
+def test_the_walkthrough_publishes_figures_only(walk, repository):
     publish(walk, "00_walkthrough")
-    assert not (tmp_path / "figures" / "reference").exists() and (tmp_path / "figures" / "00_evidence.png").is_file()
+    assert not (repository / "figures" / "reference").exists() and (repository / "figures" / "00_evidence.png").is_file()
 
 
 # What goes wrong
@@ -363,6 +364,16 @@ def test_a_page_with_a_formula_loads_nothing(tmp_path):
     assert loaded(write_html(tmp_path / "a.ipynb").read_text(encoding="utf-8")) == []
 
 
+def test_a_long_line_is_broken_on_paper_by_the_last_style_of_the_page(tmp_path):
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x = 1")]), tmp_path / "a.ipynb")
+    html = write_html(tmp_path / "a.ipynb").read_text(encoding="utf-8")
+    head, body = html.split("</head>", 1)
+    _, printed = head.rsplit("<style>", 1)  # a later style would be free to undo it
+    assert re.match(r"\s*@media print \{\s*pre \{ white-space: pre-wrap !important; overflow-wrap: anywhere", printed)
+    assert printed.count("{") == printed.count("}") and "@media print" not in body
+    assert "<pre>" in body
+
+
 def views_of_widgets() -> list[nbformat.NotebookNode]:
     """A progress bar, something with a page beside its widget, and something with a picture."""
     bar = nbformat.v4.new_output("display_data", data={WIDGET: {"model_id": "1"}, "text/plain": "0%"})
@@ -389,16 +400,14 @@ def test_the_html_copy_shows_the_page_beside_a_widget_and_no_progress_bar(tmp_pa
     assert "widget-view" not in html and "0%</pre>" not in html
 
 
-def test_publishing_keeps_the_page_beside_a_widget(tmp_path, monkeypatch):
-    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
-    monkeypatch.setattr(notebooks, "FIGURES", tmp_path / "figures")
-    small_notebook(tmp_path / "notebooks", "x")
-    made = nbformat.read(tmp_path / "notebooks" / "09_small.ipynb", 4)
+def test_publishing_keeps_the_page_beside_a_widget(tmp_path, repository):
+    small_notebook(repository / "notebooks", "x")
+    made = nbformat.read(repository / "notebooks" / "09_small.ipynb", 4)
     code(made)[-1].outputs = views_of_widgets()
     (tmp_path / "run").mkdir()
     nbformat.write(made, tmp_path / "run" / "09_small.ipynb")
     publish(tmp_path / "run", "09_small")
-    published = nbformat.read(tmp_path / "notebooks" / "09_small.ipynb", 4)
+    published = nbformat.read(repository / "notebooks" / "09_small.ipynb", 4)
     nbformat.validate(published)
     assert [sorted(o.data) for o in code(published)[-1].outputs] == [["text/html", "text/plain"], ["image/png"]]
     assert problems(published) == []

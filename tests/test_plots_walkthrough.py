@@ -219,6 +219,17 @@ def test_confidence_moves_shades_scores_from_the_methods_own_lowest_to_its_highe
     assert [line.get_mfc() == "white" for line in marks] == [True] * 3 + [False] * 3
 
 
+def test_confidence_moves_marks_no_answer_that_could_not_be_had_as_right_or_wrong():
+    table = moves(("poc", "random"))
+    failed = table["level"] == 80
+    table = table.assign(correct=table["correct"].astype(float).mask(failed))
+    panel, heat = confidence_moves(table, FAMILIES)
+    marks = [(line.get_xdata()[0], line.get_mfc() == "white") for line in heat.lines if line.get_marker() == "o"]
+    assert marks == [(0.5, True), (1.5, True), (2.5, True), (3.5, False), (5.5, False)]
+    _, right, wrong = panel.lines
+    assert list(right.get_xdata()) == [60, 100] and list(wrong.get_xdata()) == [1, 20, 40]
+
+
 def test_one_figure_shows_one_model_and_one_case():
     for draw, table in ((token_position, tokens()), (agreement_by_prior, agreement()), (consistent_but_uninformed, consistent())):
         with pytest.raises(ValueError, match="one model"):

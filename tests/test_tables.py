@@ -33,6 +33,14 @@ def test_judged_puts_the_right_answer_beside_each_confidence_and_drops_missing_o
     ]  # fmt: skip
 
 
+def test_an_answer_that_failed_is_neither_right_nor_wrong():
+    rows = [("a", 1, 0, 0.3), ("b", 1, NAN, 0.9), ("c", 1, 1, 0.6)]
+    answers, confidence = run_tables(rows)
+    assert tables.judged(answers, confidence)["case_id"].tolist() == ["a", "c"]
+    found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=1, n_draws=50)
+    assert found[["mean_confidence", "accuracy", "n"]].to_numpy().tolist() == [[pytest.approx(0.45), 0.5, 2]]
+
+
 def test_judged_refuses_answers_given_twice():
     answers, confidence = run_tables([("a", 1, 0, 0.3)])
     with pytest.raises(pd.errors.MergeError):
@@ -184,9 +192,52 @@ def test_cost_table_sums_requests_once():
     assert list(found.columns) == wanted
 
 
+COVERAGE = ["model", "method", "family", "access", "status", "n", "n_bound", "bound", "n_missing", "reasons"]
+
+
 def test_coverage_table_counts_reasons_most_frequent_first():
     _, confidence = run_tables([("a", 1, 0, 0.3, NAN), ("b", 1, 0, 0.4, NAN), ("c", 1, 0, NAN, NAN)], ("p", "q"))
     confidence.loc[confidence.query("method == 'q' and case_id == 'b'").index, "missing"] = "too few"
     found = tables.coverage_table(confidence)
-    assert list(found.columns) == ["model", "method", "n", "n_missing", "reasons"]
-    assert found.to_numpy().tolist() == [["x", "p", 2, 1, "none (1)"], ["x", "q", 0, 3, "none (2); too few (1)"]]
+    assert list(found.columns) == COVERAGE
+    assert found.to_numpy().tolist() == [
+        ["x", "p", "", "", "partly", 2, 0, "", 1, "none (1)"],
+        ["x", "q", "", "", "missing", 0, 0, "", 3, "none (2); too few (1)"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "status", "n_bound", "bound"),
+    [
+        (["", ""], "computed", 0, ""),
+        ([NAN, NAN], "computed", 0, ""),
+        (["upper", ""], "bound", 1, "upper"),
+        (["lower", "lower"], "bound", 2, "lower"),
+        (["upper", "lower"], "bound", 2, "lower, upper"),
+    ],
+)
+def test_coverage_table_tells_computed_values_from_bounds(bounds, status, n_bound, bound):
+    _, confidence = run_tables([("a", 1, 0, 0.3), ("b", 1, 0, 0.4)])
+    (row,) = tables.coverage_table(confidence.assign(bound=bounds)).to_dict("records")
+    assert (row["status"], row["n"], row["n_bound"], row["bound"], row["n_missing"]) == (status, 2, n_bound, bound, 0)
+
+
+def test_coverage_table_gives_each_model_its_own_rows_and_each_method_its_family():
+    both = (run_tables([("a", 1, 0, value, 0.5)], ("entropy", "ce"), name)[1] for name, value in (("y", NAN), ("x", -0.2)))
+    found = tables.coverage_table(pd.concat(both))
+    assert found[["model", "method", "family", "access", "status"]].to_numpy().tolist() == [
+        ["y", "entropy", "token", "white", "missing"], ["y", "ce", "verbalized", "black", "computed"],
+        ["x", "entropy", "token", "white", "computed"], ["x", "ce", "verbalized", "black", "computed"],
+    ]  # fmt: skip
+
+
+def test_coverage_table_does_not_hide_a_value_that_is_missing_without_a_reason():
+    _, confidence = run_tables([("a", 1, 0, NAN)])
+    for nothing in ("", None):
+        assert tables.coverage_table(confidence.assign(missing=nothing))["reasons"].tolist() == ["no reason given (1)"]
+
+
+def test_a_bound_of_a_method_that_is_missing_elsewhere_is_counted():
+    _, confidence = run_tables([("a", 1, 0, 0.3), ("b", 1, 0, NAN)])
+    (row,) = tables.coverage_table(confidence.assign(bound=["upper", ""])).to_dict("records")
+    assert (row["status"], row["n"], row["n_bound"], row["bound"], row["n_missing"]) == ("partly", 1, 1, "upper", 1)

@@ -18,7 +18,7 @@ from training import train as program
 from training.evaluate import fact_of, generated_cases, steps
 from training.evidence import MOST, Mark, criteria_of, evidence_json, mark, profile_json, profile_prose, score
 from training.passages import Criterion, Passage, Sentence, by_condition, keywords, passages
-from training.replies import FIRST, SKILLS, VARIANTS, Example, elicited_score, example, reasons, shown_passages, stretched
+from training.replies import FIRST, LATER, SKILLS, VARIANTS, Example, elicited_score, example, reasons, shown_passages, stretched
 from training.speech import HEDGES_AFTER, HEDGES_BEFORE, TURNS, loose_wordings, spoken, told
 from training.tokenizer import SPECIAL, WINDOW, build_tokenizer, phrases
 from training.train import (
@@ -33,6 +33,7 @@ from training.train import (
     new_model,
     pool_of_batches,
     rate,
+    shares,
     tensors,
 )
 from training.world import Fact, Patient, World
@@ -616,6 +617,42 @@ def test_the_first_pools_hold_their_own_mixture(world: World, encode: Encoder, m
     rng = np.random.default_rng(3)
     drawn = [example(world, rng, shares=FIRST).skill for _ in range(60)]
     assert set(drawn) == set(FIRST) and drawn.count("lookup") > 30
+
+
+# A trunk whose second pool is the first of the whole mixture and whose fourth the first of the later one:
+# pool, the pool where the branch leaves (None: on the trunk), what the pool holds.
+MIXTURES = [
+    (0, None, FIRST), (1, None, SKILLS), (2, None, SKILLS), (3, None, LATER), (50, None, LATER),
+    (2, 2, SKILLS), (3, 2, SKILLS), (50, 3, SKILLS), (3, 3, SKILLS),
+    (4, 4, LATER), (50, 4, LATER), (1, 1, FIRST), (0, 3, FIRST),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pool", "fork", "mixture"), MIXTURES)
+def test_a_branch_keeps_the_mixture_with_which_it_left_the_trunk(pool: int, fork: int | None, mixture: dict) -> None:
+    assert shares({"first": 1, "later": 3}, pool, fork) == mixture
+    assert FIRST != SKILLS != LATER != FIRST
+
+
+@pytest.mark.parametrize(("pool", "fork", "mixture"), MIXTURES)
+def test_every_example_of_a_pool_is_drawn_from_its_mixture(
+    world: World, encode: Encoder, monkeypatch: pytest.MonkeyPatch, pool: int, fork: int | None, mixture: dict
+) -> None:
+    asked = []
+
+    def recorded(world: World, rng: np.random.Generator, shares: dict) -> Example:
+        asked.append(shares)
+        return example(world, rng, "prior")
+
+    monkeypatch.setattr(program, "example", recorded)
+    batches = pool_of_batches(world, encode, TINY | {"first": 1, "later": 3}, pool, fork)
+    assert asked == [mixture] * TINY["pool"] and sum(map(len, batches)) == TINY["pool"]
+
+
+def test_the_closed_model_ends_on_the_later_mixture_and_its_sibling_does_not() -> None:
+    for name, mixture in (("embedded", SKILLS), ("embedded-closed", LATER)):
+        at, length = BRANCHES[name]
+        assert {n: shares(RECIPE, n, at) for n in range(at, at + length)} == dict.fromkeys(range(at, at + length), mixture)
 
 
 def test_a_second_process_makes_the_same_pools(made: list[list[Batch]]) -> None:

@@ -66,12 +66,12 @@ def report(world: World, cases: list[Case], model: Model) -> dict[str, Any]:
     )
     found: dict[str, Any] = {
         "cases": len(cases),
-        "unreadable_answers": int(run.answers["answer"].isna().sum()),
+        "unreadable_answers": int((run.answers["answer"].isna() & run.answers["correct"].notna()).sum()),
         "accuracy": {str(k): round(float(v), 4) for k, v in run.answers.groupby("level")["correct"].mean().items()},
         "replies_that_parse": {},
     }
     for name in METHODS:
-        part = rows[rows["method"].eq(name) & rows["confidence"].notna()]
+        part = rows[rows["method"].eq(name) & rows["confidence"].notna() & rows["correct"].notna()]
         found["replies_that_parse"][name] = round(len(part) / len(run.answers), 4)
         correct, confidence = part["correct"].to_numpy(float), part["confidence"].to_numpy()
         if len(part) and 0 < correct.mean() < 1:

@@ -47,7 +47,7 @@ RECIPE = {
     "inner": 672,
     "theta": 5e7,
 }
-BRANCHES = {"embedded": (72, 14), "embedded-closed": (124, 22)}
+BRANCHES = {"embedded": (72, 14), "embedded-closed": (112, 14)}
 """Model -> pools of the trunk before its branch, and pools of the branch itself. The ``first`` pools hold :data:`FIRST`,
 those of the trunk from ``later`` on :data:`LATER`."""
 

@@ -5,7 +5,7 @@ Research only. Not for clinical use.
 
 from trustlab import confidence, metrics
 from trustlab.agents import MedConf, assess
-from trustlab.confidence import METHODS
+from trustlab.confidence import METHODS, Parameters
 from trustlab.correctness import SynonymGrader
 from trustlab.datasets import DataError, load_cases, load_sets
 from trustlab.experiments.benchmark import Run, benchmark
@@ -35,6 +35,7 @@ __all__ = [
     "Evidence",
     "Generation",
     "MedConf",
+    "Parameters",
     "Reply",
     "Run",
     "Statement",

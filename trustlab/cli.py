@@ -99,31 +99,43 @@ def methods(
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, with every field")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="as the table of the README")] = False,
 ) -> None:
-    """List the registered confidence methods."""
-    from trustlab.confidence import METHODS
+    """List the registered confidence methods: what they are, need and cost, and the parameters."""
+    from trustlab.confidence import METHODS, PARAMETERS
+    from trustlab.confidence.cost import calls, readers
+    from trustlab.confidence.registry import FAMILIES
 
     if as_markdown:
         typer.echo(methods_markdown())
         return
 
     if as_json:
-        rows = [{k: v for k, v in asdict(m).items() if k != "function"} for m in METHODS.values()]
+        rows = [
+            {**{k: v for k, v in asdict(m).items() if k != "function"}, "calls": calls(m), "readers": readers(m)}
+            for m in METHODS.values()
+        ]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    typer.echo(f"{'name':<26} {'family':<12} {'access':<6} {'scale':<12} {'eq.':<8} what")
-    for m in METHODS.values():
-        typer.echo(f"{m.name:<26} {m.family:<12} {m.access:<6} {m.scale:<12} {m.equation:<8} {m.summary}")
+    heads = {"name": 29, "family": 13, "access": 8, "scale": 13, "equation": 18, "calls": 31, "readers": 17, "cite": 36}
+    typer.echo("".join(f"{head:<{width}}" for head, width in heads.items()) + "needs")
+    for m in sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
+        shown = {**asdict(m), "calls": calls(m), "readers": readers(m)}
+        typer.echo("".join(f"{shown[head] or '-':<{width}}" for head, width in heads.items()) + ", ".join(m.needs))
+    typer.echo(
+        f"\n{len(METHODS)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026. Parameters and defaults:"
+    )
+    typer.echo("  " + ", ".join(f"{name}={value}" for name, value in asdict(PARAMETERS).items()))
 
 
 def methods_markdown() -> str:
     """The registry as a Markdown table: what the README shows."""
     from trustlab.confidence import METHODS
+    from trustlab.confidence.cost import calls, readers
+    from trustlab.confidence.registry import FAMILIES
 
-    lines = ["| method | family | access | scale | equation | what it is |", "|---|---|---|---|---|---|"]
-    lines += [
-        f"| `{m.name}` | {m.family} | {m.access} | {m.scale} | {m.equation or '–'} | {m.summary.replace('|', chr(92) + '|')} |"
-        for m in METHODS.values()
-    ]
+    lines = ["| method | family | access | scale | equation | calls | other readers | what it is |", "|---" * 8 + "|"]
+    for m in sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
+        cells = (f"`{m.name}`", m.family, m.access, m.scale, m.equation or "–", calls(m), readers(m) or "–", m.summary)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 
 

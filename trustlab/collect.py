@@ -13,14 +13,17 @@ from typing import Any
 
 from trustlab.agents import MedConf, assess
 from trustlab.confidence import PARAMETERS, Method, Parameters
+from trustlab.meaning import NEEDS as MEANING
+from trustlab.meaning import Readers, with_meaning
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import diagnosis_reply
 from trustlab.prompts import render
 from trustlab.records import Generation, Reply, View
 from trustlab.retrieval import BM25, Retriever, load_corpus
-from trustlab.semantics import Encoder
 
+MATRICES = frozenset({"similarity", "similarity_med", "entailment", "contradiction"})
+"""Needs that are matrices over the samples."""
 TRACE_NEEDS = {
     "answer.logprobs": "logprobs",
     "answer.entropies": "distributions",
@@ -28,8 +31,12 @@ TRACE_NEEDS = {
     "answer.fisher_rao": "distributions",
     "answer.alternatives": "distributions",
     "answer.prior_logprobs": "prior",
+    "relevance": "logprobs",
+    "alternative_entailment": "distributions",
 }
 """Needs of the greedy answer's trace, and the statistic that a request wants for each."""
+SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MATRICES})
+"""Needs of the samples; the second and third of their traces."""
 
 Progress = Callable[[str, int], Any]
 """Called with a step's name and its number of requests; gives a bar with ``update(n_done)`` and ``close()``, as tqdm's."""
@@ -53,12 +60,11 @@ def needs_of(methods: Iterable[Method]) -> frozenset[str]:
     return frozenset(need for m in methods for need in m.needs)
 
 
-def reasons_missing(needs: Iterable[str], provides: frozenset[str]) -> dict[str, str]:
-    """Need -> why this backend cannot meet it."""
-    reasons = {n: f"the backend gives no {s}" for n, s in TRACE_NEEDS.items() if n in needs and s not in provides}
-    if "samples.logprobs" in needs and "logprobs" not in provides:
-        reasons["samples.logprobs"] = "the backend gives no logprobs"
-    return reasons
+def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
+    """Need -> why this backend cannot meet it, in its own words where it has some (``lacks``: need -> reason)."""
+    wants = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
+    reasons = {n: f"the backend gives no {s}" for n, s in wants.items() if n in needs and s not in model.provides}
+    return reasons | {n: why for n, why in getattr(model, "lacks", {}).items() if n in needs}
 
 
 def answer_requests(view: View, needs: frozenset[str], provides: frozenset[str], settings: Settings) -> list[Request]:
@@ -71,8 +77,8 @@ def answer_requests(view: View, needs: frozenset[str], provides: frozenset[str],
     p = settings.parameters
     extras = {"renyi_alpha": p.renyi_alpha, "n_alternatives": p.n_alternatives}
     asked = [Request(**common, want=frozenset(wanted), prior_messages=prior, purpose="diagnosis", **extras)]
-    if needs & {"samples", "samples.logprobs", "similarity", "similarity_med", "entailment", "contradiction"}:
-        want = frozenset({"logprobs"} & provides) if "samples.logprobs" in needs else frozenset()
+    if needs & SAMPLE_NEEDS:
+        want = frozenset({"logprobs"} & provides) if needs & {"samples.logprobs", "sample_relevance"} else frozenset()
         asked.append(Request(**common, n=p.n_samples, temperature=p.sample_temperature, want=want, purpose="samples"))
     return asked
 
@@ -101,20 +107,21 @@ def collect(
     methods: Sequence[Method],
     settings: Settings | None = None,
     *,
-    encoder: Encoder | None = None,
+    readers: Readers | None = None,
     retriever: Retriever | None = None,
     assessor: Model | None = None,
     progress: Progress | None = None,
 ) -> list[Generation]:
     """One :class:`Generation` a view, holding what ``methods`` need and no more.
 
-    ``encoder`` gives sentence similarities (the packaged MiniLM where ``None``); it is opened only if a method needs them.
+    ``readers`` give sentence similarities and entailment (the packaged MiniLM and the stand-in where ``None``); they are opened
+    only if a method needs them.
     ``retriever`` searches MedConf's library (BM25 over the project's own corpus where ``None``); ``assessor`` is the model
     that MedConf asks about the answer (the one that gave it where ``None``).
     """
     settings = settings or Settings()
     needs = needs_of(methods)
-    reasons = reasons_missing(needs, model.provides)
+    reasons = reasons_missing(needs, model)
     asked = [answer_requests(v, needs, model.provides, settings) for v in views]
     replies = _ask(model, [r for rs in asked for r in rs], "diagnoses and samples", progress)
     per_view = _split(replies, [len(rs) for rs in asked])
@@ -131,10 +138,8 @@ def collect(
     if "assessment" in needs:
         generations = _with_assessments(model, views, generations, settings, retriever, assessor, progress)
 
-    if "similarity" in needs:
-        texts = [[s.text for s in g.samples or () if s.text is not None] for g in generations]
-        matrices = (encoder or Encoder()).similarities(texts)
-        generations = [replace(g, similarity=m) for g, m in zip(generations, matrices, strict=True)]
+    if needs & MEANING:
+        generations = with_meaning(generations, views, needs, readers or Readers.of())
     return generations
 
 

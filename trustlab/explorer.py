@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -39,7 +39,11 @@ SCROLLED = "max-height:640px;overflow-y:auto;display:flex;flex-direction:column-
 """A long dialogue stays in its place and shows its end: reversed columns are scrolled to the bottom at first."""
 VERDICTS = {1: ("✓", "right", "#DDF1EA", "#009E73"), 0: ("✗", "wrong", "#FBE5D8", "#D55E00")}
 """Symbol, word, tint and colour of a right and a wrong answer."""
+NEUTRAL = "#F2F2F2", "#8A8A8A"
+"""Tint and colour of an answer of which it is not said, or not known, whether it is right."""
+UNJUDGED = ("–", "neither right nor wrong", *NEUTRAL)
 ABOUT_FIRST_WORDS = 60
+Truth = Literal["hidden", "folded", "shown"]
 
 
 @dataclass(frozen=True)
@@ -129,24 +133,22 @@ def case_options(cases: Iterable[Case], dataset: str) -> list[tuple[str, str]]:
 
 
 def still(run: Run, cases: Sequence[Case], choice: Choice) -> str:
-    """The page of ``choice`` for where nothing moves: it says so, and the truth is folded away."""
-    case = _case(cases, choice.case_id)
-    folded = f"<details><summary>Show the truth</summary>{escape(case.diagnosis)}</details>"
+    """The page of ``choice`` for where nothing moves: it says so, and the truth is folded away, right or wrong with it."""
     note = f"<p style='{SMALL};font-style:italic'>{STILL}</p>"
-    return _card(note + _body(run, case, choice, folded))
+    return _card(note + _body(run, _case(cases, choice.case_id), choice, "folded"))
 
 
 def page(run: Run, cases: Sequence[Case], model: str, case_id: str, level: int, truth: bool = False) -> str:
     """One answer of the run as HTML: dialogue so far, answer, every method's confidence, evidence.
 
-    The right diagnosis is on it only with ``truth``. ``ValueError`` for a case that is not among ``cases``.
+    Only with ``truth`` is the right diagnosis on it, and whether the answer is right. ``ValueError`` for a case that is not
+    among ``cases``.
     """
-    case = _case(cases, case_id)
-    words = f"<div>Truth: <b>{escape(case.diagnosis)}</b></div>" if truth else ""
-    return _card(_body(run, case, Choice(model, case_id, level), words, SCROLLED))
+    choice = Choice(model, case_id, level)
+    return _card(_body(run, _case(cases, case_id), choice, "shown" if truth else "hidden", SCROLLED))
 
 
-def _body(run: Run, case: Case, choice: Choice, truth: str, look: str = "") -> str:
+def _body(run: Run, case: Case, choice: Choice, truth: Truth, look: str = "") -> str:
     answers = _rows(run.answers, choice)
     shown = view(case, choice.level)
     if not len(answers):
@@ -155,7 +157,7 @@ def _body(run: Run, case: Case, choice: Choice, truth: str, look: str = "") -> s
     column = "flex:1 1 380px;min-width:0;max-width:100%"
     return (
         _head(shown, choice)
-        + _answer(answers.iloc[0], generation, truth)
+        + _answer(answers.iloc[0], generation, case.diagnosis, truth)
         + "<div style='display:flex;flex-wrap:wrap;gap:0 20px'>"
         + f"<div style='{column}'><div style='{HEADING}'>The dialogue so far</div>"
         + f"<div style='{look}'><div style='flex:none'>{show.dialogue(shown.statements)}</div></div></div>"
@@ -171,14 +173,22 @@ def _head(shown: View, choice: Choice) -> str:
     return f"<div style='{SMALL}'>{' · '.join(escape(fact) for fact in facts)}</div>"
 
 
-def _answer(row: pd.Series, generation: Generation | None, truth: str) -> str:
-    symbol, word, tint, colour = VERDICTS[int(row["correct"])]
+def _answer(row: pd.Series, generation: Generation | None, diagnosis: str, truth: Truth) -> str:
+    symbol, word, tint, colour = UNJUDGED if pd.isna(row["correct"]) else VERDICTS[int(row["correct"])]
     answer = f"<b>{escape(str(row['answer']))}</b>"
     if pd.isna(row["answer"]):
-        why = generation.answer.missing if generation and generation.answer else None
-        answer = f"<b>no readable answer</b>{escape(f' ({why})' if why else '')}"
+        why = generation.answer.missing if generation and generation.answer else row.get("missing")
+        words = "no answer: the call failed" if pd.isna(row["correct"]) else "no readable answer"
+        answer = f"<b>{words}</b>{escape(f' ({why})' if why and pd.notna(why) else '')}"
+    told = f"Truth: <b>{escape(diagnosis)}</b>"
+    if truth == "shown":
+        answer += f" &nbsp;{symbol} {word}<div>{told}</div>"
+    else:  # neither word nor colour may give it away
+        tint, colour = NEUTRAL
+    if truth == "folded":
+        answer += f"<details><summary>Show the truth</summary>{symbol} {word}. {told}</details>"
     box = f"background:{tint};color:#222222;border-left:6px solid {colour};padding:6px 10px;margin:6px 0;font-size:16px"
-    return f"<div style='{box}'>Answer: {answer} &nbsp;{symbol} {word}{truth}</div>"
+    return f"<div style='{box}'>Answer: {answer}</div>"
 
 
 def bars(run: Run, choice: Choice) -> str:

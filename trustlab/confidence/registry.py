@@ -59,7 +59,8 @@ class Method:
     """A registered confidence method; higher is more confident.
 
     ``falls_with`` lists the needs that the confidence falls with, which is how a bound on a truncated
-    distribution turns into one on the confidence. ``cite`` holds keys of ``references.bib``.
+    distribution turns into one on the confidence; ``either_way`` those it may rise or fall with. ``cite`` holds keys of
+    ``references.bib``.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Method:
     summary: str
     function: Callable[[Generation], float]
     falls_with: tuple[str, ...] = ()
+    either_way: tuple[str, ...] = ()
 
     def score(self, generation: Generation) -> float:
         """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed."""
@@ -100,7 +102,7 @@ class Method:
         for need in self.needs:
             for bound in _bounds(generation, need):
                 turned = {"lower": "upper", "upper": "lower"}[bound]
-                found.add(turned if need in self.falls_with else bound)
+                found |= {"lower", "upper"} if need in self.either_way else {turned if need in self.falls_with else bound}
         if len(found) > 1:
             raise MissingValue("truncated distributions bound it neither from above nor from below")
         return found.pop() if found else ""
@@ -111,7 +113,15 @@ METHODS: dict[str, Method] = {}
 
 
 def method(
-    *, family: str, access: str, scale: str, equation: str, needs: Sequence[str], cite: str, falls_with: Sequence[str] = ()
+    *,
+    family: str,
+    access: str,
+    scale: str,
+    equation: str,
+    needs: Sequence[str],
+    cite: str,
+    falls_with: Sequence[str] = (),
+    either_way: Sequence[str] = (),
 ) -> Callable[[Callable[[Generation], float]], Callable[[Generation], float]]:
     """Register the decorated function under its own name; the function itself stays as it is.
 
@@ -120,18 +130,20 @@ def method(
     for what, value, known in (("family", family, FAMILIES), ("access", access, ACCESSES), ("scale", scale, SCALES)):
         if value not in known:
             raise ValueError(f"{what} is {value!r}; allowed are {', '.join(known)}")
-    for need in (*needs, *falls_with):
+    for need in (*needs, *falls_with, *either_way):
         if need not in NEEDS:
             raise ValueError(f"there is no need {need!r}; known are {', '.join(NEEDS)}")
-    if stray := set(falls_with) - set(needs):
-        raise ValueError(f"falls_with names {sorted(stray)}, which is not among the needs {list(needs)}")
+    for what, turning in (("falls_with", falls_with), ("either_way", either_way)):
+        if stray := set(turning) - set(needs):
+            raise ValueError(f"{what} names {sorted(stray)}, which is not among the needs {list(needs)}")
 
     def register(function: Callable[[Generation], float]) -> Callable[[Generation], float]:
         name = function.__name__
         if name in METHODS:
             raise ValueError(f"a method {name!r} is registered already (family {METHODS[name].family})")
         summary = (function.__doc__ or "").strip().partition("\n")[0].strip()
-        METHODS[name] = Method(name, family, access, scale, equation, tuple(needs), cite, summary, function, tuple(falls_with))
+        turns = tuple(falls_with), tuple(either_way)
+        METHODS[name] = Method(name, family, access, scale, equation, tuple(needs), cite, summary, function, *turns)
         return function
 
     return register

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,9 +21,12 @@ from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import PARAMETERS, Method, Parameters, select
 from trustlab.correctness import Grader, SynonymGrader
+from trustlab.entailment import Entailment, open_entailment
 from trustlab.levels import views as views_of
+from trustlab.meaning import Readers
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
+from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.paths import NOTICE
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
@@ -37,7 +41,8 @@ LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers"
 class Run:
     """The tables of one benchmark, each tidy (one observation a row), and what made them.
 
-    ``answers``: case_id dataset level model answer truth correct n_statements n_words. ``confidence``: case_id dataset level
+    ``answers``: case_id dataset level model answer truth correct n_statements n_words n_samples missing; an answer that the
+    backend failed to give is neither right nor wrong, and ``missing`` says why. ``confidence``: case_id dataset level
     model method confidence bound missing. ``calls``: a row a request. ``generations`` holds the records themselves.
     """
 
@@ -88,6 +93,8 @@ def benchmark(
     *,
     cache: str | Path | None = None,
     encoder: Encoder | None = None,
+    medical_encoder: Encoder | str | Path | None = None,
+    entailment: Entailment | str | Path | None = None,
     grader: Grader | None = None,
     retriever: Retriever | None = None,
     assessor: Model | None = None,
@@ -98,9 +105,11 @@ def benchmark(
     """Ask every model about every case at every level, and score every method on what came back.
 
     ``run_dir`` receives the tables and, unless ``cache`` names another file, the reply cache: a killed run resumes from it.
-    ``n_jobs`` goes to joblib for the scoring. ``retriever`` (default: BM25 over the project's corpus), ``assessor`` (default:
-    the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. METHODS: Ren et al. 2026
-    (benchmark), K = 15 samples at temperature 0.5.
+    ``n_jobs`` goes to joblib for the scoring. ``encoder``, ``medical_encoder`` (a name or path) and ``entailment`` (a judge, or
+    the name or path of an NLI cross-encoder; ``None`` is the stand-in) read what samples mean; what they found is kept
+    beside the replies. ``parameters`` are the methods' open choices. ``retriever`` (default: BM25 over the project's corpus),
+    ``assessor`` (default: the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. METHODS:
+    Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
     for what, keys in (("case", [c.case_id for c in cases]), ("model", [m.name for m in models]), ("level", levels)):
         if len(keys) == 0:
@@ -112,7 +121,7 @@ def benchmark(
     settings = Settings(chosen_values, seed=seed, medconf=medconf or MedConf())
     shown = views_of(cases, levels)
     store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
-    encoder, grader = encoder or Encoder(), grader or SynonymGrader()
+    grader, readers = grader or SynonymGrader(), _readers(encoder, medical_encoder, entailment, store)
     retriever = retriever or BM25(load_corpus())
     judge = assessor if assessor is None or isinstance(assessor, CachedModel) else CachedModel(assessor, store)
     generations, tables, seconds = [], [], {}
@@ -125,7 +134,7 @@ def benchmark(
             shown,
             chosen,
             settings,
-            encoder=encoder,
+            readers=readers,
             retriever=retriever,
             assessor=judge,
             progress=None if quiet else _bar(model.name),
@@ -137,7 +146,7 @@ def benchmark(
             cached.close()
     if judge is not None:
         tables.append(judge.calls_table().assign(model=judge.name))
-    every = list(shown) * len(models)
+    every, e = list(shown) * len(models), readers.entailment
     facts = {
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
@@ -147,11 +156,14 @@ def benchmark(
         "levels": list(levels),
         **asdict(settings.parameters),
         **{name: value for name, value in asdict(settings).items() if name != "parameters"},
-        "encoder": encoder.revision,
+        "encoder": readers.encoder.revision,
+        "medical_encoder": readers.medical and readers.medical.revision,
+        "entailment": {"name": e.name, "stand_in": e.stand_in, "revision": e.revision},
         "retriever": retriever.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
         "grader": grader.name,
         "collect_s": seconds,
+        "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
     }
     run = Run(
         answers=pd.DataFrame([_answer_row(v, g, grader) for v, g in zip(every, generations, strict=True)]),
@@ -163,6 +175,20 @@ def benchmark(
     if run_dir:
         run.save(Path(run_dir))
     return run
+
+
+def _readers(
+    encoder: Encoder | None, medical: Encoder | str | Path | None, entailment: Entailment | str | Path | None, store: Any
+) -> Readers:
+    """The readers of meaning; those opened here keep what they found in files beside the replies."""
+    beside = None if store is None else Path(store)
+    vectors, judged = (beside and beside.with_name(f"{kind}.sqlite") for kind in ("vectors", "entailment"))
+    encoder = encoder or Encoder(cache_path=vectors)
+    if isinstance(medical, (str, Path)):
+        medical = Encoder(medical, cache_path=vectors)
+    if entailment is None or isinstance(entailment, (str, Path)):
+        entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
+    return Readers(encoder, medical, entailment)
 
 
 def cases_hash(cases: Sequence[Case]) -> str:
@@ -196,6 +222,7 @@ def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list
 
 def _answer_row(view: View, g: Generation, grader: Grader) -> dict[str, Any]:
     answer = g.answer.text if g.answer else None
+    failed = g.answer.missing if g.answer and answer is None and g.answer.missing not in (None, NO_DIAGNOSIS) else ""
     return {
         "case_id": g.case_id,
         "dataset": view.case.dataset,
@@ -203,9 +230,11 @@ def _answer_row(view: View, g: Generation, grader: Grader) -> dict[str, Any]:
         "model": g.model,
         "answer": answer,
         "truth": view.case.diagnosis,
-        "correct": grader.correct(answer, view.case),
+        "correct": math.nan if failed else grader.correct(answer, view.case),
         "n_statements": g.n_statements,
         "n_words": g.n_words,
+        "n_samples": None if g.samples is None else len(g.samples),
+        "missing": failed,
     }
 
 

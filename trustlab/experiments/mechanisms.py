@@ -125,7 +125,8 @@ def consistent_table(run: Run, threshold: float = 0.8, n_draws: int = 2000, seed
     """By level, the answers whose PoC reaches ``threshold``: how many, how often right, and what MedConf says of them.
 
     Columns model level threshold n n_answers accuracy low high poc medconf n_medconf shown. ``n_answers`` counts all answers of
-    the level, ``n_medconf`` those of the ``n`` that have a MedConf; ``shown`` is the mean share of the case's statements shown.
+    the level that could be had, ``n_medconf`` those of the ``n`` that have a MedConf; ``shown`` is the mean share of the case's
+    statements shown.
     ``low`` and ``high`` bound the accuracy and are withheld (NaN) below 10 answers.
     """
     total = {(g.case_id, g.level, g.model): g.n_total for g in run.generations}
@@ -139,7 +140,7 @@ def consistent_table(run: Run, threshold: float = 0.8, n_draws: int = 2000, seed
     for model, part in models:
         weights = case_weights(part["case_id"].to_numpy(), n_draws, seed)
         for level in sorted(part["level"].unique()):
-            here = (part["level"] == level).to_numpy()
+            here = ((part["level"] == level) & part["correct"].notna()).to_numpy()
             at = here & (part["poc"] >= threshold).to_numpy()
             chosen = part[at]
             means = [float(chosen[c].mean()) for c in ("poc", "medconf")]

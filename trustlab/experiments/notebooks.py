@@ -22,8 +22,16 @@ from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
 MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers.csv", "confidence.csv", "metrics.csv")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""
-KINDS = {bool: (bool,), int: (int,), float: (float, int), list: (list,), str: (str, list)}
+KINDS = {bool: (bool,), int: (int,), float: (float, int), list: (list,), str: (str, list), dict: (dict,)}
 """Kind of a parameter's default -> kinds a value may have; one that takes a name may take several."""
+
+PRINT_STYLE = """<style>
+@media print {
+  pre { white-space: pre-wrap !important; overflow-wrap: anywhere !important; }
+}
+</style>
+"""
+"""On paper nothing scrolls: a line of code longer than the page would be cut at the margin."""
 
 
 def notebook_names() -> list[str]:
@@ -162,13 +170,18 @@ def _from_here(name: str, value: Any) -> Any:
         return [_from_here(name, item) for item in value]
     if name == "path" and value:
         return str(Path(value).expanduser().resolve())
+    if name in ("medical_encoder", "entailment") and value and Path(value).is_dir():
+        return str(Path(value).resolve())
     if name == "model" and str(value).startswith("hf:") and Path(value[3:]).is_dir():
         return f"hf:{Path(value[3:]).resolve()}"
     return value
 
 
 def write_html(notebook: Path) -> Path:
-    """An HTML copy beside the notebook, with its images inside and without progress bars, that opens without a network."""
+    """An HTML copy beside the notebook, with its images inside and without progress bars, that opens without a network.
+
+    On paper its long lines are broken, not cut.
+    """
     from nbconvert import HTMLExporter
 
     exporter = HTMLExporter(template_name="lab", embed_images=True, exclude_input_prompt=True, exclude_output_prompt=True)
@@ -179,7 +192,8 @@ def write_html(notebook: Path) -> Path:
             cell.outputs = _without_widgets(cell.outputs)
     body, _ = exporter.from_notebook_node(shown, resources={"metadata": {"name": notebook.stem}})
     target = notebook.with_suffix(".html")
-    target.write_text(without_remote_scripts(body), encoding="utf-8")
+    body = without_remote_scripts(body).replace("</head>", f"{PRINT_STYLE}</head>", 1)
+    target.write_text(body, encoding="utf-8")
     return target
 
 

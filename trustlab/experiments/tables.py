@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from trustlab.confidence import METHODS
 from trustlab.metrics.correlation import spearman
 from trustlab.metrics.intervals import case_weights, percentile_interval
 from trustlab.records import Assessment
 
+JUDGED = {"entailment", "contradiction", "alternative_entailment"}
+"""Needs that a judge of entailment meets."""
 KEYS = ["case_id", "dataset", "level", "model"]
 
 
@@ -26,9 +29,13 @@ def about(answers: pd.DataFrame) -> dict[str, Any]:
 
 
 def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """The confidence rows that have a value, each with whether its answer was correct."""
+    """The confidence rows that have a value, each with whether its answer was correct.
+
+    Without those whose answer could not be had (``correct`` NaN): it is neither right nor wrong.
+    """
     present = confidence[confidence["confidence"].notna()]
-    return present.merge(answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one")
+    table = present.merge(answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one")
+    return table.dropna(subset="correct").reset_index(drop=True)
 
 
 def reliability_table(
@@ -108,15 +115,49 @@ def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns={"n": "n_replies"})
 
 
+def variants_and_bases(methods: Sequence[str]) -> list[str]:
+    """Of the methods, those that vary a formula and those they vary, each base before its variants (by equation)."""
+    equation = {m: METHODS[m].equation.removesuffix(" (variant)") for m in methods if m in METHODS and METHODS[m].equation}
+    varied = {equation[m] for m in equation if METHODS[m].equation != equation[m]}
+    listed = [m for m in equation if equation[m] in varied]
+    return sorted(listed, key=lambda m: (list(equation.values()).index(equation[m]), METHODS[m].equation != equation[m]))
+
+
+def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
+    """What a caption says where any of ``methods`` was judged by a stand-in for an NLI model; '' elsewhere.
+
+    ``parameters`` are a run's. Methods that are not registered read nothing.
+    """
+    reading = [m for m in dict.fromkeys(methods) if m in METHODS and JUDGED & set(METHODS[m].needs)]
+    if not reading or not parameters["entailment"]["stand_in"]:
+        return ""
+    return f"entailment by a stand-in, no NLI model ({len(reading)} methods: NumSet, EigV, Deg, Ecc, CCP, semantic ones)"
+
+
 def coverage_table(confidence: pd.DataFrame) -> pd.DataFrame:
-    """Per method: rows with a value, rows without, and the reasons with their counts."""
+    """What each model gave of each method: computed, bound or missing with the reason, one row a model and method.
+
+    Columns model method family access status n n_bound bound n_missing reasons. ``status`` is "computed" (every row has its
+    value), "bound" (every row has one, some of them only a bound on it), "partly" (some rows have one) or "missing" (none has).
+    ``n`` counts the values, ``n_bound`` the bounds among them, and ``bound`` is their kind: "upper", "lower" or "lower, upper".
+    ``reasons`` are those of the ``n_missing`` rows without one, most frequent first. ``family`` and ``access`` are '' for a
+    method that is not registered.
+    """
     rows = []
     groups: Any = confidence.groupby(["model", "method"], sort=False)
     for (model, method), part in groups:
-        gone = part[part["confidence"].isna()]
-        reasons = "; ".join(f"{r} ({n})" for r, n in gone["missing"].value_counts().items())
-        rows.append((model, method, int(part["confidence"].notna().sum()), len(gone), reasons))
-    return pd.DataFrame(rows, columns=["model", "method", "n", "n_missing", "reasons"])
+        known = METHODS.get(method)
+        place = (known.family, known.access) if known else ("", "")
+        given, gone = part[part["confidence"].notna()], part[part["confidence"].isna()]
+        bounds = given["bound"].astype(object).fillna("")
+        bounds = bounds[bounds != ""]
+        status = "missing" if not len(given) else "partly" if len(gone) else "bound" if len(bounds) else "computed"
+        why = gone["missing"].astype(object).fillna("").replace("", "no reason given").value_counts()
+        reasons = "; ".join(f"{r} ({n})" for r, n in why.items())
+        kinds = ", ".join(sorted(bounds.unique()))
+        rows.append((model, method, *place, status, len(given), len(bounds), kinds, len(gone), reasons))
+    columns = ["model", "method", "family", "access", "status", "n", "n_bound", "bound", "n_missing", "reasons"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def evidence_table(assessment: Assessment) -> pd.DataFrame:

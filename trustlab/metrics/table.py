@@ -40,7 +40,8 @@ class RunTables(Protocol):
 class _Sample:
     """Rows that have a value: case number, level, correct and confidence, each (n,), and what they were taken from.
 
-    ``draws`` (n_cases, n_draws) says how often each case is in each draw; ``n_asked`` how many rows each level should have.
+    ``draws`` (n_cases, n_draws) says how often each case is in each draw; ``n_asked`` how many rows each level should have,
+    ``n_failed`` how many of them have no answer because the call failed.
     """
 
     case: np.ndarray
@@ -50,13 +51,15 @@ class _Sample:
     bounded: np.ndarray
     draws: np.ndarray
     n_asked: Mapping[int, int]
+    n_failed: Mapping[int, int]
     why_missing: str = ""
 
     def at(self, *levels: int) -> _Sample:
         """The rows of some levels only."""
         keep = np.isin(self.level, levels)
         cut = {name: getattr(self, name)[keep] for name in ("case", "level", "correct", "confidence", "bounded")}
-        return replace(self, n_asked={level: self.n_asked[level] for level in levels}, **cut)
+        counts = {name: {level: getattr(self, name)[level] for level in levels} for name in ("n_asked", "n_failed")}
+        return replace(self, **counts, **cut)
 
     def mean_draws(self, values: np.ndarray) -> np.ndarray:
         """Mean of ``values`` (n,) in every draw, (n_draws,)."""
@@ -86,11 +89,13 @@ def metrics_table(
     estimate and in every draw) or 'across' (accuracy against mean confidence over the levels). ``low`` and ``high``
     bound a 95 % percentile bootstrap interval that resamples cases, all levels together. Accuracy has method '' and
     counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
-    out ``n_missing``. AUROC and AUPRC are withheld below ``min_per_class`` correct or wrong answers ('within': summed
-    over its levels). Brier and ECE are given for the methods whose scale is 'probability' in ``scales`` (method
-    name -> scale; by default the registry's). ``reason`` says why a value or an interval is NaN, which levels were
-    left out, and how many confidences are bounds. Raises ``ValueError`` on missing columns, repeated keys, answers
-    that are lacking, or infinite confidences.
+    out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the call failed) is
+    neither right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason`` counts it. AUROC and
+    AUPRC are withheld below ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and
+    ECE are given for the methods whose scale is 'probability' in ``scales`` (method name -> scale; by default the
+    registry's). ``reason`` says why a value or an interval is NaN, which levels were left out, and how many
+    confidences are bounds. Raises ``ValueError`` on missing columns, repeated keys, answers that are lacking, or
+    infinite confidences.
     """
     answers = _checked_answers(run.answers)
     confidence = _joined(answers, run.confidence)
@@ -149,30 +154,39 @@ def _checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
     _refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
     readable = table["answer"].notna()
-    _refuse(table, readable & ~table["correct"].isin([0, 1]), "correct must be 0 or 1")
-    return table.assign(correct=table["correct"].where(readable, 0).astype(int), readable=readable)
+    failed = ~readable & table["correct"].isna()
+    _refuse(
+        table, ~failed & ~table["correct"].isin([0, 1]), "correct must be 0 or 1, or NaN with no answer where the call failed"
+    )
+    correct = table["correct"].where(readable, 0).astype(int)
+    return table.assign(correct=correct, readable=readable, failed=failed)
 
 
 def _joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """Confidence rows with ``correct`` beside them; a method has no value where the answer could not be read."""
+    """Confidence rows with ``correct`` beside them; a method has no value where the answer could not be read or had."""
     names = [*KEYS, "method", "confidence", "bound", "missing"]
     _need_columns(confidence, names, "confidence")
     table = confidence[names].assign(level=confidence["level"].astype(int), confidence=confidence["confidence"].astype(float))
     _refuse(table, table.duplicated([*KEYS, "method"]), "confidence must hold each case, level, model and method once")
     _refuse(table, np.isinf(table["confidence"]), "a confidence must be finite, or NaN where missing")
-    table = table.merge(answers[[*KEYS, "correct", "readable"]], on=KEYS, how="left", validate="many_to_one")
+    table = table.merge(answers[[*KEYS, "correct", "readable", "failed"]], on=KEYS, how="left", validate="many_to_one")
     _refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
     readable = table["readable"].astype(bool)
-    why = table["missing"].where(readable, "unreadable answer")
+    failed = table["failed"].astype(bool)
+    why = table["missing"].where(readable | failed, "unreadable answer")
+    why = why.mask(failed & (why.isna() | (why == "")), "failed answer")
     return table.assign(confidence=table["confidence"].where(readable), missing=why)
 
 
 def _answer_sample(part: pd.DataFrame, n_draws: int, seed: int) -> _Sample:
+    """The answers that were had; every case is drawn, so that all methods share their draws."""
     cases, code = np.unique(part["case_id"], return_inverse=True)
-    level, correct = part["level"].to_numpy(), part["correct"].to_numpy()
+    level, correct, failed = (part[name].to_numpy() for name in ("level", "correct", "failed"))
     draws = np.ascontiguousarray(case_weights(cases, n_draws, seed).T, dtype=np.float64)
-    asked = {int(q): int(k) for q, k in zip(*np.unique(level, return_counts=True), strict=True)}
-    return _Sample(code, level, correct, np.full(len(code), np.nan), np.zeros(len(code), bool), draws, asked)
+    asked = {int(q): int(np.sum(level == q)) for q in np.unique(level)}
+    lost = {q: int(failed[level == q].sum()) for q in asked}
+    had, n = ~failed, int((~failed).sum())
+    return _Sample(code[had], level[had], correct[had], np.full(n, np.nan), np.zeros(n, bool), draws, asked, lost)
 
 
 def _method_sample(rows: pd.DataFrame, cases: np.ndarray, answers: _Sample) -> _Sample:
@@ -191,15 +205,18 @@ def _method_sample(rows: pd.DataFrame, cases: np.ndarray, answers: _Sample) -> _
 
 def _accuracy_rows(sample: _Sample) -> list[dict]:
     parts = [*((str(level), sample.at(level)) for level in sample.n_asked), ("pooled", sample)]
-    return [_row("accuracy", level, part, float(part.correct.mean()), part.mean_draws(part.correct)) for level, part in parts]
+    return [_row("accuracy", level, part, _mean(part.correct), part.mean_draws(part.correct)) for level, part in parts]
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
 
 
 def _method_rows(method: str, sample: _Sample, is_probability: bool, min_per_class: int) -> list[dict]:
     by_level = {level: sample.at(level) for level in sample.n_asked}
     rows = []
     for level, part in by_level.items():
-        mean = float(part.confidence.mean()) if len(part.case) else float("nan")
-        rows.append(_row("mean_confidence", str(level), part, mean, part.mean_draws(part.confidence)))
+        rows.append(_row("mean_confidence", str(level), part, _mean(part.confidence), part.mean_draws(part.confidence)))
     rows += _discrimination_rows(sample, by_level, min_per_class)
     rows += _correlation_rows(sample, by_level)
     if is_probability:
@@ -290,14 +307,17 @@ def _row(metric: str, level: str, part: _Sample, value: float, draws: np.ndarray
     notes = [why] if why else []
     n = len(part.case)
     low = high = float("nan")
+    failed = sum(part.n_failed.values())
     if n == 0 and sum(part.n_asked.values()):
-        notes = [f"no confidence: {part.why_missing}"]
+        notes = ["no answer"] if metric == "accuracy" else [f"no confidence: {part.why_missing}"]
     elif not np.isnan(value) and draws is not None:
         low, high = percentile_interval(draws)
         if np.isnan(low):
             notes.append("no interval: undefined in more than 10 % of the draws")
     if part.bounded.any():
         notes.append(f"{int(part.bounded.sum())} of {n} confidences are bounds")
+    if failed:
+        notes.append(f"{failed} answer{'s' if failed > 1 else ''} failed")
     return {
         "metric": metric,
         "value": value,

@@ -1,12 +1,10 @@
 """Figures: a finished tidy table in, Axes out. Nothing is computed here; colour and marker mean method family everywhere."""
 
+from trustlab.plots.auroc import discrimination, discrimination_by_set, discrimination_pair
 from trustlab.plots.benchmark import (
     accuracy_by_level,
     accuracy_by_set,
     confidence_and_accuracy,
-    discrimination,
-    discrimination_by_set,
-    discrimination_pair,
     file_ending,
     rank_correlations,
     reliability,

@@ -1,4 +1,4 @@
-"""The benchmark's figures: accuracy, discrimination, mean confidence, reliability and correlations between methods.
+"""The benchmark's figures: accuracy and mean confidence over levels, reliability, and correlations between methods.
 
 Every function takes a finished table and draws it. ``metrics`` is the table of ``metrics_table`` (model, dataset, method,
 metric, value, level, low, high, n, reason), cut to one model and one data set; ``families`` maps method to family.
@@ -19,16 +19,13 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
     GREY,
     INK,
-    axes_grid,
     axes_row,
-    family_legend,
     family_of,
     inches,
     label,
@@ -38,14 +35,8 @@ from trustlab.plots.style import (
     text_colour,
 )
 
-NAMES = {"auroc": "AUROC", "auprc": "AUPRC"}
-LEVEL_NAMES = {"pooled": "pooled over levels", "within": "within level (mean over levels)"}
 LEVEL_AXIS = "Information shown (percent of the case's statements; 1 = one statement)"
 LINES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
-ROW_INCHES = 0.27
-MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5}
-"""Sizes at which the families' shapes look equally large."""
-HOLLOW: dict[str, Any] = {"ms": 6, "mfc": "white", "mec": "#9A9A9A", "mew": 1.0, "ls": ""}
 
 
 def accuracy_by_level(metrics: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -60,69 +51,6 @@ def accuracy_by_level(metrics: pd.DataFrame, ax: Axes | None = None) -> Axes:
     _level_axis(ax, table)
     ax.set(ylim=(0, 108), yticks=range(0, 101, 20), ylabel="Accuracy (percent of answers)")
     return ax
-
-
-def discrimination(
-    metrics: pd.DataFrame,
-    families: Mapping[str, str],
-    metric: str = "auroc",
-    level: str = "pooled",
-    *,
-    prevalence: float | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """AUROC or AUPRC (0 to 1) of each method as a dot with its 95 % interval, best on top, value and n at the right.
-
-    The dashed line is chance: 0.5 for AUROC, ``prevalence`` (share of correct answers) for AUPRC where given.
-    Methods without a value stand at the bottom with the reason. Raises ``ValueError`` for a metric, level or family
-    that does not exist.
-    """
-    table = _measured(metrics, metric, level)
-    table = table.loc[_order(table)]
-    ax = ax or axes_row(5.2, ROW_INCHES * max(len(table), 3))[0]
-    _dots(ax, table, families)
-    _chance(ax, 0.5 if metric == "auroc" else prevalence)
-    _value_axis(ax, table)
-    ax.set_xlabel(f"{NAMES[metric]} {LEVEL_NAMES.get(level, f'at {level} % information')}, 0 to 1")
-    _method_ticks(ax, table)
-    family_legend(ax, [family_of(method, families) for method in table.index])
-    return ax
-
-
-def discrimination_pair(
-    metrics: pd.DataFrame,
-    families: Mapping[str, str],
-    metric: str = "auroc",
-    *,
-    prevalence: Mapping[str, float] | None = None,
-    axes: Sequence[Axes] | None = None,
-) -> tuple[Axes, Axes]:
-    """Discrimination pooled over levels and within level, side by side, both in the order of the value within level.
-
-    The pooled value is repeated at the right as a hollow marker, so that the drop shows. ``prevalence`` gives chance for
-    AUPRC by level, such as ``{"pooled": 0.6, "within": 0.6}``. Otherwise as :func:`discrimination`.
-    """
-    pooled, within = _measured(metrics, metric, "pooled"), _measured(metrics, metric, "within")
-    order = _order(within, pooled)
-    tables = {"pooled": pooled.reindex(order), "within": within.reindex(order)}
-    left, right = axes if axes is not None else axes_row(3.7, ROW_INCHES * max(len(order), 3), n=2, gap=1.25)
-    for ax, (level, table) in zip((left, right), tables.items(), strict=True):
-        _dots(ax, table, families)
-        _chance(ax, 0.5 if metric == "auroc" else (prevalence or {}).get(level))
-        ax.set_title(LEVEL_NAMES[level].capitalize(), pad=20)
-        ax.set_xlabel(f"{NAMES[metric]}, 0 to 1")
-    for y, method in enumerate(order):
-        before, after = tables["pooled"].loc[method, "value"], tables["within"].loc[method, "value"]
-        if pd.notna(before) and pd.notna(after):
-            right.plot([before, after], [y, y], color=HOLLOW["mec"], lw=0.9, zorder=1.5)
-            right.plot(before, y, marker=FAMILY_MARKERS[family_of(method, families)], **HOLLOW, zorder=2)
-    for ax in (left, right):
-        _value_axis(ax, pd.concat(list(tables.values())))
-    _method_ticks(left, tables["pooled"])
-    right.set(yticks=range(len(order)), yticklabels=[], ylabel="")
-    repeated = Line2D([], [], marker="o", label="pooled value, repeated", **HOLLOW)
-    family_legend(left, [family_of(method, families) for method in order], [repeated])
-    return left, right
 
 
 def confidence_and_accuracy(
@@ -168,7 +96,7 @@ def reliability(
     accuracy, NaN where unknown). On the diagonal, confidence is what it says. A point's area grows with its answers: say
     so in the caption's note. At most ``columns`` panels stand in a row.
     """
-    _need(table, ["method", "mean_confidence", "accuracy", "n", "low", "high"])
+    need(table, ["method", "mean_confidence", "accuracy", "n", "low", "high"])
     methods = list(dict.fromkeys(table["method"]))
     panels = list(axes) if axes is not None else panel_grid(len(methods), columns)
     if len(panels) < len(methods):
@@ -236,7 +164,7 @@ def accuracy_by_set(metrics: pd.DataFrame, axes: Sequence[Axes] | None = None) -
 
     ``metrics`` may hold several models and data sets. The other models' lines on the same data set are repeated in grey.
     """
-    runs, n_sets = _runs(metrics)
+    runs, n_sets = runs_by_set(metrics)
     lines = {pair: _by_level(run, "accuracy", "") for pair, run in runs.items()}
     panels = list(axes) if axes is not None else panel_grid(len(lines), n_sets)
     for ax, ((model, dataset), table) in zip(panels, lines.items(), strict=True):
@@ -252,51 +180,9 @@ def accuracy_by_set(metrics: pd.DataFrame, axes: Sequence[Axes] | None = None) -
             ylabel="Accuracy (percent)",
         )
         ax.tick_params(labelsize=8.5)
-        _set_title(ax, model, dataset, f"n {int(table['n_cases'].max()):,} cases a level", 26)
+        set_title(ax, model, dataset, f"n {int(table['n_cases'].max()):,} cases a level", 26)
     for ax in panels if axes is None else []:
         ax.label_outer(remove_inner_ticks=True)
-    return panels
-
-
-def discrimination_by_set(
-    metrics: pd.DataFrame,
-    families: Mapping[str, str],
-    methods: Sequence[str],
-    metric: str = "auroc",
-    level: str = "within",
-    axes: Sequence[Axes] | None = None,
-) -> list[Axes]:
-    """AUROC or AUPRC of a few ``methods``: a row of panels for each model, a column for each data set, on one scale.
-
-    Drawn as :func:`discrimination` does, the methods in the order given. The title's n is the most cases of any row of
-    that model and data set, so leave the accuracy in ``metrics``. Raises as :func:`discrimination`, and
-    ``ValueError`` for a method that the table does not hold.
-    """
-    runs, n_sets = _runs(metrics)
-    tables = {pair: _measured(run, metric, level) for pair, run in runs.items()}
-    if lacking := [name for name in methods if any(name not in table.index for table in tables.values())] or not methods:
-        raise ValueError(
-            f"methods must be some of {list(next(iter(tables.values())).index)}; received {list(methods)} ({lacking})"
-        )
-    tables = {pair: table.loc[list(methods)] for pair, table in tables.items()}
-    panels = list(axes) if axes is not None else axes_grid(2.9, ROW_INCHES * max(len(methods), 3), len(tables) // n_sets, n_sets)
-    for i, (ax, ((model, dataset), table)) in enumerate(zip(panels, tables.items(), strict=True)):
-        _dots(ax, table, families)
-        _chance(ax, 0.5 if metric == "auroc" else None)
-        _method_ticks(ax, table)
-        _set_title(ax, model, dataset, f"n {int(runs[model, dataset]['n_cases'].max()):,} cases", 36, pad=18)
-        ax.set_xlabel(f"{NAMES[metric]} {LEVEL_NAMES.get(level, f'at {level} %').partition(' (')[0]}, 0 to 1")
-        if axes is None and i % n_sets:
-            ax.set_yticklabels([])
-        if axes is None and i < len(tables) - n_sets:
-            ax.set(xlabel="")
-            ax.tick_params(labelbottom=False)
-    low = pd.concat(list(tables.values()))["low"].min()  # NaN where every value is withheld
-    start = 0.4 if pd.isna(low) or low > 0.42 else max(low - 0.02, -0.01)
-    for ax in panels:
-        ax.set_xticks(np.arange(0, 11, 1 if start > 0.3 else 2) / 10)
-        ax.set_xlim(start, 1.01)
-    family_legend(panels[len(tables) - n_sets], [family_of(name, families) for name in methods])
     return panels
 
 
@@ -305,9 +191,9 @@ def file_ending(model: str, models: Sequence[str]) -> str:
     return "" if model == models[0] else "_" + re.sub(r"[^A-Za-z0-9.-]+", "-", model)
 
 
-def _runs(metrics: pd.DataFrame) -> tuple[dict[tuple[str, str], pd.DataFrame], int]:
+def runs_by_set(metrics: pd.DataFrame) -> tuple[dict[tuple[str, str], pd.DataFrame], int]:
     """The rows of each (model, data set), model by model in the order of the table, and the number of data sets."""
-    _need(metrics, ["model", "dataset"])
+    need(metrics, ["model", "dataset"])
     models, sets = (list(dict.fromkeys(metrics[column])) for column in ("model", "dataset"))
     runs = {(m, d): metrics.loc[(metrics["model"] == m) & (metrics["dataset"] == d)] for m in models for d in sets}
     if lacking := [pair for pair, run in runs.items() if not len(run)]:
@@ -315,19 +201,22 @@ def _runs(metrics: pd.DataFrame) -> tuple[dict[tuple[str, str], pd.DataFrame], i
     return runs, len(sets)
 
 
-def _set_title(ax: Axes, model: str, dataset: str, n: str, width: int, pad: float = 6) -> None:
+def set_title(ax: Axes, model: str, dataset: str, n: str, width: int, pad: float = 6) -> None:
+    """Over one of several panels: the data set, the model and how much it shows, lines no longer than ``width`` letters."""
     lines = [*textwrap.wrap(dataset, width), *textwrap.wrap(model, width), n]
     ax.set_title("\n".join(lines), size=9.5, pad=pad, parse_math=False)
 
 
-def _need(table: pd.DataFrame, columns: Sequence[str]) -> None:
+def need(table: pd.DataFrame, columns: Sequence[str]) -> None:
+    """``ValueError`` for a table without rows or one of ``columns``."""
     lacking = [name for name in columns if name not in table.columns]
     if lacking or not len(table):
         raise ValueError(f"the table needs rows and the columns {columns}; it has {len(table)} rows and lacks {lacking}")
 
 
-def _one_run(metrics: pd.DataFrame) -> pd.DataFrame:
-    _need(metrics, ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "reason"])
+def one_run(metrics: pd.DataFrame) -> pd.DataFrame:
+    """``metrics`` as it is; ``ValueError`` where it holds more than one model and data set, or is no table of metrics."""
+    need(metrics, ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "reason"])
     runs = metrics[["model", "dataset"]].drop_duplicates()
     if len(runs) > 1:
         raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
@@ -336,33 +225,13 @@ def _one_run(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def _by_level(metrics: pd.DataFrame, metric: str, method: str) -> pd.DataFrame:
     """One metric's values at the single levels, ascending, with ``x`` = the level as a number; rows without value left out."""
-    table = _one_run(metrics)
+    table = one_run(metrics)
     mine = table.loc[(table["metric"] == metric) & (table["method"] == method)]
     mine = mine.loc[mine["level"].astype(str).str.isdigit()]
     if not len(mine):
         held = sorted(set(table.loc[table["metric"] == metric, "method"]))
         raise ValueError(f"no {metric} by level for method {method!r}; the table holds it for {held}")
     return mine.assign(x=mine["level"].astype(int)).dropna(subset="value").sort_values("x")
-
-
-def _measured(metrics: pd.DataFrame, metric: str, level: str) -> pd.DataFrame:
-    """One row per method: the values of ``metric`` at ``level``."""
-    table = _one_run(metrics)
-    if metric not in NAMES:
-        raise ValueError(f"metric is {metric!r}; allowed are {list(NAMES)}")
-    mine = table.loc[table["metric"] == metric]
-    if level not in set(mine["level"]):
-        raise ValueError(f"level is {level!r}; for {metric} the table holds {list(dict.fromkeys(mine['level']))}")
-    mine = mine.loc[mine["level"] == level].set_index("method")
-    if not mine.index.is_unique:
-        raise ValueError(f"each method may have one {metric} at level {level!r}; received {list(mine.index)}")
-    return mine
-
-
-def _order(*tables: pd.DataFrame) -> list[str]:
-    """Methods from the highest value to the lowest, those without one last; ties by the next table's values, then by name."""
-    values = pd.concat([table["value"] for table in tables], axis=1, keys=range(len(tables))).sort_index()
-    return [str(name) for name in values.sort_values(list(values), ascending=False, kind="stable", na_position="last").index]
 
 
 def _accuracy_line(ax: Axes, table: pd.DataFrame, lw: float = 2.2, marker: str = "") -> None:
@@ -386,55 +255,3 @@ def _name_line_ends(ax: Axes, ends: list[tuple[str, pd.DataFrame, Any, str]]) ->
         line = {"arrowstyle": "-", "color": colour, "lw": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
         style = {"color": colour, "weight": weight, "size": 9.5, "va": "center", "annotation_clip": False}
         ax.annotate(words, last, (1.05, y), xycoords="data", textcoords=("axes fraction", "data"), arrowprops=line, **style)
-
-
-def _dots(ax: Axes, table: pd.DataFrame, families: Mapping[str, str]) -> None:
-    """A dot with whiskers, its value and n per row of ``table`` (index: method), first row on top; a reason where no value."""
-    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
-    rows: dict[Any, dict[str, Any]] = table.to_dict("index")
-    for y, (method, row) in enumerate(rows.items()):
-        family = family_of(method, families)
-        if pd.isna(row["value"]):
-            words = textwrap.wrap(_why(row["reason"]), int(inches(ax)[0] * 72 / 4.9), max_lines=2, placeholder=" …")
-            small = {"size": 8 if len(words) == 1 else 7, "color": GREY, "va": "center", "linespacing": 1.05}
-            paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-            text = ax.annotate("\n".join(words), (0, y), (6, 0), **{**beside, **small}, bbox=paper, zorder=4)
-            text.set_parse_math(False)
-            continue
-        colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
-        ax.hlines(y, row["low"], row["high"], color=colour, lw=2, alpha=0.8, zorder=3)
-        ax.plot(row["value"], y, marker=marker, ms=MARKER_POINTS[marker], color=colour, mec="white", mew=0.6, ls="", zorder=4)
-        ax.annotate(f"{row['value']:.2f}", (1, y), (36, 0), **beside, ha="right", size=9, color=INK)
-        ax.annotate(f"{int(row['n']):,}", (1, y), (74, 0), **beside, ha="right", size=9, color=GREY)
-    for words, x, colour in (("value", 36, INK), ("n", 74, GREY)):
-        ax.annotate(words, (1, 1), (x, 4), "axes fraction", "offset points", ha="right", va="bottom", size=9, color=colour)
-    ax.set(ylim=(len(table) - 0.5, -0.5))
-
-
-def _why(reason: object) -> str:
-    words = reason if isinstance(reason, str) and reason else "no reason given"
-    if words.startswith("fewer than"):
-        return f"withheld: {words}"
-    return f"missing: {words.removeprefix('no confidence: ')}"
-
-
-def _chance(ax: Axes, value: float | None) -> None:
-    if value is None:
-        return
-    ax.axvline(value, ls="--", lw=1.2, color=INK, zorder=1)
-    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-    ax.annotate(f"chance {value:.2f}", (value, 1), (0, 4), **place, ha="center", va="bottom", size=9)
-
-
-def _value_axis(ax: Axes, table: pd.DataFrame) -> None:
-    """Limits that hold every value, interval and line drawn, with a margin, inside 0 to 1."""
-    lines = [x for line in ax.lines for x in np.ravel(line.get_xdata())]
-    held = pd.Series([*table["low"], *table["high"], *table["value"], *lines], dtype=float).dropna()
-    low, high = (held.min(), held.max()) if len(held) else (0.0, 1.0)
-    ax.set_xlim(max(low - 0.04, -0.01), min(high + 0.04, 1.01))
-
-
-def _method_ticks(ax: Axes, table: pd.DataFrame) -> None:
-    ax.set(yticks=range(len(table)), yticklabels=[label(str(method)) for method in table.index], ylabel="")
-    for tick, value in zip(ax.get_yticklabels(), table["value"], strict=True):
-        tick.set_color(GREY if pd.isna(value) else INK)

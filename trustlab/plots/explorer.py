@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from trustlab.confidence import METHODS
+from trustlab.plots.benchmark import LINES
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
@@ -30,7 +31,6 @@ from trustlab.plots.style import (
 if TYPE_CHECKING:
     from trustlab.experiments.benchmark import Run
 
-LINES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
 LETTERS = 17
 """Letters of an answer in one line under its level."""
 
@@ -49,10 +49,12 @@ def still_table(run: Run, case_id: str, model: str) -> pd.DataFrame:
     return table.sort_values("level", kind="stable", ignore_index=True)
 
 
-def explorer_still(run: Run, case_id: str, model: str) -> Figure:
+def explorer_still(run: Run, case_id: str, model: str, truth: bool = False) -> Figure:
     """The probability-scale confidences of one case (0 to 1) over the levels, with the answer at each level underneath.
 
-    Colour and marker say the family, dashes the method within it; a filled marker is a right answer, a hollow one a wrong.
+    Colour and marker say the family, dashes the method within it. Only with ``truth`` are the right diagnosis and the
+    verdicts shown: a filled marker is then a right answer, a hollow one a wrong, none an answer that could not be had.
+    ``ValueError`` where the run has no answer of ``model`` to the case.
     """
     table = still_table(run, case_id, model)
     steps = table.drop_duplicates("level")
@@ -65,7 +67,7 @@ def explorer_still(run: Run, case_id: str, model: str) -> Figure:
             continue
         family = family_of(method, run.families)
         seen[family] = seen.get(family, -1) + 1
-        _line(ax, rows, family, LINES[seen[family] % len(LINES)])
+        _line(ax, rows if truth else rows.assign(correct=1), family, LINES[seen[family] % len(LINES)])
         known = rows["confidence"].reset_index(drop=True).dropna()
         ends.append((label(method), known.index[-1], known.iloc[-1], text_colour(family)))
     if not ends:
@@ -74,11 +76,13 @@ def explorer_still(run: Run, case_id: str, model: str) -> Figure:
     ax.set(xticks=range(len(steps)), xticklabels=ticks, xlim=(-0.5, len(steps) - 0.5), ylim=(-0.03, 1.03))
     ax.set(ylabel="Confidence, 0 to 1", xlabel="")
     _name_ends(ax, ends)
-    _answers(ax, steps)
-    truth = run.answers.loc[run.answers["case_id"] == case_id, "truth"].iloc[0]
-    ax.set_title(f"Case {case_id}; the truth: {truth}", loc="left").set_parse_math(False)
-    dataset = str(run.answers.loc[run.answers["case_id"] == case_id, "dataset"].iloc[0])
-    note = "filled marker: right answer, hollow: wrong; under each level how many statements were told and the answer"
+    _answers(ax, steps, truth)
+    about = run.answers.loc[run.answers["case_id"] == case_id].iloc[0]
+    title = f"Case {case_id}; the truth: {about['truth']}" if truth else f"Case {case_id}"
+    ax.set_title(title, loc="left").set_parse_math(False)
+    dataset = str(about["dataset"])
+    note = "filled marker: right answer, hollow: wrong; " if truth else ""
+    note += "under each level how many statements were told and the answer"
     note += f"; no value: {', '.join(undrawn)}" if undrawn else ""
     caption(ax, model=model, dataset=dataset, n_cases=1, n_rows=len(steps), note=note, interval="")
     assert isinstance(ax.figure, Figure)
@@ -104,12 +108,14 @@ def _name_ends(ax: Axes, ends: list[tuple[str, Any, float, Any]]) -> None:
         ax.annotate(words, (x, y), (1.02, place), xycoords="data", textcoords=("axes fraction", "data"), arrowprops=line, **style)
 
 
-def _answers(ax: Axes, steps: pd.DataFrame) -> None:
-    """The answer under each level, right or wrong."""
+def _answers(ax: Axes, steps: pd.DataFrame, truth: bool) -> None:
+    """The answer under each level; with ``truth``, right or wrong."""
     for x, row in enumerate(steps.itertuples()):
-        said = "no readable answer" if pd.isna(row.answer) else str(row.answer)
+        verdict = "– not judged" if pd.isna(row.correct) else "✓ right" if row.correct else "✗ wrong"
+        absent = "no answer: the call failed" if pd.isna(row.correct) else "no readable answer"
+        said = absent if pd.isna(row.answer) else str(row.answer)
         lines = textwrap.wrap(said, LETTERS, max_lines=5, placeholder=" …")
-        words = "\n".join(["✓ right" if row.correct else "✗ wrong", *lines])
+        words = "\n".join([verdict, *lines] if truth else lines)
         text = ax.annotate(words, (x, 0), (0, -40), ("data", "axes fraction"), "offset points", ha="center", va="top", size=8)
-        text.set(color=INK if row.correct else GREY, linespacing=1.25)
+        text.set(color=GREY if truth and row.correct != 1 else INK, linespacing=1.25)
         text.set_parse_math(False)

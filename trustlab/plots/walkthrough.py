@@ -21,7 +21,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from trustlab.experiments.mechanisms import LENGTHS, MIN_ANSWERS, position_means, prior_means, wrong_by_length
-from trustlab.plots.benchmark import LEVEL_AXIS, LINES, MARKER_POINTS
+from trustlab.plots.auroc import MARKER_POINTS
+from trustlab.plots.benchmark import LEVEL_AXIS, LINES
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_LABELS,
@@ -341,6 +342,8 @@ def _heat(ax: Axes, table: pd.DataFrame, methods: Sequence[str], families: Mappi
     verdicts = table.drop_duplicates("level").set_index("level")["correct"]
     high = 1 + 0.13 / inches(ax)[1]
     for j, level in enumerate(levels):
+        if pd.isna(verdicts[level]):  # the call failed: neither right nor wrong
+            continue
         face = INK if verdicts[level] else "white"
         where = ax.get_xaxis_transform()
         ax.plot(j + 0.5, high, "o", ms=6, mfc=face, mec=INK, mew=1.3, transform=where, clip_on=False)

@@ -1,0 +1,165 @@
+"""Random generations that hold every part a confidence method may read: shared by the benchmarks and the tests.
+
+What belongs together fits together: equal texts have equal tokens, probabilities, cosines and entailments, token
+statistics come from the same next-token distributions, and the diagonals are those of a text beside itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trustlab.models.decoding import distribution_statistics, shift
+from trustlab.parameters import PARAMETERS, Parameters
+from trustlab.records import (
+    IMPORTANCES,
+    SUPPORT_LEVELS,
+    Assessment,
+    Criterion,
+    Evidence,
+    Generation,
+    Reply,
+    TokenTrace,
+)
+
+NAMES = (
+    "Pneumonia", "pneumonia.", "Viral pneumonia", "Bacterial pneumonia", "Acute bronchitis", "Bronchitis", "Influenza",
+    "influenza", "Pulmonary embolism", "Acute pulmonary edema", "Stable angina", "Unstable angina", "GERD", "Pericarditis",
+    "インフルエンザ",
+)  # fmt: skip
+"""Diagnoses: some are one name in two spellings, some share words, one has no word that ROUGE can read."""
+
+STATISTICS = ("entropies", "renyi", "fisher_rao")
+
+
+@dataclass(frozen=True)
+class Made:
+    """A generation, and the whole next-token distributions behind its answer: log-probabilities (L, N)."""
+
+    generation: Generation
+    log_distributions: np.ndarray
+
+
+def random_records(n: int, seed: int = 0, **options) -> list[Made]:
+    """``n`` records that depend on the seed and nothing else; ``options`` are those of :func:`random_record`."""
+    rng = np.random.default_rng(seed)
+    return [random_record(rng, case_id=f"case-{i}", **options) for i in range(n)]
+
+
+def random_record(
+    rng: np.random.Generator,
+    n_samples: int | None = None,
+    n_vocabulary: int = 60,
+    case_id: str = "case",
+    parameters: Parameters = PARAMETERS,
+    own_names: bool = False,
+) -> Made:
+    """One record with K = ``n_samples`` samples (2 to 15 at random where ``None``) of 1 to 8 different texts.
+
+    ``own_names`` puts the case's id behind each, so that no text occurs in two records.
+    """
+    k = int(rng.integers(2, 16)) if n_samples is None else n_samples
+    names = [str(name) for name in rng.choice(NAMES, size=int(rng.integers(1, 9)), replace=False)]
+    names = [f"{name} {case_id}" for name in names] if own_names else names
+    of = rng.choice(len(names), size=k, p=rng.dirichlet(np.ones(len(names))))
+    distinct = [_sample(rng, name) for name in names]
+    relevances = [_relevance(rng, len(reply.trace or ())) for reply in distinct]
+    entailment, contradiction = _entailments(rng, len(names))
+    answer, classes, log_distributions = _answer(rng, names[of[0]], n_vocabulary, parameters)
+    square = np.ix_(of, of)
+    generation = Generation(
+        case_id=case_id,
+        level=int(rng.choice((1, 20, 40, 60, 80, 100))),
+        model="random",
+        seed=int(rng.integers(5)),
+        n_statements=int(rng.integers(1, 13)),
+        n_total=12,
+        n_words=int(rng.integers(0, 200)),
+        answer=answer,
+        samples=tuple(distinct[i] for i in of),
+        similarity=_cosines(rng, len(names))[square],
+        similarity_med=_cosines(rng, len(names))[square],
+        entailment=entailment[square],
+        contradiction=contradiction[square],
+        relevance=_relevance(rng, len(log_distributions)),
+        sample_relevance=tuple(relevances[i] for i in of),
+        alternative_entailment=classes,
+        probes=_probes(rng, k),
+        assessment=_assessment(rng, names[of[0]]),
+        parameters=parameters,
+    )
+    return Made(generation, log_distributions)
+
+
+def _sample(rng: np.random.Generator, name: str) -> Reply:
+    n_tokens = int(rng.integers(1, 7))
+    return Reply(name, TokenTrace(("t",) * n_tokens, logprobs=np.log(rng.beta(3, 1, n_tokens))))
+
+
+def _relevance(rng: np.random.Generator, n_tokens: int) -> np.ndarray:
+    """One in ten says that no token matters, and one token in ten matters less than what counts as nothing."""
+    values = np.where(rng.random(n_tokens) < 0.1, 1e-8, rng.random(n_tokens))
+    return np.zeros(n_tokens) if rng.random() < 0.1 else values
+
+
+def _cosines(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Cosines (n, n) of vectors that lean the same way: most above 0, some below."""
+    vectors = rng.normal(0.4, 1, size=(n, 6))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = np.clip(vectors @ vectors.T, -1, 1)
+    np.fill_diagonal(cosines, 1)
+    return (cosines + cosines.T) / 2
+
+
+def _entailments(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities (n, n) that row entails and contradicts column: likelier to entail within one of three groups."""
+    group = rng.integers(3, size=n)
+    scores = rng.normal(0, 1.5, size=(n, n, 3))
+    scores[..., 0] += np.where(group[:, None] == group, 1.5, -1.5)
+    probabilities = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
+    entailment, contradiction = probabilities[..., 0].copy(), probabilities[..., 1].copy()
+    np.fill_diagonal(entailment, 1)
+    np.fill_diagonal(contradiction, 0)
+    return entailment, contradiction
+
+
+def _answer(
+    rng: np.random.Generator, name: str, n_vocabulary: int, parameters: Parameters
+) -> tuple[Reply, tuple[np.ndarray, ...], np.ndarray]:
+    """The greedy answer, the classes of its alternatives, and its distributions."""
+    n_tokens, n_listed = int(rng.integers(1, 7)), parameters.n_alternatives + int(rng.integers(3))
+    shifted, log_total = shift(rng.normal(0, rng.uniform(0.5, 4), size=(n_tokens, n_vocabulary)))
+    log_distributions = shifted - log_total[:, None]
+    best = np.argsort(-log_distributions, axis=1)[:, :n_listed]
+    classes = rng.integers(-1, 2, size=(n_tokens, min(n_listed, parameters.n_alternatives)))
+    classes[:, 0] = 1  # the token itself entails
+    trace = TokenTrace(
+        tuple(f"w{row[0]}" for row in best),
+        logprobs=log_distributions.max(axis=1),
+        prior_logprobs=np.log(rng.beta(1, 3, n_tokens)),
+        alternatives=tuple(
+            tuple((f"w{i}", float(log_distributions[position, i])) for i in row) for position, row in enumerate(best)
+        ),
+        **dict(zip(STATISTICS, distribution_statistics(shifted, log_total, parameters.renyi_alpha), strict=True)),
+    )
+    return Reply(name, trace), tuple(classes), log_distributions
+
+
+def _probes(rng: np.random.Generator, k: int) -> dict[str, tuple[Reply, ...]]:
+    ce, cot_ce, *guesses = (int(score) for score in rng.integers(0, 101, size=7))
+    verdicts = ["True", "False", *rng.choice(["True", "False"], size=k - 2)]
+    return {
+        "ce": (Reply(f"[{ce}]"),),
+        "cot_ce": (Reply(f"The cough fits. [{cot_ce}]"),),
+        "topk_ce": (Reply(" ".join(f"G{i}: [{score}]" for i, score in enumerate(guesses, 1))),),
+        "p_true": tuple(Reply(str(verdict)) for verdict in verdicts),
+    }
+
+
+def _assessment(rng: np.random.Generator, name: str) -> Assessment:
+    evidence = tuple(
+        Evidence(Criterion(i, f"criterion {i}", str(rng.choice(IMPORTANCES))), str(rng.choice(SUPPORT_LEVELS)))
+        for i in range(1, int(rng.integers(2, 9)))
+    )
+    return Assessment(name, score=float(rng.integers(0, 101)), evidence=evidence)

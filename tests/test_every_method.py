@@ -1,0 +1,339 @@
+"""Properties of every registered method: a new one cannot be forgotten, since tables here must name what is registered."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+
+import numpy as np
+import pytest
+from fake_medconf import table
+from generations import (
+    FULL,
+    answered,
+    array,
+    cosines,
+    generation,
+    guessing,
+    meant,
+    pmi_of,
+    reordered,
+    said,
+    sampled,
+    told,
+    without,
+)
+
+from benchmarks.records import random_records
+from trustlab.confidence import METHODS, NEEDS, MissingValue
+from trustlab.confidence.registry import FAMILIES, WHITE_NEEDS
+from trustlab.records import IMPORTANCES, Assessment, Generation, Reply, TokenTrace
+
+EVERY = pytest.mark.parametrize("name", list(METHODS))
+RECORDS = [made.generation for made in random_records(200, seed=21)]
+
+
+def of_samples(*probs: tuple[float, ...], alike: float = 0.5) -> Generation:
+    """Two samples of one meaning and one of another, with these token probabilities."""
+    samples = tuple(said(f"name {i}", p) for i, p in enumerate(probs))
+    made = meant(0, 0, 1, samples=samples, similarity=cosines(alike, 0.2, 0.1))
+    return replace(made, sample_relevance=tuple(array([0.7, 0.3]) for _ in probs))
+
+
+def weighing(probs: tuple[float, float]) -> Generation:
+    return replace(answered(probs), relevance=array([0.7, 0.3]))
+
+
+def replaced_by(*classes: int) -> Generation:
+    """The three alternatives of the answer's second token have these classes."""
+    return replace(FULL, alternative_entailment=(np.array([1, -1, 0]), np.array(classes)))
+
+
+def weighed(*levels: str, score: float | None = None) -> Generation:
+    """An assessment of a strong, a moderate and a weak criterion."""
+    return generation(assessment=Assessment("Flu", score=score, evidence=table(levels, IMPORTANCES)))
+
+
+LIKELY, LIKELIER = answered((0.8, 0.5)), answered((0.9, 0.5))
+UNSURE_SAMPLES, SURE_SAMPLES = (of_samples((0.9, p), (0.5, 0.5), (0.5, 0.5)) for p in (0.8, 0.9))
+THREE_MEANINGS, TWO_MEANINGS, ONE_MEANING = meant(0, 0, 1, 2), meant(0, 0, 1, 1), meant(0, 0, 0, 0)
+
+SURER: dict[str, tuple[Generation, Generation]] = {
+    "information_level": (generation(n_statements=3), generation(n_statements=4)),
+    "word_count": (generation(n_words=40), generation(n_words=41)),
+    "asp": (LIKELY, LIKELIER),
+    "msp": (LIKELY, LIKELIER),
+    "sequence_probability": (answered((0.9, 0.5, 0.9)), answered((0.9, 0.5))),
+    "min_token_probability": (answered((0.9, 0.4)), answered((0.9, 0.5))),
+    "perplexity": (LIKELY, LIKELIER),
+    "entropy": (answered(entropies=[0.1, 0.3]), answered(entropies=[0.1, 0.2])),
+    "pmi": (pmi_of((0.9, 0.5), (0.1, 0.2)), pmi_of((0.9, 0.5), (0.1, 0.1))),
+    "conditional_pmi": (pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 1.1)), pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 0.9))),
+    # Where no entropy crosses the threshold: a token that does gains confidence, as its authors print it.
+    "conditional_pmi_original": (pmi_of((0.8, 0.5), (0.1, 0.1)), pmi_of((0.9, 0.5), (0.1, 0.1))),
+    "renyi_divergence": (answered(renyi=[3, 2]), answered(renyi=[3, 3])),
+    "fisher_rao": (answered(fisher_rao=[0.9, 0.8]), answered(fisher_rao=[0.9, 0.9])),
+    "token_sar": (weighing((0.5, 0.9)), weighing((0.9, 0.5))),  # the same, but the token that matters is the likelier one
+    "ccp": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
+    "ccp_min": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
+    "ccp_mean": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
+    "poc": (sampled("Flu", "Influenza", "Croup"), sampled("Flu", "flu", "Croup")),
+    "lexical_similarity": (sampled("viral croup", "asthma", "flu"), sampled("viral croup", "croup", "flu")),
+    "semantic_similarity": (replace(FULL, similarity=cosines(0.9, 0.2, 0.1)), replace(FULL, similarity=cosines(0.9, 0.3, 0.1))),
+    "semantic_similarity_med": (
+        replace(FULL, similarity_med=cosines(0.9, 0.2, 0.1)),
+        replace(FULL, similarity_med=cosines(0.9, 0.3, 0.1)),
+    ),
+    # Raising one entailment may lower eigv and ecc, so samples are moved from one set to another.
+    "num_set": (THREE_MEANINGS, TWO_MEANINGS),
+    "semantic_poc": (TWO_MEANINGS, meant(0, 0, 0, 1)),
+    "eigv": (THREE_MEANINGS, TWO_MEANINGS),
+    "deg": (THREE_MEANINGS, TWO_MEANINGS),
+    "ecc": (TWO_MEANINGS, ONE_MEANING),
+    "semantic_entropy": (TWO_MEANINGS, ONE_MEANING),
+    "semantic_entropy_normalised": (TWO_MEANINGS, ONE_MEANING),
+    "semantic_entropy_discrete": (TWO_MEANINGS, meant(0, 0, 0, 1)),
+    "mc_se": (UNSURE_SAMPLES, SURE_SAMPLES),
+    "mc_nse": (UNSURE_SAMPLES, SURE_SAMPLES),
+    "sentence_sar": (UNSURE_SAMPLES, of_samples((0.9, 0.8), (0.5, 0.5), (0.5, 0.5), alike=0.6)),
+    "sentence_sar_printed": (UNSURE_SAMPLES, of_samples((0.9, 0.8), (0.5, 0.5), (0.5, 0.5), alike=0.6)),
+    "sar": (UNSURE_SAMPLES, SURE_SAMPLES),
+    "ce": (generation(probes={"ce": told("[89]")}), generation(probes={"ce": told("[90]")})),
+    "cot_ce": (generation(probes={"cot_ce": told("Why? [89]")}), generation(probes={"cot_ce": told("Why? [90]")})),
+    "topk_ce": (guessing(80, 80, 80, 80, 80), guessing(80, 80, 80, 80, 81)),
+    "p_true": (generation(probes={"p_true": told("True", "False")}), generation(probes={"p_true": told("True", "", "True")})),
+    "medconf": (weighed("supported", "supported", "supported", score=40), weighed("missing", "missing", "missing", score=41)),
+    "medconf_weighted": (weighed("missing", "supported", "missing"), weighed("supported", "missing", "missing")),
+}
+"""Per method a generation that is less sure and one that is surer, by the meaning of what the method reads."""
+
+WITHOUT_DIRECTION = {"random": "it knows nothing, so that no record is surer than another"}
+
+
+def test_every_method_has_a_surer_pair() -> None:
+    assert SURER.keys() | WITHOUT_DIRECTION.keys() == METHODS.keys()
+
+
+@pytest.mark.parametrize("name", list(SURER))
+def test_the_surer_record_scores_higher(name: str) -> None:
+    less, surer = SURER[name]
+    assert METHODS[name].score(less) < METHODS[name].score(surer) - 1e-3
+
+
+UNBOUNDED = (-math.inf, math.inf)
+
+
+def log_samples(g: Generation) -> float:
+    return math.log(n_samples(g))
+
+
+def n_samples(g: Generation) -> int:
+    return len(g.samples or ())
+
+
+def most_support(g: Generation) -> float:
+    """The others' probabilities are at most 1 each, and divided by the temperature."""
+    return (n_samples(g) - 1) / g.parameters.sar_temperature
+
+
+RANGE: dict[str, tuple[float, float] | Callable[[Generation], tuple[float, float]]] = {
+    "perplexity": (-math.inf, -1),
+    "entropy": (-math.inf, 0),
+    "pmi": UNBOUNDED,
+    "conditional_pmi": (-math.inf, 0),
+    "conditional_pmi_original": UNBOUNDED,
+    "renyi_divergence": (0, math.inf),
+    "fisher_rao": (0, math.nextafter(1, 0)),
+    "token_sar": (-math.inf, 0),
+    "lexical_similarity": (0, 1),
+    "semantic_similarity": (-1, 1),
+    "semantic_similarity_med": (-1, 1),
+    "num_set": lambda g: (0, 1 - 1 / n_samples(g)),
+    "eigv": lambda g: (1 - n_samples(g), 0),
+    "deg": lambda g: (1 / n_samples(g), 1),  # each sample entails itself
+    "ecc": lambda g: (1 - math.sqrt(n_samples(g) - 1), 1),
+    "mc_se": (-math.inf, 0),
+    "mc_nse": (-math.inf, 0),
+    "semantic_entropy": lambda g: (-math.inf, log_samples(g)),  # K repeats push a probability to K at most
+    "semantic_entropy_normalised": lambda g: (-log_samples(g), 0),
+    "semantic_entropy_discrete": lambda g: (-log_samples(g), 0),
+    "sentence_sar": lambda g: (-math.inf, math.log(1 + most_support(g))),
+    "sentence_sar_printed": lambda g: (-math.inf, most_support(g)),
+    "sar": lambda g: (-math.inf, math.log(1 + most_support(g))),
+    "medconf_weighted": (0, 1),
+    "information_level": (0, 1),
+    "word_count": (0, math.inf),
+    "random": (0, math.nextafter(1, 0)),
+}
+"""Of the methods on the score scale; those on the probability scale are all in [0, 1]."""
+
+AT_LEAST_ONE_SAMPLE = ("poc", "semantic_poc")
+"""Probabilities that are shares of the largest group, so at least 1/K."""
+
+
+def test_every_score_has_a_range() -> None:
+    assert {*RANGE} == {name for name, m in METHODS.items() if m.scale == "score"}
+
+
+def all_alike(k: int, sets: tuple[int, ...], probs: tuple[float, ...]) -> Generation:
+    """K samples and an answer with these token probabilities, and sets of meaning at the extremes."""
+    same = np.equal.outer(sets, sets).astype(float)
+    sample = said("Flu", probs)
+    assert FULL.answer is not None and FULL.answer.trace is not None
+    answer = replace(FULL.answer, trace=replace(FULL.answer.trace, logprobs=np.log(probs)))
+    return replace(
+        FULL, answer=answer, samples=(sample,) * k, similarity=same, similarity_med=same, entailment=same,
+        contradiction=1 - same, sample_relevance=(array([0.0, 0.0]),) * k,
+    )  # fmt: skip
+
+
+EXTREMES = [all_alike(k, sets, (p, p)) for k in (2, 15) for sets in ((0,) * k, tuple(range(k))) for p in (1.0, 0.5, 1e-200)]
+
+
+@EVERY
+def test_values_are_in_the_declared_range(name: str) -> None:
+    m = METHODS[name]
+    for made in (*RECORDS, *EXTREMES):
+        allowed = (0.0, 1.0) if m.scale == "probability" else RANGE[name]
+        low, high = allowed(made) if callable(allowed) else allowed
+        low = 1 / n_samples(made) if name in AT_LEAST_ONE_SAMPLE else low
+        assert low - 1e-12 <= m.score(made) <= high + 1e-12
+
+
+@EVERY
+def test_order_of_samples_does_not_matter(name: str) -> None:
+    differently_written = replace(FULL, samples=(said("Flu"), said("Flu", (0.5, 0.5)), said("Acute croup", (0.4, 0.2, 0.1))))
+    for made in (FULL, differently_written, *RECORDS[:20]):
+        k = n_samples(made)
+        for order in ([*range(k)][::-1], [*range(1, k), 0]):
+            assert METHODS[name].score(reordered(made, order)) == pytest.approx(METHODS[name].score(made), rel=1e-9, abs=1e-12)
+
+
+def leaves(thing: object) -> Iterator[object]:
+    """Every array and plain value inside a record."""
+    if is_dataclass(thing):
+        for part in fields(thing):
+            yield from leaves(getattr(thing, part.name))
+    elif isinstance(thing, dict):
+        for key, value in thing.items():
+            yield key
+            yield from leaves(value)
+    elif isinstance(thing, tuple):
+        for value in thing:
+            yield from leaves(value)
+    else:
+        yield thing.tolist() if isinstance(thing, np.ndarray) else thing
+
+
+@EVERY
+def test_input_is_not_changed(name: str) -> None:
+    for made in (FULL, *RECORDS[:5]):  # the arrays of FULL refuse to be written, those of the others do not
+        before = copy.deepcopy(list(leaves(made)))
+        first, second = METHODS[name].score(made), METHODS[name].score(made)
+        assert list(leaves(made)) == before
+        assert first == second
+
+
+@EVERY
+def test_a_missing_need_gives_a_reason_and_no_number(name: str) -> None:
+    for need in METHODS[name].needs:
+        if need == "shown":
+            continue
+        confidence, missing, bound = METHODS[name].evaluate(without(FULL, need))
+        assert math.isnan(confidence) and bound == ""
+        assert missing == f"{need} not collected"
+        given_reason = replace(without(FULL, need), reasons={need: "the server gives no such thing"})
+        assert METHODS[name].evaluate(given_reason).missing == "the server gives no such thing"
+        with pytest.raises(MissingValue, match="not collected"):
+            METHODS[name].score(without(FULL, need))
+
+
+@EVERY
+def test_only_the_needs_are_read(name: str) -> None:
+    needs, bare = METHODS[name].needs, FULL
+    for need in sorted(set(NEEDS) - {"shown", "panel"}, key=len, reverse=True):
+        if not any(n == need or n.startswith(need + ".") for n in needs):
+            bare = bare if getattr(bare, need.partition(".")[0]) is None else without(bare, need)
+    if "shown" not in needs:
+        bare = replace(bare, case_id="another", level=100, seed=7, n_statements=1, n_total=2, n_words=3)
+    assert METHODS[name].score(replace(bare, model="another")) == METHODS[name].score(FULL)
+
+
+@EVERY
+def test_an_unreadable_answer_is_missing_for_every_method(name: str) -> None:
+    unreadable = replace(FULL, answer=Reply(None, missing="no diagnosis in square brackets"))
+    confidence, missing, _ = METHODS[name].evaluate(unreadable)
+    assert math.isnan(confidence) and missing == "unreadable answer"
+    failed = replace(FULL, answer=Reply(None, missing="the server did not answer", finish="error"))
+    assert METHODS[name].evaluate(failed).missing == "the server did not answer"
+
+
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if m.family == "consistency"])
+@pytest.mark.parametrize("k", [0, 1])
+def test_one_sample_says_nothing_about_consistency(name: str, k: int) -> None:
+    square = array(np.ones((k, k)))
+    matrices = {need: square for need in ("similarity", "similarity_med", "entailment", "contradiction")}
+    made = generation(samples=(said("Flu"),) * k, sample_relevance=(array([0.5, 0.5]),) * k, **matrices)
+    assert METHODS[name].evaluate(made).missing == "fewer than 2 readable samples"
+
+
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if m.access == "white"])
+def test_a_diagnosis_without_tokens_is_missing(name: str) -> None:
+    assert FULL.answer is not None and FULL.answer.trace is not None and FULL.samples is not None
+    nothing = Reply("Flu", FULL.answer.trace.part(0, 0))
+    made = replace(FULL, answer=nothing, samples=(nothing, *FULL.samples[1:]))
+    assert METHODS[name].evaluate(made).missing in ("the diagnosis has no tokens", "a sampled diagnosis has no tokens")
+
+
+@EVERY
+def test_access_follows_from_the_needs(name: str) -> None:
+    assert METHODS[name].access == ("white" if WHITE_NEEDS & set(METHODS[name].needs) else "black")
+
+
+@EVERY
+def test_declaration_is_whole(name: str) -> None:
+    m = METHODS[name]
+    assert m.name == name and m.summary.endswith((".", ":")) and m.needs and m.family in FAMILIES
+    assert m.cite or m.family == "baseline"
+
+
+RAISED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "logprobs": lambda values: values * 0.7,
+    "prior_logprobs": lambda values: values * 0.7,
+    "entropies": lambda values: values + 0.8,
+    "renyi": lambda values: values + 0.1,
+    "fisher_rao": lambda values: values + (1 - values) / 2,
+}
+"""Statistics that a truncated distribution may bound, and how to raise them."""
+BOUNDABLE = [(name, need) for name, m in METHODS.items() for need in m.needs if need.partition(".")[2] in RAISED]
+
+
+def with_trace(made: Generation, need: str, position: int, change: Callable[[TokenTrace], TokenTrace]) -> Generation:
+    """``made`` with the trace that ``need`` reads changed: of the answer, or of the sample at ``position``."""
+
+    def changed(reply: Reply) -> Reply:
+        assert reply.trace is not None
+        return replace(reply, trace=change(reply.trace))
+
+    if need.startswith("answer"):
+        assert made.answer is not None
+        return replace(made, answer=changed(made.answer))
+    assert made.samples is not None
+    return replace(made, samples=tuple(changed(s) if i == position else s for i, s in enumerate(made.samples)))
+
+
+@pytest.mark.parametrize(("name", "need"), BOUNDABLE)
+def test_a_bound_is_claimed_on_the_side_to_which_the_value_moves(name: str, need: str) -> None:
+    statistic, m = need.partition(".")[2], METHODS[name]
+    for made in RECORDS[:40]:
+        position = n_samples(made) - 1
+        lower = with_trace(made, need, position, lambda trace: replace(trace, bounds={statistic: "lower"}))
+        raised = with_trace(
+            made, need, position, lambda trace: replace(trace, **{statistic: RAISED[statistic](getattr(trace, statistic))})
+        )
+        bound, moved = m.evaluate(lower).bound, m.score(raised) - m.score(made)
+        assert bound or m.evaluate(lower).missing
+        assert bound != "lower" or moved >= -1e-9  # the true value, above what is reported
+        assert bound != "upper" or moved <= 1e-9

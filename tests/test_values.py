@@ -1,0 +1,252 @@
+"""Every confidence method's values: worked out by hand, and by an independent program on random records."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from generations import FULL, answered, array, cosines, meant, said
+from reference_methods import REFERENCE
+
+from benchmarks.records import random_records
+from trustlab.confidence import METHODS, PARAMETERS
+from trustlab.records import Generation
+
+log, sqrt = math.log, math.sqrt
+
+RANDOM_C1 = 0.36057109133365406
+"""First 53 bits of sha256sum's digest of '[0, "c1", 20]', over 2**53."""
+
+GRAPH = replace(FULL, entailment=array([[1, 1, 0.9], [1, 1, 0.4], [0.1, 0.6, 1]]))
+"""S has 1 between the first two and (0.9 + 0.1)/2 = (0.4 + 0.6)/2 = 0.5 to the third, so D = 2.5, 2.5, 2."""
+CLOSE = replace(FULL, entailment=cosines(1, 0.8, 0.8))
+"""D = 2.8, 2.8, 2.6."""
+TWICE = meant(0, 0, 0, 1, samples=(said("Flu"), said("Flu"), said("flu.", (0.5, 0.5)), said("Croup", (0.5, 0.25))))
+"""P = 1/8, 1/8 (the same string), 1/4 in one set, and 1/8 in another."""
+
+WORKED: dict[str, tuple[Generation, float]] = {
+    # The answer's tokens have p = 1/2 and 1/4, so log p = -log 2 and -2 log 2.
+    "asp": (FULL, (0.5 + 0.25) / 2),
+    "msp": (FULL, 0.5),
+    "sequence_probability": (FULL, 0.125),
+    "min_token_probability": (FULL, 0.25),
+    "perplexity": (FULL, -sqrt(8)),  # (1/8) to the power -1/2
+    "entropy": (FULL, -(1.5 + 0.5) / 2),
+    "pmi": (FULL, log(5)),  # both tokens became five times as probable
+    "conditional_pmi": (FULL, -1.5 * log(2) + 0.5 / 2 * log(0.1)),  # only the first token's entropy reaches 1 nat
+    "conditional_pmi_original": (FULL, -1.5 * log(2) - 0.5 / 2 * log(0.1)),
+    "renyi_divergence": (FULL, (2 + 4) / 2),
+    "fisher_rao": (FULL, (0.6 + 0.8) / 2),
+    "token_sar": (FULL, 0.7 * log(0.5) + 0.3 * log(0.25)),
+    # 0.5 entails against 0.3, 0.2 is neutral: 5/8. Then 0.5 + 0.25 entail against 0.25: 3/4.
+    "ccp": (FULL, 5 / 8 * 3 / 4),
+    "ccp_min": (FULL, 5 / 8),
+    "ccp_mean": (FULL, (5 / 8 + 3 / 4) / 2),
+    "poc": (FULL, 2 / 3),
+    # "Flu" and "flu." are one word to ROUGE; neither shares a word with "Acute croup".
+    "lexical_similarity": (FULL, 1 / 3),
+    "semantic_similarity": (FULL, (0.9 + 0.2 + 0.1) / 3),
+    "semantic_similarity_med": (FULL, (0.8 + 0.4 + 0.3) / 3),
+    # 0.9 > 0.05 joins the first two; 0.1 < 0.7 and 0.2 < 0.6 leave the third alone.
+    "num_set": (FULL, 1 - 2 / 3),
+    "semantic_poc": (FULL, 2 / 3),
+    # D^-1/2 S D^-1/2 on (1, -1, 0) is 0; on (1, 1, 0)/sqrt 2 and (0, 0, 1) it is [[0.8, sqrt 0.1], [sqrt 0.1, 0.5]], whose
+    # trace is 1.3 and whose one value is 1, so the other is 0.3: the sum is 1 + 0.3 + 0.
+    "eigv": (GRAPH, 1 - 1.3),
+    "deg": (GRAPH, (3 + 2 * (1 + 0.5 + 0.5)) / 9),
+    # As above with trace 2/2.8 + 1/2.6 = 1.0989: Laplacian eigenvalues 0, 0.9011 and 1. Below 0.9 only the first, whose
+    # vector is sqrt(D / 8.2); centred, its squared length is 1 - (sum of its entries)^2 / 3.
+    "ecc": (CLOSE, 1 - sqrt(1 - (2 * sqrt(2.8) + sqrt(2.6)) ** 2 / (3 * 8.2))),
+    # The samples have P = 1/8, 1/4 and 0.4 x 0.2 x 0.1 = 0.008, and 2, 2 and 3 tokens.
+    "mc_se": (FULL, (log(0.125) + log(0.25) + log(0.008)) / 3),
+    "mc_nse": (FULL, (log(0.125) / 2 + log(0.25) / 2 + log(0.008) / 3) / 3),
+    "semantic_entropy": (TWICE, 3 / 4 * log(1 / 8 + 1 / 8 + 1 / 4) + 1 / 4 * log(1 / 8)),
+    # Distinct strings: 1/8 + 1/4 = 3/8 against 1/8, so 3/4 against 1/4.
+    "semantic_entropy_normalised": (TWICE, 3 / 4 * log(3 / 4) + 1 / 4 * log(1 / 4)),
+    "semantic_entropy_discrete": (FULL, 2 / 3 * log(2 / 3) + 1 / 3 * log(1 / 3)),
+    # R = 0.9/4 + 0.2 x 0.008 = 0.2266; 0.9/8 + 0.1 x 0.008 = 0.1133; 0.2/8 + 0.1/4 = 0.05; each by t = 0.001.
+    "sentence_sar": (FULL, (log(0.125 + 226.6) + log(0.25 + 113.3) + log(0.008 + 50)) / 3),
+    "sentence_sar_printed": (FULL, (log(0.125) + 226.6 + log(0.25) + 113.3 + log(0.008) + 50) / 3),
+    # P = 0.5^0.7 x 0.25^0.3 = 2^-1.3; 0.5^0.5 x 0.5^0.5 = 1/2; and 0.4^0.2 x 0.2^0.5 x 0.1^0.3 = p.
+    "sar": (
+        FULL,
+        (
+            log((a := 2**-1.3) + (0.9 * 0.5 + 0.2 * (p := 0.4**0.2 * sqrt(0.2) * 0.1**0.3)) / 0.001)
+            + log(0.5 + (0.9 * a + 0.1 * p) / 0.001)
+            + log(p + (0.2 * a + 0.1 * 0.5) / 0.001)
+        )
+        / 3,
+    ),
+    "ce": (FULL, 0.85),
+    "cot_ce": (FULL, 0.8),
+    "topk_ce": (FULL, (80 + 85 + 90 + 75 + 80) / 500),
+    "p_true": (FULL, 2 / 3),
+    "medconf": (FULL, 0.35),
+    # Weights: 3 strong 9, 3 moderate 6, 2 weak 2; a strong and a moderate are supported.
+    "medconf_weighted": (FULL, 5 / 17),
+    "information_level": (FULL, 3 / 12),
+    "word_count": (FULL, 40),
+    "random": (FULL, RANDOM_C1),
+}
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Generation]:
+    return [made.generation for made in random_records(50, seed=11)]
+
+
+def test_every_method_is_worked_out_by_hand_and_by_the_independent_program() -> None:
+    assert set(WORKED) == set(METHODS) == set(REFERENCE)
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_worked_value(name: str) -> None:
+    whole, value = WORKED[name]
+    assert METHODS[name].score(whole) == pytest.approx(value, rel=1e-12)
+    assert METHODS[name].evaluate(whole)[1:] == ("", "")
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_the_independent_program_gives_the_same_values(name: str, records: list[Generation]) -> None:
+    ours = [METHODS[name].score(record) for record in records]
+    theirs = [REFERENCE[name](record) for record in records]
+    assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+    assert len(set(theirs)) > 5  # the records tell the values apart
+
+
+OTHERWISE = replace(
+    PARAMETERS, pmi_weight=2.0, pmi_threshold=2.0, n_alternatives=3, sar_temperature=0.5, eigenvalue_cut=0.3, renyi_alpha=2.0
+)
+
+
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if m.family in ("token", "consistency")])
+def test_the_independent_program_gives_the_same_values_with_other_parameters(name: str) -> None:
+    for made in random_records(20, seed=12, parameters=OTHERWISE):
+        assert METHODS[name].score(made.generation) == pytest.approx(REFERENCE[name](made.generation), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("relevance", "value"),
+    [
+        ([0.5, 1e-7], -log(2)),  # below 1e-6 a relevance is nothing
+        ([1e-5, 1e-5], -1.5 * log(2)),
+        ([1e-7, 9e-7], -1.5 * log(2)),  # none is left: every token counts alike
+        ([0, 0], -1.5 * log(2)),
+    ],
+)
+def test_token_sar_weighs_by_relevance(relevance: list[float], value: float) -> None:
+    made = replace(FULL, relevance=array(relevance))
+    assert METHODS["token_sar"].score(made) == pytest.approx(value, rel=1e-12)
+    samples = replace(FULL, samples=(said("Flu"),) * 2, sample_relevance=(array(relevance),) * 2, similarity=np.ones((2, 2)))
+    assert METHODS["sar"].score(samples) == pytest.approx(value + log(1 + 1 / 0.001), rel=1e-12)
+
+
+def test_sar_takes_a_cosine_below_zero_for_none() -> None:
+    against = replace(FULL, similarity=cosines(-0.9, -0.2, -0.1))
+    assert METHODS["sentence_sar"].score(against) == pytest.approx(METHODS["mc_se"].score(FULL), rel=1e-12)
+    assert METHODS["sentence_sar_printed"].score(against) == pytest.approx(METHODS["mc_se"].score(FULL), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["semantic_entropy", "sentence_sar", "sentence_sar_printed", "semantic_entropy_normalised"])
+def test_a_probability_too_small_for_a_float_keeps_its_logarithm(name: str) -> None:
+    nothing = said("Flu", (1e-300, 1e-300))
+    alone = meant(0, 1, samples=(nothing, replace(nothing, text="Croup")), similarity=np.eye(2))
+    expected = -log(2) if name == "semantic_entropy_normalised" else -600 * log(10)
+    assert METHODS[name].score(alone) == pytest.approx(expected, rel=1e-12)
+
+
+def test_repeated_samples_push_semantic_entropy_over_certainty() -> None:
+    repeated = meant(0, 0, samples=(said("Flu", (0.9,)),) * 2)
+    assert METHODS["semantic_entropy"].score(repeated) == pytest.approx(log(1.8))
+    assert METHODS["semantic_entropy_normalised"].score(repeated) == 0
+
+
+def entailing(pairs: dict[tuple[int, int], float], k: int = 3, contradiction: float = 0.3) -> Generation:
+    """Samples that entail each other 0.1 but for ``pairs``, and contradict each other ``contradiction``."""
+    entailment = np.full((k, k), 0.1) + 0.9 * np.eye(k)
+    for (i, j), value in pairs.items():
+        entailment[i, j] = value
+    return replace(meant(*range(k)), entailment=entailment, contradiction=contradiction * (1 - np.eye(k)))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "n_sets"),
+    [
+        ({(0, 1): 0.9, (1, 0): 0.9}, 2),
+        ({(0, 1): 0.9}, 3),  # one direction is not enough
+        ({(0, 1): 0.3, (1, 0): 0.3}, 3),  # as likely to contradict
+        ({(0, 1): 0.4, (1, 0): 0.4}, 2),  # neutral is likelier than both, and not asked
+        ({(0, 2): 0.9, (2, 0): 0.9, (2, 1): 0.9, (1, 2): 0.9}, 1),  # 0 and 1 meet in 2
+    ],
+)
+def test_samples_mean_the_same_if_both_entail_more_than_contradict(pairs: dict[tuple[int, int], float], n_sets: int) -> None:
+    assert METHODS["num_set"].score(entailing(pairs)) == pytest.approx(1 - n_sets / 3)
+
+
+def test_samples_at_both_ends_of_a_chain_mean_the_same() -> None:
+    chain = {pair for i in range(7) for pair in ((i, i + 1), (i + 1, i))}
+    assert METHODS["semantic_poc"].score(entailing(dict.fromkeys(chain, 0.9), k=8)) == 1
+
+
+@pytest.mark.parametrize(
+    ("sets", "eigv", "ecc"), [((0, 0, 0), 0, 1), ((0, 0, 1), -1, 0), ((0, 1, 2), -2, 1 - sqrt(2)), ((0, 0, 1, 1), -1, 0)]
+)
+def test_graphs_of_unlike_sets_count_them(sets: tuple[int, ...], eigv: float, ecc: float) -> None:
+    made = replace(meant(*sets), entailment=np.equal.outer(sets, sets).astype(float))
+    assert METHODS["eigv"].score(made) == pytest.approx(eigv, abs=1e-12)  # 1 - the number of sets
+    assert METHODS["ecc"].score(made) == pytest.approx(ecc, abs=1e-7)  # 1 - sqrt(sets - 1); a root near 0 doubles the error
+
+
+def test_eigenvalue_cut_is_a_parameter() -> None:
+    wider = replace(CLOSE, parameters=replace(PARAMETERS, eigenvalue_cut=0.95))
+    assert METHODS["ecc"].score(wider) == pytest.approx(0)  # two vectors, whose plane holds (1, 1, 1)
+
+
+def listing(listed: dict[str, float], classes: list[int], token: str = "x", p: float = 0.5) -> Generation:
+    made = answered((p,), alternatives=None)
+    assert made.answer is not None and made.answer.trace is not None
+    alternatives = (tuple((text, log(q)) for text, q in listed.items()),)
+    trace = replace(made.answer.trace, tokens=(token,), alternatives=alternatives)
+    return replace(made, answer=replace(made.answer, trace=trace), alternative_entailment=(np.array(classes),))
+
+
+def test_ccp_reads_the_first_alternatives_only() -> None:
+    cut = replace(PARAMETERS, n_alternatives=2)
+    made = replace(listing({"x": 0.5, "y": 0.25, "z": 0.2}, [1, -1]), parameters=cut)
+    assert METHODS["ccp"].score(made) == pytest.approx(0.5 / 0.75)
+
+
+def test_a_token_that_is_not_listed_entails_all_the_same() -> None:
+    cut = replace(PARAMETERS, n_alternatives=2)
+    made = replace(listing({"y": 0.6, "z": 0.2}, [-1, 0], token="x", p=0.1), parameters=cut)
+    assert METHODS["ccp"].score(made) == pytest.approx(0.1 / 0.7)
+
+
+def test_ccp_is_missing_where_too_few_alternatives_are_listed() -> None:
+    few = listing({"x": 0.5, "y": 0.25}, [1, -1])
+    assert METHODS["ccp"].evaluate(few).missing == "2 alternatives are listed; n_alternatives asks for 10"
+    whole = listing({"x": 0.75, "y": 0.25}, [1, -1], p=0.75)  # two tokens are all there are
+    assert METHODS["ccp"].score(whole) == pytest.approx(0.75)
+
+
+def test_a_part_of_another_size_is_our_own_mistake() -> None:
+    with pytest.raises(ValueError, match=r"shape \(3, 3\).*received \(2, 2\)"):
+        METHODS["semantic_similarity"].evaluate(replace(FULL, similarity=array(np.eye(2))))
+    with pytest.raises(ValueError, match=r"shape \(3, 3\).*received \(2, 2\)"):
+        METHODS["eigv"].evaluate(replace(FULL, entailment=array(np.eye(2))))
+    with pytest.raises(ValueError, match=r"\(2,\); received \(1,\)"):
+        METHODS["token_sar"].evaluate(replace(FULL, relevance=array([1])))
+    with pytest.raises(ValueError, match="each of 3 alternatives; received 1"):
+        METHODS["ccp"].evaluate(replace(FULL, alternative_entailment=(np.array([1]),) * 2))
+
+
+def test_the_records_say_the_same_of_equal_texts() -> None:
+    for made in random_records(20, seed=13):
+        g = made.generation
+        assert g.samples is not None and g.entailment is not None and g.similarity is not None
+        texts = [s.text for s in g.samples]
+        same = np.array([[a == b for b in texts] for a in texts])
+        assert (g.entailment[same] == 1).all() and (g.similarity[same] == 1).all()
+        assert np.exp(made.log_distributions).sum(axis=1) == pytest.approx(1)

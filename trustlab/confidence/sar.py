@@ -1,0 +1,88 @@
+"""Shifting attention to relevance: probabilities of tokens and samples, weighed by how much each means.
+
+Duan et al. 2024; equation numbers are those of Ren et al. 2026. R_l = 1 - g(answer, answer without token l), and g is a cosine
+clipped to [0, 1] (a cross-encoder in the method's own code). Where the formula is an uncertainty, the confidence is its negative.
+"""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import numpy as np
+
+from trustlab.confidence.consistency import readable, sample_logprobs, square
+from trustlab.confidence.registry import method
+from trustlab.records import Generation
+
+IRRELEVANT = 1e-6
+"""A relevance below it counts as 0: the sentence encoder's own noise."""
+
+
+@method(
+    family="token", access="white", scale="score", equation="A10-A11", needs=("answer.logprobs", "relevance"),
+    cite="duan2024shifting",
+)  # fmt: skip
+def token_sar(generation: Generation) -> float:
+    """Mean log-probability of the diagnosis's tokens, each weighed by its share of the relevance, in nats, at most 0.
+
+    What a token's relevance is judged in is the parameter ``relevance_context``.
+    """
+    answer = generation.answer
+    assert answer is not None and answer.trace is not None and answer.trace.logprobs is not None
+    assert generation.relevance is not None
+    return weighed(answer.trace.logprobs, generation.relevance)
+
+
+@method(
+    family="consistency", access="white", scale="score", equation="A24-A25", needs=("samples.logprobs", "similarity"),
+    cite="duan2024shifting",
+)  # fmt: skip
+def sentence_sar(generation: Generation) -> float:
+    """Mean log of each sample's probability plus the others' that mean alike, by ``sar_temperature``; in nats.
+
+    As in the method's own paper; the benchmark prints it otherwise: :func:`sentence_sar_printed`.
+    """
+    return _sentence_sar(generation, [logprobs.sum() for logprobs in sample_logprobs(generation)])
+
+
+@method(
+    family="consistency", access="white", scale="score", equation="A24-A25 (variant)", needs=("samples.logprobs", "similarity"),
+    cite="ren2026towards",
+)  # fmt: skip
+def sentence_sar_printed(generation: Generation) -> float:
+    """Mean of each sample's log-probability plus the others' probability that mean alike, by ``sar_temperature``; as printed."""
+    logprobs = np.array([logprobs.sum() for logprobs in sample_logprobs(generation)])
+    return float((logprobs + _support(generation, np.exp(logprobs)) / generation.parameters.sar_temperature).mean())
+
+
+@method(
+    family="consistency", access="white", scale="score", equation="",
+    needs=("samples.logprobs", "similarity", "sample_relevance"), cite="duan2024shifting",
+)  # fmt: skip
+def sar(generation: Generation) -> float:
+    """Sentence-level SAR with each sample's probability made of its tokens by their shares of the relevance; in nats."""
+    assert generation.sample_relevance is not None
+    pairs = zip(sample_logprobs(generation), generation.sample_relevance, strict=True)
+    return _sentence_sar(generation, [weighed(logprobs, relevance) for logprobs, relevance in pairs])
+
+
+def weighed(logprobs: np.ndarray, relevance: np.ndarray) -> float:
+    """Sum of ``logprobs`` (L,), each times its share of ``relevance`` (L,); equal shares where none is relevant."""
+    if logprobs.shape != relevance.shape:
+        raise ValueError(f"expected one relevance a token, {logprobs.shape}; received {relevance.shape}")
+    kept = np.where(relevance < IRRELEVANT, 0.0, relevance)
+    total = kept.sum()
+    return float(logprobs @ kept / total) if total else fmean(logprobs)
+
+
+def _support(generation: Generation, probabilities: np.ndarray) -> np.ndarray:
+    """For each sample, the others' probabilities times how alike they are, summed, (K,)."""
+    alike = np.clip(square(generation.similarity, len(readable(generation))), 0.0, 1.0)
+    return (alike - np.diag(np.diag(alike))) @ probabilities
+
+
+def _sentence_sar(generation: Generation, logprobs: list[float]) -> float:
+    own = np.exp(np.array(logprobs))
+    supported = own + _support(generation, own) / generation.parameters.sar_temperature
+    # A probability too small for a float has no logarithm; its own is known, and others only add to it.
+    return float(np.log(np.maximum(supported, 0.0), out=np.array(logprobs, dtype=float), where=supported > 0).mean())

@@ -1,0 +1,89 @@
+"""What each token of a diagnosis adds to its meaning, and what else could stand in its place: for the SAR family and CCP.
+
+Both work on the texts of tokens, over everything at once, so that each distinct string is encoded or judged once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trustlab.confidence.ccp import place_of
+from trustlab.entailment import Entailment, classes
+from trustlab.records import Reply, TokenTrace
+from trustlab.semantics import Encoder
+
+Pieces = tuple[str, ...]
+
+
+def pieces_of(reply: Reply) -> Pieces:
+    """The texts of a diagnosis's tokens without what lies outside its brackets; () without a trace."""
+    if reply.trace is None or not reply.trace.tokens:
+        return ()
+    first, *rest = reply.trace.tokens
+    *between, last = (first.rpartition("[")[2], *rest)
+    return (*between, last.partition("]")[0])
+
+
+def relevances(encoder: Encoder, asked: Sequence[tuple[Pieces, str]]) -> list[np.ndarray]:
+    """For each (pieces, context): 1 - g(text, text without piece l), (L,), with g the cosine clipped to [0, 1].
+
+    A context (the patient information) follows on a line of its own; '' is none.
+    """
+    wholes = [_placed("".join(pieces), context) for pieces, context in asked]
+    without = [[_placed("".join(pieces[:i] + pieces[i + 1 :]), context) for i in range(len(pieces))] for pieces, context in asked]
+    texts = list(dict.fromkeys([*wholes, *(text for row in without for text in row)]))
+    vectors, at = encoder.encode(texts).astype(np.float64), {text: i for i, text in enumerate(texts)}
+    return [
+        1 - np.clip(vectors[[at[t] for t in row]] @ vectors[at[whole]], 0.0, 1.0) if row else np.zeros(0)
+        for whole, row in zip(wholes, without, strict=True)
+    ]
+
+
+def alternative_classes(
+    judge: Entailment, asked: Sequence[tuple[Reply, str]], n_alternatives: int
+) -> list[tuple[np.ndarray, ...] | None]:
+    """For each (answer, context) and each of its tokens: the class of each alternative put in its place, L arrays (A,).
+
+    1 means that the answer and the changed one entail each other, -1 that they contradict, 0 neither. The token itself is 1.
+    An alternative that closes the bracket ends the answer. A context stands in front. ``None`` without alternatives.
+    """
+    pairs: list[tuple[str, str]] = []
+    for answer, context in asked:
+        trace, pieces = answer.trace, pieces_of(answer)
+        if trace is None or trace.alternatives is None:
+            continue
+        whole = _after(context, "".join(pieces))
+        for at, listed in enumerate(trace.alternatives):
+            own = _own_place(trace, at, n_alternatives)
+            for i, (text, _) in enumerate(listed[:n_alternatives]):
+                pairs.append((whole, whole if i == own else _after(context, _put(pieces, at, text))))
+    found = iter(classes(judge, pairs).tolist())
+    return [
+        None
+        if answer.trace is None or answer.trace.alternatives is None
+        else tuple(
+            np.array([next(found) for _ in listed[:n_alternatives]], dtype=np.int64) for listed in answer.trace.alternatives
+        )
+        for answer, _ in asked
+    ]
+
+
+def _own_place(trace: TokenTrace, at: int, n_alternatives: int) -> int | None:
+    assert trace.alternatives is not None and trace.logprobs is not None
+    return place_of(trace.tokens[at], float(trace.logprobs[at]), trace.alternatives[at][:n_alternatives])
+
+
+def _put(pieces: Pieces, at: int, text: str) -> str:
+    """The diagnosis with ``text`` in the place of piece ``at``, as it would be read: up to a closing bracket."""
+    text = text.rpartition("[")[2] if at == 0 else text
+    return "".join((*pieces[:at], text, *pieces[at + 1 :])).partition("]")[0].strip()
+
+
+def _placed(text: str, context: str) -> str:
+    return f"{text}\n{context}" if context else text
+
+
+def _after(context: str, text: str) -> str:
+    return f"{context}\n{text}" if context else text
