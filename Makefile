@@ -6,12 +6,13 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lab check clean constraints train bench ddxplus-given
+.PHONY: help run test test-e2e lab check clean constraints train bench ddxplus-given
 
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
 	@echo "make lab          open the notebooks in JupyterLab"
 	@echo "make test         run the tests"
+	@echo "make test-e2e     build llama.cpp's server (minutes, in .venv/e2e) and hold the OpenAI backend against transformers"
 	@echo "make check        ruff (rules and format) and pyright"
 	@echo "make bench        time the whole chain (benchmarks/) on the DDXPlus release: make bench DDXPLUS=FOLDER"
 	@echo "make train        train both embedded models again (about an hour on two cores)"
@@ -32,6 +33,16 @@ run: .venv/.ready
 
 test: .venv/.ready
 	.venv/bin/python -m pytest
+
+# An environment inside the first, so that the server's packages touch nothing else. Needs a C++ compiler.
+.venv/e2e/.ready: .venv/.ready pyproject.toml
+	.venv/bin/python -m venv .venv/e2e
+	.venv/e2e/bin/python -m pip install "pip>=25.1" # the first that reads dependency groups
+	CMAKE_ARGS=-DLLAVA_BUILD=OFF .venv/e2e/bin/python -m pip install -c constraints.txt --group e2e # text alone: no images
+	touch .venv/e2e/.ready
+
+test-e2e: .venv/e2e/.ready
+	.venv/bin/python -m pytest tests/e2e
 
 lab: .venv/.ready
 	.venv/bin/jupyter lab notebooks

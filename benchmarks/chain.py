@@ -23,7 +23,7 @@ from typing import Any
 
 CASES, SAMPLES = 583, 15
 MIB = 2**20
-AIM_S = {"cold": 180, "warm": 20}
+AIM_S = {"cold": 480, "warm": 20}
 AIM_BYTES = 2e9
 TABLES = ("answers", "confidence")
 LIBRARIES = ("torch", "transformers", "sentence-transformers", "numpy", "pandas", "scikit-learn")
@@ -59,16 +59,23 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     watch.mark("read the cases")
     model = tl.open_model(options.model)
     watch.mark("import torch, open the model")
-    encoder = tl.Encoder(cache_path=folder / "encoder.sqlite")
-    run = tl.benchmark(cases, [model], "paper", samples=options.samples, run_dir=folder / "run", encoder=encoder, quiet=True)
+    encoder, judge = timed_readers(folder)
+    how = {"encoder": encoder, "entailment": judge, "run_dir": folder / "run", "quiet": True}
+    run = tl.benchmark(cases, [model], options.methods, samples=options.samples, **how)
     watch.mark("benchmark")
     asking = sum(run.parameters["collect_s"].values())
     scoring = watch.steps.pop("benchmark") - asking
+    replies, by_purpose = float(run.calls["seconds"].sum()), run.calls.groupby("purpose", sort=False)["seconds"].sum()
+    rest = asking - replies - encoder.seconds - judge.seconds
     import torch
 
     manifest = run.manifest()
     return {
-        "steps": watch.steps | {"replies and similarities": asking, "grade, score, write": scoring},
+        "steps": watch.steps
+        | {f"model: {purpose}": float(s) for purpose, s in by_purpose.items() if s >= 0.05}
+        | {"sentence encoder": encoder.seconds, "entailment (stand-in)": judge.seconds}
+        | {"prompts, cache, reading, retrieval": rest, "grade, score, write": scoring},
+        "asking": asking,
         "asked": manifest["calls_made"],
         "cached": manifest["calls_from_cache"],
         "n_answers": len(run.answers),
@@ -76,6 +83,32 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "device": str(getattr(model, "device", "unknown")),
         "threads": torch.get_num_threads(),
     }
+
+
+def timed_readers(folder: Path) -> Any:
+    """The default readers of meaning, each with the ``seconds`` it took; the judge's are without the encoder's."""
+    import trustlab as tl
+    from trustlab.entailment import StandInEntailment
+
+    class TimedEncoder(tl.Encoder):
+        seconds = 0.0
+
+        def _learn(self, texts: Any) -> None:
+            began = time.perf_counter()
+            super()._learn(texts)
+            self.seconds += time.perf_counter() - began
+
+    class TimedJudge(StandInEntailment):
+        seconds = 0.0
+
+        def probabilities(self, pairs: Any) -> Any:
+            began, encoding = time.perf_counter(), encoder.seconds
+            found = super().probabilities(pairs)
+            self.seconds += time.perf_counter() - began - (encoder.seconds - encoding)
+            return found
+
+    encoder = TimedEncoder(cache_path=folder / "encoder.sqlite")
+    return encoder, TimedJudge(encoder)
 
 
 def intervals(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -144,7 +177,7 @@ def report(options: argparse.Namespace, phases: dict[str, dict[str, Any]], same:
         lines.append(f"{name:<34}{phase['seconds']:>9.1f}{aim:>6}{peak:>11,.0f}{most:>7,.0f}{counts}")
         steps = phase["steps"] | {"start and end of the process": phase["seconds"] - sum(phase["steps"].values())}
         lines += [f"  {step:<32}{seconds:>9.1f}" for step, seconds in steps.items()]
-    steps = [p["steps"]["replies and similarities"] for p in (cold, warm)]
+    steps = [p["asking"] for p in (cold, warm)]
     libraries = ", ".join(f"{name} {version(name).split('+')[0]}" for name in LIBRARIES)
     busy = "" if load is None else f"; load before the start {load:.1f}"
     return "\n".join(
@@ -152,7 +185,7 @@ def report(options: argparse.Namespace, phases: dict[str, dict[str, Any]], same:
             *lines,
             "",
             f"cold / warm, whole process            {cold['seconds'] / warm['seconds']:.1f}",
-            f"cold / warm, replies and similarities {steps[0] / steps[1]:.1f}",
+            f"cold / warm, collecting               {steps[0] / steps[1]:.1f}",
             f"warm tables the same bytes as cold    {'yes' if same else 'NO'}",
             f"aims                                  {CASES} cases of ddxplus, {SAMPLES} samples, the embedded model",
             f"machine                               {cores()} cores, {processor()}; {platform.system()}{busy}",
@@ -169,6 +202,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=CASES, help="how many (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=SAMPLES, help="replies sampled per answer (default: %(default)s)")
     parser.add_argument("--model", default="embedded", help="embedded or hf:NAME_OR_PATH (default: %(default)s)")
+    parser.add_argument("--methods", default="all", help="all, paper or one method (default: %(default)s)")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws of the intervals (default: %(default)s)")
     parser.add_argument("--phase", choices=PHASES, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

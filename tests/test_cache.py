@@ -16,12 +16,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from trustlab.models.base import Model, Request, Stopped
-from trustlab.models.cache import CachedModel, CacheMiss, decode_reply, encode_reply, export_cache, import_cache, request_keys
+from trustlab.models.cache import CachedModel, CacheMiss, export_cache, import_cache, request_keys
+from trustlab.models.stored import decode_reply, encode_reply
 from trustlab.records import Reply, TokenTrace
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -149,6 +151,49 @@ def test_of_the_replies_only_the_unknown_runs_are_asked_for(tmp_path):
         assert sorted(i for r in model.model.asked[0] for i in range(r.first, r.first + r.n)) == sorted({*range(6)} - {*known})
         assert [r.text for r in six] == [model.model.reply(ONE, i).text for i in range(6)]
         assert (model.calls[-1]["n_made"], model.calls[-1]["n_cached"]) == (6 - len(known), len(known))
+
+
+class Probing(Fake):
+    """Has to find out what it provides; ``n_probes`` counts."""
+
+    lacks: ClassVar = {"answer.renyi": "no vocabulary size"}
+    n_probes = 0
+
+    @property
+    def provides(self) -> frozenset[str]:  # type: ignore[override]
+        self.n_probes += 1
+        return frozenset({"text", "logprobs"})
+
+
+def test_what_a_model_found_out_about_itself_is_kept_and_replays_without_it(tmp_path):
+    first = CachedModel(Probing(), tmp_path / "c")
+    assert first.provides == {"text", "logprobs"} and first.provides and first.model.n_probes == 1
+    first.generate([ONE])
+    first.close()
+    assert export_cache(tmp_path / "c", tmp_path / "e.gz") == 4
+    assert import_cache(tmp_path / "d", tmp_path / "e.gz")["new"] == 4
+    for path in (tmp_path / "c", tmp_path / "d"):
+        again = CachedModel(Probing(), path, offline=True)
+        assert (again.provides, again.lacks) == ({"text", "logprobs"}, Probing.lacks)
+        assert again.generate([ONE]) and again.model.n_probes == 0
+
+
+def test_offline_what_a_model_provides_is_not_asked_of_it(tmp_path):
+    CachedModel(Fake(), tmp_path / "c").close()
+    model = CachedModel(Probing(), tmp_path / "c", offline=True)
+    with pytest.raises(LookupError, match="does not say what fake provides"):
+        _ = model.provides
+    assert model.model.n_probes == 0
+
+
+@pytest.mark.parametrize(
+    "value", [{"provides": ["magic"], "lacks": {}}, {"provides": "text", "lacks": {}}, {"provides": [], "lacks": []}]
+)
+def test_a_bad_row_on_what_a_model_provides_is_refused(tmp_path, value):
+    with gzip.open(tmp_path / "e.gz", "wt", encoding="utf-8") as file:
+        file.write(json.dumps({"key": "0" * 64, "value": value}) + "\n")
+    with pytest.raises(ValueError, match="line 1: (provides|lacks) must"):
+        import_cache(tmp_path / "d", tmp_path / "e.gz")
 
 
 class Stopping(Fake):

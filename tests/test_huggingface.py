@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
+from tiny_models import TEMPLATE, byte_tokenizer
 
 from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.models.decoding import batches, distribution_statistics, inverse_cdf, shift, text_pieces, uniforms
-from trustlab.models.huggingface import HuggingFaceModel, folder_revision
+from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.opening import folder_revision
 from trustlab.records import Reply
 
 torch = pytest.importorskip("torch")
@@ -20,21 +23,7 @@ transformers = pytest.importorskip("transformers")
 
 EVERYTHING = frozenset(STATISTICS)
 WINDOW = 128
-TEMPLATE = "<s>{% for m in messages %}{{ m['role'] }}={{ m['content'] }};{% endfor %}{% if add_generation_prompt %}>{% endif %}"
 PATIENTS = ("cough", "fever for three days", "pain in the left knee, worse at night", "rash", "tired")
-
-
-def byte_tokenizer(chat_template: str | None):
-    """One token per byte, so that letters beyond ASCII are split over tokens."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-
-    names = ["<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
-    core = Tokenizer(models.BPE(vocab={name: i for i, name in enumerate(names)}, merges=[]))
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    core.decoder = decoders.ByteLevel()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=core, bos_token="<s>", eos_token="</s>")
-    tokenizer.chat_template = chat_template
-    return tokenizer
 
 
 def save_model(folder: Path, kind: str, eos: int | list[int] = 1, chat_template: str | None = TEMPLATE) -> Path:
@@ -165,9 +154,12 @@ def test_statistics_equal_a_plain_pass(llama):
     np.testing.assert_allclose(trace.renyi, [1 / (0.5 - 1) * math.log(sum(r**0.5 * q**0.5)) for r in p], atol=1e-4)
     np.testing.assert_allclose(trace.fisher_rao, [2 / math.pi * math.acos(sum(np.sqrt(r * q))) for r in p], atol=1e-4)
     assert trace.entropies.std() > 0.05
-    for found, row in zip(trace.alternatives, plain, strict=True):
+    for t, (found, row) in enumerate(zip(trace.alternatives, plain, strict=True)):
         best = np.argsort(-row)[:10]
-        assert [token for token, _ in found] == [llama._tokenizer.decode([i]) for i in best]
+        begun = llama._tokenizer.decode(said[:t])
+        for (text, _), i in zip(found, best, strict=True):
+            whole = llama._tokenizer.decode([*said[:t], i])
+            assert text == (trace.tokens[t] if i == said[t] else whole[len(os.path.commonprefix([begun, whole])) :])
         np.testing.assert_allclose([value for _, value in found], row[best], atol=1e-4)
 
 

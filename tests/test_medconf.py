@@ -34,11 +34,11 @@ from hypothesis import strategies as st
 
 from trustlab.agents import MedConf, assess
 from trustlab.agents.medconf import profile_text, reply_room
-from trustlab.agents.replies import Unreadable, read_evidence, read_profile, read_score
 from trustlab.confidence import METHODS
 from trustlab.confidence.medconf import weighted_support
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
+from trustlab.parsing import Unreadable, read_evidence, read_profile, read_score
 from trustlab.prompts import render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Assessment, Generation, Reply
 

@@ -38,9 +38,8 @@ from training.train import (
 )
 from training.world import Fact, Patient, World
 from trustlab.agents.medconf import library_text, profile_text, reply_room
-from trustlab.agents.replies import Unreadable, read_evidence, read_profile, read_score
 from trustlab.knowledge import normalise
-from trustlab.parsing import diagnosis, guesses, score_0_100, true_or_false
+from trustlab.parsing import Unreadable, diagnosis, guesses, read_evidence, read_profile, read_score, score_0_100, true_or_false
 from trustlab.prompts import render
 from trustlab.records import SUPPORT_LEVELS, Assessment, Case, Evidence, Generation, Statement, View
 from trustlab.records import Criterion as Entry

@@ -125,7 +125,9 @@ def collect(
     asked = [answer_requests(v, needs, model.provides, settings) for v in views]
     replies = _ask(model, [r for rs in asked for r in rs], "diagnoses and samples", progress)
     per_view = _split(replies, [len(rs) for rs in asked])
-    generations = [_generation(model, v, rs, settings, reasons) for v, rs in zip(views, per_view, strict=True)]
+    generations = [
+        _generation(model, v, rs, settings, reasons, bool(qs[0].want)) for v, qs, rs in zip(views, asked, per_view, strict=True)
+    ]
 
     probes = [
         probe_requests(v, g.answer.text, needs, settings) if g.answer and g.answer.text else {}
@@ -143,11 +145,15 @@ def collect(
     return generations
 
 
-def _generation(model: Model, view: View, replies: list[list[Reply]], settings: Settings, reasons: dict[str, str]) -> Generation:
+def _generation(
+    model: Model, view: View, replies: list[list[Reply]], settings: Settings, reasons: dict[str, str], wants_trace: bool
+) -> Generation:
     answer = diagnosis_reply(replies[0][0])
     samples = None
     if len(replies) > 1:
         samples = tuple(s for s in map(diagnosis_reply, replies[1]) if s.text is not None)
+    if answer.text is not None and answer.trace is None and wants_trace:
+        reasons = {**reasons, "answer": reasons.get("answer", "the backend gave no token statistics with this reply")}
     return Generation(
         case_id=view.case.case_id,
         level=view.level,
@@ -160,6 +166,7 @@ def _generation(model: Model, view: View, replies: list[list[Reply]], settings: 
         samples=samples,
         reasons=reasons,
         parameters=settings.parameters,
+        told=view.text,
     )
 
 

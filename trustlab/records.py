@@ -183,7 +183,8 @@ class Generation:
     ``alternative_entailment`` holds, for each position, the class of each alternative put in its place, (A,): 1 entails
     the answer, -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies it got.
     A part that nobody asked for, or that the backend cannot give, is ``None``, and ``reasons`` may say why.
-    ``parameters`` are the open choices that its methods read.
+    ``parameters`` are the open choices that its methods read; ``told`` the patient's words, so that a number in them is
+    never taken for the model's.
     """
 
     case_id: str
@@ -207,3 +208,4 @@ class Generation:
     panel: object | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     parameters: Parameters = PARAMETERS
+    told: str | None = None

@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from trustlab.agents.replies import Unreadable, read_evidence, read_profile, read_score
 from trustlab.models.base import Model, Request
-from trustlab.parsing import diagnosis
+from trustlab.parsing import Unreadable, diagnosis, read_evidence, read_profile, read_prose, read_score
 from trustlab.prompts import render
 from trustlab.records import Assessment, Criterion, Reply
 from trustlab.retrieval import Passage, Retriever
@@ -187,9 +186,7 @@ def _with_profile(a: Assessment, reply: Reply, p: MedConf) -> Assessment:
         text = _whole(reply)
         if p.structure:
             return replace(a, profile=read_profile(text, importance=p.importance))
-        if not text.strip():
-            raise Unreadable("empty profile")
-        return replace(a, prose=text.strip())
+        return replace(a, prose=read_prose(text))
     except Unreadable as error:
         return replace(a, missing=f"symptom profile: {error}")
 

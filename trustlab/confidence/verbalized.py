@@ -15,13 +15,16 @@ COMBINATIONS = {"mean": fmean, "first": lambda scores: scores[0], "max": max}
 @method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.ce",), cite="tian2023just")
 def ce(generation: Generation) -> float:
     """The score from 0 to 100 that the model gives its answer, divided by 100, in [0, 1]."""
-    return _stated(generation.probes["ce"][0])
+    return _stated(generation.probes["ce"][0], generation.told)
 
 
 @method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.cot_ce",), cite="xiong2024can")
 def cot_ce(generation: Generation) -> float:
     """The score from 0 to 100 that the model gives its answer after saying why, divided by 100, in [0, 1]."""
-    return _stated(generation.probes["cot_ce"][0])
+    reply = generation.probes["cot_ce"][0]
+    if reply.finish == "length":  # a number in an unfinished explanation is not yet the score
+        raise MissingValue("the reply was cut off")
+    return _stated(reply, generation.told)
 
 
 @method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.topk_ce",), cite="tian2023just")
@@ -31,7 +34,7 @@ def topk_ce(generation: Generation) -> float:
     The parameter ``topk_combination`` may take the first or the highest guess instead of the mean.
     """
     reply = generation.probes["topk_ce"][0]
-    scores = guesses(reply.text)
+    scores = guesses(reply.text, patient=generation.told)
     if scores is None:
         raise MissingValue(reply.missing or "not exactly five guesses G1 to G5 from 0 to 100 in square brackets")
     return COMBINATIONS[generation.parameters.topk_combination](scores) / 100
@@ -53,9 +56,9 @@ def p_true(generation: Generation) -> float:
     return sum(readable) / len(readable)
 
 
-def _stated(reply: Reply) -> float:
-    """The one score of a reply, divided by 100."""
-    score = score_0_100(reply.text)
+def _stated(reply: Reply, told: str | None) -> float:
+    """The one score of a reply, divided by 100; a number that the patient put in brackets is none."""
+    score = score_0_100(reply.text, told)
     if score is None:
         raise MissingValue(reply.missing or "no single number from 0 to 100 in square brackets")
     return score / 100

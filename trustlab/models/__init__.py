@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from trustlab.models.base import Messages, Model, Request
 from trustlab.models.textonly import TextOnly
@@ -19,12 +20,18 @@ CLOSED = ("embedded-closed",)
 
 
 def open_model(name: str, **options) -> Model:
-    """Open a model: ``"embedded"``, ``"embedded-closed"``, or ``"hf:NAME_OR_PATH"`` for any Hugging Face causal language model.
+    """Open a model: ``"embedded"``, ``"embedded-closed"``, ``"hf:NAME_OR_PATH"``, or ``"openai:NAME"``.
 
-    ``options`` go to the backend (``device``, ``dtype``, ``batch_tokens``). ``ValueError`` names what is allowed;
-    ``FileNotFoundError``: the model is not there.
+    ``hf:`` takes any Hugging Face causal language model, ``openai:`` a model behind any OpenAI-compatible server
+    (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``). ``options`` go to the backend (``device``, ``dtype``, ``batch_tokens``;
+    ``base_url``, ``concurrency``, ``max_calls``). ``ValueError`` names what is allowed; ``FileNotFoundError``: the model is
+    not there.
     """
     kind, _, rest = name.partition(":")
+    if kind == "openai" and rest:
+        from trustlab.models.openai import OpenAIModel
+
+        return cast(Model, OpenAIModel(rest, **options))  # its provides is read-only: it is found out when read
     if name in EMBEDDED or (kind == "hf" and rest):
         if name in EMBEDDED and not EMBEDDED[name].is_dir():
             raise FileNotFoundError(f"there is no model {name!r}: its folder {EMBEDDED[name]} is missing")
@@ -32,7 +39,7 @@ def open_model(name: str, **options) -> Model:
 
         model = HuggingFaceModel(EMBEDDED.get(name, rest), name=name if name in EMBEDDED else None, **options)
         return TextOnly(model) if name in CLOSED else model
-    raise ValueError(f"model is {name!r}; allowed are {', '.join(EMBEDDED)} and hf:NAME_OR_PATH")
+    raise ValueError(f"model is {name!r}; allowed are {', '.join(EMBEDDED)}, hf:NAME_OR_PATH and openai:NAME")
 
 
 def open_models(names: str | Sequence[str], **options) -> list[Model]:

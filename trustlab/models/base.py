@@ -64,7 +64,11 @@ class Model(Protocol):
 
     name: str
     revision: str
-    provides: frozenset[str]
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """What it can give: "text", and which of :data:`STATISTICS`."""
+        ...
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order."""

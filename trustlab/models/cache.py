@@ -20,14 +20,22 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from trustlab.models.base import Messages, Model, Request, Stopped
-from trustlab.records import Reply, TokenTrace
+from trustlab.models.stored import (
+    ABILITY_FIELDS,
+    decode_abilities,
+    decode_reply,
+    encode_reply,
+    refuse_constant,
+    shortened,
+    to_json,
+)
+from trustlab.records import Reply
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,10 +45,7 @@ BUSY_TIMEOUT_S = 60.0
 CHUNK = 500
 SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID"
 
-_json = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 _KEY = re.compile(r"[0-9a-f]{64}")
-_REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"}
-_TRACE_FIELDS = {"tokens", "alternatives", "bounds", *TokenTrace.ARRAYS}
 
 
 class CacheMiss(LookupError):
@@ -64,67 +69,13 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
     if "distributions" in request.want:
         content += [float(request.renyi_alpha), int(request.n_alternatives)]
     # The index ends the list, so that fifteen samples hash a long prompt once.
-    head = hashlib.sha256((_json(content)[:-1] + ",").encode())
+    head = hashlib.sha256((to_json(content)[:-1] + ",").encode())
     keys = []
     for i in range(1) if request.temperature == 0 else range(request.first, request.first + request.n):
         digest = head.copy()
         digest.update(f"{i}]".encode())
         keys.append(digest.hexdigest())
     return keys * request.n if request.temperature == 0 else keys
-
-
-def encode_reply(reply: Reply) -> str:
-    """A complete reply as JSON, floats in full precision; ValueError for NaN, infinity or a reply that is missing."""
-    if reply.missing is not None or reply.text is None:
-        raise ValueError(f"only complete replies are kept, got missing={reply.missing!r}, text={reply.text!r}")
-    counts = {"n_tokens_in": int(reply.n_tokens_in), "n_tokens_out": int(reply.n_tokens_out)}
-    fields: dict[str, object] = {"text": reply.text, "raw": reply.raw, "finish": reply.finish, "trace": None, **counts}
-    if (trace := reply.trace) is not None:
-        arrays = {name: _array(name, getattr(trace, name), len(trace)) for name in TokenTrace.ARRAYS}
-        listed = {name: None if array is None else array.tolist() for name, array in arrays.items()}
-        best = trace.alternatives and [[(token, float(logprob)) for token, logprob in row] for row in trace.alternatives]
-        fields["trace"] = {"tokens": trace.tokens, "alternatives": best, "bounds": dict(trace.bounds), **listed}
-    return _json(fields)
-
-
-def decode_reply(value: str | Mapping[str, object]) -> Reply:
-    """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ValueError or TypeError if it is anything else."""
-    fields = json.loads(value, parse_constant=_refuse_constant) if isinstance(value, str) else value
-    if not isinstance(fields, Mapping) or set(fields) != _REPLY_FIELDS:
-        raise ValueError(f"a reply has the fields {sorted(_REPLY_FIELDS)}, got {_shortened(str(fields))}")
-    for name in _REPLY_FIELDS - {"trace"}:
-        kinds = int if name.startswith("n_") else (str, type(None)) if name == "raw" else str
-        if not isinstance(fields[name], kinds):
-            raise ValueError(f"{name} has the wrong type: {fields[name]!r}")
-    trace = fields["trace"]
-    return Reply(**{**fields, "trace": None if trace is None else _decode_trace(trace)})  # type: ignore[arg-type]
-
-
-def _decode_trace(trace: object) -> TokenTrace:
-    if not isinstance(trace, Mapping) or set(trace) != _TRACE_FIELDS:
-        raise ValueError(f"a trace has the fields {sorted(_TRACE_FIELDS)}, got {_shortened(str(trace))}")
-    tokens, alternatives, bounds = trace["tokens"], trace["alternatives"], trace["bounds"]
-    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        raise ValueError(f"tokens must be a list of strings, got {tokens!r}")
-    if not isinstance(bounds, Mapping) or not all(side in ("lower", "upper") for side in bounds.values()):
-        raise ValueError(f'bounds must map fields to "lower" or "upper", got {bounds!r}')
-    arrays = {name: _array(name, trace[name], len(tokens)) for name in TokenTrace.ARRAYS}
-    if alternatives is not None:
-        alternatives = tuple(tuple((str(token), float(logprob)) for token, logprob in row) for row in alternatives)
-        if len(alternatives) != len(tokens):
-            raise ValueError(f"alternatives must have {len(tokens)} positions, got {len(alternatives)}")
-    return TokenTrace(tokens=tuple(tokens), alternatives=alternatives, bounds=dict(bounds), **arrays)
-
-
-def _array(name: str, values: object, n_tokens: int) -> np.ndarray | None:
-    array = None if values is None else np.asarray(values, dtype=np.float64)
-    if array is not None and (array.shape != (n_tokens,) or not np.isfinite(array).all()):
-        raise ValueError(f"{name} must hold {n_tokens} finite numbers, got {values!r}")
-    return array
-
-
-def _refuse_constant(word: str) -> float:
-    raise ValueError(f"{word} is no number that the cache keeps")
 
 
 def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connection:
@@ -200,13 +151,39 @@ class CachedModel:
         if offline and path not in (None, ":memory:") and not Path(path).is_file():
             raise FileNotFoundError(f"offline, but there is no reply cache at {path}; import one or run once online")
         self.model, self.path, self.offline, self.block = model, path, offline, block
-        self.name, self.revision, self.provides = model.name, model.revision, model.provides
+        self.name, self.revision = model.name, model.revision
         self.window: float = getattr(model, "window", math.inf)
         self.count_tokens = getattr(model, "count_tokens", None)
         self.usage: Mapping[str, float] = getattr(model, "usage", {})
         self.calls: list[dict[str, object]] = []
         self._connection = connect(path, SCHEMA)
         self._writing = threading.Lock()
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """What the model provides; kept in the file where the model had to find it out, so that a replay need not."""
+        return self._abilities[0]
+
+    @property
+    def lacks(self) -> Mapping[str, str]:
+        """Need -> why the model cannot meet it, where it says so."""
+        return self._abilities[1]
+
+    @cached_property
+    def _abilities(self) -> tuple[frozenset[str], Mapping[str, str]]:
+        if not isinstance(getattr(type(self.model), "provides", None), property):
+            return self.model.provides, getattr(self.model, "lacks", {})
+        key = hashlib.sha256(to_json(["provides", self.name, self.revision]).encode()).hexdigest()
+        for _, value in select(self._connection, "replies", "value", [key]):
+            found = decode_abilities(json.loads(value))
+            return frozenset(found["provides"]), found["lacks"]
+        if self.offline:
+            raise LookupError(f"offline, and the cache {self.path} does not say what {self.name} provides; run once online")
+        provides, lacks = self.model.provides, dict(getattr(self.model, "lacks", {}))
+        with self._writing, self._connection:
+            row = (key, to_json({"provides": sorted(provides), "lacks": lacks}))
+            self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", row)
+        return provides, lacks
 
     def generate(self, requests: Sequence[Request], *, progress: Callable[[int], None] | None = None) -> list[list[Reply]]:
         """Answer every request, asking the model only for those with a reply unknown.
@@ -302,7 +279,7 @@ class CachedModel:
             f"model {self.name}, revision {self.revision}; purpose {request.purpose!r}; {n_known} of {request.n} replies known",
             f"n={request.n}, temperature={request.temperature}, max_tokens={request.max_tokens}, seed={request.seed}",
             f"want={sorted(request.want)}, prior_messages {'absent' if request.prior_messages is None else 'given'}",
-            *(f"{role}: {_shortened(content)}" for role, content in request.messages),
+            *(f"{role}: {shortened(content)}" for role, content in request.messages),
         ]
         return "\n  ".join(lines)
 
@@ -325,10 +302,6 @@ class CachedModel:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-
-def _shortened(text: str, limit: int = 200) -> str:
-    return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text)} characters)"
 
 
 def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
@@ -377,12 +350,14 @@ def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
         with gzip.open(source, "rt", encoding="utf-8") as file:
             for line in file:
                 n_lines += 1
-                fields = json.loads(line, parse_constant=_refuse_constant)
+                fields = json.loads(line, parse_constant=refuse_constant)
                 if not isinstance(fields, dict) or set(fields) != {"key", "value"} or not isinstance(fields["value"], dict):
-                    raise ValueError(f'a line is {{"key": ..., "value": {{...}}}}, got {_shortened(line)}')
+                    raise ValueError(f'a line is {{"key": ..., "value": {{...}}}}, got {shortened(line)}')
                 if not _KEY.fullmatch(str(fields["key"])):
                     raise ValueError(f"key must be 64 hex digits, got {fields['key']!r}")
-                yield fields["key"], encode_reply(decode_reply(fields["value"]))
+                value = fields["value"]
+                abilities = set(value) == ABILITY_FIELDS
+                yield fields["key"], to_json(decode_abilities(value)) if abilities else encode_reply(decode_reply(value))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{source} is not a whole gzip file (after line {n_lines}): {error}") from error
     except (ValueError, TypeError) as error:

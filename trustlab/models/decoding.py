@@ -77,12 +77,24 @@ def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
     return [text[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)] if ids else []
 
 
-def batches(lengths: Sequence[int], extra: Sequence[int], rows: Sequence[int], limit: int) -> Iterator[list[int]]:
-    """Indices by rising length, cut where all rows x (longest length + largest extra) would pass ``limit``; never empty."""
+def piece_after(before: Ids, token: int, decode: Callable[[Ids], str]) -> str:
+    """The text that ``token`` adds behind the tokens ``before``."""
+    begun, text = decode(before), decode((*before, token))
+    return text.removeprefix(begun) if text.startswith(begun) else text[len(os.path.commonprefix([begun, text])) :]
+
+
+def batches(
+    lengths: Sequence[int], extra: Sequence[int], rows: Sequence[int], limit: int, *, equal: bool = False
+) -> Iterator[list[int]]:
+    """Indices by rising length, cut where all rows x (longest length + largest extra) would pass ``limit``; never empty.
+
+    With ``equal`` they are cut where the length changes, too.
+    """
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda j: lengths[j]):
         more = [*batch, i]
-        if batch and sum(rows[j] for j in more) * (lengths[i] + max(extra[j] for j in more)) > limit:
+        full = sum(rows[j] for j in more) * (lengths[i] + max(extra[j] for j in more)) > limit
+        if batch and (full or (equal and lengths[i] > lengths[batch[0]])):
             yield batch
             more = [i]
         batch = more
@@ -131,7 +143,7 @@ class GrowingReplies:
     statistics: np.ndarray  # (4, R, T): logprobs, entropies, renyi, fisher_rao
     length: np.ndarray  # (R,) without the final end token
     stopped: np.ndarray  # (R,) bool: an end token came
-    best: list[dict[int, tuple[tuple[str, float], ...]]] = field(default_factory=list)  # per step: alternatives by node
+    best: list[dict[int, tuple[tuple[int, float], ...]]] = field(default_factory=list)  # per step: alternatives by node
 
     @classmethod
     def start(cls, owners: list[tuple[int, Request, int]], room: list[float]) -> GrowingReplies:

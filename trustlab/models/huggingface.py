@@ -8,11 +8,7 @@ the pass that made the tokens, in float64.
 from __future__ import annotations
 
 import functools
-import hashlib
-import inspect
-import math
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,65 +16,38 @@ from typing import Any
 import numpy as np
 
 from trustlab.models.base import STATISTICS, Messages, Request
+from trustlab.models.chat import prompt_text
 from trustlab.models.decoding import (
     GrowingReplies,
     Ids,
-    batches,
     check,
     distribution_statistics,
     inverse_cdf,
     left_padded,
+    piece_after,
     shift,
     text_pieces,
 )
+from trustlab.models.memory import Share, in_batches
+from trustlab.models.opening import end_tokens, locate, open_checkpoint, window_of
+from trustlab.models.passes import Branches, Passes
 from trustlab.records import Reply, TokenTrace
 
-DTYPES = ("float32", "float64", "float16", "bfloat16")
+DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
 BLOCK_VALUES = 1 << 21
 """Logits worked on at once: keeps the float64 copies of a step to some tens of megabytes."""
-
-MODEL_FILES = (
-    "*.safetensors", "*.bin", "*.model", "*.index.json", "config.json", "generation_config.json", "tokenizer*.json",
-    "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt", "chat_template.*",
-)  # fmt: skip
-"""What the revision of a local folder is a hash of."""
-
-
-def folder_revision(folder: Path) -> str:
-    """First 16 hex digits of a sha256 over the names and bytes of a folder's weight, config and tokenizer files."""
-    digest = hashlib.sha256()
-    for path in sorted(p for p in folder.iterdir() if any(p.match(pattern) for pattern in MODEL_FILES)):
-        digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
-        with path.open("rb") as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
-    return digest.hexdigest()[:16]
-
-
-def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
-    """What to open, its commit (None for a local folder) and the revision to show; FileNotFoundError if absent."""
-    from transformers.utils.hub import cached_file
-
-    source = os.path.expanduser(os.fspath(name_or_path))
-    if os.path.isdir(source) and os.path.isfile(os.path.join(source, "config.json")):
-        return source, None, folder_revision(Path(source))
-    if os.path.exists(source) or re.match(r"[./~\\]|[A-Za-z]:|[^/]+/[^/]+/", source):
-        raise FileNotFoundError(f"no model at {source!r}: expected a folder with config.json, weights and a tokenizer")
-    try:
-        config = Path(cached_file(source, "config.json") or "")
-    except OSError as error:
-        reason = str(error).splitlines()[0]
-        raise FileNotFoundError(f"no model {source!r}: not a local folder, and not to be had from the hub: {reason}") from error
-    return source, config.parent.name, config.parent.name  # .../snapshots/<commit>/config.json
+CONTEXT = 4
+"""Tokens before an alternative that can change its text: a character has up to four bytes, a token each."""
 
 
 class HuggingFaceModel:
     """A causal language model with all token statistics.
 
     ``name_or_path``: a folder or a hub name. ``device``: None takes a GPU if there is one. ``dtype``: one of
-    :data:`DTYPES`. ``batch_tokens`` bounds replies that may differ x (padded length + max_tokens) of a batch, so the
-    cache; large caches are slow on a CPU. Prompts go through the tokenizer's chat template, without one as
-    "role: content" paragraphs ending in "assistant:". Where the window ends a reply is cut, with finish "length".
+    :data:`DTYPES`; "auto" is the checkpoint's own, and any but float32 is named in ``revision``. ``batch_tokens`` bounds
+    replies that may differ x (padded length + max_tokens) of a batch, so the cache; large caches are slow on a CPU, and it
+    falls by itself when memory runs out (counted in ``usage``). Prompts go through the tokenizer's chat template, without
+    one as "role: content" paragraphs ending in "assistant:". Where the window ends a reply is cut, with finish "length".
     """
 
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
@@ -87,68 +56,82 @@ class HuggingFaceModel:
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None, device: str | None = None,
         dtype: str = "float32", batch_tokens: int = 16384,
     ) -> None:  # fmt: skip
-        """Open the model. FileNotFoundError: no such model. ValueError: bad option. ImportError: library absent."""
+        """Open the model.
+
+        FileNotFoundError: no such model, or a part of it is absent. ValueError: bad option, damaged files, or no causal
+        language model. PermissionError: a gated model. ImportError: library absent.
+        """
         if dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
         try:
             import torch
-            from transformers import AutoModelForCausalLM, AutoTokenizer
+            import transformers  # noqa: F401
         except ImportError as error:
             raise ImportError("HuggingFaceModel needs torch and transformers: pip install torch transformers") from error
         self.batch_tokens = batch_tokens
-        source, commit, self.revision = locate(name_or_path)
-        self.name = name or (source if commit else Path(source).resolve().name)
-        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self.usage: dict[str, float] = {}
         self._torch: Any = torch
-        at: dict[str, Any] = {"revision": commit} if commit else {}
-        tokenizer: Any = AutoTokenizer.from_pretrained(source, **at)
-        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=getattr(torch, dtype), **at)
+        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        source, commit, revision = locate(name_or_path)
+        self.name = name or (source if commit else Path(source).resolve().name)
+        tokenizer, model = open_checkpoint(source, commit, dtype if dtype == "auto" else getattr(torch, dtype))
         self._tokenizer, self._model = tokenizer, model.to(self.device).eval()
-        self._accepts = set(inspect.signature(model.forward).parameters)
-        self.window: float = getattr(model.config.get_text_config(), "max_position_embeddings", None) or math.inf
-        ends = [tokenizer.eos_token_id, model.config.eos_token_id, getattr(model.generation_config, "eos_token_id", None)]
-        self._ends = np.array([i for end in ends if end is not None for i in np.atleast_1d(end)], dtype=np.int64)
-        self._shown = functools.cache(lambda i: tokenizer.decode([i], clean_up_tokenization_spaces=False))
+        kind = str(model.dtype).removeprefix("torch.")
+        self.revision = revision if kind == "float32" else f"{revision}-{kind}"
+        self._passes = Passes(self._model, self.device)
+        self.window: float = window_of(model.config, tokenizer)
+        self._ends = np.array(end_tokens(model, tokenizer), dtype=np.int64)
+        self._special = frozenset(tokenizer.all_special_ids)
+        self._shown = functools.lru_cache(1 << 16)(self._text_after)
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order.
 
         A reply has a trace when its request wants any statistic; the trace leaves out the final end token. ValueError
-        for an impossible request and for a prompt longer than the model's window.
+        for an impossible request and for a prompt longer than the model's window; MemoryError if one reply to one prompt
+        does not fit, after a warning for every time that the batches were made smaller.
         """
         sharing: dict[Messages, list[int]] = {}
         for i, request in enumerate(requests):
             check(request)
             sharing.setdefault(request.messages, []).append(i)
-        members = list(sharing.values())
         prompts = self._encode(list(sharing))
         priors = list(dict.fromkeys(q.prior_messages for q in requests if "prior" in q.want and q.prior_messages is not None))
         prior_ids = dict(zip(priors, self._encode(priors), strict=True))
+        shares = [self._share(prompt, group, requests) for prompt, group in zip(prompts, sharing.values(), strict=True)]
         scores: dict[tuple[Ids, Ids], np.ndarray] = {}
-        replies: list[list[Reply]] = [[] for _ in requests]
-        extra = [max(requests[i].max_tokens for i in group) for group in members]
-        rows = [sum(requests[i].n if requests[i].temperature > 0 else 1 for i in group) for group in members]
-        for batch in batches([len(prompt) for prompt in prompts], extra, rows, self.batch_tokens):
-            owners = [(row, i, k) for row, j in enumerate(batch) for i in members[j] for k in range(requests[i].n)]
-            here = [prompts[j] for j in batch]
-            room = [self.window + 1 - len(prompt) for prompt in here]
-            grown = GrowingReplies.start([(row, requests[i], k) for row, i, k in owners], room)
-            self._grow(here, grown)
+        replies: list[dict[int, Reply]] = [{} for _ in requests]
+        for here, grown in in_batches(shares, self, lambda batch: self._grow(batch, requests), equal=not self._passes.pads):
+            owners = [(share, i, k) for share in here for row in share.rows for i, k in row]
             ids = [grown.ids(r) for r in range(len(owners))]
             pairs = [(prior_ids[q.prior_messages], said) if "prior" in q.want and q.prior_messages is not None else None
                      for q, said in zip(grown.requests, ids, strict=True)]  # fmt: skip
             scores |= self._score({pair for pair in pairs if pair} - scores.keys())
             pieces = {said: text_pieces(said, self._decode) for said in dict.fromkeys(ids)}
-            for r, (row, i, _) in enumerate(owners):
+            for r, (share, i, k) in enumerate(owners):
                 pair = pairs[r]
                 prior = None if pair is None else scores[pair]
-                replies[i].append(self._reply(grown, r, pieces[ids[r]], len(here[row]), prior))
-        return replies
+                replies[i][k] = self._reply(grown, r, pieces[ids[r]], len(share.prompt), prior)
+        return [[found[k] for k in sorted(found)] for found in replies]
+
+    @staticmethod
+    def _share(prompt: Ids, group: list[int], requests: Sequence[Request]) -> Share:
+        """The requests of one prompt; all greedy replies are one row."""
+        greedy = tuple((i, k) for i in group if requests[i].temperature == 0 for k in range(requests[i].n))
+        sampled = [((i, k),) for i in group if requests[i].temperature > 0 for k in range(requests[i].n)]
+        return Share(prompt, ((greedy,) if greedy else ()) + tuple(sampled), max(requests[i].max_tokens for i in group))
 
     def _decode(self, ids: Ids) -> str:
         return self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+    def _text_after(self, before: Ids, token: int) -> str:
+        """The text that ``token`` adds behind ``before``; a special token's name."""
+        decode = functools.partial(self._tokenizer.decode, clean_up_tokenization_spaces=False)
+        if token in self._special:
+            return decode([token])
+        return piece_after(before, token, lambda ids: decode(list(ids)) if ids else "")
 
     def count_tokens(self, messages: Messages) -> int:
         """Length of the conversation as a prompt, in tokens."""
@@ -164,53 +147,33 @@ class HuggingFaceModel:
         return [tuple(ids) for ids in encoded]
 
     def _tokenized(self, conversations: list[Messages]) -> tuple[list[str], list[list[int]]]:
-        chat = bool(self._tokenizer.chat_template)
-        texts = []
-        for messages in conversations:
-            if chat:
-                turns = [{"role": role, "content": content} for role, content in messages]
-                texts.append(self._tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False))
-            else:
-                texts.append("\n\n".join([*(f"{role}: {content}" for role, content in messages), "assistant:"]))
-        # A chat template writes the special tokens itself.
-        return texts, self._tokenizer(texts, add_special_tokens=not chat)["input_ids"] if texts else []
+        texts = [prompt_text(self._tokenizer, messages) for messages in conversations]
+        if not texts or self._tokenizer.chat_template:  # a chat template writes the special tokens itself
+            return texts, self._tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
+        encoded = self._tokenizer(texts, add_special_tokens=True)["input_ids"]
+        # Some tokenizers end every text; a prompt goes on.
+        return texts, [ids[:-1] if len(ids) > 1 and ids[-1] in self._ends else ids for ids in encoded]
 
-    def _forward(self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int) -> tuple[np.ndarray, Any]:
-        """Logits of the last ``keep`` positions, (n, keep, N), and the cache, which held ``past`` columns before."""
-        columns = np.arange(past + ids.shape[1])
-        inputs = {"input_ids": ids, "attention_mask": (columns >= padding[:, None]).astype(np.int64),
-                  "position_ids": np.maximum(columns[past:] - padding[:, None], 0)}  # fmt: skip
-        given: dict[str, Any] = {k: self._torch.from_numpy(v).to(self.device) for k, v in inputs.items() if k in self._accepts}
-        if "logits_to_keep" in self._accepts:  # spares the vocabulary-wide product at every other position
-            given["logits_to_keep"] = keep
-        with self._torch.inference_mode():
-            out = self._model(**given, past_key_values=cache, use_cache=True)
-        logits = out.logits[:, -keep:]
-        return (logits if logits.dtype == self._torch.float64 else logits.float()).cpu().numpy(), out.past_key_values
-
-    def _grow(self, prompts: list[Ids], grown: GrowingReplies) -> None:
-        """Decode the replies of one batch, one token of every unfinished reply a step."""
-        ids, padding = left_padded(prompts)
+    def _grow(self, shares: list[Share], requests: Sequence[Request]) -> GrowingReplies:
+        """The replies of one batch, decoded one token of every unfinished reply a step."""
+        owners = [(row, requests[i], k) for row, share in enumerate(shares) for same in share.rows for i, k in same]
+        grown = GrowingReplies.start(owners, [self.window + 1 - len(share.prompt) for share in shares])
+        branches = Branches(self._passes, [share.prompt for share in shares])
         active, node = np.arange(len(grown.prompt)), grown.prompt
-        past, cache = 0, None
         while True:
             step = len(grown.best)
-            logits, cache = self._forward(ids, padding, past, cache, keep=1)
-            past += ids.shape[1]
-            chosen = self._choose(logits[:, 0], node, active, grown)
+            logits = branches.read()
+            chosen = self._choose(logits, node, active, grown)
             ended = np.isin(chosen, self._ends)
             grown.stopped[active[ended]] = True
             grown.length[active[ended]] = step
             goes_on = ~ended & (grown.limit[active] > step + 1)
             active = active[goes_on]
             if not len(active):
-                return
+                return grown
             # Replies that agree so far stay on one node: distinct (node, token) pairs are the next nodes.
-            pairs, node = np.unique(node[goes_on] * logits.shape[2] + chosen[goes_on], return_inverse=True)
-            parent, token = np.divmod(pairs, logits.shape[2])
-            if not np.array_equal(parent, np.arange(len(padding))):
-                cache.reorder_cache(self._torch.from_numpy(parent).to(self.device))
-            ids, padding = token[:, None], padding[parent]
+            pairs, node = np.unique(node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True)
+            branches.extend(*np.divmod(pairs, logits.shape[1]))
 
     def _choose(self, logits: np.ndarray, node: np.ndarray, active: np.ndarray, grown: GrowingReplies) -> np.ndarray:
         """The next tokens (A,) of the ``active`` replies, each at row ``node`` (A,) of ``logits`` (n, N); statistics noted."""
@@ -246,15 +209,15 @@ class HuggingFaceModel:
                 grown.best[step].update(zip((rows + start).tolist(), best, strict=True))
         return grown.tokens[active, step]
 
-    def _alternatives(self, logits: np.ndarray, logprobs: np.ndarray, n: int) -> Iterator[tuple[tuple[str, float], ...]]:
-        """The most probable tokens of each row as (token, log-probability), best first; special tokens by name."""
+    def _alternatives(self, logits: np.ndarray, logprobs: np.ndarray, n: int) -> Iterator[tuple[tuple[int, float], ...]]:
+        """The most probable tokens of each row as (id, log-probability), best first."""
         top = self._torch.topk(self._torch.from_numpy(logits), min(n, logits.shape[1])).indices.numpy()
         top = np.sort(top, axis=1)
         values = np.take_along_axis(logprobs, top, axis=1)
         order = np.argsort(-values, axis=1, kind="stable")
         top, values = np.take_along_axis(top, order, axis=1), np.take_along_axis(values, order, axis=1)
         for ids, row in zip(top.tolist(), values.tolist(), strict=True):
-            yield tuple((self._shown(i), value) for i, value in zip(ids, row, strict=True))
+            yield tuple(zip(ids, row, strict=True))
 
     def _reply(self, grown: GrowingReplies, r: int, pieces: list[str], n_in: int, prior: np.ndarray | None) -> Reply:
         q, length, stopped = grown.requests[r], int(grown.length[r]), bool(grown.stopped[r])
@@ -262,15 +225,28 @@ class HuggingFaceModel:
         trace = None
         if want:
             fields: list[Any] = list(grown.statistics[:, r, :length].copy())
-            nodes = grown.node[r, :length].tolist()
             wide = "distributions" in want
             trace = TokenTrace(
                 tokens=tuple(pieces), logprobs=fields[0] if "logprobs" in want else None,
                 entropies=fields[1] if wide else None, renyi=fields[2] if wide else None,
                 fisher_rao=fields[3] if wide else None, prior_logprobs=prior,
-                alternatives=tuple(grown.best[t][n][: q.n_alternatives] for t, n in enumerate(nodes)) if wide else None,
+                alternatives=self._named(grown, r, pieces) if wide else None,
             )  # fmt: skip
         return Reply("".join(pieces), trace, n_in, length + stopped, "stop" if stopped else "length")
+
+    def _named(self, grown: GrowingReplies, r: int, pieces: list[str]) -> tuple[tuple[tuple[str, float], ...], ...]:
+        """The alternatives of reply ``r`` as (text, log-probability): what each would add in that place.
+
+        The token that was chosen is called as in the trace, a special token by its name.
+        """
+        said, n = grown.ids(r), grown.requests[r].n_alternatives
+        named = []
+        for t, node in enumerate(grown.node[r, : len(said)].tolist()):
+            before = said[max(0, t - CONTEXT) : t]
+            own = None if said[t] in self._special else said[t]
+            best = grown.best[t][node][:n]
+            named.append(tuple((pieces[t] if i == own else self._shown(before, i), value) for i, value in best))
+        return tuple(named)
 
     def _score(self, pairs: Iterable[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
         """Score log P(continuation_l | prompt, continuation_<l), each (L,), for (prompt, continuation) ids; one plain pass."""
@@ -281,13 +257,19 @@ class HuggingFaceModel:
             if len(prompt) + len(said) - 1 > self.window:
                 what = f"{len(prompt)} tokens and the reply {len(said)}"
                 raise ValueError(f"the prior prompt has {what}, more than the window of {self.name}, {self.window}")
-        lengths = [len(prompt) + len(said) for prompt, said in asked]
-        for batch in batches(lengths, [0] * len(asked), [1] * len(asked), self.batch_tokens):
-            here = [asked[j] for j in batch]
-            keep = max(len(said) for _, said in here)
-            logits, _ = self._forward(*left_padded([prompt + said[:-1] for prompt, said in here]), 0, None, keep)
-            for pair, rows in zip(here, logits, strict=True):
-                said = np.array(pair[1])
-                shifted, log_total = shift(rows[-len(said) :])
-                scores[pair] = shifted[np.arange(len(said)), said] - log_total
+        whole = [Share(prompt + said, (((j, 0),),), 0) for j, (prompt, said) in enumerate(asked)]
+        for here, found in in_batches(whole, self, lambda batch: self._read(batch, asked), equal=not self._passes.pads):
+            scores |= {asked[share.rows[0][0][0]]: values for share, values in zip(here, found, strict=True)}
         return scores
+
+    def _read(self, shares: list[Share], asked: list[tuple[Ids, Ids]]) -> list[np.ndarray]:
+        """One plain pass over a batch of (prompt, continuation) ids; the continuations' log-probabilities, each (L,)."""
+        here = [asked[share.rows[0][0][0]] for share in shares]
+        keep = max(len(said) for _, said in here)
+        logits, _ = self._passes.run(*left_padded([prompt + said[:-1] for prompt, said in here]), 0, None, keep)
+        found = []
+        for (_, ids), rows in zip(here, logits, strict=True):
+            said = np.array(ids)
+            shifted, log_total = shift(rows[-len(said) :])
+            found.append(shifted[np.arange(len(said)), said] - log_total)
+        return found

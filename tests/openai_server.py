@@ -1,0 +1,270 @@
+"""A small OpenAI-compatible server on the loopback interface, with a toy model whose distributions are stated.
+
+The toy: after a text, the distribution over :data:`VOCABULARY` is read off a hash of the text; "[" is favoured at first and
+"]" at the fourth token, where the reply ends. Choice j is drawn with the seed + j, as vLLM does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+
+WORDS = (
+    " flu", " cold", " asthma", " gout", " mumps", " croup", " angina", " anemia", " measles", " malaria", " lupus", " rabies",
+    " scurvy", " sepsis", " typhus", " ulcer", " rickets", " tetanus", " cholera", " colitis", " rosacea", " stroke",
+)  # fmt: skip
+VOCABULARY = ("[", "]", *WORDS)
+LENGTH = 4
+TEMPLATE = "{% for m in messages %}{{ m['role'] }}={{ m['content'] }};{% endfor %}>"
+KEY = "local-0123456789abcdef"
+
+
+def rendered(messages: list[dict[str, str]]) -> str:
+    """What :data:`TEMPLATE` makes of a conversation."""
+    return "".join(f"{m['role']}={m['content']};" for m in messages) + ">"
+
+
+def distribution(prompt: str, said: str, position: int) -> np.ndarray:
+    """Natural log-probabilities over the vocabulary (24,) of the token at ``position`` after ``prompt`` and ``said``."""
+    digest = hashlib.sha256((prompt + said).encode()).digest()
+    logits = np.random.default_rng(list(digest[:8])).normal(scale=2.0, size=len(VOCABULARY))
+    logits[0 if position == 0 else 1] += 9.0 if position in (0, LENGTH - 1) else -9.0
+    return logits - np.log(np.exp(logits).sum())
+
+
+def drawn(prompt: str, n_tokens: int, temperature: float, seed: int | None) -> list[int]:
+    """Token ids of one reply."""
+    rng, said, ids = np.random.default_rng(seed), "", []
+    for position in range(min(n_tokens, LENGTH)):
+        logprobs = distribution(prompt, said, position)
+        if temperature == 0:
+            ids.append(int(logprobs.argmax()))
+        else:
+            weights = np.exp((logprobs - logprobs.max()) / temperature)
+            ids.append(int(rng.choice(len(weights), p=weights / weights.sum())))
+        said += VOCABULARY[ids[-1]]
+    return ids
+
+
+def cut(text: str) -> list[str]:
+    """``text`` in tokens: words of the vocabulary, else single characters."""
+    tokens = []
+    while text:
+        token = next((word for word in VOCABULARY if text.startswith(word)), text[0])
+        tokens.append(token)
+        text = text[len(token) :]
+    return tokens
+
+
+def scored(text: str) -> list[float | None]:
+    """The log-probability of each token of ``text`` after those before it; the first has none."""
+    prompt, _, reply = text.rpartition(">")
+    tokens = cut(text)
+    start = len(cut(prompt + ">"))
+    values: list[float | None] = [None, *[-3.0] * (len(tokens) - 1)]
+    for k, token in enumerate(cut(reply)):
+        if token in VOCABULARY:
+            said = "".join(cut(reply)[:k])
+            values[start + k] = float(distribution(prompt + ">", said, k)[VOCABULARY.index(token)])
+    return values
+
+
+@dataclass
+class Server:
+    """What the server does, to be set by a test, and what it saw.
+
+    ``plan(k, body)`` names what happens to the k-th request (from 0): None for an answer, a number for that HTTP status,
+    or one of "garbage", "no choices", "null content", "hang", "cut", "filter", "refusal", "error in 200", "other form".
+    ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status. ``said``: tokens (bytes) of every reply.
+    """
+
+    plan: Callable[[int, dict], str | int | None] = lambda k, body: None
+    latency_s: float = 0.0
+    hang_s: float = 1.0
+    ignores_n: bool = False
+    logprobs: str = "given"  # or "null", "content null", "empty", "sentinel", "infinite", "none without top", "malformed"
+    refuses: set[str] = field(default_factory=set)
+    refuses_in: int = 400
+    most_top: int = 20
+    gives_top: int = 20
+    limit: str = "max_tokens"
+    echoes: bool = True
+    system: bool = True
+    retry_after: dict[str, str] = field(default_factory=lambda: {"retry-after-ms": "1"})
+    said: list[bytes] | None = None
+    content: str | None = None
+    usage: bool = True
+    fingerprint: str | None = None
+    received: list[dict] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    connections: set[tuple] = field(default_factory=set)
+    n_in_flight: int = 0
+    most_in_flight: int = 0
+    url: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __enter__(self) -> Server:
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def chats(self) -> list[dict]:
+        """The bodies of the chat calls."""
+        return [b for p, b in zip(self.paths, self.received, strict=True) if p == "/v1/chat/completions"]
+
+    def problem(self, body: dict) -> tuple[int, dict] | None:
+        """The refusal that a body meets."""
+        for name in self.refuses & body.keys():
+            message = f"Unsupported parameter: '{name}' is not supported with this model."
+            return self.refuses_in, {"error": {"message": message, "param": name, "code": "unsupported_parameter"}}
+        if body.get("top_logprobs", 0) > self.most_top:
+            message = f"Requested sample logprobs of {body['top_logprobs']}, which is greater than max allowed: {self.most_top}"
+            return 400, {"error": {"message": message, "param": None}}
+        if "messages" in body and self.limit not in body:
+            message = f"Unsupported parameter: 'max_tokens' is not supported with this model. Use '{self.limit}' instead."
+            return 400, {"error": {"message": message, "param": "max_tokens"}}
+        if not self.system and any(m["role"] == "system" for m in body.get("messages", ())):
+            return 500, {"error": {"message": "Jinja: System role not supported"}}
+        return None
+
+    def chat(self, body: dict, action: str | None) -> dict:
+        """The answer to a chat call."""
+        prompt, n = rendered(body["messages"]), 1 if self.ignores_n else body.get("n", 1)
+        choices = []
+        for j in range(n):
+            ids = drawn(prompt, body[self.limit], body.get("temperature", 1.0), body.get("seed", 0) + j)
+            entries, said = [], ""
+            for position, i in enumerate(ids):
+                entries.append(self.entry(distribution(prompt, said, position), i, body.get("top_logprobs")))
+                said += VOCABULARY[i]
+            if self.said is not None:
+                entries = [self.plain(token) for token in self.said]
+                said = b"".join(self.said).decode()
+            message = {"role": "assistant", "content": said if self.content is None else self.content, "refusal": None}
+            finish = "stop" if len(ids) == LENGTH or self.said else "length"
+            if action == "null content":
+                message["content"] = None
+            elif action == "refusal":
+                message |= {"content": None, "refusal": "I cannot help with that."}
+            elif action == "filter":
+                finish = "content_filter"
+            told = self.told(entries, body) if body.get("logprobs") else None
+            choices.append({"index": j, "message": message, "finish_reason": finish, "logprobs": told})
+        n_out = sum(LENGTH if c["finish_reason"] == "stop" else body[self.limit] for c in choices)
+        answer: dict = {"object": "chat.completion", "choices": [] if action == "no choices" else choices}
+        if self.usage:
+            answer["usage"] = {"prompt_tokens": len(cut(prompt)), "completion_tokens": n_out}
+        return answer | ({"system_fingerprint": self.fingerprint} if self.fingerprint else {})
+
+    def entry(self, logprobs: np.ndarray, i: int, n_top: int | None) -> dict:
+        """One token as the chat API lists it."""
+        best = np.argsort(-logprobs)[: min(n_top or 0, self.gives_top)]
+        top = [{"token": VOCABULARY[k], "logprob": float(logprobs[k]), "bytes": None} for k in best]
+        return {"token": VOCABULARY[i], "logprob": float(logprobs[i]), "bytes": None, "top_logprobs": top}
+
+    @staticmethod
+    def plain(token: bytes) -> dict:
+        return {"token": token.decode("utf-8", "replace"), "logprob": -0.5, "bytes": list(token), "top_logprobs": []}
+
+    def told(self, entries: list[dict], body: dict) -> object:
+        if self.logprobs == "null" or (self.logprobs == "none without top" and "top_logprobs" not in body):
+            return None
+        if self.logprobs == "malformed":
+            return ["-0.1", 3]
+        if self.logprobs in ("sentinel", "infinite"):
+            entries[1]["logprob"] = -9999.0 if self.logprobs == "sentinel" else -float("inf")
+            for t in entries[1]["top_logprobs"]:
+                t["logprob"] = entries[1]["logprob"]
+        return {"content": {"content null": None, "empty": []}.get(self.logprobs, entries)}
+
+    def score(self, body: dict) -> dict:
+        """The answer to a scoring call: the echoed tokens, and one made after them."""
+        values, tokens = scored(body["prompt"]), cut(body["prompt"])
+        tokens, values = [*tokens, " flu"], [*values, -1.0]
+        if not self.echoes:
+            tokens, values = tokens[-1:], values[-1:]
+        usage = {"prompt_tokens": len(tokens) - 1, "completion_tokens": 1}
+        told = {"tokens": tokens, "token_logprobs": values, "text_offset": None, "top_logprobs": None}
+        choice = {"index": 0, "text": "".join(tokens), "finish_reason": "length", "logprobs": told}
+        return {"object": "text_completion", "choices": [choice]} | ({"usage": usage} if self.usage else {})
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # headers and body in one packet: apart, the second waits for an acknowledgement
+
+    def __init__(self, server: Server, *args) -> None:
+        self.behaviour = server
+        super().__init__(*args)
+
+    def log_message(self, format: str, *args) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        server = self.behaviour
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        with server.lock:
+            k = len(server.received)
+            server.received.append(body)
+            server.headers.append({name.lower(): value for name, value in self.headers.items()})
+            server.paths.append(self.path)
+            server.connections.add(self.client_address)
+            server.n_in_flight += 1
+            server.most_in_flight = max(server.most_in_flight, server.n_in_flight)
+        try:
+            time.sleep(server.latency_s)
+            action = server.plan(k, body)
+            problem = server.problem(body)
+        finally:
+            with server.lock:  # counted down before the answer, after which the client may already send the next
+                server.n_in_flight -= 1
+        if action == "hang":
+            time.sleep(server.hang_s)
+            self.close_connection = True
+        elif action == "cut":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+        elif action == "garbage":
+            self.answer(200, b"<html>502 Bad Gateway</html>")
+        elif isinstance(action, int):
+            said = f"Something about {self.headers['authorization'].split()[-1]} went wrong ({action})"
+            self.answer(action, json.dumps({"error": {"message": said}}).encode(), server.retry_after)
+        elif problem is not None:
+            self.answer(problem[0], json.dumps(problem[1]).encode(), server.retry_after)
+        elif action == "error in 200":
+            self.answer(200, json.dumps({"error": {"message": "overloaded"}}).encode())
+        elif self.path == "/v1/chat/completions":
+            self.answer(200, json.dumps(server.chat(body, action)).encode())
+        elif self.path == "/v1/completions":
+            self.answer(200, json.dumps(server.score(body)).encode())
+        else:
+            self.answer(404, b'{"error": {"message": "no such path"}}')
+
+    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)

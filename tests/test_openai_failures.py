@@ -1,0 +1,277 @@
+"""The OpenAI backend when things go wrong: failures become reasons, nothing finished is lost, and the key reaches nothing."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import traceback
+from collections.abc import Iterator
+
+import pytest
+from openai_server import KEY, TEMPLATE, Server
+
+from trustlab.models import open_model
+from trustlab.models.base import Request, Stopped
+from trustlab.models.cache import CachedModel
+from trustlab.models.openai import OpenAIModel
+
+PASSWORD = "open-sesame"
+
+
+@pytest.fixture
+def server(monkeypatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def opened(server) -> Iterator:
+    """Opens models of the server, and closes them at the end."""
+    models: list[OpenAIModel] = []
+
+    def open_it(**options) -> OpenAIModel:
+        given = {"base_url": server.url, "max_retries": 1, "timeout_s": 5.0, "provides": ["logprobs"], **options}
+        models.append(OpenAIModel("toy", **given))
+        return models[-1]
+
+    yield open_it
+    for model in models:
+        model.close()
+
+
+def ask(patient: str = "Cough?", **options) -> Request:
+    return Request((("user", patient),), **{"max_tokens": 8, **options})
+
+
+def patient_of(body: dict) -> str:
+    return body["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("action", "reason", "n_calls"),
+    [
+        (500, "HTTP 500 after 1 retry: Something", 2),
+        (429, "HTTP 429 after 1 retry: Something", 2),
+        (400, "HTTP 400: Something", 1),
+        ("garbage", "not JSON after 1 retry: '<html>502 Bad Gateway</html>'", 2),
+        ("hang", "no answer within 0.3 s after 1 retry", 2),
+        ("cut", "the connection to 127.0.0.1:", 2),
+        ("no choices", "the server sent no choices", 1),
+        ("error in 200", 'another form: {"error": {"message": "overloaded"}}', 1),
+        ("null content", "the server sent no text (finish 'stop')", 1),
+        ("filter", "withheld by the server's content filter", 1),
+        ("refusal", "the model refused: I cannot help with that.", 1),
+    ],
+)
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_failed_call_is_a_missing_reply_with_its_reason_and_the_others_are_untouched(
+    server, opened, action, reason, n_calls, n
+):
+    server.plan = lambda k, body: action if patient_of(body) == "bad" else None
+    model = opened(timeout_s=0.3 if action == "hang" else 5.0)
+    requests = [ask("good"), ask("bad", n=n, temperature=1.0), ask("better", n=2, temperature=1.0)]
+    good, bad, better = model.generate(requests)
+    assert len(bad) == n and len(better) == 2
+    for reply in bad:
+        assert (reply.text, reply.trace, reply.finish) == (None, None, "error")
+        assert reply.missing is not None and reason in reply.missing and len(reply.missing) < 300
+    assert all(reply.text and reply.missing is None for reply in (*good, *better))
+    assert sum(patient_of(body) == "bad" for body in server.chats()) == n_calls
+    assert (model.usage["retries"], model.usage["failures"]) == (n_calls - 1, n)
+
+
+@pytest.mark.parametrize("action", [429, 500, 503, "garbage", "hang", "cut"])
+def test_a_failure_that_passes_is_tried_again_and_counted(server, opened, action):
+    server.plan = lambda k, body: action if k == 0 else None
+    model = opened(timeout_s=0.3 if action == "hang" else 5.0)
+    ((reply,),) = model.generate([ask()])
+    assert reply.text is not None and reply.missing is None
+    assert (model.usage["requests"], model.usage["retries"], model.usage["failures"]) == (1, 1, 0)
+
+
+def test_the_server_says_how_long_to_wait_before_the_next_try(server, opened, monkeypatch):
+    import anyio
+
+    waited: list[float] = []
+    sleep = anyio.sleep
+
+    async def noted(seconds: float) -> None:
+        waited.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(anyio, "sleep", noted)
+    server.retry_after, server.plan = {"retry-after": "7"}, lambda k, body: 429 if k == 0 else None
+    assert opened().generate([ask()])[0][0].text
+    assert waited == [7.0]
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, PermissionError), (403, PermissionError), (404, FileNotFoundError)])
+def test_a_refused_key_or_model_stops_everything_at_once(server, opened, status, error):
+    server.plan = lambda k, body: status
+    model = opened(concurrency=2)
+    with pytest.raises(error, match=f"127.0.0.1:.* refuses 'toy': HTTP {status}"):
+        model.generate([ask(str(k)) for k in range(20)])
+    assert len(server.chats()) <= 4
+    with pytest.raises(error):
+        _ = opened(provides=None).provides
+
+
+def test_what_was_finished_before_a_refusal_is_handed_over(server, opened):
+    server.plan = lambda k, body: None if k < 3 else 401
+    with pytest.raises(Stopped, match="HTTP 401.*; 3 of 8 replies are finished; run again to go on") as caught:
+        opened(concurrency=1).generate([ask(str(k)) for k in range(8)])
+    texts = [row[0].text for row in caught.value.replies]
+    assert all(texts[:3]) and texts[3:] == [None] * 5
+    assert all("not asked" in str(row[0].missing) for row in caught.value.replies[4:])
+
+
+def test_a_server_that_is_not_there_is_named():
+    with OpenAIModel("toy", base_url="http://127.0.0.1:9/v1", max_retries=0) as model:
+        with pytest.raises(ConnectionError, match=r"'toy' cannot be reached at 127.0.0.1:9/v1"):
+            _ = model.provides
+        ((reply,),) = model.generate([ask()])
+        assert reply.text is None and "the connection to 127.0.0.1:9/v1 failed" in str(reply.missing)
+
+
+def test_openai_itself_needs_a_key(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(ValueError, match="OPENAI_API_KEY is not set"):
+        open_model("openai:gpt").generate([ask()])
+
+
+def test_a_server_of_ones_own_needs_none(server, opened, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert opened().generate([ask()])[0][0].text
+    assert server.headers[0]["authorization"] == "Bearer none"
+
+
+def test_a_budget_of_calls_is_kept_to_and_a_cache_goes_on_where_it_ended(server, opened, tmp_path):
+    requests = [ask(str(k)) for k in range(6)] + [ask("samples", n=4, temperature=1.0)]
+    poor = CachedModel(opened(max_calls=4, concurrency=2), tmp_path / "replies.sqlite")
+    with pytest.raises(Stopped, match="the budget of 4 calls is spent; 4 of 10 replies are finished; run again with a larger"):
+        poor.generate(requests)
+    poor.close()
+    assert len(server.chats()) == 4
+    model = opened()
+    rich = CachedModel(model, tmp_path / "replies.sqlite")
+    replies = rich.generate(requests)
+    rich.close()
+    assert all(reply.text for row in replies for reply in row)
+    asked = [patient_of(body) for body in server.chats()]
+    assert len(asked) == 7 and len(set(asked)) == 7  # nothing was asked twice
+
+
+def test_a_budget_of_exactly_what_is_needed_is_enough(opened):
+    model = opened(max_calls=3)
+    assert len(model.generate([ask(str(k)) for k in range(3)])) == 3
+    with pytest.raises(Stopped):
+        model.generate([ask("one more")])
+
+
+def test_a_budget_of_tokens_lets_begun_calls_finish_and_begins_no_other(server, opened):
+    model = opened(max_tokens_total=40, concurrency=1)
+    with pytest.raises(Stopped, match="the budget of 40 tokens is spent") as caught:
+        model.generate([ask(str(k)) for k in range(10)])
+    n_done = sum(row[0].text is not None for row in caught.value.replies)
+    # A call takes 8 tokens in ("user=0;>") and 4 out: after the fourth, 48 are spent.
+    assert n_done == len(server.chats()) == 4
+
+
+def test_samples_that_came_before_a_budget_ended_are_kept(server, opened):
+    server.ignores_n = True
+    with pytest.raises(Stopped, match="2 of 5 replies are finished") as caught:
+        opened(max_calls=2, concurrency=1).generate([ask(n=5, temperature=1.0)])
+    (row,) = caught.value.replies
+    assert len(row) == 5 and row[0].text and row[1].text and row[2].text is None
+
+
+def test_an_account_without_money_stops_the_run(server, opened):
+    server.plan = lambda k, body: 402 if k else None
+    with pytest.raises(Stopped, match="HTTP 402.*1 of 6 replies"):
+        opened(concurrency=1).generate([ask(str(k)) for k in range(6)])
+
+
+def test_an_interrupted_run_hands_over_what_is_finished(server, opened):
+    def interrupt(k: int, body: dict) -> str | None:
+        if k < 2:
+            return None
+        os.kill(os.getpid(), signal.SIGINT)
+        return "hang"
+
+    server.plan = interrupt
+    with pytest.raises(Stopped, match="interrupted; 2 of 5 replies are finished; run again to go on") as caught:
+        opened(concurrency=1).generate([ask(str(k)) for k in range(5)])
+    assert [row[0].text is not None for row in caught.value.replies] == [True, True, False, False, False]
+
+
+def test_a_reply_that_a_passing_failure_left_unscored_is_used_and_not_kept(server, opened, tmp_path):
+    server.plan = lambda k, body: 503 if "prompt" in body else None
+    request = ask(want=frozenset({"logprobs", "prior"}), prior_messages=(("user", "Well?"),))
+    model = opened(chat_template=TEMPLATE, provides=["logprobs", "prior"])
+    with CachedModelClosing(model, tmp_path / "replies.sqlite") as cached:
+        ((reply,),) = cached.generate([request])
+        assert reply.text and reply.trace and reply.trace.prior_logprobs is None
+        assert reply.missing is not None and reply.missing.startswith("not scored: HTTP 503")
+        server.plan = lambda k, body: None
+        ((again,),) = cached.generate([request])
+    assert again.trace and again.trace.prior_logprobs is not None and again.missing is None
+
+
+def test_a_budget_that_ends_before_the_scoring_leaves_the_reply_to_be_asked_again(opened):
+    request = ask(want=frozenset({"logprobs", "prior"}), prior_messages=(("user", "Well?"),))
+    with pytest.raises(Stopped, match="0 of 1 replies"):
+        opened(chat_template=TEMPLATE, provides=["logprobs", "prior"], max_calls=1).generate([request])
+
+
+class CachedModelClosing(CachedModel):
+    def __enter__(self) -> CachedModel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@pytest.mark.parametrize("login", ["", f"me:{PASSWORD}@"], ids=["key", "password in the address"])
+def test_the_key_reaches_no_file_log_exception_or_name(server, opened, login, tmp_path, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    seen: list[str] = []
+    address = server.url.replace("//", f"//{login}")
+    # Every failure of this server repeats the Authorization header that it got.
+    for action in (None, 400, 401, 403, 404, 429, 500, "garbage", "cut"):
+        server.plan = lambda k, body, action=action: action if len(server.chats()) % 2 == 0 else None
+        model = opened(base_url=address, max_retries=0, concurrency=1)
+        cached = CachedModel(model, tmp_path / f"{action}.sqlite")
+        try:
+            replies = cached.generate([ask(str(k)) for k in range(4)])
+            seen += [f"{reply!r}" for row in replies for reply in row]
+        except (Stopped, PermissionError, FileNotFoundError) as error:
+            seen += ["".join(traceback.format_exception(error, chain=True)), repr(error), repr(error.__context__)]
+            seen += [repr(error.replies)] if isinstance(error, Stopped) else []
+        seen += [repr(model), str(vars(model)), model.revision, str(model.usage), str(model._line), str(vars(cached))]
+        cached.close()
+    seen += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
+    seen += [caplog.text, *(str(record.__dict__) for record in caplog.records), *capfd.readouterr()]
+    sent = {headers["authorization"] for headers in server.headers}
+    assert len(sent) == 1 and (KEY in str(sent)) == (login == "")  # it was sent, and that was all
+    assert any("[key]" in text for text in seen)
+    secrets = [KEY, PASSWORD, *(value.split()[1] for value in sent)]
+    for text in seen:
+        assert not any(secret in text for secret in secrets), text[:500]
+
+
+@pytest.mark.parametrize("shown", [KEY, "sk-other-0123456789", "sk-ab********wxyz", "Bearer abcdef"])
+def test_what_looks_like_a_key_in_a_servers_words_is_cut_out(server, opened, shown):
+    model = opened()
+    model.generate([ask()])
+    words = model._line.scrubbed(f"Incorrect API key provided: {shown}. See the manual.")
+    assert "[key]" in words and shown.split()[-1] not in words and words.startswith("Incorrect") and "manual" in words
+
+
+def test_a_key_in_the_query_of_an_address_is_refused_without_being_repeated():
+    with pytest.raises(ValueError, match="a key belongs in OPENAI_API_KEY") as caught:
+        OpenAIModel("toy", base_url=f"http://127.0.0.1:9/v1?key={KEY}")
+    assert KEY not in str(caught.value)

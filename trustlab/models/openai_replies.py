@@ -1,0 +1,275 @@
+"""What an OpenAI-compatible server's answer says: JSON in, replies and token statistics out. Nothing here asks anything.
+
+Servers differ in what they put beside the text. What does not line up with the text, token by token, is not used.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ValidationError, WrapValidator
+
+from trustlab.models.base import Request
+from trustlab.models.truncated import BOUNDS, ROUNDING, bounds
+from trustlab.records import Reply, TokenTrace
+
+SENTINEL = -9998.0
+"""Servers write -9999 for a log-probability that they do not tell."""
+MAX_WORDS = 200
+"""Characters of a server's own words that a reason quotes."""
+
+NO_LOGPROBS = "the server tells no log-probabilities"
+NO_LIST = "the server lists no alternative tokens"
+NO_SIZE = "the server does not tell the size of its vocabulary; give vocabulary_size"
+NO_TEMPLATE = "a server does not tell its chat template, which scoring needs; give chat_template"
+NO_ECHO = "the server does not score a given text (completions with echo)"
+
+_SPECIAL = re.compile(rb"\s*(<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])?\s*", re.DOTALL)
+_ESCAPED = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
+
+
+def _or_none(value: Any, validate: Any) -> Any:
+    try:
+        return validate(value)
+    except ValidationError:
+        return None
+
+
+class Top(BaseModel):
+    """One listed token of a position."""
+
+    token: str
+    logprob: float
+
+
+class Said(BaseModel):
+    """One token of a reply. ``bytes``: its UTF-8 bytes, where it may be part of a character."""
+
+    token: str
+    logprob: Annotated[float | None, WrapValidator(_or_none)] = None
+    bytes: Annotated[list[int] | None, WrapValidator(_or_none)] = None
+    top_logprobs: Annotated[list[Top] | None, WrapValidator(_or_none)] = None
+
+
+class Logprobs(BaseModel):
+    """The tokens of a reply, in order."""
+
+    content: list[Said] | None = None
+
+
+class Message(BaseModel):
+    """What was said, or why not."""
+
+    content: str | None = None
+    refusal: Annotated[str | None, WrapValidator(_or_none)] = None
+
+
+class Choice(BaseModel):
+    """One of the replies to a request."""
+
+    message: Message
+    finish_reason: Annotated[str | None, WrapValidator(_or_none)] = None
+    logprobs: Annotated[Logprobs | None, WrapValidator(_or_none)] = None
+
+
+class Usage(BaseModel):
+    """Tokens of the prompt, and of all replies together."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int | None = None
+
+
+class ChatAnswer(BaseModel):
+    """The answer of ``/chat/completions``."""
+
+    choices: list[Choice]
+    usage: Annotated[Usage | None, WrapValidator(_or_none)] = None
+    system_fingerprint: Annotated[str | None, WrapValidator(_or_none)] = None
+
+
+class Scored(BaseModel):
+    """The tokens of a text that a server scored, with their log-probabilities."""
+
+    tokens: list[str]
+    token_logprobs: list[float | None]
+
+
+class ScoredChoice(BaseModel):
+    """The one choice of a scoring answer."""
+
+    logprobs: Scored
+    finish_reason: Annotated[str | None, WrapValidator(_or_none)] = None
+
+
+class ScoreAnswer(BaseModel):
+    """The answer of ``/completions`` with ``echo``."""
+
+    choices: list[ScoredChoice]
+    usage: Annotated[Usage | None, WrapValidator(_or_none)] = None
+
+
+def shortened(text: str) -> str:
+    """``text`` on one line, at most :data:`MAX_WORDS` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"
+
+
+def missing(reason: str, n_tokens: tuple[int, int] = (0, 0)) -> Reply:
+    """A reply that could not be had, with its reason and the tokens it cost, in and out."""
+    return Reply(None, None, *n_tokens, finish="error", missing=reason)
+
+
+def reasons_lacking(provides: frozenset[str], has_template: bool, has_size: bool) -> dict[str, str]:
+    """Need -> why a server that gives no more than ``provides`` cannot meet it."""
+    lacks: dict[str, str] = {}
+    if "logprobs" not in provides:
+        lacks |= dict.fromkeys(("answer.logprobs", "samples.logprobs"), NO_LOGPROBS)
+    if "distributions" not in provides:
+        wide = ("answer.entropies", "answer.renyi", "answer.fisher_rao", "answer.alternatives")
+        lacks |= dict.fromkeys(wide, NO_LIST if "logprobs" in provides else NO_LOGPROBS)
+    elif not has_size:
+        lacks |= dict.fromkeys(("answer.renyi", "answer.fisher_rao"), NO_SIZE)
+    if "prior" not in provides:
+        lacks["answer.prior_logprobs"] = NO_TEMPLATE if not has_template else NO_ECHO if "logprobs" in provides else NO_LOGPROBS
+    return lacks
+
+
+def reply_of(choice: Choice, request: Request, n_tokens: tuple[int, int], n_top: int, vocabulary_size: int | None) -> Reply:
+    """One reply, with its trace where the request wants statistics and the server's tokens spell the text.
+
+    ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many alternatives were asked for.
+    """
+    said = choice.logprobs.content if choice.logprobs is not None else None
+    counts = n_tokens[0], len(said) if said else n_tokens[1]
+    if choice.message.refusal:
+        return missing(f"the model refused: {shortened(choice.message.refusal)}", counts)
+    if choice.finish_reason == "content_filter":
+        return missing("withheld by the server's content filter", counts)
+    if choice.message.content is None:
+        return missing(f"the server sent no text (finish {choice.finish_reason!r})", counts)
+    # A lone surrogate cannot be written to any file.
+    text = choice.message.content.encode("utf-8", "replace").decode()
+    trace = trace_of(text, said, request, n_top, vocabulary_size) if request.want and said else None
+    return Reply(text, trace, *counts, finish="length" if choice.finish_reason == "length" else "stop")
+
+
+def token_bytes(said: Said) -> bytes:
+    """The bytes that a token adds to the text."""
+    if said.bytes is not None and all(0 <= b < 256 for b in said.bytes):
+        return bytes(said.bytes)
+    if escaped := _ESCAPED.fullmatch(said.token):
+        return bytes.fromhex(escaped[1].replace("\\x", ""))
+    return said.token.encode("utf-8", "replace")
+
+
+def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
+    """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds; ``None`` if they do not spell it.
+
+    Tokens before the text (reasoning that the server moved elsewhere, blanks it stripped) are passed over, and so are blanks
+    and special tokens after it. A token that completes no character adds ''; joined, the pieces are ``text``.
+    """
+    spoken, joined = text.encode(), b"".join(parts)
+    stop, last = len(joined), len(parts)
+    while True:
+        # Stripped blanks first as they came, then without: a text may itself end in some.
+        ends = [end for end in (stop, len(joined[:stop].rstrip())) if joined[:end].endswith(spoken)]
+        if ends:
+            break
+        if last == 0 or not _SPECIAL.fullmatch(parts[last - 1]):
+            return None
+        last -= 1
+        stop -= len(parts[last])
+    start = ends[0] - len(spoken)
+    offsets = np.cumsum([0, *map(len, parts)])
+    inside = [k for k in range(last) if offsets[k] < ends[0] and offsets[k + 1] > start]
+    if not inside:
+        return 0, []
+    first, last = inside[0], inside[-1] + 1
+    within = [min(max(int(o) - start, 0), len(spoken)) for o in offsets[first : last + 1]]
+    seen = [len(spoken[:end].decode("utf-8", "ignore")) for end in within]
+    return first, [text[a:b] for a, b in zip(seen[:-1], seen[1:], strict=True)]
+
+
+def trace_of(text: str, said: list[Said], request: Request, n_top: int, vocabulary_size: int | None) -> TokenTrace | None:
+    """The statistics of a reply's tokens; ``None`` if the tokens do not spell the text.
+
+    A statistic that any token lacks is ``None``. Entropies are lower bounds, Rényi divergences and Fisher-Rao distances upper
+    ones (``None`` without ``vocabulary_size``): see :mod:`trustlab.models.truncated`.
+    """
+    found = pieces(text, [token_bytes(s) for s in said])
+    if found is None:
+        return None
+    first, tokens = found
+    said = said[first : first + len(tokens)]
+    logprobs = _logprobs([s.logprob for s in said])
+    wide: dict[str, Any] = {}
+    if "distributions" in request.want and all(_told(s) for s in said):
+        at_least = [bounds(*_listed(s, n_top), alpha=request.renyi_alpha, vocabulary_size=vocabulary_size) for s in said]
+        for k, name in enumerate(BOUNDS):
+            column = [None if row is None else row[k] for row in at_least]
+            wide[name] = None if any(value is None for value in column) else np.array(column, dtype=np.float64)
+        wide["alternatives"] = tuple(_alternatives(s, request.n_alternatives) for s in said)
+        wide["bounds"] = {name: side for name, side in BOUNDS.items() if wide[name] is not None}
+    return TokenTrace(tuple(tokens), logprobs if "logprobs" in request.want else None, **wide)
+
+
+def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
+    """The log-probabilities as an array (L,); ``None`` if one is not told, or is above 0 by more than rounding."""
+    if any(value is None or not SENTINEL < value <= ROUNDING for value in values):
+        return None
+    return np.minimum(np.array(values, dtype=np.float64), 0.0)
+
+
+def _told(said: Said) -> list[Top]:
+    """The listed tokens with a log-probability, best first."""
+    told = [t for t in said.top_logprobs or () if math.isfinite(t.logprob) and t.logprob > SENTINEL]
+    return sorted(told, key=lambda t: -t.logprob)
+
+
+def _listed(said: Said, n_top: int) -> tuple[list[float], float | None]:
+    """Log-probabilities of all known tokens, and the cap on the others.
+
+    There is a cap only where the list is whole: as long as asked for, and not brought to that length by the chosen token put at
+    its end. Servers that key it by the tokens' text lose those that look alike, and these may be any but the most probable.
+    """
+    told = _told(said)
+    known = [t.logprob for t in told]
+    whole = len(told) >= n_top and not (1 < len(told) == n_top and told[-1].token == said.token)
+    cap = known[n_top - 1] if whole and n_top >= 1 else None
+    if said.logprob is not None and said.token not in {t.token for t in told} and said.logprob > SENTINEL:
+        known.append(said.logprob)
+    return known, cap
+
+
+def _alternatives(said: Said, n: int) -> tuple[tuple[str, float], ...]:
+    """The ``n`` most probable tokens, best first, and the chosen one at its place if it is not among them."""
+    best = [(t.token, t.logprob) for t in _told(said)[:n]]
+    if said.logprob is not None and said.token not in {token for token, _ in best} and said.logprob > SENTINEL:
+        best = sorted([*best, (said.token, said.logprob)], key=lambda pair: -pair[1])
+    return tuple(best)
+
+
+def prior_of(answer: ScoreAnswer, tokens: Sequence[str]) -> np.ndarray | None:
+    """Log P of each of ``tokens`` (L,) at the end of a scored text; ``None`` unless the server cut the text into the same tokens.
+
+    The scored text was the prompt and the reply; the server was made to add one token, which it may or may not list. The last
+    tokens must be the reply's own, in one way only. Offsets are not used: servers count them differently.
+    """
+    if not answer.choices or not tokens:
+        return np.zeros(0) if not tokens else None
+    choice = answer.choices[0]
+    scored = choice.logprobs
+    n_made = answer.usage.completion_tokens if answer.usage is not None else None
+    cuts = {n_made} if n_made in (0, 1) else {0, 1}
+    if choice.finish_reason == "stop":
+        cuts.add(0)  # an end token is counted, and listed or not
+    fits = []
+    for cut in cuts:
+        stop = len(scored.tokens) - cut
+        if stop >= len(tokens) and scored.tokens[stop - len(tokens) : stop] == list(tokens):
+            fits.append(scored.token_logprobs[stop - len(tokens) : stop])
+    return _logprobs(fits[0]) if len(fits) == 1 else None

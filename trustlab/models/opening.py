@@ -1,0 +1,135 @@
+"""Finding and opening a causal language model of the Hugging Face library; what can go wrong is said in plain words."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+MODEL_FILES = (
+    "*.safetensors", "*.bin", "*.model", "*.index.json", "config.json", "generation_config.json", "tokenizer*.json",
+    "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt", "chat_template.*",
+)  # fmt: skip
+"""What the revision of a local folder is a hash of."""
+BOTH_WAYS = ("bert-generation", "xlnet")
+"""Model types that read both ways, beside those listed by the library as masked language models."""
+NO_LENGTH = 1_000_000
+"""A tokenizer's ``model_max_length`` from here on stands for unknown."""
+
+
+def folder_revision(folder: Path) -> str:
+    """First 16 hex digits of a sha256 over the names and bytes of a folder's weight, config and tokenizer files."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.iterdir() if any(p.match(pattern) for pattern in MODEL_FILES)):
+        digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()[:16]
+
+
+def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
+    """What to open, its commit (None for a local folder) and the revision to show; FileNotFoundError if absent.
+
+    PermissionError: the model is gated, and its conditions are not accepted or the account is unknown.
+    """
+    from huggingface_hub.errors import GatedRepoError
+    from transformers.utils.hub import cached_file
+
+    source = os.path.expanduser(os.fspath(name_or_path))
+    if os.path.isdir(source) and os.path.isfile(os.path.join(source, "config.json")):
+        return source, None, folder_revision(Path(source))
+    if os.path.exists(source) or re.match(r"[./~\\]|[A-Za-z]:|[^/]+/[^/]+/", source):
+        raise FileNotFoundError(f"no model at {source!r}: expected a folder with config.json, weights and a tokenizer")
+    try:
+        config = Path(cached_file(source, "config.json") or "")
+    except OSError as error:
+        if isinstance(error.__cause__, GatedRepoError):
+            how = f"accept its conditions at https://huggingface.co/{source}, then log in (hf auth login, or HF_TOKEN)"
+            raise PermissionError(f"the model {source!r} is gated: {how}") from error
+        reason = str(error).splitlines()[0]
+        raise FileNotFoundError(f"no model {source!r}: not a local folder, and not to be had from the hub: {reason}") from error
+    return source, config.parent.name, config.parent.name  # .../snapshots/<commit>/config.json
+
+
+def open_checkpoint(source: str, commit: str | None, dtype: Any) -> tuple[Any, Any]:
+    """The tokenizer and the model, on the CPU, of what :func:`locate` found; ``dtype``: torch's, or "auto".
+
+    FileNotFoundError: weights or tokenizer are absent. ValueError: a file is damaged, or it is no causal language model.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    at: dict[str, Any] = {"trust_remote_code": False} | ({"revision": commit} if commit else {})
+    try:
+        config = AutoConfig.from_pretrained(source, **at)
+    except (OSError, ValueError) as error:
+        raise _refusal(source, "config.json cannot be read", error) from error
+    require_causal(config, source)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **at)
+    except Exception as error:  # the library raises whatever its parsers raise
+        raise _refusal(source, "the tokenizer cannot be read", error) from error
+    if not len(tokenizer) or not tokenizer("a b", add_special_tokens=False)["input_ids"]:
+        raise FileNotFoundError(f"{source!r} has no tokenizer: expected tokenizer.json, tokenizer.model or vocab and merges")
+    from safetensors import SafetensorError
+
+    try:
+        opened: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, output_loading_info=True, **at)
+    except SafetensorError as error:
+        raise ValueError(f"a weight file of {source!r} is damaged or cut short ({error}); get it anew") from error
+    except OSError as error:
+        raise FileNotFoundError(f"{source!r} has no weights: {str(error).splitlines()[0]}") from error
+    except (RuntimeError, ValueError) as error:
+        raise _refusal(source, "the weights cannot be read", error) from error
+    model, report = opened
+    # The library would fill them with random numbers.
+    if missing := sorted(report["missing_keys"]):
+        raise ValueError(f"the weights of {source!r} lack {len(missing)} of the model's tensors, {missing[0]} among them")
+    return tokenizer, model
+
+
+def require_causal(config: Any, source: str) -> None:
+    """ValueError unless ``config`` describes a model that continues a text from left to right."""
+    from transformers.models.auto import modeling_auto as auto
+
+    kind = config.model_type
+    what = None
+    if config.is_encoder_decoder:
+        what = "an encoder-decoder (sequence-to-sequence) model"
+    elif kind in (*auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BOTH_WAYS) and not (
+        getattr(config, "is_decoder", False) or getattr(config, "causal", False)
+    ):
+        what = "an encoder, which reads a text both ways"
+    elif type(config) not in auto.MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in (
+        getattr(config, "auto_map", None) or {}
+    ):
+        what = "of another kind"
+    if what:
+        raise ValueError(f"{source!r} is {what} (model_type {kind!r}); a causal language model is needed")
+
+
+def window_of(config: Any, tokenizer: Any) -> float:
+    """The most tokens the model reads: what its config says, or its tokenizer where that is less; infinite if neither does."""
+    positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+    lengths = [positions, tokenizer.model_max_length if tokenizer.model_max_length < NO_LENGTH else None]
+    return min((n for n in lengths if n is not None and n > 0), default=math.inf)
+
+
+def end_tokens(model: Any, tokenizer: Any) -> list[int]:
+    """Every token id that ends a reply, by tokenizer, config or generation config; may be empty."""
+    holders = (tokenizer, model.config, model.config.get_text_config(), model.generation_config)
+    found: set[int] = set()
+    for end in (getattr(holder, "eos_token_id", None) for holder in holders):
+        found.update([] if end is None else [end] if isinstance(end, int) else end)
+    return sorted(found)
+
+
+def _refusal(source: str, what: str, error: Exception) -> Exception:
+    said = str(error)
+    if "trust_remote_code" in said:
+        needs = "code from its own repository (trust_remote_code), and none is ever run here"
+        return ValueError(f"{source!r} needs {needs}; use a version made for the library itself, or serve it behind an API")
+    return ValueError(f"{source!r}: {what}: {said.splitlines()[0] if said else type(error).__name__}")

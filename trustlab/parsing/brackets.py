@@ -1,0 +1,110 @@
+"""Groups in square brackets, and the diagnosis among them.
+
+Brackets are square, matched within one line (a line break forgets open ones). A *group* is a pair with no bracket
+inside it and no pair around it, except that doubled brackets ``[[x]]`` are one group ``x``. Its content is trimmed.
+No function takes longer than sorting the reply's brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from trustlab.records import Reply
+
+MAX_CHARACTERS = 200
+"""A longer group is not the name of a disease."""
+NO_DIAGNOSIS = "no diagnosis in square brackets"
+
+_MARK = re.compile(r"[\[\]\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+"""Characters that no text file takes: NUL and halves of surrogate pairs."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a reply: ``reply[start:stop] == text``."""
+
+    text: str
+    start: int
+    stop: int
+
+
+def groups(text: str) -> Iterator[Span]:
+    """Every group of ``text`` with something in it, in order, with the place of its trimmed content."""
+    opened: list[int] = []
+    pairs: list[tuple[int, int]] = []
+    for mark in _MARK.finditer(text):
+        if mark[0] == "[":
+            opened.append(mark.start())
+        elif mark[0] != "]":
+            opened.clear()
+        elif opened:
+            pairs.append((opened.pop(), mark.start()))
+    outermost: list[tuple[int, int]] = []
+    for pair in sorted(pairs):
+        if not outermost or pair[0] > outermost[-1][1]:
+            outermost.append(pair)
+    every = set(pairs)
+    for a, b in outermost:
+        while (a + 1, b - 1) in every:
+            a, b = a + 1, b - 1
+        content = text[a + 1 : b]
+        trimmed = content.strip()
+        if trimmed and "[" not in content and "]" not in content:
+            start = a + 1 + content.index(trimmed)
+            yield Span(trimmed, start, start + len(trimmed))
+
+
+def diagnosis(text: str | None) -> Span | None:
+    """The last group that can name a disease, with its place in ``text``; ``None`` if there is none.
+
+    It holds at least one letter and at most 200 characters, all of which a file can hold (no NUL, no lone surrogate). It is
+    neither a number ("1e2", "nan" are) nor one Latin letter: the ``[1]`` of a citation, the ``[x]`` of a box that is ticked
+    and the ``[B]`` of an option are passed over. Of two names the last counts. Words that name no disease are read all the
+    same: whether "no" or "unknown" is right is for the grader to say.
+    """
+    found = None
+    for span in groups(text or ""):
+        if _can_name(span.text):
+            found = span
+    return found
+
+
+def diagnosis_reply(reply: Reply) -> Reply:
+    """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole, ``trace`` only the name's tokens.
+
+    A token counts when it carries any character of the name, or no character but stands inside it (the first bytes of
+    a character that a later token completes). Without a diagnosis ``text`` and ``trace`` are ``None`` and ``missing``
+    says so. Raises ``ValueError`` if the trace's tokens do not spell the reply.
+    """
+    if reply.text is None:
+        return replace(reply, trace=None, missing=reply.missing or "no reply")
+    span = diagnosis(reply.text)
+    if span is None:
+        return replace(reply, text=None, raw=reply.text, trace=None, missing=NO_DIAGNOSIS)
+    trace = reply.trace
+    if trace is not None:
+        if "".join(trace.tokens) != reply.text:
+            raise ValueError(f"the tokens spell {''.join(trace.tokens)[:80]!r}, the reply is {reply.text[:80]!r}")
+        ends = list(accumulate(map(len, trace.tokens)))
+        begins = [0, *ends[:-1]]
+        inside = [i for i, (a, b) in enumerate(zip(begins, ends, strict=True)) if a < span.stop and max(b, a + 1) > span.start]
+        trace = trace.part(inside[0], inside[-1] + 1)
+    return replace(reply, text=span.text, raw=reply.text, trace=trace, missing=None)
+
+
+def _can_name(text: str) -> bool:
+    if len(text) > MAX_CHARACTERS or UNWRITABLE.search(text) or not any(c.isalpha() for c in text):
+        return False
+    return not (len(text) == 1 and text.isascii()) and not _is_number(text)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

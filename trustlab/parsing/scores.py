@@ -1,0 +1,96 @@
+"""Numbers from 0 to 100 in square brackets, and the one word True or False.
+
+A group (see ``brackets``) is *numeric* when it has digits and no letters; groups with letters are passed over, so
+``[8O]`` with a letter O, ``[1e2]`` and ``[95 out of 100]`` are no numbers. A *plain number* is written in the digits 0 to 9,
+optionally with a point and digits; a ``%`` may follow. It is taken at its word: ``[0.85]`` is 0.85 of 100, not 85.
+
+Refused are signs, ranges, lists, decimal commas, fractions and "x out of y", inside the brackets or across them, and a
+number that is a link's text. A number that stands in square brackets in the patient's own words is never the model's.
+What stays beyond any rule: the ``[1]`` of a footnote in a reply with no other number is read as 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from trustlab.parsing.brackets import Span, groups
+
+_PLAIN_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
+_OUT_OF = r"\s*%?\s*(?:/|\b(?:out\s+)?of\b)\s*"
+_OUT_OF_Y = re.compile(_OUT_OF + r"\[?\s*[0-9]", re.IGNORECASE)
+_X_OUT_OF = re.compile(r"[0-9]" + _OUT_OF + r"\Z", re.IGNORECASE)
+_LINK = re.compile(r"\s*\]+\([^()\n]*\)")
+_GUESS = re.compile(r"(?<!\w)G([0-9]+)[* \t]*:")
+_NEAR = 40
+"""Characters looked at on each side of a bracketed number for "x out of y"."""
+_DECORATION = " \t\r\n\v\f.,!\"'`*_()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u00a0"
+
+
+def score_0_100(text: str | None, patient: str | None = None) -> float | None:
+    """The one bracketed number of a reply, 0 to 100; ``None`` if there is none, or any doubt.
+
+    There must be exactly one numeric group; it must be a plain number within 0..100 (``[85%]`` is 85). ``patient``, where
+    given, are the patient's words: a number that stands in square brackets there too is refused, whether the reply quotes
+    it or obeys it.
+    """
+    found = _score(text or "")
+    return None if found is None or found[1] in _bracketed(patient) else found[1]
+
+
+def guesses(text: str | None, n: int = 5, patient: str | None = None) -> tuple[float, ...] | None:
+    """The numbers of "G1: [80] G2: [85] ..." in order, ``n`` of them, each 0 to 100; ``None`` if there is any doubt.
+
+    The labels are G1 to Gn with a colon, each once, in order, and no other such label. Between a label and its number stand
+    only spaces, line breaks and Markdown's stars. From a label to the next, or to the end, is exactly one bracketed
+    number, by the rules of :func:`score_0_100`; before the first label there is none. Other words are passed over.
+    Guesses that all stand in square brackets in the ``patient``'s words, where given, are refused.
+    """
+    before, *rest = _GUESS.split(text or "")
+    labels, parts = rest[::2], rest[1::2]
+    if labels != [str(k) for k in range(1, n + 1)] or any(_numeric(before)):
+        return None
+    found = [_score(part) for part in parts]
+    if any(score is None or part[: score[0]].strip(" \t\r\n*[") for part, score in zip(parts, found, strict=True)):
+        return None
+    scores = tuple(score[1] for score in found if score is not None)
+    return None if set(scores) <= _bracketed(patient) else scores
+
+
+def true_or_false(text: str | None) -> bool | None:
+    """Whether the reply is the one word True or False, in any case; ``None`` for anything else.
+
+    Spaces, full stops, commas, exclamation marks, quotes, brackets and Markdown's marks around the word are ignored.
+    More words, both words or neither are not read: "not true" would otherwise be.
+    """
+    return {"true": True, "false": False}.get((text or "").strip(_DECORATION).lower())
+
+
+def out_of(before: str, after: str) -> bool:
+    """Whether a number between these two texts is the x of "x out of y", or the y."""
+    return bool(_OUT_OF_Y.match(after[:_NEAR]) or _X_OUT_OF.search(before[-_NEAR:]))
+
+
+def _numeric(text: str) -> Iterator[Span]:
+    """The groups with digits and no letters."""
+    return (s for s in groups(text) if any(c.isdigit() for c in s.text) and not any(c.isalpha() for c in s.text))
+
+
+def _bracketed(patient: str | None) -> set[float]:
+    """The plain numbers that stand in square brackets in the patient's words."""
+    plain = (_PLAIN_NUMBER.fullmatch(span.text) for span in _numeric(patient or ""))
+    return {float(number[1]) for number in plain if number}
+
+
+def _score(text: str) -> tuple[int, float] | None:
+    """Where the one bracketed number of ``text`` begins and what it is, by the rules at the top."""
+    numeric = list(islice(_numeric(text), 2))
+    if len(numeric) != 1:
+        return None
+    start, stop = numeric[0].start, numeric[0].stop
+    plain = _PLAIN_NUMBER.fullmatch(numeric[0].text)
+    if plain is None or _LINK.match(text, stop) or out_of(text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t")):
+        return None
+    value = float(plain[1])
+    return (start, value) if value <= 100 else None
