@@ -135,8 +135,9 @@ PHASES = {"cold": ask_and_score, "warm": ask_and_score, "intervals": intervals}
 def in_fresh_process(phase: str, folder: Path) -> dict[str, Any]:
     """Run one phase of this very command, and what it reports with the ``seconds`` from start to end of its process."""
     began = time.perf_counter()
-    command = [sys.executable, __file__, *sys.argv[1:], "--phase", phase, "--folder", str(folder)]
-    done = subprocess.run(command, check=False)
+    # As a module: run as a file, this folder's openai.py would stand before the library of that name.
+    command = [sys.executable, "-m", "benchmarks.chain", *sys.argv[1:], "--phase", phase, "--folder", str(folder)]
+    done = subprocess.run(command, check=False, cwd=Path(__file__).resolve().parents[1])
     seconds = time.perf_counter() - began
     if done.returncode:
         raise SystemExit(f"the phase {phase} ended with status {done.returncode}")

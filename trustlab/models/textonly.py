@@ -9,7 +9,7 @@ from typing import Any
 from trustlab.models.base import Model, Request
 from trustlab.records import Reply
 
-SHOWN = ("window", "count_tokens", "usage")
+SHOWN = ("window", "count_tokens", "usage", "lacks")
 """What else of the wrapped model can be read, where it has it."""
 
 

@@ -1,4 +1,4 @@
-"""Times many calls of an OpenAI-compatible server that takes its time: ``python -m benchmarks.openai_calls``.
+"""Times many calls of an OpenAI-compatible server that takes its time: ``python -m benchmarks.openai``.
 
 The server is the tests' toy, on the loopback interface and in a process of its own. What is measured is what the backend
 adds to the waiting: with C calls in flight, N calls of s seconds cannot take less than ceil(N / C) s.
@@ -32,7 +32,7 @@ def serve(latency_s: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.openai_calls", description="Time many calls of a slow server.")
+    parser = argparse.ArgumentParser(prog="benchmarks.openai", description="Time many calls of a slow server.")
     parser.add_argument("--calls", type=int, default=1000, help="how many (default: %(default)s)")
     parser.add_argument("--in-flight", type=int, default=32, help="how many at once (default: %(default)s)")
     parser.add_argument("--latency", type=float, default=0.2, help="seconds the server waits with each (default: %(default)s)")
@@ -45,8 +45,9 @@ def main() -> None:
     from trustlab.models.base import Request
     from trustlab.models.openai import OpenAIModel
 
-    command = [sys.executable, __file__, "--serve", "--latency", str(options.latency)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    # As a module: run as a file, its folder would hide the library that it is named after.
+    command = [sys.executable, "-m", "benchmarks.openai", "--serve", "--latency", str(options.latency)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": TESTS.parent}
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     with subprocess.Popen(command, **pipes) as server:
         assert server.stdout is not None
