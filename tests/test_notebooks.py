@@ -356,6 +356,11 @@ def test_paths_in_a_list_are_made_absolute(tmp_path, monkeypatch):
     (tmp_path / "own").mkdir()
     assert notebooks._from_here("path", [None, "own"]) == [None, str(tmp_path / "own")]
     assert notebooks._from_here("model", ["embedded", "hf:own", "hf:a/b"]) == ["embedded", f"hf:{tmp_path / 'own'}", "hf:a/b"]
+    assert [notebooks._from_here(p, "own") for p in ("entailment", "medical_encoder", "methods")] == [
+        *[str(tmp_path / "own")] * 2,
+        "own",
+    ]
+    assert notebooks._from_here("entailment", "a/b") == "a/b" and notebooks._from_here("entailment", None) is None
 
 
 def test_a_page_with_a_formula_loads_nothing(tmp_path):
@@ -447,6 +452,19 @@ def test_what_is_unfit_is_found():
     fine = nbformat.v4.new_code_cell("1")
     fine.outputs = [nbformat.v4.new_output("display_data", data={"image/png": "abc/tmp/def", "text/plain": "and/or a/b"})]
     assert problems(nbformat.v4.new_notebook(cells=[fine])) == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"alpha": 2}, "there is no parameter 'alpha'"),
+        ({"renyi_alpha": -1}, "renyi_alpha is -1; it must be above 0"),
+        ([], "must be dict"),
+    ],
+)
+def test_the_methods_open_choices_are_checked_before_the_notebook_runs(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        check_parameters(notebook_path("01_benchmark"), {"parameters": parameters})
 
 
 @pytest.mark.parametrize("name", NAMES)

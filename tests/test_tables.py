@@ -241,3 +241,19 @@ def test_a_bound_of_a_method_that_is_missing_elsewhere_is_counted():
     _, confidence = run_tables([("a", 1, 0, 0.3), ("b", 1, 0, NAN)])
     (row,) = tables.coverage_table(confidence.assign(bound=["upper", ""])).to_dict("records")
     assert (row["status"], row["n"], row["n_bound"], row["bound"], row["n_missing"]) == ("partly", 1, 1, "upper", 1)
+
+
+# Stand-ins and variants
+
+
+def test_a_stand_in_is_named_where_a_method_shown_was_judged_by_it() -> None:
+    stand_in, real = ({"entailment": {"stand_in": s}} for s in (True, False))
+    assert "stand-in, no NLI model (2 methods" in tables.stand_in_note(stand_in, ["asp", "ccp", "num_set", "ccp", ""])
+    assert tables.stand_in_note(stand_in, ["asp", "poc", ""]) == ""
+    assert tables.stand_in_note(real, ["ccp"]) == ""
+
+
+def test_variants_stand_behind_what_they_vary_and_plain_methods_stay_away() -> None:
+    found = tables.variants_and_bases(["asp", "ccp_mean", "poc", "ccp", "semantic_poc", "random", "ccp_min", "num_set"])
+    assert found == ["ccp", "ccp_mean", "ccp_min", "poc", "semantic_poc"]
+    assert tables.variants_and_bases(["asp", "poc"]) == []

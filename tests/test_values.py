@@ -12,7 +12,7 @@ from reference_methods import REFERENCE
 
 from benchmarks.records import random_records
 from trustlab.confidence import METHODS, PARAMETERS
-from trustlab.records import Generation
+from trustlab.records import Generation, Reply
 
 log, sqrt = math.log, math.sqrt
 
@@ -250,3 +250,12 @@ def test_the_records_say_the_same_of_equal_texts() -> None:
         same = np.array([[a == b for b in texts] for a in texts])
         assert (g.entailment[same] == 1).all() and (g.similarity[same] == 1).all()
         assert np.exp(made.log_distributions).sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("k", range(2, 16))
+@pytest.mark.parametrize(("name", "value"), [("eigv", 0.0), ("ecc", 1.0), ("deg", 1.0), ("semantic_similarity", 1.0)])
+def test_equal_samples_have_exactly_the_same_value_however_many_they_are(name: str, value: float, k: int) -> None:
+    ones = np.ones((k, k))
+    samples = tuple(Reply("Asthma") for _ in range(k))
+    same = replace(FULL, samples=samples, similarity=ones, entailment=ones, contradiction=0 * ones)
+    assert METHODS[name].score(same) == value

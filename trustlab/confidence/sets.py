@@ -16,6 +16,8 @@ from trustlab.records import Generation
 
 SETS = ("samples", "entailment", "contradiction")
 GRAPH = ("samples", "entailment")
+NOISE = 1e-12
+"""An eigensolver's own: equal samples would otherwise differ by it with K, and rank."""
 
 
 @method(
@@ -40,7 +42,8 @@ def eigv(generation: Generation) -> float:
     The sum is a continuous count of meanings: 1 where all samples entail each other, K where none does.
     """
     eigenvalues = np.linalg.eigvalsh(laplacian(generation))
-    return 1 - np.maximum(0.0, 1 - eigenvalues).sum()
+    meanings_counted = np.maximum(0.0, 1 - eigenvalues).sum()
+    return 1 - (1.0 if abs(meanings_counted - 1) < NOISE else meanings_counted)
 
 
 @method(family="consistency", access="black", scale="score", equation="A19", needs=GRAPH, cite="lin2024generating")
@@ -58,7 +61,8 @@ def ecc(generation: Generation) -> float:
     eigenvalues, vectors = np.linalg.eigh(laplacian(generation))
     chosen = vectors[:, eigenvalues < generation.parameters.eigenvalue_cut]
     centred = chosen - chosen.mean(axis=0)
-    return 1 - np.sqrt((centred**2).sum())
+    spread = (centred**2).sum()
+    return 1 - (0.0 if spread < NOISE else np.sqrt(spread))
 
 
 @method(

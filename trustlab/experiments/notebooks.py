@@ -17,6 +17,7 @@ from typing import Any
 import nbformat
 import yaml
 
+from trustlab.parameters import Parameters
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
 
 MANIFEST, RUN = "manifest.json", "run.json"
@@ -118,6 +119,7 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
         if value is not None and kinds and (not isinstance(value, kinds) or isinstance(value, bool) != (bool in kinds)):
             allowed = " or ".join(k.__name__ for k in kinds)
             raise ValueError(f"parameter {name} is {value!r}; it must be {allowed}, as its default {defaults[name]!r}")
+    Parameters.named(**(values.get("parameters") or {}))
 
 
 def default_parameters(path: Path) -> dict[str, Any]:

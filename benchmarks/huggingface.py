@@ -1,4 +1,4 @@
-"""Times fifteen samples on one prompt, read once, against fifteen separate calls: ``python -m benchmarks.shared_prefill``.
+"""Times fifteen samples on one prompt, read once, against fifteen separate calls: ``python -m benchmarks.huggingface``.
 
 Ours is ``HuggingFaceModel.generate`` with ``n`` samples; theirs is one ``generate`` of transformers for each sample, on the
 same model, prompt, temperature and number of tokens. They take turns, after one round that does not count. Every sample
@@ -103,7 +103,7 @@ def compare(model: HuggingFaceModel, options: argparse.Namespace) -> tuple[list[
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.shared_prefill", description=(__doc__ or "").split("\n\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.huggingface", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--model", help="hf:NAME_OR_PATH; default: a random Llama of 4 layers x 256, vocabulary 4,000")
     parser.add_argument("--device", help="default: a GPU if there is one")
     parser.add_argument("--dtype", default="float32")
