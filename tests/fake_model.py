@@ -42,7 +42,7 @@ class FakeModel:
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         self.asked.append(list(requests))
-        return [[self.reply(request, i) for i in range(request.n)] for request in requests]
+        return [[self.reply(request, request.first + i) for i in range(request.n)] for request in requests]
 
     def reply(self, request: Request, i: int) -> Reply:
         if bad := (request.want - self.provides):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, replace
+from typing import ClassVar
 
 import pandas as pd
 import pytest
@@ -15,11 +16,12 @@ from trustlab.confidence import METHODS, Parameters, select
 from trustlab.datasets import load_cases
 from trustlab.experiments.benchmark import LIBRARIES, Run, benchmark, cases_hash, score
 from trustlab.levels import views
-from trustlab.models import open_model
+from trustlab.metrics import metrics_table
+from trustlab.models import Request, open_model
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
 from trustlab.prompts import template
-from trustlab.records import LEVELS, Statement
+from trustlab.records import LEVELS, Reply, Statement
 from trustlab.retrieval import BM25, load_corpus
 
 ANSWERS = [
@@ -249,3 +251,32 @@ def test_ten_cases_on_the_embedded_model(tmp_path):
     again = benchmark(cases, [model], "all", samples=5, run_dir=tmp_path, quiet=True)
     assert again.calls["n_made"].sum() == 0
     pd.testing.assert_frame_equal(again.confidence, run.confidence)
+
+
+# Where the backend fails
+
+
+class Failing(FakeModel):
+    """Gives no diagnosis for one patient, and takes count."""
+
+    usage: ClassVar = {"failures": 1.0}
+
+    def reply(self, request: Request, i: int) -> Reply:
+        if request.purpose == "diagnosis" and "Question 0 for b?" in request.messages[-1][1]:
+            return Reply(None, missing="HTTP 500 after 3 tries", finish="error")
+        return super().reply(request, i)
+
+
+def test_an_answer_that_the_backend_failed_to_give_is_neither_right_nor_wrong(tmp_path):
+    run = made(Failing(), run_dir=tmp_path, levels=[1, 60])
+    lost = run.answers[run.answers["case_id"] == "b"]
+    assert lost["correct"].isna().all() and set(lost["missing"]) == {"HTTP 500 after 3 tries"}
+    rest = run.answers.drop(lost.index)
+    assert rest["correct"].isin([0, 1]).all() and set(rest["missing"]) == {""}
+    reasons = run.confidence[run.confidence["case_id"] == "b"].set_index("method")["missing"]
+    assert set(reasons.drop(["information_level", "word_count", "random"])) == {"HTTP 500 after 3 tries"}
+    accuracy = metrics_table(run, n_draws=10).query("metric == 'accuracy' and level == 'pooled'").iloc[0]
+    assert (accuracy["n"], accuracy["value"]) == (len(rest), rest["correct"].mean())
+    facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert facts["benchmark"]["usage"] == {"fake": {"failures": 1.0}}
+    assert {"method": "asp", "reason": "HTTP 500 after 3 tries", "n": 2} in facts["missing"]

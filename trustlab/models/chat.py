@@ -35,13 +35,28 @@ def alternating(messages: Messages) -> Messages:
     return tuple(joined)
 
 
+def defused(tokenizer: Any, messages: Messages) -> Messages:
+    """The messages with a space in every special token that somebody wrote out: words like ``</s>`` are text, and end no turn."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    special = {str(t) for t in added.values() if t.special} | set(tokenizer.all_special_tokens)
+    longest_first = sorted((t for t in special if len(t.strip()) > 1), key=len, reverse=True)
+    out = []
+    for role, content in messages:
+        for token in longest_first:
+            content = content.replace(token, f"{token[0]} {token[1:]}")
+        out.append((role, content))
+    return tuple(out)
+
+
 def prompt_text(tokenizer: Any, messages: Messages) -> str:
     """The conversation as ``tokenizer``'s chat template writes it, ready for the assistant's turn; :func:`plain` without one.
 
     A template that refuses the system role, or leaves its text out, gets it in front of the first user message; one that
-    demands alternating roles gets neighbours of one role as one message. ValueError, with the template's words, if it
+    demands alternating roles gets neighbours of one role as one message. Special tokens written out are broken up
+    (:func:`defused`). ValueError, with the template's words, if it
     refuses even that.
     """
+    messages = defused(tokenizer, messages)
     if not tokenizer.chat_template:
         return plain(messages)
     from jinja2 import TemplateError
