@@ -131,7 +131,7 @@ def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
     reading = [m for m in dict.fromkeys(methods) if m in METHODS and JUDGED & set(METHODS[m].needs)]
     if not reading or not parameters["entailment"]["stand_in"]:
         return ""
-    return f"entailment by a stand-in, no NLI model ({len(reading)} methods: NumSet, EigV, Deg, Ecc, CCP, semantic ones)"
+    return f"entailment by a stand-in, no NLI model: {', '.join(reading)}"
 
 
 def coverage_table(confidence: pd.DataFrame) -> pd.DataFrame:
