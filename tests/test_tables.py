@@ -257,3 +257,16 @@ def test_variants_stand_behind_what_they_vary_and_plain_methods_stay_away() -> N
     found = tables.variants_and_bases(["asp", "ccp_mean", "poc", "ccp", "semantic_poc", "random", "ccp_min", "num_set"])
     assert found == ["ccp", "ccp_mean", "ccp_min", "poc", "semantic_poc"]
     assert tables.variants_and_bases(["asp", "poc"]) == []
+
+
+def test_coverage_names_who_judged_entailment() -> None:
+    rows = [("a", "made", 1, "m", name, 0.5, "", "") for name in ("asp", "num_set", "ccp", "own")]
+    confidence = pd.DataFrame(rows, columns=["case_id", "dataset", "level", "model", "method", "confidence", "bound", "missing"])
+    found = tables.coverage_table(confidence, {"entailment": {"name": "stand-in", "stand_in": True}})
+    assert dict(zip(found["method"], found["judge"], strict=True)) == {
+        "asp": "",
+        "num_set": "stand-in",
+        "ccp": "stand-in",
+        "own": "",
+    }
+    assert "judge" not in tables.coverage_table(confidence)

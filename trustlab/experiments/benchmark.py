@@ -146,7 +146,7 @@ def benchmark(
             cached.close()
     if judge is not None:
         tables.append(judge.calls_table().assign(model=judge.name))
-    every, e = list(shown) * len(models), readers.entailment
+    every = list(shown) * len(models)
     facts = {
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
@@ -154,11 +154,7 @@ def benchmark(
         "cases_sha256": cases_hash(cases),
         "methods": [m.name for m in chosen],
         "levels": list(levels),
-        **asdict(settings.parameters),
-        **{name: value for name, value in asdict(settings).items() if name != "parameters"},
-        "encoder": readers.encoder.revision,
-        "medical_encoder": readers.medical and readers.medical.revision,
-        "entailment": {"name": e.name, "stand_in": e.stand_in, "revision": e.revision},
+        **_asked_how(settings, readers),
         "retriever": retriever.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
         "grader": grader.name,
@@ -175,6 +171,18 @@ def benchmark(
     if run_dir:
         run.save(Path(run_dir))
     return run
+
+
+def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:
+    """How the models were asked and who read their words, for the manifest; the methods' open choices by their names."""
+    judge = readers.entailment
+    return {
+        **asdict(settings.parameters),
+        **{name: value for name, value in asdict(settings).items() if name != "parameters"},
+        "encoder": readers.encoder.revision,
+        "medical_encoder": readers.medical and readers.medical.revision,
+        "entailment": {"name": judge.name, "stand_in": judge.stand_in, "revision": judge.revision},
+    }
 
 
 def _readers(

@@ -128,20 +128,21 @@ def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
 
     ``parameters`` are a run's. Methods that are not registered read nothing.
     """
-    reading = [m for m in dict.fromkeys(methods) if m in METHODS and JUDGED & set(METHODS[m].needs)]
+    reading = [m for m in dict.fromkeys(methods) if _is_judged(m)]
     if not reading or not parameters["entailment"]["stand_in"]:
         return ""
     return f"entailment by a stand-in, no NLI model: {', '.join(reading)}"
 
 
-def coverage_table(confidence: pd.DataFrame) -> pd.DataFrame:
+def coverage_table(confidence: pd.DataFrame, parameters: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """What each model gave of each method: computed, bound or missing with the reason, one row a model and method.
 
     Columns model method family access status n n_bound bound n_missing reasons. ``status`` is "computed" (every row has its
     value), "bound" (every row has one, some of them only a bound on it), "partly" (some rows have one) or "missing" (none has).
     ``n`` counts the values, ``n_bound`` the bounds among them, and ``bound`` is their kind: "upper", "lower" or "lower, upper".
     ``reasons`` are those of the ``n_missing`` rows without one, most frequent first. ``family`` and ``access`` are '' for a
-    method that is not registered.
+    method that is not registered. With a run's ``parameters`` a column ``judge`` says who judged entailment, where a method
+    needs that: "stand-in", or the name of an NLI model.
     """
     rows = []
     groups: Any = confidence.groupby(["model", "method"], sort=False)
@@ -157,7 +158,16 @@ def coverage_table(confidence: pd.DataFrame) -> pd.DataFrame:
         kinds = ", ".join(sorted(bounds.unique()))
         rows.append((model, method, *place, status, len(given), len(bounds), kinds, len(gone), reasons))
     columns = ["model", "method", "family", "access", "status", "n", "n_bound", "bound", "n_missing", "reasons"]
-    return pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(rows, columns=columns)
+    if parameters is not None:
+        judges = [parameters["entailment"]["name"] if _is_judged(m) else "" for m in table["method"]]
+        table.insert(columns.index("status"), "judge", judges)
+    return table
+
+
+def _is_judged(method: str) -> bool:
+    """Whether the method asks a judge of entailment."""
+    return method in METHODS and bool(JUDGED & set(METHODS[method].needs))
 
 
 def evidence_table(assessment: Assessment) -> pd.DataFrame:
