@@ -195,6 +195,15 @@ def test_an_account_without_money_stops_the_run(server, opened):
         opened(concurrency=1).generate([ask(str(k)) for k in range(6)])
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is heard also where the tests run in the background, which begins with ears closed."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_run_hands_over_what_is_finished(server, opened):
     def interrupt(k: int, body: dict) -> str | None:
         if k < 2:
