@@ -12,10 +12,12 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import numpy as np
 
@@ -268,3 +270,20 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+
+@contextmanager
+def opening(server: Server, **defaults: Any) -> Iterator[Callable[..., Any]]:
+    """Opens models of the server, with these options where no others are given, and closes them at the end."""
+    from trustlab.models.openai import OpenAIModel
+
+    models: list[OpenAIModel] = []
+
+    def open_it(**options: Any) -> OpenAIModel:
+        given = {"base_url": server.url, "max_retries": 1, "timeout_s": 5.0, **defaults, **options}
+        models.append(OpenAIModel("toy", **given))
+        return models[-1]
+
+    yield open_it
+    for model in models:
+        model.close()

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from openai_server import TEMPLATE, VOCABULARY, Server, cut, distribution, drawn, rendered
+from openai_server import TEMPLATE, VOCABULARY, Server, cut, distribution, drawn, opening, rendered
 
 from trustlab.models import open_model
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.models.openai import OpenAIModel
 from trustlab.parsing import diagnosis_reply
 
 EVERYTHING = frozenset({"logprobs", "distributions", "prior"})
@@ -34,15 +33,8 @@ def server(monkeypatch) -> Iterator[Server]:
 @pytest.fixture
 def opened(server) -> Iterator:
     """Opens models of the server, and closes them at the end."""
-    models: list[OpenAIModel] = []
-
-    def open_it(**options) -> OpenAIModel:
-        models.append(OpenAIModel("toy", **{"base_url": server.url, "max_retries": 1, "timeout_s": 5.0, **options}))
-        return models[-1]
-
-    yield open_it
-    for model in models:
-        model.close()
+    with opening(server) as open_it:
+        yield open_it
 
 
 def ask(patient: str = "Cough?", **options) -> Request:

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 
 import pytest
-from openai_server import KEY, TEMPLATE, Server
+from openai_server import KEY, TEMPLATE, Server, opening
 
 from trustlab.models import open_model
 from trustlab.models.base import Request, Stopped
@@ -30,16 +30,8 @@ def server(monkeypatch) -> Iterator[Server]:
 @pytest.fixture
 def opened(server) -> Iterator:
     """Opens models of the server, and closes them at the end."""
-    models: list[OpenAIModel] = []
-
-    def open_it(**options) -> OpenAIModel:
-        given = {"base_url": server.url, "max_retries": 1, "timeout_s": 5.0, "provides": ["logprobs"], **options}
-        models.append(OpenAIModel("toy", **given))
-        return models[-1]
-
-    yield open_it
-    for model in models:
-        model.close()
+    with opening(server, provides=["logprobs"]) as open_it:
+        yield open_it
 
 
 def ask(patient: str = "Cough?", **options) -> Request:

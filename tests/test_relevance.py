@@ -12,6 +12,7 @@ from test_entailment import Told
 
 from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, Parameters, select
+from trustlab.entailment import Pair
 from trustlab.levels import views
 from trustlab.meaning import Readers
 from trustlab.records import Reply, TokenTrace
@@ -29,6 +30,14 @@ class Counting(FakeEncoder):
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         self.groups.append(list(texts))
         return super().encode(texts)
+
+
+class Noting(Told):
+    """Keeps the pairs that it judges, and calls all of them neutral."""
+
+    def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
+        self.asked.append(list(pairs))
+        return np.tile([0.0, 1.0, 0.0], (len(pairs), 1))
 
 
 @pytest.mark.parametrize(
@@ -82,11 +91,6 @@ def test_alternatives_are_put_in_place_and_judged_against_the_whole():
 
 
 def test_an_alternative_that_closes_the_bracket_ends_the_diagnosis():
-    class Noting(Told):
-        def probabilities(self, pairs):
-            self.asked.append(list(pairs))
-            return np.tile([0.0, 1.0, 0.0], (len(pairs), 1))
-
     judge = Noting()
     answer = told(
         "[Pneu", "mo", "nia]", alternatives=[[("[Pneu", -0.7), ("[Asth", -3.0)], [("mo", -0.7), ("]", -3.0)], [("nia]", -0.7)]]
@@ -165,11 +169,6 @@ def test_the_stand_in_refuses_patient_information_in_front_of_a_diagnosis():
 
 
 def test_a_real_judge_reads_the_patient_information_in_front():
-    class Noting(Told):
-        def probabilities(self, pairs):
-            self.asked.append(list(pairs))
-            return np.tile([0.0, 1.0, 0.0], (len(pairs), 1))
-
     judge = Noting()
     settings = Settings(Parameters.named(n_samples=4, entailment_context="full"))
     collect(FakeModel(), VIEWS[:1], select(["num_set"]), settings, readers=Readers(FakeEncoder(), None, judge))  # type: ignore[arg-type]

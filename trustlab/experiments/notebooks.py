@@ -253,10 +253,6 @@ def publish(run_dir: Path, name: str) -> None:
         shutil.copyfile(file, target)
 
 
-def _without_stderr(outputs: list[Any]) -> list[Any]:
-    return [o for o in outputs if o.output_type != "stream" or o.name != "stderr"]
-
-
 def _run_facts(folder: Path) -> dict[str, Any]:
     """What ``run.json`` says; of a notebook with several runs, each below its own folder's name, and their calls in all."""
     whole, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
