@@ -45,7 +45,7 @@ def test_ddxplus_names_the_json_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_file_without_a_long_enough_case_is_refused(tmp_path: Path) -> None:
     folder = release(tmp_path, [ROW | {"EVIDENCES": "['E_91']"}])
-    with pytest.raises(ValueError, match="no case with more than 10 statements"):
+    with pytest.raises(ValueError, match=r"no case to use: 1 entries read, dropped fewer than 11 statements: 1 \(1\)"):
         load_cases("ddxplus", path=folder)
 
 
@@ -53,9 +53,9 @@ def test_a_file_without_a_long_enough_case_is_refused(tmp_path: Path) -> None:
 
 
 def test_ten_statements_are_left_out_and_eleven_are_a_case(tmp_path: Path) -> None:
-    cases, counts = ddxplus.read_patients(release(tmp_path))
-    assert counts == {"rows": 3, "cases": 2, "left_out": 1}
-    assert [(c.case_id, len(c.statements)) for c in cases] == [("ddxplus-1", 15), ("ddxplus-3", 11)]
+    found = ddxplus.read(release(tmp_path))
+    assert (found.n_entries, found.dropped) == (3, {"fewer than 11 statements": ["2"]})
+    assert [(c.case_id, len(c.statements)) for c in found.cases] == [("ddxplus-1", 15), ("ddxplus-3", 11)]
 
 
 def test_who_the_patient_is_and_what_counts_as_right(tmp_path: Path) -> None:
@@ -305,8 +305,9 @@ needs_ddxplus = pytest.mark.skipif(not REAL.is_dir(), reason="DDXPlus is not at 
 @pytest.mark.realdata
 @needs_ddxplus
 def test_real_ddxplus_counts_and_wording() -> None:
-    cases, counts = ddxplus.read_patients(REAL)
-    assert counts == {"rows": 1611, "cases": 1338, "left_out": 273}
+    found = ddxplus.read(REAL)
+    cases = list(found.cases)
+    assert found.n_entries == 1611 and [len(rows) for rows in found.dropped.values()] == [273]
     assert len({c.case_id for c in cases}) == len(cases) == 1338
     findings = load_knowledge().findings
     for case in cases:

@@ -184,25 +184,25 @@ def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(tmp_
     cases, warning = left_out(write(tmp_path, *rows))
     assert [c.case_id for c in cases] == ["007", "d"]
     assert "3 of 5 rows left out" in warning
-    assert "fewer than 11 statements: 2 (rows 2, 4)" in warning and "empty rows: 1 (row 3)" in warning
+    assert "fewer than 11 statements: 2 (2, 4)" in warning and "empty rows: 1 (3)" in warning
 
 
 def test_blank_lines_are_empty_rows_but_not_at_the_end(tmp_path: Path) -> None:
     lines = f"{json.dumps(ROW)}\n\n{{}}\n{json.dumps(ROW | {'id': 'b'})}\n\n\n"
     cases, warning = left_out(written(tmp_path, lines, "mine.jsonl"))
-    assert len(cases) == 2 and "empty rows: 2 (rows 2, 3)" in warning
+    assert len(cases) == 2 and "empty rows: 2 (2, 3)" in warning
 
 
 @WRITERS
 def test_where_nothing_is_left_the_error_says_the_counts(tmp_path: Path, write) -> None:
     rows = [ROW | {"id": str(i), "statements": TOLD[:10]} for i in range(7)]
-    with pytest.raises(ValueError, match=r"no case to use: 7 rows, left out: .*11 statements: 7 \(rows 1, 2, 3, 4, 5, \.\.\.\)"):
+    with pytest.raises(ValueError, match=r"no case to use: 7 entries read, dropped .*11 statements: 7 \(1, 2, 3, 4, 5, \.\.\.\)"):
         tl.load_cases("table", path=write(tmp_path, *rows))
 
 
 @pytest.mark.parametrize(("content", "name"), [("id,text,diagnosis\n", "mine.csv"), ("", "mine.jsonl")])
 def test_a_table_without_rows_is_said_to_hold_none(tmp_path: Path, content: str, name: str) -> None:
-    with pytest.raises(ValueError, match="no case to use: 0 rows"):
+    with pytest.raises(ValueError, match="no case to use: 0 entries"):
         tl.load_cases("table", path=written(tmp_path, content, name))
 
 

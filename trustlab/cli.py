@@ -156,6 +156,22 @@ def data_list() -> None:
         typer.echo(f"{name:<20} {about}")
 
 
+@data_app.command("check")
+def data_check(
+    name: Annotated[str, typer.Argument(help="a data set's name: trustlab data list")],
+    path: Annotated[Path | None, typer.Option(help="the folder or file, where the data set needs one")] = None,
+    option: Annotated[list[str] | None, typer.Option("--option", help="name=value, the data set's own; may be repeated")] = None,
+    seed: Annotated[int, typer.Option(help="decides order and wording, where the data set leaves them open")] = 0,
+) -> None:
+    """Read a whole data set and tell what is in it: counts, drops by reason, lengths, labels, two example cases."""
+    from trustlab.datasets import read_data
+    from trustlab.datasets.check import check_text
+    from trustlab.experiments.notebooks import read_parameters
+
+    options = _refused(lambda: read_parameters(None, option or [], name))
+    typer.echo(_refused(lambda: check_text(name, read_data(name, path=path, seed=seed, **options))))
+
+
 @cache_app.command("export")
 def cache_export(target: Path, path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES) -> None:
     """Write all replies to one file that replays anywhere."""

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from trustlab.datasets.errors import DataError
+from trustlab.datasets.reading import Read
 from trustlab.datasets.starter import check_fields, condition_of, patient_of, read_cases
 from trustlab.knowledge import Knowledge
 from trustlab.paths import DATA
@@ -15,22 +16,22 @@ DIALOGUE = DATA / "starter" / "dialogue.jsonl"
 REPORT = DATA / "starter" / "report.jsonl"
 
 
-def load_dialogue(path: Path | None = None, seed: int = 0) -> list[Case]:
+def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
     """Conversations, a statement for each exchange: the cases of ``path``, by default :data:`DIALOGUE`, in file order.
 
     One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its id), ``age`` in years,
     ``sex`` and ``statements`` (texts). Every name of the condition is accepted; what a statement tells is not marked.
-    A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as :func:`trustlab.datasets.starter.load`.
+    A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as :func:`trustlab.datasets.starter.read`.
     """
-    return _load("starter-dialogue", path or DIALOGUE, DIALOGUE.name)
+    return _read("starter-dialogue", path or DIALOGUE, DIALOGUE.name)
 
 
-def load_report(path: Path | None = None, seed: int = 0) -> list[Case]:
+def read_report(path: Path | None = None, seed: int = 0) -> Read:
     """Reports, a statement for each sentence: the same format, by default :data:`REPORT` (``report.jsonl`` in a folder)."""
-    return _load("starter-report", path or REPORT, REPORT.name)
+    return _read("starter-report", path or REPORT, REPORT.name)
 
 
-def _load(dataset: str, path: Path, name: str) -> list[Case]:
+def _read(dataset: str, path: Path, name: str) -> Read:
     return read_cases(path, name, f"a file in the format of data/starter/{name}", partial(_case, dataset))
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from trustlab.datasets.errors import MIN_STATEMENTS, DataError, read_text
+from trustlab.datasets.reading import Read
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
 from trustlab.paths import DATA
 from trustlab.records import Case, Statement
@@ -16,7 +17,7 @@ FILE = DATA / "starter" / "structured.jsonl"
 SEXES = ("female", "male")
 
 
-def load(path: Path | None = None, seed: int = 0) -> list[Case]:
+def read(path: Path | None = None, seed: int = 0) -> Read:
     """The cases of ``path`` (default :data:`FILE`; a folder means its ``structured.jsonl``), in file order.
 
     One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its id), ``patient``
@@ -27,7 +28,7 @@ def load(path: Path | None = None, seed: int = 0) -> list[Case]:
     return read_cases(path or FILE, FILE.name, "a starter file such as training/starter.py writes", _case)
 
 
-def read_cases(path: Path, name: str, allowed: str, case_of: Callable[[partial[DataError], dict, Knowledge], Case]) -> list[Case]:
+def read_cases(path: Path, name: str, allowed: str, case_of: Callable[[partial[DataError], dict, Knowledge], Case]) -> Read:
     """The cases of a file of JSON lines, or of the file ``name`` in a folder, each made by ``case_of``; ids must differ."""
     file = path / name if path.is_dir() else path
     if not file.is_file():
@@ -41,7 +42,7 @@ def read_cases(path: Path, name: str, allowed: str, case_of: Callable[[partial[D
             if case.case_id in cases:
                 raise bad("case_id", case.case_id, "an id that no earlier row has")
             cases[case.case_id] = case
-    return list(cases.values())
+    return Read(list(cases.values()), len(cases))
 
 
 def json_object(bad: partial[DataError], line: str) -> dict:

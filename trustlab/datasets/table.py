@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from trustlab.datasets.errors import MIN_STATEMENTS, DataError, read_text
+from trustlab.datasets.reading import Read
+from trustlab.datasets.sentences import sentences
 from trustlab.datasets.starter import json_object
 from trustlab.knowledge import normalise
 from trustlab.records import Case, Statement
@@ -18,21 +19,14 @@ from trustlab.records import Case, Statement
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 OWN = ("id", "statements", "text", "diagnosis", "accepted")
 """The columns with a meaning; every other one describes the patient."""
-ABBREVIATIONS = frozenset(
-    ("Approx.", "Dr.", "Fig.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.")
-    + ("approx.", "ca.", "cf.", "e.g.", "esp.", "fig.", "i.e.", "incl.", "vs.", "y.o.")
-)
-"""Words whose full stop ends no sentence, in just this spelling ("Ms." is a person, "ms." a unit at the end)."""
 
-_STOP = re.compile(r"""[.!?]+["'”’)\]]*\s+(?=\S)""")
 _TURN = re.compile(r"(?:^|\s+)(?=(?:Doctor|Patient):)")
 _DIALOGUE = re.compile(r"^\s*(?:Doctor|Patient):", re.MULTILINE)
 _EMPTY = (None, "", [])
-_SHORT, _BLANK = f"cases with fewer than {MIN_STATEMENTS} statements", "empty rows"
-_ROWS_NAMED = 5
+_SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
 
 
-def load(path: Path | None = None, seed: int = 0) -> list[Case]:
+def read(path: Path | None = None, seed: int = 0) -> Read:
     """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl`` (one JSON object a line), in UTF-8.
 
     Columns (or keys):
@@ -73,28 +67,7 @@ def load(path: Path | None = None, seed: int = 0) -> list[Case]:
             left_out[_SHORT].append(n_rows)
         else:
             cases.append(case)
-    _tell(path, n_rows, cases, left_out)
-    return cases
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of running text, white space made single.
-
-    A sentence ends at ``.``, ``!`` or ``?`` (with quotation marks or brackets that close there) before white space, unless
-    a lower-case letter follows, the word is one of :data:`ABBREVIATIONS`, or it would hold no letter ("1."). A blank line
-    ends one too. A number such as 9.8 has no white space inside, so it stays whole.
-    """
-    found = []
-    for paragraph in re.split(r"\n\s*\n", text):
-        start = 0
-        for stop in _STOP.finditer(paragraph):
-            piece = paragraph[start : stop.end()].strip()
-            abbreviated = piece.split()[-1].lstrip("\"'“‘([") in ABBREVIATIONS
-            if not (paragraph[stop.end()].islower() or abbreviated or not _has_letter(piece)):
-                found.append(piece)
-                start = stop.end()
-        found.append(paragraph[start:])
-    return [" ".join(piece.split()) for piece in found if piece.strip()]
+    return Read(cases, n_rows, {what: list(map(str, rows)) for what, rows in left_out.items() if rows})
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
@@ -148,20 +121,6 @@ def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
 
 def _stripped(value: object) -> object:
     return value.strip() if isinstance(value, str) else value
-
-
-def _tell(file: Path, n_rows: int, cases: Sequence[Case], left_out: dict[str, list[int]]) -> None:
-    """Warn of what was left out; ``ValueError`` where nothing remains."""
-    reasons = "; ".join(f"{what}: {len(rows)} ({_row_list(rows)})" for what, rows in left_out.items() if rows)
-    if not cases:
-        raise ValueError(f"{file} holds no case to use: {n_rows} rows" + (f", left out: {reasons}" if reasons else ""))
-    if reasons:
-        warnings.warn(f"{file}: {n_rows - len(cases)} of {n_rows} rows left out. {reasons}", stacklevel=5)
-
-
-def _row_list(rows: Sequence[int]) -> str:
-    more = ", ..." if len(rows) > _ROWS_NAMED else ""
-    return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows[:_ROWS_NAMED]))}{more}"
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------
@@ -232,7 +191,3 @@ def _exchanges(pieces: Iterable[str]) -> list[str]:
         else:
             found.append(piece)
     return found
-
-
-def _has_letter(text: str) -> bool:
-    return any(c.isalpha() for c in text)

@@ -1,0 +1,87 @@
+"""What is in a data set: counts, drops by reason, lengths, labels, and two cases to look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from trustlab.datasets.reading import Read
+from trustlab.knowledge import Knowledge, load_knowledge
+from trustlab.paths import NOTICE
+from trustlab.records import Case
+
+N_LABELS, N_SHOWN = 10, 3
+"""How many labels are listed, and how many statements of an example are shown."""
+
+
+def check_text(name: str, read: Read, knowledge: Knowledge | None = None) -> str:
+    """The report of ``trustlab data check``: plain text, a block for each question. Every case is made and looked at."""
+    cases = list(read.cases)
+    blocks = [
+        f"{name}: {_count(read.n_entries, 'entry', 'entries')} read, {_count(len(cases), 'case')}",
+        *(_printable(f"dropped, {loss}") for loss in read.losses),
+        *(f"{what}: {n}" for what, n in read.facts.items()),
+    ]
+    if cases:
+        blocks += ["", *_lengths(cases), "", *_labels(cases), _covered(cases, knowledge or load_knowledge())]
+        for which, case in {"first": cases[0], "last": cases[-1]}.items():
+            blocks += ["", *_example(which, case)]
+    return "\n".join([*blocks, "", NOTICE])
+
+
+def covered(cases: Iterable[Case], knowledge: Knowledge) -> list[bool]:
+    """For each case, whether the knowledge table has a condition of its diagnosis's name (or of another accepted one)."""
+    return [any(knowledge.condition_named(name) for name in (case.diagnosis, *case.accepted)) for case in cases]
+
+
+def _lengths(cases: Sequence[Case]) -> list[str]:
+    counts = {
+        "statements a case": [len(case.statements) for case in cases],
+        "words a case": [sum(len(str(s).split()) for s in case.statements) for case in cases],
+    }
+    heads = ("smallest", "quarter", "median", "three quarters", "largest", "mean")
+    lines = [f"{'':<18}" + "".join(f"{head:>16}" for head in heads)]
+    for what, values in counts.items():
+        cells = [*np.quantile(values, [0, 0.25, 0.5, 0.75, 1]), float(np.mean(values))]
+        lines.append(f"{what:<18}" + "".join(f"{cell:>16,.1f}" for cell in cells))
+    return lines
+
+
+def _labels(cases: Sequence[Case]) -> list[str]:
+    counts = Counter(case.diagnosis for case in cases)
+    rest = len(counts) - N_LABELS
+    lines = [f"diagnoses: {len(counts)} different, the most frequent"]
+    lines += [f"  {n:>6,}  {_printable(label)}" for label, n in counts.most_common(N_LABELS)]
+    return lines + ([f"  and {rest} more"] if rest > 0 else [])
+
+
+def _covered(cases: Sequence[Case], knowledge: Knowledge) -> str:
+    at = covered(cases, knowledge)
+    known = {case.diagnosis for case, yes in zip(cases, at, strict=True) if yes}
+    n_labels = len({case.diagnosis for case in cases})
+    text = (
+        f"the knowledge table has {len(known)} of the {n_labels} diagnoses, the right one in {sum(at):,} of {len(cases):,} cases"
+    )
+    if all(at):
+        return text
+    return f"{text}; elsewhere only the names in the data count as right, and the embedded models cannot know the disease"
+
+
+def _example(which: str, case: Case) -> list[str]:
+    about = ", ".join(f"{k} {v}" for k, v in case.patient.items() if isinstance(v, str | int | float))
+    lines = [_printable(f"the {which} case: {case.case_id}, {case.diagnosis}" + (f" ({about})" if about else ""))]
+    for i, statement in enumerate(case.statements[:N_SHOWN], 1):
+        lines.append(f"  {i}. " + "\n     ".join(map(_printable, str(statement).split("\n"))))
+    rest = len(case.statements) - N_SHOWN
+    return lines + ([f"  and {_count(rest, 'statement')} more"] if rest > 0 else [])
+
+
+def _printable(text: str) -> str:
+    """The text without characters that could command a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _count(n: int, one: str, many: str | None = None) -> str:
+    return f"{n:,} {one if n == 1 else many or one + 's'}"

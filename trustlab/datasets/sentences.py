@@ -1,0 +1,125 @@
+"""Running text cut into sentences, with a table of laboratory values kept beside the words that introduce it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+ABBREVIATIONS = frozenset(
+    ("Approx.", "Dr.", "Drs.", "Fig.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.")
+    + ("approx.", "ca.", "cf.", "e.g.", "esp.", "fig.", "i.e.", "incl.", "resp.", "viz.", "vs.", "y.o.")
+)
+"""Words whose full stop ends no sentence, in just this spelling ("Ms." is a person, "ms." a unit at the end)."""
+OPENERS = frozenset(
+    ("A", "After", "An", "And", "As", "At", "Before", "Both", "But", "Each", "Examination", "For", "He", "Her", "His")
+    + ("However", "If", "In", "It", "Its", "Laboratory", "No", "On", "Other", "Over", "Physical", "She", "Since", "Some")
+    + ("That", "The", "Their", "There", "These", "They", "This", "Upon", "We", "What", "When", "Which", "While", "With", "You")
+)
+"""Words that open a sentence. Only before one of them does a dotted abbreviation ("i.v.", "q.d.", "p.m.") end one."""
+LETTERED = frozenset(
+    ("Blood", "Category", "Class", "Factor", "Figure", "Grade", "Group", "Hepatitis", "Image", "Immunoglobulin", "Influenza")
+    + ("Option", "Plan", "Protein", "Stage", "Table", "Type", "Vitamin")
+)
+"""Words after which a single capital is no initial: "hepatitis B. She" is two sentences, "J. Smith" none."""
+
+_STOP = re.compile(r"""[.!?]+["'”’)\]]*\s+(?=\S)""")
+_BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
+_OPENING = "\"'“‘(["
+_DOTTED = re.compile(r"(?:[A-Za-z]\.){2,}")
+_EITHER_WAY = frozenset(("Jr.", "Sr.", "etc.", "al."))
+_NUMBER = frozenset(("No.", "no.", "Nos.", "nos."))
+_INITIAL = re.compile(r"[A-Z]\.")
+_NAME = re.compile(r"[A-Z][a-z]+")
+_INTRODUCES = re.compile(
+    r"\b(?:are|is|was|were|shows?|showed|shown|reveal(?:s|ed)?|follows?|following|below|demonstrate[sd]?|includ(?:es?|ing))\b"
+)
+_VALUE = re.compile(r"\d|:\s*$")
+_LONGEST_ROW = 12
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of running text, white space made single.
+
+    A sentence ends at ``.``, ``!`` or ``?`` (with quotation marks or brackets that close there) before white space, unless
+
+    - a lower-case letter follows, or it would hold no letter ("1."); 9.8 has no white space inside, so it stays whole;
+    - the word is one of :data:`ABBREVIATIONS`, an initial ("J. Smith"), or "No." before a number;
+    - the word is dotted ("i.v.", "q.d.", also "etc.") and none of :data:`OPENERS` follows.
+
+    A blank line ends a sentence too; any other line break is a space. But where a line ends in a colon, the rows after it
+    are a table and belong to the sentence of that colon: rows are lines of at most 12 words in which no sentence ends;
+    after a blank line the table goes on with a row that holds a number or ends in a colon. A line that introduces another
+    table ("The urine shows:") begins a sentence of its own.
+    Nothing but white space is lost, and a sentence cut again stays as it is.
+    """
+    found = []
+    for block in _blocks(text):
+        start = 0
+        for stop in _STOP.finditer(block):
+            if _ends(block[start : stop.end()].strip(), block[stop.end() :]):
+                found.append(block[start : stop.end()])
+                start = stop.end()
+        found.append(block[start:])
+    return [" ".join(piece.split()) for piece in found if piece.strip()]
+
+
+def _ends(piece: str, rest: str) -> bool:
+    """Whether ``piece``, which closes with a stop, ends where ``rest`` begins."""
+    *before, last = piece.split()
+    word, following = last.lstrip(_OPENING), rest.split(maxsplit=1)[0]
+    if rest[0].islower() or word in ABBREVIATIONS or not any(c.isalpha() for c in piece):
+        return False
+    if word in _NUMBER:
+        return not following[0].isdigit()
+    if _DOTTED.fullmatch(word) or word in _EITHER_WAY:
+        return following.strip(_OPENING + ",;:") in OPENERS
+    return not (_INITIAL.fullmatch(word) and _NAME.match(following) and _is_initial(before, following))
+
+
+def _is_initial(before: list[str], following: str) -> bool:
+    """Whether a single capital between these words belongs to a person's name."""
+    if following.strip(",;:.") in OPENERS:
+        return False
+    if not before:
+        return True
+    last = before[-1].lstrip(_OPENING)
+    return last in ABBREVIATIONS or bool(_INITIAL.fullmatch(last) or (_NAME.fullmatch(last) and last not in LETTERED))
+
+
+# -- tables ---------------------------------------------------------------------------------------------------------
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Stretches of ``text`` that no sentence crosses: paragraphs, and tables with the paragraph that introduces them."""
+    block: list[str] = []
+    in_table = False
+    for paragraph in _BLANK.split(text):
+        lines = paragraph.split("\n")
+        goes_on = bool(block) and _is_row(lines[0])
+        if not (goes_on and (_opens_table(block[-1]) or (in_table and _VALUE.search(lines[0])))):
+            if block:
+                yield "\n".join(block)
+            block, in_table = [], False
+        for line in lines:
+            if in_table and not _is_row(line):
+                in_table = False
+                if not line.lstrip()[:1].islower():
+                    yield "\n".join(block)
+                    block = []
+            in_table = in_table or bool(block) and _opens_table(block[-1])
+            block.append(line)
+    if block:
+        yield "\n".join(block)
+
+
+def _opens_table(line: str) -> bool:
+    return line.rstrip().endswith(":")
+
+
+def _is_row(line: str) -> bool:
+    """Whether ``line`` can be a row of a table: short, no end of a sentence in it, and no introduction of another table."""
+    words = line.split()
+    if not 0 < len(words) <= _LONGEST_ROW or (_opens_table(line) and _INTRODUCES.search(line)):
+        return False
+    shown = f"x {' '.join(words)} X"  # a letter before and a capital after: no stop in it may depend on its neighbours
+    return not any(_ends(shown[: stop.end()].strip(), shown[stop.end() :]) for stop in _STOP.finditer(shown))
