@@ -18,6 +18,7 @@ app.add_typer(cache_app, name="cache")
 app.add_typer(data_app, name="data")
 
 REPLIES = RUNS / "replies.sqlite"
+_CHECKED = {"sha256": "as expected", "size": "its size is as expected, its sha256 is not known", "not verified": "not verified"}
 
 ParamsFile = Annotated[
     Path | None, typer.Option("--params", exists=True, dir_okay=False, help="YAML file of parameters, flat or by notebook")
@@ -149,11 +150,38 @@ def publish(notebook: str, run_dir: Annotated[Path | None, typer.Option()] = Non
 
 @data_app.command("list")
 def data_list() -> None:
-    """What can be loaded, and where it comes from."""
+    """What can be loaded, and what can be fetched or is had by hand."""
     from trustlab.datasets import ABOUT
+    from trustlab.datasets.fetch import homes_table
 
     for name, about in ABOUT.items():
         typer.echo(f"{name:<20} {about}")
+    typer.echo("\nOfficial homes (trustlab data fetch NAME --to FOLDER shows the licence before anything is downloaded):")
+    for row in homes_table().to_dict("records"):
+        typer.echo(f"{row['name']:<20} {row['what']}\n{'':<20} {row['size']}; {row['how']}")
+
+
+@data_app.command("fetch")
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="a data set or corpus with an official home: trustlab data list")],
+    to: Annotated[Path, typer.Option(help="the folder for its files; made where it is not there")],
+    accept: Annotated[bool, typer.Option("--accept", help="you have read the licence and keep to it: do not ask")] = False,
+) -> None:
+    """Download a data set from its official home, after showing its licence; check it, and unpack it."""
+    from trustlab.datasets.fetch import fetch, licence_notice
+    from trustlab.datasets.homes import HOMES
+
+    notice = _refused(lambda: licence_notice(name))
+    if HOMES[name].files:  # else fetch tells the same, and that it is had by hand
+        typer.echo(notice)
+        if not accept:
+            typer.confirm("Do you keep to this licence?", abort=True)
+    fetched = _refused(lambda: fetch(name, to, accept=True))
+    for file, source in fetched.sources.items():
+        how = "downloaded" if file in fetched.downloaded else "was there"
+        typer.echo(f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256} ({_CHECKED[source.checked]})")
+    for place in fetched.unpacked:
+        typer.echo(f"{place}: unpacked")
 
 
 @data_app.command("check")

@@ -1,0 +1,63 @@
+"""The table of official homes: complete, safe to use, and honest about what cannot be downloaded."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from trustlab.datasets.fetch import homes_table
+from trustlab.datasets.homes import HOMES, File, Home
+from trustlab.datasets.unpack import safe_place
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_every_home_tells_licence_page_and_way(name: str) -> None:
+    assert all((HOMES[name].what, HOMES[name].licence, HOMES[name].verified))
+    assert HOMES[name].page.startswith("https://")
+    assert re.match(r"(direct|by hand|form)\b", HOMES[name].how)
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_every_home_can_be_fetched_or_says_what_to_do(name: str) -> None:
+    files = HOMES[name].files
+    assert (files and all(file.urls for file in files)) or HOMES[name].by_hand
+    assert HOMES[name].how.startswith("direct") == bool(files and all(file.urls for file in files))
+
+
+@pytest.mark.parametrize("file", [file for home in HOMES.values() for file in home.files], ids=lambda file: file.name)
+def test_every_file_has_a_safe_name_secure_addresses_and_a_full_hash(file: File) -> None:
+    assert str(safe_place(file.name)) == file.name
+    assert all(url.startswith("https://") for url in file.urls)
+    assert file.sha256 is None or re.fullmatch("[0-9a-f]{64}", file.sha256)
+
+
+def test_code_from_github_is_pinned_to_a_commit() -> None:
+    urls = [url for home in HOMES.values() for file in home.files for url in file.urls if "githubusercontent" in url]
+    assert urls and all(re.search("/[0-9a-f]{40}/", url) for url in urls)
+
+
+def test_the_table_has_a_row_for_each_home_and_no_gap() -> None:
+    table = homes_table()
+    assert list(table["name"]) == list(HOMES)
+    assert table.map(lambda text: isinstance(text, str) and text != "").to_numpy().all()
+
+
+def test_sizes_are_told_in_words() -> None:
+    table = homes_table().set_index("name")["size"]
+    assert (table["ddxplus"], table["ddxplus-other-splits"], table["medrag-pubmed"]) == ("19 MB", "160 MB", "70 GB")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [((None,), "not known"), ((5, None), "not known"), ((5, 6), "11 bytes"), ((999_700,), "1 MB"), ((), "not known")],
+)
+def test_a_size_is_told_only_where_every_file_has_one(sizes: tuple[int | None, ...], told: str) -> None:
+    files = tuple(File(f"f{k}", size=size) for k, size in enumerate(sizes))
+    table = homes_table({"made-up": Home("made-up rows", "CC BY 4.0", "https://example.org", "direct", "nothing", files)})
+    assert table["size"].tolist() == [told]
+
+
+def test_restricted_data_have_no_address_to_download_from() -> None:
+    for name in ("medrag-statpearls", "medrag-textbooks", "medqa-full"):
+        assert not any(file.urls for file in HOMES[name].files)

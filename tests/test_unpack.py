@@ -1,0 +1,249 @@
+"""Unpacking: an honest archive arrives whole; nothing of any other is written anywhere."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import stat
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from trustlab.datasets.unpack import Limits, safe_place, unpack
+
+KINDS = ["zip", "tar.gz"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")  # zipfile's, while a bad archive is made
+
+
+def make(kind: str, path: Path, members: Iterable[tuple[str, bytes]]) -> Path:
+    """An archive with these members, names as they are; a name that ends in a slash is a folder."""
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in members:
+                info = zipfile.ZipInfo("placeholder")
+                info.filename = info.orig_filename = name
+                archive.writestr(info, content, zipfile.ZIP_DEFLATED)
+    else:
+        with tarfile.open(path, "w:gz") as archive:
+            for name, content in members:
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                info.type = tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
+                archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_and_folders_arrive_whole(tmp_path: Path, kind: str) -> None:
+    inner = make("zip", tmp_path / "inner.zip", [("b.txt", b"deep")]).read_bytes()
+    members = [("./", b""), ("a/", b""), ("a/b.txt", b"one"), ("./c d/é.txt", b""), ("e.zip", inner), ("big", bytes(3_000_000))]
+    archive = make(kind, tmp_path / "x", members)
+    files = unpack(archive, tmp_path / "out", kind, Limits(ratio=10**6))
+    assert [str(p.relative_to(tmp_path / "out")) for p in files] == ["a/b.txt", "c d/é.txt", "e.zip", "big"]
+    assert (tmp_path / "out/a/b.txt").read_bytes() == b"one"
+    assert (tmp_path / "out/big").stat().st_size == 3_000_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_archive_within_stays_packed(tmp_path: Path, kind: str) -> None:
+    inner = make("zip", tmp_path / "inner.zip", [("../b.txt", b"deep")]).read_bytes()
+    unpack(make(kind, tmp_path / "x", [("e.zip", inner)]), tmp_path / "out", kind)
+    assert (tmp_path / "out/e.zip").read_bytes() == inner
+    assert everything(tmp_path / "out") == ["e.zip"]
+
+
+BAD_NAMES = [
+    "/etc/passwd", "//host/x", "../x", "a/../../x", "a/..", "..", "C:\\x", "C:x", "c:/x", "..\\x", "a\\b", "\\\\host\\x",
+    "a\nb", "a/\x7fb", "x.", "x ", "a./b", "...", "e" * 256, "a:stream",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_name_that_is_not_plainly_inside_is_refused_before_anything_is_written(tmp_path: Path, kind: str, name: str) -> None:
+    archive = make(kind, tmp_path / "x", [("fine.txt", b"one"), (name, b"two")])
+    with pytest.raises(ValueError, match=r"x is not unpacked: a member's name is .*; allowed is a path inside the archive"):
+        unpack(archive, tmp_path / "out", kind)
+    assert everything(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("/x", "an absolute path"),
+        ("a/../x", "a step out"),
+        ("C:x", "a drive"),
+        ("./", "no name"),
+        ("a\tb", "a control"),
+        ("x.", "a dot"),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_told(name: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        safe_place(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("a/b", "a/b"), ("./a", "a"), ("a//b/", "a/b"), ("..a/b..c", "..a/b..c"), ("~/x", "~/x"), (" a", " a")]
+)
+def test_a_plain_name_keeps_its_place(name: str, place: str) -> None:
+    assert safe_place(name) == PurePosixPath(place)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("a", "a"), "there twice"),
+        (("a", "./a"), "there twice"),
+        (("a", "A"), "there twice"),
+        (("\u00e9", "e\u0301"), "there twice"),
+        (("a", "a/b"), "a file and a folder"),
+        (("a/b", "A"), "a file and a folder"),
+    ],
+)
+def test_members_that_would_overwrite_each_other_are_refused(
+    tmp_path: Path, kind: str, names: tuple[str, str], told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        unpack(make(kind, tmp_path / "x", [(name, b"1") for name in names]), tmp_path / "out", kind)
+    assert everything(tmp_path) == ["x"]
+
+
+def test_a_zip_with_a_link_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x", "w") as archive:
+        info = zipfile.ZipInfo("innocent")
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(info, "/etc")
+    with pytest.raises(ValueError, match="'innocent' is a link; allowed are files and folders"):
+        unpack(tmp_path / "x", tmp_path / "out", "zip")
+    assert everything(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("kind_of_member", "told"),
+    [(tarfile.SYMTYPE, "a link"), (tarfile.LNKTYPE, "a link"), (tarfile.FIFOTYPE, "a special"), (tarfile.CHRTYPE, "a special")],
+)
+def test_a_tar_with_a_link_or_a_device_is_refused(tmp_path: Path, kind_of_member: bytes, told: str) -> None:
+    with tarfile.open(tmp_path / "x", "w:gz") as archive:
+        info = tarfile.TarInfo("innocent")
+        info.type, info.linkname = kind_of_member, "../../etc/passwd"
+        archive.addfile(info)
+    with pytest.raises(ValueError, match=f"'innocent' is {told}"):
+        unpack(tmp_path / "x", tmp_path / "out", "tar.gz")
+    assert everything(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bomb_is_refused_by_its_ratio(tmp_path: Path, kind: str) -> None:
+    archive = make(kind, tmp_path / "x", [("zeros", bytes(20_000_000))])
+    with pytest.raises(ValueError, match="bytes or more, from .* packed; allowed are"):
+        unpack(archive, tmp_path / "out", kind)
+    assert everything(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_small_members_count_together(tmp_path: Path, kind: str) -> None:
+    archive = make(kind, tmp_path / "x", [(f"f{i}", b"0123456789") for i in range(10)])
+    assert len(unpack(archive, tmp_path / "all", kind, Limits(n_bytes=100))) == 10
+    with pytest.raises(ValueError, match="holds 100 bytes or more"):
+        unpack(archive, tmp_path / "out", kind, Limits(n_bytes=99))
+    with pytest.raises(ValueError, match="more than 9 members"):
+        unpack(archive, tmp_path / "out", kind, Limits(n_members=9))
+
+
+def test_a_tar_whose_header_alone_is_a_bomb_is_refused(tmp_path: Path) -> None:
+    huge = tarfile.TarInfo("path")
+    huge.type, huge.size = tarfile.XHDTYPE, 50_000_000
+    (tmp_path / "x").write_bytes(gzip.compress(huge.tobuf(tarfile.USTAR_FORMAT) + bytes(huge.size), mtime=0))
+    with pytest.raises(ValueError, match="bytes or more"):
+        unpack(tmp_path / "x", tmp_path / "out", "tar.gz")
+
+
+def test_a_zip_that_lies_about_a_size_is_refused(tmp_path: Path) -> None:
+    content = make("zip", tmp_path / "x", [("a", b"0123456789")]).read_bytes()
+    ten, three = (10).to_bytes(4, "little"), (3).to_bytes(4, "little")
+    assert content.count(ten) == 2
+    (tmp_path / "x").write_bytes(content.replace(ten, three))
+    with pytest.raises(ValueError, match="x is not unpacked"):
+        unpack(tmp_path / "x", tmp_path / "out", "zip")
+    assert everything(tmp_path) == ["x"]
+
+
+def test_a_zip_whose_directory_points_nowhere_is_refused(tmp_path: Path) -> None:
+    content = bytearray(make("zip", tmp_path / "x", [("a", b"0123456789")]).read_bytes())
+    end = content.index(b"PK\x05\x06")
+    content[end + 16 : end + 20] = (2**20).to_bytes(4, "little")
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(ValueError, match="broken or of another kind"):
+        unpack(tmp_path / "x", tmp_path / "out", "zip")
+
+
+def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
+    content = bytearray(make("zip", tmp_path / "x", [("a", b"secret")]).read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(ValueError, match="'a' is encrypted"):
+        unpack(tmp_path / "x", tmp_path / "out", "zip")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.95])
+def test_a_part_of_an_archive_leaves_nothing(tmp_path: Path, kind: str, share: float) -> None:
+    content = make(kind, tmp_path / "x", [(f"f{i}", str(i).encode() * 500) for i in range(20)]).read_bytes()
+    (tmp_path / "x").write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ValueError, match="x is not unpacked"):
+        unpack(tmp_path / "x", tmp_path / "out", kind)
+    assert everything(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize(("kind", "other"), [("zip", "tar.gz"), ("tar.gz", "zip")])
+def test_an_archive_of_another_kind_is_refused(tmp_path: Path, kind: str, other: str) -> None:
+    with pytest.raises(ValueError, match="broken or of another kind"):
+        unpack(make(kind, tmp_path / "x", [("a", b"1")]), tmp_path / "out", other)
+
+
+def test_an_unknown_kind_names_those_allowed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'rar'; allowed are zip, tar.gz"):
+        unpack(tmp_path / "x", tmp_path / "out", "rar")
+
+
+def test_a_folder_that_exists_is_not_written_into(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ValueError, match="out is there already"):
+        unpack(make("zip", tmp_path / "x", [("a", b"1")]), tmp_path / "out", "zip")
+    assert everything(tmp_path / "out") == []
+
+
+pieces = st.sampled_from(["..", ".", "/", "\\", "C:", "a", "A", "~", "\0", " ", "%2e%2e", "\u2025", "\uff0e", "//", "é", "con"])
+text = st.text(st.characters(codec="utf-8"), max_size=20)
+names = st.one_of(text, st.lists(pieces, max_size=8).map("".join))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=300, deadline=None)
+@given(first=names, second=names)
+@example(first="a", second="../outside")
+@example(first="a\0/../../outside", second="b")
+def test_no_name_whatsoever_leads_outside_the_folder(kind: str, first: str, second: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        around = Path(name)
+        archive = make(kind, around / "x", [(first, b"1"), (second, b"22")])
+        try:
+            files = unpack(archive, around / "in" / "out", kind)
+        except ValueError:
+            files = []
+        written = {p for p in around.rglob("*") if not p.is_dir()} - {archive}
+        assert written == set(files)
+        assert all(p.resolve().is_relative_to((around / "in" / "out").resolve()) for p in written)
