@@ -44,6 +44,11 @@ def test_format(name: str) -> None:
     assert render(name, patient=TOLD, answer="Croup") == (("system", SYSTEM), ("user", USER[name].replace("{told}", TOLD)))
 
 
+def test_a_slot_that_there_is_not_is_refused() -> None:
+    with pytest.raises(TypeError, match="no slot reponse; there are .*question, reply"):
+        render("rephrase_reply", question="Any fever?", reponse="No.")
+
+
 @pytest.mark.parametrize("name", USER)
 def test_the_prior_differs_in_the_patient_only(name: str) -> None:
     expected = USER[name].replace("{told}", "(nothing is known about the patient)")

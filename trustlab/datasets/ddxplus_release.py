@@ -27,8 +27,9 @@ COLUMNS = ("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES", "IN
 SEXES = {"F": "female", "M": "male"}
 GET_IT = (
     f"get it by trustlab data fetch ddxplus --to FOLDER, or download {CONDITIONS}, {EVIDENCES} and release_test_patients.zip of "
-    "'DDXPlus Dataset (English)', figshare article 22687585 (https://figshare.com/articles/dataset/DDXPlus_Dataset_English_/22687585, "
-    "CC BY), into one folder; give the folder as path"
+    "'DDXPlus Dataset (English)', figshare article 22687585 "
+    "(https://figshare.com/articles/dataset/DDXPlus_Dataset_English_/22687585,"
+    " CC BY), into one folder; give the folder as path"
 )
 _SPLIT_FILE = re.compile(r"release_(test|validate|train)_patients[^.]*(\.csv|\.txt|\.zip)?")
 

@@ -2,6 +2,8 @@
 
 A file has a ``[system]`` and a ``[user]`` part. In braces stand its slots: ``{patient}`` (what has been told so far),
 ``{passages}`` and ``{profile}`` are set between delimiters that cannot occur in them; ``{answer}`` is a proposed diagnosis.
+A grader's prompt shows ``{truth}`` (the true names) and ``{proposed}`` (the answer) between delimiters instead; those that
+word a statement anew show its ``{question}`` and ``{reply}``.
 A line that begins with ``@name`` belongs to the prompt only where the option ``name`` is on, ``@not name`` only where it
 is off, ``@a,not b`` where both hold. A prompt's text is part of every cache key, because the messages are.
 """
@@ -17,11 +19,13 @@ from trustlab.models.base import Messages
 
 FOLDER = Path(__file__).parent
 TAGS = ("patient", "passages", "profile")
-"""Slots that are set between delimiters of their own name."""
+"""Slots about a patient that are set between delimiters of their own name."""
+OTHER_TAGS = ("truth", "proposed", "question", "reply")
+"""Slots of the prompts that show no patient (a grader's, and those that word a statement anew), set the same way."""
 WITHHELD = "(nothing is known about the patient)"
 """What stands in the patient's place when the prior of an answer is scored."""
 _CONDITION = re.compile(r"@((?:not )?[a-z]+(?:,(?:not )?[a-z]+)*) (.*)", re.DOTALL)
-_MARK = re.compile("<(/?)(" + "|".join(TAGS) + ")>")
+_MARK = re.compile("<(/?)(" + "|".join(TAGS + OTHER_TAGS) + ")>")
 
 
 def names() -> list[str]:
@@ -47,9 +51,16 @@ def render(
     passages: str | None = None,
     profile: str | None = None,
     options: Collection[str] = (),
+    **others: str,
 ) -> Messages:
-    """The messages of prompt ``name``. ``patient=None`` leaves the patient information out (for the prior)."""
+    """The messages of prompt ``name``. ``patient=None`` leaves the patient information out (for the prior).
+
+    ``others`` fill :data:`OTHER_TAGS`; ``TypeError`` for a slot that there is not.
+    """
+    if strange := set(others) - set(OTHER_TAGS):
+        raise TypeError(f"there is no slot {', '.join(sorted(strange))}; there are {', '.join((*TAGS, 'answer', *OTHER_TAGS))}")
     texts = {"patient": WITHHELD if patient is None else patient, "passages": passages or "", "profile": profile or ""}
+    texts |= {tag: others.get(tag) or "(none)" for tag in OTHER_TAGS}
     fill = {tag: f"<{tag}>\n{harmless(text)}\n</{tag}>" for tag, text in texts.items()}
     fill["answer"] = " ".join(harmless(answer or "").split())
     slots = re.compile(r"\{(" + "|".join(fill) + r")\}")

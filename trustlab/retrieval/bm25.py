@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
 
 from trustlab.retrieval.corpus import Passage
+from trustlab.retrieval.words import terms
 
 K1, B = 1.2, 0.75
 N_BEST = 15
+NO_WORDS = "no passage holds a word to search by"
 
 
 class Retriever(Protocol):
@@ -25,31 +27,58 @@ class Retriever(Protocol):
         ...
 
 
-def terms(text: str) -> list[str]:
-    """What is searched by: lower-case words and numbers, without English stop words (scikit-learn's list); no stemming."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    return [word for word in re.findall(r"\w+", text.lower()) if word not in ENGLISH_STOP_WORDS]
-
-
 class BM25:
-    """The reference retriever. Fine for some thousand passages: each query is scored against all of them."""
+    """The reference retriever. Fine for some thousand passages: each query is scored against all of them.
+
+    Raises ``ValueError`` where no passage holds a word, and for settings out of range.
+    """
 
     def __init__(self, passages: Sequence[Passage], k1: float = K1, b: float = B):
         from rank_bm25 import BM25Okapi
 
+        check(k1, b)
         self.passages = tuple(passages)
         documents = [terms(p.contents) for p in self.passages]
         if not any(documents):
-            raise ValueError("no passage holds a word to search by")
+            raise ValueError(NO_WORDS)
         self._index = BM25Okapi(documents, k1=k1, b=b)
         self._words = [set(document) for document in documents]
-        digest = hashlib.sha256("\0".join(f"{p.id}\1{p.contents}" for p in self.passages).encode()).hexdigest()
-        self.revision = f"bm25 k1={k1} b={b} passages={len(self.passages)} {digest[:16]}"
+        marks = Marks()
+        for passage in self.passages:
+            marks.add(passage)
+        self.revision = f"bm25 {marks.revision(k1, b)}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages, best first, ties in corpus order; a passage that holds no word of the query is none."""
         asked = terms(query)
-        scores = np.asarray(self._index.get_scores(asked))
-        holds = [i for i in np.argsort(-scores, kind="stable") if not self._words[i].isdisjoint(asked)]
-        return [self.passages[i] for i in holds[:k]]
+        order = np.argsort(-self.scores(query), kind="stable")
+        return [self.passages[i] for i in islice((i for i in order if not self._words[i].isdisjoint(asked)), k)]
+
+    def scores(self, query: str) -> np.ndarray:
+        """Each passage's score, shape (passages,)."""
+        return np.asarray(self._index.get_scores(terms(query)))
+
+
+def check(k1: float, b: float) -> None:
+    """Raises ``ValueError`` unless ``k1`` is at least 0 and ``b`` between 0 and 1."""
+    if not 0 <= k1 < float("inf"):
+        raise ValueError(f"k1 is {k1!r}; allowed is a number of at least 0")
+    if not 0 <= b <= 1:
+        raise ValueError(f"b is {b!r}; allowed is a number from 0 to 1")
+
+
+class Marks:
+    """Names the corpus that it is shown passage by passage: the same for the same passages, whatever files they were in."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self.n = 0
+
+    def add(self, passage: Passage) -> None:
+        """Takes note of the next passage."""
+        self._digest.update(f"{chr(0) if self.n else ''}{passage.id}\1{passage.contents}".encode())
+        self.n += 1
+
+    def revision(self, k1: float, b: float) -> str:
+        """Settings, number of passages, and the corpus's digest."""
+        return f"k1={k1} b={b} passages={self.n} {self._digest.hexdigest()[:16]}"

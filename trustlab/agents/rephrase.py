@@ -1,0 +1,115 @@
+"""A model words statements anew: the doctor's question and the patient's answer, by a prompt each.
+
+A data set that is spoken by templates (DDXPlus) gets a second voice this way, beside the templates. Each distinct text is
+asked about once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from trustlab.knowledge import normalise
+from trustlab.models.base import Model, Request
+from trustlab.parsing import Unreadable
+from trustlab.parsing.wording import read_wording
+from trustlab.prompts import render
+from trustlab.records import Case, Reply
+
+ENDING = "-reworded"
+"""What is added to the names of the data set and of each case."""
+MAX_TOKENS = 160
+_EXCHANGE = re.compile(r"Doctor: (.+)\nPatient: (.+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Rephrased:
+    """The cases in a model's words, and what it made of each distinct statement.
+
+    ``wordings`` has a row a statement: ``text`` (as it was), ``wording`` (as it is now, the same where nothing usable came
+    back), ``n`` (how often the cases hold it), ``reworded`` (whether) and ``missing`` (why not). ``n_named`` counts the
+    statements that keep their old words in a case because the new ones name its diagnosis, which the old ones do not.
+    """
+
+    cases: tuple[Case, ...]
+    wordings: pd.DataFrame
+    n_named: int = 0
+
+    @property
+    def told(self) -> str:
+        """How many distinct statements got new words, and why the others did not."""
+        why = self.wordings.loc[~self.wordings["reworded"].astype(bool), "missing"].value_counts()
+        parts = [f"{len(self.wordings) - int(why.sum()):,} of {len(self.wordings):,} distinct statements have new words"]
+        parts += [f"{n:,} kept theirs ({reason})" for reason, n in why.items()]
+        if self.n_named:
+            parts.append(f"{self.n_named:,} times the old words stayed because the new ones name the case's diagnosis")
+        return "; ".join(parts)
+
+
+def rephrase(
+    cases: Sequence[Case], model: Model, *, temperature: float = 0.0, seed: int = 0, max_tokens: int = MAX_TOKENS
+) -> Rephrased:
+    """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids; which finding a statement tells stays.
+
+    A statement of the form ``Doctor: ...`` / ``Patient: ...`` takes two prompts (question, then reply), any other one. Where
+    either reply cannot be read, the whole statement keeps its words, counted with the reason. ``model`` may be a
+    :class:`~trustlab.models.cache.CachedModel`, which asks nothing twice. That the new words mean the same is not checked here.
+    """
+    counts = Counter(s.text for case in cases for s in case.statements)
+    asked = {text: _requests(text, temperature, seed, max_tokens) for text in counts}
+    requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
+    replies = {r: row[0] for r, row in zip(requests, model.generate(requests) if requests else [], strict=True)}
+    found = {text: _worded(text, [replies[r] for r in rs]) for text, rs in asked.items()}
+    rows = [(text, wording, counts[text], not why, why) for text, (wording, why) in found.items()]
+    made = [_case(case, {text: wording for text, (wording, _) in found.items()}) for case in cases]
+    return Rephrased(
+        cases=tuple(case for case, _ in made),
+        wordings=pd.DataFrame(rows, columns=["text", "wording", "n", "reworded", "missing"]),
+        n_named=sum(n for _, n in made),
+    )
+
+
+def _requests(text: str, temperature: float, seed: int, max_tokens: int) -> list[Request]:
+    exchange = _EXCHANGE.fullmatch(text)
+    if exchange:
+        question, reply = exchange.groups()
+        asked = {
+            "rephrase_question": render("rephrase_question", question=question),
+            "rephrase_reply": render("rephrase_reply", question=question, reply=reply),
+        }
+    else:
+        asked = {"rephrase_statement": render("rephrase_statement", reply=text)}
+    return [Request(messages, 1, temperature, max_tokens, seed, purpose=purpose) for purpose, messages in asked.items()]
+
+
+def _worded(text: str, replies: Sequence[Reply]) -> tuple[str, str]:
+    """The new text and ``""``, or the old one and why."""
+    parts = []
+    for what, reply in zip(("question", "reply") if len(replies) == 2 else ("reply",), replies, strict=True):
+        try:
+            parts.append(read_wording(reply))
+        except Unreadable as error:
+            return text, f"{what}: {error}"
+    return (f"Doctor: {parts[0]}\nPatient: {parts[1]}" if len(parts) == 2 else parts[0]), ""
+
+
+def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
+    """The case in new words, and how many statements keep the old ones because the new ones name the diagnosis."""
+    names = {normalise(name) for name in (case.diagnosis, *case.accepted)} - {""}
+    told, n_named = [], 0
+    for statement in case.statements:
+        new = wordings[statement.text]
+        if _says(new, names) and not _says(statement.text, names):
+            new, n_named = statement.text, n_named + 1
+        told.append(replace(statement, text=new))
+    named = {"case_id": f"{case.case_id}{ENDING}", "dataset": f"{case.dataset}{ENDING}"}
+    return replace(case, statements=tuple(told), **named), n_named
+
+
+def _says(text: str, names: set[str]) -> bool:
+    words = f" {normalise(text)} "
+    return any(f" {name} " in words for name in names)
