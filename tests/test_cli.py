@@ -15,6 +15,7 @@ from trustlab.confidence import METHODS, PARAMETERS
 from trustlab.confidence.cost import calls, readers
 from trustlab.confidence.registry import FAMILIES
 from trustlab.datasets import LOADERS
+from trustlab.datasets.homes import HOMES
 from trustlab.experiments.benchmark import benchmark
 from trustlab.experiments.notebooks import notebook_names
 from trustlab.models.cache import CachedModel
@@ -86,7 +87,9 @@ def test_methods_as_json():
 
 
 def test_data_sets_are_listed():
-    assert [line.split()[0] for line in trustlab("data", "list").splitlines()] == list(LOADERS)
+    loaded, _, fetched = trustlab("data", "list").partition("\nOfficial homes")
+    assert [line.split()[0] for line in loaded.splitlines()] == list(LOADERS)
+    assert [line.split()[0] for line in fetched.splitlines()[1::2]] == list(HOMES)
 
 
 def test_help_carries_the_notice_and_hides_publish():
@@ -159,7 +162,7 @@ def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        ("smaples=3", "01_benchmark has no parameter smaples; known are dataset, path, n, "),
+        ("smaples=3", "01_benchmark has no parameter smaples; known are dataset, path, data_options, n, "),
         ("run_dir=x", "01_benchmark has no parameter run_dir"),
         ("n=many", "parameter n is 'many'; it must be int"),
         ("levels=20", "parameter levels is 20; it must be list"),

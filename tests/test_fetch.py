@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from file_server import FileServer
+from made_ddxplus import release
 
-from tests.file_server import FileServer
-from tests.made_ddxplus import release
 from trustlab.datasets import load_cases
 from trustlab.datasets.errors import DataError
 from trustlab.datasets.fetch import Fetched, fetch, licence_notice

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fake_model import FakeEncoder, FakeModel
+from made_medqa import ASKED, official, row, vignette
 
 from trustlab.datasets import load_cases
 from trustlab.experiments.benchmark import benchmark
@@ -59,6 +60,21 @@ def test_tokens_in_are_four_thirds_of_the_words_sent_and_counted_once_a_request(
     benchmark(cases, [model], ["poc"], [100], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
     words = len(" ".join(content for _, content in model.requests[0].messages).split())
     assert plan.to_dict() == {"diagnosis": round(words * 4 / 3), "samples": round(words * 4 / 3)}
+
+
+def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_whatever_the_models():
+    parameters = DEFAULTS | {"n": 3, "levels": [20, 100], "methods": ["random"], "model": ["embedded", "embedded-closed"]}
+    plan = plan_benchmark(parameters | {"grader": "judge:embedded", "wording": "embedded"}).set_index("purpose")["n_replies"]
+    statements = {s.text for c in load_cases("starter", n=3, seed=parameters["seed"]) for s in c.statements}
+    twice = {"diagnosis": 12, "judge": 12}
+    assert plan.to_dict() == twice | dict.fromkeys(("rephrase_question", "rephrase_reply"), len(statements))
+
+
+def test_a_data_set_s_own_options_are_heeded(tmp_path):
+    path = official(tmp_path, [row(f"{vignette(12, who)} {ASKED}") for who in ("baker", "nurse", "cook")])
+    parameters = DEFAULTS | {"dataset": "medqa", "path": str(path), "n": None, "methods": ["random"], "levels": [100]}
+    assert plan_benchmark(parameters)["n_replies"].tolist() == [3]
+    assert plan_benchmark(parameters | {"data_options": {"medqa": {"ids": ["1", "3"]}}})["n_replies"].tolist() == [2]
 
 
 def test_bad_parameters_are_refused():

@@ -4,11 +4,12 @@ Research only. Not for clinical use.
 """
 
 from trustlab import confidence, metrics
-from trustlab.agents import MedConf, assess
+from trustlab.agents import MedConf, Rephrased, assess, rephrase
 from trustlab.confidence import METHODS, Parameters
-from trustlab.correctness import SynonymGrader
-from trustlab.datasets import DataError, load_cases, load_sets
+from trustlab.correctness import EncoderGrader, ExactGrader, Grade, Grader, JudgeGrader, SynonymGrader, open_grader
+from trustlab.datasets import DataError, Read, load_cases, load_sets, read_data
 from trustlab.experiments.benchmark import Run, benchmark
+from trustlab.experiments.grading import grade
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view, views
 from trustlab.metrics import metrics_table
@@ -16,13 +17,14 @@ from trustlab.models import open_model, open_models
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
 from trustlab.records import LEVELS, Assessment, Case, Criterion, Evidence, Generation, Reply, Statement, TokenTrace, View
-from trustlab.retrieval import BM25, load_corpus
+from trustlab.retrieval import BM25, BM25S, load_corpus, open_retriever
 from trustlab.semantics import Encoder
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BM25",
+    "BM25S",
     "LEVELS",
     "METHODS",
     "NOTICE",
@@ -32,10 +34,17 @@ __all__ = [
     "Criterion",
     "DataError",
     "Encoder",
+    "EncoderGrader",
     "Evidence",
+    "ExactGrader",
     "Generation",
+    "Grade",
+    "Grader",
+    "JudgeGrader",
     "MedConf",
     "Parameters",
+    "Read",
+    "Rephrased",
     "Reply",
     "Run",
     "Statement",
@@ -45,14 +54,19 @@ __all__ = [
     "assess",
     "benchmark",
     "confidence",
+    "grade",
     "load_cases",
     "load_corpus",
     "load_knowledge",
     "load_sets",
     "metrics",
     "metrics_table",
+    "open_grader",
     "open_model",
     "open_models",
+    "open_retriever",
+    "read_data",
+    "rephrase",
     "view",
     "views",
 ]

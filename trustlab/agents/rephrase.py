@@ -60,7 +60,7 @@ def rephrase(
     :class:`~trustlab.models.cache.CachedModel`, which asks nothing twice. That the new words mean the same is not checked here.
     """
     counts = Counter(s.text for case in cases for s in case.statements)
-    asked = {text: _requests(text, temperature, seed, max_tokens) for text in counts}
+    asked = rephrase_requests(cases, temperature, seed, max_tokens)
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
     replies = {r: row[0] for r, row in zip(requests, model.generate(requests) if requests else [], strict=True)}
     found = {text: _worded(text, [replies[r] for r in rs]) for text, rs in asked.items()}
@@ -71,6 +71,14 @@ def rephrase(
         wordings=pd.DataFrame(rows, columns=["text", "wording", "n", "reworded", "missing"]),
         n_named=sum(n for _, n in made),
     )
+
+
+def rephrase_requests(
+    cases: Sequence[Case], temperature: float = 0.0, seed: int = 0, max_tokens: int = MAX_TOKENS
+) -> dict[str, list[Request]]:
+    """What :func:`rephrase` asks: each distinct statement and its one or two requests."""
+    texts = dict.fromkeys(s.text for case in cases for s in case.statements)
+    return {text: _requests(text, temperature, seed, max_tokens) for text in texts}
 
 
 def _requests(text: str, temperature: float, seed: int, max_tokens: int) -> list[Request]:

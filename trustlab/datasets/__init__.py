@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trustlab.datasets import ddxplus, spoken, starter, table
+from trustlab.datasets import ddxplus, meditod, medqa, spoken, starter, table
 from trustlab.datasets.errors import DataError
 from trustlab.datasets.reading import Read
 from trustlab.records import Case
@@ -23,6 +23,8 @@ ABOUT = {
     "starter-dialogue": "32 written conversations that come with the project (data/starter/dialogue.jsonl)",
     "starter-report": "32 written case reports that come with the project (data/starter/report.jsonl)",
     "ddxplus": "DDXPlus, English release: give the folder of the download as path (CC BY)",
+    "meditod": "MediTOD, doctor-patient interviews: give the official repository or its data folder as path (no licence stated)",
+    "medqa": "MedQA (USMLE), questions that ask for a diagnosis: give the JSONL file as path (MIT)",
     "table": "your own cases: give a .csv, .tsv or .jsonl file as path (data/README.md shows the format)",
 }
 """A line on each data set, for people."""
@@ -33,6 +35,8 @@ LOADERS: dict[str, Callable[..., Read]] = {
     "starter-dialogue": spoken.read_dialogue,
     "starter-report": spoken.read_report,
     "ddxplus": ddxplus.read,
+    "meditod": meditod.read,
+    "medqa": medqa.read,
     "table": table.read,
 }
 """Name -> ``read(path, seed, **options)``."""

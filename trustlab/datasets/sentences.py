@@ -30,6 +30,7 @@ _EITHER_WAY = frozenset(("Jr.", "Sr.", "etc.", "al."))
 _NUMBER = frozenset(("No.", "no.", "Nos.", "nos."))
 _INITIAL = re.compile(r"[A-Z]\.")
 _NAME = re.compile(r"[A-Z][a-z]+")
+_APPOSED = re.compile(r"[a-z]+,")
 _INTRODUCES = re.compile(
     r"\b(?:are|is|was|were|shows?|showed|shown|reveal(?:s|ed)?|follows?|following|below|demonstrate[sd]?|includ(?:es?|ing))\b"
 )
@@ -73,7 +74,7 @@ def _ends(piece: str, rest: str) -> bool:
         return not following[0].isdigit()
     if _DOTTED.fullmatch(word) or word in _EITHER_WAY:
         return following.strip(_OPENING + ",;:") in OPENERS
-    return not (_INITIAL.fullmatch(word) and _NAME.match(following) and _is_initial(before, following))
+    return not (_INITIAL.fullmatch(word) and following[0].isupper() and _is_initial(before, following))
 
 
 def _is_initial(before: list[str], following: str) -> bool:
@@ -83,7 +84,9 @@ def _is_initial(before: list[str], following: str) -> bool:
     if not before:
         return True
     last = before[-1].lstrip(_OPENING)
-    return last in ABBREVIATIONS or bool(_INITIAL.fullmatch(last) or (_NAME.fullmatch(last) and last not in LETTERED))
+    if last in ABBREVIATIONS or _INITIAL.fullmatch(last) or _APPOSED.fullmatch(last):
+        return True
+    return _NAME.fullmatch(last) is not None and last not in LETTERED
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +20,7 @@ from tqdm import tqdm
 from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import PARAMETERS, Method, Parameters, select
-from trustlab.correctness import Grader, SynonymGrader
+from trustlab.correctness import Grade, Grader, SynonymGrader, open_grader
 from trustlab.entailment import Entailment, open_entailment
 from trustlab.levels import views as views_of
 from trustlab.meaning import Readers
@@ -95,7 +95,7 @@ def benchmark(
     encoder: Encoder | None = None,
     medical_encoder: Encoder | str | Path | None = None,
     entailment: Entailment | str | Path | None = None,
-    grader: Grader | None = None,
+    grader: Grader | str | None = None,
     retriever: Retriever | None = None,
     assessor: Model | None = None,
     medconf: MedConf | None = None,
@@ -107,43 +107,21 @@ def benchmark(
     ``run_dir`` receives the tables and, unless ``cache`` names another file, the reply cache: a killed run resumes from it.
     ``n_jobs`` goes to joblib for the scoring. ``encoder``, ``medical_encoder`` (a name or path) and ``entailment`` (a judge, or
     the name or path of an NLI cross-encoder; ``None`` is the stand-in) read what samples mean; what they found is kept
-    beside the replies. ``parameters`` are the methods' open choices. ``retriever`` (default: BM25 over the project's corpus),
-    ``assessor`` (default: the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. METHODS:
-    Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
+    beside the replies. ``grader`` (a name or an object; the synonym grader where ``None``) says which answers are right.
+    ``parameters`` are the methods' open choices. ``retriever`` (default: BM25 over the project's corpus), ``assessor``
+    (default: the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. METHODS: Ren et al. 2026
+    (benchmark), K = 15 samples at temperature 0.5.
     """
-    for what, keys in (("case", [c.case_id for c in cases]), ("model", [m.name for m in models]), ("level", levels)):
-        if len(keys) == 0:
-            raise ValueError(f"no {what}s; at least one is needed")
-        if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
-            raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
-    chosen = select(methods)
+    _given_once(cases, models, levels)
+    chosen, shown = select(methods), views_of(cases, levels)
     chosen_values = replace(parameters or PARAMETERS, n_samples=samples, sample_temperature=temperature)
     settings = Settings(chosen_values, seed=seed, medconf=medconf or MedConf())
-    shown = views_of(cases, levels)
     store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
-    grader, readers = grader or SynonymGrader(), _readers(encoder, medical_encoder, entailment, store)
+    grader, readers = open_grader(grader or SynonymGrader()), _readers(encoder, medical_encoder, entailment, store)
     retriever = retriever or BM25(load_corpus())
     judge = assessor if assessor is None or isinstance(assessor, CachedModel) else CachedModel(assessor, store)
-    generations, tables, seconds = [], [], {}
-    for model in models:
-        cached = model if isinstance(model, CachedModel) else CachedModel(model, store)
-        cached.reset_calls()
-        began = perf_counter()
-        made = collect(
-            cached,
-            shown,
-            chosen,
-            settings,
-            readers=readers,
-            retriever=retriever,
-            assessor=judge,
-            progress=None if quiet else _bar(model.name),
-        )
-        seconds[model.name] = round(perf_counter() - began, 3)
-        generations += made
-        tables.append(cached.calls_table().assign(model=model.name))
-        if cached is not model:
-            cached.close()
+    others = {"readers": readers, "retriever": retriever, "assessor": judge}
+    generations, tables, seconds = _asked(models, store, shown, chosen, settings, quiet, others)
     if judge is not None:
         tables.append(judge.calls_table().assign(model=judge.name))
     every = list(shown) * len(models)
@@ -162,7 +140,7 @@ def benchmark(
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
     }
     run = Run(
-        answers=pd.DataFrame([_answer_row(v, g, grader) for v, g in zip(every, generations, strict=True)]),
+        answers=_answers(every, generations, grader),
         confidence=score(every, generations, chosen, n_jobs),
         calls=pd.concat(tables, ignore_index=True),
         parameters=facts,
@@ -171,6 +149,38 @@ def benchmark(
     if run_dir:
         run.save(Path(run_dir))
     return run
+
+
+def _given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
+    """``ValueError`` unless there is at least one of each, and none twice."""
+    for what, keys in (("case", [c.case_id for c in cases]), ("model", [m.name for m in models]), ("level", levels)):
+        if len(keys) == 0:
+            raise ValueError(f"no {what}s; at least one is needed")
+        if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
+            raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
+
+
+def _asked(
+    models: Sequence[Model],
+    store: str | Path | None,
+    shown: Sequence[View],
+    methods: Sequence[Method],
+    settings: Settings,
+    quiet: bool,
+    others: Mapping[str, Any],
+) -> tuple[list[Generation], list[pd.DataFrame], dict[str, float]]:
+    """What each model replied, one model after the other: the generations, a table of calls and the seconds for each."""
+    generations, tables, seconds = [], [], {}
+    for model in models:
+        cached = model if isinstance(model, CachedModel) else CachedModel(model, store)
+        cached.reset_calls()
+        began = perf_counter()
+        generations += collect(cached, shown, methods, settings, progress=None if quiet else _bar(model.name), **others)
+        seconds[model.name] = round(perf_counter() - began, 3)
+        tables.append(cached.calls_table().assign(model=model.name))
+        if cached is not model:
+            cached.close()
+    return generations, tables, seconds
 
 
 def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:
@@ -228,9 +238,19 @@ def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list
     return rows
 
 
-def _answer_row(view: View, g: Generation, grader: Grader) -> dict[str, Any]:
-    answer = g.answer.text if g.answer else None
-    failed = g.answer.missing if g.answer and answer is None and g.answer.missing not in (None, NO_DIAGNOSIS) else ""
+def _answers(views: Sequence[View], generations: Sequence[Generation], grader: Grader) -> pd.DataFrame:
+    """The answers table. What the backend failed to give, or the grader could not judge, is neither right nor wrong."""
+    said = [g.answer.text if g.answer else None for g in generations]
+    failed = [
+        g.answer.missing if g.answer and text is None and g.answer.missing not in (None, NO_DIAGNOSIS) else ""
+        for g, text in zip(generations, said, strict=True)
+    ]
+    grades = grader.grade(said, [v.case for v in views])
+    rows = zip(views, generations, said, failed, grades, strict=True)
+    return pd.DataFrame([_answer_row(v, g, text, why, grade) for v, g, text, why, grade in rows])
+
+
+def _answer_row(view: View, g: Generation, answer: str | None, failed: str | None, grade: Grade) -> dict[str, Any]:
     return {
         "case_id": g.case_id,
         "dataset": view.case.dataset,
@@ -238,11 +258,11 @@ def _answer_row(view: View, g: Generation, grader: Grader) -> dict[str, Any]:
         "model": g.model,
         "answer": answer,
         "truth": view.case.diagnosis,
-        "correct": math.nan if failed else grader.correct(answer, view.case),
+        "correct": math.nan if failed or grade.correct is None else grade.correct,
         "n_statements": g.n_statements,
         "n_words": g.n_words,
         "n_samples": None if g.samples is None else len(g.samples),
-        "missing": failed,
+        "missing": failed or grade.missing,
     }
 
 

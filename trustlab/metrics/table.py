@@ -18,6 +18,7 @@ from trustlab.metrics.intervals import case_weights, percentile_interval
 
 KEYS = ["case_id", "dataset", "level", "model"]
 COLUMNS = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_missing", "reason"]
+COUNTS = ("n_asked", "n_failed", "n_ungraded")
 CHUNK = 250
 """Bootstrap draws handled at once: keeps the working arrays near the processor's cache."""
 
@@ -41,7 +42,8 @@ class _Sample:
     """Rows that have a value: case number, level, correct and confidence, each (n,), and what they were taken from.
 
     ``draws`` (n_cases, n_draws) says how often each case is in each draw; ``n_asked`` how many rows each level should have,
-    ``n_failed`` how many of them have no answer because the call failed.
+    ``n_failed`` how many of them have no answer because the call failed, ``n_ungraded`` how many have one that no grader could
+    judge.
     """
 
     case: np.ndarray
@@ -52,13 +54,14 @@ class _Sample:
     draws: np.ndarray
     n_asked: Mapping[int, int]
     n_failed: Mapping[int, int]
+    n_ungraded: Mapping[int, int]
     why_missing: str = ""
 
     def at(self, *levels: int) -> _Sample:
         """The rows of some levels only."""
         keep = np.isin(self.level, levels)
         cut = {name: getattr(self, name)[keep] for name in ("case", "level", "correct", "confidence", "bounded")}
-        counts = {name: {level: getattr(self, name)[level] for level in levels} for name in ("n_asked", "n_failed")}
+        counts = {name: {level: getattr(self, name)[level] for level in levels} for name in COUNTS}
         return replace(self, **counts, **cut)
 
     def mean_draws(self, values: np.ndarray) -> np.ndarray:
@@ -90,7 +93,8 @@ def metrics_table(
     bound a 95 % percentile bootstrap interval that resamples cases, all levels together. Accuracy has method '' and
     counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
     out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the call failed) is
-    neither right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason`` counts it. AUROC and
+    neither right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason`` counts it; so is an answer
+    that could not be graded (``correct`` NaN, with its reason in the column ``missing``). AUROC and
     AUPRC are withheld below ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and
     ECE are given for the methods whose scale is 'probability' in ``scales`` (method name -> scale; by default the
     registry's). ``reason`` says why a value or an interval is NaN, which levels were left out, and how many
@@ -155,11 +159,12 @@ def _checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     _refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
     readable = table["answer"].notna()
     failed = ~readable & table["correct"].isna()
-    _refuse(
-        table, ~failed & ~table["correct"].isin([0, 1]), "correct must be 0 or 1, or NaN with no answer where the call failed"
-    )
-    correct = table["correct"].where(readable, 0).astype(int)
-    return table.assign(correct=correct, readable=readable, failed=failed)
+    reason = answers["missing"].fillna("") if "missing" in answers else pd.Series("", index=answers.index)
+    ungraded = readable & table["correct"].isna() & (reason != "")
+    allowed = "0 or 1, or NaN with no answer where the call failed, or NaN with a reason in missing where it is ungraded"
+    _refuse(table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}")
+    correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
+    return table.assign(correct=correct, readable=readable, failed=failed, ungraded=ungraded)
 
 
 def _joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
@@ -169,24 +174,28 @@ def _joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     table = confidence[names].assign(level=confidence["level"].astype(int), confidence=confidence["confidence"].astype(float))
     _refuse(table, table.duplicated([*KEYS, "method"]), "confidence must hold each case, level, model and method once")
     _refuse(table, np.isinf(table["confidence"]), "a confidence must be finite, or NaN where missing")
-    table = table.merge(answers[[*KEYS, "correct", "readable", "failed"]], on=KEYS, how="left", validate="many_to_one")
+    table = table.merge(
+        answers[[*KEYS, "correct", "readable", "failed", "ungraded"]], on=KEYS, how="left", validate="many_to_one"
+    )
     _refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
     readable = table["readable"].astype(bool)
-    failed = table["failed"].astype(bool)
+    failed, ungraded = table["failed"].astype(bool), table["ungraded"].astype(bool)
     why = table["missing"].where(readable | failed, "unreadable answer")
     why = why.mask(failed & (why.isna() | (why == "")), "failed answer")
-    return table.assign(confidence=table["confidence"].where(readable), missing=why)
+    why = why.mask(ungraded & (why.isna() | (why == "")), "ungraded answer")
+    return table.assign(confidence=table["confidence"].where(readable & ~ungraded), missing=why)
 
 
 def _answer_sample(part: pd.DataFrame, n_draws: int, seed: int) -> _Sample:
-    """The answers that were had; every case is drawn, so that all methods share their draws."""
+    """The answers that were had and graded; every case is drawn, so that all methods share their draws."""
     cases, code = np.unique(part["case_id"], return_inverse=True)
-    level, correct, failed = (part[name].to_numpy() for name in ("level", "correct", "failed"))
+    level, correct, failed, ungraded = (part[name].to_numpy() for name in ("level", "correct", "failed", "ungraded"))
     draws = np.ascontiguousarray(case_weights(cases, n_draws, seed).T, dtype=np.float64)
     asked = {int(q): int(np.sum(level == q)) for q in np.unique(level)}
-    lost = {q: int(failed[level == q].sum()) for q in asked}
-    had, n = ~failed, int((~failed).sum())
-    return _Sample(code[had], level[had], correct[had], np.full(n, np.nan), np.zeros(n, bool), draws, asked, lost)
+    lost, open_ = ({q: int(which[level == q].sum()) for q in asked} for which in (failed, ungraded))
+    had = ~failed & ~ungraded
+    n = int(had.sum())
+    return _Sample(code[had], level[had], correct[had], np.full(n, np.nan), np.zeros(n, bool), draws, asked, lost, open_)
 
 
 def _method_sample(rows: pd.DataFrame, cases: np.ndarray, answers: _Sample) -> _Sample:
@@ -307,9 +316,10 @@ def _row(metric: str, level: str, part: _Sample, value: float, draws: np.ndarray
     notes = [why] if why else []
     n = len(part.case)
     low = high = float("nan")
-    failed = sum(part.n_failed.values())
+    failed, ungraded = sum(part.n_failed.values()), sum(part.n_ungraded.values())
     if n == 0 and sum(part.n_asked.values()):
-        notes = ["no answer"] if metric == "accuracy" else [f"no confidence: {part.why_missing}"]
+        nobody = "no graded answer" if ungraded else "no answer"
+        notes = [nobody] if metric == "accuracy" else [f"no confidence: {part.why_missing}"]
     elif not np.isnan(value) and draws is not None:
         low, high = percentile_interval(draws)
         if np.isnan(low):
@@ -318,6 +328,8 @@ def _row(metric: str, level: str, part: _Sample, value: float, draws: np.ndarray
         notes.append(f"{int(part.bounded.sum())} of {n} confidences are bounds")
     if failed:
         notes.append(f"{failed} answer{'s' if failed > 1 else ''} failed")
+    if ungraded:
+        notes.append(f"{ungraded} answer{'s' if ungraded > 1 else ''} ungraded")
     return {
         "metric": metric,
         "value": value,

@@ -11,6 +11,7 @@ from trustlab.plots.benchmark import (
 )
 from trustlab.plots.beyond import beyond_world
 from trustlab.plots.evidence import evidence_table, token_bars
+from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_LABELS,
@@ -36,6 +37,8 @@ __all__ = [
     "accuracy_by_level",
     "accuracy_by_set",
     "agreement_by_prior",
+    "auroc_by_grader",
+    "auroc_under_noise",
     "beyond_world",
     "caption",
     "confidence_and_accuracy",

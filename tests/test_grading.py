@@ -1,0 +1,274 @@
+"""A run graded anew: who agrees with whom, and what a grader's errors do to AUROC."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trustlab.correctness import ExactGrader, Grade
+from trustlab.experiments.grading import agreement_table, auroc_by_grader, disagreements, grade
+from trustlab.experiments.label_noise import auroc_under_noise, expected_auroc, order_under_noise
+from trustlab.metrics import auroc, metrics_table
+from trustlab.records import Case
+
+KEY = {"dataset": "toy", "level": 100, "model": "m"}
+SAID = [
+    # case, answer, truth, correct as it was
+    ("a", "Flu", "Influenza", 0),
+    ("b", "influenza", "Influenza", 1),
+    ("c", "Acute ottitis media", "Acute otitis media", 0),
+    ("d", "Croup", "Influenza", 0),
+    ("e", None, "Influenza", 0),
+    ("f", None, "Influenza", np.nan),
+]
+
+
+def answers() -> pd.DataFrame:
+    rows = [{"case_id": i, **KEY, "answer": a, "truth": t, "correct": c, "n_words": 7} for i, a, t, c in SAID]
+    return pd.DataFrame(rows).assign(missing=["", "", "", "", "", "the server is gone"])
+
+
+def cases(**accepted: tuple[str, ...]) -> list[Case]:
+    return [Case(i, "toy", (), truth, (truth, *accepted.get(i, ()))) for i, _, truth, _ in SAID]
+
+
+class Doubtful(ExactGrader):
+    """Cannot tell what it has not heard of."""
+
+    name = "doubtful"
+
+    def grade(self, answers, cases):
+        return [
+            Grade(None, "never heard of it") if a == "Croup" else g
+            for a, g in zip(answers, super().grade(answers, cases), strict=True)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("grader", "correct"), [("exact", [0, 1, 0, 0, 0]), ("synonym", [1, 1, 0, 0, 0]), ("encoder", [1, 1, 1, 0, 0])]
+)
+def test_each_grader_gives_its_own_verdicts_and_its_name(grader: str, correct: list[int]) -> None:
+    graded = grade(answers(), grader)
+    assert graded["correct"].to_list()[:5] == correct
+    assert set(graded["grader"]) == {grader}
+
+
+def test_a_failed_answer_stays_failed_and_an_unreadable_one_wrong() -> None:
+    graded = grade(answers(), "exact").set_index("case_id")
+    assert np.isnan(graded.loc["f", "correct"]) and graded.loc["f", "missing"] == "the server is gone"
+    assert graded.loc["e", "correct"] == 0 and graded.loc["e", "missing"] == ""
+
+
+def test_everything_else_stays_as_it_was() -> None:
+    given = answers()
+    graded = grade(given, "synonym")
+    pd.testing.assert_frame_equal(graded[given.columns].drop(columns="correct"), given.drop(columns="correct"))
+    pd.testing.assert_frame_equal(given, answers())
+
+
+def test_what_cannot_be_graded_is_missing_with_its_reason_and_may_be_graded_later() -> None:
+    doubtful = grade(answers(), Doubtful())
+    row = doubtful.set_index("case_id").loc["d"]
+    assert np.isnan(row["correct"]) and row["missing"] == "never heard of it"
+    again = grade(doubtful, "exact").set_index("case_id").loc["d"]
+    assert again["correct"] == 0 and again["missing"] == ""
+
+
+def test_cases_bring_their_accepted_names() -> None:
+    assert grade(answers(), "synonym", cases(d=("Croup",)))["correct"].to_list()[3] == 1
+
+
+def test_a_case_that_is_lacking_or_has_another_truth_is_refused() -> None:
+    with pytest.raises(ValueError, match="lacks case 'f' of data set 'toy'"):
+        grade(answers(), "exact", cases()[:-1])
+    with pytest.raises(ValueError, match="'a' has the diagnosis 'Influenza', but.*'Croup'"):
+        grade(answers().assign(truth="Croup"), "exact", cases())
+    with pytest.raises(ValueError, match=r"lacks the columns \['truth'\]"):
+        grade(answers().drop(columns="truth"), "exact")
+
+
+# Ungraded answers in the metrics
+
+
+def a_run(n_cases: int = 60, levels=(20, 100), seed: int = 0) -> SimpleNamespace:
+    """Answers of which half are right, half of the right ones under another name; "good" ranks better than "poor"."""
+    rng = np.random.default_rng(seed)
+    told, confidence = [], []
+    for c in range(n_cases):
+        for level in levels:
+            key = {"case_id": f"c{c:03d}", "dataset": "toy", "level": level, "model": "m"}
+            answer = ("Influenza", "Flu", "Croup", "Croup")[rng.integers(4)]
+            told.append({**key, "answer": answer, "truth": "Influenza", "correct": int(answer != "Croup"), "missing": ""})
+            for method, lean in (("good", 0.8), ("fair", 0.4), ("poor", 0.1)):
+                value = rng.random() + lean * (answer != "Croup")
+                confidence.append({**key, "method": method, "confidence": value, "bound": "", "missing": ""})
+    return SimpleNamespace(answers=pd.DataFrame(told), confidence=pd.DataFrame(confidence))
+
+
+def test_ungraded_answers_are_left_out_of_every_metric_and_counted() -> None:
+    run = a_run()
+    at = run.answers["case_id"].isin(["c000", "c001"])
+    open_ = run.answers.assign(correct=run.answers["correct"].mask(at), missing=np.where(at, "never heard of it", ""))
+    without = SimpleNamespace(
+        answers=run.answers[~at], confidence=run.confidence[~run.confidence["case_id"].isin(["c000", "c001"])]
+    )
+    options = {"n_draws": 20, "scales": {}}
+    found = metrics_table(SimpleNamespace(answers=open_, confidence=run.confidence), **options)
+    pd.testing.assert_series_equal(found["value"], metrics_table(without, **options)["value"])
+    pooled = found[found["level"] == "pooled"]
+    assert (pooled["n_missing"] == 4).all() and pooled["reason"].str.contains("4 answers ungraded").all()
+
+
+def test_a_level_of_which_nothing_was_graded_says_so() -> None:
+    run = a_run()
+    at = run.answers["level"] == 20
+    run.answers = run.answers.assign(correct=run.answers["correct"].mask(at), missing=np.where(at, "no reply", ""))
+    table = metrics_table(run, n_draws=20, scales={}).set_index(["method", "metric", "level"])["reason"]
+    assert table["", "accuracy", "20"] == "no graded answer; 60 answers ungraded"
+    assert table["good", "auroc", "20"].startswith("fewer than") or "ungraded answer" in table["good", "auroc", "20"]
+
+
+# Agreement
+
+
+def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
+    table = agreement_table(answers(), ["exact", "synonym", Doubtful()], n_draws=100).set_index(["first", "second"])
+    assert list(table.index) == [("exact", "synonym"), ("exact", "doubtful"), ("synonym", "doubtful")]
+    counts = ["n", "both_right", "only_first", "only_second", "both_wrong"]
+    assert table.loc[("exact", "synonym"), counts].to_list() == [5, 1, 0, 1, 3]
+    assert table.loc[("synonym", "doubtful"), counts].to_list() == [4, 1, 1, 0, 2]
+    assert table.loc[("exact", "doubtful"), "kappa"] == 1
+
+
+def test_disagreements_are_the_distinct_pairs_with_how_often_they_came() -> None:
+    table = disagreements(pd.concat([answers(), answers().assign(model="n").head(1)]), ["exact", "synonym", "encoder"])
+    assert table[["answer", "exact", "synonym", "encoder", "n_answers"]].to_numpy().tolist() == [
+        ["Flu", 0, 1, 1, 2],
+        ["Acute ottitis media", 0, 0, 1, 1],
+    ]
+
+
+def test_a_grader_that_cannot_tell_disagrees_with_one_that_can() -> None:
+    assert "Croup" in disagreements(answers(), ["exact", Doubtful()])["answer"].to_list()
+
+
+@pytest.mark.parametrize("graders", [["exact"], ["exact", ExactGrader()]])
+def test_agreement_takes_two_graders_of_different_names(graders) -> None:
+    with pytest.raises(ValueError, match="two or more"):
+        agreement_table(answers(), graders)
+
+
+# AUROC by grader
+
+
+def test_auroc_is_told_as_if_each_grader_had_graded() -> None:
+    run = a_run()
+    table = auroc_by_grader(run, ["exact", "synonym"], ["good"], n_draws=50).set_index(["grader", "metric", "level"])
+    good = run.confidence[run.confidence["method"] == "good"]["confidence"]
+    for name, right in (("exact", ["Influenza"]), ("synonym", ["Influenza", "Flu"])):
+        correct = run.answers["answer"].isin(right)
+        assert table.loc[(name, "accuracy", "pooled"), "value"] == pytest.approx(correct.mean())
+        assert table.loc[(name, "auroc", "pooled"), "value"] == pytest.approx(auroc(correct, good))
+    assert set(table.index.get_level_values("level")) == {"pooled", "within"} and set(table["method"]) == {"", "good"}
+
+
+def test_a_method_that_the_run_lacks_is_refused() -> None:
+    with pytest.raises(ValueError, match="good.*'best'"):
+        auroc_by_grader(a_run(), ["exact"], ["best"])
+
+
+# Flipped grades
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((0.9, 0.5, 0.0), 0.9),
+        ((0.9, 0.5, 0.1), 0.82),  # s = 0.9 - 0.1
+        ((0.9, 0.5, 0.5), 0.5),
+        ((0.9, 0.3, 1.0), 0.1),  # every grade turned round
+        ((0.5, 0.2, 0.3), 0.5),
+        ((0.8, 0.2, 0.0, 0.25), 0.65),  # called right: 0.2 right, 0.2 wrong; called wrong: none right; s = 1/2
+    ],
+)
+def test_the_formula_on_cases_worked_out_by_hand(given, expected) -> None:
+    assert expected_auroc(*given) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("given", [(0.9, 0.0, 0.1), (0.9, 0.5, 1.2), (0.9, 0.5, 0.0, 1.0)])
+def test_the_formula_needs_both_classes_and_chances(given) -> None:
+    with pytest.raises(ValueError, match="prevalence|one class"):
+        expected_auroc(*given)
+
+
+@pytest.mark.parametrize(("lost", "gained"), [(0.1, 0.1), (0.3, 0.05), (0.0, 0.4)])
+def test_the_formula_is_what_a_large_simulation_gives(lost: float, gained: float) -> None:
+    rng = np.random.default_rng(0)
+    correct = rng.random(200_000) < 0.3
+    confidence = rng.random(200_000) + 0.4 * correct
+    called = np.where(correct, rng.random(200_000) >= lost, rng.random(200_000) < gained)
+    expected = expected_auroc(auroc(correct, confidence), 0.3, lost, gained)
+    assert auroc(called, confidence) == pytest.approx(expected, abs=0.005)
+
+
+def noise(run, **options) -> pd.DataFrame:
+    table = auroc_under_noise(run.answers, run.confidence, ["good", "poor"], **{"rates": (0, 0.1, 0.2), **options})
+    return table.set_index(["method", "level", "rate"])
+
+
+def test_without_flips_auroc_is_that_of_the_metrics_table() -> None:
+    run = a_run()
+    wanted = metrics_table(run, n_draws=5, scales={}).set_index(["method", "metric", "level"])["value"]
+    found = noise(run)
+    for method in ("good", "poor"):
+        for level in ("pooled", "within"):
+            row = found.loc[(method, level, 0.0)]
+            assert row[["value", "low", "high", "expected"]].to_list() == pytest.approx([wanted[method, "auroc", level]] * 4)
+
+
+def test_flips_pull_auroc_to_one_half_as_the_formula_says() -> None:
+    found = noise(a_run(400), n_repeats=50)
+    for method in ("good", "poor"):
+        for level in ("pooled", "within"):
+            for rate in (0.1, 0.2):
+                row = found.loc[(method, level, rate)]
+                assert row["value"] == pytest.approx(row["expected"], abs=0.01) and row["low"] < row["value"] < row["high"]
+
+
+def test_the_same_seed_gives_the_same_flips_whatever_the_order_of_the_rows() -> None:
+    run = a_run()
+    shuffled = SimpleNamespace(answers=run.answers.sample(frac=1, random_state=1), confidence=run.confidence[::-1])
+    pd.testing.assert_frame_equal(noise(run), noise(shuffled))
+    assert not noise(run).equals(noise(run, seed=1))
+
+
+def test_too_few_right_answers_are_withheld_with_the_reason() -> None:
+    found = noise(a_run(6), min_per_class=10)
+    assert found["value"].isna().all() and set(found["reason"]) == {"fewer than 10 correct or wrong"}
+
+
+def test_the_order_is_whole_without_flips_and_lost_with_half_of_them() -> None:
+    run = a_run(200)
+    table = order_under_noise(run.answers, run.confidence, ["good", "fair", "poor"], (0, 1), n_repeats=5)
+    pooled = table[table["level"] == "pooled"].set_index("rate")
+    assert pooled["tau"].to_list() == [1, -1]  # all grades turned round turn the order round
+    assert pooled.loc[0, "moved"] == "" and pooled.loc[1, "moved"] == "good 1 to 3, poor 3 to 1"
+
+
+def test_the_order_of_a_single_method_is_missing_with_the_reason() -> None:
+    run = a_run()
+    table = order_under_noise(run.answers, run.confidence, ["good"])
+    assert table["tau"].isna().all() and set(table["reason"]) == {"fewer than two methods that differ"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"rates": (0, 1.5)}, "rates"), ({"rates": ()}, "rates"), ({"n_repeats": 0}, "n_repeats"), ({"methods": ["best"]}, "best")],
+)
+def test_impossible_flips_are_refused(options, message: str) -> None:
+    run = a_run(4)
+    with pytest.raises(ValueError, match=message):
+        auroc_under_noise(run.answers, run.confidence, **{"methods": ["good"], **options})

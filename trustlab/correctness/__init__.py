@@ -1,0 +1,51 @@
+"""Graders: is an answer the patient's diagnosis? 1, 0, or ungraded with a reason; never a guess.
+
+Four graders, each with a name for tables: ``exact`` (the case's own name), ``synonym`` (accepted names and the knowledge
+table), ``encoder`` (alike in a sentence encoder) and a judge (a model is asked). Rules that all of them keep:
+
+- An unreadable answer is wrong. So is what is no diagnosis: "Yes.", "unknown", a number, nothing.
+- Several diagnoses are not one: "A or B", "A, B, C", "1. A 2. B", "A vs B", "A and B" are wrong. Signs inside a true name do
+  not count: an answer that matches such a name whole is right.
+- A denial is not the diagnosis: "not A", "no A", "A ruled out", "unlikely A", "negative for A".
+- Another cause, site, side, stage or kind is another diagnosis: "viral pneumonia" for "pneumonia" is wrong, and the reverse,
+  unless the name is accepted. "Acute" and "chronic" are kinds. (A judge decides for itself.)
+- Words of certainty and degree ("likely", "probable", "suspected", "unspecified", "mild", "severe") change nothing, except for
+  the exact grader, which is strict; "mild A" for "severe A" is wrong.
+- After a true name, in brackets, may stand its abbreviation or another true name (not for the exact grader).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from trustlab.correctness.base import Grade, Grader
+from trustlab.correctness.encoder import EncoderGrader
+from trustlab.correctness.judge import JudgeGrader
+from trustlab.correctness.rules import ExactGrader, SynonymGrader
+from trustlab.models import open_model
+
+GRADERS: Mapping[str, Callable[[], Grader]] = {"synonym": SynonymGrader, "exact": ExactGrader, "encoder": EncoderGrader}
+"""Graders that need nothing but the package, by name."""
+
+
+JUDGE = "judge:"
+"""What stands before a model's name where that model is to judge."""
+
+
+def open_grader(grader: str | Grader, *, cache: str | Path | None = None) -> Grader:
+    """The grader of that name, or the one given: ``"synonym"``, ``"exact"``, ``"encoder"``, or ``"judge:MODEL"``.
+
+    MODEL is a name as :func:`trustlab.open_model` takes it; ``cache`` is the SQLite file that keeps the judge's replies.
+    ``ValueError`` for an unknown name.
+    """
+    if not isinstance(grader, str):
+        return grader
+    if grader.startswith(JUDGE):
+        return JudgeGrader(open_model(grader.removeprefix(JUDGE)), cache=cache)
+    if grader not in GRADERS:
+        raise ValueError(f"grader is {grader!r}; allowed are {', '.join(GRADERS)}, {JUDGE}MODEL, or an object")
+    return GRADERS[grader]()
+
+
+__all__ = ["GRADERS", "JUDGE", "EncoderGrader", "ExactGrader", "Grade", "Grader", "JudgeGrader", "SynonymGrader", "open_grader"]

@@ -1,0 +1,249 @@
+"""MediTOD's files: the canonicalised dialogues, and the raw ones with their annotations in a second file.
+
+- Canonicalised, ``data/dialogs.json``: ``{id: {"utterances": [...]}}``. An utterance has ``speaker`` (doctor or patient),
+  ``text``, ``uttr_id`` (its position where it has none), and ``actions`` (a doctor's: ``[{"action": intent, "disease":
+  [{"value": name}]}]``) or ``nlu`` (a patient's: ``[{"intent": intent}]``).
+- Raw, ``raw_data/dialogs.json`` and ``annotations.json``: the utterances have neither; their annotations are ``{id: [entry]}``
+  with flat entries ``{"intent", "slot", "value", "status", "uid"}``, where ``uid`` is the ``uttr_id``. A list of lists of
+  entries, one list an utterance, and ``{uid: [entry]}`` are read too. A dialogue without annotations has no intents.
+- In place of ``{id: dialogue}``: a list of ``{"dlg_id", "utterances"}``, or one such dialogue, with its list of entries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trustlab.datasets.errors import DataError
+from trustlab.datasets.whole_json import utf8, whole_json
+from trustlab.knowledge import normalise
+
+NEEDED = "the MediTOD repository (dair-iitd/MediTOD), its data or raw_data folder, or a JSON file of its dialogues"
+SPEAKERS, NOBODY = ("doctor", "patient"), "control"
+"""Who speaks. An utterance of ``control`` is a place for notes of the labelling tool, which nobody says."""
+NOTE, NO_NAME = "differential", frozenset(("other", "unknown"))
+"""The intent of such a note, and values that name no disease."""
+FILES = ("dialogs.json", "data/dialogs.json", "raw_data/dialogs.json")
+ANNOTATIONS = ("annotations.json", "../annotations/{stem}_annotations.json", "{stem}_annotations.json")
+"""Where the annotations of a raw file of dialogues may be, from its folder."""
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """What one of the two says: ``diseases`` are those of the last diagnosis in it first, then of those before."""
+
+    speaker: str
+    text: str
+    intents: tuple[str, ...] = ()
+    diseases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """A dialogue in the order it was held."""
+
+    id: str
+    utterances: tuple[Utterance, ...]
+
+
+class _At:
+    """Makes the error for a place in a file: ``at("field")(value, allowed)``."""
+
+    def __init__(self, file: Path, *place: str):
+        self.file, self.place = file, place
+
+    def __truediv__(self, part: str) -> _At:
+        return _At(self.file, *self.place, part)
+
+    def error(self, value: object, allowed: str) -> DataError:
+        return DataError(self.file, None, ", ".join(self.place), value, allowed)
+
+
+def read_dialogues(path: Path | None) -> tuple[Path, list[Dialogue], int]:
+    """The file of dialogues that ``path`` means, its dialogues, annotated, in file order, and how many the other file has.
+
+    A repository has both forms, and its public canonicalised file holds 3 dialogues alone: the file with more is read, the
+    canonicalised one where they are equal. Raises ``ValueError`` where there is none, :class:`DataError` for a bad one.
+    """
+    if path is None or not path.exists():
+        raise ValueError(f"path is {None if path is None else str(path)!r}; allowed is {NEEDED}")
+    files = [path] if path.is_file() else [path / name for name in FILES if (path / name).is_file()]
+    if not files:
+        raise ValueError(f"path is the folder {str(path)!r}, without a dialogs.json; allowed is {NEEDED}")
+    read = sorted(((file, _dialogues(file)) for file in files), key=lambda pair: -len(pair[1]))
+    return *read[0], sum(len(dialogues) for _, dialogues in read[1:])
+
+
+def _dialogues(file: Path) -> list[Dialogue]:
+    raw = dict(_by_id(file, whole_json(file)))
+    if not raw:
+        raise DataError(file, None, "dialogues", 0, "at least one dialogue")
+    if any("actions" in u or "nlu" in u for utterances in raw.values() for u in utterances):
+        return [_dialogue(key, [_canonical(_place(file, key, u), u) for u in us]) for key, us in raw.items()]
+    source, entries = _annotations(file, list(raw))
+    return [_annotated(file, key, utterances, source, entries.get(key, [])) for key, utterances in raw.items()]
+
+
+def _dialogue(key: str, utterances: list[Utterance]) -> Dialogue:
+    return Dialogue(key, tuple(u for u in utterances if u.speaker != NOBODY))
+
+
+def _by_id(file: Path, value: object) -> Iterator[tuple[str, list[dict]]]:
+    """(id, utterances as they stand) of every dialogue in one of the forms above."""
+    if isinstance(value, dict) and isinstance(value.get("utterances"), list):
+        value = [value]
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    elif isinstance(value, list):
+        pairs = [(_own_id(file, i, dialogue, alone=len(value) == 1), dialogue) for i, dialogue in enumerate(value, 1)]
+    else:
+        raise DataError(file, None, "JSON", value, "dialogues by id, a list of them, or one")
+    seen: set[str] = set()
+    for key, dialogue in pairs:
+        at = _At(file, f"dialogue {key}")
+        if key in seen:
+            raise at.error(key, "an id that no earlier dialogue has")
+        seen.add(key)
+        utterances = dialogue.get("utterances") if isinstance(dialogue, dict) else dialogue
+        if not isinstance(utterances, list) or not utterances:
+            raise (at / "utterances").error(utterances, "a list of utterances that is not empty")
+        numbers: set[str] = set()
+        for position, utterance in enumerate(utterances):
+            here = at / f"utterance {position}"
+            if not isinstance(utterance, dict):
+                raise here.error(utterance, "an object with speaker and text")
+            number = utterance.setdefault("uttr_id", position)
+            if not isinstance(number, str | int) or isinstance(number, bool) or str(number) in numbers:
+                raise (here / "uttr_id").error(number, "a number that no earlier utterance has")
+            numbers.add(str(number))
+        yield key, utterances
+
+
+def _own_id(file: Path, position: int, dialogue: object, alone: bool) -> str:
+    found = dialogue.get("dlg_id", file.stem if alone else None) if isinstance(dialogue, dict) else None
+    if not isinstance(found, str | int) or isinstance(found, bool) or not str(found):
+        raise DataError(file, None, f"dialogue {position}", dialogue, "an object with dlg_id and utterances")
+    return str(found)
+
+
+def _place(file: Path, key: str, utterance: Mapping) -> _At:
+    return _At(file, f"dialogue {key}", f"utterance {utterance['uttr_id']}")
+
+
+def _spoken(at: _At, utterance: dict) -> Utterance:
+    speaker, text = utterance.get("speaker"), utterance.get("text")
+    if not isinstance(speaker, str) or speaker.strip().lower() not in (*SPEAKERS, NOBODY):
+        raise (at / "speaker").error(speaker, " or ".join(SPEAKERS))
+    if not isinstance(text, str) or not utf8(text):
+        raise (at / "text").error(text, "a str")
+    return Utterance(speaker.strip().lower(), " ".join(text.split()))
+
+
+def _objects(at: _At, value: object) -> list[dict]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise at.error(value, "a list of objects")
+    return value
+
+
+def _intent(at: _At, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise at.error(value, "the name of an intent")
+    return value
+
+
+def _name(at: _At, value: object) -> str:
+    if not isinstance(value, str) or not normalise(value) or not utf8(value):
+        raise at.error(value, "the name of a disease")
+    return " ".join(value.split())
+
+
+def _named(diseases: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in diseases if name.lower() not in NO_NAME))
+
+
+def _ruled_out(at: _At, entry: Mapping) -> bool:
+    """Whether the entry says that this is not the diagnosis; Yes, Maybe and no status at all say that it may be."""
+    status = entry.get("status", "")
+    if not isinstance(status, str):
+        raise (at / "status").error(status, "Yes, No or Maybe")
+    return status.strip().lower() == "no"
+
+
+# -- canonicalised --------------------------------------------------------------------------------------------------
+
+
+def _canonical(at: _At, utterance: dict) -> Utterance:
+    intents = [_intent(at / "nlu.intent", entry.get("intent")) for entry in _objects(at / "nlu", utterance.get("nlu", []))]
+    diseases: list[str] = []
+    for action in _objects(at / "actions", utterance.get("actions", [])):
+        intents.append(_intent(at / "actions.action", action.get("action")))
+        if intents[-1] == "diagnosis" and not _ruled_out(at / "actions", action):
+            named = _objects(at / "actions.disease", action.get("disease", []))
+            here = at / "actions.disease.value"
+            diseases = [_name(here, one.get("value")) for one in named if not _ruled_out(at / "actions.disease", one)] + diseases
+    return replace(_spoken(at, utterance), intents=tuple(intents), diseases=_named(diseases))
+
+
+# -- raw ------------------------------------------------------------------------------------------------------------
+
+
+def _annotations(file: Path, keys: list[str]) -> tuple[Path, Mapping[str, object]]:
+    """The file of annotations for the raw dialogues of ``file``, and what it holds, by dialogue."""
+    places = [file.parent / name.format(stem=file.stem) for name in ANNOTATIONS]
+    source = next((place for place in places if place.is_file()), None)
+    if source is None:
+        raise DataError(file, None, "utterances", "no actions and no nlu in any", f"those, or {ANNOTATIONS[0]} beside the file")
+    value = whole_json(source)
+    if isinstance(value, list) and len(keys) == 1:
+        value = {keys[0]: value}
+    if not isinstance(value, dict):
+        raise DataError(source, None, "JSON", value, "annotations by dialogue id")
+    if not set(value) & set(keys):
+        raise DataError(source, None, "dialogue ids", list(value)[:5], f"those of {file.name}, {', '.join(keys[:5])}, ...")
+    return source, value
+
+
+def _annotated(file: Path, key: str, utterances: list[dict], source: Path, entries: object) -> Dialogue:
+    at = _At(source, f"dialogue {key}")
+    of = _by_utterance(at, [str(u["uttr_id"]) for u in utterances], entries)
+    return _dialogue(key, [_raw(file, key, u, at, of[str(u["uttr_id"])]) for u in utterances])
+
+
+def _by_utterance(at: _At, numbers: list[str], entries: object) -> Mapping[str, list[dict]]:
+    """The entries of each utterance, by its ``uttr_id``."""
+    if isinstance(entries, dict):
+        pairs = [(uid, entry) for uid, some in entries.items() for entry in _objects(at / f"uid {uid}", some)]
+    elif isinstance(entries, list) and entries and all(isinstance(some, list) for some in entries):
+        if len(entries) > len(numbers):
+            raise at.error(f"{len(entries)} lists", f"a list of entries for each of the {len(numbers)} utterances")
+        pairs = [
+            (entry.get("uid", numbers[i]), entry)
+            for i, some in enumerate(entries)
+            for entry in _objects(at / f"utterance {i}", some)
+        ]
+    else:
+        pairs = [(entry.get("uid"), entry) for entry in _objects(at, entries)]
+    found: dict[str, list[dict]] = defaultdict(list)
+    for uid, entry in pairs:
+        if entry.get("intent") == NOTE:
+            continue
+        if not isinstance(uid, str | int) or isinstance(uid, bool) or str(uid) not in numbers:
+            raise (at / "uid").error(uid, "the uttr_id of an utterance")
+        found[str(uid)].append(entry)
+    return found
+
+
+def _raw(file: Path, key: str, utterance: dict, at: _At, entries: list[dict]) -> Utterance:
+    """The utterance with its entries. They are one diagnosis together: this format has no actions that could part them."""
+    here = at / f"uid {utterance['uttr_id']}"
+    intents = tuple(_intent(here / "intent", entry.get("intent")) for entry in entries)
+    named = [e.get("value") for e in entries if e["intent"] == "diagnosis" and "value" in e and not _ruled_out(here, e)]
+    for value in named:
+        _name(here / "value", value)
+    # The labelling tool joins several picks by a comma without a space.
+    diseases = [_name(here / "value", one) for value in named for one in re.split(r",(?! )", str(value)) if one.strip()]
+    spoken = _spoken(_place(file, key, utterance), utterance)
+    return replace(spoken, intents=intents, diseases=_named(diseases))

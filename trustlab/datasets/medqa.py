@@ -1,0 +1,254 @@
+"""MedQA (Jin et al. 2021): exam questions whose answer is a diagnosis, told sentence by sentence, without options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from trustlab.datasets.errors import MIN_STATEMENTS, DataError, read_text
+from trustlab.datasets.homes import SOURCE
+from trustlab.datasets.reading import Read
+from trustlab.datasets.sentences import sentences
+from trustlab.datasets.starter import json_object
+from trustlab.datasets.whole_json import utf8, whole_json
+from trustlab.knowledge import load_knowledge, normalise
+from trustlab.records import Case, Statement
+
+NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder that holds just one"
+OTHER, SHORT = "asks for no diagnosis", f"fewer than {MIN_STATEMENTS} statements before the question"
+AGAIN, UNASKED = "the same question as an earlier one", "not among ids"
+ASKING, SAID = "questions that ask for a diagnosis", "statements that say the diagnosis, kept"
+
+_ADJECTIVES = r"(?:(?:single|most|likely|probable|accurate|appropriate|best|correct|primary|underlying|current) )*"
+_PATIENT = r"(?:this|the|his|her|their) (?:\w+ )?(?:patient|man|woman|boy|girl|child|infant|newborn|neonate|case|presentation)"
+_PEOPLE = rf"(?:(?:in|of|for) {_PATIENT}|at this time|{_PATIENT} (?:has|have))"
+_KINDS = r"(?:\w+ )?(?:conditions|disorders|diseases|syndromes|diagnoses|condition|disorder|disease|syndrome|diagnosis)"
+_FINDINGS = (
+    r"(?:signs and )?(?:symptoms|findings|presentation|condition|clinical presentation|clinical picture|clinical findings)"
+)
+_WHICH = r"(?:which of the following|which|what)"
+_WHICHEVER = r"which(?: of the following)?"
+_LIKELY = r"(?:most likely|best|most probably|likely)"
+FORMS: tuple[str, ...] = (
+    rf"{_WHICH} (?:is|was|represents|would be) (?:the|his|her|{_PATIENT}'s) {_ADJECTIVES}diagnosis(?: {_PEOPLE})?",
+    rf"{_WHICH} {_KINDS} (?:is|was) (?:the )?most likely(?: {_PEOPLE})?",
+    rf"{_WHICH} {_KINDS} does {_PATIENT} {_LIKELY} have",
+    rf"{_WHICH} {_KINDS} is {_PATIENT} {_LIKELY} (?:suffering from|affected by)",
+    rf"{_WHICH} {_KINDS} (?:would |could )?(?:{_LIKELY} )?(?:explains?|accounts? for) (?:{_PATIENT}'s|his|her|these) {_FINDINGS}",
+    rf"{_PATIENT} (?:{_LIKELY} (?:has|suffers from)|is {_LIKELY} suffering from) {_WHICHEVER} {_KINDS}",
+    rf"(?:these|the|{_PATIENT}'s|his|her) {_FINDINGS} (?:is|are) most (?:consistent|compatible) with {_WHICHEVER} {_KINDS}",
+)
+"""The forms of a question that asks for a diagnosis, in lower case and with plain apostrophes."""
+
+_ASKS = re.compile(rf"(?:.*[,:] )?(?:{'|'.join(f'(?:{form})' for form in FORMS)}) ?[?:.]?")
+_MERGED = re.compile(r"(?<=[^\s,;])\s+(?=(?:Which of the following|What is|What was|What are) )")
+_ACRONYM = re.compile(r"\s*\([A-Z][A-Z0-9-]*\)")
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One entry of a file: its id and text, the right answer, and the exam's step where the file knows it."""
+
+    id: str
+    text: str
+    answer: str
+    step: str | None
+
+
+def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str | Path | None = None) -> Read:
+    """The questions of ``path`` that ask for a diagnosis, as cases in file order. ``seed`` changes nothing.
+
+    ``path`` is a file, or a folder with just one inside. Official rows, one JSON object a line: ``question``, ``options``
+    (an object, letter to text, two or more), ``answer_idx`` (a letter), ``answer`` (that option's text), ``meta_info`` (to
+    ``Case.patient["step"]``), perhaps ``id``. MIRAGE: one object, ``{"medqa": {id: {"question", "options", "answer": letter}}}``.
+
+    The options and the final question are left out, the rest is cut by :func:`sentences`: a statement each, more than 10 or
+    the case is dropped. Which questions count is said by :func:`asks_for_diagnosis`, or by ``ids``: a list of ids, or a text
+    file with an id a line (blank lines and ``#`` comments aside). The id is the row's own, or its number from 1; the case
+    is called ``medqa-ID``. A question that is there twice becomes one case. The diagnosis is the answer's text; accepted
+    too are that text without an acronym in brackets, and every name that the knowledge table has for it. A statement may
+    say it (a history can): these are kept and counted.
+
+    Raises ``ValueError`` where there is no file or an id is unknown, and :class:`DataError` for what breaks the format.
+    """
+    file = _file(path)
+    questions = list(_questions(file))
+    wanted = None if ids is None else _wanted(ids, {question.id for question in questions}, file)
+    dropped: dict[str, list[str]] = {}
+    cases: list[Case] = []
+    seen: set[str] = set()
+    n_asking = 0
+    for question in questions:
+        case, asked = _case(question)
+        asks = asks_for_diagnosis(asked)
+        n_asking += asks
+        text = normalise(question.text)
+        if wanted is not None and question.id not in wanted:
+            dropped.setdefault(UNASKED, []).append(question.id)
+        elif wanted is None and not asks:
+            dropped.setdefault(OTHER, []).append(question.id)
+        elif text in seen:
+            dropped.setdefault(AGAIN, []).append(question.id)
+        elif len(case.statements) < MIN_STATEMENTS:
+            dropped.setdefault(SHORT, []).append(question.id)
+        else:
+            cases.append(case)
+        seen.add(text)
+    said = sum(_says(statement.text, case.accepted) for case in cases for statement in case.statements)
+    return Read(cases, len(questions), dropped, {ASKING: n_asking, SAID: said})
+
+
+def asks_for_diagnosis(question: str) -> bool:
+    """Whether ``question`` asks for the diagnosis itself, so that its answer is the name of a disease.
+
+    It must be one of :data:`FORMS`, perhaps after an opening clause ("Based on these findings, ..."), and hold nothing
+    else. Strict on purpose: "the most likely cause of the symptoms" and "best explains the findings" are answered by a
+    mechanism, an organism or a drug as often as by a disease; "next step in diagnosis", "would confirm the diagnosis" and
+    "treatment for the most likely diagnosis" are answered by something else always.
+    """
+    plain = " ".join(question.lower().replace("’", "'").strip(" \"“”'").split())
+    return _ASKS.fullmatch(plain) is not None
+
+
+def split_question(text: str) -> tuple[list[str], str]:
+    """The statements before the final question, and that question; a quotation mark without a partner at the end is left out.
+
+    The final question is the last sentence, whether or not it ends in a question mark; where a table without full stops
+    runs into it, it begins at the last "Which of the following" or "What is".
+    """
+    *before, last = sentences(_unquoted(text)) or [""]
+    if merged := list(_MERGED.finditer(last)):
+        before, last = [*before, last[: merged[-1].start()]], last[merged[-1].end() :]
+    return before, last
+
+
+def _case(question: _Question) -> tuple[Case, str]:
+    """The case of ``question``, however short, and what it asks."""
+    told, asked = split_question(question.text)
+    short = _ACRONYM.sub("", question.answer).strip()  # "Chronic lymphocytic leukemia (CLL)" is called so without the bracket
+    known = [load_knowledge().condition_named(name) for name in (question.answer, short)]
+    names = [question.answer, short, *(name for condition in known if condition for name in condition.names)]
+    case = Case(
+        case_id=f"medqa-{question.id}",
+        dataset="medqa",
+        statements=tuple(map(Statement, told)),
+        diagnosis=question.answer,
+        accepted=tuple(dict.fromkeys(filter(None, names))),
+        patient={} if question.step is None else {"step": question.step},
+    )
+    return case, asked
+
+
+def _says(text: str, names: Sequence[str]) -> bool:
+    return any(f" {normalise(name)} " in f" {normalise(text)} " for name in names)
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    return text[:-1].rstrip() if text.endswith('"') and text.count('"') % 2 else text
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def _file(path: Path | None) -> Path:
+    if path is None:
+        raise ValueError(f"path is None; allowed is {NEEDED}")
+    if path.is_dir():
+        found = sorted(p for p in path.rglob("*") if p.suffix in (".jsonl", ".json") and p.is_file() and p.name != SOURCE)
+        if len(found) != 1:
+            names = ", ".join(str(p.relative_to(path)) for p in found[:20]) + (", ..." if len(found) > 20 else "")
+            raise ValueError(f"path is the folder {str(path)!r} with {len(found)} files ({names or 'none'}); allowed is {NEEDED}")
+        return found[0]
+    if not path.is_file():
+        raise ValueError(f"path is {str(path)!r}, which does not exist; allowed is {NEEDED}")
+    return path
+
+
+def _questions(file: Path) -> Iterator[_Question]:
+    """The questions of ``file`` with their ids, all different."""
+    seen: set[str] = set()
+    n_rows = 0
+    for n_rows, (bad, row, own_id) in enumerate(_mirage_rows(file) if file.suffix == ".json" else _official_rows(file), 1):
+        question = _question(bad, row, own_id or str(n_rows))
+        if question.id in seen:
+            raise bad("id", question.id, "an id that no earlier row has")
+        seen.add(question.id)
+        yield question
+    if not n_rows:
+        raise DataError(file, None, "rows", 0, "at least one question")
+
+
+Bad = Callable[[str, object, str], DataError]
+
+
+def _official_rows(file: Path) -> Iterator[tuple[Bad, dict, str | None]]:
+    for number, line in enumerate(read_text(file).split("\n"), 1):
+        if line.strip():
+            bad = partial(DataError, file, number)
+            row = json_object(bad, line)
+            own_id = row.get("id")
+            if own_id is not None and (not isinstance(own_id, str | int) or isinstance(own_id, bool) or not str(own_id).strip()):
+                raise bad("id", own_id, "a str that is not empty, or a whole number")
+            yield bad, row, None if own_id is None else str(own_id).strip()
+
+
+def _mirage_rows(file: Path) -> Iterator[tuple[Bad, dict, str | None]]:
+    value = whole_json(file)
+    rows = value.get("medqa", value) if isinstance(value, dict) else value
+    if not isinstance(rows, dict):
+        raise DataError(file, None, "JSON", rows, 'an object {"medqa": {id: question}}, as in MIRAGE\'s benchmark.json')
+    for own_id, row in rows.items():
+        if not isinstance(row, dict):
+            raise DataError(file, None, f"question {own_id}", row, "an object with question, options and answer")
+        yield partial(_mirage_error, file, own_id), row, own_id
+
+
+def _mirage_error(file: Path, own_id: str, field: str, value: object, allowed: str) -> DataError:
+    return DataError(file, None, f"question {own_id}, {field}", value, allowed)
+
+
+def _question(bad: Bad, row: dict, own_id: str) -> _Question:
+    text = _text(bad, "question", row.get("question"))
+    options = row.get("options")
+    if not isinstance(options, dict) or len(options) < 2:
+        raise bad("options", options, "an object of at least two options, letter to text")
+    for letter, option in options.items():
+        _text(bad, f"options.{letter}", option)
+    letter = row.get("answer_idx", row.get("answer"))  # MIRAGE has the letter alone
+    if not isinstance(letter, str) or letter not in options:
+        raise bad("answer_idx" if "answer_idx" in row else "answer", letter, f"one of the options, {', '.join(options)}")
+    if "answer_idx" in row and row.get("answer") != options[letter]:
+        raise bad("answer", row.get("answer"), f"the text of option {letter}, {options[letter]!r}")
+    answer = _unquoted(options[letter])
+    if not normalise(answer):
+        raise bad(f"options.{letter}", options[letter], "a name, with at least one letter or digit")
+    step = row.get("meta_info")
+    if step is not None and not isinstance(step, str):
+        raise bad("meta_info", step, "a str, such as step1")
+    return _Question(own_id, text, answer, step or None)
+
+
+def _text(bad: Bad, field: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or not utf8(value):
+        raise bad(field, value, "a str that is not empty")
+    return value
+
+
+def _wanted(ids: Sequence[str | int] | str | Path, known: set[str], file: Path) -> set[str]:
+    """The ids asked for, each of which must be ``known``."""
+    if isinstance(ids, str | Path):
+        source = Path(ids).expanduser()
+        if not source.is_file():
+            raise ValueError(f"ids is {str(ids)!r}, which is no file; allowed is a list of ids, or a text file with an id a line")
+        ids = [line.split("#")[0].strip() for line in read_text(source).split("\n")]
+        ids = [one for one in ids if one]
+    wanted = {str(one).removeprefix("medqa-") for one in ids}
+    if unknown := sorted(wanted - known):
+        raise ValueError(f"ids has {', '.join(unknown[:10])}, which {file} does not; allowed are its ids or row numbers from 1")
+    if not wanted:
+        raise ValueError("ids is empty; allowed is at least one id")
+    return wanted

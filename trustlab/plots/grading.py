@@ -1,0 +1,174 @@
+"""How AUROC moves with the grader, and with grades flipped at random. A finished table in, Axes out."""
+
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from trustlab.plots.auroc import LEVEL_NAMES, MARKER_POINTS
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    FAMILY_MARKERS,
+    GREY,
+    INK,
+    axes_row,
+    family_of,
+    inches,
+    label,
+    spread,
+    text_colour,
+)
+
+FILLS = ("none", "full", "left", "right", "top", "bottom")
+"""How a grader's marker is filled, in the order of the graders: shape and colour stay the family's."""
+STEP_INCHES = 0.17
+
+
+def auroc_by_grader(
+    table: pd.DataFrame,
+    families: Mapping[str, str],
+    methods: Sequence[str] | None = None,
+    level: str = "within",
+    ax: Axes | None = None,
+) -> Axes:
+    """AUROC (0 to 1) of a few methods under each grader: a dot with its 95 % interval for each, the graders below one another.
+
+    ``table`` is that of ``experiments.grading.auroc_by_grader``, cut to one model and one data set; ``methods`` are drawn in the
+    order given (the table's where ``None``). Raises ``ValueError`` for several runs, more than six graders, or a method or
+    level that the table does not hold.
+    """
+    mine = _chosen(table[table["metric"] == "auroc"] if "metric" in table else table, methods, level, "grader")
+    names, graders = (list(dict.fromkeys(mine[column])) for column in ("method", "grader"))
+    names = list(methods) if methods is not None else names
+    if len(graders) > len(FILLS):
+        raise ValueError(f"at most {len(FILLS)} graders can be told apart; received {graders}")
+    ax = ax or axes_row(5.2, STEP_INCHES * len(names) * (len(graders) + 1))[0]
+    gap = 1 / (len(graders) + 1)
+    rows: dict[Any, dict[str, Any]] = mine.set_index(["method", "grader"]).to_dict("index")
+    for i, name in enumerate(names):
+        family = family_of(name, families)
+        colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
+        for k, grader in enumerate(graders):
+            y = i + gap * (k - (len(graders) - 1) / 2)
+            row = rows.get((name, grader))
+            if row is None or pd.isna(row["value"]):
+                why = f"{grader}: {'no row' if row is None else row['reason'] or 'no value'}"
+                ax.annotate(why, (0.01, y), xycoords=("axes fraction", "data"), va="center", size=7.5, color=GREY, zorder=4)
+                continue
+            ax.hlines(y, row["low"], row["high"], color=colour, lw=1.6, alpha=0.8, zorder=3)
+            look: dict[str, Any] = {"mfc": colour, "mfcalt": "white", "mec": colour, "mew": 1.2, "fillstyle": FILLS[k]}
+            if FILLS[k] == "none":
+                look |= {"mfc": "white", "fillstyle": "full"}  # white, so that the interval does not show through
+            ax.plot(row["value"], y, marker=marker, ms=0.85 * MARKER_POINTS[marker], ls="", zorder=4, **look)
+    for i in range(1, len(names)):
+        ax.axhline(i - 0.5, color="#E6E6E6", lw=0.8, zorder=0)
+    _chance_line(ax, vertical=True)
+    held = pd.Series([*mine["low"], *mine["high"], *mine["value"], 0.5], dtype=float).dropna()
+    ax.set_xlim(max(held.min() - 0.04, -0.01), min(held.max() + 0.04, 1.01))
+    ax.set(yticks=range(len(names)), yticklabels=[label(name) for name in names], ylim=(len(names) - 0.5, -0.5), ylabel="")
+    ax.grid(visible=False, axis="y")
+    ax.set_xlabel(f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1")
+    handles = [_grader_mark(name, FILLS[k]) for k, name in enumerate(graders)]
+    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
+    ax.legend(handles=handles, ncols=min(len(handles), 3), frameon=False, handletextpad=0.1, columnspacing=1.2, **place)
+    return ax
+
+
+def auroc_under_noise(
+    table: pd.DataFrame,
+    families: Mapping[str, str],
+    methods: Sequence[str] | None = None,
+    level: str = "within",
+    ax: Axes | None = None,
+) -> Axes:
+    """AUROC (0 to 1) of a few methods over the percentage of grades flipped: measured, and dashed what the formula expects.
+
+    ``table`` is that of ``experiments.label_noise.auroc_under_noise``, cut to one model and one data set. The band holds the
+    middle 95 % of the repeats: the spread over flips, not over cases. A method without a value is left out and named below.
+    Raises ``ValueError`` as :func:`auroc_by_grader`.
+    """
+    mine = _chosen(table, methods, level, "rate")
+    names = list(methods) if methods is not None else list(dict.fromkeys(mine["method"]))
+    ax = ax or axes_row(5.2, 3.9)[0]
+    lines: dict[str, Any] = {name: mine[mine["method"] == name].dropna(subset="value").sort_values("rate") for name in names}
+    known = {name: line for name, line in lines.items() if len(line)}
+    for name, line in known.items():
+        family = family_of(name, families)
+        colour, x = FAMILY_COLOURS[family], 100 * line["rate"]
+        ax.fill_between(x, line["low"], line["high"], color=colour, alpha=0.14, lw=0)
+        ax.plot(x, line["value"], color=colour, marker=FAMILY_MARKERS[family], ms=6, mec="white", mew=0.6, lw=1.8, zorder=3)
+        ax.plot(x, line["expected"], color=INK, ls=(0, (3, 2)), lw=1.0, zorder=4)
+    _chance_line(ax, vertical=False)
+    rates = sorted(100 * mine["rate"].unique())
+    room = 0.03 * max(rates[-1] - rates[0], 1)
+    ax.set(xlim=(rates[0] - room, rates[-1] + room), xticks=rates, xticklabels=[f"{rate:g}" for rate in rates])
+    ax.set(xlabel="grades flipped at random, percent", ylabel=f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1")
+    held = pd.Series([0.5, *mine["low"], *mine["high"], *mine["expected"]], dtype=float).dropna()
+    ax.set_ylim(max(held.min() - 0.03, -0.01), min(held.max() + 0.03, 1.01))
+    _name_ends(ax, known, families)
+    handles = [
+        Line2D([], [], color=GREY, marker="o", ms=6, mec="white", lw=1.8, label="mean of the repeats"),
+        Patch(color=GREY, alpha=0.2, lw=0, label="their middle 95 %"),
+        Line2D([], [], color=INK, ls=(0, (3, 2)), lw=1.0, label="expected"),
+    ]
+    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
+    missing = [label(name) for name in names if name not in known]
+    title: Any = {"title": f"without a value: {', '.join(missing)}", "title_fontsize": 9} if missing else {}
+    ax.legend(handles=handles, ncols=3, frameon=False, **title, **place)
+    return ax
+
+
+def _chosen(table: pd.DataFrame, methods: Sequence[str] | None, level: str, by: str) -> Any:
+    """The rows of one run, level and some methods, each method and ``by`` once."""
+    need = ["model", "dataset", "method", by, "level", "value", "low", "high", "reason"]
+    if lacking := [name for name in need if name not in table.columns]:
+        raise ValueError(f"the table lacks the columns {lacking}; it has {list(table.columns)}")
+    runs = table[["model", "dataset"]].drop_duplicates()
+    if len(runs) != 1:
+        raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
+    if level not in set(table["level"]):
+        raise ValueError(f"level is {level!r}; the table holds {list(dict.fromkeys(table['level']))}")
+    mine = table[table["level"] == level]
+    held = list(dict.fromkeys(mine["method"]))
+    if methods is not None and (not methods or not set(methods) <= set(held)):
+        raise ValueError(f"methods must be some of {held}; received {list(methods)}")
+    return mine if methods is None else mine[mine["method"].isin(list(methods))]
+
+
+def _chance_line(ax: Axes, *, vertical: bool) -> None:
+    (ax.axvline if vertical else ax.axhline)(0.5, ls="--", lw=1.2, color=INK, zorder=1)
+    if vertical:
+        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        ax.annotate("chance 0.50", (0.5, 1), (0, 4), **place, ha="center", va="bottom", size=9)
+    else:
+        place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        ax.annotate("chance 0.50", (0, 0.5), (4, -3), **place, ha="left", va="top", size=9)
+
+
+def _grader_mark(name: str, fill: str) -> Line2D:
+    look: dict[str, Any] = {"marker": "o", "ms": 7, "mec": GREY, "mfc": GREY, "mfcalt": "white", "mew": 1.2, "ls": ""}
+    return Line2D([], [], label=name, **(look | {"mfc": "white"} if fill == "none" else look | {"fillstyle": fill}))
+
+
+def _name_ends(ax: Axes, lines: Mapping[str, Any], families: Mapping[str, str]) -> None:
+    """Each line's name to the right of its end, moved up or down as little as keeps the names apart."""
+    ends = sorted((float(line["value"].iloc[-1]), name) for name, line in lines.items())
+    if not ends:
+        return
+    bottom, top = ax.get_ylim()
+    places = spread([value for value, _ in ends], 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
+    for (value, name), y in zip(ends, np.asarray(places), strict=True):
+        colour = text_colour(family_of(name, families))
+        x = 100 * lines[name]["rate"].iloc[-1]
+        line = {"arrowstyle": "-", "color": colour, "lw": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
+        style: dict[str, Any] = {"color": colour, "size": 9.5, "va": "center", "annotation_clip": False, "arrowprops": line}
+        ax.annotate(label(name), (x, value), (1.05, y), xycoords="data", textcoords=("axes fraction", "data"), **style)
