@@ -166,7 +166,9 @@ def test_agreement_takes_two_graders_of_different_names(graders) -> None:
 
 def test_auroc_is_told_as_if_each_grader_had_graded() -> None:
     run = a_run()
-    table = auroc_by_grader(run, ["exact", "synonym"], ["good"], n_draws=50).set_index(["grader", "metric", "level"])
+    table = auroc_by_grader(run.answers, run.confidence, ["exact", "synonym"], ["good"], n_draws=50).set_index(
+        ["grader", "metric", "level"]
+    )
     good = run.confidence[run.confidence["method"] == "good"]["confidence"]
     for name, right in (("exact", ["Influenza"]), ("synonym", ["Influenza", "Flu"])):
         correct = run.answers["answer"].isin(right)
@@ -177,7 +179,7 @@ def test_auroc_is_told_as_if_each_grader_had_graded() -> None:
 
 def test_a_method_that_the_run_lacks_is_refused() -> None:
     with pytest.raises(ValueError, match="good.*'best'"):
-        auroc_by_grader(a_run(), ["exact"], ["best"])
+        auroc_by_grader(a_run().answers, a_run().confidence, ["exact"], ["best"])
 
 
 # Flipped grades

@@ -319,8 +319,9 @@ def test_trace_holds_what_was_wanted(llama):
 def test_window(kind, llama_folder, gpt2_folder):
     model = HuggingFaceModel({"llama": llama_folder, "gpt2": gpt2_folder}[kind], device="cpu")
     empty = model.generate([ask("", want=frozenset(), max_tokens=1)])[0][0].n_tokens_in
-    with pytest.raises(ValueError, match=rf"{WINDOW + 1} tokens.*{WINDOW} \(its window\)"):
-        model.generate([ask("x" * (WINDOW + 1 - empty))])
+    long, short = model.generate([ask("x" * (WINDOW + 1 - empty), n=2), ask("x", max_tokens=2)])
+    assert [(r.text, r.finish, r.n_tokens_in, r.n_tokens_out) for r in long] == [(None, "error", WINDOW + 1, 0)] * 2
+    assert f"longer than the window of {model.name}, {WINDOW} tokens" in long[0].missing and short[0].text is not None
     reply = model.generate([ask("x" * (WINDOW - 3 - empty), max_tokens=20)])[0][0]
     assert (reply.n_tokens_in, reply.n_tokens_out, reply.finish) == (WINDOW - 3, 4, "length")
     with pytest.raises(ValueError, match=f"window of .*{WINDOW}"):

@@ -246,8 +246,7 @@ def test_a_tokenizer_s_length_is_kept_to(tmp_path):
     tokenizer = byte_tokenizer("{% for m in messages %}{{ m['content'] }}{% endfor %}", model_max_length=20)
     model = HuggingFaceModel(save_tiny(tmp_path, tokenizer=tokenizer), device="cpu")
     assert model.generate([ask("x" * 12, want=frozenset())])[0][0].n_tokens_out == 3
-    with pytest.raises(ValueError, match="21 tokens.*1 to 20"):
-        model.generate([ask("x" * 15)])
+    assert "longer than the window of" in (model.generate([ask("x" * 15)])[0][0].missing or "")
 
 
 # Kinds of models

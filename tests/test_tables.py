@@ -50,7 +50,17 @@ def test_judged_refuses_answers_given_twice():
 def test_about_counts_cases_of_each_set_once():
     answers = pd.concat([run_tables([("a", 1, 0), ("a", 100, 1), ("b", 1, 1)], (), model)[0] for model in "yx"])
     answers = pd.concat([answers, answers.assign(dataset="e")])
-    assert tables.about(answers) == {"model": ["y", "x"], "dataset": ["d", "e"], "n_cases": 4, "n_rows": 12}
+    assert tables.about(answers) == {"model": ["y", "x"], "dataset": ["d", "e"], "n_cases": 4, "n_rows": 12, "n_failed": 0}
+
+
+def test_about_counts_the_answers_that_failed():
+    assert tables.about(run_tables([("a", 1, NAN), ("a", 100, 1), ("b", 1, NAN)], ())[0])["n_failed"] == 2
+
+
+def test_a_caption_says_why_there_are_no_intervals():
+    table = pd.DataFrame({"value": [0.5, 0.6], "low": [NAN, 0.1]})
+    assert tables.interval_words(table, "bootstrap") == "bootstrap" == tables.interval_words(table[["value"]], "bootstrap")
+    assert tables.interval_words(table[:1], "bootstrap").startswith("no intervals: fewer than 10 cases")
 
 
 def test_the_table_by_set_shows_the_highest_level():
@@ -69,11 +79,11 @@ def test_the_table_by_set_shows_the_highest_level():
 
 
 def test_reliability_bins_hold_equal_numbers_of_answers():
-    values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)]
+    values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)] * 2
     answers, confidence = run_tables([(f"c{i}", 1, hit, p) for i, (p, hit) in enumerate(values)])
     found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=2, n_draws=500)
     assert list(found.columns) == ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n"]
-    assert found[["bin", "n"]].to_numpy().tolist() == [[0, 3], [1, 3]]
+    assert found[["bin", "n"]].to_numpy().tolist() == [[0, 6], [1, 6]]
     np.testing.assert_allclose(found["mean_confidence"], [0.2, 2.2 / 3])
     np.testing.assert_allclose(found["accuracy"], [1 / 3, 2 / 3])
     assert ((found["low"] <= found["accuracy"]) & (found["accuracy"] <= found["high"])).all()
@@ -102,10 +112,16 @@ def test_reliability_is_for_probabilities_and_each_model_apart():
 
 
 def test_the_interval_resamples_cases_not_answers():
-    # One case is always right and one always wrong: of two cases drawn, a quarter of the draws hold only one of them.
-    rows = [(case, level, hit, 0.5) for case, hit in (("a", 1), ("b", 0)) for level in (1, 20, 40, 60, 80, 100)]
+    # Five cases are always right and five always wrong: the number right in a draw is binomial (10, 1/2), 95 % of it in 2 to 8.
+    rows = [(case, level, case in "abcde", 0.5) for case in "abcdefghij" for level in (1, 20, 40, 60, 80, 100)]
     found = tables.reliability_table(*run_tables(rows), {"m": "probability"}, bins=1, n_draws=500)
-    assert found[["accuracy", "low", "high"]].to_numpy().tolist() == [[0.5, 0.0, 1.0]]
+    np.testing.assert_allclose(found[["accuracy", "low", "high"]], [[0.5, 0.2, 0.8]])
+
+
+def test_nine_cases_give_no_interval():
+    rows = [(case, level, case in "abcde", 0.5) for case in "abcdefghi" for level in (1, 100)]
+    found = tables.reliability_table(*run_tables(rows), {"m": "probability"}, bins=1, n_draws=50)
+    assert found[["low", "high"]].isna().all(axis=None) and found["accuracy"].notna().all()
 
 
 # Between methods

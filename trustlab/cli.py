@@ -66,10 +66,22 @@ def run(
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
         typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
-        for row in manifest.get("missing", []):
-            where = f" of {row['run']}" if "run" in row else ""
-            typer.echo(f"  missing: {row['method']} on {row['n']} rows{where} ({row['reason']})")
+        for line in _missing_lines(manifest.get("missing", [])):
+            typer.echo(f"  missing: {line}")
         typer.echo(f"  {_short(folder / (name + '.html'))}\n{NOTICE}")
+
+
+def _missing_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """What is missing, in a line for each reason; of many methods that miss the same, three are named."""
+    found: dict[tuple[str, int, str], list[str]] = {}
+    for row in rows:
+        found.setdefault((row.get("run", ""), row["n"], row["reason"]), []).append(row["method"])
+    lines = []
+    for (run, n, reason), methods in found.items():
+        more = f" and {len(methods) - 3} methods more" if len(methods) > 4 else ""
+        named = ", ".join(methods[:3] if more else methods) + more
+        lines.append(f"{named} on {n} rows{f' of {run}' if run else ''} ({reason})")
+    return lines
 
 
 @app.command()

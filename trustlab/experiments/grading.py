@@ -15,7 +15,7 @@ import pandas as pd
 
 from trustlab.correctness import Grader, open_grader
 from trustlab.metrics.agreement import agreement
-from trustlab.metrics.table import KEYS, RunTables, metrics_table
+from trustlab.metrics.table import KEYS, metrics_table
 from trustlab.records import Case
 
 RULES = ("exact", "synonym", "encoder")
@@ -107,7 +107,8 @@ def disagreements(
 
 
 def auroc_by_grader(
-    run: RunTables,
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
     graders: Sequence[str | Grader] = RULES,
     methods: Sequence[str] | None = None,
     cases: Sequence[Case] | None = None,
@@ -121,16 +122,16 @@ def auroc_by_grader(
 
     Columns model dataset method grader metric level value low high n reason. ``metric`` is "auroc" (``level`` "pooled" and
     "within") or "accuracy" (method '', "pooled"); intervals resample cases, with the same draws for all graders.
-    ``methods``: all of the run's where ``None``. Raises ``ValueError`` for a method that the run does not hold.
+    ``methods``: all of ``confidence`` where ``None``. Raises ``ValueError`` for a method that it does not hold.
     """
-    held = list(dict.fromkeys(run.confidence["method"]))
+    held = list(dict.fromkeys(confidence["method"]))
     chosen = held if methods is None else list(methods)
     if not chosen or not set(chosen) <= set(held):
         raise ValueError(f"methods must be one or more of {held}; received {chosen}")
-    confidence = run.confidence[run.confidence["method"].isin(chosen)]
+    mine = confidence[confidence["method"].isin(chosen)]
     parts = []
     for grader in [open_grader(g) for g in graders]:
-        regraded = _Tables(grade(run.answers, grader, cases), confidence)
+        regraded = _Tables(grade(answers, grader, cases), mine)
         # No scales: calibration is not asked for here.
         table = metrics_table(regraded, n_draws=n_draws, seed=seed, min_per_class=min_per_class, scales={}, n_jobs=n_jobs)
         wanted = table["metric"].isin(["auroc", "accuracy"]) & table["level"].isin(["pooled", "within"])

@@ -13,7 +13,7 @@ import pandas as pd
 
 from trustlab.confidence import METHODS
 from trustlab.metrics.correlation import spearman
-from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.intervals import MIN_CASES, case_weights, enough_cases, percentile_interval
 from trustlab.records import Assessment
 
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
@@ -22,10 +22,20 @@ KEYS = ["case_id", "dataset", "level", "model"]
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
-    """What a caption says of these answers: the models and data sets by name, and how many cases and answers."""
+    """What a caption says of these answers: the models and data sets by name, and how many cases and answers.
+
+    ``n_failed`` of the answers could not be had or graded and count for nothing.
+    """
     cases = answers[["dataset", "case_id"]].drop_duplicates()
     named = {column: list(dict.fromkeys(answers[column])) for column in ("model", "dataset")}
-    return {**named, "n_cases": len(cases), "n_rows": len(answers)}
+    return {**named, "n_cases": len(cases), "n_rows": len(answers), "n_failed": int(answers["correct"].isna().sum())}
+
+
+def interval_words(table: pd.DataFrame, words: str) -> str:
+    """What a caption says of the intervals of ``table``: ``words``, or why it has none."""
+    if "low" not in table or table["low"].notna().any():
+        return words
+    return f"no intervals: fewer than {MIN_CASES} cases, or no values"
 
 
 def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
@@ -44,7 +54,7 @@ def reliability_table(
     """Per method on the probability scale: equal-mass bins of its confidence with the accuracy in each.
 
     Columns model method bin mean_confidence accuracy low high n. Ties share a bin, so there may be fewer than ``bins``.
-    Intervals are percentile bootstrap over cases, bins held fixed.
+    Intervals are percentile bootstrap over cases, bins held fixed; NaN below 10 cases.
     """
     rows = []
     table = judged(answers, confidence)
@@ -59,7 +69,7 @@ def reliability_table(
             at = bin_of == b
             with np.errstate(invalid="ignore"):
                 draws = (weights[:, at] @ correct[at]) / weights[:, at].sum(1)
-            low, high = percentile_interval(draws)
+            low, high = percentile_interval(draws) if enough_cases(part["case_id"]) else (np.nan, np.nan)
             mean = part["confidence"].to_numpy()[at].mean()
             rows.append((model, method, int(b), mean, correct[at].mean(), low, high, int(at.sum())))
     return pd.DataFrame(rows, columns=["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n"])

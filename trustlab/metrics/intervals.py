@@ -7,6 +7,14 @@ from numpy.typing import ArrayLike
 
 MAX_UNDEFINED = 0.1
 """Largest share of draws without a value under which an interval is still given."""
+MIN_CASES = 10
+"""Fewer cases than this give no interval: resampling three patients says nothing of a fourth."""
+TOO_FEW = f"no interval: fewer than {MIN_CASES} cases"
+
+
+def enough_cases(case_ids: ArrayLike) -> bool:
+    """Whether ``case_ids`` (n,) name enough different cases for an interval."""
+    return len(np.unique(np.asarray(case_ids))) >= MIN_CASES
 
 
 def case_weights(case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> np.ndarray:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from trustlab.metrics.calibration import brier, ece, ece_weighted
 from trustlab.metrics.correlation import pearson, pearson_rows, spearman, spearman_rows
 from trustlab.metrics.discrimination import auprc, auroc, ranking_weighted
-from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
 
 KEYS = ["case_id", "dataset", "level", "model"]
 COLUMNS = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_missing", "reason"]
@@ -90,7 +90,7 @@ def metrics_table(
 
     ``level`` is '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both classes, in the
     estimate and in every draw) or 'across' (accuracy against mean confidence over the levels). ``low`` and ``high``
-    bound a 95 % percentile bootstrap interval that resamples cases, all levels together. Accuracy has method '' and
+    bound a 95 % percentile bootstrap interval that resamples cases, all levels together, and are NaN below 10 cases. Accuracy has method '' and
     counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
     out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the call failed) is
     neither right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason`` counts it; so is an answer
@@ -321,9 +321,12 @@ def _row(metric: str, level: str, part: _Sample, value: float, draws: np.ndarray
         nobody = "no graded answer" if ungraded else "no answer"
         notes = [nobody] if metric == "accuracy" else [f"no confidence: {part.why_missing}"]
     elif not np.isnan(value) and draws is not None:
-        low, high = percentile_interval(draws)
-        if np.isnan(low):
-            notes.append("no interval: undefined in more than 10 % of the draws")
+        if not enough_cases(part.case):
+            notes.append(TOO_FEW)
+        else:
+            low, high = percentile_interval(draws)
+            if np.isnan(low):
+                notes.append("no interval: undefined in more than 10 % of the draws")
     if part.bounded.any():
         notes.append(f"{int(part.bounded.sum())} of {n} confidences are bounds")
     if failed:

@@ -89,9 +89,10 @@ class HuggingFaceModel:
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order.
 
-        A reply has a trace when its request wants any statistic; the trace leaves out the final end token. ValueError
-        for an impossible request and for a prompt longer than the model's window; MemoryError if one reply to one prompt
-        does not fit, after a warning for every time that the batches were made smaller.
+        A reply has a trace when its request wants any statistic; the trace leaves out the final end token. A prompt longer
+        than the model's window has no reply: each of its replies is missing with that reason, and the others are made.
+        ValueError for an impossible request; MemoryError if one reply to one prompt does not fit, after a warning for every
+        time that the batches were made smaller.
         """
         sharing: dict[Messages, list[int]] = {}
         for i, request in enumerate(requests):
@@ -100,9 +101,17 @@ class HuggingFaceModel:
         prompts = self._encode(list(sharing))
         priors = list(dict.fromkeys(q.prior_messages for q in requests if "prior" in q.want and q.prior_messages is not None))
         prior_ids = dict(zip(priors, self._encode(priors), strict=True))
-        shares = [self._share(prompt, group, requests) for prompt, group in zip(prompts, sharing.values(), strict=True)]
         scores: dict[tuple[Ids, Ids], np.ndarray] = {}
         replies: list[dict[int, Reply]] = [{} for _ in requests]
+        shares = []
+        for prompt, group in zip(prompts, sharing.values(), strict=True):
+            if len(prompt) <= self.window:
+                shares.append(self._share(prompt, group, requests))
+                continue
+            why = f"the prompt is longer than the window of {self.name}, {self.window:.0f} tokens"
+            none = Reply(None, n_tokens_in=len(prompt), missing=why, finish="error")
+            for i in group:
+                replies[i] = dict.fromkeys(range(requests[i].n), none)
         for here, grown in in_batches(shares, self, lambda batch: self._grow(batch, requests), equal=not self._passes.pads):
             owners = [(share, i, k) for share in here for row in share.rows for i, k in row]
             ids = [grown.ids(r) for r in range(len(owners))]
@@ -138,19 +147,17 @@ class HuggingFaceModel:
         return len(self._tokenized([messages])[1][0])
 
     def _encode(self, conversations: list[Messages]) -> list[Ids]:
-        """Token ids of each conversation as a prompt; ValueError if one is empty or longer than the window."""
-        texts, encoded = self._tokenized(conversations)
-        for ids, text in zip(encoded, texts, strict=True):
-            if not 1 <= len(ids) <= self.window:
-                what = f"the prompt has {len(ids)} tokens, {self.name} reads 1 to {self.window} (its window)"
-                raise ValueError(f"{what}; the prompt begins {text[:80]!r}")
+        """Token ids of each conversation as a prompt; ValueError if one is empty."""
+        _, encoded = self._tokenized(conversations)
+        if not all(encoded):
+            raise ValueError(f"a prompt has no tokens; {self.name} needs at least one")
         return [tuple(ids) for ids in encoded]
 
     def _tokenized(self, conversations: list[Messages]) -> tuple[list[str], list[list[int]]]:
         texts = [prompt_text(self._tokenizer, messages) for messages in conversations]
         if not texts or self._tokenizer.chat_template:  # a chat template writes the special tokens itself
-            return texts, self._tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
-        encoded = self._tokenizer(texts, add_special_tokens=True)["input_ids"]
+            return texts, self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
+        encoded = self._tokenizer(texts, add_special_tokens=True, verbose=False)["input_ids"]
         # Some tokenizers end every text; a prompt goes on.
         return texts, [ids[:-1] if len(ids) > 1 and ids[-1] in self._ends else ids for ids in encoded]
 

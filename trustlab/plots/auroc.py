@@ -207,8 +207,10 @@ def _value_axis(ax: Axes, table: pd.DataFrame) -> None:
     """Limits that hold every value, interval and line drawn, with a margin, inside 0 to 1."""
     lines = [x for line in ax.lines for x in np.ravel(line.get_xdata())]
     held = pd.Series([*table["low"], *table["high"], *table["value"], *lines], dtype=float).dropna()
-    low, high = (held.min(), held.max()) if len(held) else (0.0, 1.0)
-    ax.set_xlim(max(low - 0.04, -0.01), min(high + 0.04, 1.01))
+    if table["value"].isna().all():
+        ax.set_xlim(-0.01, 1.01)
+        return
+    ax.set_xlim(max(held.min() - 0.04, -0.01), min(held.max() + 0.04, 1.01))
 
 
 def _method_ticks(ax: Axes, table: pd.DataFrame) -> None:

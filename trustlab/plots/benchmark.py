@@ -64,7 +64,7 @@ def confidence_and_accuracy(
     ax = ax or axes_row(7.0, 4.8)[0]
     accuracy = _by_level(metrics, "accuracy", "")
     _accuracy_line(ax, accuracy, lw=3.4)
-    ends: list[tuple[str, pd.DataFrame, Any, str]] = [("Accuracy", accuracy, INK, "bold")]
+    ends: list[tuple[str, pd.DataFrame, Any, str]] = [("Accuracy", accuracy, INK, "bold")] if len(accuracy) else []
     seen: dict[str, int] = {}
     undrawn = []
     for method in methods:
@@ -224,14 +224,20 @@ def one_run(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_level(metrics: pd.DataFrame, metric: str, method: str) -> pd.DataFrame:
-    """One metric's values at the single levels, ascending, with ``x`` = the level as a number; rows without value left out."""
+    """One metric's values at the single levels, ascending, with ``x`` = the level as a number; rows without value left out.
+
+    ``attrs["levels"]`` are all levels, those without a value too.
+    """
     table = one_run(metrics)
     mine = table.loc[(table["metric"] == metric) & (table["method"] == method)]
     mine = mine.loc[mine["level"].astype(str).str.isdigit()]
     if not len(mine):
         held = sorted(set(table.loc[table["metric"] == metric, "method"]))
         raise ValueError(f"no {metric} by level for method {method!r}; the table holds it for {held}")
-    return mine.assign(x=mine["level"].astype(int)).dropna(subset="value").sort_values("x")
+    mine = mine.assign(x=mine["level"].astype(int)).sort_values("x")
+    known = mine.dropna(subset="value")
+    known.attrs["levels"] = mine["x"].tolist()
+    return known
 
 
 def _accuracy_line(ax: Axes, table: pd.DataFrame, lw: float = 2.2, marker: str = "") -> None:
@@ -240,8 +246,11 @@ def _accuracy_line(ax: Axes, table: pd.DataFrame, lw: float = 2.2, marker: str =
 
 
 def _level_axis(ax: Axes, table: pd.DataFrame) -> None:
-    levels = list(table["x"])
+    levels = table.attrs["levels"]
     ax.set(xticks=levels, xticklabels=[str(level) for level in levels], xlim=(-3, 104), xlabel=LEVEL_AXIS)
+    for level in set(levels) - set(table["x"]):
+        words: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "center", "rotation": 90}
+        ax.annotate("no answer", (level, 0.5), **words, size=8.5, color=GREY)
 
 
 def _name_line_ends(ax: Axes, ends: list[tuple[str, pd.DataFrame, Any, str]]) -> None:

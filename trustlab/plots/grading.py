@@ -73,7 +73,8 @@ def auroc_by_grader(
         ax.axhline(i - 0.5, color="#E6E6E6", lw=0.8, zorder=0)
     _chance_line(ax, vertical=True)
     held = pd.Series([*mine["low"], *mine["high"], *mine["value"], 0.5], dtype=float).dropna()
-    ax.set_xlim(max(held.min() - 0.04, -0.01), min(held.max() + 0.04, 1.01))
+    limits = (held.min() - 0.04, held.max() + 0.04) if mine["value"].notna().any() else (0, 1)
+    ax.set_xlim(max(limits[0], -0.01), min(limits[1], 1.01))
     ax.set(yticks=range(len(names)), yticklabels=[label(name) for name in names], ylim=(len(names) - 0.5, -0.5), ylabel="")
     ax.grid(visible=False, axis="y")
     ax.set_xlabel(f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1")
@@ -113,7 +114,11 @@ def auroc_under_noise(
     ax.set(xlim=(rates[0] - room, rates[-1] + room), xticks=rates, xticklabels=[f"{rate:g}" for rate in rates])
     ax.set(xlabel="grades flipped at random, percent", ylabel=f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1")
     held = pd.Series([0.5, *mine["low"], *mine["high"], *mine["expected"]], dtype=float).dropna()
-    ax.set_ylim(max(held.min() - 0.03, -0.01), min(held.max() + 0.03, 1.01))
+    limits = (held.min() - 0.03, held.max() + 0.03) if known else (0, 1)
+    ax.set_ylim(max(limits[0], -0.01), min(limits[1], 1.01))
+    if not known:
+        why = " / ".join(dict.fromkeys(mine["reason"]))
+        ax.annotate(f"withheld: {why}", (0.5, 0.75), xycoords="axes fraction", ha="center", size=9, color=GREY)
     _name_ends(ax, known, families)
     handles = [
         Line2D([], [], color=GREY, marker="o", ms=6, mec="white", lw=1.8, label="mean of the repeats"),

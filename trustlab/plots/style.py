@@ -227,13 +227,14 @@ def caption(
     dataset: str | Sequence[str],
     n_cases: int,
     n_rows: int,
+    n_failed: int = 0,
     note: str = "",
     interval: str = "95 % case-bootstrap interval",
 ) -> Text:
     """Say in small print under the axes (or the whole figure) what was measured; returns the text.
 
-    ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers; ``interval=""`` where the figure shows
-    none. Lines are as wide as what they stand under and break between the parts first. Call it last: it fixes the
+    ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers, of which
+    ``n_failed`` could not be had or graded; ``interval=""`` where the figure shows none. Lines are as wide as what they stand under and break between the parts first. Call it last: it fixes the
     layout, so that nothing moves into the text.
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
@@ -255,7 +256,8 @@ def caption(
     models, sets = ([names] if isinstance(names, str) else list(names) for names in (model, dataset))
     told = [f"{name} (a very small model)" if name.startswith("embedded") else name for name in models]
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
-    parts = [who, f"data {', '.join(sets)}", f"{n_cases:,} cases, {n_rows:,} answers", interval, note]
+    lost = f", {n_failed:,} of them failed" if n_failed else ""
+    parts = [who, f"data {', '.join(sets)}", f"{n_cases:,} cases, {n_rows:,} answers{lost}", interval, note]
     parts = [part for part in [*parts, "research only, not for clinical use"] if part]
     text.set_text(_wrapped(parts, text, box.width * figure.dpi))
     return text
