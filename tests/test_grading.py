@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from trustlab.correctness import ExactGrader, Grade
-from trustlab.experiments.grading import agreement_table, auroc_by_grader, disagreements, grade
+from trustlab.experiments.grading import agreement_table, auroc_by_grader, disagreements, grade, verdict_table
 from trustlab.experiments.label_noise import auroc_under_noise, expected_auroc, order_under_noise
 from trustlab.metrics import auroc, metrics_table
 from trustlab.records import Case
@@ -33,6 +33,12 @@ def answers() -> pd.DataFrame:
 
 def cases(**accepted: tuple[str, ...]) -> list[Case]:
     return [Case(i, "toy", (), truth, (truth, *accepted.get(i, ()))) for i, _, truth, _ in SAID]
+
+
+def test_verdicts_of_given_pairs_are_a_column_a_grader_in_order():
+    table = verdict_table([("Flu", "Influenza"), ("Not influenza", "Influenza")], ["exact", "synonym", Doubtful()])
+    assert table[["answer", "truth"]].to_numpy().tolist() == [["Flu", "Influenza"], ["Not influenza", "Influenza"]]
+    assert table[["exact", "synonym"]].to_numpy().tolist() == [[0, 1], [0, 0]] and len(table.columns) == 5
 
 
 class Doubtful(ExactGrader):

@@ -50,6 +50,25 @@ def table_of(run, **options) -> pd.DataFrame:
     return metrics_table(run, **{"n_draws": 200, "scales": {"good": "probability"}, **options})
 
 
+@pytest.mark.parametrize(("n_cases", "given"), [(9, False), (10, True)])
+def test_intervals_need_ten_cases(n_cases: int, given: bool):
+    table = table_of(a_run(n_cases))
+    known = table[table["value"].notna()]
+    if given:
+        assert np.isfinite(entry(table, "accuracy", "pooled", "")["low"])
+    else:
+        assert known[["low", "high"]].isna().all(axis=None)
+        assert known["reason"].str.contains("no interval: fewer than 10 cases").all()
+
+
+@pytest.mark.parametrize("correct", [0, 1])
+def test_answers_that_are_all_alike_give_an_accuracy_without_a_claim_to_certainty(correct: int):
+    run = a_run()
+    run.answers["correct"] = correct
+    found = entry(table_of(run), "accuracy", "pooled", "")
+    assert found["value"] == correct and np.isnan(found["low"]) and "all answers are alike" in found["reason"]
+
+
 def test_table_has_every_metric_once():
     table = table_of(a_run(methods=("good", "plain")))
     assert list(table.columns) == COLUMNS

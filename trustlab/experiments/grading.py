@@ -106,6 +106,16 @@ def disagreements(
     return counted[differ].sort_values(["n_answers", "answer", "truth"], ascending=[False, True, True]).reset_index(drop=True)
 
 
+def verdict_table(pairs: Sequence[tuple[str, str]], graders: Sequence[str | Grader] = RULES) -> pd.DataFrame:
+    """What each grader says of (answer, truth) pairs: columns answer truth and one a grader (1, 0, or NaN where ungraded)."""
+    cases = [Case(f"pair-{i}", "pairs", (), truth, (truth,)) for i, (_, truth) in enumerate(pairs, 1)]
+    table = pd.DataFrame(list(pairs), columns=["answer", "truth"])
+    for grader in map(open_grader, graders):
+        grades = grader.grade([answer for answer, _ in pairs], cases)
+        table[grader.name] = pd.array([g.correct for g in grades], dtype="Int64")
+    return table
+
+
 def auroc_by_grader(
     answers: pd.DataFrame,
     confidence: pd.DataFrame,

@@ -88,18 +88,17 @@ def metrics_table(
 ) -> pd.DataFrame:
     """Accuracy, mean confidence, discrimination, correlation and calibration of every method, one value a row.
 
-    ``level`` is '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both classes, in the
-    estimate and in every draw) or 'across' (accuracy against mean confidence over the levels). ``low`` and ``high``
-    bound a 95 % percentile bootstrap interval that resamples cases, all levels together, and are NaN below 10 cases. Accuracy has method '' and
-    counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
-    out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the call failed) is
-    neither right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason`` counts it; so is an answer
-    that could not be graded (``correct`` NaN, with its reason in the column ``missing``). AUROC and
-    AUPRC are withheld below ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and
-    ECE are given for the methods whose scale is 'probability' in ``scales`` (method name -> scale; by default the
-    registry's). ``reason`` says why a value or an interval is NaN, which levels were left out, and how many
-    confidences are bounds. Raises ``ValueError`` on missing columns, repeated keys, answers that are lacking, or
-    infinite confidences.
+    ``level`` is '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both classes, in the estimate
+    and in every draw) or 'across' (accuracy against mean confidence over the levels). ``low`` and ``high`` bound a 95 %
+    percentile bootstrap interval that resamples cases, all levels together, and are NaN below 10 cases. Accuracy has method
+    '' and counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
+    out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the call failed) is neither
+    right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason`` counts it; so is an answer that
+    could not be graded (``correct`` NaN, with its reason in the column ``missing``). AUROC and AUPRC are withheld below
+    ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and ECE are given for the methods
+    whose scale is 'probability' in ``scales`` (method name -> scale; by default the registry's). ``reason`` says why a
+    value or an interval is NaN, which levels were left out, and how many confidences are bounds. Raises ``ValueError`` on
+    missing columns, repeated keys, answers that are lacking, or infinite confidences.
     """
     answers = _checked_answers(run.answers)
     confidence = _joined(answers, run.confidence)
@@ -323,6 +322,8 @@ def _row(metric: str, level: str, part: _Sample, value: float, draws: np.ndarray
     elif not np.isnan(value) and draws is not None:
         if not enough_cases(part.case):
             notes.append(TOO_FEW)
+        elif metric == "accuracy" and value in (0, 1):
+            notes.append("no interval: all answers are alike")  # resampling them would claim certainty
         else:
             low, high = percentile_interval(draws)
             if np.isnan(low):

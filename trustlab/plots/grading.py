@@ -61,8 +61,9 @@ def auroc_by_grader(
             y = i + gap * (k - (len(graders) - 1) / 2)
             row = rows.get((name, grader))
             if row is None or pd.isna(row["value"]):
-                why = f"{grader}: {'no row' if row is None else row['reason'] or 'no value'}"
-                ax.annotate(why, (0.01, y), xycoords=("axes fraction", "data"), va="center", size=7.5, color=GREY, zorder=4)
+                why = "no row" if row is None else row["reason"].removeprefix("no confidence: ") or "no value"
+                where: Any = {"xycoords": ("axes fraction", "data"), "bbox": {"fc": "white", "ec": "none", "pad": 0.6}}
+                ax.annotate(f"{grader}: {why}", (0.01, y), **where, va="center", size=7.5, color=GREY, zorder=4)
                 continue
             ax.hlines(y, row["low"], row["high"], color=colour, lw=1.6, alpha=0.8, zorder=3)
             look: dict[str, Any] = {"mfc": colour, "mfcalt": "white", "mec": colour, "mew": 1.2, "fillstyle": FILLS[k]}

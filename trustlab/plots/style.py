@@ -233,9 +233,9 @@ def caption(
 ) -> Text:
     """Say in small print under the axes (or the whole figure) what was measured; returns the text.
 
-    ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers, of which
-    ``n_failed`` could not be had or graded; ``interval=""`` where the figure shows none. Lines are as wide as what they stand under and break between the parts first. Call it last: it fixes the
-    layout, so that nothing moves into the text.
+    ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers, of which ``n_failed`` could not be had
+    or graded; ``interval=""`` where the figure shows none. Lines are as wide as what they stand under and break between the
+    parts first. Call it last: it fixes the layout, so that nothing moves into the text.
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
     assert isinstance(figure, Figure)
