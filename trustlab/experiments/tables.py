@@ -28,12 +28,12 @@ def about(answers: pd.DataFrame) -> dict[str, Any]:
     """
     cases = answers[["dataset", "case_id"]].drop_duplicates()
     named = {column: list(dict.fromkeys(answers[column])) for column in ("model", "dataset")}
-    return {**named, "n_cases": len(cases), "n_rows": len(answers), "n_failed": int(answers["correct"].isna().sum())}
+    return {**named, "n_cases": len(cases), "n_rows": len(answers), "n_failed": int(answers["correct"].isna().to_numpy().sum())}
 
 
 def interval_words(table: pd.DataFrame, words: str) -> str:
     """What a caption says of the intervals of ``table``: ``words``, or why it has none."""
-    if "low" not in table or table["low"].notna().any():
+    if "low" not in table or table["low"].notna().to_numpy().any():
         return words
     return f"no intervals: fewer than {MIN_CASES} cases, or no values"
 

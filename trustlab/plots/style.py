@@ -256,7 +256,7 @@ def caption(
     models, sets = ([names] if isinstance(names, str) else list(names) for names in (model, dataset))
     told = [f"{name} (a very small model)" if name.startswith("embedded") else name for name in models]
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
-    lost = f", {n_failed:,} of them failed" if n_failed else ""
+    lost = f", {n_failed:,} of them missing" if n_failed else ""
     parts = [who, f"data {', '.join(sets)}", f"{n_cases:,} cases, {n_rows:,} answers{lost}", interval, note]
     parts = [part for part in [*parts, "research only, not for clinical use"] if part]
     text.set_text(_wrapped(parts, text, box.width * figure.dpi))
