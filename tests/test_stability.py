@@ -1,0 +1,95 @@
+"""Coefficients of variation over conditions: by hand, by properties, and what has none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trustlab.confidence import METHODS
+from trustlab.metrics.stability import RATIO, cv_group, cv_sample
+
+NAN = float("nan")
+BOTH = pytest.mark.parametrize("cv", [cv_group, cv_sample])
+MANY = np.random.default_rng(1).uniform(0.1, 1, (60, 3))
+CASES = np.repeat(np.arange(20), 3)
+
+
+def test_by_hand() -> None:
+    # Means of the conditions: 0.4, 0.5, 0.6. sd sqrt(0.02/3) = 0.081650, mean 0.5: 16.3299 %.
+    # Rows: (0.2, 0.4, 0.6) sd 0.163299, mean 0.4: 40.8248 %; (0.6, 0.6, 0.6): 0 %; on average 20.4124 %.
+    rows, cases = [[0.2, 0.4, 0.6], [0.6, 0.6, 0.6]], ["a", "b"]
+    assert cv_group(rows, cases).value == pytest.approx(16.3299, abs=1e-4)
+    assert cv_sample(rows, cases).value == pytest.approx(20.4124, abs=1e-4)
+
+
+def test_two_changes_that_cancel_move_the_samples_and_not_the_group() -> None:
+    rows, cases = [[0.4, 0.6], [0.6, 0.4]], ["a", "b"]
+    assert cv_group(rows, cases).value == 0 and cv_sample(rows, cases).value == pytest.approx(20)
+
+
+@BOTH
+def test_a_constant_confidence_has_cv_0(cv) -> None:
+    found = cv(np.full((30, 3), 0.7), np.arange(30))
+    assert found.value == pytest.approx(0, abs=1e-12) and found.high == pytest.approx(0, abs=1e-12)
+
+
+@BOTH
+def test_rows_that_lack_a_condition_are_left_out_of_all_and_counted(cv) -> None:
+    found = cv([[0.2, 0.4], [NAN, 0.9], [0.3, NAN]], ["a", "b", "c"])
+    assert (found.n, found.n_cases, found.n_missing) == (1, 1, 2)
+    assert found.value == cv([[0.2, 0.4]], ["a"]).value
+
+
+def test_a_row_of_noughts_has_no_cv_of_its_own_and_counts_in_the_means() -> None:
+    rows, cases = [[0.0, 0.0], [0.4, 0.6]], ["a", "b"]
+    sample, group = cv_sample(rows, cases), cv_group(rows, cases)
+    assert (sample.n, sample.n_zero, sample.value) == (1, 1, pytest.approx(20))
+    assert (group.n, group.n_zero, group.value) == (2, 1, pytest.approx(20))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (np.zeros((12, 2)), "the mean confidence is 0"),
+        (np.full((12, 2), NAN), "no row has a value in every condition"),
+        (np.zeros((0, 2)), "no row has a value in every condition"),
+    ],
+)
+def test_what_is_undefined_says_why(cv, rows: np.ndarray, why: str) -> None:
+    found = cv(rows, np.arange(len(rows)))
+    assert np.isnan([found.value, found.low, found.high]).all() and found.reason == why
+
+
+@BOTH
+def test_the_interval_resamples_cases_and_repeats_with_its_seed(cv) -> None:
+    found = cv(MANY, CASES, n_draws=400)
+    assert found.low < found.value < found.high and found == cv(MANY, CASES, n_draws=400)
+    one_row_a_case = cv(MANY, np.arange(60), n_draws=400)
+    assert one_row_a_case.value == found.value and (one_row_a_case.low, one_row_a_case.high) != (found.low, found.high)
+    assert cv(MANY[:27], CASES[:27]).reason == "no interval: fewer than 10 cases"
+
+
+@BOTH
+@given(st.floats(0.01, 100))
+def test_a_cv_does_not_depend_on_the_unit(cv, factor: float) -> None:
+    assert cv(MANY * factor, CASES, n_draws=1).value == pytest.approx(cv(MANY, CASES, n_draws=1).value)
+
+
+@BOTH
+def test_the_order_of_rows_and_conditions_does_not_matter(cv) -> None:
+    order = np.random.default_rng(0).permutation(60)
+    assert cv(MANY[order][:, [2, 0, 1]], CASES[order], n_draws=1).value == pytest.approx(cv(MANY, CASES, n_draws=1).value)
+
+
+@BOTH
+@pytest.mark.parametrize("rows", [[[0.1]], [0.1, 0.2], [[-0.1, 0.2]], [[float("inf"), 0.2]]])
+def test_other_shapes_and_values_are_refused(cv, rows) -> None:
+    with pytest.raises(ValueError, match=r"\(n, C\)|finite and at least 0"):
+        cv(rows, ["a"] * len(rows))
+
+
+def test_the_ratio_scale_holds_every_probability_and_no_method_that_can_be_negative() -> None:
+    assert {m.name for m in METHODS.values() if m.scale == "probability"} <= set(RATIO) <= set(METHODS)

@@ -1,0 +1,123 @@
+"""When to stop asking: what every threshold on a confidence would have done, from recorded consultations of full length.
+
+A consultation has T turns; after each there is a diagnosis with a confidence, right or wrong. The rule: stop at the first
+turn whose confidence reaches the threshold, and at the last turn at the latest (Ren et al. 2026, consultation).
+:func:`guarantee` is beyond the paper: Learn then Test (Angelopoulos et al. 2021) with binomial p-values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import binom
+
+GRID = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2)) + (0.99,)
+"""Thresholds that are tested for the guarantee: chosen before any case is seen."""
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """What each threshold brings, (G,) each, from the strictest: never stop early, down to stopping at the first turn.
+
+    ``accuracy`` is a share of cases, ``utterances`` a mean over cases, ``early`` the share of cases that stopped before the
+    last turn.
+    """
+
+    thresholds: np.ndarray
+    accuracy: np.ndarray
+    utterances: np.ndarray
+    early: np.ndarray
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A threshold that keeps the error among those diagnosed early at most ``alpha`` with chance ``1 - delta``, or ``None``.
+
+    ``n_early`` and ``n_wrong`` are the calibration cases that it stops early and those of them with a wrong diagnosis;
+    ``reason`` says why there is none.
+    """
+
+    threshold: float | None
+    alpha: float
+    delta: float
+    n_early: int = 0
+    n_wrong: int = 0
+    reason: str = ""
+
+
+def stop_turns(confidence: ArrayLike, threshold: float) -> np.ndarray:
+    """The turn (from 0) at which each case stops, (n,): the first that reaches ``threshold``, else the last.
+
+    ``confidence`` is (n, T); NaN (missing) reaches no threshold. Raises ``ValueError`` on another shape or no turn.
+    """
+    table = _turns(confidence, "confidence")
+    reached = table >= threshold  # NaN compares false
+    return np.where(reached.any(axis=1), reached.argmax(axis=1), table.shape[1] - 1)
+
+
+def frontier(
+    confidence: ArrayLike, correct: ArrayLike, utterances: ArrayLike, thresholds: Sequence[float] | None = None
+) -> Frontier:
+    """Accuracy and mean utterances at every threshold, from the strictest to the laxest.
+
+    ``confidence``, ``correct`` (0 or 1) and ``utterances`` (how many were said up to and with that turn) are (n, T).
+    ``thresholds``: by default infinity and every distinct confidence. Raises ``ValueError`` on other shapes or values.
+    """
+    sure, right, said = (
+        _turns(a, what) for a, what in ((confidence, "confidence"), (correct, "correct"), (utterances, "utterances"))
+    )
+    if not sure.shape == right.shape == said.shape or len(sure) == 0:
+        raise ValueError(f"all three must be (n, T) with n at least 1; received {sure.shape}, {right.shape}, {said.shape}")
+    if not np.isin(right, (0, 1)).all():
+        raise ValueError("correct must hold 0 or 1")
+    if thresholds is None:
+        tried = np.concatenate([[np.inf], np.unique(sure[~np.isnan(sure)])[::-1]])
+    else:
+        tried = np.sort(np.asarray(thresholds, dtype=np.float64))[::-1]
+    rows = np.arange(len(sure))
+    at = np.stack([stop_turns(sure, threshold) for threshold in tried])
+    return Frontier(
+        thresholds=tried,
+        accuracy=right[rows, at].mean(axis=1),
+        utterances=said[rows, at].mean(axis=1),
+        early=(at < sure.shape[1] - 1).mean(axis=1),
+    )
+
+
+def guarantee(
+    confidence: ArrayLike, correct: ArrayLike, alpha: float, delta: float = 0.1, thresholds: Sequence[float] = GRID
+) -> Guarantee:
+    """The laxest threshold under which a later case that is diagnosed early is wrong with chance at most ``alpha``.
+
+    That holds with chance at least ``1 - delta`` over the draw of the calibration cases, (n, T) each, **if those and the later
+    cases are drawn independently from one population, asked by the same doctor, and ``thresholds`` was fixed before**.
+    A case is diagnosed early if it stops before the last turn. For each threshold, the chance of so few wrong diagnoses were the
+    true error ``alpha`` is a binomial p-value; Bonferroni over the thresholds. Raises ``ValueError`` for ``alpha`` or ``delta``
+    outside (0, 1), no thresholds, or other shapes.
+    """
+    if not (0 < alpha < 1 and 0 < delta < 1) or not len(thresholds):
+        raise ValueError(f"alpha and delta must lie in (0, 1), with a threshold; received {alpha}, {delta}, {list(thresholds)}")
+    sure, right = _turns(confidence, "confidence"), _turns(correct, "correct")
+    if sure.shape != right.shape:
+        raise ValueError(f"confidence and correct must have one shape; received {sure.shape} and {right.shape}")
+    most = 0
+    for threshold in sorted(thresholds):
+        at = stop_turns(sure, threshold)
+        early = at < sure.shape[1] - 1
+        n_early, n_wrong = int(early.sum()), int((1 - right[np.arange(len(sure)), at])[early].sum())
+        most = max(most, n_early)
+        if n_early and binom.cdf(n_wrong, n_early, alpha) <= delta / len(thresholds):
+            return Guarantee(float(threshold), alpha, delta, n_early, n_wrong)
+    needed = int(np.ceil(np.log(delta / len(thresholds)) / np.log1p(-alpha)))
+    why = f"{needed} cases without an error would do, at most {most} stop early" if most < needed else "too many errors"
+    return Guarantee(None, alpha, delta, reason=f"no threshold can be vouched for: {why}")
+
+
+def _turns(values: ArrayLike, what: str) -> np.ndarray:
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ValueError(f"{what} must be (n, T) with T at least 1; received {table.shape}")
+    return table
