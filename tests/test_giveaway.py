@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trustlab.datasets.giveaway import giveaway
+from trustlab.datasets.lay_names import LAY_NAMES, lay_names
+from trustlab.knowledge import normalise
 
 
 @pytest.mark.parametrize(
@@ -24,6 +28,16 @@ from trustlab.datasets.giveaway import giveaway
         (["irritable bowel syndrome"], "We call this IBS.", "Is it IBS?"),
         (["pulmonary embolism", "PE"], "It may be a clot.", "Did you have a PE before?"),
         (["sinus infection"], "A sinus infection.", "Have you had a sinus infection?"),
+        (["airway disease"], "It may be COPD.", "Do you have copd?"),  # an acronym that no name spells out
+        (["airway disease"], "It may be a URI.", "Those uris again?"),
+        (["positron fever", "PET"], "Your PET is bad.", "Is it a PET?"),  # a name, although a test is called so too
+        (["urinary infection", "UTI"], "An infection.", "Is it a uti?"),
+        (["cerebrovascular accident"], "It was an accident in the brain.", "Was it a Stroke?"),
+        (["Herpes Zoster"], "You have zoster.", "My mother had shingles."),
+        (["diabetes mellitus"], "You have diabetes.", "Is your father diabetic?"),
+        (["diabetes mellitus"], "You are diabetic.", "Is there diabetes in the family?"),
+        (["covid-19 virus disease"], "It may be covid.", "I was afraid of co-vid."),
+        (["covid-19 virus disease"], "It may be Co-vid.", "I was afraid of covid."),
         (["Ménière's disease"], "This is Ménière's disease.", "Not MÉNIÈRE’S disease?"),
     ],
 )
@@ -42,8 +56,29 @@ def test_what_gives_the_diagnosis_away_is_heard(names: list[str], utterance: str
         (["multiple sclerosis", "MS"], "This is MS.", "Ms. Brown asked."),
         (["covid-19 virus disease"], "It is COVID-19.", "I am 19, and it may be a virus."),
         (["influenza", "flu"], "It is the flu.", "Do you drink enough fluids?"),
+        (["airway disease"], "It is NOT my first thought.", "Do you smoke or not?"),
+        (["airway disease"], "I THINK IT IS IN YOUR AIRWAYS.", "I think so."),
+        (["airway disease"], "We need an MRI and some PFTs.", "Did you have an MRI or a PFT?"),
+        (["airway disease"], "It may be a URI.", "It is a curious thing, purine."),
+        (["infectious mononucleosis"], "A virus.", "I am monogamous."),
+        (["upper respiratory infection"], "A virus.", "My hands are cold."),
+        (["gastroesophageal reflux disease"], "Your stomach.", "I have heartburn."),
+        (["infective endocarditis"], "This is infective.", "Did you have an infection?"),  # a word that many share
+        (["pneumonia"], "This is pneumonia.", "I had a pneumothorax."),  # more than 3 letters apart
+        (["asthma"], "This is asthma.", "The assistant called."),
         (["pneumonia"], "I will take an ECG for the pneumonia.", "Did you have an ECG?"),
     ],
 )
 def test_words_that_many_diagnoses_share_and_words_not_said_are_not(names: list[str], utterance: str, text: str) -> None:
     assert not giveaway(names, utterance).heard_in(text)
+
+
+def test_everyday_names_are_whole_words_of_the_disease_s_own_name() -> None:
+    assert lay_names(["cerebrovascular accident", "gout"]) == {"stroke", "brain attack"}
+    assert all(name == normalise(name) and lay and all(lay) for name, lay in LAY_NAMES.items())
+
+
+@given(st.sampled_from(sorted(LAY_NAMES)), st.text(max_size=20), st.text(max_size=20))
+def test_an_everyday_name_is_heard_between_any_words(name: str, before: str, after: str) -> None:
+    for lay in LAY_NAMES[name]:
+        assert giveaway([name], "It is that.").heard_in(f"{before} . {lay} . {after}")

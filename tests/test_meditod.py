@@ -144,6 +144,41 @@ def test_an_exchange_that_speaks_the_diagnosis_is_left_out_and_counted(tmp_path:
     assert read.facts[meditod.SPOKEN] == 2
 
 
+@FORMS
+@pytest.mark.parametrize("name", ["gout", "Gout", "GOUT "])
+def test_an_exchange_annotated_with_the_same_diagnosis_is_left_out_whatever_its_words(
+    tmp_path: Path, write_as, name: str
+) -> None:
+    more = [doctor("I know what that toe has.", disease=[name]), patient("Tell me."), doctor("A mole.", disease=["nevus"])]
+    read = meditod.read(write_as(tmp_path, {"1": told(*more)}))
+    assert shown(read.cases[0]) == [*ELEVEN, "Doctor: A mole."]
+    assert read.facts[meditod.SPOKEN] == 1
+
+
+def test_an_exchange_annotated_with_another_name_of_the_diagnosis_is_left_out(tmp_path: Path) -> None:
+    more = [doctor("I know what you have.", disease=["flu"]), patient("Tell me.")]
+    end = doctor("A virus.", disease=["influenza"])
+    assert shown(meditod.read(canonical(tmp_path, {"1": told(*more, end=end)})).cases[0]) == ELEVEN
+
+
+@pytest.mark.parametrize("at", ["action", "disease"])
+def test_an_exchange_annotated_as_ruling_the_diagnosis_out_is_left_out(tmp_path: Path, at: str) -> None:
+    no = doctor("Not what your brother has.", disease=["gout"])
+    action = no["actions"][0]
+    (action if at == "action" else action["disease"][0])["status"] = "No"
+    read = meditod.read(canonical(tmp_path, {"1": told(no, patient("Good."))}))
+    assert (shown(read.cases[0]), read.facts[meditod.SPOKEN]) == (ELEVEN, 1)
+
+
+def test_a_raw_exchange_annotated_as_ruling_the_diagnosis_out_is_left_out(tmp_path: Path) -> None:
+    dialogue = told(doctor("Not what your brother has.", disease=["gout"]), patient("Good."))
+    file = raw(tmp_path, {"1": dialogue})
+    found = entries(dialogue)
+    next(entry for entry in found if entry["intent"] == "diagnosis")["status"] = "No"
+    write(tmp_path / "annotations.json", {"1": found})
+    assert shown(meditod.read(file).cases[0]) == ELEVEN
+
+
 TERMS = st.sampled_from(["gout", "Gout!", "the gout", "toe", "Hm.", "a cough", "GOUT?", "goutte", ""])
 INTENTS = st.lists(st.sampled_from(["inform", "inquire", "chit-chat", "diagnosis", "nods"]), max_size=2)
 SAID = st.tuples(st.booleans(), TERMS, INTENTS).map(lambda t: doctor(t[1], *t[2]) if t[0] else patient(t[1], *t[2]))

@@ -86,10 +86,11 @@ def test_the_final_question_is_cut_off_however_it_ends(text: str, asked: str) ->
 
 
 @pytest.mark.parametrize("gap", [" ", "\n"])
-def test_a_table_that_runs_into_the_question_is_told_without_it(gap: str) -> None:
-    told, asked = split_question(f"He is pale. Studies show:{gap}Sodium 140 mEq/L{gap}Glucose 90 mg/dL{gap}{ASKED}")
+@pytest.mark.parametrize("question", [ASKED, ASKED.replace("Which", "Which one")])
+def test_a_table_that_runs_into_the_question_is_told_without_it(gap: str, question: str) -> None:
+    told, asked = split_question(f"He is pale. Studies show:{gap}Sodium 140 mEq/L{gap}Glucose 90 mg/dL{gap}{question}")
     assert told == ["He is pale.", "Studies show: Sodium 140 mEq/L Glucose 90 mg/dL"]
-    assert asked == ASKED
+    assert asked == question
 
 
 @pytest.mark.parametrize(
@@ -105,6 +106,11 @@ def test_a_table_that_runs_into_the_question_is_told_without_it(gap: str) -> Non
         "This patient is most likely suffering from which of the following disorders?",
         "Which of the following congenital conditions would best explain this patient's symptoms?",
         "The findings are most consistent with which diagnosis?",
+        "Which one of the following is the most likely diagnosis?",
+        "Which one of the following conditions does this patient most likely have?",
+        "Which of the following is most likely the diagnosis?",
+        "What is most likely the diagnosis in this patient?",
+        "Which of the following is most likely this patient's diagnosis?",
     ],
 )
 def test_a_question_for_the_diagnosis_is_known_as_one(question: str) -> None:
@@ -124,6 +130,14 @@ def test_a_question_for_the_diagnosis_is_known_as_one(question: str) -> None:
         "Which of the following diseases is also associated with this patient's most likely diagnosis?",
         "Which of the following best explains these findings?",
         "What is the most likely diagnosis, and how is it treated?",
+        "What is the likely cause of this patient's condition?",
+        "Which of the following is most likely responsible for her condition?",
+        "If the patient had a rash, which of the following is the most likely diagnosis?",
+        "Had he a rash, what is the most likely diagnosis?",
+        "With these findings, if he had a rash, what is the most likely diagnosis?",
+        "In addition to gout, which of the following is the most likely diagnosis?",
+        "Besides gout, what is the most likely diagnosis?",
+        "What is the next step, what is the most likely diagnosis?",
         "",
     ],
 )
@@ -143,6 +157,12 @@ def test_ids_choose_just_these_whatever_they_ask(tmp_path: Path, ids: list) -> N
     assert read.dropped == {medqa.UNASKED: ["1"]}
 
 
+def test_a_question_that_was_not_asked_for_does_not_count_as_an_earlier_one(tmp_path: Path) -> None:
+    read = medqa.read(official(tmp_path, [row(), row(), row()]), ids=[2, 3])
+    assert [case.case_id for case in read.cases] == ["medqa-2"]
+    assert read.dropped == {medqa.UNASKED: ["1"], medqa.AGAIN: ["3"]}
+
+
 @pytest.mark.parametrize("kind", [str, Path])
 def test_ids_may_be_a_text_file_with_comments_and_blank_lines(tmp_path: Path, kind: type) -> None:
     (tmp_path / "ids.txt").write_bytes(b"\xef\xbb\xbf# ours\r\n\r\n2  # the baker\r\n")
@@ -151,7 +171,18 @@ def test_ids_may_be_a_text_file_with_comments_and_blank_lines(tmp_path: Path, ki
 
 
 @pytest.mark.parametrize(
-    ("ids", "message"), [(["1", "9"], "ids has 9, which"), ([], "ids is empty"), ("none.txt", "which is no file")]
+    ("ids", "message"),
+    [
+        (["1", "9"], "ids has 9, which"),
+        ([], "ids is empty"),
+        ("none.txt", "which is no file; allowed is a list of ids"),
+        ("2", "'2', which is no file; allowed is a list of ids"),
+        (2, "ids is 2; allowed is a list of ids"),
+        ([2, None], "ids has None; allowed is a list of ids"),
+        ([True, 2.0], "ids has True, 2.0; allowed is a list of ids"),
+        (b"2", "ids is b'2'; allowed"),
+        ({"2": 2}, "allowed is a list of ids"),
+    ],
 )
 def test_ids_that_choose_nothing_are_refused(tmp_path: Path, ids: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -256,6 +287,18 @@ def test_a_bad_mirage_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "benchmark.json").write_text(content)
     with pytest.raises(DataError, match="benchmark.json"):
         medqa.read(tmp_path / "benchmark.json")
+
+
+def test_a_mirage_file_without_medqa_says_what_it_holds(tmp_path: Path) -> None:
+    file = tmp_path / "benchmark.json"
+    file.write_text(json.dumps({"mmlu": {"x-1": row()}, "pubmedqa": {"7": row()}}))
+    with pytest.raises(DataError, match="no medqa section; the file holds mmlu, pubmedqa"):
+        medqa.read(file)
+
+
+def test_a_mirage_section_alone_is_read(tmp_path: Path) -> None:
+    (tmp_path / "medqa.json").write_text(json.dumps({"0001": row()}))
+    assert [case.case_id for case in medqa.read(tmp_path).cases] == ["medqa-0001"]
 
 
 JSON = st.recursive(

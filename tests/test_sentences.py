@@ -22,6 +22,10 @@ from trustlab.datasets.sentences import sentences
         "J. R. Smith is the surgeon.",
         "He said: 'It hurts.' and left.",
         "1. Chest pain.",
+        "He is 5 ft. 4 in. tall.",
+        "She is 5 ft. 4 in. 120 lb is her weight.",
+        "She takes max. 3 doses, with min. 2 hours between.",
+        "Her Hct. 30% is low, and T. 38 is not.",
     ],
 )
 def test_a_full_stop_inside_a_sentence_does_not_cut_it(whole: str) -> None:
@@ -35,6 +39,10 @@ def test_a_full_stop_inside_a_sentence_does_not_cut_it(whole: str) -> None:
         ("The pain began at 4 p.m.", "She took nothing."),
         ("Her son has hepatitis B.", "Serum is drawn."),
         ("It is a disease of vitamin C.", "Citrus fruit helps."),
+        ("It eased after 5 min.", "2 hours later it came back."),
+        ("She came in.", "2 days later she left."),
+        ("He is 5 ft. 4 in.", "His weight is normal."),
+        ("Her temp.", "She took it at home."),
         ("Did it hurt? No.", "The patient smiled."),
         ("The pulse is 98.", "72 hours later it is 60."),
         ("The pain is sharp (8 of 10).", "It comes and goes."),
@@ -94,6 +102,7 @@ def test_no_text_has_no_sentence(nothing: str) -> None:
 
 PIECES = st.sampled_from(
     ["Dr.", "i.v.", "q.d.", "No.", "3", "9.8", "J.", "Smith", "hepatitis", "B.", "She", "well.", "pain", "show:", "shows:", "is"]
+    + ["min.", "in.", "ft.", "T.", "Hct."]
     + ["1.", "...", "?!", '"', "(N", "5)", "\n", "\n\n", "\t", " ", "etc.", "a", "é", "\u2028", "\x1c", "."]
 )
 TEXTS = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=25).map(" ".join), st.lists(PIECES, max_size=25).map("".join))

@@ -72,6 +72,8 @@ def load_sets(
     if not asked or len(paths) != len(asked):
         raise ValueError(f"{len(asked)} data sets need a path each (null where none is needed); path is {path!r}")
     chosen = options or {}
+    if not isinstance(chosen, Mapping) or not all(isinstance(of, Mapping) for of in chosen.values()):
+        raise ValueError(f"options are {options!r}; allowed is a mapping such as {{'medqa': {{'ids': ...}}}}")
     if strange := [name for name in chosen if name not in asked]:
         raise ValueError(f"options are for {', '.join(map(repr, strange))}; the data sets asked for are {', '.join(asked)}")
     cases: list[Case] = []
@@ -90,6 +92,8 @@ def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **opt
     """
     if name not in LOADERS:
         raise ValueError(f"name is {name!r}; allowed are {', '.join(LOADERS)}")
+    if type(seed) is not int:
+        raise ValueError(f"seed is {seed!r}; allowed is a whole number")
     known = [p for p in inspect.signature(LOADERS[name]).parameters if p not in ("path", "seed")]
     if strange := [option for option in options if option not in known]:
         raise ValueError(f"{name} has no option {strange[0]!r}; {'allowed are ' + ', '.join(known) if known else 'it has none'}")
@@ -113,6 +117,8 @@ def _some(name: str, path: str | Path | None, seed: int, options: Mapping[str, A
 def _picked(cases: Sequence[Case], name: str, n: int | None, seed: int) -> list[Case]:
     if n is None:
         return list(cases)
+    if type(n) is not int:
+        raise ValueError(f"n is {n!r}; allowed are whole numbers from 1 to {len(cases)}, or None for all")
     if not 1 <= n <= len(cases):
         raise ValueError(f"n is {n}; {name} has {len(cases)} cases, allowed are 1 to {len(cases)}")
     order = list(range(len(cases)))

@@ -33,6 +33,16 @@ def wrong_encoding(file: Path | str, error: UnicodeDecodeError) -> DataError:
     return DataError(file, None, "encoding", error.object[error.start : error.start + 4], "UTF-8 text")
 
 
+def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object hook for ``json.loads``: ``ValueError`` where a key comes twice, of which one value would be lost."""
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} comes twice")
+        found[key] = value
+    return found
+
+
 def read_text(file: Path) -> str:
     """The whole of a UTF-8 file, without a byte-order mark. Raises :class:`DataError` for another encoding."""
     try:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 
+from trustlab.datasets.lay_names import lay_names
 from trustlab.knowledge import normalise
 
 _GENERIC = """
@@ -22,64 +24,109 @@ stomach abdominal abdomen bowel gastric liver kidney renal bladder urinary brain
 GENERIC = frozenset(_GENERIC.split())
 """Words of a name that do not give it away by themselves: kinds and courses of disease, complaints, places in the body."""
 
+_NO_DISEASES = """
+MRI MRA MRCP PCR ECG EKG EEG EMG ECHO CBC WBC RBC CXR CTA CTPA PET ABG BMP CMP LFT TSH ESR CRP INR PSA BUN ANA HCG PFT FEV TTE
+TEE EGD ERCP BMI LMP DNA RNA ICU CCU NICU PICU ENT OBGYN CPR DNR CPAP BIPAP IUD NSAID SSRI PPI ACE OTC PRN CDC WHO USA ASAP FYI
+OKAY YES AFB DMARD EGFR LDL HDL PPE RICE ABC
+"""
+NO_DISEASES = frozenset(_NO_DISEASES.split())
+"""Words in capitals that name a test, a place, a treatment or something everyday, whatever is diagnosed."""
+
+_ALSO_WORDS = """
+aids all and any are bad bit but can cat did die due eat few for gas get had has hat her him his hot how its lad may men new
+not now off old one our out pad pain put sad say see she sit the too two use very was who why you your
+"""
+_ALSO_WORDS = frozenset(_ALSO_WORDS.split())
+
 _LONG = 4
+_PREFIX, _ENDING = 6, 3
+_HYPHEN = re.compile(r"(?<=\w)[-\u2010\u2011](?=\w)")
 
 
 @dataclass(frozen=True)
 class Giveaway:
     """What must not be heard before the diagnosis.
 
-    ``names``, ``words``: normalised; those of 4 letters or more also count inside a longer word ("asthmatic").
-    ``acronyms``: in capitals; those of 3 letters or fewer count in capitals alone, since "ALL" and "MS" are also words.
+    ``names``, ``words``: normalised; those of 4 letters or more also count inside a longer word ("asthmatic"), and a word
+    also with another ending: 6 letters or more in common, 3 or fewer after them ("diabetes", "diabetic").
+    ``whole``: normalised; whole words alone, perhaps with a plural s: acronyms of 3 letters or more, everyday names.
+    ``acronyms``: count in capitals alone: those of 2 letters, and those which are also words, such as "ALL".
     """
 
     names: frozenset[str]
     words: frozenset[str]
+    whole: frozenset[str]
     acronyms: frozenset[str]
 
     def heard_in(self, text: str) -> bool:
-        """Whether ``text`` says any of it."""
-        plain = f" {normalise(text)} "
-        tokens = set(re.findall(r"[^\W_]+", text))
+        """Whether ``text`` says any of it, with its hyphens or without ("co-vid")."""
+        tokens = {token.removesuffix("s") for token in re.findall(r"[^\W_]+", text)}
+        return bool(tokens & self.acronyms) or any(self._said_in(f" {plain} ") for plain in _spellings(text))
+
+    def _said_in(self, plain: str) -> bool:
         return (
             any(term in plain if len(term) >= _LONG else f" {term} " in plain for term in self.names | self.words)
-            or any(acronym in tokens for acronym in self.acronyms)
-            or any(len(a) >= _LONG and f" {a.lower()} " in plain for a in self.acronyms)
+            or any(f" {term} " in plain or f" {term}s " in plain for term in self.whole)
+            or any(_same(word, own) for word in set(plain.split()) - GENERIC for own in self.words)
         )
 
 
 def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     """What gives the diagnosis away that has these ``names`` and that ``utterance`` speaks.
 
-    - Every name, whether spoken there or not. One of up to 3 letters, all capitals ("PE"), counts as an acronym.
+    - Every name, whether spoken there or not, and the everyday names that :mod:`lay_names` has for it.
     - The words of the names that the utterance says, unless they are short (2 letters or fewer), numbers or
-      :data:`GENERIC`; a plural s on either side makes no difference.
-    - An acronym that the utterance says, where its letters begin the words of a name, or words that follow each other in
-      the utterance and share such a word with a name: "COPD, chronic obstructive pulmonary disorder" for the name
-      chronic obstructive airway disease.
+      :data:`GENERIC`; a plural s on either side, another ending or a hyphen makes no difference.
+    - Every acronym of 3 letters or more that the utterance says, unless it is one of :data:`NO_DISEASES` or a word
+      ("NOT"), or nothing there is in small letters. One of 2 letters, or which is a word, where its letters begin the words
+      of a name, or words that follow each other in the utterance and share such a word with a name.
+    - An acronym that is itself a name, also one of :data:`NO_DISEASES`.
+
+    What it cannot see: an everyday name that the list does not have, a disease told by what it is or does ("your airways
+    are narrow"), by its drugs ("metformin") or its organism, a spelling mistake, a word cut in two by a space, an acronym
+    with digits in it, and a word that doctor and annotations share only in meaning ("kidney", "renal").
     """
     spoken = normalise(utterance).split()
-    words = {_stem(word) for name in names for word in normalise(name).split() if _distinctive(word)}
-    said = {stem for word in spoken if (stem := _stem(word)) in words}
+    heard = {word for plain in _spellings(utterance) for word in plain.split()} - GENERIC
+    words = {_stem(word) for name in names for plain in _spellings(name) for word in plain.split() if _distinctive(word)}
+    said = {own for own in words if any(_stem(word) == own or _same(word, own) for word in heard)}
     phrases = [normalise(name).split() for name in names]
-    acronyms = {name for name in names if name.isupper() and len(name) < _LONG}
+    acronyms = {name for name in names if name.isalpha() and name.isupper() and (len(name) < _LONG or _is_word(name))}
     for token in re.findall(r"\b[A-Z][A-Za-z]+\b", utterance):
-        acronym = token.removesuffix("s")
+        acronym = token if token.isupper() else token.removesuffix("s")
         if len(acronym) < 2 or not acronym.isupper():
             continue
         runs = [spoken[i : i + len(acronym)] for i in range(len(spoken))]
         own = [run for run in runs if any(_stem(word) in said for word in run)]
-        if any(_initials(run) == acronym for run in [*phrases, *own]):
+        shouted = utterance.isupper() or acronym.removesuffix("S") in NO_DISEASES or acronym in NO_DISEASES or _is_word(acronym)
+        if (len(acronym) > 2 and not shouted) or any(_initials(run) == acronym for run in [*phrases, *own]):
             acronyms.add(acronym)
+    in_capitals = {acronym for acronym in acronyms if len(acronym) < 3 or _is_word(acronym)}
     return Giveaway(
-        names=frozenset(filter(None, (normalise(name) for name in names if name not in acronyms))),
+        names=frozenset(filter(None, (plain for name in names if name not in acronyms for plain in _spellings(name)))),
         words=frozenset(said),
-        acronyms=frozenset(acronyms),
+        whole=frozenset(acronym.lower() for acronym in acronyms - in_capitals) | lay_names(names),
+        acronyms=frozenset(in_capitals),
     )
+
+
+def _spellings(text: str) -> tuple[str, str]:
+    """``text`` normalised, its hyphens as spaces and as nothing."""
+    return normalise(text), normalise(_HYPHEN.sub("", text))
 
 
 def _distinctive(word: str) -> bool:
     return len(word) > 2 and not word.isdigit() and word not in GENERIC
+
+
+def _is_word(acronym: str) -> bool:
+    return acronym.lower() in _ALSO_WORDS
+
+
+def _same(word: str, own: str) -> bool:
+    """Whether two words differ in their endings alone."""
+    shared = len(commonprefix((word, own)))
+    return shared >= _PREFIX and max(len(word), len(own)) - shared <= _ENDING
 
 
 def _stem(word: str) -> str:

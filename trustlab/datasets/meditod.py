@@ -14,7 +14,7 @@ from trustlab.datasets.giveaway import giveaway
 from trustlab.datasets.meditod_files import Dialogue, Utterance, read_dialogues
 from trustlab.datasets.reading import Read
 from trustlab.datasets.whole_json import whole_json
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge import load_knowledge, normalise
 from trustlab.records import Case, Statement
 
 KEPT = frozenset(("inform", "inquire", "diagnosis"))
@@ -38,8 +38,10 @@ def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> R
     The diagnosis is the disease of the doctor's last diagnosis. It is accepted, and so is every name that the knowledge
     table has for it. Where several diseases are named at once, the first is the diagnosis and the others, which are not
     accepted, are in ``Case.patient["also_named"]``. Nothing is shown from that utterance on, nor any exchange before it that
-    gives the diagnosis away (:func:`giveaway.giveaway`); those are counted. Dialogues without a diagnosis, or with 10
-    statements or fewer, are dropped. The case is called ``meditod-ID``; ``Case.patient["split"]`` is there where known.
+    gives the diagnosis away: by its words (:func:`giveaway.giveaway`, which says what it cannot see), or since an utterance
+    in it is annotated as a diagnosis that names the same disease, or rules it out. Those are counted. Dialogues without a
+    diagnosis, or with 10 statements or fewer, are dropped. The case is called ``meditod-ID``; ``Case.patient["split"]`` is
+    there where known.
 
     Raises ``ValueError`` where there is no file or no such split, and :class:`DataError` for what breaks the format.
     """
@@ -89,6 +91,11 @@ class Exchange:
         said = (("Doctor", self.doctor), ("Patient", self.patient))
         return "\n".join(f"{who}: {' '.join(u.text for u in run)}" for who, run in said if run)
 
+    @property
+    def diagnoses(self) -> frozenset[str]:
+        """The diseases, normalised, that a diagnosis in it names or rules out."""
+        return frozenset(normalise(name) for u in (*self.doctor, *self.patient) for name in (*u.diseases, *u.ruled_out))
+
 
 def exchanges(utterances: Sequence[Utterance], end: int) -> Iterator[Exchange]:
     """The exchanges of a whole dialogue, of which the kept utterances before position ``end`` are left.
@@ -115,8 +122,9 @@ def _case(dialogue: Dialogue, at: int, split: str | None) -> tuple[Case, int]:
     condition = load_knowledge().condition_named(gold)
     accepted = tuple(dict.fromkeys((gold, *(condition.names if condition else ()))))
     given_away = giveaway(accepted, dialogue.utterances[at].text)
-    told = [text for exchange in exchanges(dialogue.utterances, at) if (text := exchange.text)]
-    silent = [text for text in told if not given_away.heard_in(text)]
+    known = {normalise(name) for name in accepted}
+    told = [exchange for exchange in exchanges(dialogue.utterances, at) if exchange.text]
+    silent = [one.text for one in told if not (one.diagnoses & known or given_away.heard_in(one.text))]
     patient: dict[str, object] = {"split": split} if split else {}
     if others:
         patient["also_named"] = tuple(others)

@@ -33,12 +33,16 @@ ANNOTATIONS = ("annotations.json", "../annotations/{stem}_annotations.json", "{s
 
 @dataclass(frozen=True)
 class Utterance:
-    """What one of the two says: ``diseases`` are those of the last diagnosis in it first, then of those before."""
+    """What one of the two says: ``diseases`` are those of the last diagnosis in it first, then of those before.
+
+    ``ruled_out``: those that a diagnosis in it names with the status No.
+    """
 
     speaker: str
     text: str
     intents: tuple[str, ...] = ()
     diseases: tuple[str, ...] = ()
+    ruled_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -178,13 +182,20 @@ def _ruled_out(at: _At, entry: Mapping) -> bool:
 def _canonical(at: _At, utterance: dict) -> Utterance:
     intents = [_intent(at / "nlu.intent", entry.get("intent")) for entry in _objects(at / "nlu", utterance.get("nlu", []))]
     diseases: list[str] = []
+    ruled_out: list[str] = []
     for action in _objects(at / "actions", utterance.get("actions", [])):
         intents.append(_intent(at / "actions.action", action.get("action")))
-        if intents[-1] == "diagnosis" and not _ruled_out(at / "actions", action):
-            named = _objects(at / "actions.disease", action.get("disease", []))
-            here = at / "actions.disease.value"
-            diseases = [_name(here, one.get("value")) for one in named if not _ruled_out(at / "actions.disease", one)] + diseases
-    return replace(_spoken(at, utterance), intents=tuple(intents), diseases=_named(diseases))
+        if intents[-1] != "diagnosis":
+            continue
+        none = _ruled_out(at / "actions", action)
+        here: dict[bool, list[str]] = {False: [], True: []}
+        for one in _objects(at / "actions.disease", action.get("disease", [])):
+            no = _ruled_out(at / "actions.disease", one) or none
+            here[no].append(_name(at / "actions.disease.value", one.get("value")))
+        diseases = here[False] + diseases
+        ruled_out += here[True]
+    spoken = _spoken(at, utterance)
+    return replace(spoken, intents=tuple(intents), diseases=_named(diseases), ruled_out=_named(ruled_out))
 
 
 # -- raw ------------------------------------------------------------------------------------------------------------
@@ -240,10 +251,11 @@ def _raw(file: Path, key: str, utterance: dict, at: _At, entries: list[dict]) ->
     """The utterance with its entries. They are one diagnosis together: this format has no actions that could part them."""
     here = at / f"uid {utterance['uttr_id']}"
     intents = tuple(_intent(here / "intent", entry.get("intent")) for entry in entries)
-    named = [e.get("value") for e in entries if e["intent"] == "diagnosis" and "value" in e and not _ruled_out(here, e)]
-    for value in named:
-        _name(here / "value", value)
-    # The labelling tool joins several picks by a comma without a space.
-    diseases = [_name(here / "value", one) for value in named for one in re.split(r",(?! )", str(value)) if one.strip()]
+    found: dict[bool, list[str]] = {False: [], True: []}
+    for entry in entries:
+        if entry["intent"] == "diagnosis" and "value" in entry:
+            # The labelling tool joins several picks by a comma without a space.
+            picks = re.split(r",(?! )", _name(here / "value", entry["value"]))
+            found[_ruled_out(here, entry)] += [_name(here / "value", one) for one in picks if one.strip()]
     spoken = _spoken(_place(file, key, utterance), utterance)
-    return replace(spoken, intents=intents, diseases=_named(diseases))
+    return replace(spoken, intents=intents, diseases=_named(found[False]), ruled_out=_named(found[True]))

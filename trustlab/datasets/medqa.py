@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,11 +29,12 @@ _KINDS = r"(?:\w+ )?(?:conditions|disorders|diseases|syndromes|diagnoses|conditi
 _FINDINGS = (
     r"(?:signs and )?(?:symptoms|findings|presentation|condition|clinical presentation|clinical picture|clinical findings)"
 )
-_WHICH = r"(?:which of the following|which|what)"
-_WHICHEVER = r"which(?: of the following)?"
+_WHICH = r"(?:which(?: one)? of the following|which|what)"
+_WHICHEVER = r"which(?:(?: one)? of the following)?"
 _LIKELY = r"(?:most likely|best|most probably|likely)"
 FORMS: tuple[str, ...] = (
     rf"{_WHICH} (?:is|was|represents|would be) (?:the|his|her|{_PATIENT}'s) {_ADJECTIVES}diagnosis(?: {_PEOPLE})?",
+    rf"{_WHICH} (?:is|was) (?:{_LIKELY}) (?:the|his|her|{_PATIENT}'s) (?:underlying )?diagnosis(?: {_PEOPLE})?",
     rf"{_WHICH} {_KINDS} (?:is|was) (?:the )?most likely(?: {_PEOPLE})?",
     rf"{_WHICH} {_KINDS} does {_PATIENT} {_LIKELY} have",
     rf"{_WHICH} {_KINDS} is {_PATIENT} {_LIKELY} (?:suffering from|affected by)",
@@ -43,8 +44,11 @@ FORMS: tuple[str, ...] = (
 )
 """The forms of a question that asks for a diagnosis, in lower case and with plain apostrophes."""
 
-_ASKS = re.compile(rf"(?:.*[,:] )?(?:{'|'.join(f'(?:{form})' for form in FORMS)}) ?[?:.]?")
-_MERGED = re.compile(r"(?<=[^\s,;])\s+(?=(?:Which of the following|What is|What was|What are) )")
+_SUPPOSES = r"if|unless|supposing|suppose|imagine|assuming|had|were|should|without"
+_BESIDES = r"in addition|besides|apart from|aside from|other than|along with|together with|instead of|rather than"
+_OPENING = rf"(?!(?:{_SUPPOSES}|{_BESIDES}|which|what|how|why)\b|.*\b(?:if|unless|{_BESIDES})\b).*[,:] "
+_ASKS = re.compile(rf"(?:{_OPENING})?(?:{'|'.join(f'(?:{form})' for form in FORMS)}) ?[?:.]?")
+_MERGED = re.compile(r"(?<=[^\s,;])\s+(?=(?:Which (?:one )?of the following|What is|What was|What are) )")
 _ACRONYM = re.compile(r"\s*\([A-Z][A-Z0-9-]*\)")
 
 
@@ -68,7 +72,8 @@ def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str
     The options and the final question are left out, the rest is cut by :func:`sentences`: a statement each, more than 10 or
     the case is dropped. Which questions count is said by :func:`asks_for_diagnosis`, or by ``ids``: a list of ids, or a text
     file with an id a line (blank lines and ``#`` comments aside). The id is the row's own, or its number from 1; the case
-    is called ``medqa-ID``. A question that is there twice becomes one case. The diagnosis is the answer's text; accepted
+    is called ``medqa-ID``. A question that is there twice becomes one case; one that ``ids`` leaves
+    out does not count. The diagnosis is the answer's text; accepted
     too are that text without an acronym in brackets, and every name that the knowledge table has for it. A statement may
     say it (a history can): these are kept and counted.
 
@@ -94,9 +99,10 @@ def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str
             dropped.setdefault(AGAIN, []).append(question.id)
         elif len(case.statements) < MIN_STATEMENTS:
             dropped.setdefault(SHORT, []).append(question.id)
+            seen.add(text)
         else:
             cases.append(case)
-        seen.add(text)
+            seen.add(text)
     said = sum(_says(statement.text, case.accepted) for case in cases for statement in case.statements)
     return Read(cases, len(questions), dropped, {ASKING: n_asking, SAID: said})
 
@@ -105,9 +111,10 @@ def asks_for_diagnosis(question: str) -> bool:
     """Whether ``question`` asks for the diagnosis itself, so that its answer is the name of a disease.
 
     It must be one of :data:`FORMS`, perhaps after an opening clause ("Based on these findings, ..."), and hold nothing
-    else. Strict on purpose: "the most likely cause of the symptoms" and "best explains the findings" are answered by a
-    mechanism, an organism or a drug as often as by a disease; "next step in diagnosis", "would confirm the diagnosis" and
-    "treatment for the most likely diagnosis" are answered by something else always.
+    else; a clause that supposes another case ("If she had fever, ...") or asks for more ("In addition to gout, ...") is no
+    such opening. Strict on purpose: "the most likely cause of the symptoms" (or of the condition) and "best explains the
+    findings" are answered by a mechanism, an organism or a drug as often as by a disease; "next step in diagnosis", "would
+    confirm the diagnosis" and "treatment for the most likely diagnosis" are answered by something else always.
     """
     plain = " ".join(question.lower().replace("’", "'").strip(" \"“”'").split())
     return _ASKS.fullmatch(plain) is not None
@@ -201,10 +208,16 @@ def _mirage_rows(file: Path) -> Iterator[tuple[Bad, dict, str | None]]:
     rows = value.get("medqa", value) if isinstance(value, dict) else value
     if not isinstance(rows, dict):
         raise DataError(file, None, "JSON", rows, 'an object {"medqa": {id: question}}, as in MIRAGE\'s benchmark.json')
+    if rows is value and any(_is_section(part) for part in rows.values()):
+        raise DataError(file, None, "JSON", f"no medqa section; the file holds {', '.join(rows)}"[:200], "an object with medqa")
     for own_id, row in rows.items():
         if not isinstance(row, dict):
             raise DataError(file, None, f"question {own_id}", row, "an object with question, options and answer")
         yield partial(_mirage_error, file, own_id), row, own_id
+
+
+def _is_section(part: object) -> bool:
+    return isinstance(part, dict) and any(isinstance(row, dict) and "question" in row for row in part.values())
 
 
 def _mirage_error(file: Path, own_id: str, field: str, value: object, allowed: str) -> DataError:
@@ -238,14 +251,21 @@ def _text(bad: Bad, field: str, value: object) -> str:
     return value
 
 
+_IDS = "allowed is a list of ids or row numbers, such as [32, 'medqa-40'], or a text file with an id a line"
+
+
 def _wanted(ids: Sequence[str | int] | str | Path, known: set[str], file: Path) -> set[str]:
     """The ids asked for, each of which must be ``known``."""
     if isinstance(ids, str | Path):
         source = Path(ids).expanduser()
         if not source.is_file():
-            raise ValueError(f"ids is {str(ids)!r}, which is no file; allowed is a list of ids, or a text file with an id a line")
+            raise ValueError(f"ids is {str(ids)!r}, which is no file; {_IDS}")
         ids = [line.split("#")[0].strip() for line in read_text(source).split("\n")]
         ids = [one for one in ids if one]
+    if not isinstance(ids, Sequence | Set) or isinstance(ids, bytes):
+        raise ValueError(f"ids is {ids!r}; {_IDS}")
+    if wrong := [one for one in ids if not isinstance(one, str | int) or isinstance(one, bool)]:
+        raise ValueError(f"ids has {', '.join(map(repr, wrong[:10]))}; {_IDS}")
     wanted = {str(one).removeprefix("medqa-") for one in ids}
     if unknown := sorted(wanted - known):
         raise ValueError(f"ids has {', '.join(unknown[:10])}, which {file} does not; allowed are its ids or row numbers from 1")

@@ -28,6 +28,8 @@ _OPENING = "\"'“‘(["
 _DOTTED = re.compile(r"(?:[A-Za-z]\.){2,}")
 _EITHER_WAY = frozenset(("Jr.", "Sr.", "etc.", "al."))
 _NUMBER = frozenset(("No.", "no.", "Nos.", "nos."))
+_VALUED = frozenset(("max.", "min.", "wk.", "wks.", "temp.", "Temp.", "T.", "P.", "R.", "Hct.", "Hgb.", "Hb.", "wt.", "Wt."))
+_LENGTHS = frozenset(("ft.", "in."))
 _INITIAL = re.compile(r"[A-Z]\.")
 _NAME = re.compile(r"[A-Z][a-z]+")
 _APPOSED = re.compile(r"[a-z]+,")
@@ -45,6 +47,8 @@ def sentences(text: str) -> list[str]:
 
     - a lower-case letter follows, or it would hold no letter ("1."); 9.8 has no white space inside, so it stays whole;
     - the word is one of :data:`ABBREVIATIONS`, an initial ("J. Smith"), or "No." before a number;
+    - a number follows a measurement's name ("Hct. 30%", "max. 3"; but after a number "min." is minutes), or a length's unit
+      that has a number before it ("5 ft. 4 in. tall");
     - the word is dotted ("i.v.", "q.d.", also "etc.") and none of :data:`OPENERS` follows.
 
     A blank line ends a sentence too; any other line break is a space. But where a line ends in a colon, the rows after it
@@ -72,6 +76,9 @@ def _ends(piece: str, rest: str) -> bool:
         return False
     if word in _NUMBER:
         return not following[0].isdigit()
+    if word in _VALUED | _LENGTHS and following[0].isdigit():
+        after_number = bool(before) and before[-1][-1].isdigit()
+        return after_number if word in _VALUED else not after_number
     if _DOTTED.fullmatch(word) or word in _EITHER_WAY:
         return following.strip(_OPENING + ",;:") in OPENERS
     return not (_INITIAL.fullmatch(word) and following[0].isupper() and _is_initial(before, following))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from trustlab.datasets.errors import MIN_STATEMENTS, DataError, read_text
+from trustlab.datasets.errors import MIN_STATEMENTS, DataError, each_key_once, read_text
 from trustlab.datasets.reading import Read
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
 from trustlab.paths import DATA
@@ -48,7 +48,7 @@ def read_cases(path: Path, name: str, allowed: str, case_of: Callable[[partial[D
 def json_object(bad: partial[DataError], line: str) -> dict:
     """The JSON object that ``line`` holds."""
     try:
-        row = json.loads(line)
+        row = json.loads(line, object_pairs_hook=each_key_once)
     except (ValueError, RecursionError) as error:
         raise bad("line", line, f"one JSON object a line ({error})") from error
     if not isinstance(row, dict):
