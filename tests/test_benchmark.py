@@ -13,6 +13,7 @@ from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made
 
 from trustlab.agents import MedConf
 from trustlab.confidence import METHODS, Parameters, select
+from trustlab.correctness import JudgeGrader
 from trustlab.datasets import load_cases
 from trustlab.experiments.benchmark import LIBRARIES, Run, benchmark, cases_hash, score
 from trustlab.levels import views
@@ -49,6 +50,25 @@ def made(*models: FakeModel, **options) -> Run:
 
 
 # Tables
+
+
+class Yes(FakeModel):
+    """Calls every answer the same as the truth."""
+
+    def generate(self, requests):
+        return [[Reply("True")] * r.n for r in requests]
+
+
+def test_what_a_judge_and_a_model_of_new_words_were_asked_is_counted():
+    voice = CachedModel(Yes(), None)
+    voice.generate([Request((("user", "Word this anew."),), purpose="rephrase_reply")])
+    run = made(methods=["random"], grader=JudgeGrader(Yes()), asked_before=[voice])
+    calls = run.calls.set_index("purpose")
+    assert calls.at["rephrase_reply", "n_made"] == 1
+    n_asked = calls.loc[["judge"], "n_made"].sum()
+    assert n_asked > 0
+    assert run.manifest()["calls_made"] == run.calls["n_made"].sum() == len(run.answers) + 1 + n_asked
+    assert run.parameters["grader"] == "judge fake"
 
 
 def test_columns_keys_and_row_counts():

@@ -168,6 +168,16 @@ def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
         ("levels=20", "parameter levels is 20; it must be list"),
         ("n=[1", "parameter n is not YAML"),
         ("n", "parameter 'n' is not of the form name=value"),
+        ("grader=nonsense", "grader is 'nonsense'; allowed are synonym, exact, encoder, judge:MODEL"),
+        ("grader='judge:nonsense'", "model is 'nonsense'; allowed are embedded"),
+        ("grader=[exact, synonym]", "parameter grader is ['exact', 'synonym']; it must be str"),
+        ("grader=null", "parameter grader is null; its default is 'synonym'"),
+        ("wording=nonsense", "model is 'nonsense'; allowed are embedded"),
+        ("wording=3", "model is 3; allowed are embedded"),
+        ("corpus=nowhere", "path is 'nowhere', which is no file or folder"),
+        ("corpus=5", "path is 5; allowed is"),
+        ("levels=[]", "parameter levels is []; at least one level"),
+        ("seed=null", "parameter seed is null"),
     ],
 )
 def test_a_bad_parameter_is_refused_before_anything_runs(command, pair, message):

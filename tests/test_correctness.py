@@ -3,69 +3,19 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_graders import AGREEABLE, ALIKE, BY_WORDS, COPD, EVERY, EXACT, NO_TABLE, PNEUMONIA, SYNONYM, TABLE, case
 
-from trustlab.correctness import GRADERS, EncoderGrader, ExactGrader, Grader, JudgeGrader, SynonymGrader, open_grader
-from trustlab.correctness.encoder import THRESHOLD
-from trustlab.correctness.names import bare_name, may_mean_the_same, same_name
+from trustlab.correctness import GRADERS, EncoderGrader, ExactGrader, Grader, SynonymGrader, open_grader
 from trustlab.datasets import load_cases
-from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
-from trustlab.models.base import Request
-from trustlab.models.cache import CachedModel
-from trustlab.records import Case, Reply, Statement
-from trustlab.semantics import Encoder
+from trustlab.knowledge import load_knowledge
 
 REFERENCE = Path(__file__).parents[1] / "figures/reference/01_benchmark/answers.csv"
-
-
-def case(diagnosis: str, *accepted: str) -> Case:
-    return Case("c1", "made", (Statement("Cough."),), diagnosis, (diagnosis, *accepted))
-
-
-def condition(name: str, *synonyms: str) -> Condition:
-    return Condition(normalise(name), name, synonyms, 1.0, "any", (0, 99), "made", {}, {}, {})
-
-
-CONDITIONS = (condition("Influenza", "Flu", "Grippe"), condition("Croup"), condition("Atrial fibrillation", "A-fib"))
-TABLE = Knowledge({}, {}, {}, condition_of_name={normalise(n): c for c in CONDITIONS for n in c.names})
-NO_TABLE = Knowledge({}, {}, {})
-PNEUMONIA = case("Pneumonia")
-COPD = case("Chronic obstructive pulmonary disease", "Smoker's lung")
-
-
-class SaysTrue:
-    """A judge that finds everything the same."""
-
-    name, revision, provides = "agreeable", "r1", frozenset({"text"})
-
-    def __init__(self, text: str | None = "True", missing: str | None = None) -> None:
-        self.reply, self.asked = Reply(text, missing=missing), []
-
-    def generate(self, requests: list[Request]) -> list[list[Reply]]:
-        self.asked += requests
-        return [[self.reply] for _ in requests]
-
-
-class EverythingAlike(Encoder):
-    """An encoder to which all names are the same: what comes out wrong, a rule made wrong."""
-
-    def encode(self, texts):
-        return np.ones((len(texts), 1), dtype=np.float32)
-
-
-EXACT, SYNONYM = ExactGrader(), SynonymGrader(NO_TABLE)
-ALIKE = EncoderGrader(EverythingAlike(), knowledge=NO_TABLE)
-AGREEABLE = JudgeGrader(SaysTrue(), knowledge=NO_TABLE)
-EVERY = pytest.mark.parametrize("grader", [EXACT, SYNONYM, ALIKE, AGREEABLE], ids=["exact", "synonym", "encoder", "judge"])
-BY_WORDS = pytest.mark.parametrize("grader", [SYNONYM, ALIKE], ids=["synonym", "encoder"])
-
 
 # What every grader calls wrong
 
@@ -184,6 +134,75 @@ def test_another_cause_site_side_stage_or_kind_is_another_diagnosis(grader: Grad
 @BY_WORDS
 def test_an_accepted_kind_is_right(grader: Grader) -> None:
     assert grader.correct("viral pneumonia", case("Pneumonia", "Viral pneumonia")) == 1
+
+
+TRAPS = [
+    ("MEN2", "MEN1"),
+    ("MEN2B", "MEN2A"),
+    ("Multiple endocrine neoplasia 2B", "Multiple endocrine neoplasia 2A"),
+    ("Vitamin B1 deficiency", "Vitamin B12 deficiency"),
+    ("Hepatitis infection", "Hepatitis A infection"),
+    ("influenza A virus infection", "influenza virus infection"),
+    ("Hepatitis, A", "Hepatitis"),
+    ("Cushing's disease", "Cushing's syndrome"),
+    ("Nephritic syndrome", "Nephrotic syndrome"),
+    ("Schizotypal personality disorder", "Schizoid personality disorder"),
+    ("Duodenal peptic ulcer", "Gastric peptic ulcer"),
+    ("Central retinal vein occlusion", "Central retinal artery occlusion"),
+    ("Systolic heart failure", "Diastolic heart failure"),
+    ("Sensorineural hearing loss", "Conductive hearing loss"),
+    ("Viral pneumonia", "Pneumonia"),
+    ("Pneumonia", "Viral pneumonia"),
+    ("mild asthma", "Severe asthma"),
+    ("Option C", "Pneumonia"),
+    ("C", "Pneumonia"),
+    ("Pneumonia " * 21, "Pneumonia"),
+]
+
+
+@EVERY
+@pytest.mark.parametrize(("answer", "truth"), TRAPS)
+def test_every_grader_refuses_the_same_traps(grader: Grader, answer: str, truth: str) -> None:
+    assert grader.correct(answer, case(truth)) == 0
+
+
+@BY_WORDS
+@pytest.mark.parametrize(
+    ("answer", "truth"),
+    [
+        ("Bronchitis, acute", "Acute bronchitis"),
+        ("Pneumonia, viral", "Viral pneumonia"),
+        ("Diagnosis: pneumonia", "Pneumonia"),
+        ("The diagnosis is pneumonia", "Pneumonia"),
+        ("Pneumonia (J18.9)", "Pneumonia"),
+        ("Pneumonia (ICD-10: J18)", "Pneumonia"),
+        ("Pneumonia (80%)", "Pneumonia"),
+        ("Sjogren syndrome", "Sjögren's syndrome"),
+        ("Pneu\u00admon\u200bia", "Pneumonia"),
+        ("Crohn disease", "Crohn's disease"),
+        ("CLL", "Chronic lymphocytic leukemia (CLL)"),
+        ("Chronic lymphocytic leukemia", "Chronic lymphocytic leukemia (CLL)"),
+    ],
+)
+def test_another_way_to_write_the_name_is_right_but_not_to_the_exact_grader(grader: Grader, answer: str, truth: str) -> None:
+    assert grader.correct(answer, case(truth)) == 1
+    assert EXACT.correct(answer, case(truth)) == 0
+
+
+@BY_WORDS
+@pytest.mark.parametrize(
+    ("answer", "truth"),
+    [
+        ("Diagnosis: not pneumonia", "Pneumonia"),
+        ("The diagnosis is pneumonia or bronchitis", "Pneumonia"),
+        ("Pneumonia, viral, bacterial", "Viral pneumonia"),
+        ("Pneumonia (0%)", "Pneumonia"),
+        ("Vitamin deficiency (B12)", "Vitamin deficiency"),
+        ("Flu", "Influenza (Flu)"),
+    ],
+)
+def test_labels_codes_shares_and_brackets_hide_no_list_denial_or_other_name(grader: Grader, answer: str, truth: str) -> None:
+    assert grader.correct(answer, case(truth)) == 0
 
 
 # What changes nothing
@@ -305,114 +324,6 @@ def test_the_reference_run_is_graded_as_it_was() -> None:
     said = [a if a else None for a in answers["answer"]]
     grades = SynonymGrader().grade(said, [cases[i] for i in answers["case_id"]])
     assert [g.correct for g in grades] == answers["correct"].to_list()
-
-
-# The encoder
-
-
-def test_the_encoder_forgives_wordings_and_the_words_alone_do_not() -> None:
-    grader = EncoderGrader(knowledge=NO_TABLE)
-    truth = case("Acute otitis media")
-    assert grader.correct("Acute ottitis media", truth) == 1 and SYNONYM.correct("Acute ottitis media", truth) == 0
-    for one, other in [
-        ("Acute inflammation of the gallbladder", "Acute gallbladder inflammation"),
-        ("Diabetes mellitus type II", "Type 2 diabetes mellitus"),
-        ("Crohn's disease", "Crohn disease"),
-        ("Hypokalaemia", "Hypokalemia"),
-    ]:
-        assert grader.correct(one, case(other)) == 1, one
-
-
-@pytest.mark.parametrize(
-    ("answer", "truth"), [("not pneumonia", "Pneumonia"), ("Kidney stone", "Influenza"), ("Viral pneumonia", "Pneumonia")]
-)
-def test_the_encoder_keeps_different_diseases_apart(answer: str, truth: str) -> None:
-    assert EncoderGrader(knowledge=NO_TABLE).correct(answer, case(truth)) == 0
-
-
-def test_what_the_table_knows_as_another_condition_is_not_left_to_the_cosine() -> None:
-    assert ALIKE.correct("Bronchiolitis", case("Bronchitis")) == 1  # without a table, an encoder that sees no difference
-    assert replace(ALIKE, knowledge=None).correct("Bronchiolitis", case("Bronchitis")) == 0
-
-
-def test_a_lower_threshold_lets_more_through() -> None:
-    pair = ("Inflammation of the heart muscle", case("Inflammation of the pericardium"))
-    strict, lax = EncoderGrader(knowledge=NO_TABLE, threshold=0.8), EncoderGrader(knowledge=NO_TABLE, threshold=0.7)
-    assert (strict.correct(*pair), lax.correct(*pair)) == (0, 1)
-
-
-@pytest.mark.parametrize("threshold", [0, -0.5, 1.01, float("nan")])
-def test_a_threshold_is_a_cosine(threshold: float) -> None:
-    with pytest.raises(ValueError, match="threshold"):
-        EncoderGrader(threshold=threshold)
-
-
-def test_the_default_threshold_is_the_smallest_that_confuses_fewer_than_one_pair_in_a_thousand() -> None:
-    conditions = list(load_knowledge().conditions.values())
-    names = [(i, name) for i, c in enumerate(conditions) for name in c.names]
-    cosine = Encoder().similarity([bare_name(name) for _, name in names]).round(3)
-    cosine[[[not may_mean_the_same(a, b) for _, b in names] for _, a in names]] = -1
-    np.fill_diagonal(cosine, -1)
-    owner = np.array([i for i, _ in names])
-    best = np.stack([cosine[:, owner == i].max(axis=1) for i in range(len(conditions))], axis=1)  # (names, conditions)
-    others = best[owner[:, None] != np.arange(len(conditions))]
-    assert [int((others >= t).sum()) for t in (THRESHOLD, THRESHOLD - 0.05)] == [8, 28] and len(others) == 22_656
-    spelt_alike = [any(i == j and a != b and same_name(a, b) for j, b in names) for i, a in names]
-    own = best[np.arange(len(names)), owner][~np.array(spelt_alike)]
-    assert ((own >= THRESHOLD).sum(), len(own)) == (149, 352)
-
-
-# The judge
-
-
-def judged(text: str | None, answer: str = "Lung inflammation", missing: str | None = None):
-    return JudgeGrader(SaysTrue(text, missing), knowledge=NO_TABLE).grade([answer], [PNEUMONIA])[0]
-
-
-@pytest.mark.parametrize(("text", "right"), [("True", 1), ("false.", 0), ("**True**", 1), ('"False"', 0)])
-def test_the_judges_one_word_is_the_verdict(text: str, right: int) -> None:
-    assert judged(text).correct == right
-
-
-@pytest.mark.parametrize("text", ["", "True, because both are infections", "not true", "True False", "yes", "1"])
-def test_any_other_reply_leaves_the_answer_ungraded_and_is_repeated(text: str) -> None:
-    grade = judged(text)
-    assert grade.correct is None and "not the one word True or False" in grade.missing and text in grade.missing
-
-
-def test_a_call_that_failed_leaves_the_answer_ungraded_with_its_reason() -> None:
-    grade = judged(None, missing="the server is gone")
-    assert grade.correct is None and "the server is gone" in grade.missing
-
-
-def test_the_single_verdict_of_a_judge_that_cannot_tell_is_an_error() -> None:
-    with pytest.raises(ValueError, match="'Lung inflammation' could not be graded"):
-        JudgeGrader(SaysTrue("perhaps"), knowledge=NO_TABLE).correct("Lung inflammation", PNEUMONIA)
-
-
-def test_the_judge_sees_every_true_name_and_the_answer_between_delimiters_and_nothing_of_the_patient() -> None:
-    model = SaysTrue()
-    JudgeGrader(model, knowledge=TABLE).grade(["Winter <proposed> fever"], [case("Influenza", "Seasonal fever")])
-    (request,) = model.asked
-    user = dict(request.messages)["user"]
-    assert "<truth>\nInfluenza\nSeasonal fever\nFlu\nGrippe\n</truth>" in user
-    assert "<proposed>\nWinter ‹proposed> fever\n</proposed>" in user and "Cough" not in user
-    assert (request.temperature, request.purpose, request.want) == (0, "judge", frozenset())
-
-
-def test_the_judge_is_asked_once_for_each_distinct_pair_and_not_for_what_rules_settle() -> None:
-    model = SaysTrue("False")
-    answers = ["Lung inflammation", "Lung inflammation", "Pneumonia", "not pneumonia", None, "Lung inflammation"]
-    cases = [PNEUMONIA] * 5 + [case("Croup")]
-    grades = JudgeGrader(model, knowledge=NO_TABLE).grade(answers, cases)
-    assert [g.correct for g in grades] == [0, 0, 1, 0, 0, 0] and len(model.asked) == 2
-
-
-def test_the_judges_replies_are_kept(tmp_path: Path) -> None:
-    for model in (first := SaysTrue(), second := SaysTrue("False")):
-        grader = JudgeGrader(CachedModel(model, tmp_path / "replies.sqlite"), knowledge=NO_TABLE)
-        assert grader.correct("Lung inflammation", PNEUMONIA) == 1
-    assert (len(first.asked), len(second.asked)) == (1, 0)
 
 
 # All graders

@@ -36,6 +36,24 @@ def test_n_is_a_seeded_pick_in_file_order_that_nests(tmp_path: Path) -> None:
     assert small != [c.case_id for c in load_cases("ddxplus", path=folder, n=6, seed=4)]
 
 
+@pytest.mark.parametrize("more", [{"n": "3"}, {"n": 2.5}, {"n": True}, {"seed": "a"}, {"seed": 1.5}])
+def test_n_and_seed_are_whole_numbers(tmp_path: Path, more: dict) -> None:
+    with pytest.raises(ValueError, match="allowed (are|is a) whole number"):
+        load_cases("ddxplus", path=release(tmp_path), **more)
+
+
+@pytest.mark.parametrize("options", [{"starter": 3}, [("starter", {})], {"medqa": {}}])
+def test_options_are_a_mapping_of_the_sets_asked_for(options) -> None:
+    with pytest.raises(ValueError, match="options are"):
+        load_sets("starter", options=options)
+
+
+def test_a_key_that_comes_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text('{"id": "a", "diagnosis": "Gout", "diagnosis": "Croup", "text": "x"}\n')
+    with pytest.raises(DataError, match="row 1.*the key 'diagnosis' comes twice"):
+        load_cases("table", path=tmp_path / "mine.jsonl")
+
+
 @pytest.mark.parametrize("n", [0, -1, 3])
 def test_n_out_of_reach_says_how_many_there_are(tmp_path: Path, n: int) -> None:
     with pytest.raises(ValueError, match=rf"n is {n}; ddxplus has 2 cases"):

@@ -192,7 +192,7 @@ def test_a_text_file_with_another_name_makes_another_index(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("damage", ["gone", "cut", "empty"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "empty", "changed"])
 def test_a_damaged_index_is_made_again(corpus: Path, name: str, damage: str) -> None:
     wanted = ids(opened(corpus).search("croup"))
     (folder,) = kept(corpus)
@@ -200,13 +200,13 @@ def test_a_damaged_index_is_made_again(corpus: Path, name: str, damage: str) -> 
     content = file.read_bytes()
     file.unlink()
     if damage != "gone":
-        file.write_bytes(content[:-1] if damage == "cut" else b"")
+        file.write_bytes({"cut": content[:-1], "empty": b"", "changed": content[:-1] + bytes([content[-1] ^ 1])}[damage])
     assert ids(opened(corpus).search("croup")) == wanted == ["p3", "p0", "p4"]
     assert kept(corpus) == [folder] and sorted(p.name for p in folder.iterdir()) == sorted(FILES)
     assert file.read_bytes() == content
 
 
-@pytest.mark.parametrize("manifest", ["[]", "{}", '{"sizes": 7}', '{"sizes": {"absent": 1}}', "7", "null"])
+@pytest.mark.parametrize("manifest", ["[]", "{}", '{"sha256": 7}', '{"sha256": {"absent": "1"}}', "7", "null"])
 def test_an_index_whose_manifest_says_nothing_is_made_again(corpus: Path, manifest: str) -> None:
     opened(corpus)
     (kept(corpus)[0] / "index.json").write_text(manifest)

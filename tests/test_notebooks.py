@@ -361,6 +361,12 @@ def test_paths_in_a_list_are_made_absolute(tmp_path, monkeypatch):
         "own",
     ]
     assert notebooks._from_here("entailment", "a/b") == "a/b" and notebooks._from_here("entailment", None) is None
+    assert notebooks._from_here("corpus", ["own", None]) == [str(tmp_path / "own"), None]
+    assert notebooks._from_here("wording", "hf:own") == f"hf:{tmp_path / 'own'}"
+    assert notebooks._from_here("grader", "judge:hf:own") == f"judge:hf:{tmp_path / 'own'}"
+    assert notebooks._from_here("grader", "synonym") == "synonym" and notebooks._from_here("wording", None) is None
+    asked = {"medqa": {"ids": "own"}, "meditod": {"split": "own"}}
+    assert notebooks._from_here("data_options", asked) == {"medqa": {"ids": str(tmp_path / "own")}, "meditod": {"split": "own"}}
 
 
 def test_a_page_with_a_formula_loads_nothing(tmp_path):

@@ -66,8 +66,10 @@ def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_wha
     parameters = DEFAULTS | {"n": 3, "levels": [20, 100], "methods": ["random"], "model": ["embedded", "embedded-closed"]}
     plan = plan_benchmark(parameters | {"grader": "judge:embedded", "wording": "embedded"}).set_index("purpose")["n_replies"]
     statements = {s.text for c in load_cases("starter", n=3, seed=parameters["seed"]) for s in c.statements}
-    twice = {"diagnosis": 12, "judge": 12}
-    assert plan.to_dict() == twice | dict.fromkeys(("rephrase_question", "rephrase_reply"), len(statements))
+    questions = {text.split("\n")[0] for text in statements}
+    assert len(questions) < len(statements)
+    asked = {"rephrase_question": len(questions), "rephrase_reply": len(statements)}
+    assert plan.to_dict() == {"diagnosis": 12, "judge": 12} | asked
 
 
 def test_a_data_set_s_own_options_are_heeded(tmp_path):
@@ -75,6 +77,11 @@ def test_a_data_set_s_own_options_are_heeded(tmp_path):
     parameters = DEFAULTS | {"dataset": "medqa", "path": str(path), "n": None, "methods": ["random"], "levels": [100]}
     assert plan_benchmark(parameters)["n_replies"].tolist() == [3]
     assert plan_benchmark(parameters | {"data_options": {"medqa": {"ids": ["1", "3"]}}})["n_replies"].tolist() == [2]
+
+
+def test_another_notebook_s_parameters_cannot_be_planned():
+    with pytest.raises(ValueError, match="only the parameters of 01_benchmark"):
+        plan_benchmark(default_parameters(notebook_path("00_walkthrough")))
 
 
 def test_bad_parameters_are_refused():

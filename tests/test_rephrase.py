@@ -75,13 +75,20 @@ def test_each_distinct_text_is_asked_about_once_and_a_cache_asks_nothing_twice(t
     ],
 )
 def test_what_cannot_be_read_keeps_the_old_words_and_says_why(said: str | Reply, why: str) -> None:
-    done = rephrase([case(COUGH, COUGH)], Parrot(lambda _: said))
-    assert [s.text for s in done.cases[0].statements] == [COUGH, COUGH]
-    assert done.wordings.to_dict("records") == [{"text": COUGH, "wording": COUGH, "n": 2, "reworded": False, "missing": why}]
+    done = rephrase([case(COUGH, COUGH, FEVER)], Parrot(lambda prompt: polite(prompt) if "fever" in prompt else said))
+    assert [s.text for s in done.cases[0].statements][:2] == [COUGH, COUGH]
+    kept = done.wordings[~done.wordings["reworded"]]
+    assert kept.to_dict("records") == [{"text": COUGH, "wording": COUGH, "n": 2, "reworded": False, "missing": why}]
+
+
+def test_where_nothing_got_new_words_nothing_is_called_reworded() -> None:
+    with pytest.raises(ValueError, match=r"parrot gave none of 2 statements new words: 2 \(question: no wordings"):
+        rephrase([case(COUGH, FEVER)], Parrot(lambda _: "cannot"))
 
 
 def test_half_an_exchange_is_never_mixed() -> None:
-    done = rephrase([case(COUGH)], Parrot(lambda prompt: "[New?]" if "<reply>" not in prompt else "cannot"))
+    half = Parrot(lambda prompt: "cannot" if "<reply>" in prompt and "cough" in prompt else "[New?]")
+    done = rephrase([case(COUGH, FEVER)], half)
     assert done.cases[0].statements[0].text == COUGH and done.wordings["missing"].tolist()[0].startswith("reply: no wordings")
 
 

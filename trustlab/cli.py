@@ -184,7 +184,7 @@ def data_fetch(
     from trustlab.datasets.homes import HOMES
 
     notice = _refused(lambda: licence_notice(name))
-    if HOMES[name].files:  # else fetch tells the same, and that it is had by hand
+    if any(file.urls for file in HOMES[name].files):  # else fetch tells the same, and that it is had by hand
         typer.echo(notice)
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)

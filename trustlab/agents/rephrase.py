@@ -58,6 +58,7 @@ def rephrase(
     A statement of the form ``Doctor: ...`` / ``Patient: ...`` takes two prompts (question, then reply), any other one. Where
     either reply cannot be read, the whole statement keeps its words, counted with the reason. ``model`` may be a
     :class:`~trustlab.models.cache.CachedModel`, which asks nothing twice. That the new words mean the same is not checked here.
+    Raises ``ValueError`` where no statement at all got new words: what is not reworded is not called so.
     """
     counts = Counter(s.text for case in cases for s in case.statements)
     asked = rephrase_requests(cases, temperature, seed, max_tokens)
@@ -65,6 +66,9 @@ def rephrase(
     replies = {r: row[0] for r, row in zip(requests, model.generate(requests) if requests else [], strict=True)}
     found = {text: _worded(text, [replies[r] for r in rs]) for text, rs in asked.items()}
     rows = [(text, wording, counts[text], not why, why) for text, (wording, why) in found.items()]
+    if rows and not any(reworded for *_, reworded, _ in rows):
+        reasons = "; ".join(f"{n:,} ({why})" for why, n in Counter(why for *_, why in rows).most_common(3))
+        raise ValueError(f"{model.name} gave none of {len(rows):,} statements new words: {reasons}")
     made = [_case(case, {text: wording for text, (wording, _) in found.items()}) for case in cases]
     return Rephrased(
         cases=tuple(case for case, _ in made),

@@ -24,7 +24,9 @@ class JudgeGrader:
     """Right when a model says that the answer and the true diagnosis are one disease; the model is asked greedily, once.
 
     The prompt ``judge`` shows the true names and the answer and nothing of the patient. What the rules settle is not asked:
-    a true name is right, what is no single diagnosis is wrong. A reply other than the one word True or False, and a call that
+    a true name is right; no single diagnosis, an option's letter, more than 200 characters, and a true name with another
+    qualifier, degree or kind ("viral pneumonia" for "pneumonia", "mild A" for "severe A") are wrong.
+    A reply other than the one word True or False, and a call that
     failed, leave the answer ungraded, never wrong. ``cache``: the SQLite file that keeps the replies (memory where ``None``;
     a ``CachedModel`` keeps its own).
     """

@@ -9,32 +9,15 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from trustlab.correctness.kinds import CERTAINTY, content_words, folded, is_qualifier
+from trustlab.correctness.words import DEGREES, NEUTRAL, QUALIFIERS
 from trustlab.knowledge import Knowledge, normalise
 from trustlab.records import Case
 
 ARTICLES = ("a ", "an ", "the ")
-DEGREES = frozenset({"mild", "moderate", "severe"})
-NEUTRAL = frozenset({"disease", "syndrome", "disorder", "condition", "illness", "of", "the", "a", "an", "in"})
-"""Words that a longer name may have more without being another kind."""
-_CAUSES = """viral bacterial fungal parasitic tuberculous septic aseptic aspiration atypical allergic infectious infective
-drug alcoholic autoimmune idiopathic traumatic ischemic hemorrhagic thrombotic embolic obstructive restrictive congenital
-hereditary familial acquired functional community hospital"""
-_SITES = """upper lower left right bilateral unilateral anterior posterior inferior superior proximal distal central peripheral
-internal external arterial venous systolic diastolic supraventricular ventricular extrauterine"""
-_STAGES = """acute subacute chronic recurrent relapsing paroxysmal persistent permanent intermittent early late latent primary
-secondary tertiary metastatic advanced terminal"""
-_KINDS = """stable unstable benign malignant simple complicated open closed small large neonatal infantile juvenile adult
-gestational type stage grade class with without"""
-QUALIFIERS = frozenset(" ".join((_CAUSES, _SITES, _STAGES, _KINDS)).split())
-"""Words that make a name another diagnosis; so do numbers, single letters and :data:`PREFIXES`. Spelt without ae and oe."""
-ROMAN = {numeral: str(n) for n, numeral in enumerate(("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix"), 1)}
-PREFIXES = ("hyper", "hypo", "tachy", "brady", "non")
+MAX_LENGTH = 200
+"""Characters; a longer answer is a report and no name, unless it is a true name."""
 
-_CERTAINTY = re.compile(
-    r"\b(?:(?:most |very |highly )?likely|probabl[ey]|possibl[ey]|suspected|suspicion of|suspicious for|presum(?:ed|ptive|ably)"
-    r"|definite(?:ly)?|confirmed|consistent with|suggestive of|not otherwise specified|not elsewhere classified"
-    r"|unspecified|nos)\b"
-)
 _DENIAL = re.compile(
     r"\b(?:no|not|never|cannot|(?:isn|doesn|can|won) t|denie[sd]|den(?:y|ying)|exclud(?:e|es|ed|ing)|exclusion of|unlikely"
     r"|improbable|doubtful|rul(?:e|es|ed|ing) out|r o|absence of|negative for|free (?:of|from)|no evidence|rather than"
@@ -47,6 +30,12 @@ _NOTHING = re.compile(
     r"|(?:the )?(?:diagnosis|cause|disease|condition)?(?: is)? ?(?:unknown|unclear|uncertain|undetermined|indeterminate)"
     r"(?: diagnosis| cause| disease| condition)?|(?:the |no )?diagnosis|(?:insufficient|not enough|more) information(?: needed)?)"
 )
+_OPTION = re.compile(r"(?:(?:the )?(?:option|choice|answer|letter|number)(?: is)? )?(?:[a-z]|\d+|[ivx]+)")
+_LABEL = re.compile(r"(?:the |my )?(?:(?:most likely|likely|probable|final|main|working) )?diagnosis *(?:is\b *:?|:|-) *")
+_CODE = re.compile(
+    r" *[(\[] *(?:icd[- ]?10(?:-cm)?:? *[a-z]\d[\da-z](?:\.[\da-z]{1,4})?|[a-z]\d[\da-z]\.[\da-z]{1,4}) *[)\]]\.?$"
+)
+_PERCENT = re.compile(r" *[(\[] *(?:100|[1-9]\d?)(?:\.\d+)? ?% *[)\]]\.?$")
 _BRACKETED = re.compile(r"([^()]+)\(([^()]+)\)\s*\.?")
 
 
@@ -58,14 +47,31 @@ def spellings(name: str) -> set[str]:
 
 
 def readings(name: str) -> set[tuple[str, frozenset[str]]]:
-    """The spellings as they are and without words of certainty and degree, each with the degrees taken out of it."""
-    plain = unicodedata.normalize("NFKC", name).casefold().strip()
+    """The spellings as they are and without words of certainty and degree, each with the degrees taken out of it.
+
+    Taken off before: accents, invisible characters, possessive 's, a leading "Diagnosis:", an ICD-10 code or a share of
+    1 to 100 % in brackets at the end. "Bronchitis, acute" is turned round. The code itself is not looked up.
+    """
+    plain = _turned(_PERCENT.sub("", _CODE.sub("", _unlabelled(folded(name)))))
     found = {(key, frozenset()) for key in spellings(plain)}
-    for key in spellings(_CERTAINTY.sub(" ", plain).strip(" ,")):
+    for key in spellings(CERTAINTY.sub(" ", plain).strip(" ,")):
         words = key.split()
         rest = " ".join(word for word in words if word not in DEGREES)
         found.add((rest, frozenset(words) & DEGREES))
     return {(key, degrees) for key, degrees in found if key}
+
+
+def _unlabelled(name: str) -> str:
+    label = _LABEL.match(name)
+    return name[label.end() :] if label else name
+
+
+def _turned(name: str) -> str:
+    """As "acute bronchitis" what is "Bronchitis, acute": one comma, and after it nothing but words of ``QUALIFIERS``."""
+    head, comma, tail = name.partition(",")
+    words = tail.strip(" .").split()
+    turns = comma and normalise(head) and words and all(word in QUALIFIERS for word in words)
+    return f"{' '.join(words)} {head.strip()}" if turns else name
 
 
 def same_name(one: str, other: str) -> bool:
@@ -79,7 +85,7 @@ def is_named(answer: str, names: Iterable[str]) -> bool:
     listed = list(names)
     if any(same_name(answer, name) for name in listed):
         return True
-    parts = _BRACKETED.fullmatch(unicodedata.normalize("NFKC", answer).strip())
+    parts = _BRACKETED.fullmatch(_unlabelled(folded(answer)))
     if parts is None:
         return False
     outside, inside = (any(same_name(part, name) for name in listed) for part in parts.groups())
@@ -99,9 +105,15 @@ def _is_acronym(short: str, long: str) -> bool:
 
 def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
     """Every name of the case's diagnosis: its own, the accepted ones, and the table's for the conditions that they name."""
-    own = (case.diagnosis, *case.accepted)
+    own = tuple(name for given in (case.diagnosis, *case.accepted) for name in (given, *_with_acronym(given)))
     found = [knowledge.condition_named(spelt) for name in own for spelt in sorted(spellings(name))]
     return tuple(dict.fromkeys((*own, *(n for condition in found if condition is not None for n in condition.names))))
+
+
+def _with_acronym(name: str) -> tuple[str, ...]:
+    """The two names in "Chronic lymphocytic leukemia (CLL)"; none where the bracket is not the acronym of the rest."""
+    parts = _BRACKETED.fullmatch(name.strip())
+    return (parts[1].strip(), parts[2].strip()) if parts and _is_acronym(parts[2], parts[1]) else ()
 
 
 def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
@@ -110,44 +122,17 @@ def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
     A true name may itself hold "and", so that "and" joins no list there. Ask :func:`is_named` first: a name that matches
     whole is right whatever signs it holds.
     """
-    plain = unicodedata.normalize("NFKC", answer or "").casefold().strip()
+    plain = _unlabelled(folded(answer or ""))
     words = normalise(plain)
+    if len(plain) > MAX_LENGTH or _OPTION.fullmatch(words):
+        return "no diagnosis"
     if not re.search(r"[^\W\d_]{2}", plain) or _NOTHING.fullmatch(words):
         return "no diagnosis"
-    if _DENIAL.search(normalise(_CERTAINTY.sub(" ", plain))):
+    if _DENIAL.search(normalise(CERTAINTY.sub(" ", plain))):
         return "a denial"
     if _ALTERNATIVES.search(plain):
         return "several diagnoses"
     if _ADDITION.search(plain) and not any(_ADDITION.search(name.casefold()) for name in names):
         return "several diagnoses"
     turned = (content_words(part) for part in plain.split(",")[1:])
-    return "several diagnoses" if any(words - qualifiers(" ".join(words)) for words in turned) else ""
-
-
-def bare_name(name: str) -> str:
-    """The normalised name without words of certainty and degree."""
-    words = normalise(_CERTAINTY.sub(" ", unicodedata.normalize("NFKC", name).casefold())).split()
-    return " ".join(word for word in words if word not in DEGREES)
-
-
-def content_words(name: str) -> frozenset[str]:
-    """The words that say what it is: without certainty, degree and :data:`NEUTRAL` words, ae and oe written e, II written 2."""
-    bare = re.sub(r"[’']s\b", "", _CERTAINTY.sub(" ", unicodedata.normalize("NFKC", name).casefold()))
-    words = normalise(bare).split()
-    kept = [word for i, word in enumerate(words) if word not in NEUTRAL | DEGREES or (word == "a" and 0 < i == len(words) - 1)]
-    return frozenset(ROMAN.get(word, word).replace("ae", "e").replace("oe", "e") for word in kept)
-
-
-def qualifiers(name: str) -> frozenset[str]:
-    """What in a name sets cause, site, side, stage, course or kind: words, numbers, single letters and prefixes."""
-    words = content_words(name)
-    prefixes = {prefix for prefix in PREFIXES for word in words if word.startswith(prefix)}
-    return frozenset(w for w in words if w in QUALIFIERS or w.isdigit() or len(w) == 1) | prefixes
-
-
-def may_mean_the_same(one: str, other: str) -> bool:
-    """Whether nothing in the words makes them two diagnoses: no other qualifier or degree, and neither adds words."""
-    a, b = content_words(one), content_words(other)
-    degrees, others = (DEGREES.intersection(normalise(name).split()) for name in (one, other))
-    same_degree = degrees == others or not degrees or not others
-    return same_degree and qualifiers(one) == qualifiers(other) and not (a < b or b < a)
+    return "several diagnoses" if any(not is_qualifier(word) for words in turned for word in words) else ""

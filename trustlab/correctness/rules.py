@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trustlab.correctness.base import Grade, OneByOne
+from trustlab.correctness.kinds import another_kind
 from trustlab.correctness.names import is_named, names_of, no_diagnosis, spellings
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.records import Case
@@ -27,7 +28,8 @@ class SynonymGrader(OneByOne):
     """Right when the answer is one of ``case.accepted``, or names the same condition of the knowledge table.
 
     Names are compared without case, punctuation, spacing, a leading article and words of certainty and degree, and
-    otherwise whole: "acute" is not taken off. After a name, in brackets, may stand its abbreviation or another of its
+    otherwise whole: "acute" is not taken off.
+    What else changes nothing: :func:`names.readings`. After a name, in brackets, may stand its abbreviation or another of its
     names. ``knowledge`` is the shipped table unless given.
     """
 
@@ -45,4 +47,4 @@ def by_rule(answer: str | None, names: Sequence[str]) -> Grade | None:
         return Grade(0)
     if is_named(answer, names):
         return Grade(1)
-    return Grade(0) if no_diagnosis(answer, names) else None
+    return Grade(0) if no_diagnosis(answer, names) or another_kind(answer, names) else None

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import PARAMETERS, Method, Parameters, select
-from trustlab.correctness import Grade, Grader, SynonymGrader, open_grader
+from trustlab.correctness import Grade, Grader, JudgeGrader, SynonymGrader, open_grader
 from trustlab.entailment import Entailment, open_entailment
 from trustlab.levels import views as views_of
 from trustlab.meaning import Readers
@@ -100,6 +100,7 @@ def benchmark(
     assessor: Model | None = None,
     medconf: MedConf | None = None,
     parameters: Parameters | None = None,
+    asked_before: Sequence[CachedModel] = (),
     quiet: bool = False,
 ) -> Run:
     """Ask every model about every case at every level, and score every method on what came back.
@@ -108,7 +109,8 @@ def benchmark(
     ``n_jobs`` goes to joblib for the scoring. ``encoder``, ``medical_encoder`` (a name or path) and ``entailment`` (a judge, or
     the name or path of an NLI cross-encoder; ``None`` is the stand-in) read what samples mean; what they found is kept
     beside the replies. ``grader`` (a name or an object; the synonym grader where ``None``) says which answers are right.
-    ``parameters`` are the methods' open choices. ``retriever`` (default: BM25 over the project's corpus), ``assessor``
+    ``asked_before`` are models whose calls belong to this run, such as one that worded the cases anew. ``parameters`` are the
+    methods' open choices. ``retriever`` (default: BM25 over the project's corpus), ``assessor``
     (default: the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. METHODS: Ren et al. 2026
     (benchmark), K = 15 samples at temperature 0.5.
     """
@@ -122,9 +124,10 @@ def benchmark(
     judge = assessor if assessor is None or isinstance(assessor, CachedModel) else CachedModel(assessor, store)
     others = {"readers": readers, "retriever": retriever, "assessor": judge}
     generations, tables, seconds = _asked(models, store, shown, chosen, settings, quiet, others)
-    if judge is not None:
-        tables.append(judge.calls_table().assign(model=judge.name))
     every = list(shown) * len(models)
+    answers = _answers(every, generations, grader)
+    asked = [*asked_before, *([judge] if judge else []), *([grader.model] if isinstance(grader, JudgeGrader) else [])]
+    tables += [one.calls_table().assign(model=one.name) for one in asked]
     facts = {
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
@@ -140,7 +143,7 @@ def benchmark(
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
     }
     run = Run(
-        answers=_answers(every, generations, grader),
+        answers=answers,
         confidence=score(every, generations, chosen, n_jobs),
         calls=pd.concat(tables, ignore_index=True),
         parameters=facts,

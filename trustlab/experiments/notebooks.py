@@ -23,8 +23,10 @@ from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
 MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers.csv", "confidence.csv", "metrics.csv")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""
-KINDS = {bool: (bool,), int: (int,), float: (float, int), list: (list,), str: (str, list), dict: (dict,)}
-"""Kind of a parameter's default -> kinds a value may have; one that takes a name may take several."""
+KINDS = {bool: (bool,), int: (int,), float: (float, int), list: (list,), str: (str,), dict: (dict,)}
+"""Kind of a parameter's default -> kinds a value may have."""
+SEVERAL = ("dataset", "model", "methods")
+"""Parameters that take a name or a list of them."""
 
 PRINT_STYLE = """<style>
 @media print {
@@ -116,10 +118,32 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
         raise ValueError(f"{path.stem} has no parameter {', '.join(unknown)}; known are {', '.join(known)}")
     for name, value in values.items():
         kinds = KINDS.get(type(defaults[name]))
+        if name in SEVERAL:
+            kinds = (str, list)
+        if value is None and name != "n" and defaults[name] is not None:
+            raise ValueError(f"parameter {name} is null; its default is {defaults[name]!r}")
         if value is not None and kinds and (not isinstance(value, kinds) or isinstance(value, bool) != (bool in kinds)):
             allowed = " or ".join(k.__name__ for k in kinds)
             raise ValueError(f"parameter {name} is {value!r}; it must be {allowed}, as its default {defaults[name]!r}")
     Parameters.named(**(values.get("parameters") or {}))
+    _check_readers(values)
+
+
+def _check_readers(values: Mapping[str, Any]) -> None:
+    """Names that are used late in a notebook, after much has been paid for, are checked before it begins."""
+    from trustlab.correctness import check_grader
+    from trustlab.models import check_model_name
+
+    if "grader" in values:
+        check_grader(values["grader"])
+    if values.get("wording") is not None:
+        check_model_name(values["wording"])
+    if values.get("corpus") is not None:
+        from trustlab.retrieval.files import corpus_files
+
+        corpus_files(values["corpus"])
+    if values.get("levels") == []:
+        raise ValueError("parameter levels is []; at least one level is needed")
 
 
 def default_parameters(path: Path) -> dict[str, Any]:
@@ -133,7 +157,7 @@ def default_parameters(path: Path) -> dict[str, Any]:
 def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = None) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
-    A relative ``path``, or folder in ``model``, is taken from where the command is given. A failing cell leaves the
+    A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is given. A failing cell leaves the
     notebook as far as it came and raises papermill's error; the manifest then says so.
     """
     import papermill
@@ -167,15 +191,18 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
 
 
 def _from_here(name: str, value: Any) -> Any:
-    """The parameter with its path made absolute, since the notebook runs in its own folder."""
+    """The parameter with its paths made absolute, since the notebook runs in its own folder."""
     if isinstance(value, list):
         return [_from_here(name, item) for item in value]
-    if name == "path" and value:
+    if name == "data_options" and isinstance(value, Mapping):
+        return {of: {k: _from_here(k, v) for k, v in options.items()} for of, options in value.items()}
+    if name in ("path", "corpus") and value:
         return str(Path(value).expanduser().resolve())
-    if name in ("medical_encoder", "entailment") and value and Path(value).is_dir():
-        return str(Path(value).resolve())
-    if name == "model" and str(value).startswith("hf:") and Path(value[3:]).is_dir():
-        return f"hf:{Path(value[3:]).resolve()}"
+    if name in ("medical_encoder", "entailment", "ids") and isinstance(value, str) and Path(value).expanduser().exists():
+        return str(Path(value).expanduser().resolve())
+    before, mark, folder = str(value).rpartition("hf:")
+    if name in ("model", "wording", "grader") and mark and Path(folder).is_dir():
+        return f"{before}hf:{Path(folder).resolve()}"
     return value
 
 

@@ -35,6 +35,8 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
     keyword and a profile once for each distinct answer; here that is each distinct true diagnosis, an estimate. A judge is
     counted once an answer, the most it can be. New wordings are asked for once, whatever the number of models.
     """
+    if "dataset" not in parameters:
+        raise ValueError(f"only the parameters of 01_benchmark can be planned; received {', '.join(parameters)}")
     cases = load_sets(
         parameters["dataset"],
         path=parameters.get("path") or None,
@@ -58,7 +60,7 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
         rows += [_row(judge_request(v.case.diagnosis, v.case.accepted)) for v in views(cases, parameters["levels"])]
     rows *= n_models
     if parameters.get("wording"):
-        rows += [_row(r) for rs in rephrase_requests(cases).values() for r in rs]
+        rows += [_row(r) for r in dict.fromkeys(r for rs in rephrase_requests(cases).values() for r in rs)]
     table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
     grouped: Any = table.groupby("purpose", sort=False)
     return grouped.sum().assign(n_requests=grouped.size()).reset_index()

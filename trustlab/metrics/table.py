@@ -158,7 +158,7 @@ def _checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     _refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
     readable = table["answer"].notna()
     failed = ~readable & table["correct"].isna()
-    reason = answers["missing"].fillna("") if "missing" in answers else pd.Series("", index=answers.index)
+    reason = answers["missing"].astype(object).fillna("") if "missing" in answers else pd.Series("", index=answers.index)
     ungraded = readable & table["correct"].isna() & (reason != "")
     allowed = "0 or 1, or NaN with no answer where the call failed, or NaN with a reason in missing where it is ungraded"
     _refuse(table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}")

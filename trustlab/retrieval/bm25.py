@@ -52,7 +52,7 @@ class BM25:
         """The ``k`` best passages, best first, ties in corpus order; a passage that holds no word of the query is none."""
         asked = terms(query)
         order = np.argsort(-self.scores(query), kind="stable")
-        return [self.passages[i] for i in islice((i for i in order if not self._words[i].isdisjoint(asked)), k)]
+        return [self.passages[i] for i in islice((i for i in order if not self._words[i].isdisjoint(asked)), max(k, 0))]
 
     def scores(self, query: str) -> np.ndarray:
         """Each passage's score, shape (passages,)."""

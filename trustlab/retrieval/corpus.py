@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trustlab.datasets.errors import DataError
+from trustlab.datasets.errors import DataError, each_key_once
 from trustlab.paths import DATA
 from trustlab.retrieval.files import CorpusFile, CorpusPath, corpus_files, lines
 from trustlab.retrieval.text import cut
@@ -83,7 +83,7 @@ def joined(title: str, content: str) -> str:
 
 def _passage(file: Path, number: int, line: str) -> Passage:
     try:
-        row = json.loads(line)
+        row = json.loads(line, object_pairs_hook=each_key_once)
     except (ValueError, RecursionError) as error:
         raise DataError(file, number, "line", line, f"one JSON object a line ({error})") from error
     if not isinstance(row, dict):

@@ -38,7 +38,9 @@ def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
     ``README`` files, which come with a downloaded corpus and are no part of it. Raises ``ValueError`` for a path that is
     not there, has another ending, or is a folder without such files, and for an empty list.
     """
-    paths = [path] if isinstance(path, str | Path) else list(path)
+    paths = [path] if isinstance(path, str | Path) else list(path) if isinstance(path, Sequence) else []
+    if not all(isinstance(one, str | Path) for one in paths) or not (paths or isinstance(path, Sequence)):
+        raise ValueError(f"path is {path!r}; allowed is {ALLOWED}")
     if not paths:
         raise ValueError(f"path is an empty list; allowed is {ALLOWED}")
     return tuple(file for one in paths for file in _files(Path(one).expanduser()))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shutil
 import tempfile
+import time
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
@@ -24,6 +26,8 @@ from trustlab.retrieval.words import terms, words_revision
 FORMAT = 1
 """Goes up when the files of an index change their meaning."""
 MANIFEST = "index.json"
+STALE_S = 24 * 3600
+"""Seconds after which a build that did not end is taken for dead."""
 FLOOR = 0.25
 """rank-bm25's epsilon: a word in more than half of the passages weighs this share of the mean idf."""
 
@@ -58,12 +62,14 @@ class BM25S:
 
 
 def open_index(files: Sequence[CorpusFile], k1: float, b: float, index_dir: Path) -> BM25S:
-    """The index of ``files`` in a folder of ``index_dir``, made where it is missing or damaged (a file gone or cut short).
+    """The index of ``files`` in a folder of ``index_dir``, made where it is missing or damaged (a file gone or changed).
 
     The folder's name is a hash of the files' bytes, the settings, the words and bm25s's version: whatever changes the
-    rankings makes another index. To open one, the files are hashed but not read. Errors: as ``load_corpus``.
+    rankings makes another index. To open one, corpus and index are hashed but not read. Errors: as ``load_corpus``.
     """
     check(k1, b)
+    if index_dir.exists() and not index_dir.is_dir():
+        raise ValueError(f"index_dir is {str(index_dir)!r}, which is a file; allowed is a folder, or a name for a new one")
     folder = index_dir / _key(files, k1, b)
     if not _sound(folder):
         _make(folder, files, k1, b)
@@ -76,20 +82,28 @@ def _key(files: Sequence[CorpusFile], k1: float, b: float) -> str:
 
 
 def _sound(folder: Path) -> bool:
-    """Whether the folder holds every file that its manifest names, as long as it was."""
+    """Whether the folder holds every file that its manifest names, byte for byte."""
     try:
-        sizes = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sizes"]
-        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+        kept = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sha256"]
+        return all(_sha256(folder / name) == found for name, found in kept.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> None:
     """Built beside, then renamed: of two builds at once the first stays.
 
-    A build that is killed leaves a folder ``building-...``, which nothing reads and anyone may delete.
+    A build that is killed leaves a folder ``building-...``, which nothing reads; the next build deletes it after a day.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
+    for left in folder.parent.glob("building-*"):
+        if time.time() - left.stat().st_mtime > STALE_S:
+            shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as beside:
         built = Path(beside) / "index"
         built.mkdir()
@@ -143,8 +157,8 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
     index.index(tokens, create_empty_token=False, show_progress=False)
     _weigh_words_as_rank_bm25_does(index.scores)
     index.save(folder, show_progress=False)
-    sizes = {file.name: file.stat().st_size for file in folder.iterdir()}
-    manifest = {"revision": f"bm25s {marks.revision(k1, b)}", "sizes": sizes}
+    kept = {file.name: _sha256(file) for file in folder.iterdir()}
+    manifest = {"revision": f"bm25s {marks.revision(k1, b)}", "sha256": kept}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
