@@ -119,6 +119,20 @@ def test_the_account_counts_what_was_reworded_and_what_was_not() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "prompts", "new"),
+    [
+        ("Patient: I have a cough.", ["rephrase_statement"], "Patient: New words."),
+        ("Doctor: Any fever?", ["rephrase_question"], "Doctor: New words."),
+        ("She has a cough.", ["rephrase_statement"], "New words."),
+    ],
+)
+def test_half_an_exchange_keeps_its_speaker(text: str, prompts: list[str], new: str) -> None:
+    model = Parrot(lambda _: "[New words.]")
+    assert rephrase([case(text)], model).cases[0].statements[0].text == new
+    assert [r.purpose for r in model.asked] == prompts and "Patient:" not in model.asked[0].messages[1][1]
+
+
 def test_no_cases_ask_nothing() -> None:
     done = rephrase([], Parrot(polite))
     assert done.cases == () and done.told == "0 of 0 distinct statements have new words"

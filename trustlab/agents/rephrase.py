@@ -24,6 +24,8 @@ ENDING = "-reworded"
 """What is added to the names of the data set and of each case."""
 MAX_TOKENS = 160
 _EXCHANGE = re.compile(r"Doctor: (.+)\nPatient: (.+)", re.DOTALL)
+_ALONE = re.compile(r"(Doctor|Patient): (.+)", re.DOTALL)
+_WHAT = {"Doctor": "question", "Patient": "reply"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def rephrase(
 ) -> Rephrased:
     """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids; which finding a statement tells stays.
 
-    A statement of the form ``Doctor: ...`` / ``Patient: ...`` takes two prompts (question, then reply), any other one. Where
+    A statement of the form ``Doctor: ...`` / ``Patient: ...`` takes two prompts (question, then reply), any other one; who
+    speaks stays. Where
     either reply cannot be read, the whole statement keeps its words, counted with the reason. ``model`` may be a
     :class:`~trustlab.models.cache.CachedModel`, which asks nothing twice. That the new words mean the same is not checked here.
     Raises ``ValueError`` where no statement at all got new words: what is not reworded is not called so.
@@ -86,27 +89,35 @@ def rephrase_requests(
 
 
 def _requests(text: str, temperature: float, seed: int, max_tokens: int) -> list[Request]:
-    exchange = _EXCHANGE.fullmatch(text)
-    if exchange:
-        question, reply = exchange.groups()
-        asked = {
-            "rephrase_question": render("rephrase_question", question=question),
-            "rephrase_reply": render("rephrase_reply", question=question, reply=reply),
-        }
-    else:
-        asked = {"rephrase_statement": render("rephrase_statement", reply=text)}
+    parts = _parts(text)
+    question = parts.get("Doctor")
+    asked = {}
+    if question is not None:
+        asked["rephrase_question"] = render("rephrase_question", question=question)
+    if "Patient" in parts and question is not None:
+        asked["rephrase_reply"] = render("rephrase_reply", question=question, reply=parts["Patient"])
+    elif question is None:
+        asked["rephrase_statement"] = render("rephrase_statement", reply=parts.get("Patient", text))
     return [Request(messages, 1, temperature, max_tokens, seed, purpose=purpose) for purpose, messages in asked.items()]
+
+
+def _parts(text: str) -> dict[str, str]:
+    """Speaker -> words of a statement that is an exchange or half of one; empty for running text."""
+    if exchange := _EXCHANGE.fullmatch(text):
+        return {"Doctor": exchange[1], "Patient": exchange[2]}
+    alone = _ALONE.fullmatch(text)
+    return {alone[1]: alone[2]} if alone else {}
 
 
 def _worded(text: str, replies: Sequence[Reply]) -> tuple[str, str]:
     """The new text and ``""``, or the old one and why."""
-    parts = []
-    for what, reply in zip(("question", "reply") if len(replies) == 2 else ("reply",), replies, strict=True):
+    speakers, words = list(_parts(text)), []
+    for what, reply in zip([_WHAT[speaker] for speaker in speakers] or ["statement"], replies, strict=True):
         try:
-            parts.append(read_wording(reply))
+            words.append(read_wording(reply))
         except Unreadable as error:
             return text, f"{what}: {error}"
-    return (f"Doctor: {parts[0]}\nPatient: {parts[1]}" if len(parts) == 2 else parts[0]), ""
+    return "\n".join(f"{speaker}: {new}" for speaker, new in zip(speakers, words, strict=True)) if speakers else words[0], ""
 
 
 def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
