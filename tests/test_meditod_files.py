@@ -139,7 +139,7 @@ def test_a_file_that_holds_no_dialogues_is_refused(tmp_path: Path, content: str)
 def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     once = json.dumps(told())
     (tmp_path / "dialogs.json").write_text(f'{{"1": {once}, "1": {once}}}')
-    with pytest.raises(DataError, match="each key once"):
+    with pytest.raises(DataError, match="the key .1. comes twice"):
         meditod.read(tmp_path)
     write(tmp_path / "dialogs.json", [{"dlg_id": "1", "utterances": told()}, {"dlg_id": 1, "utterances": told()}])
     with pytest.raises(DataError, match="dialogue 1: .*no earlier dialogue"):

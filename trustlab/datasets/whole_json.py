@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from trustlab.datasets.errors import DataError, read_text
+from trustlab.datasets.errors import DataError, each_key_once, read_text
 
 
 def whole_json(file: Path) -> object:
@@ -13,19 +13,8 @@ def whole_json(file: Path) -> object:
     if not file.is_file():
         raise DataError(file, None, "file", file.name, "a JSON file that exists")
     text = read_text(file)
-
-    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found: dict[str, object] = {}
-        for key, value in pairs:
-            if key in found:
-                raise DataError(file, None, "key", key, "each key once in an object")
-            found[key] = value
-        return found
-
     try:
-        return json.loads(text, object_pairs_hook=once)
-    except DataError:
-        raise
+        return json.loads(text, object_pairs_hook=each_key_once)
     except (ValueError, RecursionError) as error:
         raise DataError(file, None, "JSON", text[:60], f"one whole JSON value ({error})") from error
 
