@@ -11,11 +11,13 @@ What is taught, fixed before any real patient is met:
   ``topk_ce``: that number first, then those of log-odds 0.5 and 1 lower and higher.
 - ``keyword``, ``profile``, ``evidence``: MedConf's steps (``training/evidence.py``), whole and with each ablation. A profile
   is asked for with the passages in changing subsets and orders, so that it must read them.
+- ``ask``, ``enough``, ``patient``: a consultation (``training/talk.py``). ``rephrase_reply``, ``rephrase_question``: other words
+  for the same (``training/rewording.py``). From then on some patients were asked a few things that they did not know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +30,9 @@ from trustlab.records import Statement
 
 from . import evidence as ev
 from .passages import Passage, by_condition, keywords, passages
+from .rewording import question_row, reply_row
 from .speech import told
+from .talk import Row, ask_row, enough_row, in_vain, patient_row
 from .world import Fact, Patient, World
 
 SKILLS = {
@@ -51,7 +55,34 @@ FIRST = {"diagnosis": 0.3, "lookup": 0.7}
 somewhere, and to leaving criteria open, and had not unlearned it when they were stopped."""
 LATER = SKILLS | {"diagnosis": 0.54, "evidence": 0.12, "lookup": 0.05, "ce": 0.05, "cot_ce": 0.05, "topk_ce": 0.03}
 """Shares of the late examples: once looking up is learned, naming the disease is what takes the most examples."""
+WITH_TALK = {
+    "diagnosis": 0.34,
+    "p_true": 0.07,
+    "ce": 0.04,
+    "cot_ce": 0.04,
+    "topk_ce": 0.03,
+    "prior": 0.01,
+    "keyword": 0.01,
+    "profile": 0.03,
+    "evidence": 0.11,
+    "lookup": 0.03,
+    "ask": 0.12,
+    "enough": 0.03,
+    "patient": 0.07,
+    "rephrase_reply": 0.04,
+    "rephrase_question": 0.03,
+}
+"""Shares of the last examples, with what a consultation and other words take."""
+TALK: Mapping[str, Callable[[World, np.random.Generator], tuple[Patient, Row]]] = {
+    "ask": ask_row,
+    "enough": enough_row,
+    "patient": patient_row,
+    "rephrase_reply": reply_row,
+    "rephrase_question": question_row,
+}
 STRETCH = 1.5
+Tell = Callable[[tuple[Statement, ...]], str]
+"""How statements become what the model reads."""
 VARIANTS = {
     ("retrieval", "profile", "structure", "importance"): 0.72,
     ("retrieval", "profile", "structure"): 0.07,
@@ -70,7 +101,8 @@ class Example:
     """One exchange to learn from.
 
     ``chances`` are exact: of each condition being the answer (shape (condition,)), or of True and False. Training on them
-    instead of on the one reply that was drawn teaches the same law with less noise.
+    instead of on the one reply that was drawn teaches the same law with less noise. ``options``: every reply that would do,
+    with its chance.
     """
 
     skill: str
@@ -80,6 +112,7 @@ class Example:
     proposed: str | None = None
     posterior: float | None = None
     chances: np.ndarray | None = None
+    options: Mapping[str, float] | None = None
 
 
 def stretched(p: float, shift: float = 0.0) -> int:
@@ -135,20 +168,24 @@ def example(world: World, rng: np.random.Generator, skill: str | None = None, sh
         return _library_example(world, rng, skill)
     if skill == "lookup":
         return _lookup_example(world, rng)
+    if skill in TALK:
+        patient, (messages, reply, options) = TALK[skill](world, rng)
+        return Example(skill, messages, reply, patient, options=options)
+    tell: Tell = (lambda s: text_of(in_vain(world, s, rng))) if set(TALK) & set(shares) else text_of
     patient = talkative(world, rng) if skill == "evidence" and rng.random() < TALKATIVE else world.draw(rng)
     truth = world.knowledge.conditions[patient.condition]
     if skill == "prior":
         return Example(skill, render("diagnosis", patient=None), f"[{truth.name}]", patient, chances=world.prior)
     statements, posterior = told(world, patient, rng), world.posterior(patient.facts)
     if skill == "diagnosis":
-        messages = render("diagnosis", patient=text_of(statements))
+        messages = render("diagnosis", patient=tell(statements))
         return Example(skill, messages, f"[{truth.name}]", patient, chances=posterior)
     k = proposal(posterior, rng, skill)
     proposed, p = world.conditions[k], float(posterior[k])
     if skill == "evidence":
-        messages, reply = _evidence(proposed, patient, statements, rng)
+        messages, reply = _evidence(proposed, patient, statements, rng, tell)
     else:
-        messages = render(skill, patient=text_of(statements), answer=proposed.name)
+        messages = render(skill, patient=tell(statements), answer=proposed.name)
         reply = {
             "p_true": lambda: str(proposed.id == truth.id),
             "ce": lambda: f"[{elicited_score(p)}]",
@@ -216,7 +253,7 @@ def _lookup_example(world: World, rng: np.random.Generator) -> Example:
 
 
 def _evidence(
-    proposed: Condition, patient: Patient, statements: tuple[Statement, ...], rng: np.random.Generator
+    proposed: Condition, patient: Patient, statements: tuple[Statement, ...], rng: np.random.Generator, tell: Tell
 ) -> tuple[Messages, str]:
     options = _options(rng)
     importance = "importance" in options
@@ -233,7 +270,7 @@ def _evidence(
     write = ev.profile_json if "structure" in options else ev.profile_prose
     messages = render(
         "evidence",
-        patient=text_of(statements),
+        patient=tell(statements),
         answer=proposed.name,
         profile=write(criteria, importance),
         passages=library_text(shown),

@@ -21,6 +21,7 @@ from .evidence import json_pieces
 from .passages import keywords, passages
 from .replies import reply_pieces
 from .speech import HEDGES_AFTER, HEDGES_BEFORE, TURNS, loose_wordings
+from .talk import UNKNOWN
 from .world import World
 
 SPECIAL = ["<pad>", "<s>", "</s>", "<|system|>", "<|user|>", "<|assistant|>"]
@@ -67,6 +68,7 @@ def phrases(world: World) -> Iterator[str]:
     yield from keywords().values()
     yield from json_pieces()
     yield from reply_pieces()
+    yield from [UNKNOWN, "enough", "more"]
 
 
 def words(world: World) -> Iterator[str]:

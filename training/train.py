@@ -29,7 +29,7 @@ from trustlab.semantics import Encoder as SentenceEncoder
 
 from .evidence import KEYS
 from .heads import write_heads
-from .replies import FIRST, LATER, SKILLS, Example, example
+from .replies import FIRST, LATER, SKILLS, WITH_TALK, Example, example
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
 
@@ -37,6 +37,7 @@ RECIPE = {
     "pool": 1200,
     "first": 4,
     "later": 72,
+    "talk": 112,
     "batch_tokens": 3072,
     "lr": 1.2e-3,
     "warmup": 3_000,
@@ -47,9 +48,9 @@ RECIPE = {
     "inner": 672,
     "theta": 5e7,
 }
-BRANCHES = {"embedded": (72, 14), "embedded-closed": (112, 14)}
+BRANCHES = {"embedded": (138, 14), "embedded-closed": (158, 14)}
 """Model -> pools of the trunk before its branch, and pools of the branch itself. The ``first`` pools hold :data:`FIRST`,
-those of the trunk from ``later`` on :data:`LATER`."""
+those of the trunk from ``later`` on :data:`LATER`, those from ``talk`` on :data:`WITH_TALK`."""
 
 LINES = re.compile(r"(?=\n)")
 """Where lines are cut: each begins with its line break, as in the tokenizer."""
@@ -154,12 +155,15 @@ class Encoder:
         if e.skill == "p_true":
             assert e.chances is not None
             return [dict(zip(self.verdicts, e.chances, strict=True)), *([None] * (len(reply) - 1))]
-        if e.chances is None:
+        if e.chances is None and e.options is None:
             return [None] * len(reply)
+        every = self.answers if e.options is None else [[*self.lines(o), self.tokenizer.eos_token_id] for o in e.options]
+        chances = e.chances if e.options is None else list(e.options.values())
+        assert chances is not None
         soft: Soft = []
         for i in range(len(reply)):
             found: dict[int, float] = {}
-            for answer, p in zip(self.answers, e.chances, strict=True):
+            for answer, p in zip(every, chances, strict=True):
                 if p > 1e-5 and answer[:i] == reply[:i]:
                     found[answer[i]] = found.get(answer[i], 0.0) + float(p)
             total = sum(found.values())
@@ -177,6 +181,8 @@ class Encoder:
 def shares(recipe: dict, number: int, fork: int | None = None) -> dict[str, float]:
     """The mixture of skills in pool ``number``; a branch keeps what the trunk had in its last pool before ``fork``."""
     number = number if fork is None else min(number, fork - 1)
+    if number >= recipe["talk"]:
+        return WITH_TALK
     return FIRST if number < recipe["first"] else SKILLS if number < recipe["later"] else LATER
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from trustlab.records import LEVELS, Case, View
+
+
+Show = Callable[[Case, int], View]
+"""Makes what is shown of a case at a level: :func:`view`, or a changed way of telling, or the turns of a consultation."""
 
 
 def n_shown(n_total: int, level: int) -> int:
@@ -25,6 +29,6 @@ def view(case: Case, level: int) -> View:
     return View(case, level, case.statements[: n_shown(len(case.statements), level)])
 
 
-def views(cases: Iterable[Case], levels: Sequence[int] = LEVELS) -> list[View]:
-    """Every case at every level, cases in order, levels ascending."""
-    return [view(case, level) for case in cases for level in sorted(levels)]
+def views(cases: Iterable[Case], levels: Sequence[int] = LEVELS, show: Show = view) -> list[View]:
+    """Every case at every level, cases in order, levels ascending; ``show`` makes each view."""
+    return [show(case, level) for case in cases for level in sorted(levels)]

@@ -22,6 +22,7 @@ from trustlab.collect import Settings, collect
 from trustlab.confidence import PARAMETERS, Method, Parameters, select
 from trustlab.correctness import Grade, Grader, JudgeGrader, SynonymGrader, open_grader
 from trustlab.entailment import Entailment, open_entailment
+from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning import Readers
 from trustlab.models.base import Model
@@ -101,6 +102,7 @@ def benchmark(
     medconf: MedConf | None = None,
     parameters: Parameters | None = None,
     asked_before: Sequence[CachedModel] = (),
+    show: Show = view,
     quiet: bool = False,
 ) -> Run:
     """Ask every model about every case at every level, and score every method on what came back.
@@ -111,11 +113,12 @@ def benchmark(
     beside the replies. ``grader`` (a name or an object; the synonym grader where ``None``) says which answers are right.
     ``asked_before`` are models whose calls belong to this run, such as one that worded the cases anew. ``parameters`` are the
     methods' open choices. ``retriever`` (default: BM25 over the project's corpus), ``assessor``
-    (default: the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. METHODS: Ren et al. 2026
+    (default: the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. ``show`` makes what is shown of
+    a case at a level, where that is not simply its first statements. METHODS: Ren et al. 2026
     (benchmark), K = 15 samples at temperature 0.5.
     """
     _given_once(cases, models, levels)
-    chosen, shown = select(methods), views_of(cases, levels)
+    chosen, shown = select(methods), views_of(cases, levels, show)
     chosen_values = replace(parameters or PARAMETERS, n_samples=samples, sample_temperature=temperature)
     settings = Settings(chosen_values, seed=seed, medconf=medconf or MedConf())
     store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)

@@ -9,9 +9,12 @@ import numpy as np
 import pandas as pd
 
 from trustlab.confidence import METHODS
+from trustlab.paths import DATA
 from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply, TokenTrace
 
 SOURCE = "Ren et al. 2026, arXiv 2601.15645 v1, case study"
+TABLES = {"correlation": 2, "comparison": 3, "robustness": 4, "consultation": 5, "ablation": 6}
+"""Name of a file in ``data/published`` -> number of the table in the paper."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,16 @@ class PublishedCase:
             probes={"cot_ce": (Reply(f"[{self.cot_ce:g}]"),)},
             assessment=Assessment("diagnosis 1", profile=tuple(criteria), evidence=evidence, score=self.medconf),
         )
+
+
+def published_table(name: str) -> pd.DataFrame:
+    """A table of the paper as printed: ``data/published/NAME.csv``. Large models on other patients: not to be held against ours.
+
+    Raises ``ValueError`` for a name that is not in :data:`TABLES`.
+    """
+    if name not in TABLES:
+        raise ValueError(f"there is no published table {name!r}; there are {', '.join(TABLES)}")
+    return pd.read_csv(DATA / "published" / f"{name}.csv")
 
 
 def published_case() -> PublishedCase:
