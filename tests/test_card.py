@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from training import card as program
 from training.card import CARDS, TAUGHT, Stage, card, overall, stages
-from training.replies import FIRST, LATER, SKILLS
+from training.replies import FIRST, LATER, MORE_TALK, SKILLS, TALK, WITH_TALK
 from training.train import BRANCHES, RECIPE
 from trustlab.paths import DATA
 
@@ -75,7 +75,11 @@ def test_stages_follow_the_trunk_and_then_the_branch(branch, met):
 
 @pytest.mark.parametrize(
     ("branch", "examples"),
-    [((72, 14), [(4, FIRST), (68 + 14, SKILLS)]), ((124, 22), [(4, FIRST), (68, SKILLS), (52 + 22, LATER)])],
+    [
+        ((72, 14), [(4, FIRST), (68 + 14, SKILLS)]),
+        ((104, 22), [(4, FIRST), (68, SKILLS), (32 + 22, LATER)]),
+        ((150, 14), [(4, FIRST), (68, SKILLS), (40, LATER), (16, WITH_TALK), (22 + 14, MORE_TALK)]),
+    ],
 )
 def test_stages_of_the_recipe_by_hand(branch, examples):
     assert stages(RECIPE, branch) == [(1_200 * pools, mixture) for pools, mixture in examples]
@@ -90,7 +94,7 @@ def test_the_share_in_all_examples_is_the_weighted_mean():
     found = overall([Stage(100, FIRST), Stage(300, SKILLS)])
     assert found["lookup"] == pytest.approx((100 * 0.7 + 300 * 0.17) / 400)
     assert found["p_true"] == pytest.approx(300 * 0.09 / 400)
-    assert sum(found.values()) == pytest.approx(1) and list(found) == list(SKILLS)
+    assert sum(found.values()) == pytest.approx(1) and list(found) == list(TAUGHT)
 
 
 def test_the_table_of_skills_has_a_column_a_stage_and_one_for_all():
@@ -103,8 +107,8 @@ def test_the_table_of_skills_has_a_column_a_stage_and_one_for_all():
 
 
 def test_every_skill_is_explained_and_no_other():
-    assert list(TAUGHT) == list(SKILLS)
-    for skill in SKILLS:
+    assert list(TAUGHT) == [*SKILLS, *TALK]
+    for skill in TAUGHT:
         assert f"- *{skill}*: " in made()
 
 
@@ -124,6 +128,24 @@ def test_confidences_have_no_calibration_where_they_only_rank_and_no_number_with
     assert rows(text, "`poc`") == ["0.813", "0.700", "0.050", "0.200", "100.0"]
     assert rows(text, "`medconf_weighted`") == ["0.813", "0.700", "–", "–", "87.5"]
     assert rows(text, "`ce`") == ["–", "–", "–", "–", "0.0"]
+
+
+def test_what_was_measured_of_talk_stands_in_rows_of_its_own():
+    talk = {"examples_of_each": 50, "ask": {"right": 0.9, "best": 0.5, "asked_before": 0.04}, "enough": {"right": 0.8}}
+    talk |= {"patient": {"right_where_known": 0.75, "right_where_unknown": None}}
+    talk |= {"rephrase_reply": {"right": 0.6}, "rephrase_question": {"right": 0.3}}
+    text = made(evaluation=evaluation(talk=talk))
+    assert "50 generated prompts of each kind" in text
+    assert rows(text, "a question that was asked before (none is best)") == ["4.0"]
+    assert rows(text, 'as a patient: "I don\'t know", where none does') == ["–"]
+    assert "generated prompts of each kind" not in made()
+
+
+def test_a_vocabulary_that_grew_is_told():
+    grown = {"examples": 134_400, "tokens_before": 11_321}
+    words = " ".join(made(state=state(grown=grown)).split())
+    assert "after 134,400 examples the trunk was taken up under a vocabulary that had grown from 11,321 tokens" in words
+    assert "taken up under" not in made()
 
 
 def test_token_probabilities_are_shown_only_where_the_model_gives_them():

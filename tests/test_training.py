@@ -18,7 +18,20 @@ from training import train as program
 from training.evaluate import fact_of, generated_cases, steps
 from training.evidence import MOST, Mark, criteria_of, evidence_json, mark, profile_json, profile_prose, score
 from training.passages import Criterion, Passage, Sentence, by_condition, keywords, passages
-from training.replies import FIRST, LATER, SKILLS, VARIANTS, Example, elicited_score, example, reasons, shown_passages, stretched
+from training.replies import (
+    FIRST,
+    LATER,
+    MORE_TALK,
+    SKILLS,
+    VARIANTS,
+    WITH_TALK,
+    Example,
+    elicited_score,
+    example,
+    reasons,
+    shown_passages,
+    stretched,
+)
 from training.speech import HEDGES_AFTER, HEDGES_BEFORE, TURNS, loose_wordings, spoken, told
 from training.tokenizer import SPECIAL, WINDOW, build_tokenizer, phrases
 from training.train import (
@@ -633,6 +646,13 @@ def test_a_branch_keeps_the_mixture_with_which_it_left_the_trunk(pool: int, fork
     assert FIRST != SKILLS != LATER != FIRST
 
 
+def test_what_a_consultation_takes_comes_last() -> None:
+    recipe = {"first": 1, "later": 2, "talk": 3, "more_talk": 5}
+    met = [shares(recipe, n) for n in range(7)]
+    assert met == [FIRST, SKILLS, LATER, WITH_TALK, WITH_TALK, MORE_TALK, MORE_TALK]
+    assert shares(recipe, 9, 4) == WITH_TALK
+
+
 @pytest.mark.parametrize(("pool", "fork", "mixture"), MIXTURES)
 def test_every_example_of_a_pool_is_drawn_from_its_mixture(
     world: World, encode: Encoder, monkeypatch: pytest.MonkeyPatch, pool: int, fork: int | None, mixture: dict
@@ -648,10 +668,10 @@ def test_every_example_of_a_pool_is_drawn_from_its_mixture(
     assert asked == [mixture] * TINY["pool"] and sum(map(len, batches)) == TINY["pool"]
 
 
-def test_the_closed_model_ends_on_the_later_mixture_and_its_sibling_does_not() -> None:
-    for name, mixture in (("embedded", SKILLS), ("embedded-closed", LATER)):
-        at, length = BRANCHES[name]
-        assert {n: shares(RECIPE, n, at) for n in range(at, at + length)} == dict.fromkeys(range(at, at + length), mixture)
+def test_both_models_end_on_the_last_mixture_and_the_closed_one_leaves_the_trunk_later() -> None:
+    for at, length in BRANCHES.values():
+        assert {n: shares(RECIPE, n, at) for n in range(at, at + length)} == dict.fromkeys(range(at, at + length), MORE_TALK)
+    assert BRANCHES["embedded"][0] < BRANCHES["embedded-closed"][0]
 
 
 def test_a_second_process_makes_the_same_pools(made: list[list[Batch]]) -> None:

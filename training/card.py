@@ -22,7 +22,8 @@ from trustlab.knowledge import load_knowledge
 from trustlab.levels import LEVELS
 from trustlab.paths import DATA, ROOT
 
-from .replies import SKILLS, STRETCH
+from .replies import STRETCH
+from .talk import ENOUGH
 from .train import BRANCHES, shares
 
 CHECKPOINTS, CARDS = ROOT / "training" / "checkpoints", ROOT / "training" / "cards"
@@ -61,8 +62,30 @@ the patient is left out, and any condition is the answer, by its prior: that is 
 the evidence prompt for a patient who has told little and a profile of one to three criteria, with the reply up to the end
 of its list.
 """,
+    "ask": """
+the question whose answer would tell most of the condition on average, of those not asked yet; any of the five best will do,
+the better the likelier.
+""",
+    "enough": f"whether the exact posterior of the likeliest condition has reached {100 * ENOUGH:g} %.",
+    "patient": """
+the words of the one fact that a question asks for, as they stand among all the patient's facts, or that the patient does
+not know.
+""",
+    "rephrase_reply": "another of the table's phrasings of the same finding, affirmed or denied as it was, with the same values.",
+    "rephrase_question": "a loose wording of the same question; of a loose one the table's.",
 }
 """What each skill of ``training.replies`` asks for."""
+TALKED = {
+    ("ask", "right"): "a question among the five that would tell most",
+    ("ask", "best"): "the very best question",
+    ("ask", "asked_before"): "a question that was asked before (none is best)",
+    ("enough", "right"): "whether enough is known, judged right",
+    ("patient", "right_where_known"): "as a patient: the right fact, where one answers",
+    ("patient", "right_where_unknown"): 'as a patient: "I don\'t know", where none does',
+    ("rephrase_reply", "right"): "a reply in other words that mean the same",
+    ("rephrase_question", "right"): "a question in other words that mean the same",
+}
+"""(skill, measure) of ``training.evaluate_talk`` -> its row in the card."""
 STEPS = {
     "keywords_that_find": "keywords that find passages (of distinct diagnoses)",
     "profile_entries_the_passages_state": "profile entries that the passages shown state",
@@ -93,9 +116,9 @@ def stages(recipe: dict[str, Any], branch: Sequence[int]) -> list[Stage]:
 
 
 def overall(listed: Sequence[Stage]) -> dict[str, float]:
-    """The expected share of each skill among all examples, in the order of :data:`SKILLS`."""
+    """The expected share of each skill among all examples, in the order of :data:`TAUGHT`."""
     whole = sum(stage.examples for stage in listed)
-    return {skill: sum(stage.examples * stage.mixture.get(skill, 0) for stage in listed) / whole for skill in SKILLS}
+    return {skill: sum(stage.examples * stage.mixture.get(skill, 0) for stage in listed) / whole for skill in TAUGHT}
 
 
 def card(name: str, evaluation: dict[str, Any], state: dict[str, Any], config: dict[str, Any], size: int, cannot: str) -> str:
@@ -150,7 +173,7 @@ def _taught(met: Sequence[Stage]) -> list[str]:
         begun += stage.examples
     columns = [stage.mixture for stage in met] + ([whole] if len(met) > 1 else [])
     heads += ["all"] if len(met) > 1 else []
-    rows = [[f"*{skill}*", *(_percent(column.get(skill, 0)) for column in columns)] for skill in SKILLS]
+    rows = [[f"*{skill}*", *(_percent(column.get(skill, 0)) for column in columns)] for skill in TAUGHT]
     return [
         _fill("""
 Only text that this repository makes: the package's own prompts (`trustlab/prompts/`), rendered for patients drawn from
@@ -158,7 +181,7 @@ Only text that this repository makes: the package's own prompts (`trustlab/promp
 `training/evidence.py`), fixed before any real patient was met. One patient in five speaks in loose wordings that only
 training uses (`training/wordings/`).
 """),
-        "\n".join(_fill(f"*{skill}*: {TAUGHT[skill]}", "- ", "  ") for skill in SKILLS),
+        "\n".join(_fill(f"*{skill}*: {TAUGHT[skill]}", "- ", "  ") for skill in TAUGHT),
         "Chance of each skill, percent, by which examples, counted from the first:",
         _table(["skill", *heads], rows),
     ]
@@ -181,10 +204,24 @@ ones that look one token back, find what followed a token before, and find the p
 (`training/heads.py`). So it can look things up before it has learned anything; without, it did not learn to in as many
 examples as were tried (`LOG.md`).
 """),
+        *_grown(state.get("grown")),
         _fill(f"""
 The vocabulary ({config["vocab_size"]:,}) holds whole phrases as tokens: an answer, a question, a passage's sentence, a
 line of a prompt; names of conditions stand in pieces of four letters. Nothing was chosen or tuned on a DDXPlus patient.
 """),
+    ]
+
+
+def _grown(grown: dict[str, Any] | None) -> list[str]:
+    """What is said of a training that went on under a larger vocabulary."""
+    if grown is None:
+        return []
+    return [
+        _fill(f"""
+The prompts of the last skills came later than the others: after {grown["examples"]:,} examples the trunk was taken up under a
+vocabulary that had grown from {grown["tokens_before"]:,} tokens (`training/grow.py`). `make train` begins with the whole
+vocabulary; its models will differ a little from these.
+""")
     ]
 
 
@@ -216,6 +253,10 @@ answers with a value; – where it has no meaning, or too few values):
         )
         parts.append(_table(["", "AUROC pooled", "AUROC within level", "ECE", "Brier", "parse"], _confidences(report)))
     parts += ["MedConf's steps, percent:", _table(["", *(SETS[key] for key in found)], _steps(list(found.values())))]
+    if "talk" in evaluation:
+        talk = evaluation["talk"]
+        parts.append(f"To ask, to answer, to word anew: {talk['examples_of_each']} generated prompts of each kind, percent:")
+        parts.append(_table(["", "replies"], [[told, _percent(talk[a][b])] for (a, b), told in TALKED.items()]))
     unreadable = ", ".join(f"{report['unreadable_answers']} {SETS[key]}" for key, report in found.items())
     folder = " --ddxplus FOLDER" if "ddxplus" in found else ""
     parts.append(

@@ -24,6 +24,7 @@ from trustlab.models import Model
 from trustlab.paths import DATA
 from trustlab.records import Assessment, Case, Generation, Statement, View
 
+from .evaluate_talk import talk_report
 from .evidence import MOST, mark
 from .passages import Criterion, Passage, by_condition, passages
 from .speech import told
@@ -173,6 +174,7 @@ def main() -> None:
     result = {
         "revision": model.revision,
         "generated": report(world, cases, model) | {"best_possible_accuracy": ceiling(world, patients)},
+        "talk": talk_report(world, model),
     }
     if args.ddxplus:
         result["ddxplus"] = report(world, tl.load_cases("ddxplus", path=args.ddxplus, n=args.n), model)

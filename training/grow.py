@@ -39,7 +39,7 @@ def grow(saved: dict[str, Any], old: Any, trainer: Trainer) -> None:
         grown[to] = first[name][source]
         first[name] = grown
     trainer.optimiser.load_state_dict(saved["optimiser"])
-    trainer.state = saved["state"]
+    trainer.state = saved["state"] | {"grown": {"examples": saved["state"]["examples"], "tokens_before": len(tokens)}}
 
 
 def main() -> None:

@@ -72,7 +72,22 @@ WITH_TALK = {
     "rephrase_reply": 0.04,
     "rephrase_question": 0.03,
 }
-"""Shares of the last examples, with what a consultation and other words take."""
+"""Shares of later examples, with what a consultation and other words take."""
+MORE_TALK = WITH_TALK | {
+    "diagnosis": 0.24,
+    "p_true": 0.05,
+    "ce": 0.03,
+    "cot_ce": 0.03,
+    "topk_ce": 0.02,
+    "profile": 0.02,
+    "evidence": 0.09,
+    "lookup": 0.02,
+    "ask": 0.15,
+    "patient": 0.13,
+    "rephrase_reply": 0.11,
+    "rephrase_question": 0.06,
+}
+"""Shares of the last examples: some thousand phrases have to be met a few times before they are said."""
 TALK: Mapping[str, Callable[[World, np.random.Generator], tuple[Patient, Row]]] = {
     "ask": ask_row,
     "enough": enough_row,

@@ -29,7 +29,7 @@ from trustlab.semantics import Encoder as SentenceEncoder
 
 from .evidence import KEYS
 from .heads import write_heads
-from .replies import FIRST, LATER, SKILLS, WITH_TALK, Example, example
+from .replies import FIRST, LATER, MORE_TALK, SKILLS, WITH_TALK, Example, example
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
 
@@ -38,6 +38,7 @@ RECIPE = {
     "first": 4,
     "later": 72,
     "talk": 112,
+    "more_talk": 128,
     "batch_tokens": 3072,
     "lr": 1.2e-3,
     "warmup": 3_000,
@@ -48,9 +49,10 @@ RECIPE = {
     "inner": 672,
     "theta": 5e7,
 }
-BRANCHES = {"embedded": (138, 14), "embedded-closed": (158, 14)}
-"""Model -> pools of the trunk before its branch, and pools of the branch itself. The ``first`` pools hold :data:`FIRST`,
-those of the trunk from ``later`` on :data:`LATER`, those from ``talk`` on :data:`WITH_TALK`."""
+BRANCHES = {"embedded": (150, 14), "embedded-closed": (166, 14)}
+"""Model -> pools of the trunk before its branch, and pools of the branch itself."""
+STAGES = {"more_talk": MORE_TALK, "talk": WITH_TALK, "later": LATER, "first": SKILLS}
+"""From which pool of the recipe on which mixture is drawn, the last stage first; :data:`FIRST` before the ``first``."""
 
 LINES = re.compile(r"(?=\n)")
 """Where lines are cut: each begins with its line break, as in the tokenizer."""
@@ -181,9 +183,7 @@ class Encoder:
 def shares(recipe: dict, number: int, fork: int | None = None) -> dict[str, float]:
     """The mixture of skills in pool ``number``; a branch keeps what the trunk had in its last pool before ``fork``."""
     number = number if fork is None else min(number, fork - 1)
-    if number >= recipe["talk"]:
-        return WITH_TALK
-    return FIRST if number < recipe["first"] else SKILLS if number < recipe["later"] else LATER
+    return next((mixture for begin, mixture in STAGES.items() if number >= recipe.get(begin, number + 1)), FIRST)
 
 
 def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int, fork: int | None = None) -> list[Batch]:

@@ -1,0 +1,289 @@
+"""What a consultation and other words take: the questions, the patient's answers, the new wordings that are taught."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from training.evaluate_talk import talk_report
+from training.grow import EMBEDDINGS, grow
+from training.replies import MORE_TALK, SKILLS, TALK, WITH_TALK, example
+from training.rewording import question_row, reply_row
+from training.speech import loose_wordings
+from training.talk import BEST, DENIAL, ENOUGH, UNKNOWN, ask_row, best_questions, enough_row, gains, history, in_vain, patient_row
+from training.talk import TALK as TALKATIVE
+from training.tokenizer import build_tokenizer
+from training.train import Encoder
+from training.world import Fact, World
+from trustlab.knowledge import answer_text
+from trustlab.models.base import Messages
+from trustlab.records import Reply, Statement
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World()
+
+
+@pytest.fixture(scope="module")
+def encode(world: World) -> Encoder:
+    return Encoder(build_tokenizer(world), world)
+
+
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def inside(messages: Messages, tag: str) -> str:
+    found = re.search(f"<{tag}>\n(.*?)\n</{tag}>", messages[1][1], re.DOTALL)
+    assert found
+    return found[1]
+
+
+# -- what to ask ---------------------------------------------------------------------------------------------------
+
+
+def test_a_question_s_gain_is_the_mutual_information_of_condition_and_outcome(world: World) -> None:
+    """Enumerated anew, condition by condition, for a top finding after a cough."""
+    facts = (Fact("cough", True),)
+    p, j = world.posterior(facts), world.column["fever"]
+    w, a = world.presence[:, :, j].mean(0), world.asked[:, :, j].mean(0)
+    gained = 0.0
+    for outcome in ("told", "denied", "unknown"):
+        told, denied = TALKATIVE * w, TALKATIVE * DENIAL * (1 - w) * a
+        chance = {"told": told, "denied": denied, "unknown": 1 - told - denied}[outcome]
+        whole = float(sum(p[c] * chance[c] for c in range(len(p))))
+        gained += sum(p[c] * chance[c] * np.log(chance[c] / whole) for c in range(len(p)) if p[c] > 0 and chance[c] > 0)
+    assert gains(world, facts, {"cough"})["fever"] == pytest.approx(gained, abs=1e-9)
+
+
+def test_nothing_is_asked_twice_and_follow_ups_only_after_their_parent(world: World) -> None:
+    findings = world.knowledge.findings
+    without = gains(world, (Fact("cough", True),), {"cough"})
+    assert "cough" not in without and not any(findings[f].parent for f in without)
+    with_pain = gains(world, (Fact("pain", True),), {"pain"})
+    assert {findings[f].parent for f in with_pain} == {None, "pain"} and "pain_site" in with_pain
+    assert not any(findings[f].parent for f in gains(world, (Fact("cough", True), Fact("pain", False)), {"cough", "pain"}))
+
+
+def test_the_best_questions_stand_first_with_chances_that_grow_with_what_they_tell(world: World) -> None:
+    facts = (Fact("cough", True),)
+    every, best = gains(world, facts, {"cough"}), best_questions(world, facts, {"cough"})
+    assert list(best) == sorted(every, key=lambda f: -every[f])[:BEST]
+    assert sum(best.values()) == pytest.approx(1) and list(best.values()) == sorted(best.values(), reverse=True)
+    first, second = list(best)[:2]
+    assert best[first] / best[second] == pytest.approx((every[first] / every[second]) ** 4)
+
+
+def test_no_gain_is_negative_or_more_than_there_is_to_learn(world: World) -> None:
+    for seed in range(5):
+        facts = world.draw(rng(seed)).facts[:4]
+        p = world.posterior(facts)
+        left = -(p * np.log(np.maximum(p, 1e-300))).sum()
+        values = list(gains(world, facts, {f.finding for f in facts}).values())
+        assert min(values) >= -1e-9 and max(values) <= left + 1e-9
+
+
+def test_a_history_begins_with_what_the_patient_told_first_and_knows_what_was_asked(world: World) -> None:
+    for seed in range(20):
+        patient, facts, statements, asked = history(world, rng(seed))
+        assert statements[0].finding == facts[0].finding == patient.facts[0].finding
+        told = [s for s in statements if s.finding is not None]
+        assert [s.finding for s in told] == [f.finding for f in facts] and {f.finding for f in facts} <= asked
+        vain = [s for s in statements if s.finding is None]
+        assert all(s.text.endswith(f"Patient: {UNKNOWN}") for s in vain) and len(asked - {""}) == len(facts) + len(vain)
+
+
+def test_the_reply_to_ask_is_the_best_question_that_was_not_asked(world: World) -> None:
+    for seed in range(20):
+        _, (messages, reply, options) = ask_row(world, rng(seed))
+        told = inside(messages, "patient")
+        assert reply == max(options, key=lambda o: options[o]) and len(options) == BEST
+        assert not any(f"Doctor: {o[1:-1]}\n" in told for o in options)
+
+
+def test_enough_is_known_from_a_posterior_of_nine_tenths(world: World) -> None:
+    said = set()
+    for seed in range(40):
+        _, (_, reply, _) = enough_row(world, rng(seed))
+        _, facts, _, _ = history(world, rng(seed))  # the same draw
+        assert reply == ("[enough]" if world.posterior(facts).max() >= ENOUGH else "[more]")
+        said.add(reply)
+    assert said == {"[enough]", "[more]"}
+
+
+# -- what a patient answers ----------------------------------------------------------------------------------------
+
+
+def test_a_patient_answers_with_the_fact_s_own_words_or_does_not_know(world: World) -> None:
+    known = 0
+    for seed in range(60):
+        _, (messages, reply, _) = patient_row(world, rng(seed))
+        facts, question = inside(messages, "facts"), inside(messages, "question")
+        finding = next(
+            f
+            for f in world.knowledge.findings.values()
+            if question in (f.question, *loose_wordings().get(f.id, {}).get("ask", ()))
+        )
+        if reply == f"[{UNKNOWN}]":
+            assert f"Doctor: {finding.question}\n" not in facts
+        else:
+            known += 1
+            assert f"\nPatient: {reply[1:-1]}" in facts
+    assert 25 < known < 55
+
+
+def test_questions_in_vain_stand_after_the_first_and_leave_the_order(world: World) -> None:
+    statements = tuple(Statement(str(i), f"finding-{i}", True) for i in range(4))
+    changed = [in_vain(world, statements, rng(seed)) for seed in range(40)]
+    assert all(tuple(s for s in told if s.finding) == statements and told[0] == statements[0] for told in changed)
+    grown = [told for told in changed if len(told) > len(statements)]
+    assert 4 < len(grown) < 25
+    assert all(s.text.endswith(UNKNOWN) for told in grown for s in told if s.finding is None)
+
+
+# -- other words ---------------------------------------------------------------------------------------------------
+
+
+def test_a_reworded_reply_tells_the_same_finding_the_same_way_in_other_words(world: World) -> None:
+    findings = world.knowledge.findings
+    for seed in range(40):
+        _, (messages, _, options) = reply_row(world, rng(seed))
+        said, question = inside(messages, "reply"), inside(messages, "question")
+        asked = [f for f in findings.values() if question in (f.question, *loose_wordings().get(f.id, {}).get("ask", ()))]
+        patterns = [[t.partition("{value}")[0] for t in group] for f in asked for group in (f.affirm, f.deny)]
+        matching = [g for g in patterns if all(any(o[1:].startswith(head) for head in g) for o in options)]
+        assert matching and sum(options.values()) == pytest.approx(1)
+        assert f"[{said}]" not in options or len(options) == 1
+
+
+def test_values_stay_in_a_reworded_reply(world: World) -> None:
+    site = world.knowledge.findings["pain_site"]
+    sites = [v.phrase for v in world.knowledge.values.values() if v.kind == "site"]
+    met = 0
+    for seed in range(300):
+        _, (messages, reply, options) = reply_row(world, rng(seed))
+        if inside(messages, "question") == site.question:
+            said = {s for s in sites if s in inside(messages, "reply")}
+            assert all({s for s in sites if s in o} == said for o in options)
+            met += 1
+    assert met > 3
+    assert answer_text(site, True, sites[:2]).count(" and ") >= 1
+
+
+def test_a_reworded_question_asks_for_the_same_finding(world: World) -> None:
+    for seed in range(40):
+        _, (messages, reply, options) = question_row(world, rng(seed))
+        asked = inside(messages, "question")
+        ways = next(
+            {f.question, *loose_wordings()[f.id]["ask"]}
+            for f in world.knowledge.findings.values()
+            if asked in (f.question, *loose_wordings().get(f.id, {}).get("ask", ()))
+        )
+        assert reply in options and {o[1:-1] for o in options} <= ways - {asked}
+
+
+# -- as examples ---------------------------------------------------------------------------------------------------
+
+
+def test_the_mixtures_hold_every_skill_once_and_sum_to_one() -> None:
+    for mixture in (WITH_TALK, MORE_TALK):
+        assert set(mixture) == {*SKILLS, *TALK} and sum(mixture.values()) == pytest.approx(1)
+
+
+def test_patients_are_asked_in_vain_only_once_consultations_are_taught(world: World) -> None:
+    def in_vain_among(shares) -> int:
+        drawn = [example(world, rng(seed), "diagnosis", shares) for seed in range(60)]
+        return sum(UNKNOWN in e.messages[1][1] for e in drawn)
+
+    assert in_vain_among(SKILLS) == 0 and 5 < in_vain_among(MORE_TALK) < 35
+
+
+def test_every_reply_that_would_do_has_its_chance_in_the_targets(world: World, encode: Encoder) -> None:
+    for seed in range(10):
+        e = example(world, rng(seed), "ask", MORE_TALK)
+        _, reply, soft = encode(e)
+        assert e.options and soft[1] is not None and soft[0] is None
+        assert soft[1] == pytest.approx({encode.lines(o)[1]: p for o, p in e.options.items() if p > 1e-5}, rel=1e-3)
+        assert soft[2:] == [None] * (len(reply) - 2)
+
+
+class Says:
+    """A model that always gives one reply."""
+
+    name, revision, provides = "says", "1", frozenset({"text"})
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def generate(self, requests):
+        return [[Reply(self.text)] for _ in requests]
+
+
+def test_the_report_counts_what_is_right(world: World) -> None:
+    shy = talk_report(world, Says(f"[{UNKNOWN}]"), 20)
+    assert shy["patient"]["right_where_unknown"] == 1 and shy["patient"]["right_where_known"] == 0
+    assert shy["ask"] == {"right": 0, "best": 0, "asked_before": 0} and shy["rephrase_reply"] == {"right": 0}
+    more, enough = (talk_report(world, Says(f"[{word}]"), 20)["enough"]["right"] for word in ("more", "enough"))
+    assert 0 < enough < more < 1 and more + enough == pytest.approx(1)
+
+
+# -- a vocabulary that grows -----------------------------------------------------------------------------------------
+
+
+class Vocabulary:
+    def __init__(self, *tokens: str):
+        self.tokens = tokens
+
+    def get_vocab(self) -> dict[str, int]:
+        return {t: i for i, t in enumerate(self.tokens)}
+
+
+class Little(torch.nn.Module):
+    """Embeddings and nothing else, under the names of a Llama."""
+
+    def __init__(self, n: int):
+        super().__init__()
+        self.model = torch.nn.Module()
+        self.model.embed_tokens = torch.nn.Embedding(n, 2)
+        self.lm_head = torch.nn.Linear(2, n, bias=False)
+        self.lm_head.weight = self.model.embed_tokens.weight
+
+    def get_input_embeddings(self):
+        return self.model.embed_tokens
+
+
+def little(tokens: Vocabulary) -> SimpleNamespace:
+    model = Little(len(tokens.tokens))
+    optimiser = torch.optim.AdamW(model.parameters(), lr=0.1)
+    return SimpleNamespace(tokenizer=tokens, model=model, optimiser=optimiser, state={})
+
+
+def test_growing_keeps_what_was_learned_of_each_token_and_begins_the_new_ones_afresh() -> None:
+    old, new = Vocabulary("a", "b"), Vocabulary("b", "c", "a")
+    before = little(old)
+    before.model.get_input_embeddings()(torch.tensor([0, 1])).sum().backward()
+    before.optimiser.step()
+    saved = {"model": before.model.state_dict(), "optimiser": before.optimiser.state_dict(), "state": {"examples": 7}}
+    learned = saved["model"][EMBEDDINGS].clone()
+    moved = saved["optimiser"]["state"][0]["exp_avg"].clone()
+    after = little(new)
+    fresh = after.model.get_input_embeddings().weight.detach()[1].clone()
+    grow(saved, old, after)
+    rows = after.model.get_input_embeddings().weight.detach()
+    assert torch.equal(rows, torch.stack([learned[1], fresh, learned[0]]))
+    memory = after.optimiser.state_dict()["state"][0]["exp_avg"]
+    assert torch.equal(memory, torch.stack([moved[1], torch.zeros(2), moved[0]]))
+    assert after.state == {"examples": 7, "grown": {"examples": 7, "tokens_before": 2}}
+
+
+def test_a_vocabulary_that_lost_a_token_is_refused() -> None:
+    old, new = Vocabulary("a", "b"), Vocabulary("b", "c")
+    before = little(old)
+    saved = {"model": before.model.state_dict(), "optimiser": before.optimiser.state_dict(), "state": {}}
+    with pytest.raises(ValueError, match="1 tokens are gone from the vocabulary, such as 'a'"):
+        grow(saved, old, little(new))  # type: ignore[arg-type]
