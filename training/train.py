@@ -49,7 +49,7 @@ RECIPE = {
     "inner": 672,
     "theta": 5e7,
 }
-BRANCHES = {"embedded": (150, 14), "embedded-closed": (166, 14)}
+BRANCHES = {"embedded": (144, 12), "embedded-closed": (156, 12)}
 """Model -> pools of the trunk before its branch, and pools of the branch itself."""
 STAGES = {"more_talk": MORE_TALK, "talk": WITH_TALK, "later": LATER, "first": SKILLS}
 """From which pool of the recipe on which mixture is drawn, the last stage first; :data:`FIRST` before the ``first``."""
