@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from training import card as program
 from training.card import CARDS, TAUGHT, Stage, card, overall, stages
-from training.replies import FIRST, LATER, MORE_TALK, SKILLS, TALK, WITH_TALK
+from training.replies import FIRST, LATER, MORE_TALK, MOST_TALK, SKILLS, TALK, WITH_TALK
 from training.train import BRANCHES, RECIPE
 from trustlab.paths import DATA
 
@@ -78,7 +78,7 @@ def test_stages_follow_the_trunk_and_then_the_branch(branch, met):
     [
         ((72, 14), [(4, FIRST), (68 + 14, SKILLS)]),
         ((104, 22), [(4, FIRST), (68, SKILLS), (32 + 22, LATER)]),
-        ((150, 14), [(4, FIRST), (68, SKILLS), (40, LATER), (16, WITH_TALK), (22 + 14, MORE_TALK)]),
+        ((150, 14), [(4, FIRST), (68, SKILLS), (40, LATER), (16, WITH_TALK), (12, MORE_TALK), (10 + 14, MOST_TALK)]),
     ],
 )
 def test_stages_of_the_recipe_by_hand(branch, examples):

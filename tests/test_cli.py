@@ -202,6 +202,12 @@ def test_a_value_out_of_reach_is_refused_by_the_plan(pair, message):
     assert message in trustlab("plan", "01_benchmark", "-p", pair, status=2)
 
 
+@pytest.mark.parametrize("notebook", ["00_walkthrough", "02_robustness", "04_consultation"])
+def test_only_the_benchmark_can_be_planned_and_the_refusal_says_what_to_do(notebook):
+    message = trustlab("plan", notebook, status=2)
+    assert f"only 01_benchmark can be planned, not {notebook}" in message and "-p n=2" in message
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [("n: [1\n", "bad.yml is not YAML"), ("- n\n", "bad.yml holds list"), ("m: 1\n", "has no parameter m; known are")],

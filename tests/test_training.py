@@ -22,6 +22,7 @@ from training.replies import (
     FIRST,
     LATER,
     MORE_TALK,
+    MOST_TALK,
     SKILLS,
     VARIANTS,
     WITH_TALK,
@@ -647,9 +648,9 @@ def test_a_branch_keeps_the_mixture_with_which_it_left_the_trunk(pool: int, fork
 
 
 def test_what_a_consultation_takes_comes_last() -> None:
-    recipe = {"first": 1, "later": 2, "talk": 3, "more_talk": 5}
-    met = [shares(recipe, n) for n in range(7)]
-    assert met == [FIRST, SKILLS, LATER, WITH_TALK, WITH_TALK, MORE_TALK, MORE_TALK]
+    recipe = {"first": 1, "later": 2, "talk": 3, "more_talk": 5, "most_talk": 6}
+    met = [shares(recipe, n) for n in range(8)]
+    assert met == [FIRST, SKILLS, LATER, WITH_TALK, WITH_TALK, MORE_TALK, MOST_TALK, MOST_TALK]
     assert shares(recipe, 9, 4) == WITH_TALK
 
 
@@ -670,7 +671,7 @@ def test_every_example_of_a_pool_is_drawn_from_its_mixture(
 
 def test_both_models_end_on_the_last_mixture_and_the_closed_one_leaves_the_trunk_later() -> None:
     for at, length in BRANCHES.values():
-        assert {n: shares(RECIPE, n, at) for n in range(at, at + length)} == dict.fromkeys(range(at, at + length), MORE_TALK)
+        assert {n: shares(RECIPE, n, at) for n in range(at, at + length)} == dict.fromkeys(range(at, at + length), MOST_TALK)
     assert BRANCHES["embedded"][0] < BRANCHES["embedded-closed"][0]
 
 

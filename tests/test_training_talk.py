@@ -11,7 +11,7 @@ import torch
 
 from training.evaluate_talk import talk_report
 from training.grow import EMBEDDINGS, grow
-from training.replies import MORE_TALK, SKILLS, TALK, WITH_TALK, example
+from training.replies import MORE_TALK, MOST_TALK, SKILLS, TALK, WITH_TALK, example
 from training.rewording import question_row, reply_row
 from training.speech import loose_wordings
 from training.talk import BEST, DENIAL, ENOUGH, UNKNOWN, ask_row, best_questions, enough_row, gains, history, in_vain, patient_row
@@ -191,7 +191,7 @@ def test_a_reworded_question_asks_for_the_same_finding(world: World) -> None:
 
 
 def test_the_mixtures_hold_every_skill_once_and_sum_to_one() -> None:
-    for mixture in (WITH_TALK, MORE_TALK):
+    for mixture in (WITH_TALK, MORE_TALK, MOST_TALK):
         assert set(mixture) == {*SKILLS, *TALK} and sum(mixture.values()) == pytest.approx(1)
 
 

@@ -87,7 +87,17 @@ MORE_TALK = WITH_TALK | {
     "rephrase_reply": 0.11,
     "rephrase_question": 0.06,
 }
-"""Shares of the last examples: some thousand phrases have to be met a few times before they are said."""
+"""Shares of still later examples: some thousand phrases have to be met a few times before they are said."""
+MOST_TALK = MORE_TALK | {
+    "diagnosis": 0.20,
+    "p_true": 0.04,
+    "ce": 0.02,
+    "ask": 0.22,
+    "patient": 0.16,
+    "rephrase_reply": 0.09,
+    "rephrase_question": 0.04,
+}
+"""Shares of the last examples: not to ask again what was asked is learned late."""
 TALK: Mapping[str, Callable[[World, np.random.Generator], tuple[Patient, Row]]] = {
     "ask": ask_row,
     "enough": enough_row,

@@ -93,11 +93,11 @@ def plan(
     usd_out: Annotated[float | None, typer.Option(help="your rate: US dollars per million tokens out")] = None,
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent."""
-    from trustlab.experiments.notebooks import default_parameters, notebook_path
+    from trustlab.experiments.notebooks import notebook_path
     from trustlab.experiments.plan import plan_benchmark
 
     values = _refused(lambda: _values(notebook, params, parameter))
-    table = _refused(lambda: plan_benchmark(default_parameters(notebook_path(notebook)) | values))
+    table = _refused(lambda: plan_benchmark(_planned(notebook_path(notebook)) | values))
     typer.echo(table.to_string(index=False))
     n_replies, total_in, total_out = (int(table[c].to_numpy().sum()) for c in ("n_replies", "n_tokens_in", "n_tokens_out"))
     typer.echo(f"in all {n_replies:,} replies, about {total_in:,} tokens in and at most {total_out:,} out")
@@ -105,6 +105,16 @@ def plan(
         typer.echo(
             f"about {(total_in * (usd_in or 0) + total_out * (usd_out or 0)) / 1e6:,.2f} US dollars at your rates, at most"
         )
+
+
+def _planned(path: Path) -> dict[str, Any]:
+    """The defaults of the one notebook whose calls are known beforehand."""
+    from trustlab.experiments.notebooks import default_parameters
+
+    if path.stem != "01_benchmark":
+        how = "run it on two cases (-p n=2): its manifest counts calls_made"
+        raise ValueError(f"only 01_benchmark can be planned, not {path.stem}, whose questions depend on the replies; {how}")
+    return default_parameters(path)
 
 
 @app.command()
