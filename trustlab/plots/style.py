@@ -220,6 +220,10 @@ def use_style() -> None:
     )
 
 
+def _counted(n: int, thing: str) -> str:
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
 def caption(
     ax_or_fig: Axes | Figure,
     *,
@@ -257,7 +261,7 @@ def caption(
     told = [f"{name} (a very small model)" if name.startswith("embedded") else name for name in models]
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
     lost = f", {n_failed:,} of them missing" if n_failed else ""
-    parts = [who, f"data {', '.join(sets)}", f"{n_cases:,} cases, {n_rows:,} answers{lost}", interval, note]
+    parts = [who, f"data {', '.join(sets)}", f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}", interval, note]
     parts = [part for part in [*parts, "research only, not for clinical use"] if part]
     text.set_text(_wrapped(parts, text, box.width * figure.dpi))
     return text
