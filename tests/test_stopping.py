@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
+from math import comb, inf
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trustlab.metrics.stopping import GRID, frontier, guarantee, stop_turns
+from trustlab.metrics.stopping import GRID, along, best_threshold, fold_of, frontier, guarantee, stop_turns
 
 NAN = float("nan")
 SURE = [[0.2, 0.9, 0.5], [0.6, 0.1, 0.7], [NAN, NAN, NAN]]
@@ -74,6 +77,13 @@ def test_a_guarantee_takes_the_laxest_threshold_that_can_be_vouched_for() -> Non
     assert guarantee(sure, late, 0.1).threshold == 0.55
 
 
+def test_the_more_thresholds_are_tried_the_more_it_takes() -> None:
+    """14 early cases without an error: 0.8 to the 14th is 0.044, enough for 0.1 and too much for 0.1 by 3."""
+    sure, right = np.full((14, 2), 0.95), np.ones((14, 2))
+    assert [guarantee(sure, right, 0.2, 0.1, tried).threshold for tried in ([0.9], [0.8, 0.9])] == [0.9, 0.8]
+    assert guarantee(sure, right, 0.2, 0.1, [0.7, 0.8, 0.9]).threshold is None
+
+
 @pytest.mark.parametrize(
     ("n", "right", "why"),
     [
@@ -97,8 +107,93 @@ def test_without_a_threshold_to_vouch_for_it_says_why(n: int, right: int, why: s
         lambda: guarantee(SURE, RIGHT, 0),
         lambda: guarantee(SURE, RIGHT, 0.1, thresholds=[]),
         lambda: guarantee(SURE, [[1]], 0.1),
+        lambda: along(SURE, [0, 1]),
+        lambda: best_threshold(SURE, RIGHT, SAID, -0.1),
+        lambda: best_threshold(SURE, RIGHT, SAID, NAN),
+        lambda: fold_of(["a", "b"], 1),
+        lambda: fold_of(["a", "a"], 2),
     ],
 )
 def test_other_shapes_and_values_are_refused(wrong) -> None:
-    with pytest.raises(ValueError, match="received|must hold"):
+    with pytest.raises(ValueError, match="received|must hold|price is"):
         wrong()
+
+
+def test_each_case_has_its_value_where_it_stops() -> None:
+    assert along(SAID, [0, 2, 1]).tolist() == [2, 6, 4]
+    assert along(SAID, [[0, 0, 0], [2, 1, 0]]).tolist() == [[2, 2, 2], [6, 4, 2]]
+
+
+@pytest.mark.parametrize(
+    ("price", "threshold"),
+    # accuracy and utterances: never 2/3 and 6; 0.9 and 0.7 1 and 16/3; 0.6 and 0.5 2/3 and 4; 0.2 and 0.1 1/3 and 10/3
+    [(0, 0.7), (0.2, 0.7), (0.4, 0.5), (1, 0.1)],
+)
+def test_the_best_threshold_weighs_accuracy_against_utterances(price: float, threshold: float) -> None:
+    assert best_threshold(SURE, RIGHT, SAID, price) == threshold
+
+
+def test_where_asking_brings_nothing_the_best_threshold_stops_at_once_and_where_confidence_misleads_never() -> None:
+    assert best_threshold([[0.3, 0.9]] * 4, [[1, 1]] * 4, [[2, 4]] * 4, 0) == 0.3
+    assert best_threshold([[0.3, 0.9]] * 4, [[0, 1]] * 4, [[2, 4]] * 4, 0.01) == 0.9
+    assert best_threshold([[0.9, 0.3]] * 4, [[0, 1]] * 4, [[2, 4]] * 4, 0.01) == inf
+
+
+def test_folds_are_even_and_do_not_hang_on_the_order_of_cases() -> None:
+    ids = [f"case-{i}" for i in range(11)]
+    folds = fold_of(ids, 3, 1)
+    assert sorted(np.bincount(folds)) == [3, 4, 4]
+    assert fold_of(ids[::-1], 3, 1).tolist() == folds[::-1].tolist()
+    assert fold_of(ids, 3, 2).tolist() != folds.tolist()
+    assert fold_of([], 2).tolist() == []
+
+
+def multinomial(counts: tuple[int, ...], chances: tuple[float, ...]) -> float:
+    """The chance of just these counts."""
+    left, p = sum(counts), 1.0
+    for count, chance in zip(counts, chances, strict=True):
+        p *= comb(left, count) * chance**count
+        left -= count
+    return p
+
+
+def chance_of_breaking(n: int, kinds: tuple[tuple[float, float, int], ...], alpha: float, delta: float) -> tuple[float, float]:
+    """Exact, over every calibration sample of ``n``: the chances of a threshold whose true error exceeds alpha, and of any.
+
+    ``kinds``: (chance, confidence at the first of two turns, right or wrong there) of the kinds of case.
+    """
+    thresholds = (0.3, 0.6, 0.9)
+    error = {}
+    for t in thresholds:
+        early = [(p, right) for p, sure, right in kinds if sure >= t]
+        error[t] = sum(p for p, right in early if not right) / sum(p for p, _ in early)
+    broken = given = 0.0
+    for counts in product(range(n + 1), repeat=len(kinds)):
+        if sum(counts) != n:
+            continue
+        sure = np.repeat([[sure, 0.0] for _, sure, _ in kinds], counts, axis=0)
+        right = np.repeat([[right, 1] for *_, right in kinds], counts, axis=0)
+        found = guarantee(sure, right, alpha, delta, thresholds).threshold
+        if found is not None:
+            p = multinomial(counts, tuple(p for p, *_ in kinds))
+            given += p
+            broken += p if error[found] > alpha else 0
+    return broken, given
+
+
+@pytest.mark.parametrize(
+    ("kinds", "useful"),
+    [
+        # the sure are right; a laxer threshold takes in too many that are wrong
+        (((0.35, 0.5, 0), (0.15, 0.5, 1), (0.5, 0.95, 1)), True),
+        # confidence tells nothing: at every threshold a bit more than the allowed 30 % are wrong
+        (((0.31, 0.95, 0), (0.69, 0.95, 1)), False),
+        (((0.155, 0.95, 0), (0.345, 0.95, 1), (0.155, 0.4, 0), (0.345, 0.4, 1)), False),
+        # the surer, the more often wrong
+        (((0.3, 0.95, 0), (0.3, 0.95, 1), (0.02, 0.4, 0), (0.38, 0.4, 1)), False),
+    ],
+)
+def test_the_guarantee_holds_exactly_in_small_populations(kinds, useful: bool) -> None:
+    broken, given = chance_of_breaking(14, kinds, alpha=0.3, delta=0.3)
+    assert 0 <= broken <= 0.3
+    assert (given > 0.3) is useful, "where most are right it is given often, else hardly"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -64,10 +64,7 @@ def rephrase(
     Raises ``ValueError`` where no statement at all got new words: what is not reworded is not called so.
     """
     counts = Counter(s.text for case in cases for s in case.statements)
-    asked = rephrase_requests(cases, temperature, seed, max_tokens)
-    requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
-    replies = {r: row[0] for r, row in zip(requests, model.generate(requests) if requests else [], strict=True)}
-    found = {text: _worded(text, [replies[r] for r in rs]) for text, rs in asked.items()}
+    found = reword(counts, model, temperature=temperature, seed=seed, max_tokens=max_tokens)
     rows = [(text, wording, counts[text], not why, why) for text, (wording, why) in found.items()]
     if rows and not any(reworded for *_, reworded, _ in rows):
         reasons = "; ".join(f"{n:,} ({why})" for why, n in Counter(why for *_, why in rows).most_common(3))
@@ -78,6 +75,25 @@ def rephrase(
         wordings=pd.DataFrame(rows, columns=["text", "wording", "n", "reworded", "missing"]),
         n_named=sum(n for _, n in made),
     )
+
+
+def reword(
+    texts: Iterable[str],
+    model: Model,
+    *,
+    temperature: float = 0.0,
+    seed: int = 0,
+    max_tokens: int = MAX_TOKENS,
+    keep_question: bool = False,
+) -> dict[str, tuple[str, str]]:
+    """Each distinct text -> its new words and ``""``, or its old ones and why it has no others; asked for all at once.
+
+    With ``keep_question``, an exchange whose question got no usable words keeps the old question beside the new reply.
+    """
+    asked = {text: _requests(text, temperature, seed, max_tokens) for text in dict.fromkeys(texts)}
+    requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
+    replies = {r: row[0] for r, row in zip(requests, model.generate(requests) if requests else [], strict=True)}
+    return {text: _worded(text, [replies[r] for r in rs], keep_question) for text, rs in asked.items()}
 
 
 def rephrase_requests(
@@ -109,28 +125,35 @@ def _parts(text: str) -> dict[str, str]:
     return {alone[1]: alone[2]} if alone else {}
 
 
-def _worded(text: str, replies: Sequence[Reply]) -> tuple[str, str]:
+def _worded(text: str, replies: Sequence[Reply], keep_question: bool) -> tuple[str, str]:
     """The new text and ``""``, or the old one and why."""
     speakers, words = list(_parts(text)), []
     for what, reply in zip([_WHAT[speaker] for speaker in speakers] or ["statement"], replies, strict=True):
         try:
             words.append(read_wording(reply))
         except Unreadable as error:
-            return text, f"{what}: {error}"
+            if not (keep_question and what == "question" and len(speakers) == 2):
+                return text, f"{what}: {error}"
+            words.append(_parts(text)["Doctor"])
     return "\n".join(f"{speaker}: {new}" for speaker, new in zip(speakers, words, strict=True)) if speakers else words[0], ""
 
 
 def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
     """The case in new words, and how many statements keep the old ones because the new ones name the diagnosis."""
-    names = {normalise(name) for name in (case.diagnosis, *case.accepted)} - {""}
     told, n_named = [], 0
     for statement in case.statements:
         new = wordings[statement.text]
-        if _says(new, names) and not _says(statement.text, names):
+        if newly_names(case, statement.text, new):
             new, n_named = statement.text, n_named + 1
         told.append(replace(statement, text=new))
     named = {"case_id": f"{case.case_id}{ENDING}", "dataset": f"{case.dataset}{ENDING}"}
     return replace(case, statements=tuple(told), **named), n_named
+
+
+def newly_names(case: Case, old: str, new: str) -> bool:
+    """Whether ``new`` names the case's diagnosis and ``old`` does not."""
+    names = {normalise(name) for name in (case.diagnosis, *case.accepted)} - {""}
+    return _says(new, names) and not _says(old, names)
 
 
 def _says(text: str, names: set[str]) -> bool:

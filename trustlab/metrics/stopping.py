@@ -87,6 +87,41 @@ def frontier(
     )
 
 
+def along(values: ArrayLike, at: ArrayLike) -> np.ndarray:
+    """Each case's value at the turn where it stops: ``values`` (n, T), ``at`` (..., n) turns from 0; shape (..., n)."""
+    table, turns = _turns(values, "values"), np.asarray(at)
+    if turns.shape[-1:] != table.shape[:1]:
+        raise ValueError(f"at must name a turn for each of the {len(table)} cases; received {turns.shape}")
+    return table[np.arange(len(table)), turns]
+
+
+def best_threshold(confidence: ArrayLike, correct: ArrayLike, utterances: ArrayLike, price: float) -> float:
+    """The threshold of highest accuracy minus ``price`` times mean utterances; of equals the one with fewer utterances.
+
+    Arguments as for :func:`frontier`; ``price`` is what one utterance costs, as a share of accuracy, at least 0. Raises
+    ``ValueError`` for a negative price, and as :func:`frontier` does.
+    """
+    if not price >= 0:
+        raise ValueError(f"price is {price}; it must be at least 0")
+    found = frontier(confidence, correct, utterances)
+    # rounded, so that equals are equal; the last of them is the laxest, which asks least
+    worth = np.round(found.accuracy - price * found.utterances, 12)
+    return float(found.thresholds[len(worth) - 1 - int(np.argmax(worth[::-1]))])
+
+
+def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:
+    """A fold for each case, (n,) of 0 to ``n_folds - 1``, sizes as equal as can be, at random by ``seed``.
+
+    It depends on the set of ids and not on their order. Raises ``ValueError`` for fewer than two folds or ids that come twice.
+    """
+    ids = np.asarray(case_ids).astype(str)
+    if n_folds < 2 or len(np.unique(ids)) < len(ids):
+        raise ValueError(f"at least 2 folds and different ids are needed; received {n_folds} and {ids[:5].tolist()} ...")
+    folds = np.empty(len(ids), int)
+    folds[np.argsort(ids)] = np.random.default_rng(seed).permutation(len(ids)) % n_folds
+    return folds
+
+
 def guarantee(
     confidence: ArrayLike, correct: ArrayLike, alpha: float, delta: float = 0.1, thresholds: Sequence[float] = GRID
 ) -> Guarantee:

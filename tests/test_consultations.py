@@ -1,0 +1,304 @@
+"""The experiment from recorded talk to tables: hand-made consultations by hand, and a fake model for the whole way."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases
+from fake_model import TEXT_ONLY, FakeEncoder
+
+from trustlab.experiments import stopping as tables
+from trustlab.experiments.consultations import ConsultationRun, consultations, purposes_of, worth_reading
+
+NAN = float("nan")
+
+
+def handmade(correct: list[list[float]], confidence: list[list[float]], length: list[int], enough: list[list[float]]):
+    """A run of four levels, 2 utterances at the opening and 2 a question, with one method, ``ce``."""
+    rows = [(i, level) for i in range(len(correct)) for level in range(len(correct[0]))]
+    ids = [f"c{i:02}" for i, _ in rows]
+    base = pd.DataFrame({"case_id": ids, "dataset": "made", "level": [k for _, k in rows], "model": "fake"})
+    said = [2 + 2 * min(k, length[i]) for i, k in rows]
+    spent = [("fake", f"c{i:02}", k, p, 1, 10, 1) for i, k in rows if k <= length[i] for p in ("diagnosis", "ce")]
+    spent += [("fake", f"c{i:02}", k, p, 1, 100, 5) for i, k in rows if k <= length[i] and k < 3 for p in ("ask", "enough")]
+    spent += [("fake", f"c{i:02}", k, "patient", 1, 1000, 0) for i, k in rows if k < length[i]]
+    decided = [("fake", f"c{i:02}", k, e) for i, row in enumerate(enough) for k, e in enumerate(row)]
+    return ConsultationRun(
+        turns=pd.DataFrame(),
+        ended=pd.DataFrame({"model": "fake", "case_id": [f"c{i:02}" for i in range(len(length))], "n_turns": length}),
+        enough=pd.DataFrame(decided, columns=["model", "case_id", "level", "enough"]),
+        answers=base.assign(correct=[correct[i][k] for i, k in rows], n_utterances=said),
+        confidence=base.assign(method="ce", confidence=[confidence[i][k] for i, k in rows]),
+        spent=pd.DataFrame(spent, columns=["model", "case_id", "level", "purpose", "n_requests", "n_tokens_in", "n_tokens_out"]),
+        calls=pd.DataFrame(),
+        max_turns=len(correct[0]) - 1,
+        patient="facts",
+    )
+
+
+RIGHT = [[0, 1, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0], [1, 0, 0, 0]]
+SURE = [[0.1, 0.9, 0.9, 0.9], [0.2, 0.3, 0.4, 0.9], [0.1, 0.1, 0.1, 0.1], [0.95, 0.2, 0.2, 0.2]]
+FOUR = handmade(RIGHT, SURE, [3, 3, 1, 3], [[0, 1, 1], [NAN, 0, 0], [0, 0], [1, 1, 1]])
+
+
+def test_a_consultation_is_four_tables_with_a_row_for_each_level() -> None:
+    run = asked()
+    assert len(run.turns) == 4 * 3 and len(run.answers) == 4 * 4 and len(run.confidence) == 2 * 4 * 4
+    assert set(run.answers["dataset"]) == {"made-consultation"}
+    assert run.answers.groupby("level")["n_utterances"].unique().map(list).to_dict() == {0: [2], 1: [4], 2: [6], 3: [8]}
+    assert run.turns["n_utterances"].to_list() == [4, 6, 8] * 4
+    assert (run.enough.groupby("case_id").size() == 3).all() and list(run.families) == ["ce", "poc"]
+
+
+def test_what_the_rule_patient_would_have_said_stands_beside_each_turn() -> None:
+    turns = asked().turns
+    known = turns[turns["question"].isin([q for _, q, _ in TOLD])]
+    assert len(known) and (known["fact"] == known["reference"]).all()
+    assert set(turns[turns["question"].isin(QUESTIONS[4:])]["reference"]) == {"not a known question"}
+
+
+def test_a_second_run_over_the_same_cache_asks_nothing_and_gives_the_same(tmp_path) -> None:
+    first = asked(cache=tmp_path / "replies.sqlite", run_dir=tmp_path / "a")
+    model = Talker(QUESTIONS)
+    again = asked(model=model, cache=tmp_path / "replies.sqlite", run_dir=tmp_path / "b")
+    assert model.asked == [] and again.calls["n_made"].sum() == 0
+    for name in ("turns", "answers", "confidence", "spent"):
+        pd.testing.assert_frame_equal(getattr(first, name), getattr(again, name))
+
+
+def test_the_manifest_counts_the_talk_and_the_diagnoses(tmp_path) -> None:
+    run = asked(run_dir=tmp_path)
+    found = json.loads((tmp_path / "fake" / "run.json").read_text())
+    purposes = run.calls.groupby("purpose")["n"].sum().to_dict()
+    assert purposes == {"ask": 12, "enough": 12, "patient": 12, "diagnosis": 16, "samples": 48, "ce": 16}
+    assert found["calls_made"] == sum(purposes.values()) and found["calls_from_cache"] == 0
+    assert (tmp_path / "turns.csv").is_file() and (tmp_path / "spent.csv").is_file()
+
+
+def test_where_every_question_is_unreadable_there_is_one_state_and_all_tables_stand() -> None:
+    run = asked(12, model=Talker(QUESTIONS, replies={"ask": "What now?"}))
+    assert len(run.turns) == 0 and set(run.ended["ended"]) == {"no readable question"}
+    assert set(run.answers["n_utterances"]) == {2}
+    made = run.calls[run.calls["purpose"] == "diagnosis"]
+    assert made["n_made"].sum() == 12, "the same state is not asked about again"
+    for table in (tables.frontier_table, tables.chosen_table, tables.stops_table, tables.guarantee_table):
+        assert len(table(run, "fake"))
+    assert set(tables.chosen_table(run, "fake")["utterances"]) == {2.0}
+    assert tables.patient_table(run)["n"].sum() == 0 and len(tables.ended_table(run)) == 3
+
+
+def test_a_model_without_token_probabilities_lacks_those_methods_and_nothing_else() -> None:
+    run = asked(10, model=Talker(QUESTIONS, provides=TEXT_ONLY), methods=("asp", "ce"))
+    assert set(tables.frontier_table(run, "fake")["method"]) == {"ce"}
+    assert "asp" not in set(tables.chosen_table(run, "fake")["policy"])
+    assert tables.chosen_table(run, "fake", against="asp")["against"].unique().tolist() == ["fixed 3"]
+
+
+def test_the_patient_may_be_another_model_or_the_facts() -> None:
+    other = Talker(QUESTIONS, name="other")
+    doctor = Talker(QUESTIONS)
+    run = asked(model=doctor, patient=other)
+    assert run.patient == "other" and {r.purpose for r in other.requests} == {"patient"}
+    assert "patient" not in {r.purpose for r in doctor.requests}
+    assert "patient" not in set(asked(patient="facts").calls["purpose"])
+    with pytest.raises(ValueError, match="patient is 'nobody'"):
+        asked(patient="nobody")
+
+
+def test_two_models_consult_apart() -> None:
+    run = consultations(
+        cases(2), [Talker(QUESTIONS), Talker(QUESTIONS, name="second")], ["ce"], 2, quiet=True, encoder=FakeEncoder()
+    )
+    assert run.ended.groupby("model").size().to_dict() == {"fake": 2, "second": 2}
+    assert run.spent.groupby("model").size().nunique() == 1
+    with pytest.raises(ValueError, match="model is 'third'"):
+        tables.grid(run, "third")
+
+
+def test_each_request_is_spent_where_the_loop_would_have_made_it() -> None:
+    run = asked(3, max_turns=2, methods=("ce", "poc", "medconf"))
+    counted = run.spent.groupby(["purpose", "level"])["n_requests"].sum()
+    for purpose, levels in {"ask": 2, "enough": 2, "patient": 2, "diagnosis": 3, "samples": 3, "ce": 3, "evidence": 3}.items():
+        assert counted[purpose].to_dict() == dict.fromkeys(range(levels), 3), purpose
+    distinct = run.answers.groupby("case_id")["answer"].nunique().sum()
+    assert counted["keyword"].sum() == counted["profile"].sum() == distinct
+    for purpose in ("diagnosis", "samples", "ce", "evidence", "ask", "patient"):
+        mine, calls = run.spent[run.spent["purpose"] == purpose], run.calls[run.calls["purpose"] == purpose]
+        assert mine["n_tokens_out"].sum() == calls["n_tokens_out"].sum(), purpose
+
+
+def test_a_state_after_the_end_spends_nothing() -> None:
+    run = asked(2, model=Talker(QUESTIONS, replies={"ask": "[Do you swim?]"}), tries=1)
+    assert run.ended["n_turns"].to_list() == [1, 1] and run.spent["level"].max() == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "purposes"),
+    [
+        ("asp", {"diagnosis"}),
+        ("poc", {"diagnosis", "samples"}),
+        ("ce", {"diagnosis", "ce"}),
+        ("medconf", {"diagnosis", "keyword", "profile", "evidence"}),
+        ("semantic_entropy", {"diagnosis", "samples"}),
+    ],
+)
+def test_what_a_method_takes(method: str, purposes: set[str]) -> None:
+    assert purposes_of(method) == purposes
+
+
+def test_the_frontier_of_four_by_hand() -> None:
+    table = tables.frontier_table(FOUR, "fake").set_index("threshold")
+    assert table.loc[math.inf, ["accuracy", "utterances", "early"]].to_list() == [0.5, (8 + 8 + 4 + 8) / 4, 0]
+    assert table.loc[0.95, ["accuracy", "utterances", "early"]].to_list() == [0.75, (8 + 8 + 4 + 2) / 4, 0.25]
+    assert table.loc[0.9, ["accuracy", "utterances", "early"]].to_list() == [0.75, (4 + 8 + 4 + 2) / 4, 0.5]
+    assert table["low"].isna().all(), "four cases give no interval"
+
+
+def test_policies_stop_four_cases_by_hand() -> None:
+    at = tables.stops(FOUR, "fake")
+    assert at["decides itself"].tolist() == [1, 3, 3, 0]
+    assert at["oracle"].tolist() == [1, 3, 3, 0]
+    assert [p for p in at if p.startswith("fixed")] == ["fixed 0", "fixed 2", "fixed 3"] and set(at["fixed 2"]) == {2}
+
+
+def test_accuracy_utterances_and_cost_of_policies_by_hand() -> None:
+    table = tables.chosen_table(FOUR, "fake", against=None).set_index("policy")
+    assert table.loc["decides itself", ["accuracy", "utterances", "questions"]].to_list() == [0.75, 4.5, (1 + 3 + 1 + 0) / 4]
+    assert table.loc["fixed 2", ["accuracy", "utterances", "questions"]].to_list() == [
+        0.25,
+        (6 + 6 + 4 + 6) / 4,
+        (2 + 2 + 1 + 2) / 4,
+    ]
+    # two questions with their answers and a diagnosis; the third case's second question is asked for in vain
+    assert table.loc["fixed 2", ["calls", "tokens"]].to_list() == [(5 + 5 + 4 + 5) / 4, (3 * 2221 + 1221) / 4]
+    # the first case: two decisions, a question, an answer, a diagnosis; the last: a decision and a diagnosis
+    assert table.loc["decides itself", "calls"] == ((2 + 2 + 1) + (3 + 6 + 1) + (2 + 2 + 1 + 1) - 0 + (1 + 1)) / 4
+    assert table.loc["oracle", ["calls", "tokens"]].isna().all()
+    assert table.loc["fixed 0", "difference"] == pytest.approx(0.25 - 0.5) and set(table["against"]) == {"fixed 3"}
+    assert math.isnan(table.loc["fixed 3", "difference"])
+
+
+def test_a_method_pays_for_its_confidence_at_every_turn_up_to_its_stop() -> None:
+    run = handmade([[1] * 4] * 2, [[0.1, 0.9, 0.9, 0.9]] * 2, [3, 3], [[0] * 3] * 2)
+    table = tables.chosen_table(run, "fake", price=0).set_index("policy")
+    # always right: of equal thresholds the laxest, so it stops at once, with a diagnosis and a score
+    assert table.loc["ce", ["threshold", "questions", "calls", "tokens"]].to_list() == [0.1, 0, 2, 22]
+    late = handmade([[0, 1, 1, 1]] * 2, [[0.1, 0.9, 0.9, 0.9]] * 2, [3, 3], [[0] * 3] * 2)
+    table = tables.chosen_table(late, "fake", price=0).set_index("policy")
+    assert table.loc["ce", ["threshold", "questions", "calls", "tokens"]].to_list() == [0.9, 1, 2 + 2 + 2, 105 + 1000 + 44]
+
+
+def test_a_threshold_is_never_chosen_on_the_case_it_is_tried_on() -> None:
+    """Changing a case's own truth and confidence leaves its own threshold as it was."""
+    rng = np.random.default_rng(2)
+    right, sure = (rng.random((12, 4)) < 0.5).astype(float).tolist(), rng.random((12, 4)).tolist()
+    run = handmade(right, sure, [3] * 12, [[0] * 3] * 12)
+    before = tables.chosen_thresholds(tables.grid(run, "fake"), 12)["ce"]
+    changed = 0
+    for i in range(12):
+        other = [list(row) for row in right]
+        other[i] = [1 - x for x in other[i]]
+        after = tables.chosen_thresholds(tables.grid(handmade(other, sure, [3] * 12, [[0] * 3] * 12), "fake"), 12)["ce"]
+        assert after[i] == before[i]
+        changed += int((np.delete(after, i) != np.delete(before, i)).any())
+    assert changed, "the truth changes no threshold at all: nothing is shown"
+
+
+def test_a_higher_price_asks_less() -> None:
+    run = handmade(RIGHT * 3, SURE * 3, [3] * 12, [[0] * 3] * 12)
+    said = [tables.chosen_table(run, "fake", price=p).set_index("policy").loc["ce", "utterances"] for p in (0, 0.05, 1)]
+    assert said == sorted(said, reverse=True) and said[-1] == 2 < said[0]
+
+
+def test_ten_cases_have_intervals_and_a_paired_difference() -> None:
+    run = handmade(RIGHT * 3, SURE * 3, [3] * 12, [[0] * 3] * 12)
+    row = tables.chosen_table(run, "fake", against="ce").set_index("policy").loc["fixed 0"]
+    assert row["low"] <= row["accuracy"] == 0.25 <= row["high"] and row["utterances_low"] == row["utterances_high"] == 2
+    assert row["difference_low"] <= row["difference"] <= row["difference_high"]
+    shown = tables.chosen_shown(tables.chosen_table(run, "fake", against="ce"))
+    assert shown.loc[shown["stops by"] == "fixed 0", "utterances"].item() == "2.0 [2.0, 2.0]"
+    assert "accuracy minus ce's" in shown
+
+
+def test_a_case_whose_answer_could_not_be_had_is_left_out_and_counted() -> None:
+    run = handmade([[NAN, 1, 1, 1], *RIGHT[1:]], SURE, [3, 3, 1, 3], [[0] * 3] * 4)
+    assert set(tables.chosen_table(run, "fake")["n_cases"]) == {3}
+    gone = handmade([[NAN] * 4] * 2, SURE[:2], [3, 3], [[0] * 3] * 2)
+    table = tables.chosen_table(gone, "fake")
+    assert set(table["n_cases"]) == {0} and table["accuracy"].isna().all() and not len(tables.frontier_table(gone, "fake"))
+    assert (tables.stops_table(gone, "fake")["n"] == 0).all()
+
+
+def test_when_they_stop_counts_every_case_once() -> None:
+    table = tables.stops_table(FOUR, "fake")
+    assert set(table.groupby("policy")["n"].sum()) == {4} and not table["policy"].str.startswith("fixed").any()
+    itself = table[table["policy"] == "decides itself"].set_index("questions")["n"]
+    assert itself.to_dict() == {0: 1, 1: 2, 2: 0, 3: 1}, "the third consultation ended after one question"
+
+
+def test_the_guarantee_is_calibrated_on_one_half_and_tried_on_the_other() -> None:
+    n = 120
+    run = handmade([[1, 1, 1, 1]] * n, [[0.65, 0.9, 0.9, 0.9]] * n, [3] * n, [[0] * 3] * n)
+    table = tables.guarantee_table(run, "fake", alphas=(0.05, 0.2)).set_index("alpha")
+    assert table.loc[0.2, ["threshold", "n_calibration", "n_test", "n_early", "n_wrong", "error"]].to_list() == [
+        0.5,
+        60,
+        60,
+        60,
+        0,
+        0,
+    ]
+    assert table.loc[0.2, "high"] == pytest.approx(1 - 0.025 ** (1 / 60))
+    # 77 early cases without an error would be needed for 5 %
+    assert math.isnan(table.loc[0.05, "threshold"]) and "77 cases" in table.loc[0.05, "reason"]
+
+
+def test_errors_on_the_other_half_are_counted() -> None:
+    run = handmade(([[1, 1, 1, 1]] * 9 + [[0, 1, 1, 1]]) * 20, [[0.9] * 4] * 200, [3] * 200, [[0] * 3] * 200)
+    row = tables.guarantee_table(run, "fake", alphas=(0.3,)).iloc[0]
+    test = tables.fold_of(run.ended["case_id"], 2, 0) == 1
+    wrong = sum(1 for i in range(200) if i % 10 == 9 and test[i])
+    assert (row["n_early"], row["n_wrong"]) == (100, wrong) and row["low"] < row["error"] == wrong / 100 < row["high"]
+
+
+def test_the_guarantee_reads_a_row_a_method() -> None:
+    n = 120
+    run = handmade([[1, 1, 1, 1]] * n, [[0.65, 0.9, 0.9, 0.9]] * n, [3] * n, [[0] * 3] * n)
+    shown = tables.guarantee_shown(tables.guarantee_table(run, "fake", alphas=(0.05, 0.2)))
+    assert shown.loc["ce"].to_dict() == {"5 % allowed": "none", "20 % allowed": "from 0.5: 0 of 60 wrong"}
+
+
+def turns_of(*rows: tuple[str, str, str]) -> ConsultationRun:
+    turns = pd.DataFrame(rows, columns=["outcome", "fact", "reference"]).assign(model="fake")
+    return replace(FOUR, turns=turns)
+
+
+def test_the_model_patient_is_held_against_the_rule_patient() -> None:
+    run = turns_of(
+        ("answered", "1", "1"), ("does not know", "", "2"), ("invented", "", "3"), ("answered", "4", "5"),
+        ("does not know", "", "not told"), ("answered", "2", "not told"), ("leaked", "", "findings not marked"),
+    )  # fmt: skip
+    table = tables.patient_table(run).set_index("what")
+    assert table["n"].to_dict() == {
+        "answered": 3, "does not know": 2, "volunteered": 0, "invented": 1, "leaked": 1, "out of place": 0, "unreadable": 0,
+        "found": 1, "missed": 2, "another fact": 1, "rightly not known": 1, "spoke though not told": 1,
+    }  # fmt: skip
+    assert set(table.loc[:"unreadable", "of"]) == {7} and table.loc["missed", ["of", "share"]].to_list() == [4, 0.5]
+
+
+def test_tries_are_counted() -> None:
+    run = replace(FOUR, turns=pd.DataFrame({"model": "fake", "tries": [1, 3, 1, 1]}))
+    assert tables.tries_table(run)[["tries", "n", "share"]].to_numpy().tolist() == [[1, 3, 0.75], [2, 0, 0], [3, 1, 0.25]]
+    assert not len(tables.tries_table(replace(FOUR, turns=run.turns[:0])))
+
+
+def test_the_one_worth_reading_turns_from_wrong_to_right() -> None:
+    run = asked(6)
+    wide = run.answers.pivot(index="case_id", columns="level", values="correct")
+    turned = wide.index[(wide[0] == 0) & (wide[3] == 1)]
+    assert worth_reading(run, "fake").case.case_id == (turned[0] if len(turned) else "c00")

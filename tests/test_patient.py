@@ -1,0 +1,230 @@
+"""A patient speaks facts of the case as they stand, or does not know; what a model tried beside that is counted by kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fake_consultation import TOLD, Talker, told_case
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trustlab.agents.patient import (
+    OUTCOMES,
+    UNKNOWN,
+    FactPatient,
+    ModelPatient,
+    Said,
+    facts_text,
+    findings_of_question,
+    parts_of,
+    read_answer,
+)
+from trustlab.knowledge import load_knowledge
+from trustlab.models.base import Request
+from trustlab.parsing import Unreadable
+from trustlab.parsing.talk import read_enough, read_question
+from trustlab.records import Case, Reply, Statement
+
+COUGH, FEVER, TRAVEL, RASH, SMOKE = range(5)
+ASKED = "Are you coughing?"
+
+
+def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) -> Said:
+    return read_answer(reply if isinstance(reply, Reply) else Reply(reply), case or told_case(), question)
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "fact"),
+    [
+        ("[I cough day and night.]", "answered", COUGH),
+        ("[i COUGH day and night]", "answered", COUGH),
+        ("[Patient: I cough day and night.]", "answered", COUGH),
+        ("Of course: [cough day and night]", "answered", COUGH),
+        ("[I gave up smoking long ago.] [I gave up smoking long ago.]", "answered", SMOKE),
+        ("[I don't know]", "does not know", None),
+        ("[I do not know.]", "does not know", None),
+        ("[My fever began on Monday. I cough day and night.]", "volunteered", FEVER),
+        ("[I cough day and night, and I gave up smoking long ago]", "volunteered", COUGH),
+        ("[I came back from Spain last week.] [I cough day and night.]", "volunteered", TRAVEL),
+        ("[I cough at night only]", "invented", None),
+        ("[I cough day and night and my back hurts]", "invented", None),
+        ("[cough]", "invented", None),
+        ("[My fever began on Monday.] [My back hurts.]", "invented", None),
+        ("[I have influenza]", "leaked", None),
+        ("[I cough day and night.] It is the flu.", "leaked", None),
+        ("[No.]", "out of place", None),
+        ("[I cough day and night.] [I don't know]", "unreadable", None),
+        ("I cough day and night.", "unreadable", None),
+        ("[]", "unreadable", None),
+        (Reply("[I cough day and night.]", finish="length"), "unreadable", None),
+        (Reply(None, missing="the call failed"), "unreadable", None),
+    ],
+)
+def test_only_a_fact_as_it_stands_is_spoken(reply, outcome: str, fact: int | None) -> None:
+    found = said(reply)
+    assert (found.outcome, found.fact) == (outcome, fact)
+    assert found.words == (UNKNOWN if fact is None else TOLD[fact][2])
+
+
+def test_the_reason_of_a_failed_call_is_kept() -> None:
+    assert said(Reply(None, missing="the call failed")).why == "the call failed"
+
+
+def test_a_bare_answer_is_spoken_to_its_own_question_alone() -> None:
+    assert said("[No.]", "any rash") == Said("No.", "answered", RASH, raw="[No.]")
+    assert said("[No.]", "Do you sweat?").outcome == "out of place"
+
+
+def test_a_bare_answer_that_stands_twice_is_that_of_the_question() -> None:
+    case = told_case()
+    twice = replace(case, statements=(*case.statements, Statement("Doctor: Any pain?\nPatient: No.", "pain", False)))
+    assert said("[No.]", "Any pain?", twice).fact == 5
+    assert said("[No.]", "Any rash?", twice).fact == RASH
+    assert said("[No.]", "Anything else?", twice).outcome == "out of place"
+
+
+def test_words_that_stand_in_two_facts_point_at_neither() -> None:
+    case = told_case()
+    more = Statement("Doctor: And at work?\nPatient: At work I cough day and night.")
+    twice = replace(case, statements=(*case.statements, more))
+    assert said("[cough day and night]", case=twice).outcome == "unreadable"
+    assert said("[I cough day and night.]", case=twice).fact == COUGH, "a whole answer goes before a part of another"
+
+
+def test_of_a_fact_inside_a_longer_one_the_longer_is_volunteered() -> None:
+    case = told_case()
+    short, long = (
+        Statement("Doctor: Pain?\nPatient: My back hurts."),
+        Statement("Doctor: When?\nPatient: My back hurts on lifting."),
+    )
+    both = replace(case, statements=(*case.statements, short, long))
+    found = said("[My back hurts on lifting. I cough day and night.]", case=both)
+    assert (found.outcome, found.words) == ("volunteered", "My back hurts on lifting.")
+
+
+def test_the_table_s_own_question_counts_as_the_fact_s() -> None:
+    finding = load_knowledge().findings["cough"]
+    fact = Statement("Doctor: Coughing much?\nPatient: Not really.", "cough", False)
+    case = replace(told_case(), statements=(fact,))
+    assert said("[Not really.]", finding.question, case).fact == 0
+
+
+def test_a_diagnosis_that_the_fact_or_the_question_names_is_no_leak() -> None:
+    fact = Statement("Doctor: What did you have?\nPatient: They said influenza last year.")
+    case = replace(told_case(), statements=(*told_case().statements, fact))
+    assert said("[They said influenza last year.]", case=case).outcome == "answered"
+    assert said("You ask about influenza: [I don't know]", "Have you had influenza?").outcome == "does not know"
+    assert said("You ask about influenza: [I don't know]", "Have you had a cold?").outcome == "leaked"
+
+
+@pytest.mark.parametrize(("words", "outcome"), [("ALL", "leaked"), ("all", "invented")])
+def test_an_acronym_that_is_also_a_word_leaks_in_capitals_alone(words: str, outcome: str) -> None:
+    case = told_case(diagnosis="Acute lymphoblastic leukaemia", accepted=("ALL",))
+    assert said(f"[That is {words} there is]", case=case).outcome == outcome
+
+
+def test_running_text_is_spoken_as_it_stands_and_a_doctor_s_half_is_no_fact() -> None:
+    case = Case("r", "made", (Statement("He coughs at night."), Statement("Doctor: Any fever at all?")), "Croup", ("Croup",))
+    assert said("[He coughs at night.]", case=case) == Said("He coughs at night.", "answered", 0, raw="[He coughs at night.]")
+    assert said("[Any fever at all]", case=case).outcome == "invented"
+
+
+def test_a_fact_over_two_lines_is_spoken_on_one() -> None:
+    case = replace(told_case(), statements=(Statement("Doctor: Well?\nPatient: I cough\nday and night."),))
+    assert said("[I cough day and night.]", case=case).words == "I cough day and night."
+
+
+@given(st.text(alphabet="[]. \nINoaghinbutdy'Kw", max_size=40) | st.sampled_from([f"[{a}]" for *_, a in TOLD]))
+def test_whatever_comes_back_nothing_but_a_fact_or_not_knowing_is_spoken(text: str) -> None:
+    found = said(text)
+    assert found.words in {UNKNOWN, *(a for *_, a in TOLD)} and found.outcome in OUTCOMES
+    assert (found.fact is None) == (found.words == UNKNOWN)
+
+
+def test_no_answer_of_the_knowledge_table_is_bare() -> None:
+    """Else a model patient could never give it to a question in other words."""
+    for finding in load_knowledge().findings.values():
+        for answer in (*finding.affirm, *finding.deny):
+            words = answer.replace("{value}", "7")
+            case = replace(told_case(), statements=(Statement(f"Doctor: Tell me?\nPatient: {words}"),))
+            assert said(f"[{words}]", "Something else?", case).outcome == "answered", words
+
+
+def test_the_model_sees_every_fact_and_the_question_and_is_asked_once_for_each() -> None:
+    model = Talker()
+    asked = [(told_case(), "Have you got a cough?"), (told_case("b"), "Do you swim?")]
+    found = ModelPatient(model, seed=3).answer(asked, lambda m, requests, step: m.generate(requests))
+    assert [s.outcome for s, _ in found] == ["answered", "does not know"]
+    assert [reply.n_tokens_in for _, reply in found] == [50, 50]
+    requests: list[Request] = model.requests
+    assert [(r.purpose, r.seed, r.n, r.temperature) for r in requests] == [("patient", 3, 1, 0.0)] * 2
+    shown = requests[0].messages[1][1]
+    assert facts_text(told_case()) in shown and "<question>\nHave you got a cough?\n</question>" in shown
+
+
+def test_the_rule_patient_answers_known_questions_and_no_other() -> None:
+    rule, case = FactPatient(), told_case()
+    assert rule.said(case, "do you run a temperature") == Said("My fever began on Monday.", "answered", FEVER)
+    table = load_knowledge().findings["cough"].question
+    assert rule.said(case, table).fact == COUGH, "the table's question for the finding that is told"
+    assert rule.said(case, load_knowledge().findings["pain"].question).why == "not told"
+    unmarked = replace(case, statements=(*case.statements, Statement("My belly hurts at night.")))
+    assert rule.said(unmarked, load_knowledge().findings["pain"].question).why == "findings not marked"
+    assert rule.said(case, "How do you feel?").why == "not a known question"
+    assert rule.answer([(case, "Any rash?")], lambda *_: pytest.fail("asks no model"))[0][0].words == "No."
+
+
+def test_every_question_of_the_table_is_known() -> None:
+    found = findings_of_question()
+    assert set().union(*found.values()) == set(load_knowledge().findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Doctor: a?\nPatient: b", ("a?", "b")),
+        ("Doctor: a?\nPatient: b\nPatient: c", ("a?", "b\nPatient: c")),
+        ("Patient: b", ("", "b")),
+        ("Doctor: a?", ("a?", "")),
+        ("He says so.", ("", "He says so.")),
+    ],
+)
+def test_the_parts_of_a_statement(text: str, parts: tuple[str, str]) -> None:
+    assert parts_of(Statement(text)) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("[Any pain?]", "Any pain?"), ("Next: [Any\tpain]", "Any pain"), ("[" + "a" * 300 + "]", "a" * 300)],
+)
+def test_a_question_is_the_only_group(text: str, read: str) -> None:
+    assert read_question(Reply(text)) == read
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("Any pain?", "no question in square brackets"),
+        ("[a?] [b?]", "2 questions in square brackets"),
+        ("[" + "a" * 301 + "]", "more than 300 characters"),
+        ("[12?]", "holds no letter"),
+        ("[Any pain? Patient: No.]", "speaks for doctor or patient"),
+        (Reply("[Any pain?]", finish="length"), "cut off"),
+        (Reply(None, missing="the call failed"), "the call failed"),
+    ],
+)
+def test_another_form_is_no_question(reply, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        read_question(reply if isinstance(reply, Reply) else Reply(reply))
+
+
+@pytest.mark.parametrize(("text", "enough"), [("[enough]", True), ("[More.]", False), ("I say [Enough]", True)])
+def test_enough_or_more(text: str, enough: bool) -> None:
+    assert read_enough(Reply(text)) is enough
+
+
+@pytest.mark.parametrize("text", ["enough", "[enough] [more]", "[not enough]", "[yes]"])
+def test_another_word_decides_nothing(text: str) -> None:
+    with pytest.raises(Unreadable):
+        read_enough(Reply(text))

@@ -1,0 +1,234 @@
+"""The consultation's figures from small made-up tables: what is drawn, in whose colour, and nothing clipped or overlapping."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import same_color
+from matplotlib.text import Text
+
+from trustlab.experiments.published import published_table
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure, use_style
+from trustlab.plots.consultation import beside_published, confidence_by_turn, frontier, guarantee, stopping
+
+FAMILIES = {"medconf": "medconf", "asp": "token", "pmi": "token", "poc": "consistency", "ce": "verbalized"}
+NAN = float("nan")
+
+
+@pytest.fixture(autouse=True)
+def _style():
+    with matplotlib.rc_context():
+        use_style()
+        yield
+    plt.close("all")
+
+
+def every() -> pd.DataFrame:
+    """Three thresholds a method, strictest first."""
+    rows = [
+        {"model": "fake", "method": m, "threshold": t, "accuracy": 0.3 + 0.1 * k + 0.02 * i, "utterances": 2 + 4 * k + 0.3 * i}
+        for i, m in enumerate(("medconf", "asp", "pmi", "poc"))
+        for k, t in ((2, np.inf), (1, 0.8), (0, 0.2))
+    ]
+    return pd.DataFrame(rows)
+
+
+def chosen() -> pd.DataFrame:
+    policies = ("medconf", "asp", "poc", "decides itself", "fixed 0", "fixed 2", "fixed 4", "oracle")
+    rows = []
+    for i, policy in enumerate(policies):
+        accuracy, said = 0.3 + 0.06 * i, 2.0 + 1.2 * i
+        rows.append({"policy": policy, "accuracy": accuracy, "low": accuracy - 0.1, "high": accuracy + 0.1, "utterances": said})
+    return pd.DataFrame(rows).assign(model="fake", n_cases=40)
+
+
+def stops() -> pd.DataFrame:
+    policies = ("medconf", "asp", "decides itself", "oracle")
+    rows = [
+        {"model": "fake", "policy": p, "questions": k, "n": 10, "share": (k + 1) / 10, "n_cases": 40}
+        for p in policies
+        for k in range(4)
+    ]
+    return pd.DataFrame(rows)
+
+
+def one() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "level": [0, 1, 2, 3],
+            "answer": ["a", "a", "b", "b"],
+            "correct": [0, 0, 1, 1],
+            "medconf": [0.1, 0.3, 0.2, 0.8],
+            "asp": [0.5, 0.6, NAN, 0.9],
+            "pmi": [-2.0, 1.0, 0.4, 0.2],
+            "ce": [NAN] * 4,
+        }
+    )
+
+
+def promised() -> pd.DataFrame:
+    rows = []
+    for i, m in enumerate(("medconf", "asp", "ce")):
+        for a in (0.05, 0.1, 0.2):
+            error = NAN if m == "ce" or a < 0.1 else a / 2 + 0.02 * i
+            row = {"model": "fake", "method": m, "alpha": a, "error": error, "low": error / 2, "high": error * 2, "n_early": 20}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def theirs() -> pd.DataFrame:
+    return published_table("consultation")
+
+
+DRAWINGS = {
+    "frontier": lambda **o: frontier(every(), chosen(), FAMILIES, **o),
+    "stopping": lambda: stopping(stops(), FAMILIES)[0],
+    "one": lambda **o: confidence_by_turn(one(), FAMILIES, **o),
+    "published": lambda: beside_published(chosen(), theirs(), FAMILIES)[0],
+    "guarantee": lambda **o: guarantee(promised(), FAMILIES, **o),
+}
+ON_ONE = ("frontier", "one", "guarantee")
+
+
+def seen(figure) -> list[Text]:
+    """Every text inside the figure, without the names of ticks beyond the axes' limits."""
+    hidden = set()
+    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        hidden |= {t for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high for t in (tick.label1, tick.label2)}
+    return [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
+
+
+def marks(ax, marker: str) -> list:
+    return [line for line in ax.lines if line.get_marker() == marker]
+
+
+def names(ax) -> list[str]:
+    return [t.get_text() for t in ax.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_no_text_is_clipped_or_overlaps(name: str, tmp_path) -> None:
+    figure = DRAWINGS[name]().figure
+    caption(figure, model="fake", dataset="starter-consultation", n_cases=40, n_rows=280, note="patient: the model itself")
+    png, _, _ = save_figure(figure, chosen(), "figure", tmp_path)
+    figure.draw_without_rendering()
+    for (a, x), (b, y) in combinations([(t, Text.get_window_extent(t)) for t in seen(figure)], 2):
+        shared = min(x.x1, y.x1) - max(x.x0, y.x0), min(x.y1, y.y1) - max(x.y0, y.y0)
+        assert min(shared) <= 3, f"{a.get_text()!r} overlaps {b.get_text()!r}"
+    pixels = plt.imread(png)[..., :3]
+    assert all((edge == 1).all() for edge in (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:]))
+
+
+def test_the_frontier_is_a_step_a_method_from_few_utterances_to_many() -> None:
+    ax = DRAWINGS["frontier"]()
+    steps = [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
+    assert len(steps) == 4
+    assert list(steps[0].get_xdata()) == [2, 6, 10] and list(steps[0].get_ydata()) == pytest.approx([30, 40, 50])
+    assert same_color(steps[0].get_color(), FAMILY_COLOURS["medconf"])
+    asp, pmi = steps[1], steps[2]
+    assert same_color(asp.get_color(), pmi.get_color()) and not asp.is_dashed() and pmi.is_dashed()
+
+
+def test_the_frontier_marks_the_thresholds_picked_on_other_cases_with_their_intervals() -> None:
+    ax = DRAWINGS["frontier"]()
+    (mark,) = marks(ax, FAMILY_MARKERS["medconf"])
+    assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (2.0, pytest.approx(30))
+    whiskers = [path.vertices for c in ax.collections for path in c.get_paths()]
+    assert any(np.allclose(w, [[2.0, 20], [2.0, 40]]) for w in whiskers)
+
+
+def test_fixed_lengths_are_one_grey_line_and_the_oracle_is_a_star() -> None:
+    ax = DRAWINGS["frontier"]()
+    (fixed,) = marks(ax, ".")
+    assert len(fixed.get_xdata()) == 3 and len(marks(ax, "*")) == len(marks(ax, "P")) == 1
+    assert names(ax)[-3:] == ["Fixed number of questions", "Model decides itself", "Oracle (no rule can follow it)"]
+
+
+def test_a_frontier_without_any_method_still_draws_the_other_policies() -> None:
+    rest = chosen()[lambda t: ~t["policy"].isin(FAMILIES)]
+    ax = frontier(every()[:0], rest, FAMILIES)
+    assert names(ax) == ["Fixed number of questions", "Model decides itself", "Oracle (no rule can follow it)"]
+
+
+def test_without_intervals_or_values_nothing_fails() -> None:
+    frontier(every(), chosen().assign(low=NAN, high=NAN), FAMILIES)
+    frontier(every()[:0], chosen().assign(accuracy=NAN, low=NAN, high=NAN, utterances=NAN), FAMILIES)
+    ax = guarantee(promised().assign(error=NAN, low=NAN, high=NAN), FAMILIES)
+    assert [t.get_text() for t in ax.texts] == ["no threshold can be vouched for"]
+
+
+def test_each_rule_has_a_panel_of_bars_in_percent() -> None:
+    panels = stopping(stops(), FAMILIES)
+    assert [ax.get_title() for ax in panels] == ["MedConf", "ASP", "Model decides itself", "Oracle (no rule can\nfollow it)"]
+    assert [bar.get_height() for bar in panels[0].patches] == pytest.approx([10, 20, 30, 40])
+    assert same_color(panels[1].patches[0].get_facecolor(), FAMILY_COLOURS["token"])
+
+
+def test_a_mark_is_filled_where_the_diagnosis_is_right() -> None:
+    ax = DRAWINGS["one"]()
+    full, hollow = marks(ax, FAMILY_MARKERS["medconf"])
+    assert list(full.get_ydata()) == [0.2, 0.8] and list(hollow.get_ydata()) == [0.1, 0.3]
+    assert same_color(full.get_markerfacecolor(), FAMILY_COLOURS["medconf"])
+    assert same_color(hollow.get_markerfacecolor(), "white")
+    assert names(ax) == ["MedConf", "ASP", "diagnosis right", "diagnosis wrong"]
+
+
+def test_what_is_no_number_from_0_to_1_is_named_and_not_drawn() -> None:
+    (words,) = [t.get_text() for t in DRAWINGS["one"]().texts]
+    assert words == "Not drawn, no value between 0 and 1: PMI, CE"
+
+
+def test_ours_and_theirs_have_a_panel_each_and_say_whose_they_are() -> None:
+    left, right = beside_published(chosen(), theirs(), FAMILIES)
+    assert left.get_title() == "Ours: fake, 40 cases" and right.get_title().startswith("Published: large models, other cases")
+    assert len(marks(left, FAMILY_MARKERS["verbalized"])) == 0 and len(marks(right, FAMILY_MARKERS["verbalized"])) == 1
+    (mark,) = marks(right, FAMILY_MARKERS["medconf"])
+    assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (17.84, 36)
+    assert (marks(left, FAMILY_MARKERS["medconf"])[0].get_ydata()[0]) == pytest.approx(30)
+    assert len(right.collections) == 0, "no intervals are published"
+
+
+def test_the_guarantee_holds_the_observed_against_the_allowed_error() -> None:
+    ax = DRAWINGS["guarantee"]()
+    (mark,) = marks(ax, FAMILY_MARKERS["token"])
+    assert list(mark.get_ydata()) == pytest.approx([7, 12]) and np.abs(np.array(mark.get_xdata()) - [10, 20]).max() < 2.5
+    (diagonal,) = [line for line in ax.lines if line.is_dashed()]
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
+    assert ["CE" in t.get_text() for t in ax.texts] == [True] and names(ax) == ["MedConf", "ASP", "what was allowed"]
+
+
+@pytest.mark.parametrize("name", ON_ONE)
+def test_a_given_axes_is_drawn_on(name: str) -> None:
+    ax = plt.figure().add_subplot()
+    assert DRAWINGS[name](ax=ax) is ax
+
+
+def test_what_cannot_be_drawn_is_refused() -> None:
+    two = pd.concat([chosen(), chosen().assign(model="other")])
+    for draw in (
+        lambda: frontier(every(), two, FAMILIES),
+        lambda: stopping(pd.concat([stops(), stops().assign(model="other")]), FAMILIES),
+        lambda: beside_published(two, theirs(), FAMILIES),
+        lambda: guarantee(pd.concat([promised(), promised().assign(model="other")]), FAMILIES),
+    ):
+        with pytest.raises(ValueError, match="one figure shows one model"):
+            draw()
+    for draw in (
+        lambda: frontier(every(), chosen()[:0], FAMILIES),
+        lambda: stopping(stops().drop(columns="share"), FAMILIES),
+        lambda: confidence_by_turn(one()[:0], FAMILIES),
+        lambda: guarantee(promised()[:0], FAMILIES),
+    ):
+        with pytest.raises(ValueError, match="needs rows and the columns"):
+            draw()
+    with pytest.raises(ValueError, match="families gives None for method 'medconf'"):
+        frontier(every(), chosen(), {"asp": "token"})

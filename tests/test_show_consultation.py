@@ -1,0 +1,48 @@
+"""One consultation to read: everything said, the diagnosis and the confidences after each turn, nothing of a model unescaped."""
+
+from __future__ import annotations
+
+import pytest
+from fake_consultation import QUESTIONS, Talker, asked
+
+from trustlab.experiments.consultations import transcript_rows
+from trustlab.show_consultation import transcript, transcript_text
+
+NAN = float("nan")
+
+
+def test_a_transcript_shows_every_turn_with_its_diagnosis_and_confidence() -> None:
+    run = asked(2)
+    c = run.consultations["fake"][0]
+    rows = transcript_rows(run, "fake", "c00")
+    assert list(rows["level"]) == [0, 1, 2, 3] and {"answer", "correct", "ce", "poc"} <= set(rows)
+    page, text = transcript(c, rows, ["ce", "poc"]), transcript_text(c, rows, ["ce", "poc"])
+    for turn in c.turns:
+        assert turn.question in page and turn.question in text
+    for answer, sure in zip(rows["answer"], rows["ce"], strict=True):
+        assert answer in page and f"CE {sure:.2f}" in page and f"CE {sure:.2f}" in text
+    assert page.count("✓ right") == int(rows["correct"].sum()) == text.count("✓ right")
+    assert "the turn limit" in page and "What it was: Influenza" in page
+    with pytest.raises(ValueError, match="no consultation of 'fake' about 'c99'"):
+        transcript_rows(run, "fake", "c99")
+
+
+def test_a_transcript_is_shorter_where_the_consultation_was_and_says_why() -> None:
+    run = asked(1, model=Talker(QUESTIONS, replies={"ask": "[Do you swim?]", "patient": "[It is influenza]"}))
+    rows = transcript_rows(run, "fake", "c00")
+    page = transcript(run.consultations["fake"][0], rows, ["ce"])
+    assert len(rows) == 2 and "asked again what had been asked (Do you swim?)" in page
+    assert "the patient named the diagnosis: not spoken" in page and "It is influenza" not in page
+
+
+def test_a_model_s_words_are_escaped_in_the_transcript() -> None:
+    run = asked(1, model=Talker(QUESTIONS, replies={"ask": "[Do you <b>swim</b>?]"}), max_turns=1)
+    page = transcript(run.consultations["fake"][0], transcript_rows(run, "fake", "c00"), ["ce"])
+    assert "&lt;b&gt;swim" in page and "<b>swim" not in page
+
+
+def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong_in_the_transcript() -> None:
+    run = asked(1)
+    rows = transcript_rows(run, "fake", "c00").assign(correct=NAN, answer=None, ce=NAN)
+    page = transcript(run.consultations["fake"][0], rows, ["ce"])
+    assert page.count("? not judged") == 4 and "(no readable diagnosis)" in page and "CE missing" in page

@@ -1,0 +1,201 @@
+"""A consultation: the doctor asks one question at a time, the patient answers from the facts, up to a number of turns.
+
+Ren et al. 2026 ask only while the confidence is below a threshold. Here every consultation is recorded to its full length
+once, and each threshold is replayed: later turns never change earlier ones, so a replay stops where the loop would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from trustlab.agents.doctor import another, repeats, requests_after
+from trustlab.agents.medconf import Ask
+from trustlab.agents.patient import ModelPatient, Said, parts_of
+from trustlab.models.base import Model
+from trustlab.parsing import Unreadable
+from trustlab.parsing.talk import read_enough, read_question
+from trustlab.records import Case, Reply, Statement, View
+
+ENDING = "-consultation"
+"""What is added to the data set's name."""
+TURN_LIMIT, REPEATS, NO_QUESTION = "turn limit", "repeats itself", "no readable question"
+ENDS = (TURN_LIMIT, REPEATS, NO_QUESTION)
+"""Why a consultation ended."""
+
+
+class Patient(Protocol):
+    """Anybody who answers questions about a case: :class:`ModelPatient`, :class:`FactPatient`."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
+
+    def answer(self, asked: Sequence[tuple[Case, str]], put: Ask) -> list[tuple[Said, Reply | None]]:
+        """What is said to each (case, question), and the model's reply behind it, if any."""
+        ...
+
+
+@dataclass(frozen=True)
+class Spent:
+    """One request of the talk: ``level`` is the number of questions asked before it."""
+
+    level: int
+    purpose: str
+    n_tokens_in: int
+    n_tokens_out: int
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One question and what was said to it; ``tries`` is which of the doctor's tries it was, 1 the greedy one."""
+
+    question: str
+    said: Said
+    tries: int = 1
+
+
+@dataclass(frozen=True)
+class Consultation:
+    """A recorded consultation; a *level* is the number of questions asked so far, 0 with the opening alone.
+
+    ``enough[level]`` is the doctor's own decision after that level, for every level at which it was asked (``None``:
+    unreadable). ``ended`` is one of :data:`ENDS`, ``why`` says more. ``spent`` lists the requests of doctor and patient.
+    """
+
+    case: Case
+    max_turns: int
+    turns: tuple[Turn, ...] = ()
+    enough: tuple[bool | None, ...] = ()
+    ended: str = ""
+    why: str = ""
+    spent: tuple[Spent, ...] = ()
+
+    @property
+    def opening(self) -> Statement:
+        """The case's first statement, with which every consultation begins."""
+        return self.case.statements[0]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """Everything said: the opening, then a statement a turn, with the finding that its fact tells."""
+        return (self.opening, *(self._statement(turn) for turn in self.turns))
+
+    @property
+    def case_told(self) -> Case:
+        """The consultation as a case of its own, for :func:`turn_view`; its data set's name ends in "-consultation"."""
+        return replace(self.case, dataset=f"{self.case.dataset}{ENDING}", statements=self.statements)
+
+    def utterances(self, level: int) -> int:
+        """What both speakers have said up to ``level``: 2 for an opening that is an exchange (1 otherwise), 2 a turn."""
+        return (2 if all(parts_of(self.opening)) else 1) + 2 * min(level, len(self.turns))
+
+    def _statement(self, turn: Turn) -> Statement:
+        fact = None if turn.said.fact is None else self.case.statements[turn.said.fact]
+        text = f"Doctor: {turn.question}\nPatient: {turn.said.words}"
+        return Statement(text) if fact is None else Statement(text, fact.finding, fact.affirmed)
+
+
+def turn_view(case: Case, level: int) -> View:
+    """What is shown of a consultation after ``level`` questions; beyond its end, its last state. ``ValueError`` below 0."""
+    if level < 0:
+        raise ValueError(f"level is {level!r}; a consultation's levels are 0 (the opening), 1, 2, ...")
+    return View(case, level, case.statements[: level + 1])
+
+
+def consult(
+    cases: Sequence[Case],
+    doctor: Model,
+    patient: Patient | None = None,
+    *,
+    max_turns: int = 12,
+    tries: int = 4,
+    seed: int = 0,
+    ask: Ask | None = None,
+) -> tuple[Consultation, ...]:
+    """A consultation for each case, to its full length; all cases take each turn together, a batch for each step.
+
+    ``patient`` is the doctor's model itself where ``None``. ``ask`` is how requests are put (default: at once). A question is
+    greedy; where it is a repetition or unreadable, up to ``tries - 1`` more are drawn at temperature 1, and the first that is
+    neither is asked. Where all fail the consultation ends early, and none of them is put. Raises ``ValueError`` for fewer than
+    one turn or try, or a case without statements.
+    """
+    if max_turns < 1 or tries < 1:
+        raise ValueError(f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed")
+    if empty := [case.case_id for case in cases if not case.statements]:
+        raise ValueError(f"a consultation opens with a case's first statement; {', '.join(empty)} has none")
+    put, speaker = ask or (lambda m, requests, _: m.generate(requests)), patient or ModelPatient(doctor, seed)
+    made = [Consultation(case, max_turns) for case in cases]
+    for _ in range(max_turns):
+        going = [i for i, c in enumerate(made) if not c.ended]
+        if not going:
+            break
+        questions = _questions(made, going, doctor, tries, seed, put)
+        heard = speaker.answer([(made[i].case, question) for i, (question, _) in questions.items()], put)
+        for (i, (question, n)), (said, reply) in zip(questions.items(), heard, strict=True):
+            made[i] = _answered(made[i], Turn(question, said, n), reply)
+    return tuple(replace(c, ended=c.ended or TURN_LIMIT) for c in made)
+
+
+def _told(c: Consultation) -> str:
+    return turn_view(c.case_told, len(c.turns)).text
+
+
+def _questions(
+    made: list[Consultation], going: Sequence[int], doctor: Model, tries: int, seed: int, put: Ask
+) -> dict[int, tuple[str, int]]:
+    """Place in ``made`` -> the next question and which try it was; consultations without one are ended in ``made``."""
+    pairs = {i: requests_after(doctor, _told(made[i]), seed) for i in going}
+    step = f"question {len(made[going[0]].turns) + 1}"
+    replies = [row[0] for row in put(doctor, [r for pair in pairs.values() for r in pair], step)]
+    waiting = dict(zip(pairs, replies[::2], strict=True))
+    for i, greedy, decision in zip(pairs, replies[::2], replies[1::2], strict=True):
+        made[i] = _decided(_spent(made[i], "ask", greedy), decision)
+    found: dict[int, tuple[str, int]] = {}
+    failed: dict[int, list[tuple[str, str]]] = {i: [] for i in pairs}
+    for n in range(1, tries + 1):
+        for i, reply in waiting.items():
+            question, problem = _judged(made[i], reply)
+            if problem is None:
+                found[i] = (question, n)
+            else:
+                failed[i].append((problem, question))
+        left = [i for i in waiting if i not in found]
+        if not left or n == tries:
+            break
+        again = put(doctor, [another(pairs[i][0], n) for i in left], f"{step}, try {n + 1}")
+        waiting = {i: row[0] for i, row in zip(left, again, strict=True)}
+        for i, reply in waiting.items():
+            made[i] = _spent(made[i], "ask", reply)
+    for i in pairs:
+        if i not in found:
+            problem, why = min(failed[i], key=lambda f: ENDS.index(f[0]))
+            made[i] = replace(made[i], ended=problem, why=why)
+    return found
+
+
+def _judged(c: Consultation, reply: Reply) -> tuple[str, str | None]:
+    """The question and ``None``; or what is wrong with it, with the words that say so in front."""
+    try:
+        question = read_question(reply)
+    except Unreadable as error:
+        return str(error), NO_QUESTION
+    return question, REPEATS if repeats(question, c.statements, c.case) else None
+
+
+def _decided(c: Consultation, reply: Reply) -> Consultation:
+    try:
+        enough = read_enough(reply)
+    except Unreadable:
+        enough = None
+    return replace(_spent(c, "enough", reply), enough=(*c.enough, enough))
+
+
+def _answered(c: Consultation, turn: Turn, reply: Reply | None) -> Consultation:
+    return replace(c if reply is None else _spent(c, "patient", reply), turns=(*c.turns, turn))
+
+
+def _spent(c: Consultation, purpose: str, reply: Reply) -> Consultation:
+    return replace(c, spent=(*c.spent, Spent(len(c.turns), purpose, reply.n_tokens_in, reply.n_tokens_out)))

@@ -1,0 +1,212 @@
+"""A patient who answers only from the case's facts: a model finds the fact, and code checks that it is one.
+
+What is spoken is a fact of the case as it stands there, or "I don't know.": so no patient adds a finding, whatever the
+model replies. What it tried is counted by kind (:data:`OUTCOMES`). The prompt is ``prompts/patient.txt``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from trustlab.agents.medconf import Ask, reply_room
+from trustlab.datasets.giveaway import giveaway
+from trustlab.knowledge import load_knowledge, normalise
+from trustlab.models.base import Model, Request
+from trustlab.parsing import Unreadable
+from trustlab.parsing.talk import read_replies
+from trustlab.prompts import render
+from trustlab.records import Case, Reply, Statement
+
+UNKNOWN = "I don't know."
+OUTCOMES = ("answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable")
+"""What a patient's reply may be: see :func:`read_answer`. Words are spoken for "answered" and "volunteered" alone."""
+MAX_TOKENS = 160
+LEAST = 3
+"""Words that a quotation needs to point at a fact, unless it is the fact's whole answer."""
+_UNKNOWN = {normalise(words) for words in (UNKNOWN, "I do not know", "I don't know that", "don't know")}
+_EXCHANGE = re.compile(r"Doctor: (.+?)\nPatient: (.+)", re.DOTALL)
+_ALONE = re.compile(r"(Doctor|Patient): (.+)", re.DOTALL)
+_BETWEEN = frozenset(("", "and", "also", "and also", "but"))
+_FILLERS = """
+yes yeah yep no nope not never always sometimes often ok okay sure right maybe perhaps well oh a an the any some none
+i you he she it that this they we me my m s t d re ve ll am is are was were be been isn wasn aren do does did don doesn didn
+have has had haven hasn hadn can could will would so too very really quite just only bit little lot out of on in at for to and
+or all think guess afraid doctor one two three four five six seven eight nine ten nought zero
+"""
+_BARE = frozenset(_FILLERS.split())
+"""Words that tell nothing without their question: an answer made of these and of digits alone fits its own question only."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the patient says to one question: ``words`` as spoken, and which fact of the case (``None``: none) that is.
+
+    ``outcome`` is one of :data:`OUTCOMES`; ``why`` says more where the reply was refused; ``raw`` keeps it as it came.
+    """
+
+    words: str
+    outcome: str
+    fact: int | None = None
+    why: str = ""
+    raw: str = ""
+
+
+@dataclass(frozen=True)
+class ModelPatient:
+    """A patient for whom ``model`` speaks."""
+
+    model: Model
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.name
+
+    def answer(self, asked: Sequence[tuple[Case, str]], put: Ask) -> list[tuple[Said, Reply | None]]:
+        """What is said to each (case, question), one batch, with the reply behind it."""
+        room = reply_room(self.model, MAX_TOKENS)
+        requests = [
+            Request(
+                render("patient", facts=facts_text(case), question=question), max_tokens=room, seed=self.seed, purpose="patient"
+            )
+            for case, question in asked
+        ]
+        replies = [row[0] for row in put(self.model, requests, "patient's answers")] if requests else []
+        return [(read_answer(r, case, question), r) for r, (case, question) in zip(replies, asked, strict=True)]
+
+
+@dataclass(frozen=True)
+class FactPatient:
+    """A stand-in without a model: it answers the knowledge table's questions, and the case's own word for word.
+
+    To any other question it does not know, so it is the measure of a model only where the question is one of these.
+    """
+
+    name: str = "facts"
+
+    def answer(self, asked: Sequence[tuple[Case, str]], put: Ask) -> list[tuple[Said, Reply | None]]:
+        """What is said to each (case, question); nothing is asked of a model."""
+        return [(self.said(case, question), None) for case, question in asked]
+
+    def said(self, case: Case, question: str) -> Said:
+        """The fact that the question asks for; where there is none ``why`` says more.
+
+        ``not told``: no fact has the finding. ``findings not marked``: the case does not say which finding each fact tells, so
+        that one may answer it all the same. ``not a known question``: neither the table's nor the case's.
+        """
+        findings = findings_of_question().get(normalise(question), frozenset())
+        own = [i for i, s in enumerate(case.statements) if normalise(parts_of(s)[0]) == normalise(question)]
+        told = [i for i, s in enumerate(case.statements) if s.finding in findings]
+        for i in (*own, *told):
+            if words := parts_of(case.statements[i])[1]:
+                return Said(_line(words), "answered", i)
+        marked = all(s.finding for s in case.statements if parts_of(s)[1])
+        why = "not a known question" if not findings else "not told" if marked else "findings not marked"
+        return Said(UNKNOWN, "does not know", why=why)
+
+
+@lru_cache(maxsize=1)
+def findings_of_question() -> dict[str, frozenset[str]]:
+    """Question of the knowledge table, normalised -> the findings that it asks for."""
+    found: dict[str, frozenset[str]] = {}
+    for finding in load_knowledge().findings.values():
+        key = normalise(finding.question)
+        found[key] = found.get(key, frozenset()) | {finding.id}
+    return found
+
+
+def parts_of(statement: Statement) -> tuple[str, str]:
+    """(question, patient's words) of a statement; running text is the patient's, and half an exchange leaves the other ''."""
+    if exchange := _EXCHANGE.fullmatch(statement.text):
+        return exchange[1], exchange[2]
+    if alone := _ALONE.fullmatch(statement.text):
+        return (alone[2], "") if alone[1] == "Doctor" else ("", alone[2])
+    return "", statement.text
+
+
+def facts_text(case: Case) -> str:
+    """The facts as the prompt shows them: every statement of the case."""
+    return "\n".join(s.text for s in case.statements)
+
+
+def read_answer(reply: Reply, case: Case, question: str) -> Said:
+    """What a model's reply may say aloud, compared without case and punctuation.
+
+    - *answered*: words that stand in exactly one fact (its whole answer, or :data:`LEAST` words of it): the fact is spoken.
+    - *does not know*: "I don't know".
+    - *volunteered*: whole answers of several facts; the first one is spoken.
+    - *invented*: words that stand in no fact. *leaked*: the reply names the diagnosis, where neither the fact nor the question
+      does. *out of place*: an answer such as "Yes." to another question than its own. *unreadable*: no brackets, cut off, or
+      words that stand in several facts. After all of these the patient does not know.
+
+    What it cannot see: whether a whole sentence answers this question; it is true of the patient all the same.
+    """
+    raw = reply.text or ""
+    try:
+        found = [_facts_in(words, case, question) for words in read_replies(reply)]
+    except Unreadable as error:
+        return Said(UNKNOWN, "unreadable", why=str(error), raw=raw)
+    facts = list(dict.fromkeys(i for hits, _ in found for i in hits))
+    own = "\n".join([question, *(case.statements[i].text for i in facts)])
+    names = giveaway((case.diagnosis, *case.accepted), "")
+    if names.heard_in(raw) and not names.heard_in(own):
+        return Said(UNKNOWN, "leaked", why="names the diagnosis", raw=raw)
+    problems = {problem for _, problem in found} - {""}
+    for outcome, why in (("invented", "words of no fact"), ("unreadable", "words of several facts"), ("out of place", "")):
+        if outcome in problems:
+            return Said(UNKNOWN, outcome, why=why or "an answer to another question", raw=raw)
+    if "does not know" in problems:
+        if facts:
+            return Said(UNKNOWN, "unreadable", why="a fact and that it is not known", raw=raw)
+        return Said(UNKNOWN, "does not know", raw=raw)
+    words = _line(parts_of(case.statements[facts[0]])[1])
+    return Said(words, "answered" if len(facts) == 1 else "volunteered", facts[0], raw=raw)
+
+
+def _facts_in(words: str, case: Case, question: str) -> tuple[list[int], str]:
+    """The facts that ``words`` are, in their order there, and '' or what is wrong with them."""
+    plain = normalise(words.removeprefix("Patient:"))
+    if plain in _UNKNOWN:
+        return [], "does not know"
+    answers = {i: a for i, s in enumerate(case.statements) if (a := normalise(parts_of(s)[1]))}
+    hits = [i for i, a in answers.items() if a == plain]
+    if not hits and len(plain.split()) >= LEAST:
+        hits = [i for i, a in answers.items() if f" {plain} " in f" {a} "]
+    if len(hits) > 1:  # the same words twice: its own question tells which
+        hits = [i for i in hits if _is_own(question, case.statements[i])][:1]
+        if not hits:
+            return [], "out of place" if _is_bare(plain) else "unreadable"
+    if hits:
+        bare = _is_bare(answers[hits[0]]) and not _is_own(question, case.statements[hits[0]])
+        return ([], "out of place") if bare else (hits, "")
+    return _joined(plain, answers)
+
+
+def _joined(plain: str, answers: dict[int, str]) -> tuple[list[int], str]:
+    """Several facts' whole answers in a row, longest first so that none is taken for a part of another."""
+    rest, places = f" {plain} ", {}
+    for i, answer in sorted(answers.items(), key=lambda item: -len(item[1])):
+        if not _is_bare(answer) and f" {answer} " in rest:
+            places[i] = f" {plain} ".index(f" {answer} ")
+            rest = rest.replace(f" {answer} ", " | ", 1)
+    if len(places) > 1 and all(part.strip() in _BETWEEN for part in rest.split("|")):
+        return sorted(places, key=lambda i: places[i]), ""
+    return [], "invented"
+
+
+def _is_bare(plain: str) -> bool:
+    return all(word in _BARE or word.isdigit() for word in plain.split())
+
+
+def _is_own(question: str, statement: Statement) -> bool:
+    """Whether ``question`` is the one that the statement answers, in its own words or the table's."""
+    plain = normalise(question)
+    return plain == normalise(parts_of(statement)[0]) or statement.finding in findings_of_question().get(plain, ())
+
+
+def _line(words: str) -> str:
+    return " ".join(words.split())

@@ -1,0 +1,330 @@
+"""Tables of recorded consultations: what stopping at a threshold would have brought, for which each costs nothing new.
+
+A case whose answer could not be had at some level is left out of all of them and counted by ``n_cases``. Intervals are 95 %
+percentile bootstrap over cases, with the stops held fixed.
+"""
+
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from trustlab.agents.consultation import ENDS
+from trustlab.agents.patient import OUTCOMES
+from trustlab.experiments.consultations import ConsultationRun, purposes_of
+from trustlab.metrics.intervals import case_weights, enough_cases, percentile_interval
+from trustlab.metrics.stopping import along, best_threshold, fold_of, frontier, guarantee, stop_turns
+
+PRICE = 0.005
+"""Share of accuracy that one utterance is worth when a threshold is chosen: a percentage point buys two utterances."""
+ITSELF, ORACLE = "decides itself", "oracle"
+ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.4)
+FEW = (0.5, 0.6, 0.7, 0.8, 0.9)
+"""Thresholds tried for the guarantee: the fewer, the fewer calibration cases it takes. Fixed before any case is seen."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One model's consultations as arrays over (n cases, T + 1 levels): ``correct`` and ``utterances``; NaN nowhere.
+
+    ``length`` (n,) is how many questions were asked in all, ``enough`` the doctor's decision (NaN where none was had).
+    """
+
+    model: str
+    case_ids: np.ndarray
+    correct: np.ndarray
+    utterances: np.ndarray
+    length: np.ndarray
+    enough: np.ndarray
+    confidence: dict[str, np.ndarray]
+
+
+def grid(run: ConsultationRun, model: str) -> Grid:
+    """The consultations of ``model``, those without a graded answer at some level left out; ``ValueError`` if it has none."""
+    mine = run.answers[run.answers["model"] == model]
+    if not len(mine):
+        raise ValueError(f"model is {model!r}; the run has {list(dict.fromkeys(run.answers['model']))}")
+    wide = mine.pivot(index="case_id", columns="level", values="correct").astype(float)
+    wide = wide[wide.notna().all(axis=1)]
+    said = mine.pivot(index="case_id", columns="level", values="n_utterances").loc[wide.index]
+    told = run.confidence[run.confidence["model"] == model]
+    sure = {
+        m: told[told["method"] == m].pivot(index="case_id", columns="level", values="confidence").loc[wide.index].to_numpy(float)
+        for m in dict.fromkeys(told["method"])
+    }
+    decided = run.enough[run.enough["model"] == model].pivot(index="case_id", columns="level", values="enough")
+    length = run.ended[run.ended["model"] == model].set_index("case_id")["n_turns"]
+    return Grid(
+        model=model,
+        case_ids=wide.index.to_numpy(),
+        correct=wide.to_numpy(),
+        utterances=said.to_numpy(float),
+        length=length.loc[wide.index].to_numpy(int),
+        enough=decided.reindex(index=wide.index, columns=wide.columns).to_numpy(float),
+        confidence=sure,
+    )
+
+
+def frontier_table(run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Accuracy and mean utterances at every threshold: a row a method and threshold, strictest (infinity: never) first.
+
+    Columns model method threshold accuracy low high utterances utterances_low utterances_high early n_cases; ``early`` is the
+    share of cases that stop before the last turn. Methods without any value are left out.
+    """
+    g = grid(run, model)
+    rows = []
+    for method, sure in g.confidence.items():
+        if np.isnan(sure).all() or not len(sure):
+            continue
+        found = frontier(sure, g.correct, g.utterances)
+        at = np.stack([stop_turns(sure, t) for t in found.thresholds])
+        accuracy, said = (_intervals(along(x, at), g.case_ids, n_draws, seed) for x in (g.correct, g.utterances))
+        for i, t in enumerate(found.thresholds):
+            rows.append((model, method, t, found.accuracy[i], *accuracy[i], found.utterances[i], *said[i], found.early[i]))
+    columns = ["model", "method", "threshold", "accuracy", "low", "high", "utterances", "utterances_low", "utterances_high"]
+    return pd.DataFrame(rows, columns=[*columns, "early"]).assign(n_cases=len(g.case_ids))
+
+
+def chosen_thresholds(g: Grid, n_folds: int = 5, price: float = PRICE, seed: int = 0) -> dict[str, np.ndarray]:
+    """Method -> the threshold for each case, (n,), chosen on the other folds than the case's own.
+
+    The rule: best accuracy minus ``price`` times mean utterances there, of equals the one with fewer utterances. Methods
+    without any value are left out, and so are all where there are fewer than two cases.
+    """
+    folds = fold_of(g.case_ids, n_folds, seed)
+    found = {}
+    for method, sure in g.confidence.items():
+        if len(sure) < 2 or np.isnan(sure).all():
+            continue
+        found[method] = np.empty(len(sure))
+        for fold in np.unique(folds):
+            others = folds != fold
+            best = best_threshold(sure[others], g.correct[others], g.utterances[others], price)
+            found[method][~others] = best
+    return found
+
+
+def stops(run: ConsultationRun, model: str, n_folds: int = 5, price: float = PRICE, seed: int = 0) -> dict[str, np.ndarray]:
+    """Where each policy stops each case, level (n,): methods at their chosen thresholds, and what they are held against.
+
+    A method's threshold is that of :func:`chosen_thresholds`. "decides itself" stops at the first level at which the
+    doctor said enough; "fixed k" after k questions; "oracle" where the diagnosis is first right, else at the end: no rule can
+    know that. Methods without any value are left out.
+    """
+    g = grid(run, model)
+    n, last = g.correct.shape[0], g.correct.shape[1] - 1
+    found: dict[str, np.ndarray] = {}
+    for method, threshold in chosen_thresholds(g, n_folds, price, seed).items():
+        reached = g.confidence[method] >= threshold[:, None]  # a threshold of its own for each case
+        found[method] = stop_turns(np.where(reached, 1.0, 0.0), 1.0)
+    found[ITSELF] = stop_turns(g.enough, 1.0)
+    for k in sorted({0, *range(2, last + 1, 2), last}):
+        found[f"fixed {k}"] = np.full(n, k)
+    found[ORACLE] = stop_turns(g.correct, 1.0)
+    return found
+
+
+def chosen_table(
+    run: ConsultationRun,
+    model: str,
+    against: str | None = "medconf",
+    n_folds: int = 5,
+    price: float = PRICE,
+    n_draws: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """What each policy of :func:`stops` brings, its threshold picked on other cases than those reported.
+
+    Columns model policy threshold accuracy low high utterances utterances_low utterances_high questions calls tokens difference
+    difference_low difference_high against n_cases. ``threshold`` is the folds' median, infinity for never early. ``questions``,
+    ``calls`` and ``tokens`` are means a case: what the loop would have asked up to its stop (a fixed length and the model's own
+    decision ask for one diagnosis, at the end). ``difference`` in accuracy is paired by case, to ``against`` or, where that has
+    no value, to the longest consultation.
+    """
+    g = grid(run, model)
+    at = stops(run, model, n_folds, price, seed)
+    picked = chosen_thresholds(g, n_folds, price, seed)
+    base = against if against in at else f"fixed {g.correct.shape[1] - 1}"
+    right = {policy: along(g.correct, a) for policy, a in at.items()}
+    rows = []
+    for policy, a in at.items():
+        said, n_questions = along(g.utterances, a), np.minimum(a, g.length)
+        gap = right[policy] - right[base]
+        value = [x for row in (right[policy], said) for x in (_mean(row), *_intervals(row, g.case_ids, n_draws, seed)[0])]
+        differs = (np.nan,) * 3 if policy == base else (_mean(gap), *_intervals(gap, g.case_ids, n_draws, seed)[0])
+        threshold = float(np.median(picked[policy])) if policy in picked else np.nan
+        rows.append((model, policy, threshold, *value, _mean(n_questions), *_cost(run, g, policy, a), *differs))
+    columns = ["model", "policy", "threshold", "accuracy", "low", "high"]
+    columns += ["utterances", "utterances_low", "utterances_high", "questions"]
+    columns += ["calls", "tokens", "difference", "difference_low", "difference_high"]
+    return pd.DataFrame(rows, columns=columns).assign(against=base, n_cases=len(g.case_ids))
+
+
+def chosen_shown(table: pd.DataFrame) -> pd.DataFrame:
+    """:func:`chosen_table` to read: a row a policy, numbers with their intervals as text, accuracy and difference in percent."""
+
+    def text(name: str, low: str, high: str, unit: float, form: str) -> list[str]:
+        rows = zip(unit * table[name], unit * table[low], unit * table[high], strict=True)
+        return [
+            "–" if np.isnan(v) else f"{v:{form}}" if np.isnan(lo) else f"{v:{form}} [{lo:{form}}, {hi:{form}}]"
+            for v, lo, hi in rows
+        ]
+
+    against = str(table["against"].iloc[0]) if len(table) else ""
+    return pd.DataFrame(
+        {
+            "stops by": table["policy"],
+            "threshold": ["–" if np.isnan(t) else "never" if np.isinf(t) else f"{t:.2f}" for t in table["threshold"]],
+            "accuracy, %": text("accuracy", "low", "high", 100, ".0f"),
+            "utterances": text("utterances", "utterances_low", "utterances_high", 1, ".1f"),
+            "questions": table["questions"].round(1),
+            "calls": table["calls"].round(1),
+            "tokens": table["tokens"].round(0),
+            f"accuracy minus {against}'s": text("difference", "difference_low", "difference_high", 100, "+.0f"),
+        }
+    )
+
+
+def stops_table(run: ConsultationRun, model: str, n_folds: int = 5, price: float = PRICE, seed: int = 0) -> pd.DataFrame:
+    """How many consultations each rule stops after how many questions: model policy questions n share n_cases.
+
+    A consultation that ended by itself counts with the questions it had.
+    """
+    g = grid(run, model)
+    rows = []
+    for policy, at in stops(run, model, n_folds, price, seed).items():
+        if policy.startswith("fixed"):
+            continue
+        asked = np.minimum(at, g.length)
+        for k in range(g.correct.shape[1]):
+            n = int((asked == k).sum())
+            rows.append((model, policy, k, n, n / len(asked) if len(asked) else np.nan, len(asked)))
+    return pd.DataFrame(rows, columns=["model", "policy", "questions", "n", "share", "n_cases"])
+
+
+def guarantee_table(
+    run: ConsultationRun,
+    model: str,
+    alphas: Sequence[float] = ALPHAS,
+    delta: float = 0.1,
+    thresholds: Sequence[float] = FEW,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """A stopping rule with a guarantee, calibrated on one half of the cases and tried on the other.
+
+    Columns model method alpha delta threshold reason n_calibration n_test n_early n_wrong error low high. ``n_early`` cases of
+    the other half were diagnosed before the last turn, ``error`` of them wrongly, with a 95 % Clopper-Pearson interval. Where no
+    threshold can be vouched for ``reason`` says why, and all the others are missing. The assumption: :func:`guarantee`.
+    """
+    g = grid(run, model)
+    half = fold_of(g.case_ids, 2, seed)
+    rows = []
+    for method, sure in g.confidence.items():
+        for alpha in alphas:
+            cal, test = half == 0, half == 1
+            found = guarantee(sure[cal], g.correct[cal], alpha, delta, thresholds)
+            sizes = (int(cal.sum()), int(test.sum()))
+            if found.threshold is None:
+                rows.append((model, method, alpha, delta, np.nan, found.reason, *sizes, 0, 0, np.nan, np.nan, np.nan))
+                continue
+            at = stop_turns(sure[test], found.threshold)
+            early = at < g.correct.shape[1] - 1
+            n, wrong = int(early.sum()), int((1 - along(g.correct[test], at))[early].sum())
+            interval = binomtest(wrong, n).proportion_ci(method="exact") if n else (np.nan, np.nan)
+            error = wrong / n if n else np.nan
+            rows.append((model, method, alpha, delta, found.threshold, "", *sizes, n, wrong, error, *interval))
+    columns = ["model", "method", "alpha", "delta", "threshold", "reason", "n_calibration", "n_test", "n_early", "n_wrong"]
+    return pd.DataFrame(rows, columns=[*columns, "error", "low", "high"])
+
+
+def guarantee_shown(table: pd.DataFrame) -> pd.DataFrame:
+    """:func:`guarantee_table` to read: a row a method, a column an allowed error, threshold and errors on the other half."""
+    texts = [
+        "none" if np.isnan(r.threshold) else f"from {r.threshold:g}: {r.n_wrong} of {r.n_early} wrong" for r in table.itertuples()
+    ]
+    shown = table.assign(text=texts, allowed=[f"{100 * a:g} % allowed" for a in table["alpha"]])
+    wide = shown.pivot(index="method", columns="allowed", values="text")
+    return wide.loc[list(dict.fromkeys(shown["method"])), list(dict.fromkeys(shown["allowed"]))].rename_axis(columns=None)
+
+
+def patient_table(run: ConsultationRun) -> pd.DataFrame:
+    """What the patient's replies were, counted: model what n share; and how they compare with the rule patient.
+
+    ``share`` is of all turns for outcomes; for "found", "missed" and "another fact" of the turns whose question asks for a known
+    finding that is among the facts; for "rightly not known" and "spoke though not told" of those where it is not.
+    """
+    rows = []
+    for model, turns in run.turns.groupby("model", sort=False):
+        for outcome in OUTCOMES:
+            rows.append((model, outcome, int((turns["outcome"] == outcome).sum()), len(turns)))
+        known = turns[turns["reference"].str.isdigit()]
+        not_told = turns[turns["reference"] == "not told"]
+        silent = known["fact"] == ""
+        rows += [(model, "found", int((known["fact"] == known["reference"]).sum()), len(known))]
+        rows += [(model, "missed", int(silent.sum()), len(known))]
+        rows += [(model, "another fact", int((~silent & (known["fact"] != known["reference"])).sum()), len(known))]
+        rows += [(model, "rightly not known", int((not_told["fact"] == "").sum()), len(not_told))]
+        rows += [(model, "spoke though not told", int((not_told["fact"] != "").sum()), len(not_told))]
+    table = pd.DataFrame(rows, columns=["model", "what", "n", "of"])
+    return table.assign(share=table["n"] / table["of"].where(table["of"] > 0))
+
+
+def ended_table(run: ConsultationRun) -> pd.DataFrame:
+    """Why the consultations ended: model ended n share mean_questions."""
+    rows = []
+    for model, part in run.ended.groupby("model", sort=False):
+        for why in ENDS:
+            mine = part[part["ended"] == why]
+            rows.append((model, why, len(mine), len(mine) / len(part), mine["n_turns"].mean()))
+    return pd.DataFrame(rows, columns=["model", "ended", "n", "share", "mean_questions"])
+
+
+def tries_table(run: ConsultationRun) -> pd.DataFrame:
+    """Which of the doctor's tries the questions put were: model tries n share; 1 is the greedy question."""
+    rows = []
+    for model, turns in run.turns.groupby("model", sort=False):
+        for k in range(1, int(turns["tries"].max()) + 1):
+            n = int((turns["tries"] == k).sum())
+            rows.append((model, k, n, n / len(turns)))
+    return pd.DataFrame(rows, columns=["model", "tries", "n", "share"])
+
+
+def _cost(run: ConsultationRun, g: Grid, policy: str, at: np.ndarray) -> tuple[float, float]:
+    """Mean calls and tokens a case up to the stop; NaN for the oracle, which no loop can follow."""
+    if policy == ORACLE or not len(at):
+        return float("nan"), float("nan")
+    spent = run.spent[run.spent["model"] == g.model]
+    where = pd.DataFrame({"case_id": g.case_ids, "stop": at, "end": np.minimum(at, g.length)})
+    spent = spent.merge(where, on="case_id")
+    talk = spent["purpose"].isin(["ask", "patient"])
+    keep = talk & (spent["level"] < spent["stop"])
+    if policy in g.confidence:
+        keep |= spent["purpose"].isin(purposes_of(policy)) & (spent["level"] <= spent["end"])
+    else:
+        keep |= spent["purpose"].eq("diagnosis") & (spent["level"] == spent["end"])
+    if policy == ITSELF:
+        keep |= spent["purpose"].eq("enough") & (spent["level"] <= spent["stop"])
+    kept = spent[keep]
+    tokens = (kept["n_tokens_in"] + kept["n_tokens_out"]).sum()
+    return float(kept["n_requests"].sum()) / len(at), float(tokens) / len(at)
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _intervals(rows: np.ndarray, case_ids: np.ndarray, n_draws: int, seed: int) -> list[tuple[float, float]]:
+    """The interval of the mean of each row, (G, n) or (n,); NaN below 10 cases."""
+    values = np.atleast_2d(rows)
+    if not enough_cases(case_ids):
+        return [(float("nan"), float("nan"))] * len(values)
+    weights = case_weights(case_ids, n_draws, seed)
+    draws = values @ weights.T / weights.sum(axis=1)
+    return [percentile_interval(row) for row in draws]
