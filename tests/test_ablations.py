@@ -1,0 +1,257 @@
+"""One procedure with its settings changed: what each variant asks anew, what its steps gave, and which library it read."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
+
+from trustlab.agents import MedConf
+from trustlab.correctness import JudgeGrader
+from trustlab.experiments.ablations import (
+    MEDCONF,
+    PARTS,
+    SAMPLED,
+    WHOLE,
+    Ablations,
+    ablations,
+    evidence_summary,
+    of_libraries,
+    passages,
+    sampling,
+    variant_metrics,
+)
+from trustlab.experiments.benchmark import Run, benchmark
+from trustlab.experiments.libraries import WRONG, WrongPassages, kinds, libraries
+from trustlab.experiments.published import published_table
+from trustlab.metrics.paired import paired_differences
+from trustlab.models.cache import CachedModel
+from trustlab.paths import DATA
+from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply
+from trustlab.retrieval import BM25, Passage, load_corpus
+
+CASES, LEVELS = made_cases(4), [20, 100]
+
+
+def made(model: FakeModel | None = None, variants=PARTS, **options) -> Ablations:
+    """The variants over four made cases at two levels, with everything that could be slow replaced."""
+    return ablations(CASES, [model or FakeModel()], variants, LEVELS, **{"samples": 5, "encoder": FakeEncoder(), **options})
+
+
+@pytest.fixture(scope="module")
+def whole() -> Ablations:
+    return made()
+
+
+# Variants
+
+
+def test_every_variant_has_a_row_for_each_answer_and_method(whole):
+    assert list(dict.fromkeys(whole.confidence["variant"])) == list(PARTS) == list(whole.runs)
+    assert len(whole.answers) == 5 * 8 and len(whole.confidence) == 5 * 8 * len(MEDCONF)
+    assert set(whole.confidence["method"]) == set(MEDCONF)
+
+
+def test_the_variants_are_those_of_the_published_table(whole):
+    assert list(PARTS) == list(published_table("ablation")["variant"])
+
+
+def test_each_variant_switches_one_part_off(whole):
+    off = {name: {k for k, on in run.parameters["medconf"].items() if on is False} for name, run in whole.runs.items()}
+    assert list(off.values()) == [set(), {"profile"}, {"retrieval"}, {"structure"}, {"importance"}]
+
+
+def test_without_a_table_of_evidence_the_fixed_formula_is_missing_with_its_reason(whole):
+    lost = whole.confidence[whole.confidence["missing"] != ""]
+    assert set(lost["variant"]) == {"without_symptom_profile", "without_structured_format"}
+    assert set(lost["method"]) == {"medconf_weighted"} and lost["missing"].str.startswith("no table of evidence").all()
+
+
+def test_a_second_run_and_the_whole_after_a_benchmark_ask_nothing_new(tmp_path):
+    model, cache = FakeModel(), tmp_path / "replies.sqlite"
+    benchmark(CASES, [model], "all", LEVELS, 5, encoder=FakeEncoder(), quiet=True, cache=cache)
+    first = made(model, cache=cache).calls.set_index("variant")["n_made"]
+    assert first[WHOLE] == 0 and (first.drop(WHOLE) > 0).all()
+    n_asked = len(model.requests)
+    again = made(model, cache=cache).calls
+    assert again["n_made"].sum() == 0 and len(model.requests) == n_asked
+    assert (again["n_cached"] == again["n_replies"]).all()
+
+
+def test_variants_share_their_replies_without_a_file():
+    assert made().calls.set_index("variant").loc["without_importance", "n_cached"] > 0
+
+
+def test_each_variant_leaves_its_tables_in_a_folder_of_its_own(tmp_path):
+    found = made(run_dir=tmp_path)
+    folders = sorted(p.parent.name for p in tmp_path.glob("*/run.json"))
+    assert folders == sorted(name.replace("_", "-") for name in PARTS)
+    counted = [json.loads(p.read_text())["calls_made"] for p in tmp_path.glob("*/run.json")]
+    assert sum(counted) == found.calls["n_made"].sum()
+
+
+class Yes(FakeModel):
+    """Judges every answer right."""
+
+    def generate(self, requests):
+        return [[Reply("True")] * r.n for r in requests]
+
+
+def test_what_a_judge_was_asked_counts_once_for_each_variant():
+    found = made(variants=passages([1, 2]), grader=JudgeGrader(Yes("judge")))
+    counts = [run.calls.query("purpose == 'judge'")["n"].sum() for run in found.runs.values()]
+    assert counts[0] == counts[1] > 0
+
+
+def test_judged_puts_correct_beside_each_confidence(whole):
+    judged = whole.judged()
+    assert len(judged) == len(whole.confidence)
+    right = whole.answers.set_index(["variant", "case_id", "level"])["correct"]
+    assert (
+        right.loc[list(zip(judged["variant"], judged["case_id"], judged["level"], strict=True))].to_numpy() == judged["correct"]
+    ).all()
+    found = paired_differences(judged, WHOLE, n_draws=10, min_per_class=1)
+    assert set(found["variant"]) == set(PARTS) - {WHOLE}
+
+
+def test_a_model_without_probabilities_goes_through_the_same():
+    found = made(FakeModel(provides=TEXT_ONLY))
+    assert found.confidence.query("method == 'medconf'")["confidence"].notna().all()
+
+
+@pytest.mark.parametrize("variants", [{}, {"A b": {}, "a-B": {}}])
+def test_no_variant_or_two_with_one_folder_are_refused(variants):
+    with pytest.raises(ValueError, match="variants must be one or more, each with a folder name of its own"):
+        made(variants=variants)
+
+
+# Settings
+
+
+def test_fewer_samples_are_the_first_of_more_and_ask_nothing_new():
+    model = FakeModel()
+    found = made(model, sampling([2, 5], [0.5, 1.0]), methods=SAMPLED, samples=15)
+    calls = found.calls.set_index("variant")["n_made"]
+    assert model.n_replies["samples"] == 2 * 5 * 8
+    assert calls[["K 2, temperature 0.5", "K 2, temperature 1"]].sum() == 0
+    two, five = (found.runs[f"K {k}, temperature 1"].generations for k in (2, 5))
+    assert all([s.text for s in a.samples] == [s.text for s in b.samples[:2]] for a, b in zip(two, five, strict=True))
+
+
+def test_metrics_say_which_settings_they_were_measured_with():
+    found = variant_metrics(made(variants=sampling([2, 3], [0.2, 1.0]), methods=["poc"]), n_draws=10)
+    settings = found[["variant", "n_samples", "temperature"]].drop_duplicates()
+    assert set(settings.itertuples(index=False, name=None)) == {
+        (f"K {k}, temperature {t:g}", k, t) for k in (2, 3) for t in (0.2, 1.0)
+    }
+    looked_up = variant_metrics(made(variants=passages([1, 4])), n_draws=10)
+    assert dict(looked_up[["variant", "n_passages"]].drop_duplicates().to_numpy()) == {"1 passages": 1, "4 passages": 4}
+
+
+def test_passages_change_their_number_and_nothing_else():
+    changed = passages([3], MedConf(importance=False))["3 passages"]["medconf"]
+    assert changed == MedConf(importance=False, n_passages=3)
+
+
+# What the steps gave
+
+
+def assessed(case_id: str, level: int, assessment: Assessment | None) -> Generation:
+    return Generation(case_id, level, "m", 0, 1, 1, 1, assessment=assessment)
+
+
+def test_the_summary_of_evidence_by_hand():
+    criteria = [Criterion(i, f"criterion {i}") for i in range(4)]
+    levels, quotes = ("supported", "supported", "missing", "contradicted"), (True, False, None, True)
+    table = tuple(Evidence(c, s, "q" if o is not None else None, o) for c, s, o in zip(criteria, levels, quotes, strict=True))
+    found = [
+        assessed("a", 20, Assessment("d", passages=("p", "q"), evidence=table, score=40)),
+        assessed("a", 100, Assessment("d", passages=("p",), evidence=table[2:3], score=70)),
+        assessed("b", 20, Assessment("d", missing="symptom profile: empty")),
+        assessed("b", 100, None),
+    ]
+    answers = pd.DataFrame({"case_id": ["a", "b"], "dataset": "made", "model": "m", "level": 20})
+    run = Run(answers, pd.DataFrame(), pd.DataFrame(), {}, tuple(found))
+    (row,) = evidence_summary(Ablations(answers, run.confidence, run.calls, {"v": run})).to_dict("records")
+    assert (row["n"], row["n_scores"], row["n_tables"], row["reasons"]) == (3, 2, 2, "symptom profile: empty (1)")
+    assert (row["n_passages"], row["criteria"]) == (1.0, 2.5)
+    assert [row[name] for name in ("supported", "missing", "contradicted")] == [0.25, 0.625, 0.125]
+    assert row["quoted"] == pytest.approx(2 / 3)
+
+
+def test_where_no_answer_could_be_read_the_table_of_steps_is_empty_and_keeps_its_columns(whole):
+    found = evidence_summary(made(FakeModel(unreadable=lambda request, i: True), passages([1])))
+    assert found.empty and list(found.columns) == list(evidence_summary(whole).columns)
+
+
+def test_without_a_structure_there_are_no_shares(whole):
+    rows = evidence_summary(whole).set_index("variant")
+    assert rows.loc["without_structured_format", ["supported", "criteria", "quoted"]].isna().all()
+    shares = rows.loc[WHOLE, ["supported", "missing", "contradicted"]].sum()
+    assert shares == pytest.approx(1) and rows.loc["without_retrieval", "n_passages"] == 0
+
+
+# Libraries
+
+
+def passage(number: int, title: str, content: str) -> Passage:
+    return Passage(f"p{number}", title, content, f"{title}. {content}")
+
+
+SHELF = [
+    passage(1, "Influenza: signs", "Influenza begins with fever."),
+    passage(2, "Influenza: tests", "A swab shows influenza; a common cold needs none."),
+    passage(3, "Common cold: signs", "A cold begins with sneezing."),
+    passage(4, "Gout: signs", "Gout hurts in the big toe."),
+]
+
+
+def test_a_kind_of_passage_is_what_follows_the_colon_of_every_title():
+    assert {kind: [p.id for p in part] for kind, part in kinds(SHELF).items()} == {"signs": ["p1", "p3", "p4"], "tests": ["p2"]}
+    assert kinds([*SHELF, passage(5, "Toes", "Toes.")]) == {} == kinds(SHELF[2:])
+    assert kinds([passage(i, f"Title: {i}", "Words.") for i in range(7)]) == {}
+
+
+def test_the_control_never_finds_a_right_passage():
+    for seed in range(10):
+        control = WrongPassages(BM25(SHELF), ["Influenza", "Common cold", "Gout"], seed)
+        found = [p.id for p in control.search("influenza", 2)]
+        assert found and not {"p1", "p2"} & set(found)
+
+
+def test_the_control_goes_on_where_another_keyword_finds_only_right_passages():
+    control = WrongPassages(BM25(SHELF), ["swab", "Gout"])
+    assert [p.id for p in control.search("Influenza", 2)] == ["p4"]
+    assert WrongPassages(BM25(SHELF), ["swab", "fever"]).search("Influenza", 2) == []
+
+
+def test_the_control_is_the_same_each_time_and_another_with_another_seed():
+    library = BM25(load_corpus())
+    found = [tuple(p.id for p in WrongPassages(library, seed=seed).search("Influenza")) for seed in (0, 0, 1, 2, 3)]
+    assert found[0] == found[1] and len(set(found)) > 1
+    assert WrongPassages(library, seed=0).revision != WrongPassages(library, seed=1).revision != library.revision
+
+
+def test_our_library_is_compared_with_its_kinds_a_users_own_and_the_control(tmp_path):
+    (tmp_path / "mine.txt").write_text("Influenza begins with a sudden fever.", encoding="utf-8")
+    found = libraries(None, {"mine": tmp_path / "mine.txt"})
+    assert list(found) == ["whole", "only presentation", "only examination and tests", "only look-alikes", "mine", WRONG]
+    n_of = {name: len(r.passages) for name, r in found.items() if isinstance(r, BM25)}
+    assert n_of["whole"] == sum(n for name, n in n_of.items() if name.startswith("only")) and n_of["mine"] == 1
+    run = made(variants=of_libraries({name: found[name] for name in ("mine", WRONG)}))
+    assert [r.parameters["retriever"] for r in run.runs.values()] == [found["mine"].revision, found[WRONG].revision]
+
+
+def test_a_name_that_is_taken_and_too_few_keywords_are_refused():
+    with pytest.raises(ValueError, match="corpora has 'whole', which is taken"):
+        libraries(None, {"whole": DATA / "corpus"})
+    with pytest.raises(ValueError, match="keywords must be two or more; received \\['Gout'\\]"):
+        WrongPassages(BM25(SHELF), ["Gout", "Gout"])
+
+
+def test_a_cached_model_stays_open_for_its_owner():
+    held = CachedModel(FakeModel(), None)
+    ablations(CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
+    assert ablations(CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder()).calls["n_made"].sum() == 0

@@ -1,0 +1,189 @@
+"""Paired differences: values worked out by hand, the same cases in every draw, and what is withheld with its reason."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trustlab.metrics import metrics_table
+from trustlab.metrics.discrimination import auroc_weighted
+from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.paired import METRICS, paired_differences, within_level
+
+KEY = {"dataset": "made", "model": "m"}
+NAN = float("nan")
+
+
+def tidy(columns: dict[str, list[float]], correct: list[float] | dict[str, list[float]], levels: list[int] | None = None):
+    """One row per case and column; ``levels`` repeats the cases, as many to a level."""
+    n = len(next(iter(columns.values())))
+    at = levels or [100] * n
+    of_level = [sum(q == at[j] for j in range(i)) for i, q in enumerate(at)]
+    rows = []
+    for name, values in columns.items():
+        right = correct[name] if isinstance(correct, dict) else correct
+        for i, value in enumerate(values):
+            case = f"c{of_level[i]:02d}"
+            rows.append({**KEY, "case_id": case, "level": at[i], "variant": name, "confidence": value, "correct": right[i]})
+    return pd.DataFrame(rows)
+
+
+def many(seed: int = 0, n: int = 40) -> pd.DataFrame:
+    """Three levels of ``n`` cases; "good" knows more than "base", "bad" nothing."""
+    rng = np.random.default_rng(seed)
+    levels = [20] * n + [60] * n + [100] * n
+    correct = (rng.random(3 * n) < np.repeat([0.4, 0.6, 0.7], n)).astype(float)
+    noise = rng.random((3, 3 * n))
+    columns = {"base": 0.5 * correct + noise[0], "good": 2 * correct + noise[1], "bad": noise[2]}
+    return tidy({k: list(v) for k, v in columns.items()}, list(correct), levels)
+
+
+def row(found: pd.DataFrame, metric: str = "auroc", level: str = "pooled", variant: str = "b") -> pd.Series:
+    return found.set_index(["variant", "metric", "level"]).loc[(variant, metric, level)]
+
+
+FOUR = tidy({"a": [0.9, 0.4, 0.6, 0.1], "b": [0.9, 0.8, 0.2, 0.1]}, [1, 1, 0, 0])
+
+
+@pytest.mark.parametrize(("metric", "reference", "value"), [("auroc", 0.75, 1.0), ("auprc", (1 + 2 / 3) / 2, 1.0)])
+def test_four_answers_by_hand(metric, reference, value):
+    one = row(paired_differences(FOUR, "a", min_per_class=1), metric)
+    assert (one["value"], one["reference"], one["difference"]) == pytest.approx((value, reference, value - reference))
+    assert (one["n"], one["n_cases"], one["n_missing"]) == (4, 4, 0)
+
+
+def test_within_level_is_the_mean_over_levels_that_have_both_classes():
+    # level 20: a 1 of 1 pairs right, b 0 of 1; level 60: a and b right; level 100 has right answers alone
+    columns = {"a": [0.8, 0.2, 0.9, 0.3, 0.5, 0.4], "b": [0.1, 0.6, 0.9, 0.3, 0.1, 0.2]}
+    table = tidy(columns, [1, 0, 1, 0, 1, 1], [20, 20, 60, 60, 100, 100])
+    one = row(paired_differences(table, "a", min_per_class=1), level="within")
+    assert (one["value"], one["reference"], one["n"]) == (0.5, 1.0, 4)
+    assert one["reason"].startswith("one class only at level 100: left out")
+
+
+@pytest.mark.parametrize("level", ["pooled", "within"])
+def test_the_interval_comes_from_both_columns_in_the_same_draws(level):
+    table = many()
+    one = row(paired_differences(table, "base", n_draws=300, seed=5), level=level, variant="good")
+    sides = {}
+    for name in ("good", "base"):
+        part = table[table["variant"] == name].sort_values(["level", "case_id"])
+        draws = case_weights(part["case_id"], 300, 5)
+        where = [part["level"].to_numpy() == q for q in (20, 60, 100)] if level == "within" else [np.full(len(part), True)]
+        right, said = part["correct"].to_numpy(), part["confidence"].to_numpy()
+        sides[name] = np.mean([auroc_weighted(right[at], said[at], draws[:, at]) for at in where], axis=0)
+    assert (one["low"], one["high"]) == pytest.approx(percentile_interval(sides["good"] - sides["base"]))
+    assert one["low"] > 0
+
+
+def test_values_are_those_of_the_metrics_table():
+    table = many()
+    run = SimpleNamespace(
+        answers=table[table["variant"] == "base"].assign(answer="x"),
+        confidence=table.rename(columns={"variant": "method"}).assign(bound="", missing=""),
+    )
+    usual = metrics_table(run, n_draws=50).set_index(["method", "metric", "level"])["value"]
+    found = paired_differences(table, "base", n_draws=50)
+    assert set(found["metric"]) == set(METRICS)
+    for one in found.itertuples():
+        assert one.value == pytest.approx(usual[one.variant, one.metric, one.level])
+        assert one.reference == pytest.approx(usual["base", one.metric, one.level])
+
+
+def test_equal_columns_differ_by_nothing_for_certain():
+    table = many()
+    twin = table[table["variant"] == "base"].assign(variant="twin")
+    found = paired_differences(pd.concat([table, twin]), "base", n_draws=100)
+    assert (found.loc[found["variant"] == "twin", ["difference", "low", "high"]] == 0).all(axis=None)
+
+
+def test_exchanging_the_two_turns_every_sign():
+    table = many()[lambda t: t["variant"] != "bad"]
+    there, back = (paired_differences(table, name, n_draws=100) for name in ("base", "good"))
+    assert there["difference"].to_numpy() == pytest.approx(-back["difference"].to_numpy())
+    assert there["low"].to_numpy() == pytest.approx(-back["high"].to_numpy())
+
+
+def test_the_order_of_rows_does_not_matter():
+    table = many()
+    pd.testing.assert_frame_equal(
+        paired_differences(table, "base", n_draws=50).sort_values(["variant", "metric", "level"], ignore_index=True),
+        paired_differences(table.sample(frac=1, random_state=3), "base", n_draws=50).sort_values(
+            ["variant", "metric", "level"], ignore_index=True
+        ),
+    )
+
+
+def test_only_rows_that_the_pair_shares_count_and_the_others_are_told():
+    table = tidy(
+        {"a": [0.9, 0.4, 0.6, 0.1, 0.2], "b": [NAN, 0.8, 0.2, 0.1, 0.7], "c": [0.5, NAN, 0.5, 0.5, 0.5]}, [1, 1, 0, 0, NAN]
+    )
+    pairwise, common = (paired_differences(table, "a", min_per_class=1, shared=shared) for shared in ("pair", "all"))
+    assert row(pairwise)[["n", "n_missing", "reference"]].to_list() == [3, 2, 0.5]
+    assert row(common)["n"] == 2  # one right answer is lost to b, the other to c
+    assert row(common)["reason"] == "fewer than 1 correct or wrong"
+
+
+def test_columns_with_other_answers_are_judged_by_their_own():
+    table = tidy({"a": [0.9, 0.4, 0.6, 0.1], "b": [0.9, 0.4, 0.6, 0.1]}, {"a": [1, 1, 0, 0], "b": [1, 0, 1, 0]})
+    one = row(paired_differences(table, "a", min_per_class=1))
+    assert (one["value"], one["reference"]) == (1.0, 0.75)
+
+
+def test_pearson_is_between_accuracy_and_mean_confidence_over_the_levels():
+    table = many()
+    found = row(paired_differences(table, "base", n_draws=50), "pearson", "across", "good")
+    means = table[table["variant"] == "good"].groupby("level")[["correct", "confidence"]].mean().to_numpy()
+    assert found["value"] == pytest.approx(np.corrcoef(means.T)[0, 1])
+    assert found["low"] <= found["difference"] <= found["high"]
+
+
+def test_methods_and_runs_are_compared_each_with_its_own():
+    table = pd.concat([FOUR.assign(method="x"), FOUR.assign(method="y", confidence=1 - FOUR["confidence"])])
+    found = paired_differences(pd.concat([table, table.assign(model="other")]), "a", metrics=["auroc"], min_per_class=1)
+    pooled = found[found["level"] == "pooled"]
+    assert list(pooled["model"]) == ["m", "m", "other", "other"] and list(pooled["method"]) == ["x", "y"] * 2
+    assert pooled["difference"].to_list() == [0.25, -0.25] * 2
+
+
+def test_what_is_too_little_has_no_value_or_no_interval_and_says_why():
+    few = row(paired_differences(FOUR, "a"))
+    assert np.isnan(few["difference"]) and few["reason"] == "fewer than 10 correct or wrong"
+    hurried = row(paired_differences(FOUR, "a", min_per_class=1))
+    assert np.isnan(hurried["low"]) and hurried["reason"] == "no interval: fewer than 10 cases"
+    assert row(paired_differences(FOUR, "a", min_per_class=1), "pearson", "across")["reason"] == "fewer than 3 levels"
+
+
+def test_a_column_without_values_tells_its_reason():
+    table = FOUR.assign(missing="").assign(
+        confidence=FOUR["confidence"].where(FOUR["variant"] == "a"), missing=["", "", "", "", *["no probabilities"] * 4]
+    )
+    found = paired_differences(table, "a", min_per_class=1)
+    assert set(found["reason"]) == {"no confidence: no probabilities"} and set(found["n"]) == {0}
+
+
+def test_a_level_left_with_one_class_by_a_draw_is_left_out_of_that_draw():
+    level, correct = np.array([20, 20, 60, 60]), np.array([1.0, 0, 1, 0])
+    weights = np.array([[1, 1, 1, 1], [2, 0, 1, 1], [2, 0, 2, 0]])
+    value, draws = within_level(level, correct, np.array([0.9, 0.1, 0.2, 0.8]), weights)
+    assert value == 0.5
+    np.testing.assert_array_equal(draws, [0.5, 0.0, NAN])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"reference": "z"}, "must hold the reference 'z'"),
+        ({"metrics": ["brier"]}, "metrics must be some of"),
+        ({"shared": "some"}, "shared is 'some'"),
+        ({"table": FOUR[FOUR["variant"] == "a"]}, "and another; it holds"),
+        ({"table": pd.concat([FOUR, FOUR])}, "may come once"),
+        ({"table": FOUR.drop(columns="correct")}, "lacks the columns"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        paired_differences(**{"table": FOUR, "reference": "a", **change})

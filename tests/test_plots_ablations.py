@@ -1,0 +1,244 @@
+"""The figures of ablations and open choices from small made-up tables: what is drawn, where, and that nothing overlaps."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import same_color
+from matplotlib.text import Text
+
+from trustlab.experiments.ablations import PARTS
+from trustlab.experiments.published import published_table
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure, use_style
+from trustlab.plots.ablations import auroc_by_passages, auroc_by_samples, differences, published_beside_ours, rank_ranges
+
+KEY = {"model": "embedded", "dataset": "starter"}
+FAMILIES = {"medconf": "medconf", "medconf_weighted": "medconf", "poc": "consistency", "mc_se": "consistency", "asp": "token"}
+NAN = float("nan")
+GONE = "no confidence: no table of evidence without a structured profile"
+PAIRS = [("auroc", "within"), ("auprc", "within"), ("pearson", "across")]
+COUNTS, TEMPERATURES = (2, 5, 15), (0.2, 1.0)
+
+
+@pytest.fixture(autouse=True)
+def _style():
+    with matplotlib.rc_context():
+        use_style()
+        yield
+    plt.close("all")
+
+
+def paired() -> pd.DataFrame:
+    rows = []
+    for i, variant in enumerate(list(PARTS)[1:]):
+        for k, method in enumerate(("medconf", "medconf_weighted")):
+            for metric, level in PAIRS:
+                value = NAN if method == "medconf_weighted" and i in (0, 2) else -0.1 * i + 0.02 * k
+                row = {"method": method, "variant": variant, "metric": metric, "level": level, "difference": value}
+                why = GONE if np.isnan(value) else ""
+                rows.append({**KEY, **row, "low": value - 0.1, "high": value + 0.08, "n": 100, "reason": why})
+    return pd.DataFrame(rows)
+
+
+def measured(value: float, **settings) -> dict:
+    span = {"value": value, "low": value - 0.06, "high": value + 0.05, "reason": GONE if np.isnan(value) else ""}
+    return {**KEY, "metric": "auroc", "level": "within", **span, **settings}
+
+
+def by_passages() -> pd.DataFrame:
+    rows = [measured(0.6 + 0.01 * n, method="medconf", n_passages=n) for n in (1, 5, 15)]
+    return pd.DataFrame([*rows, *(measured(0.62 + 0.01 * n, method="medconf_weighted", n_passages=n) for n in (1, 5, 15))])
+
+
+def by_samples() -> pd.DataFrame:
+    return pd.DataFrame(
+        measured(NAN if m == "asp" else 0.6 + 0.01 * k + 0.1 * t, method=m, n_samples=k, temperature=t)
+        for m in ("poc", "mc_se", "asp")
+        for t in TEMPERATURES
+        for k in COUNTS
+    )
+
+
+def ranks() -> pd.DataFrame:
+    names = ("poc", "mc_se", "asp", "medconf")
+    rows = [
+        {"method": m, "auroc": 0.9 - 0.1 * i, "rank": i + 1.0, "low": max(i, 1), "high": min(i + 2, 4), "first": 0.5 - 0.1 * i}
+        for i, m in enumerate(names)
+    ]
+    return pd.DataFrame([{**KEY, **row, "lowest": 1, "highest": 4, "reason": ""} for row in rows])
+
+
+def ours() -> pd.DataFrame:
+    return pd.DataFrame(measured(0.7 - 0.03 * i, method="medconf", variant=name) for i, name in enumerate(PARTS))
+
+
+DRAWINGS = {
+    "differences": lambda: differences(paired(), FAMILIES, PAIRS),
+    "one panel": lambda: differences(paired(), FAMILIES, PAIRS[:1], against="the whole library"),
+    "passages": lambda: auroc_by_passages(by_passages(), FAMILIES),
+    "samples": lambda: auroc_by_samples(by_samples(), FAMILIES, ["poc", "mc_se", "asp"]),
+    "ranks": lambda: rank_ranges(ranks(), FAMILIES),
+    "published": lambda: published_beside_ours(ours(), published_table("ablation"), FAMILIES),
+}
+
+
+def drawn(name: str) -> list[Axes]:
+    made = DRAWINGS[name]()
+    return [made] if isinstance(made, Axes) else list(made)
+
+
+def seen(figure) -> list[Text]:
+    """Every text inside the figure, without the names of ticks beyond the axes' limits."""
+    hidden = set()
+    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        hidden |= {t for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high for t in (tick.label1, tick.label2)}
+    return [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
+
+
+def markers(ax: Axes) -> list:
+    return [line for line in ax.lines if line.get_marker() in FAMILY_MARKERS.values()]
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_no_text_is_clipped_or_overlaps(name: str, tmp_path) -> None:
+    panels = drawn(name)
+    figure = panels[0].figure
+    caption(figure, model="embedded", dataset="starter", n_cases=40, n_rows=120, note="paired")
+    png, _, _ = save_figure(figure, ranks(), "figure", tmp_path)
+    figure.draw_without_rendering()
+    for (one, a), (other, b) in combinations([(t, Text.get_window_extent(t)) for t in seen(figure)], 2):
+        shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert min(shared) <= 3, f"{one.get_text()!r} overlaps {other.get_text()!r}"
+    pixels = plt.imread(png)[..., :3]
+    assert all((edge == 1).all() for edge in (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:]))
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_every_mark_has_its_familys_colour_and_shape_or_is_not_ours(name: str) -> None:
+    allowed = {(FAMILY_MARKERS[f], FAMILY_COLOURS[f]) for f in set(FAMILIES.values())}
+    panels = drawn(name)[:1] if name == "published" else drawn(name)  # theirs are black
+    for ax in panels:
+        for line in markers(ax):
+            assert any(line.get_marker() == m and same_color(_colour(line), c) for m, c in allowed)
+
+
+def _colour(line) -> object:
+    hollow = same_color(line.get_markerfacecolor(), "white")
+    return line.get_markeredgecolor() if hollow else line.get_markerfacecolor()
+
+
+def test_a_difference_stands_where_the_table_says_and_zero_is_marked() -> None:
+    first = drawn("differences")[0]
+    filled = [line for line in markers(first) if not same_color(line.get_markerfacecolor(), "white")]
+    assert [float(line.get_xdata()[0]) for line in filled] == pytest.approx([0, -0.1, -0.2, -0.3])
+    assert [round(float(line.get_ydata()[0])) for line in filled] == [0, 1, 2, 3]
+    assert any(list(line.get_xdata()) == [0, 0] and line.is_dashed() for line in first.lines)
+    assert [t.get_text() for t in first.get_yticklabels()][:2] == ["without symptom profile", "without retrieval"]
+
+
+def test_the_second_method_of_a_row_is_hollow_and_one_without_a_value_says_why() -> None:
+    panels = drawn("differences")
+    hollow = [line for line in markers(panels[1]) if same_color(line.get_markerfacecolor(), "white")]
+    assert len(hollow) == 2
+    assert [t.get_text() for t in panels[0].texts] == [GONE.removeprefix("no confidence: ")] * 2
+    assert [t.get_text() for t in panels[0].get_legend().get_texts()] == ["MedConf", "MedConf (fixed weights)"]
+
+
+@pytest.mark.parametrize("name", ["differences", "one panel", "published"])
+def test_every_interval_lies_inside_its_axes(name: str) -> None:
+    for ax in drawn(name):
+        low, high = ax.get_xlim()
+        for bars in ax.collections:
+            ends = np.concatenate([path.vertices[:, 0] for path in bars.get_paths()])
+            assert low < np.nanmin(ends, initial=high) and np.nanmax(ends, initial=low) < high
+
+
+def test_lines_go_over_the_numbers_of_passages_in_order() -> None:
+    table = by_passages().sample(frac=1, random_state=1)
+    ax = auroc_by_passages(table, FAMILIES)
+    values = [list(line.get_ydata()) for line in markers(ax)]
+    assert sorted(values) == [pytest.approx([0.61, 0.65, 0.75]), pytest.approx([0.63, 0.67, 0.77])]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "5", "15"]
+    assert {"MedConf", "MedConf (fixed weights)", "chance 0.50"} <= {t.get_text() for t in ax.texts}
+
+
+def test_a_panel_holds_a_line_for_each_temperature_in_a_style_of_its_own() -> None:
+    panels = drawn("samples")
+    assert [ax.get_title() for ax in panels] == ["PoC", "MC-SE", "ASP"]
+    cold, warm = markers(panels[0])
+    assert list(cold.get_ydata()) == pytest.approx([0.64, 0.67, 0.77]) and list(warm.get_ydata()) == pytest.approx(
+        [0.72, 0.75, 0.85]
+    )
+    assert cold.get_linestyle() != warm.get_linestyle()
+    assert [t.get_text() for t in panels[0].figure.legends[0].get_texts()] == ["temperature 0.2", "temperature 1", "chance"]
+
+
+def test_a_panel_without_values_says_why() -> None:
+    told = " ".join(t.get_text().replace("\n", " ") for t in drawn("samples")[2].texts)
+    assert told == GONE.removeprefix("no confidence: ")
+
+
+def test_ranks_stand_in_the_order_of_the_table_with_their_shares_of_first_places() -> None:
+    (ax,) = drawn("ranks")
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["PoC", "MC-SE", "ASP", "MedConf"] and ax.yaxis_inverted()
+    assert [float(line.get_xdata()[0]) for line in markers(ax)] == [1, 2, 3, 4]
+    assert {"50 %", "20 %", "0.90", "0.60"} <= {t.get_text() for t in ax.texts}
+    lines = [bars.get_paths()[0].vertices[:, 0] for bars in ax.collections]
+    np.testing.assert_allclose(lines[2:4], [[0.7, 4.3], [1, 3]])  # the second method: over choices, then over cases
+
+
+def test_what_has_no_rank_says_why() -> None:
+    gone = ranks().assign(rank=NAN, auroc=NAN, low=NAN, high=NAN, first=NAN, reason="fewer than 10 correct or wrong")
+    ax = rank_ranges(gone, FAMILIES)
+    assert sum(t.get_text() == "withheld: fewer than 10 correct or wrong" for t in ax.texts) == 4 and not markers(ax)
+
+
+def test_ours_and_the_published_stand_in_panels_that_say_whose_they_are() -> None:
+    left, right = drawn("published")
+    assert left.get_title() == "Ours: embedded, starter" and right.get_title() == "Published: llama-3.1, ddxplus"
+    assert [float(line.get_xdata()[0]) for line in markers(left)] == pytest.approx([0.7, 0.67, 0.64, 0.61, 0.58])
+    theirs = [float(line.get_xdata()[0]) for line in right.lines]
+    assert theirs == published_table("ablation")["auroc"].to_list() and not right.collections
+    assert left.get_ylim() == right.get_ylim()
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: differences(paired(), FAMILIES, [("auroc", "pooled")]), "metrics must be some of"),
+        (lambda: differences(pd.concat([paired(), paired().assign(model="b")]), FAMILIES, PAIRS), "one model and data set"),
+        (lambda: differences(paired().drop(columns="low"), FAMILIES, PAIRS), "lacks the columns"),
+        (lambda: auroc_by_passages(by_passages(), FAMILIES, "40"), "level is '40'"),
+        (lambda: auroc_by_samples(by_samples(), FAMILIES, ["best"]), "methods must be some of"),
+        (lambda: published_beside_ours(ours(), published_table("ablation"), FAMILIES, "pearson"), "metric is 'pearson'"),
+        (lambda: rank_ranges(ranks(), {}), "families gives None"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw()
+
+
+def test_more_than_two_methods_a_row_or_four_temperatures_cannot_be_told_apart() -> None:
+    three = pd.concat([paired(), paired().query("method == 'medconf'").assign(method="poc")])
+    with pytest.raises(ValueError, match="at most two methods"):
+        differences(three, FAMILIES, PAIRS)
+    warm = pd.concat([by_samples().assign(temperature=t) for t in (0.1, 0.2, 0.3, 0.4, 0.5)])
+    with pytest.raises(ValueError, match="at most 4 temperatures"):
+        auroc_by_samples(warm, FAMILIES, ["poc"])
+
+
+def test_given_axes_are_drawn_on() -> None:
+    ax = plt.figure().add_subplot()
+    assert auroc_by_passages(by_passages(), FAMILIES, ax=ax) is ax and rank_ranges(ranks(), FAMILIES, ax=ax) is ax
+    assert differences(paired(), FAMILIES, PAIRS[:1], axes=[ax]) == [ax]

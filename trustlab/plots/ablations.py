@@ -1,0 +1,340 @@
+"""What each part, setting and open choice brings: differences to a whole, lines over a setting, ranges of ranks.
+
+Finished tables of one model and data set in, Axes out. Colour and marker mean method family; where two methods of one family
+share a figure, the second is hollow.
+"""
+
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportReturnType=false
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from trustlab.plots.auroc import LEVEL_NAMES, MARKER_POINTS
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    FAMILY_MARKERS,
+    GREY,
+    INK,
+    axes_row,
+    family_legend,
+    family_of,
+    inches,
+    label,
+    panel_grid,
+    spread,
+    text_colour,
+)
+
+METRIC_NAMES = {"auroc": "AUROC", "auprc": "AUPRC", "pearson": "Pearson", "spearman": "Spearman"}
+WHOLE = "full"
+STYLES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1, 2)))
+"""Line styles, for as many settings as can be told apart."""
+ROW_INCHES = 0.42
+
+
+def differences(
+    table: pd.DataFrame,
+    families: Mapping[str, str],
+    metrics: Sequence[tuple[str, str]] = (
+        ("auroc", "within"),
+        ("auprc", "within"),
+        ("pearson", "across"),
+        ("spearman", "across"),
+    ),
+    by: str = "variant",
+    *,
+    against: str = "the whole",
+    axes: Sequence[Axes] | None = None,
+) -> list[Axes]:
+    """Each row's difference to a reference, a panel for each (metric, level), with paired 95 % intervals; 0 is no difference.
+
+    ``table`` is that of ``paired_differences``, ``by`` its column that names the rows; at most two methods a row, the second
+    hollow. What has no value says why. Raises ``ValueError`` for several runs or a (metric, level) that the table does not hold.
+    """
+    mine = _one_run(table, ["method", by, "metric", "level", "difference", "low", "high", "n", "reason"])
+    held = set(zip(mine["metric"], mine["level"], strict=True))
+    if lacking := [pair for pair in metrics if pair not in held] or not metrics:
+        raise ValueError(f"metrics must be some of {sorted(held)}; received {list(metrics)} ({lacking})")
+    rows = list(dict.fromkeys(mine[by]))
+    many = max(mine.groupby(by)["method"].nunique())
+    if many > 2:
+        raise ValueError(f"at most two methods a row can be told apart; received {list(dict.fromkeys(mine['method']))}")
+    width = 5.2 if len(metrics) == 1 else 2.75
+    panels = list(axes) if axes is not None else axes_row(width, _height(len(rows), many), len(metrics), 0.3)
+    for i, (ax, (metric, level)) in enumerate(zip(panels, metrics, strict=True)):
+        part = mine[(mine["metric"] == metric) & (mine["level"] == level)]
+        for y, row in enumerate(rows):
+            of_row = part[part[by] == row].to_dict("records")
+            for k, one in enumerate(of_row):
+                _mark(ax, one, y + 0.3 * (k - (len(of_row) - 1) / 2), families, hollow=k > 0, shift=one["difference"])
+        ax.axvline(0, ls="--", lw=1.2, color=INK, zorder=1)
+        spread_of = pd.Series([0, *part["low"], *part["high"], *part["difference"]], dtype=float).dropna()
+        room = max(0.08 * (spread_of.max() - spread_of.min()), 0.02)
+        ax.set_xlim(spread_of.min() - room, spread_of.max() + room)
+        _rows(ax, rows if i == 0 or axes is not None else [""] * len(rows))
+        shown = {"within": "within level", "across": "over levels"}.get(level, level)
+        ax.set_title(f"{METRIC_NAMES[metric]} {shown}", pad=8)
+        ax.set_xlabel(f"difference to {against}" if len(metrics) == 1 else "difference")
+        ax.locator_params(axis="x", nbins=5)
+    _legend(panels[0], mine, families)
+    return panels
+
+
+def auroc_by_passages(metrics: pd.DataFrame, families: Mapping[str, str], level: str = "within", ax: Axes | None = None) -> Axes:
+    """AUROC (0 to 1) over the number of passages looked up, a line a method with its 95 % interval; the second method dashed.
+
+    ``metrics`` is the table of ``variant_metrics``. Raises ``ValueError`` for several runs or an unknown level.
+    """
+    mine = _auroc(metrics, level, ["n_passages"])
+    ax = ax or axes_row(5.2, 3.6)[0]
+    counts = sorted(mine["n_passages"].unique())
+    ends = {}
+    for k, name in enumerate(dict.fromkeys(mine["method"])):
+        line = mine[mine["method"] == name].dropna(subset="value").sort_values("n_passages")
+        if len(line):
+            x = [counts.index(c) + 0.08 * k for c in line["n_passages"]]
+            _line(ax, x, line, family_of(name, families), STYLES[k % len(STYLES)], hollow=k > 0)
+            ends[name] = float(line["value"].iloc[-1])
+    ax.set(xticks=range(len(counts)), xticklabels=[str(c) for c in counts], xlim=(-0.3, len(counts) - 0.6))
+    ax.set(xlabel="passages looked up", ylabel=f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1")
+    _value_limits([ax], mine)
+    _chance(ax)
+    _ends(ax, ends, families)
+    if not ends:
+        _withheld(ax, mine)
+    return ax
+
+
+def auroc_by_samples(
+    metrics: pd.DataFrame,
+    families: Mapping[str, str],
+    methods: Sequence[str],
+    level: str = "within",
+    axes: Sequence[Axes] | None = None,
+) -> list[Axes]:
+    """AUROC (0 to 1) over K, the number of samples: a panel a method, a line style a temperature, bars are 95 % intervals.
+
+    ``metrics`` is the table of ``variant_metrics``. Raises ``ValueError`` for several runs, an unknown level, a method that the
+    table does not hold, or more than four temperatures.
+    """
+    mine = _auroc(metrics, level, ["n_samples", "temperature"])
+    if not methods or not set(methods) <= set(mine["method"]):
+        raise ValueError(f"methods must be some of {list(dict.fromkeys(mine['method']))}; received {list(methods)}")
+    temperatures, counts = (sorted(mine[column].unique()) for column in ("temperature", "n_samples"))
+    if len(temperatures) > len(STYLES):
+        raise ValueError(f"at most {len(STYLES)} temperatures can be told apart; received {temperatures}")
+    panels = list(axes) if axes is not None else panel_grid(len(methods), 4)
+    for ax, name in zip(panels, methods, strict=True):
+        of_method = mine[mine["method"] == name]
+        for k, temperature in enumerate(temperatures):
+            line = of_method[of_method["temperature"] == temperature].dropna(subset="value").sort_values("n_samples")
+            x = [counts.index(c) + 0.1 * (k - (len(temperatures) - 1) / 2) for c in line["n_samples"]]
+            _line(ax, x, line, family_of(name, families), STYLES[k], hollow=False)
+        ax.set_title(label(name), size=10)
+        ax.set(xticks=range(len(counts)), xticklabels=[str(c) for c in counts], xlim=(-0.4, len(counts) - 0.6))
+        ax.axhline(0.5, ls="--", lw=1.0, color=INK, zorder=1)
+        if of_method["value"].isna().all():
+            _withheld(ax, of_method)
+    _value_limits(panels, mine[mine["method"].isin(list(methods))])
+    figure: Any = panels[0].figure
+    if axes is None:
+        figure.supxlabel("K, samples per answer", size=10.5)
+        figure.supylabel(f"AUROC {LEVEL_NAMES.get(level, level).partition(' (')[0]}, 0 to 1", size=10.5)
+        handles = [Line2D([], [], color=GREY, ls=STYLES[k], label=f"temperature {t:g}") for k, t in enumerate(temperatures)]
+        handles.append(Line2D([], [], color=INK, ls="--", lw=1.0, label="chance"))
+        figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
+    return panels
+
+
+def rank_ranges(ranks: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
+    """Each method's rank by AUROC under the defaults (dot), over all choices (grey bar), and if cases were drawn anew (line).
+
+    ``ranks`` is the first table of ``rank_stability``; rank 1 is best. At the right the AUROC and the percentage of draws in
+    which the method is first. Raises ``ValueError`` for several runs.
+    """
+    mine = _one_run(ranks, ["method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "reason"])
+    ax = ax or axes_row(5.2, 0.25 * max(len(mine), 3))[0]
+    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
+    for y, row in enumerate(mine.to_dict("records")):
+        if pd.isna(row["rank"]):
+            ax.annotate(f"withheld: {row['reason']}", (0, y), (6, 0), **beside, size=8, color=GREY)
+            continue
+        family = family_of(row["method"], families)
+        marker, colour = FAMILY_MARKERS[family], FAMILY_COLOURS[family]
+        ax.hlines(y, row["lowest"] - 0.3, row["highest"] + 0.3, color="#CFCFCF", lw=9, zorder=2)
+        ax.hlines(y, row["low"], row["high"], color=colour, lw=2, zorder=3)
+        ax.plot(row["rank"], y, marker=marker, ms=MARKER_POINTS[marker], color=colour, mec="white", mew=0.6, ls="", zorder=4)
+        first = "" if pd.isna(row["first"]) else f"{100 * row['first']:.0f} %"
+        for text, x, shade in ((f"{row['auroc']:.2f}", 42, INK), (first, 84, GREY)):
+            ax.annotate(text, (1, y), (x, 0), **beside, ha="right", size=9, color=shade)
+    for words, x, shade in (("AUROC", 42, INK), ("first in", 84, GREY)):
+        ax.annotate(words, (1, 1), (x, 4), "axes fraction", "offset points", ha="right", va="bottom", size=9, color=shade)
+    _rows(ax, [label(name) for name in mine["method"]])
+    ax.set(xlim=(0.2, len(mine) + 0.8), xlabel="rank by AUROC within level (1 = best)")
+    more = [
+        Line2D([], [], color=GREY, lw=2, label="other cases (95 %)"),
+        Patch(color="#CFCFCF", lw=0, label="other choices"),
+    ]
+    family_legend(ax, [family_of(name, families) for name in mine["method"]])
+    if of_families := ax.get_legend():
+        ax.add_artist(of_families)
+        of_families.set_clip_on(False)  # else it does not count as part of the axes, and a caption runs into it
+    place: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.3, "borderpad": 0}
+    ax.legend(handles=more, ncols=2, frameon=False, **place)
+    return ax
+
+
+def published_beside_ours(
+    metrics: pd.DataFrame,
+    published: pd.DataFrame,
+    families: Mapping[str, str],
+    metric: str = "auroc",
+    level: str = "within",
+    axes: Sequence[Axes] | None = None,
+) -> tuple[Axes, Axes]:
+    """AUROC or AUPRC (0 to 1) of each variant of MedConf: ours at the left, the published ones in a panel of their own.
+
+    ``metrics`` is the table of ``variant_metrics`` for the method ``medconf``, ``published`` that of
+    ``published_table("ablation")``, which prints no intervals. Other models and other patients: what can be compared
+    is the order within a panel. Raises ``ValueError`` for several runs or an unknown metric or level.
+    """
+    if metric not in ("auroc", "auprc"):
+        raise ValueError(f"metric is {metric!r}; allowed are 'auroc' and 'auprc'")
+    mine = _auroc(metrics[metrics["method"] == "medconf"], level, ["variant"], metric).set_index("variant")
+    theirs = published.set_index("variant")
+    rows = list(dict.fromkeys([*mine.index, *theirs.index]))
+    left, right = axes if axes is not None else axes_row(3.6, _height(len(rows), 1), 2, 0.5)
+    for y, row in enumerate(rows):
+        if row in mine.index:
+            _mark(left, mine.loc[row].to_dict() | {"method": "medconf"}, y, families, hollow=False, shift=mine.at[row, "value"])
+        if row in theirs.index:
+            x = float(theirs.at[row, metric])
+            right.plot(x, y, "o", ms=8, color=INK, mec="white", mew=0.6)
+            right.annotate(f"{x:.2f}", (x, y), (9, 0), textcoords="offset points", va="center_baseline", size=9)
+    name = METRIC_NAMES[metric]
+    left.set_title(f"Ours: {metrics['model'].iloc[0]}, {metrics['dataset'].iloc[0]}", pad=8)
+    right.set_title(f"Published: {', '.join(theirs['model'].unique())}, {', '.join(theirs['dataset'].unique())}", pad=8)
+    left.set_xlabel(f"{name} {LEVEL_NAMES.get(level, level).partition(' (')[0]}, 0 to 1")
+    right.set_xlabel(f"{name} as printed, 0 to 1")
+    for ax, held in ((left, [*mine["low"], *mine["high"], *mine["value"]]), (right, theirs[metric])):
+        known = pd.Series([*held, 0.5], dtype=float).dropna()
+        ax.set_xlim(max(known.min() - 0.05, -0.01), min(known.max() + 0.08, 1.01))
+    _rows(left, rows)
+    _rows(right, rows if axes is not None else [""] * len(rows))
+    return left, right
+
+
+def _one_run(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    need = ["model", "dataset", *columns]
+    if lacking := [name for name in need if name not in table.columns]:
+        raise ValueError(f"the table lacks the columns {lacking}; it has {list(table.columns)}")
+    runs = table[["model", "dataset"]].drop_duplicates()
+    if len(runs) != 1:
+        raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
+    return table
+
+
+def _auroc(metrics: pd.DataFrame, level: str, columns: Sequence[str], metric: str = "auroc") -> pd.DataFrame:
+    mine = _one_run(metrics, ["method", "metric", "level", "value", "low", "high", "reason", *columns])
+    mine = mine[mine["metric"] == metric]
+    if level not in set(mine["level"]):
+        raise ValueError(f"level is {level!r}; the table holds {list(dict.fromkeys(mine['level']))}")
+    return mine[mine["level"] == level]
+
+
+def _mark(ax: Axes, row: Mapping[str, Any], y: float, families: Mapping[str, str], *, hollow: bool, shift: float) -> None:
+    """A marker at ``shift`` with its interval, or the reason why there is none."""
+    family = family_of(row["method"], families)
+    colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
+    if pd.isna(shift):
+        words = textwrap.shorten(
+            str(row["reason"]).removeprefix("no confidence: "), int(inches(ax)[0] * 72 / 3.9), placeholder=" …"
+        )
+        where: Any = {"xycoords": ("axes fraction", "data"), "bbox": {"fc": "white", "ec": "none", "pad": 0.5}, "zorder": 4}
+        ax.annotate(words, (0.02, y), **where, va="center", size=7, color=GREY).set_parse_math(False)
+        return
+    ax.hlines(y, row["low"], row["high"], color=colour, lw=1.8, alpha=0.85, zorder=3)
+    look: dict[str, Any] = {"mfc": "white", "mec": colour, "mew": 1.4} if hollow else {"mfc": colour, "mec": "white", "mew": 0.6}
+    ax.plot(shift, y, marker=marker, ms=0.95 * MARKER_POINTS[marker], ls="", zorder=4, **look)
+
+
+def _line(ax: Axes, x: Sequence[float], line: pd.DataFrame, family: str, style: Any, *, hollow: bool) -> None:
+    colour = FAMILY_COLOURS[family]
+    look: dict[str, Any] = {
+        "mfc": "white" if hollow else colour,
+        "mec": colour if hollow else "white",
+        "mew": 1.2 if hollow else 0.6,
+    }
+    ax.vlines(x, line["low"], line["high"], color=colour, lw=1.1, alpha=0.5, zorder=2)
+    ax.plot(x, line["value"], color=colour, ls=style, lw=1.6, marker=FAMILY_MARKERS[family], ms=6, zorder=3, **look)
+
+
+def _rows(ax: Axes, names: Sequence[str]) -> None:
+    shown = ["whole" if name == WHOLE else name.replace("_", " ") for name in names]
+    wrapped = ["\n".join(textwrap.wrap(name, 40)) for name in shown]
+    ax.set(yticks=range(len(names)), yticklabels=wrapped, ylim=(len(names) - 0.5, -0.5), ylabel="")
+    ax.grid(visible=False, axis="y")
+
+
+def _height(n_rows: int, many: int) -> float:
+    return max((ROW_INCHES if many > 1 else 0.36) * n_rows, 1.1)
+
+
+def _legend(ax: Axes, table: pd.DataFrame, families: Mapping[str, str]) -> None:
+    """Names the methods where each row holds the same two, else their families."""
+    names = list(dict.fromkeys(table["method"]))
+    if len(names) > 2:
+        family_legend(ax, [family_of(name, families) for name in names])
+        return
+    handles = []
+    for k, name in enumerate(names):
+        colour, marker = FAMILY_COLOURS[family_of(name, families)], FAMILY_MARKERS[family_of(name, families)]
+        look: dict[str, Any] = {"mfc": "white", "mec": colour, "mew": 1.4} if k else {"mfc": colour, "mec": "white"}
+        handles.append(Line2D([], [], marker=marker, ls="", ms=7.5, label=label(name), **look))
+    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
+    ax.legend(handles=handles, ncols=2, frameon=False, handletextpad=0.1, **place)
+
+
+def _value_limits(panels: Sequence[Axes], table: pd.DataFrame) -> None:
+    held = pd.Series([0.5, *table["low"], *table["high"], *table["value"]], dtype=float).dropna()
+    limits = (held.min() - 0.03, held.max() + 0.03) if table["value"].notna().any() else (0, 1)
+    for ax in panels:
+        ax.set_ylim(max(limits[0], -0.01), min(limits[1], 1.01))
+
+
+def _chance(ax: Axes) -> None:
+    ax.axhline(0.5, ls="--", lw=1.2, color=INK, zorder=1)
+    ax.annotate("chance 0.50", (0, 0.5), (4, 3), ("axes fraction", "data"), "offset points", ha="left", va="bottom", size=9)
+
+
+def _withheld(ax: Axes, table: pd.DataFrame) -> None:
+    why = " / ".join(dict.fromkeys(str(r).removeprefix("no confidence: ") for r in table["reason"]))
+    words = "\n".join(textwrap.wrap(why, int(inches(ax)[0] * 72 / 5)))
+    ax.annotate(words, (0.5, 0.75), xycoords="axes fraction", ha="center", va="center", size=8, color=GREY)
+
+
+def _ends(ax: Axes, ends: Mapping[str, float], families: Mapping[str, str]) -> None:
+    """Each line's name at its end, moved up or down as little as keeps the names apart."""
+    if not ends:
+        return
+    order = sorted(ends, key=lambda name: ends[name])
+    bottom, top = ax.get_ylim()
+    places = spread([ends[name] for name in order], 14 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
+    for name, y in zip(order, np.asarray(places), strict=True):
+        style: dict[str, Any] = {
+            "color": text_colour(family_of(name, families)),
+            "size": 9.5,
+            "va": "center",
+            "annotation_clip": False,
+        }
+        ax.annotate(label(name), (1.02, y), xycoords=("axes fraction", "data"), **style)
