@@ -365,6 +365,8 @@ def test_paths_in_a_list_are_made_absolute(tmp_path, monkeypatch):
     assert notebooks._from_here("wording", "hf:own") == f"hf:{tmp_path / 'own'}"
     assert notebooks._from_here("grader", "judge:hf:own") == f"judge:hf:{tmp_path / 'own'}"
     assert notebooks._from_here("grader", "synonym") == "synonym" and notebooks._from_here("wording", None) is None
+    assert notebooks._from_here("patient", "hf:own") == f"hf:{tmp_path / 'own'}" and notebooks._from_here("patient", None) is None
+    assert notebooks._from_here("corpora", {"mine": "own"}) == {"mine": str(tmp_path / "own")}
     asked = {"medqa": {"ids": "own"}, "meditod": {"split": "own"}}
     assert notebooks._from_here("data_options", asked) == {"medqa": {"ids": str(tmp_path / "own")}, "meditod": {"split": "own"}}
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from trustlab.records import LEVELS, Case, View
 
-
 Show = Callable[[Case, int], View]
 """Makes what is shown of a case at a level: :func:`view`, or a changed way of telling, or the turns of a consultation."""
 

@@ -113,9 +113,9 @@ def benchmark(
     beside the replies. ``grader`` (a name or an object; the synonym grader where ``None``) says which answers are right.
     ``asked_before`` are models whose calls belong to this run, such as one that worded the cases anew. ``parameters`` are the
     methods' open choices. ``retriever`` (default: BM25 over the project's corpus), ``assessor``
-    (default: the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. ``show`` makes what is shown of
-    a case at a level, where that is not simply its first statements. METHODS: Ren et al. 2026
-    (benchmark), K = 15 samples at temperature 0.5.
+    (default: the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. ``show`` makes what is shown
+    of a case at a level, where that is not simply its first statements. METHODS: Ren et al. 2026 (benchmark), K = 15 samples at
+    temperature 0.5.
     """
     _given_once(cases, models, levels)
     chosen, shown = select(methods), views_of(cases, levels, show)
@@ -125,12 +125,14 @@ def benchmark(
     grader, readers = open_grader(grader or SynonymGrader()), _readers(encoder, medical_encoder, entailment, store)
     retriever = retriever or BM25(load_corpus())
     judge = assessor if assessor is None or isinstance(assessor, CachedModel) else CachedModel(assessor, store)
+    own = [*([judge] if judge else []), *([grader.model] if isinstance(grader, JudgeGrader) else [])]
+    for one in own:  # a judge may serve several runs; each counts its own calls
+        one.reset_calls()
     others = {"readers": readers, "retriever": retriever, "assessor": judge}
     generations, tables, seconds = _asked(models, store, shown, chosen, settings, quiet, others)
     every = list(shown) * len(models)
     answers = _answers(every, generations, grader)
-    asked = [*asked_before, *([judge] if judge else []), *([grader.model] if isinstance(grader, JudgeGrader) else [])]
-    tables += [one.calls_table().assign(model=one.name) for one in asked]
+    tables += [one.calls_table().assign(model=one.name) for one in [*asked_before, *own]]
     facts = {
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),

@@ -197,6 +197,8 @@ def _from_here(name: str, value: Any) -> Any:
         return [_from_here(name, item) for item in value]
     if name == "data_options" and isinstance(value, Mapping):
         return {of: {k: _from_here(k, v) for k, v in options.items()} for of, options in value.items()}
+    if name == "corpora" and isinstance(value, Mapping):
+        return {of: _from_here("corpus", folder) for of, folder in value.items()}
     if name in ("path", "corpus") and value:
         return str(Path(value).expanduser().resolve())
     if name in ("medical_encoder", "entailment", "ids") and isinstance(value, str) and Path(value).expanduser().exists():
