@@ -1,0 +1,241 @@
+"""The robustness figures from small made-up tables: what is drawn, in whose colour, and nothing clipped or overlapping."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import same_color
+from matplotlib.text import Text
+
+from trustlab.experiments.published import published_table
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure, use_style
+from trustlab.plots.robustness import (
+    accuracy_by_condition,
+    shifts,
+    stability_and_discrimination,
+    two_at_once,
+    variation,
+    variation_beside_published,
+)
+
+FAMILIES = {"asp": "token", "poc": "consistency", "deg": "consistency", "ce": "verbalized", "medconf": "medconf"}
+LABELS = {
+    "as_told": "as told",
+    "small_talk": "small talk",
+    "other_system": "another system denied",
+    "instruction_100": "told 100",
+}
+KEY = {"model": "embedded", "dataset": "starter"}
+NAN = float("nan")
+WHY = "no row has a value in every condition"
+
+
+@pytest.fixture(autouse=True)
+def _style():
+    with matplotlib.rc_context():
+        use_style()
+        yield
+    plt.close("all")
+
+
+def bounds(value: float, by: float) -> dict[str, object]:
+    reason = WHY if np.isnan(value) else ""
+    return {"value": value, "low": value - by, "high": value + by, "n": 0 if reason else 90, "n_cases": 30, "reason": reason}
+
+
+def cvs() -> pd.DataFrame:
+    rows = []
+    for i, method in enumerate(FAMILIES):
+        for k, metric in enumerate(("cv_group", "cv_sample")):
+            value = NAN if method == "deg" else 40 - 8.0 * i - 3 * (metric == "cv_group")
+            rows += [
+                {**KEY, "method": method, "level": q, "metric": metric, **bounds(value + (q == "20"), k + 1)}
+                for q in ("20", "all")
+            ]
+    return pd.DataFrame(rows)
+
+
+def scatter() -> pd.DataFrame:
+    rows = []
+    for i, method in enumerate(FAMILIES):  # nearly one height, so that names would fall upon each other
+        auroc = NAN if method == "deg" else 0.7 + 0.001 * i
+        row = {"cv_group": 1.0, "cv_sample": 10.0 * i, "cv_low": 9.0 * i, "cv_high": 11.0 * i, "auroc": auroc}
+        rows.append({**KEY, "method": method, **row, "auroc_low": auroc - 0.1, "auroc_high": auroc + 0.1, "n": 90, "reason": ""})
+    return pd.DataFrame(rows)
+
+
+def shift() -> pd.DataFrame:
+    rows = []
+    for i, method in enumerate(FAMILIES):
+        for k, condition in enumerate(list(LABELS)[1:]):
+            value = NAN if (method, condition) == ("ce", "small_talk") else 0.1 * k - 0.05 * i
+            some = {**KEY, "condition": condition, "method": method, **bounds(value, 0.06)}
+            rows += [{**some, "level": q, "among": a} for q in ("20", "all") for a in ("all answers", "same answer")]
+    return pd.DataFrame(rows)
+
+
+def accuracy() -> pd.DataFrame:
+    rows = [{**KEY, "condition": "as_told", "level": "all", "metric": "accuracy", **bounds(0.6, 0.1)}]
+    for k, condition in enumerate(list(LABELS)[1:]):
+        for metric, value in (("accuracy", 0.5), ("difference", -0.1 * k), ("other_answer", 0.2 + 0.1 * k)):
+            rows.append({**KEY, "condition": condition, "level": "all", "metric": metric, **bounds(value, 0.05)})
+    return pd.DataFrame(rows)
+
+
+def merged() -> pd.DataFrame:
+    rows = []
+    for i, method in enumerate(["", *FAMILIES]):
+        for told, value in (("one patient", 0.5), ("two at once", 0.5 + 0.04 * i), ("difference", 0.04 * i)):
+            some = NAN if (method, told) == ("ce", "difference") else value
+            metric = "mean_confidence" if method else "accuracy"
+            rows.append({**KEY, "method": method, "metric": metric, "told": told, **bounds(some, 0.09)})
+    return pd.DataFrame(rows)
+
+
+DRAWINGS = {
+    "variation": (cvs, lambda t: variation(t, FAMILIES)),
+    "scatter": (scatter, lambda t: stability_and_discrimination(t, FAMILIES)),
+    "shifts": (shift, lambda t: shifts(t, FAMILIES, LABELS)),
+    "accuracy": (accuracy, lambda t: accuracy_by_condition(t, LABELS)),
+    "published": (cvs, lambda t: variation_beside_published(t, published_table("robustness"), FAMILIES)),
+    "two": (merged, lambda t: two_at_once(t, FAMILIES)),
+}
+
+
+def drawn(name: str, table: pd.DataFrame | None = None) -> list[Axes]:
+    made, draw = DRAWINGS[name]
+    axes = draw(made() if table is None else table)
+    return axes if isinstance(axes, list) else [axes]
+
+
+def dots(ax: Axes) -> list:
+    return [line for line in ax.lines if line.get_marker() in {*FAMILY_MARKERS.values()} and len(line.get_xdata()) == 1]
+
+
+def words(ax: Axes) -> list[str]:
+    return [t.get_text() for t in ax.texts]
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_no_text_is_clipped_or_overlaps(name: str, tmp_path) -> None:
+    figure = drawn(name)[0].figure
+    caption(figure, model="embedded", dataset="starter", n_cases=30, n_rows=90, note="three paraphrased conditions")
+    png, _, _ = save_figure(figure, cvs(), "figure", tmp_path)
+    figure.draw_without_rendering()
+    hidden = set()
+    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        hidden |= {t for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high for t in (tick.label1, tick.label2)}
+    texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
+    for (one, a), (other, b) in combinations([(t, Text.get_window_extent(t)) for t in texts], 2):
+        shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert min(shared) <= 3, f"{one.get_text()!r} overlaps {other.get_text()!r}"
+    pixels = plt.imread(png)[..., :3]
+    assert all((edge == 1).all() for edge in (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:]))
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_what_is_not_one_run_or_lacks_columns_is_refused(name: str) -> None:
+    table = DRAWINGS[name][0]()
+    with pytest.raises(ValueError, match="one model and data set"):
+        drawn(name, pd.concat([table, table.assign(model="other")]))
+    with pytest.raises(ValueError, match="one model and data set"):
+        drawn(name, table.iloc[:0])
+    with pytest.raises(ValueError, match="lacks the columns"):
+        drawn(name, table.drop(columns="method" if name != "accuracy" else "metric"))
+
+
+def test_the_stablest_method_stands_on_top_and_one_without_a_value_says_why_at_the_bottom() -> None:
+    sample, group = drawn("variation")
+    assert [t.get_text() for t in sample.get_yticklabels()] == ["MedConf", "CE", "PoC", "ASP", "Deg"] and sample.yaxis_inverted()
+    assert [float(d.get_xdata()[0]) for d in dots(sample)] == [8, 16, 32, 40]
+    assert [float(d.get_xdata()[0]) for d in dots(group)] == [5, 13, 29, 37]
+    assert [d.get_marker() for d in dots(sample)] == [
+        FAMILY_MARKERS[f] for f in ("medconf", "verbalized", "consistency", "token")
+    ]
+    assert WHY in words(sample) and sample.get_xlabel() == "CV sample, percent"
+    assert sample.get_xlim()[1] > 42 and sample.get_xlim()[0] < 0  # the widest interval lies inside
+
+
+def test_variation_at_a_level_shows_that_level() -> None:
+    sample, _ = variation(cvs(), FAMILIES, "20")
+    assert float(dots(sample)[0].get_xdata()[0]) == 9
+    with pytest.raises(ValueError, match=r"level is '40'; the table holds \['20', 'all'\]"):
+        variation(cvs(), FAMILIES, "40")
+
+
+def test_stability_is_across_and_discrimination_up() -> None:
+    (ax,) = drawn("scatter")
+    points = {(float(d.get_xdata()[0]), float(d.get_ydata()[0])) for d in dots(ax)}
+    assert points == {(0, 0.7), (10, 0.701), (30, 0.703), (40, 0.704)}
+    assert {"ASP", "PoC", "CE", "MedConf", "chance 0.50", "without one of the two: Deg"} == set(words(ax))
+    assert ax.get_xlim()[1] > 44 and ax.get_ylim()[1] > 0.804 and ax.get_ylim()[0] < 0.5
+
+
+def test_a_scatter_without_points_still_names_who_is_missing() -> None:
+    (ax,) = drawn("scatter", scatter().assign(auroc=NAN))
+    assert not dots(ax) and any("ASP, PoC, Deg" in text for text in words(ax))
+
+
+def test_shifts_are_signed_bold_where_sure_and_a_dash_where_missing() -> None:
+    (ax,) = drawn("shifts")
+    by_place = {(t.get_position()[1], t.get_position()[0]): t for t in ax.texts}
+    assert by_place[0, 0].get_text() == "0.00" and by_place[0, 2].get_text() == "+0.20" and by_place[4, 0].get_text() == "−0.20"
+    assert by_place[3, 0].get_text() == "–" and by_place[3, 0].get_weight() == "normal"
+    assert {k for k, t in by_place.items() if t.get_weight() == "bold"} == {
+        (y, x) for y in range(5) for x in range(3) if abs(0.1 * x - 0.05 * y) > 0.06 and (y, x) != (3, 0)
+    }
+    image = ax.images[0]
+    assert image.get_clim() == pytest.approx((-0.2, 0.2)) and [t.get_text() for t in ax.get_xticklabels()][0] == "small talk"
+    low, high = (image.cmap(image.norm(v)) for v in (-0.2, 0.2))
+    assert low[2] > low[0] and high[0] > high[2]  # less is violet, more is orange
+
+
+def test_shifts_among_other_answers_than_the_table_holds_are_refused() -> None:
+    with pytest.raises(ValueError, match="among is 'no answers'"):
+        shifts(shift(), FAMILIES, LABELS, "no answers")
+
+
+def test_accuracy_is_told_as_a_difference_in_points_with_the_share_of_other_answers_beside_it() -> None:
+    left, right = drawn("accuracy")
+    assert [(float(d.get_xdata()[0]), d.get_ydata()[0]) for d in dots(left)] == [
+        (0, 1),
+        (pytest.approx(-10), 2),
+        (pytest.approx(-20), 3),
+    ]
+    assert [float(d.get_xdata()[0]) for d in dots(right)] == pytest.approx([20, 30, 40])
+    assert [t.get_text() for t in left.get_yticklabels()] == list(LABELS.values())
+    assert "−20" in words(left) and "60" in words(right)
+
+
+def test_ours_and_theirs_stand_in_two_panels_that_say_whose_they_are() -> None:
+    ours, theirs = drawn("published")
+    assert ours.get_title() == "Ours: embedded,\nstarter"
+    assert theirs.get_title() == "Printed by Ren et al. 2026:\nllama-3.1 (a large model), ddxplus"
+    printed = published_table("robustness").sort_values("cv_sample")
+    filled = [float(d.get_xdata()[0]) for d in dots(theirs) if not same_color(d.get_markerfacecolor(), "white")]
+    hollow = [float(d.get_xdata()[0]) for d in dots(theirs) if same_color(d.get_markerfacecolor(), "white")]
+    assert filled == list(printed["cv_sample"]) and hollow == list(printed["cv_group"])
+    assert [float(d.get_xdata()[0]) for d in dots(ours)][:4] == [8, 5, 40, 37]  # MedConf, ASP
+    drawn_without = variation_beside_published(cvs()[lambda t: t["method"] != "ce"], published_table("robustness"), FAMILIES)
+    assert words(drawn_without[0]) == ["no value"]
+
+
+def test_two_at_once_is_filled_one_patient_hollow_and_the_difference_bold_where_sure() -> None:
+    (ax,) = drawn("two")
+    marks = dots(ax)
+    assert [float(d.get_xdata()[0]) for d in marks[:4]] == pytest.approx([50, 50, 50, 54])
+    assert [same_color(d.get_markerfacecolor(), "white") for d in marks[:4]] == [True, False, True, False]
+    assert same_color(marks[3].get_markerfacecolor(), FAMILY_COLOURS["token"])
+    change = {t.get_text(): t.get_weight() for t in ax.texts}
+    assert change["+4"] == change["+8"] == "normal" and change["+12"] == change["+20"] == "bold" and change["–"] == "normal"
+    assert [t.get_text() for t in ax.get_yticklabels()][:2] == ["Accuracy (either diagnosis)", "ASP"]

@@ -1,0 +1,303 @@
+"""What changes to the telling do to confidences and answers. A finished table in, Axes out."""
+
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportCallIssue=false
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from trustlab.plots.auroc import MARKER_POINTS, ROW_INCHES
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    FAMILY_MARKERS,
+    GREY,
+    INK,
+    axes_row,
+    family_legend,
+    family_of,
+    inches,
+    label,
+    spread,
+    text_colour,
+)
+
+CVS = {"cv_sample": "CV sample, percent", "cv_group": "CV group, percent"}
+MOVED = {"difference": "accuracy less that as told, points", "other_answer": "answers other than as told, percent"}
+LEAST_SHIFT = 0.1
+"""The colour scale of shifts reaches at least this far, so that noise is not painted as a storm."""
+
+
+def variation(
+    table: pd.DataFrame, families: Mapping[str, str], level: str = "all", axes: Sequence[Axes] | None = None
+) -> list[Axes]:
+    """CV sample and CV group of each method as dots with 95 % intervals, side by side, the stablest on top.
+
+    ``table`` is that of ``variation_table``, cut to one model and data set. A method without a value stands at the bottom with
+    the reason. Raises ``ValueError`` for several runs, an empty table or a level that it does not hold.
+    """
+    mine = _one_run(table, ["method", "level", "metric", "value", "low", "high", "n", "reason"])
+    mine = mine[mine["level"] == _held(level, mine["level"], "level")]
+    sample = mine[mine["metric"] == "cv_sample"].set_index("method").sort_values("value", na_position="last", kind="stable")
+    panels = list(axes) if axes is not None else axes_row(3.5, ROW_INCHES * max(len(sample), 3), n=2, gap=1.0)
+    for i, (ax, metric) in enumerate(zip(panels, CVS, strict=True)):
+        rows = mine[mine["metric"] == metric].set_index("method").loc[sample.index]
+        for y, (method, row) in enumerate(rows.to_dict("index").items()):
+            _dot(ax, y, row, family_of(str(method), families))
+        _right(ax, [f"{v:.1f}" if pd.notna(v) else "" for v in rows["value"]], "%", 34)
+        if i == 0:
+            _right(ax, [f"{int(n):,}" for n in rows["n"]], "n", 64, GREY)
+        ax.set(xlabel=CVS[metric], ylim=(len(rows) - 0.5, -0.5), xlim=_limits(rows, 0))
+        _names(ax, [str(m) for m in rows.index] if i == 0 else [], len(rows))
+    family_legend(panels[0], [family_of(str(m), families) for m in sample.index])
+    return panels
+
+
+def stability_and_discrimination(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
+    """Each method's CV sample (percent, less is stabler) against its AUROC within level as told (0 to 1), with 95 % intervals.
+
+    ``table`` is that of ``scatter_table``, cut to one model and data set. Good methods stand at the upper left; a constant one
+    stands at the left too, but at 0.5. Methods that lack either number are named below. Raises ``ValueError`` for several runs.
+    """
+    mine = _one_run(table, ["method", "cv_sample", "cv_low", "cv_high", "auroc", "auroc_low", "auroc_high", "reason"])
+    ax = ax or axes_row(5.2, 4.2)[0]
+    known = mine.dropna(subset=["cv_sample", "auroc"]).sort_values("auroc", kind="stable")
+    for row in known.to_dict("records"):
+        family = family_of(row["method"], families)
+        colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
+        ax.hlines(row["auroc"], row["cv_low"], row["cv_high"], color=colour, lw=1.2, alpha=0.5, zorder=2)
+        ax.vlines(row["cv_sample"], row["auroc_low"], row["auroc_high"], color=colour, lw=1.2, alpha=0.5, zorder=2)
+        ax.plot(row["cv_sample"], row["auroc"], marker, ms=MARKER_POINTS[marker], color=colour, mec="white", mew=0.6, zorder=4)
+    ax.axhline(0.5, ls="--", lw=1.2, color=INK, zorder=1)
+    place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right", "va": "top"}
+    ax.annotate("chance 0.50", (1, 0.5), (-3, -3), **place, size=9)
+    x = pd.Series([*known["cv_sample"], *known["cv_high"]], dtype=float).dropna()
+    y = pd.Series([0.5, *known["auroc"], *known["auroc_low"], *known["auroc_high"]], dtype=float).dropna()
+    reach = x.max() if len(x) and x.max() > 0 else 1.0
+    ax.set(xlim=(-0.03 * reach, 1.05 * reach), ylim=(max(y.min() - 0.04, -0.02), min(max(y.max(), 0.6) + 0.04, 1.02)))
+    ax.set(xlabel="CV sample, percent (less is stabler)", ylabel="AUROC within level, as told, 0 to 1")
+    _name_points(ax, known, families)
+    lacking = [label(m) for m in mine["method"] if m not in set(known["method"])]
+    family_legend(ax, [family_of(m, families) for m in (known["method"] if len(known) else mine["method"])])
+    if lacking:
+        words = "\n".join(textwrap.wrap(f"without one of the two: {', '.join(lacking)}", 78))
+        ax.annotate(words, (0, 0), (0, -62), "axes fraction", "offset points", va="top", size=8.5, color=GREY)
+    return ax
+
+
+def shifts(
+    table: pd.DataFrame,
+    families: Mapping[str, str],
+    labels: Mapping[str, str],
+    among: str = "all answers",
+    ax: Axes | None = None,
+) -> Axes:
+    """How far each condition moves each method's mean confidence, in the method's units (0 to 1): a field of signed numbers.
+
+    ``table`` is that of ``shift_table``, cut to one model and data set; all levels together. Bold: the 95 % interval does not
+    hold 0. A dash: no value. ``labels`` names the conditions. Raises ``ValueError`` for several runs or another ``among``.
+    """
+    mine = _one_run(table, ["condition", "method", "level", "among", "value", "low", "high"])
+    mine = mine[(mine["level"] == "all") & (mine["among"] == _held(among, mine["among"], "among"))]
+    conditions, methods = (list(dict.fromkeys(mine[c])) for c in ("condition", "method"))
+    values = mine.pivot(index="method", columns="condition", values="value").loc[methods, conditions].to_numpy(float)
+    rows: dict[Any, dict[str, Any]] = mine.set_index(["method", "condition"]).to_dict("index")
+    ax = ax or axes_row(0.78 * len(conditions), ROW_INCHES * len(methods))[0]
+    known = np.abs(values[~np.isnan(values)])
+    reach = max(LEAST_SHIFT, known.max() if len(known) else 0)
+    ax.imshow(np.ma.masked_invalid(values), cmap="PuOr_r", vmin=-reach, vmax=reach, aspect="auto", zorder=1)
+    for y, method in enumerate(methods):
+        for x, condition in enumerate(conditions):
+            row = rows.get((method, condition), {"value": np.nan, "low": np.nan, "high": np.nan})
+            sure = row["low"] > 0 or row["high"] < 0
+            words = _signed(row["value"], 2)
+            ink = "white" if abs(row["value"]) > 0.7 * reach else INK
+            ax.text(x, y, words, ha="center", va="center", size=8.5, color=ink, weight="bold" if sure else "normal", zorder=3)
+    ax.grid(visible=False)
+    _names(ax, methods, len(methods), families)
+    shown = ["\n".join(textwrap.wrap(labels.get(c, c), 11)) for c in conditions]
+    ax.set_xticks(range(len(conditions)), shown, size=8.5)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.set_xlabel(f"mean confidence less that as told, {among}, all levels")
+    ax.xaxis.set_label_position("bottom")
+    return ax
+
+
+def accuracy_by_condition(table: pd.DataFrame, labels: Mapping[str, str], axes: Sequence[Axes] | None = None) -> list[Axes]:
+    """What each condition does to the answers: accuracy less that as told (points), and the share of other answers (percent).
+
+    ``table`` is that of ``accuracy_table``, cut to one model and data set; all levels together. Both over the answers
+    whose telling the condition changed: ``n`` of them, with the accuracy at the right. Raises ``ValueError`` for several runs.
+    """
+    mine = _one_run(table, ["condition", "level", "metric", "value", "low", "high", "n", "reason"])
+    mine = mine[mine["level"] == "all"]
+    conditions = list(dict.fromkeys(mine["condition"]))
+    panels = list(axes) if axes is not None else axes_row(3.5, 0.3 * max(len(conditions), 3), n=2, gap=1.25)
+    wide = {m: mine[mine["metric"] == m].set_index("condition").reindex(conditions) for m in ("accuracy", *MOVED)}
+    for i, (ax, (metric, words)) in enumerate(zip(panels, MOVED.items(), strict=True)):
+        rows = 100 * wide[metric][["value", "low", "high"]].astype(float)
+        for y, row in enumerate(rows.to_dict("records")):
+            if pd.notna(row["value"]):
+                ax.hlines(y, row["low"], row["high"], color=INK, lw=2, alpha=0.7, zorder=3)
+                ax.plot(row["value"], y, "o", ms=7, color=INK, mec="white", mew=0.6, zorder=4)
+        far = np.nanmax(rows.abs().to_numpy(), initial=10.0)
+        ax.set(xlabel=words, xlim=(-1.08 * far, 1.08 * far) if i == 0 else (-3, 103), ylim=(len(conditions) - 0.5, -0.5))
+        ax.set(yticks=range(len(conditions)), yticklabels=[labels.get(c, c) for c in conditions] if i == 0 else [])
+        ax.grid(visible=False, axis="y")
+    panels[0].axvline(0, ls="--", lw=1.1, color=GREY, zorder=1)
+    _right(panels[0], [_signed(100 * v, 0) if pd.notna(v) else "" for v in wide["difference"]["value"]], "points", 36)
+    _right(panels[0], [f"{int(n):,}" for n in wide["accuracy"]["n"]], "n", 60, GREY)
+    _right(panels[1], [f"{100 * v:.0f}" if pd.notna(v) else "" for v in wide["other_answer"]["value"]], "other %", 44)
+    _right(panels[1], [f"{100 * v:.0f}" if pd.notna(v) else "" for v in wide["accuracy"]["value"]], "right %", 92, GREY)
+    return panels
+
+
+def variation_beside_published(
+    ours: pd.DataFrame, published: pd.DataFrame, families: Mapping[str, str], axes: Sequence[Axes] | None = None
+) -> list[Axes]:
+    """The methods that the paper prints CVs of: ours on the left, theirs on the right, two panels with scales of their own.
+
+    ``ours`` is the table of ``variation_table`` cut to one model and data set (level "all"), ``published`` that of
+    ``published_table("robustness")``. Filled: CV sample, hollow: CV group. Raises ``ValueError`` for several runs.
+    """
+    mine = _one_run(ours, ["method", "level", "metric", "value"])
+    wide = mine[mine["level"] == "all"].pivot(index="method", columns="metric", values="value")
+    methods = list(published.sort_values("cv_sample")["method"])
+    who, where = (", ".join(dict.fromkeys(published[c])) for c in ("model", "dataset"))
+    sides = {
+        f"Ours: {mine['model'].iloc[0]},\n{mine['dataset'].iloc[0]}": wide.reindex(methods),
+        f"Printed by Ren et al. 2026:\n{who} (a large model), {where}": published.set_index("method").loc[methods],
+    }
+    panels = list(axes) if axes is not None else axes_row(3.2, 0.42 * len(methods), n=2, gap=0.7)
+    for i, (ax, (title, rows)) in enumerate(zip(panels, sides.items(), strict=True)):
+        for y, (method, row) in enumerate(rows.to_dict("index").items()):
+            family = family_of(str(method), families)
+            look: dict[str, Any] = {
+                "marker": FAMILY_MARKERS[family],
+                "color": FAMILY_COLOURS[family],
+                "ms": 8,
+                "ls": "",
+                "zorder": 3,
+            }
+            ax.plot(row["cv_sample"], y - 0.14, **look)
+            ax.plot(row["cv_group"], y + 0.14, mfc="white", mew=1.4, **look)
+            if pd.isna(row["cv_sample"]):
+                ax.annotate("no value", (0.02, y), xycoords=("axes fraction", "data"), va="center", size=8.5, color=GREY)
+        top = np.nanmax(rows[["cv_sample", "cv_group"]].to_numpy(float), initial=0) or 1.0
+        ax.set(xlim=(-0.04 * top, 1.08 * top), ylim=(len(methods) - 0.5, -0.5), xlabel="coefficient of variation, percent")
+        ax.set_title(title, size=10)
+        _names(ax, methods if i == 0 else [], len(methods))
+    marks = [Line2D([], [], marker="o", color=GREY, ls="", ms=7, label="CV sample")]
+    marks.append(Line2D([], [], marker="o", color=GREY, mfc="white", mew=1.4, ls="", ms=7, label="CV group"))
+    family_legend(panels[0], [family_of(m, families) for m in methods], marks)
+    return panels
+
+
+def two_at_once(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
+    """Accuracy and each method's mean confidence, of patients alone (hollow) and two told as one (filled), in percent.
+
+    ``table`` is that of ``two_at_once_table``, cut to one model and data set; the number at the right is the paired difference in
+    points, bold where its 95 % interval does not hold 0. Raises ``ValueError`` for several runs.
+    """
+    mine = _one_run(table, ["method", "metric", "told", "value", "low", "high"])
+    mine = mine[mine["metric"].isin(["accuracy", "mean_confidence"])]
+    methods = list(dict.fromkeys(mine["method"]))
+    rows: dict[Any, dict[str, Any]] = mine.set_index(["method", "told"]).to_dict("index")
+    ax = ax or axes_row(4.6, 0.36 * max(len(methods), 3))[0]
+    for y, method in enumerate(methods):
+        family = family_of(method, families) if method else ""
+        colour, marker = (FAMILY_COLOURS[family], FAMILY_MARKERS[family]) if method else (INK, "o")
+        for told, offset, fill in (("one patient", -0.16, "white"), ("two at once", 0.16, colour)):
+            row = {k: 100 * rows[method, told][k] for k in ("value", "low", "high")}
+            ax.hlines(y + offset, row["low"], row["high"], color=colour, lw=1.6, alpha=0.8, zorder=2)
+            ax.plot(row["value"], y + offset, marker, ms=6.5, color=colour, mfc=fill, mew=1.2, ls="", zorder=3)
+        change = rows[method, "difference"]
+        sure = change["low"] > 0 or change["high"] < 0
+        words = _signed(100 * change["value"], 0)
+        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
+        ax.annotate(words, (1, y), (36, 0), **place, ha="right", size=9, weight="bold" if sure else "normal")
+    ax.annotate("difference", (1, 1), (52, 4), "axes fraction", "offset points", ha="right", va="bottom", size=9)
+    ax.set(xlim=(-3, 103), ylim=(len(methods) - 0.5, -0.5), xlabel="accuracy, or mean confidence, percent")
+    ax.set(yticks=range(len(methods)), yticklabels=[label(m) if m else "Accuracy (either diagnosis)" for m in methods])
+    ax.grid(visible=False, axis="y")
+    marks = [Line2D([], [], marker="o", color=GREY, mfc="white", mew=1.2, ls="", ms=6.5, label="one patient")]
+    marks.append(Line2D([], [], marker="o", color=GREY, ls="", ms=6.5, label="two at once"))
+    family_legend(ax, [family_of(m, families) for m in methods if m], marks)
+    return ax
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _one_run(table: pd.DataFrame, need: Sequence[str]) -> pd.DataFrame:
+    if lacking := [name for name in ("model", "dataset", *need) if name not in table.columns]:
+        raise ValueError(f"the table lacks the columns {lacking}; it has {list(table.columns)}")
+    runs = table[["model", "dataset"]].drop_duplicates()
+    if len(runs) != 1:
+        raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
+    return table
+
+
+def _signed(value: float, digits: int) -> str:
+    """The number with its sign, a dash for NaN; what rounds to nought has no sign."""
+    if pd.isna(value):
+        return "–"
+    return f"{value:+.{digits}f}".replace("-", "−") if round(value, digits) else f"{0:.{digits}f}"
+
+
+def _held(value: str, column: pd.Series, what: str) -> str:
+    if value not in set(column):
+        raise ValueError(f"{what} is {value!r}; the table holds {list(dict.fromkeys(column))}")
+    return value
+
+
+def _dot(ax: Axes, y: float, row: Mapping[str, Any], family: str) -> None:
+    if pd.isna(row["value"]):
+        words = textwrap.shorten(row["reason"] or "no reason given", int(inches(ax)[0] * 72 / 4.4), placeholder=" …")
+        ax.annotate(words, (0.02, y), xycoords=("axes fraction", "data"), va="center", size=8, color=GREY)
+        return
+    colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
+    ax.hlines(y, row["low"], row["high"], color=colour, lw=2, alpha=0.8, zorder=3)
+    ax.plot(row["value"], y, marker=marker, ms=MARKER_POINTS[marker], color=colour, mec="white", mew=0.6, ls="", zorder=4)
+
+
+def _right(ax: Axes, words: Sequence[str], head: str, points: float, colour: str = INK) -> None:
+    """A column of small text to the right of the axes, with its head above."""
+    for y, text in enumerate(words):
+        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
+        ax.annotate(text, (1, y), (points, 0), **place, ha="right", size=9, color=colour)
+    ax.annotate(head, (1, 1), (points, 4), "axes fraction", "offset points", ha="right", va="bottom", size=9, color=colour)
+
+
+def _limits(rows: pd.DataFrame, least: float) -> tuple[float, float]:
+    held = pd.Series([least, *rows["value"], *rows["high"]], dtype=float).dropna()
+    top = held.max() if held.max() > 0 else 1.0
+    return least - 0.03 * top, 1.04 * top
+
+
+def _names(ax: Axes, methods: Sequence[str], n: int, families: Mapping[str, str] | None = None) -> None:
+    ax.set(yticks=range(n), yticklabels=[label(m) for m in methods] if methods else [], ylabel="")
+    ax.grid(visible=False, axis="y")
+    for tick, method in zip(ax.get_yticklabels(), methods, strict=False):
+        tick.set_color(text_colour(family_of(method, families)) if families else INK)
+
+
+def _name_points(ax: Axes, known: pd.DataFrame, families: Mapping[str, str]) -> None:
+    """Each point's name at the right edge at about its height, a thin line between them."""
+    if not len(known):
+        return
+    bottom, top = ax.get_ylim()
+    places = spread(list(known["auroc"]), 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
+    for row, y in zip(known.to_dict("records"), places, strict=True):
+        colour = text_colour(family_of(row["method"], families))
+        line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.6, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
+        style: dict[str, Any] = {"color": colour, "size": 9.5, "va": "center", "annotation_clip": False, "arrowprops": line}
+        ax.annotate(label(row["method"]), (row["cv_sample"], row["auroc"]), (1.03, y), "data", ("axes fraction", "data"), **style)
