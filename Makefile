@@ -15,7 +15,7 @@ help:
 	@echo "make test-e2e     build llama.cpp's server (minutes, in .venv/e2e) and hold the OpenAI backend against transformers"
 	@echo "make check        ruff (rules and format) and pyright"
 	@echo "make bench        time the whole chain (benchmarks/) on the DDXPlus release: make bench DDXPLUS=FOLDER"
-	@echo "make train        train both embedded models again (about an hour and a half on two cores)"
+	@echo "make train        train both embedded models again (about two hours on two cores)"
 	@echo "make constraints  write the versions .venv holds to constraints.txt and environment.yml"
 	@echo "make clean        remove runs/ (with its cache of model replies) and tool caches; .venv stays"
 	@echo "The first of them makes .venv with PYTHON=$(PYTHON), from 3.11.5 to 3.13; choose another: make test PYTHON=python3.12"

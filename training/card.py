@@ -30,7 +30,7 @@ CHECKPOINTS, CARDS = ROOT / "training" / "checkpoints", ROOT / "training" / "car
 SETS = {"generated": "generated", "ddxplus": "DDXPlus"}
 TITLES = {
     "embedded": "The embedded model",
-    "embedded-closed": "embedded-closed: the embedded model's better-trained sibling, text only",
+    "embedded-closed": "embedded-closed: the embedded model's longer-trained sibling, text only",
 }
 ABOUT = {
     "embedded": """
