@@ -4,12 +4,15 @@ Research only. Not for clinical use.
 """
 
 from trustlab import confidence, metrics
-from trustlab.agents import MedConf, Rephrased, assess, rephrase
+from trustlab.agents import MedConf, Rephrased, assess, consult, rephrase
 from trustlab.confidence import METHODS, Parameters
 from trustlab.correctness import EncoderGrader, ExactGrader, Grade, Grader, JudgeGrader, SynonymGrader, open_grader
 from trustlab.datasets import DataError, Read, load_cases, load_sets, read_data
+from trustlab.experiments.ablations import ablations
 from trustlab.experiments.benchmark import Run, benchmark
+from trustlab.experiments.consultations import consultations
 from trustlab.experiments.grading import grade
+from trustlab.experiments.robustness import robustness
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view, views
 from trustlab.metrics import metrics_table
@@ -51,9 +54,12 @@ __all__ = [
     "SynonymGrader",
     "TokenTrace",
     "View",
+    "ablations",
     "assess",
     "benchmark",
     "confidence",
+    "consult",
+    "consultations",
     "grade",
     "load_cases",
     "load_corpus",
@@ -67,6 +73,7 @@ __all__ = [
     "open_retriever",
     "read_data",
     "rephrase",
+    "robustness",
     "view",
     "views",
 ]
