@@ -135,6 +135,21 @@ def test_its_own_decision_is_recorded_at_every_level_and_stops_nothing() -> None
     assert c.enough == (None,) * 4
 
 
+def test_it_ends_confident_before_the_question_at_which_stop_says_so_and_asks_no_more() -> None:
+    model, seen = Talker(QUESTIONS), []
+
+    def stop(going):
+        seen.append([(c.case.case_id, len(c.turns)) for c in going])
+        return [c.case.case_id == "a" and len(c.turns) == 1 for c in going]
+
+    first, second = consult([told_case("a"), told_case("b")], model, max_turns=3, stop=stop)
+    assert [(len(c.turns), c.ended) for c in (first, second)] == [(1, "confident"), (3, "turn limit")]
+    assert seen == [[("a", 0), ("b", 0)], [("a", 1), ("b", 1)], [("b", 2)]]
+    assert [len(call) for call in model.asked] == [4, 2, 2, 1, 2, 1]
+    with pytest.raises(ValueError, match="zip"):
+        consult([told_case()], model, stop=lambda going: [])
+
+
 def test_what_the_talk_took_is_counted_by_level() -> None:
     (c,) = talk(max_turns=1)
     assert c.spent == (Spent(0, "ask", 50, 5), Spent(0, "enough", 50, 5), Spent(0, "patient", 50, 5))

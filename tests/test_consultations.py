@@ -13,7 +13,8 @@ from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases
 from fake_model import TEXT_ONLY, FakeEncoder
 
 from trustlab.experiments import stopping as tables
-from trustlab.experiments.consultations import ConsultationRun, consultations, purposes_of, worth_reading
+from trustlab.experiments import talk_tables
+from trustlab.experiments.consultations import SPENT, ConsultationRun, consultations, purposes_of, worth_reading
 
 NAN = float("nan")
 
@@ -24,17 +25,21 @@ def handmade(correct: list[list[float]], confidence: list[list[float]], length: 
     ids = [f"c{i:02}" for i, _ in rows]
     base = pd.DataFrame({"case_id": ids, "dataset": "made", "level": [k for _, k in rows], "model": "fake"})
     said = [2 + 2 * min(k, length[i]) for i, k in rows]
-    spent = [("fake", f"c{i:02}", k, p, 1, 10, 1) for i, k in rows if k <= length[i] for p in ("diagnosis", "ce")]
-    spent += [("fake", f"c{i:02}", k, p, 1, 100, 5) for i, k in rows if k <= length[i] and k < 3 for p in ("ask", "enough")]
-    spent += [("fake", f"c{i:02}", k, "patient", 1, 1000, 0) for i, k in rows if k < length[i]]
+    spent = [
+        ("fake", f"c{i:02}", k, p, 1, n, 10, 1) for i, k in rows if k <= length[i] for p, n in (("diagnosis", 1), ("ce", 15))
+    ]
+    spent += [("fake", f"c{i:02}", k, p, 1, 1, 100, 5) for i, k in rows if k <= length[i] and k < 3 for p in ("ask", "enough")]
+    spent += [("fake", f"c{i:02}", k, "patient", 1, 1, 1000, 0) for i, k in rows if k < length[i]]
     decided = [("fake", f"c{i:02}", k, e) for i, row in enumerate(enough) for k, e in enumerate(row)]
     return ConsultationRun(
         turns=pd.DataFrame(),
         ended=pd.DataFrame({"model": "fake", "case_id": [f"c{i:02}" for i in range(len(length))], "n_turns": length}),
         enough=pd.DataFrame(decided, columns=["model", "case_id", "level", "enough"]),
-        answers=base.assign(correct=[correct[i][k] for i, k in rows], n_utterances=said),
+        answers=base.assign(correct=[correct[i][k] for i, k in rows], n_utterances=said).assign(
+            missing=["too long" if np.isnan(correct[i][k]) else "" for i, k in rows]
+        ),
         confidence=base.assign(method="ce", confidence=[confidence[i][k] for i, k in rows]),
-        spent=pd.DataFrame(spent, columns=["model", "case_id", "level", "purpose", "n_requests", "n_tokens_in", "n_tokens_out"]),
+        spent=pd.DataFrame(spent, columns=SPENT),
         calls=pd.DataFrame(),
         max_turns=len(correct[0]) - 1,
         patient="facts",
@@ -89,7 +94,7 @@ def test_where_every_question_is_unreadable_there_is_one_state_and_all_tables_st
     for table in (tables.frontier_table, tables.chosen_table, tables.stops_table, tables.guarantee_table):
         assert len(table(run, "fake"))
     assert set(tables.chosen_table(run, "fake")["utterances"]) == {2.0}
-    assert tables.patient_table(run)["n"].sum() == 0 and len(tables.ended_table(run)) == 3
+    assert talk_tables.patient_table(run)["n"].sum() == 0 and len(talk_tables.ended_table(run)) == 3
 
 
 def test_a_model_without_token_probabilities_lacks_those_methods_and_nothing_else() -> None:
@@ -126,6 +131,9 @@ def test_each_request_is_spent_where_the_loop_would_have_made_it() -> None:
     for purpose, levels in {"ask": 2, "enough": 2, "patient": 2, "diagnosis": 3, "samples": 3, "ce": 3, "evidence": 3}.items():
         assert counted[purpose].to_dict() == dict.fromkeys(range(levels), 3), purpose
     distinct = run.answers.groupby("case_id")["answer"].nunique().sum()
+    replies = run.spent.groupby("purpose")["n_replies"].sum()
+    assert replies["samples"] == 3 * counted["samples"].sum() and replies["ce"] == counted["ce"].sum()
+    assert replies[["ask", "enough", "patient"]].to_list() == [6, 6, 6]
     assert counted["keyword"].sum() == counted["profile"].sum() == distinct
     for purpose in ("diagnosis", "samples", "ce", "evidence", "ask", "patient"):
         mine, calls = run.spent[run.spent["purpose"] == purpose], run.calls[run.calls["purpose"] == purpose]
@@ -187,10 +195,11 @@ def test_a_method_pays_for_its_confidence_at_every_turn_up_to_its_stop() -> None
     run = handmade([[1] * 4] * 2, [[0.1, 0.9, 0.9, 0.9]] * 2, [3, 3], [[0] * 3] * 2)
     table = tables.chosen_table(run, "fake", price=0).set_index("policy")
     # always right: of equal thresholds the laxest, so it stops at once, with a diagnosis and a score
-    assert table.loc["ce", ["threshold", "questions", "calls", "tokens"]].to_list() == [0.1, 0, 2, 22]
+    assert table.loc["ce", ["threshold_low", "questions", "calls", "replies", "tokens"]].to_list() == [0.1, 0, 2, 1 + 15, 22]
     late = handmade([[0, 1, 1, 1]] * 2, [[0.1, 0.9, 0.9, 0.9]] * 2, [3, 3], [[0] * 3] * 2)
     table = tables.chosen_table(late, "fake", price=0).set_index("policy")
-    assert table.loc["ce", ["threshold", "questions", "calls", "tokens"]].to_list() == [0.9, 1, 2 + 2 + 2, 105 + 1000 + 44]
+    assert table.loc["ce", ["threshold_low", "threshold_high", "questions"]].to_list() == [0.9, 0.9, 1]
+    assert table.loc["ce", ["calls", "replies", "tokens"]].to_list() == [2 + 2 + 2, 2 * 16 + 2, 105 + 1000 + 44]
 
 
 def test_a_threshold_is_never_chosen_on_the_case_it_is_tried_on() -> None:
@@ -218,16 +227,41 @@ def test_a_higher_price_asks_less() -> None:
 def test_ten_cases_have_intervals_and_a_paired_difference() -> None:
     run = handmade(RIGHT * 3, SURE * 3, [3] * 12, [[0] * 3] * 12)
     row = tables.chosen_table(run, "fake", against="ce").set_index("policy").loc["fixed 0"]
-    assert row["low"] <= row["accuracy"] == 0.25 <= row["high"] and row["utterances_low"] == row["utterances_high"] == 2
+    assert row["low"] < row["accuracy"] == 0.25 < row["high"] and row["note"] == ""
     assert row["difference_low"] <= row["difference"] <= row["difference_high"]
     shown = tables.chosen_shown(tables.chosen_table(run, "fake", against="ce"))
-    assert shown.loc[shown["stops by"] == "fixed 0", "utterances"].item() == "2.0 [2.0, 2.0]"
+    assert shown.loc[shown["stops by"] == "fixed 0", "utterances"].item() == "2.0"
     assert "accuracy minus ce's" in shown
+
+
+def test_values_all_alike_have_no_interval_and_say_so() -> None:
+    run = handmade([[1] * 4] * 12, SURE * 3, [3] * 12, [[0] * 3] * 12)
+    table = tables.chosen_table(run, "fake", against="ce")
+    assert table[["low", "high"]].isna().all(axis=None) and set(table["note"]) == {"no interval: all alike"}
+    assert set(tables.chosen_shown(table)["accuracy, %"]) == {"100"}
+    every = tables.frontier_table(run, "fake")
+    assert every["low"].isna().all() and set(every["note"]) == {"no interval: all alike"}
+    few = tables.chosen_table(FOUR, "fake")
+    assert set(few["note"]) == {"no interval: fewer than 10 cases"} and few["low"].isna().all()
+
+
+def test_a_threshold_is_shown_from_the_lowest_to_the_highest_of_the_folds() -> None:
+    inf = math.inf
+    ends = pd.DataFrame({"threshold_low": [0.5, 0.5, inf, NAN], "threshold_high": [inf, 0.5, inf, NAN]})
+    rest = tables.chosen_table(FOUR, "fake").head(4).drop(columns=["threshold_low", "threshold_high"])
+    assert tables.chosen_shown(rest.join(ends))["threshold"].to_list() == ["0.50 to never", "0.50", "never", "–"]
+    table = tables.chosen_table(FOUR, "fake", n_folds=4).set_index("policy")
+    each = tables.chosen_thresholds(tables.grid(FOUR, "fake"), 4)["ce"]
+    assert table.loc["ce", ["threshold_low", "threshold_high"]].to_list() == [min(each), max(each)] and min(each) < max(each)
 
 
 def test_a_case_whose_answer_could_not_be_had_is_left_out_and_counted() -> None:
     run = handmade([[NAN, 1, 1, 1], *RIGHT[1:]], SURE, [3, 3, 1, 3], [[0] * 3] * 4)
     assert set(tables.chosen_table(run, "fake")["n_cases"]) == {3}
+    assert talk_tables.left_out_table(run).to_dict("records") == [
+        {"model": "fake", "case_id": "c00", "level": 0, "why": "too long"}
+    ]
+    assert not len(talk_tables.left_out_table(FOUR))
     gone = handmade([[NAN] * 4] * 2, SURE[:2], [3, 3], [[0] * 3] * 2)
     table = tables.chosen_table(gone, "fake")
     assert set(table["n_cases"]) == {0} and table["accuracy"].isna().all() and not len(tables.frontier_table(gone, "fake"))
@@ -258,6 +292,13 @@ def test_the_guarantee_is_calibrated_on_one_half_and_tried_on_the_other() -> Non
     assert math.isnan(table.loc[0.05, "threshold"]) and "77 cases" in table.loc[0.05, "reason"]
 
 
+def test_scores_beyond_0_to_1_are_outside_the_thresholds() -> None:
+    run = handmade([[1, 1, 1, 1]] * 120, [[0.65, 1.9, 0.9, 0.9]] * 120, [3] * 120, [[0] * 3] * 120)
+    table = tables.guarantee_table(run, "fake", alphas=(0.2,))
+    assert table["threshold"].isna().all() and table["reason"].item().startswith("outside the thresholds")
+    assert tables.guarantee_shown(table).loc["ce", "20 % allowed"] == "no confidence from 0 to 1"
+
+
 def test_errors_on_the_other_half_are_counted() -> None:
     run = handmade(([[1, 1, 1, 1]] * 9 + [[0, 1, 1, 1]]) * 20, [[0.9] * 4] * 200, [3] * 200, [[0] * 3] * 200)
     row = tables.guarantee_table(run, "fake", alphas=(0.3,)).iloc[0]
@@ -283,7 +324,7 @@ def test_the_model_patient_is_held_against_the_rule_patient() -> None:
         ("answered", "1", "1"), ("does not know", "", "2"), ("invented", "", "3"), ("answered", "4", "5"),
         ("does not know", "", "not told"), ("answered", "2", "not told"), ("leaked", "", "findings not marked"),
     )  # fmt: skip
-    table = tables.patient_table(run).set_index("what")
+    table = talk_tables.patient_table(run).set_index("what")
     assert table["n"].to_dict() == {
         "answered": 3, "does not know": 2, "volunteered": 0, "invented": 1, "leaked": 1, "out of place": 0, "unreadable": 0,
         "found": 1, "missed": 2, "another fact": 1, "rightly not known": 1, "spoke though not told": 1,
@@ -293,8 +334,8 @@ def test_the_model_patient_is_held_against_the_rule_patient() -> None:
 
 def test_tries_are_counted() -> None:
     run = replace(FOUR, turns=pd.DataFrame({"model": "fake", "tries": [1, 3, 1, 1]}))
-    assert tables.tries_table(run)[["tries", "n", "share"]].to_numpy().tolist() == [[1, 3, 0.75], [2, 0, 0], [3, 1, 0.25]]
-    assert not len(tables.tries_table(replace(FOUR, turns=run.turns[:0])))
+    assert talk_tables.tries_table(run)[["tries", "n", "share"]].to_numpy().tolist() == [[1, 3, 0.75], [2, 0, 0], [3, 1, 0.25]]
+    assert not len(talk_tables.tries_table(replace(FOUR, turns=run.turns[:0])))
 
 
 def test_the_one_worth_reading_turns_from_wrong_to_right() -> None:

@@ -43,6 +43,11 @@ def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) ->
         ("Of course: [cough day and night]", "answered", COUGH),
         ("[I gave up smoking long ago.] [I gave up smoking long ago.]", "answered", SMOKE),
         ("[I don't know]", "does not know", None),
+        ("[I'm not sure.]", "does not know", None),
+        ("[Not sure]", "does not know", None),
+        ("[I dont know]", "does not know", None),
+        ("[I am not sure]", "does not know", None),
+        ("[unknown]", "does not know", None),
         ("[I do not know.]", "does not know", None),
         ("[My fever began on Monday. I cough day and night.]", "volunteered", FEVER),
         ("[I cough day and night, and I gave up smoking long ago]", "volunteered", COUGH),
@@ -57,6 +62,9 @@ def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) ->
         ("[I cough day and night.] [I don't know]", "unreadable", None),
         ("I cough day and night.", "unreadable", None),
         ("[]", "unreadable", None),
+        ("It is influenza", "leaked", None),
+        (Reply("[It is influenza and", finish="length"), "leaked", None),
+        ("[I cough day and night.]" + "[a]" * 20, "unreadable", None),
         (Reply("[I cough day and night.]", finish="length"), "unreadable", None),
         (Reply(None, missing="the call failed"), "unreadable", None),
     ],
@@ -74,6 +82,49 @@ def test_the_reason_of_a_failed_call_is_kept() -> None:
 def test_a_bare_answer_is_spoken_to_its_own_question_alone() -> None:
     assert said("[No.]", "any rash") == Said("No.", "answered", RASH, raw="[No.]")
     assert said("[No.]", "Do you sweat?").outcome == "out of place"
+
+
+def with_facts(*facts: tuple[str, str, str | None], diagnosis: str = "Influenza") -> Case:
+    told = tuple(Statement(f"Doctor: {q}\nPatient: {a}", f) for q, a, f in facts)
+    return replace(told_case(diagnosis=diagnosis, accepted=()), statements=(*told_case().statements, *told))
+
+
+def test_a_part_of_a_fact_that_tells_nothing_is_spoken_to_its_own_question_alone() -> None:
+    case = with_facts(("Cigarettes?", "No, I don't smoke cigarettes.", None), ("Where?", "I've got a pain in my belly.", None))
+    for words, question in (("No, I don't.", "Cigarettes?"), ("I've got a", "Where?")):
+        assert said(f"[{words}]", question, case).outcome == "answered"
+        for other in ("Any rash?", "Anything else?"):
+            assert said(f"[{words}]", other, case) == Said(
+                UNKNOWN, "out of place", why="an answer to another question", raw=f"[{words}]"
+            )
+    assert said("[got a pain in my]", "Anything else?", case).outcome == "out of place", "two telling words"
+    assert said("[smoke cigarettes]", "Anything else?", case).outcome == "invented", "two words"
+
+
+def test_a_fact_of_another_finding_is_out_of_place_where_it_is_known_what_was_asked() -> None:
+    words = "[I cough day and night.]"
+    for question in (load_knowledge().findings["pain"].question, "Do you run a temperature?"):
+        assert said(words, question) == Said(UNKNOWN, "out of place", why="a fact of another finding", raw=words)
+    for question in (load_knowledge().findings["cough"].question, "Have you got a cough?", "How do you feel?"):
+        assert said(words, question).outcome == "answered"
+    unmarked = with_facts(("Well?", "My belly hurts at night.", None))
+    assert said("[My belly hurts at night.]", "Do you run a temperature?", unmarked).outcome == "answered", "nobody knows better"
+
+
+def test_a_question_of_several_findings_takes_any_of_them() -> None:
+    both = "Any pain or cough?"
+    case = with_facts((both, "My back aches badly.", "pain"), (both, "Nothing of the sort.", "cough"))
+    outcomes = {fact: said(f"[{TOLD[fact][2]}]", both, case).outcome for fact in (COUGH, FEVER)}
+    assert outcomes == {COUGH: "answered", FEVER: "out of place"}
+    assert said("[My back aches badly.]", both, case).outcome == "answered"
+
+
+def test_of_several_facts_the_one_that_was_asked_for_is_spoken() -> None:
+    both = "[I came back from Spain last week.] [I cough day and night.]"
+    assert [said(both, q).fact for q in ("Have you got a cough?", "How do you feel?")] == [COUGH, TRAVEL]
+    assert said(both, "Do you run a temperature?").outcome == "out of place"
+    unmarked = with_facts(("Back?", "My back aches badly.", None), ("Belly?", "My belly hurts at night.", None))
+    assert said("[My back aches badly.] [My belly hurts at night.]", "Belly?", unmarked).fact == 6
 
 
 def test_a_bare_answer_that_stands_twice_is_that_of_the_question() -> None:
@@ -116,6 +167,28 @@ def test_a_diagnosis_that_the_fact_or_the_question_names_is_no_leak() -> None:
     assert said("[They said influenza last year.]", case=case).outcome == "answered"
     assert said("You ask about influenza: [I don't know]", "Have you had influenza?").outcome == "does not know"
     assert said("You ask about influenza: [I don't know]", "Have you had a cold?").outcome == "leaked"
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "words"),
+    [
+        ("Acute appendicitis", "I have appendicitis"),
+        ("HIV infection", "I have HIV"),
+        ("Chronic obstructive pulmonary disease (COPD)", "It is my COPD"),
+        ("Allergic asthma", "I am asthmatic"),
+        ("Viral hepatitis", "They say hepatitis"),
+        ("Iron deficiency anaemia", "I am anaemic"),
+    ],
+)
+def test_a_telling_word_of_the_diagnosis_is_a_leak_unless_a_quoted_fact_says_it(diagnosis: str, words: str) -> None:
+    case = with_facts(diagnosis=diagnosis)
+    for reply in (f"{words}. [I gave up smoking long ago.]", f"[{words}]", words, Reply(f"[{words}", finish="length")):
+        assert said(reply, case=case).outcome == "leaked"
+    innocent = with_facts(("And at home?", f"{words}, my mother thinks.", None), diagnosis=diagnosis)
+    assert said(f"[{words}, my mother thinks.]", case=innocent).outcome == "answered"
+    assert said(Reply(f"[{words}, my mo", finish="length"), case=innocent).outcome == "unreadable"
+    assert said(f"{words}, my mother thinks.", case=innocent).outcome == "unreadable"
+    assert said(f"{words}. [I gave up smoking long ago.]", f"Is it true: {words}?", case).outcome == "answered"
 
 
 @pytest.mark.parametrize(("words", "outcome"), [("ALL", "leaked"), ("all", "invented")])

@@ -182,6 +182,14 @@ def test_a_mark_is_filled_where_the_diagnosis_is_right() -> None:
     assert names(ax) == ["MedConf", "ASP", "diagnosis right", "diagnosis wrong"]
 
 
+def test_a_diagnosis_that_was_not_judged_is_neither_filled_nor_hollow() -> None:
+    ax = confidence_by_turn(one().assign(correct=[0, NAN, 1, 1]), FAMILIES)
+    full, hollow = marks(ax, FAMILY_MARKERS["medconf"])
+    cross, *_ = marks(ax, "x")
+    assert [list(m.get_ydata()) for m in (full, hollow, cross)] == [[0.2, 0.8], [0.1], [0.3]]
+    assert names(ax)[-3:] == ["diagnosis right", "diagnosis wrong", "diagnosis not judged"]
+
+
 def test_what_is_no_number_from_0_to_1_is_named_and_not_drawn() -> None:
     (words,) = [t.get_text() for t in DRAWINGS["one"]().texts]
     assert words == "Not drawn, no value between 0 and 1: PMI, CE"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from fake_consultation import QUESTIONS, Talker, asked
+from fake_consultation import QUESTIONS, Talker, asked, told_case
 
+from trustlab.agents.consultation import consult
 from trustlab.experiments.consultations import transcript_rows
-from trustlab.show_consultation import transcript, transcript_text
+from trustlab.show_consultation import ending, transcript, transcript_text
 
 NAN = float("nan")
 
@@ -46,3 +47,8 @@ def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong_in_the_trans
     rows = transcript_rows(run, "fake", "c00").assign(correct=NAN, answer=None, ce=NAN)
     page = transcript(run.consultations["fake"][0], rows, ["ce"])
     assert page.count("? not judged") == 4 and "(no readable diagnosis)" in page and "CE missing" in page
+
+
+def test_a_consultation_that_stopped_at_a_threshold_says_so() -> None:
+    (c,) = consult([told_case()], Talker(QUESTIONS), stop=lambda going: [len(c.turns) == 1 for c in going])
+    assert ending(c) == "The consultation ended after 1 question: the confidence reached the threshold."

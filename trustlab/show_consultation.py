@@ -11,13 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.agents.consultation import NO_QUESTION, REPEATS, Consultation, Turn
+from trustlab.agents.consultation import CONFIDENT, NO_QUESTION, REPEATS, Consultation, Turn
 from trustlab.plots.style import label
 from trustlab.show import GREY, INK, LINE, PAPER, WARNING, Html, _block, _e, _note, _span, _turn, _turns, tint
 
 RIGHT, WRONG, FAILED = ("✓ right", "#006B4A"), ("✗ wrong", WARNING), ("? not judged", GREY)
 KEPT = {
-    "volunteered": "the patient wanted to tell more than one fact: only the first was spoken",
+    "volunteered": "the patient wanted to tell more than one fact: only one was spoken",
     "invented": "the patient's words were in no fact: not spoken",
     "leaked": "the patient named the diagnosis: not spoken",
     "out of place": "the patient gave an answer to another question: not spoken",
@@ -64,6 +64,8 @@ def ending(consultation: Consultation) -> str:
         return f"{after}the doctor asked again what had been asked ({consultation.why})"
     if consultation.ended == NO_QUESTION:
         return f"{after}the doctor asked nothing readable ({consultation.why})."
+    if consultation.ended == CONFIDENT:
+        return f"{after}the confidence reached the threshold."
     return f"{after}the turn limit."
 
 

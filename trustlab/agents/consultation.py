@@ -1,12 +1,13 @@
 """A consultation: the doctor asks one question at a time, the patient answers from the facts, up to a number of turns.
 
-Ren et al. 2026 ask only while the confidence is below a threshold. Here every consultation is recorded to its full length
-once, and each threshold is replayed: later turns never change earlier ones, so a replay stops where the loop would have.
+Ren et al. 2026 ask only while the confidence is below a threshold: :func:`consult` with ``stop`` does. Without it a consultation
+is recorded to its full length, once, and each threshold is replayed: later turns never change earlier ones, so a replay stops
+where the loop would have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -20,8 +21,8 @@ from trustlab.records import Case, Reply, Statement, View
 
 ENDING = "-consultation"
 """What is added to the data set's name."""
-TURN_LIMIT, REPEATS, NO_QUESTION = "turn limit", "repeats itself", "no readable question"
-ENDS = (TURN_LIMIT, REPEATS, NO_QUESTION)
+TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT = "turn limit", "repeats itself", "no readable question", "confident"
+ENDS = (TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT)
 """Why a consultation ended."""
 
 
@@ -114,13 +115,15 @@ def consult(
     tries: int = 4,
     seed: int = 0,
     ask: Ask | None = None,
+    stop: Callable[[Sequence[Consultation]], Sequence[bool]] | None = None,
 ) -> tuple[Consultation, ...]:
     """A consultation for each case, to its full length; all cases take each turn together, a batch for each step.
 
     ``patient`` is the doctor's model itself where ``None``. ``ask`` is how requests are put (default: at once). A question is
     greedy; where it is a repetition or unreadable, up to ``tries - 1`` more are drawn at temperature 1, and the first that is
-    neither is asked. Where all fail the consultation ends early, and none of them is put. Raises ``ValueError`` for fewer than
-    one turn or try, or a case without statements.
+    neither is asked. Where all fail the consultation ends early, and none of them is put. ``stop`` is asked before each question,
+    with the consultations that still go on: those for which it says True end there, confident. Raises ``ValueError`` for fewer
+    than one turn or try, a case without statements, or a ``stop`` that does not answer for each.
     """
     if max_turns < 1 or tries < 1:
         raise ValueError(f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed")
@@ -130,6 +133,10 @@ def consult(
     made = [Consultation(case, max_turns) for case in cases]
     for _ in range(max_turns):
         going = [i for i, c in enumerate(made) if not c.ended]
+        if stop is not None and going:
+            for i, confident in zip(going, stop([made[i] for i in going]), strict=True):
+                made[i] = replace(made[i], ended=CONFIDENT) if confident else made[i]
+            going = [i for i in going if not made[i].ended]
         if not going:
             break
         questions = _questions(made, going, doctor, tries, seed, put)

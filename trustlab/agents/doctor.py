@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trustlab.agents.medconf import reply_room
-from trustlab.agents.patient import findings_of_question, parts_of
+from trustlab.agents.patient import findings_asked, parts_of
 from trustlab.knowledge import normalise
 from trustlab.models.base import Model, Request
 from trustlab.prompts import render
@@ -39,11 +39,5 @@ def repeats(question: str, told: Sequence[Statement], case: Case) -> bool:
     if normalise(question) in {normalise(q) for q in asked if q}:
         return True
     # a finding that was told without its question, as in an opening, counts as asked for too
-    known = {s.finding for s in told if s.finding} | {f for q in asked for f in _findings(q, case)}
-    return bool(_findings(question, case) & known)
-
-
-def _findings(question: str, case: Case) -> frozenset[str]:
-    plain = normalise(question)
-    own = {s.finding for s in case.statements if s.finding and plain and normalise(parts_of(s)[0]) == plain}
-    return findings_of_question().get(plain, frozenset()) | own
+    known = {s.finding for s in told if s.finding} | {f for q in asked for f in findings_asked(q, case)}
+    return bool(findings_asked(question, case) & known)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from trustlab.agents.medconf import Ask, reply_room
-from trustlab.datasets.giveaway import giveaway
+from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.models.base import Model, Request
 from trustlab.parsing import Unreadable
@@ -25,8 +25,11 @@ OUTCOMES = ("answered", "does not know", "volunteered", "invented", "leaked", "o
 """What a patient's reply may be: see :func:`read_answer`. Words are spoken for "answered" and "volunteered" alone."""
 MAX_TOKENS = 160
 LEAST = 3
-"""Words that a quotation needs to point at a fact, unless it is the fact's whole answer."""
-_UNKNOWN = {normalise(words) for words in (UNKNOWN, "I do not know", "I don't know that", "don't know")}
+"""Words that a part of a fact's answer needs to point at it: telling ones (not :data:`_BARE`), unless its question is asked."""
+_UNKNOWNS = """
+I don't know/I do not know/I dont know/I don't know that/don't know/unknown/I'm not sure/I am not sure/im not sure/not sure
+"""
+_UNKNOWN = {normalise(words) for words in _UNKNOWNS.split("/")}
 _EXCHANGE = re.compile(r"Doctor: (.+?)\nPatient: (.+)", re.DOTALL)
 _ALONE = re.compile(r"(Doctor|Patient): (.+)", re.DOTALL)
 _BETWEEN = frozenset(("", "and", "also", "and also", "but"))
@@ -119,6 +122,13 @@ def findings_of_question() -> dict[str, frozenset[str]]:
     return found
 
 
+def findings_asked(question: str, case: Case) -> frozenset[str]:
+    """The findings that ``question`` asks for: by the knowledge table, or as the case's own question; empty: not known."""
+    plain = normalise(question)
+    own = {s.finding for s in case.statements if s.finding and plain and normalise(parts_of(s)[0]) == plain}
+    return findings_of_question().get(plain, frozenset()) | own
+
+
 def parts_of(statement: Statement) -> tuple[str, str]:
     """(question, patient's words) of a statement; running text is the patient's, and half an exchange leaves the other ''."""
     if exchange := _EXCHANGE.fullmatch(statement.text):
@@ -136,25 +146,26 @@ def facts_text(case: Case) -> str:
 def read_answer(reply: Reply, case: Case, question: str) -> Said:
     """What a model's reply may say aloud, compared without case and punctuation.
 
-    - *answered*: words that stand in exactly one fact (its whole answer, or :data:`LEAST` words of it): the fact is spoken.
-    - *does not know*: "I don't know".
-    - *volunteered*: whole answers of several facts; the first one is spoken.
-    - *invented*: words that stand in no fact. *leaked*: the reply names the diagnosis, where neither the fact nor the question
-      does. *out of place*: an answer such as "Yes." to another question than its own. *unreadable*: no brackets, cut off, or
-      words that stand in several facts. After all of these the patient does not know.
+    - *answered*: words that stand in exactly one fact (its whole answer, or :data:`LEAST` telling words of it), which is spoken.
+    - *does not know*: "I don't know", "not sure".
+    - *volunteered*: whole answers of several facts; the one that the question asks for is spoken, else the first.
+    - *leaked*: the reply, readable or not, says the diagnosis or a telling word of its names, where neither the question nor
+      a fact that it quotes does. *invented*: words that stand in no fact. *out of place*: an answer such as "Yes." to another
+      question than its own, or a fact of another finding than :func:`findings_asked`. *unreadable*: no brackets, too many, cut
+      off, or words that stand in several facts. After all of these the patient does not know.
 
-    What it cannot see: whether a whole sentence answers this question; it is true of the patient all the same.
+    What it cannot see: whether a whole sentence answers a question of which nobody knows the finding; it is true of the patient
+    all the same.
     """
     raw = reply.text or ""
+    answers = {i: a for i, s in enumerate(case.statements) if (a := normalise(parts_of(s)[1]))}
+    if _leaks(raw, case, question, answers):
+        return Said(UNKNOWN, "leaked", why="names the diagnosis", raw=raw)
     try:
-        found = [_facts_in(words, case, question) for words in read_replies(reply)]
+        found = [_facts_in(words, case, question, answers) for words in read_replies(reply)]
     except Unreadable as error:
         return Said(UNKNOWN, "unreadable", why=str(error), raw=raw)
     facts = list(dict.fromkeys(i for hits, _ in found for i in hits))
-    own = "\n".join([question, *(case.statements[i].text for i in facts)])
-    names = giveaway((case.diagnosis, *case.accepted), "")
-    if names.heard_in(raw) and not names.heard_in(own):
-        return Said(UNKNOWN, "leaked", why="names the diagnosis", raw=raw)
     problems = {problem for _, problem in found} - {""}
     for outcome, why in (("invented", "words of no fact"), ("unreadable", "words of several facts"), ("out of place", "")):
         if outcome in problems:
@@ -163,19 +174,48 @@ def read_answer(reply: Reply, case: Case, question: str) -> Said:
         if facts:
             return Said(UNKNOWN, "unreadable", why="a fact and that it is not known", raw=raw)
         return Said(UNKNOWN, "does not know", raw=raw)
-    words = _line(parts_of(case.statements[facts[0]])[1])
-    return Said(words, "answered" if len(facts) == 1 else "volunteered", facts[0], raw=raw)
+    asked = findings_asked(question, case)
+    own = [i for i in facts if _is_own(question, case.statements[i])]
+    fitting = own or [i for i in facts if not asked or case.statements[i].finding in (None, *asked)]
+    if not fitting:
+        return Said(UNKNOWN, "out of place", why="a fact of another finding", raw=raw)
+    words = _line(parts_of(case.statements[fitting[0]])[1])
+    return Said(words, "answered" if len(facts) == 1 else "volunteered", fitting[0], raw=raw)
 
 
-def _facts_in(words: str, case: Case, question: str) -> tuple[list[int], str]:
+def _leaks(raw: str, case: Case, question: str, answers: dict[int, str]) -> bool:
+    """Whether a reply says the diagnosis by itself: neither the question nor a fact that it quotes, even cut off, says it."""
+    names = _names((case.diagnosis, *case.accepted))
+    if not names.heard_in(raw):
+        return False
+    parts = {plain for part in (raw, *re.split(r"[\[\]]", raw)) if (plain := normalise(part.strip().removeprefix("Patient:")))}
+    whole = f" {normalise(raw)} "
+    quoted = [
+        i
+        for i, a in answers.items()
+        if f" {a} " in whole or any(len(p.split()) >= LEAST and f" {p}" in f" {a}" for p in parts)  # cut off within a word too
+    ]
+    return not names.heard_in("\n".join([question, *(case.statements[i].text for i in quoted)]))
+
+
+@lru_cache(maxsize=1024)
+def _names(names: tuple[str, ...]) -> Giveaway:
+    """What gives these names away, each telling word of theirs included; of one in capitals ("ALL") only itself."""
+    return giveaway(names, " ".join(name for name in names if not name.isupper()))
+
+
+def _facts_in(words: str, case: Case, question: str, answers: dict[int, str]) -> tuple[list[int], str]:
     """The facts that ``words`` are, in their order there, and '' or what is wrong with them."""
     plain = normalise(words.removeprefix("Patient:"))
     if plain in _UNKNOWN:
         return [], "does not know"
-    answers = {i: a for i, s in enumerate(case.statements) if (a := normalise(parts_of(s)[1]))}
     hits = [i for i, a in answers.items() if a == plain]
     if not hits and len(plain.split()) >= LEAST:
         hits = [i for i, a in answers.items() if f" {plain} " in f" {a} "]
+        if hits and len([word for word in plain.split() if not _is_bare(word)]) < LEAST:  # "No, I don't" is part of many a fact
+            hits = [i for i in hits if _is_own(question, case.statements[i])]
+            if not hits:
+                return [], "out of place"
     if len(hits) > 1:  # the same words twice: its own question tells which
         hits = [i for i in hits if _is_own(question, case.statements[i])][:1]
         if not hits:

@@ -33,7 +33,7 @@ FOUR = ("medconf", "asp", "poc", "ce")
 FACTS = "facts"
 STEPS = ("keyword", "profile", "evidence")
 PROBES = ("ce", "cot_ce", "topk_ce", "p_true")
-SPENT = ["model", "case_id", "level", "purpose", "n_requests", "n_tokens_in", "n_tokens_out"]
+SPENT = ["model", "case_id", "level", "purpose", "n_requests", "n_replies", "n_tokens_in", "n_tokens_out"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class ConsultationRun:
     doctor's tries the question was, ``reference`` what the rule patient would have said: a fact's number, or why it would not
     know (:meth:`FactPatient.said`). ``ended``: model case_id dataset n_turns ended why. ``enough``: model case_id level enough
     (1, 0, NaN unreadable). ``answers`` and ``confidence`` are the benchmark's, with ``n_utterances`` among the answers.
-    ``spent``: model case_id level purpose n_requests n_tokens_in n_tokens_out, each request where the loop would have made it.
+    ``spent``: model case_id level purpose n_requests n_replies n_tokens_in n_tokens_out, each request where the loop would have
+    made it; samples are one request with several replies.
     ``calls`` has a row a request as it was made. After its end a consultation keeps its last state.
     """
 
@@ -94,21 +95,15 @@ def consultations(
     which counts the talk's calls too. Baselines that read how much was shown of the whole (``information_level``) know
     when a consultation ended. Raises ``ValueError`` as the benchmark and :func:`consult` do, and for another word as patient.
     """
-    if isinstance(patient, str) and patient != FACTS:
-        raise ValueError(f"patient is {patient!r}; allowed are None (the model itself), a model, or {FACTS!r}")
+    _known(patient)
     select(methods)
     store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
     talked: dict[str, tuple[Consultation, ...]] = {}
     runs: dict[str, Run] = {}
     for model in models:
-        inner = model.model if isinstance(model, CachedModel) else model
-        others = [m for m in (inner, patient) if not isinstance(m, str | None)]
-        with_cache = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in others]
-        doctor = with_cache[0]
-        speaker: Patient = FactPatient() if patient == FACTS else ModelPatient(with_cache[-1], seed)
-        talked[model.name] = consult(
-            cases, doctor, speaker, max_turns=max_turns, tries=tries, seed=seed, ask=None if quiet else _with_bar(model.name)
-        )
+        with_cache, speaker = speakers(model, patient, store, seed)
+        how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": seed}
+        talked[model.name] = consult(cases, with_cache[0], speaker, ask=None if quiet else _with_bar(model.name), **how)
         told = [c.case_told for c in talked[model.name]]
         place = {"run_dir": Path(run_dir) / _folder(model.name) if run_dir else None, "cache": store}
         levels = list(range(max_turns + 1))
@@ -122,6 +117,22 @@ def consultations(
     if run_dir:
         run.save(Path(run_dir))
     return run
+
+
+def speakers(
+    model: Model, patient: Model | str | None, store: str | Path | None, seed: int = 0
+) -> tuple[list[CachedModel], Patient]:
+    """The models that talk, the doctor first, each over the cache ``store``, and who answers; arguments as above."""
+    _known(patient)
+    inner = model.model if isinstance(model, CachedModel) else model
+    others = [m for m in (inner, patient) if not isinstance(m, str | None)]
+    with_cache = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in others]
+    return with_cache, FactPatient() if patient == FACTS else ModelPatient(with_cache[-1], seed)
+
+
+def _known(patient: Model | str | None) -> None:
+    if isinstance(patient, str) and patient != FACTS:
+        raise ValueError(f"patient is {patient!r}; allowed are None (the model itself), a model, or {FACTS!r}")
 
 
 def _with_bar(name: str):
@@ -219,13 +230,13 @@ def spent_rows(talked: Sequence[Consultation], run: Run) -> Iterator[tuple]:
     length = {c.case.case_id: len(c.turns) for c in talked}
     for c in talked:
         for s in c.spent:
-            yield (name, c.case.case_id, s.level, s.purpose, 1, s.n_tokens_in, s.n_tokens_out)
+            yield (name, c.case.case_id, s.level, s.purpose, 1, 1, s.n_tokens_in, s.n_tokens_out)
     for purpose in ("diagnosis", "samples", *PROBES, "evidence"):
         for g in run.generations if purpose in rows else ():
             if _asks(g, purpose):
                 call = next(rows[purpose])
                 if g.level <= length[g.case_id]:
-                    yield (name, g.case_id, g.level, purpose, 1, call["n_tokens_in"], call["n_tokens_out"])
+                    yield (name, g.case_id, g.level, purpose, 1, call["n"], call["n_tokens_in"], call["n_tokens_out"])
     for purpose in ("keyword", "profile"):
         answers: dict[str, dict[str, Any]] = {}
         seen = set()
@@ -237,7 +248,8 @@ def spent_rows(talked: Sequence[Consultation], run: Run) -> Iterator[tuple]:
                 answers[text] = next(rows[purpose])
             if (g.case_id, text) not in seen:
                 seen.add((g.case_id, text))
-                yield (name, g.case_id, g.level, purpose, 1, answers[text]["n_tokens_in"], answers[text]["n_tokens_out"])
+                call = answers[text]
+                yield (name, g.case_id, g.level, purpose, 1, call["n"], call["n_tokens_in"], call["n_tokens_out"])
 
 
 def _asks(g: Any, purpose: str) -> bool:

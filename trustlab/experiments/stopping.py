@@ -1,7 +1,8 @@
 """Tables of recorded consultations: what stopping at a threshold would have brought, for which each costs nothing new.
 
-A case whose answer could not be had at some level is left out of all of them and counted by ``n_cases``. Intervals are 95 %
-percentile bootstrap over cases, with the stops held fixed.
+A case whose answer could not be judged at some level is left out of all of them, and ``n_cases`` counts the others: every
+threshold is tried on the same cases. Which and why: :func:`trustlab.experiments.talk_tables.left_out_table`. Intervals are 95 %
+percentile bootstrap over cases, with the stops held fixed; none below 10 cases, nor where all values are alike.
 """
 
 # pandas' types leave open what a selection gives.
@@ -16,10 +17,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from trustlab.agents.consultation import ENDS
-from trustlab.agents.patient import OUTCOMES
 from trustlab.experiments.consultations import ConsultationRun, purposes_of
-from trustlab.metrics.intervals import case_weights, enough_cases, percentile_interval
+from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.metrics.stopping import along, best_threshold, fold_of, frontier, guarantee, stop_turns
 
 PRICE = 0.005
@@ -28,6 +27,8 @@ ITSELF, ORACLE = "decides itself", "oracle"
 ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.4)
 FEW = (0.5, 0.6, 0.7, 0.8, 0.9)
 """Thresholds tried for the guarantee: the fewer, the fewer calibration cases it takes. Fixed before any case is seen."""
+ALL_ALIKE = "no interval: all alike"
+OUTSIDE = "outside the thresholds: no confidence from 0 to 1"
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,9 @@ def grid(run: ConsultationRun, model: str) -> Grid:
 def frontier_table(run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """Accuracy and mean utterances at every threshold: a row a method and threshold, strictest (infinity: never) first.
 
-    Columns model method threshold accuracy low high utterances utterances_low utterances_high early n_cases; ``early`` is the
-    share of cases that stop before the last turn. Methods without any value are left out.
+    Columns model method threshold accuracy low high utterances utterances_low utterances_high early note n_cases; ``early`` is
+    the share of cases that stop before the last turn; ``note`` says why accuracy has no interval. Methods without any value are
+    left out.
     """
     g = grid(run, model)
     rows = []
@@ -87,9 +89,10 @@ def frontier_table(run: ConsultationRun, model: str, n_draws: int = 2000, seed: 
         at = np.stack([stop_turns(sure, t) for t in found.thresholds])
         accuracy, said = (_intervals(along(x, at), g.case_ids, n_draws, seed) for x in (g.correct, g.utterances))
         for i, t in enumerate(found.thresholds):
-            rows.append((model, method, t, found.accuracy[i], *accuracy[i], found.utterances[i], *said[i], found.early[i]))
+            note = _note(along(g.correct, at[i]), g.case_ids)
+            rows.append((model, method, t, found.accuracy[i], *accuracy[i], found.utterances[i], *said[i], found.early[i], note))
     columns = ["model", "method", "threshold", "accuracy", "low", "high", "utterances", "utterances_low", "utterances_high"]
-    return pd.DataFrame(rows, columns=[*columns, "early"]).assign(n_cases=len(g.case_ids))
+    return pd.DataFrame(rows, columns=[*columns, "early", "note"]).assign(n_cases=len(g.case_ids))
 
 
 def chosen_thresholds(g: Grid, n_folds: int = 5, price: float = PRICE, seed: int = 0) -> dict[str, np.ndarray]:
@@ -142,11 +145,12 @@ def chosen_table(
 ) -> pd.DataFrame:
     """What each policy of :func:`stops` brings, its threshold picked on other cases than those reported.
 
-    Columns model policy threshold accuracy low high utterances utterances_low utterances_high questions calls tokens difference
-    difference_low difference_high against n_cases. ``threshold`` is the folds' median, infinity for never early. ``questions``,
-    ``calls`` and ``tokens`` are means a case: what the loop would have asked up to its stop (a fixed length and the model's own
+    Columns model policy threshold_low threshold_high accuracy low high utterances utterances_low utterances_high questions calls
+    replies tokens difference difference_low difference_high note against n_cases. The thresholds are the lowest and the highest
+    of the folds, infinity for never early. ``questions``, ``calls``, ``replies`` (fifteen samples are one call and fifteen
+    replies) and ``tokens`` are means a case: what the loop would have asked up to its stop (a fixed length and the model's own
     decision ask for one diagnosis, at the end). ``difference`` in accuracy is paired by case, to ``against`` or, where that has
-    no value, to the longest consultation.
+    no value, to the longest consultation. ``note`` says why accuracy has no interval.
     """
     g = grid(run, model)
     at = stops(run, model, n_folds, price, seed)
@@ -159,16 +163,20 @@ def chosen_table(
         gap = right[policy] - right[base]
         value = [x for row in (right[policy], said) for x in (_mean(row), *_intervals(row, g.case_ids, n_draws, seed)[0])]
         differs = (np.nan,) * 3 if policy == base else (_mean(gap), *_intervals(gap, g.case_ids, n_draws, seed)[0])
-        threshold = float(np.median(picked[policy])) if policy in picked else np.nan
-        rows.append((model, policy, threshold, *value, _mean(n_questions), *_cost(run, g, policy, a), *differs))
-    columns = ["model", "policy", "threshold", "accuracy", "low", "high"]
+        threshold = (picked[policy].min(), picked[policy].max()) if policy in picked else (np.nan, np.nan)
+        note = _note(right[policy], g.case_ids)
+        rows.append((model, policy, *threshold, *value, _mean(n_questions), *_cost(run, g, policy, a), *differs, note))
+    columns = ["model", "policy", "threshold_low", "threshold_high", "accuracy", "low", "high"]
     columns += ["utterances", "utterances_low", "utterances_high", "questions"]
-    columns += ["calls", "tokens", "difference", "difference_low", "difference_high"]
+    columns += ["calls", "replies", "tokens", "difference", "difference_low", "difference_high", "note"]
     return pd.DataFrame(rows, columns=columns).assign(against=base, n_cases=len(g.case_ids))
 
 
 def chosen_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """:func:`chosen_table` to read: a row a policy, numbers with their intervals as text, accuracy and difference in percent."""
+    """:func:`chosen_table` to read: a row a policy, numbers with their intervals as text, accuracy and difference in percent.
+
+    A value without an interval stands alone. ``threshold`` is the folds', from the lowest to the highest.
+    """
 
     def text(name: str, low: str, high: str, unit: float, form: str) -> list[str]:
         rows = zip(unit * table[name], unit * table[low], unit * table[high], strict=True)
@@ -181,11 +189,12 @@ def chosen_shown(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "stops by": table["policy"],
-            "threshold": ["–" if np.isnan(t) else "never" if np.isinf(t) else f"{t:.2f}" for t in table["threshold"]],
+            "threshold": [_span(*ends) for ends in zip(table["threshold_low"], table["threshold_high"], strict=True)],
             "accuracy, %": text("accuracy", "low", "high", 100, ".0f"),
             "utterances": text("utterances", "utterances_low", "utterances_high", 1, ".1f"),
             "questions": table["questions"].round(1),
             "calls": table["calls"].round(1),
+            "replies": table["replies"].round(1),
             "tokens": table["tokens"].round(0),
             f"accuracy minus {against}'s": text("difference", "difference_low", "difference_high", 100, "+.0f"),
         }
@@ -221,7 +230,12 @@ def guarantee_table(
 
     Columns model method alpha delta threshold reason n_calibration n_test n_early n_wrong error low high. ``n_early`` cases of
     the other half were diagnosed before the last turn, ``error`` of them wrongly, with a 95 % Clopper-Pearson interval. Where no
-    threshold can be vouched for ``reason`` says why, and all the others are missing. The assumption: :func:`guarantee`.
+    threshold can be vouched for ``reason`` says why, and all the others are missing. Scores beyond 0 to 1 are outside the
+    thresholds. The assumption: :func:`guarantee`.
+
+    Each row's promise stands for a method and a rate that were named **before** the table was seen; choosing the best row
+    afterwards voids it. It is about the population that the cases come from: ``error``, of a few of them, neither proves nor
+    refutes it.
     """
     g = grid(run, model)
     half = fold_of(g.case_ids, 2, seed)
@@ -229,10 +243,12 @@ def guarantee_table(
     for method, sure in g.confidence.items():
         for alpha in alphas:
             cal, test = half == 0, half == 1
-            found = guarantee(sure[cal], g.correct[cal], alpha, delta, thresholds)
             sizes = (int(cal.sum()), int(test.sum()))
-            if found.threshold is None:
-                rows.append((model, method, alpha, delta, np.nan, found.reason, *sizes, 0, 0, np.nan, np.nan, np.nan))
+            beyond = bool(((sure < 0) | (sure > 1)).any())  # NaN compares false
+            found = None if beyond else guarantee(sure[cal], g.correct[cal], alpha, delta, thresholds)
+            if found is None or found.threshold is None:
+                reason = OUTSIDE if found is None else found.reason
+                rows.append((model, method, alpha, delta, np.nan, reason, *sizes, 0, 0, np.nan, np.nan, np.nan))
                 continue
             at = stop_turns(sure[test], found.threshold)
             early = at < g.correct.shape[1] - 1
@@ -245,61 +261,22 @@ def guarantee_table(
 
 
 def guarantee_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """:func:`guarantee_table` to read: a row a method, a column an allowed error, threshold and errors on the other half."""
-    texts = [
-        "none" if np.isnan(r.threshold) else f"from {r.threshold:g}: {r.n_wrong} of {r.n_early} wrong" for r in table.itertuples()
-    ]
+    """:func:`guarantee_table` to read: a row a method, a column an allowed error, threshold and errors on the other half.
+
+    One cell, named beforehand, carries the guarantee; the best of them, chosen here, does not.
+    """
+    words = [f"from {r.threshold:g}: {r.n_wrong} of {r.n_early} wrong" for r in table.itertuples()]
+    none = np.where(table["reason"] == OUTSIDE, "no confidence from 0 to 1", "none")
+    texts = np.where(table["threshold"].notna(), words, none)
     shown = table.assign(text=texts, allowed=[f"{100 * a:g} % allowed" for a in table["alpha"]])
     wide = shown.pivot(index="method", columns="allowed", values="text")
     return wide.loc[list(dict.fromkeys(shown["method"])), list(dict.fromkeys(shown["allowed"]))].rename_axis(columns=None)
 
 
-def patient_table(run: ConsultationRun) -> pd.DataFrame:
-    """What the patient's replies were, counted: model what n share; and how they compare with the rule patient.
-
-    ``share`` is of all turns for outcomes; for "found", "missed" and "another fact" of the turns whose question asks for a known
-    finding that is among the facts; for "rightly not known" and "spoke though not told" of those where it is not.
-    """
-    rows = []
-    for model, turns in run.turns.groupby("model", sort=False):
-        for outcome in OUTCOMES:
-            rows.append((model, outcome, int((turns["outcome"] == outcome).sum()), len(turns)))
-        known = turns[turns["reference"].str.isdigit()]
-        not_told = turns[turns["reference"] == "not told"]
-        silent = known["fact"] == ""
-        rows += [(model, "found", int((known["fact"] == known["reference"]).sum()), len(known))]
-        rows += [(model, "missed", int(silent.sum()), len(known))]
-        rows += [(model, "another fact", int((~silent & (known["fact"] != known["reference"])).sum()), len(known))]
-        rows += [(model, "rightly not known", int((not_told["fact"] == "").sum()), len(not_told))]
-        rows += [(model, "spoke though not told", int((not_told["fact"] != "").sum()), len(not_told))]
-    table = pd.DataFrame(rows, columns=["model", "what", "n", "of"])
-    return table.assign(share=table["n"] / table["of"].where(table["of"] > 0))
-
-
-def ended_table(run: ConsultationRun) -> pd.DataFrame:
-    """Why the consultations ended: model ended n share mean_questions."""
-    rows = []
-    for model, part in run.ended.groupby("model", sort=False):
-        for why in ENDS:
-            mine = part[part["ended"] == why]
-            rows.append((model, why, len(mine), len(mine) / len(part), mine["n_turns"].mean()))
-    return pd.DataFrame(rows, columns=["model", "ended", "n", "share", "mean_questions"])
-
-
-def tries_table(run: ConsultationRun) -> pd.DataFrame:
-    """Which of the doctor's tries the questions put were: model tries n share; 1 is the greedy question."""
-    rows = []
-    for model, turns in run.turns.groupby("model", sort=False):
-        for k in range(1, int(turns["tries"].max()) + 1):
-            n = int((turns["tries"] == k).sum())
-            rows.append((model, k, n, n / len(turns)))
-    return pd.DataFrame(rows, columns=["model", "tries", "n", "share"])
-
-
-def _cost(run: ConsultationRun, g: Grid, policy: str, at: np.ndarray) -> tuple[float, float]:
-    """Mean calls and tokens a case up to the stop; NaN for the oracle, which no loop can follow."""
+def _cost(run: ConsultationRun, g: Grid, policy: str, at: np.ndarray) -> tuple[float, float, float]:
+    """Mean calls, replies and tokens a case up to the stop; NaN for the oracle, which no loop can follow."""
     if policy == ORACLE or not len(at):
-        return float("nan"), float("nan")
+        return float("nan"), float("nan"), float("nan")
     spent = run.spent[run.spent["model"] == g.model]
     where = pd.DataFrame({"case_id": g.case_ids, "stop": at, "end": np.minimum(at, g.length)})
     spent = spent.merge(where, on="case_id")
@@ -312,8 +289,14 @@ def _cost(run: ConsultationRun, g: Grid, policy: str, at: np.ndarray) -> tuple[f
     if policy == ITSELF:
         keep |= spent["purpose"].eq("enough") & (spent["level"] <= spent["stop"])
     kept = spent[keep]
-    tokens = (kept["n_tokens_in"] + kept["n_tokens_out"]).sum()
-    return float(kept["n_requests"].sum()) / len(at), float(tokens) / len(at)
+    calls, replies, tokens = kept["n_requests"].sum(), kept["n_replies"].sum(), (kept["n_tokens_in"] + kept["n_tokens_out"]).sum()
+    return float(calls) / len(at), float(replies) / len(at), float(tokens) / len(at)
+
+
+def _span(low: float, high: float) -> str:
+    """Thresholds to read: one, or the lowest and the highest; infinity is "never"."""
+    ends = dict.fromkeys("–" if np.isnan(t) else "never" if np.isinf(t) else f"{t:.2f}" for t in (low, high))
+    return " to ".join(ends)
 
 
 def _mean(values: np.ndarray) -> float:
@@ -321,10 +304,15 @@ def _mean(values: np.ndarray) -> float:
 
 
 def _intervals(rows: np.ndarray, case_ids: np.ndarray, n_draws: int, seed: int) -> list[tuple[float, float]]:
-    """The interval of the mean of each row, (G, n) or (n,); NaN below 10 cases."""
-    values = np.atleast_2d(rows)
+    """The interval of the mean of each row, (G, n) or (n,); NaN where :func:`_note` says why there is none."""
+    values, none = np.atleast_2d(rows), (float("nan"), float("nan"))
     if not enough_cases(case_ids):
-        return [(float("nan"), float("nan"))] * len(values)
+        return [none] * len(values)
     weights = case_weights(case_ids, n_draws, seed)
     draws = values @ weights.T / weights.sum(axis=1)
-    return [percentile_interval(row) for row in draws]
+    return [none if _note(v, case_ids) else percentile_interval(row) for v, row in zip(values, draws, strict=True)]
+
+
+def _note(values: np.ndarray, case_ids: np.ndarray) -> str:
+    """Why the mean of ``values`` (n,) has no interval, or ''. Of values all alike every draw is alike, which proves nothing."""
+    return TOO_FEW if not enough_cases(case_ids) else ALL_ALIKE if np.ptp(values) == 0 else ""

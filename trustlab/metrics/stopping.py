@@ -129,6 +129,7 @@ def guarantee(
 
     That holds with chance at least ``1 - delta`` over the draw of the calibration cases, (n, T) each, **if those and the later
     cases are drawn independently from one population, asked by the same doctor, and ``thresholds`` was fixed before**.
+    It is one bet: of several methods or ``alpha`` the one that counts is named beforehand; choosing the best afterwards voids it.
     A case is diagnosed early if it stops before the last turn. For each threshold, the chance of so few wrong diagnoses were the
     true error ``alpha`` is a binomial p-value; Bonferroni over the thresholds. Raises ``ValueError`` for ``alpha`` or ``delta``
     outside (0, 1), no thresholds, or other shapes.

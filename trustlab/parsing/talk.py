@@ -7,6 +7,7 @@ chosen.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from trustlab.parsing.brackets import UNWRITABLE, groups
 from trustlab.parsing.structured import Unreadable
@@ -14,6 +15,8 @@ from trustlab.records import Reply
 
 MAX_QUESTION = 300
 """Characters of the longest question."""
+MAX_GROUPS = 20
+"""Groups that a patient's reply may have."""
 _SPEAKER = re.compile(r"\b(?:doctor|patient)\s*:", re.IGNORECASE)
 
 
@@ -41,8 +44,13 @@ def read_enough(reply: Reply) -> bool:
 
 
 def read_replies(reply: Reply) -> list[str]:
-    """What the patient says: every group in square brackets, white space made single; :class:`Unreadable` where none is whole."""
-    found = [" ".join(span.text.split()) for span in groups(_whole(reply))]
+    """What the patient says: every group in square brackets, white space made single.
+
+    Raises :class:`Unreadable` where none is whole, and where there are more than :data:`MAX_GROUPS`.
+    """
+    found = [" ".join(span.text.split()) for span in islice(groups(_whole(reply)), MAX_GROUPS + 1)]
+    if len(found) > MAX_GROUPS:
+        raise Unreadable(f"more than {MAX_GROUPS} groups in square brackets")
     if not found:
         raise Unreadable("no words in square brackets")
     return found

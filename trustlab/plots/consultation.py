@@ -40,6 +40,7 @@ OWN: dict[str, dict[str, Any]] = {
     ITSELF: {"marker": "P", "ms": 10, "color": INK, "mec": "white", "mew": 0.6, "ls": ""},
     ORACLE: {"marker": "*", "ms": 14, "color": "#9A9A9A", "mec": "white", "mew": 0.6, "ls": ""},
 }
+CROSS: dict[str, Any] = {"color": INK, "marker": "x", "ms": 9, "mew": 1.6, "ls": ""}
 FIXED: dict[str, Any] = {"color": "#9A9A9A", "lw": 1.4, "marker": ".", "ms": 7, "ls": "-", "zorder": 2}
 SAID = "Mean utterances (doctor's and patient's)"
 
@@ -102,6 +103,7 @@ def stopping(table: pd.DataFrame, families: Mapping[str, str]) -> list[Axes]:
 def confidence_by_turn(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
     """One consultation: each method's confidence (0 to 1) after each question; filled where the diagnosis is right.
 
+    Hollow where it is wrong, a cross where it was not judged.
     ``table`` is ``transcript_rows``: level, correct, and a column a method. Methods without any value are named under the axis,
     as are those with a value outside 0 to 1, which only rank. Raises ``ValueError`` for lacking columns or rows.
     """
@@ -110,19 +112,22 @@ def confidence_by_turn(table: pd.DataFrame, families: Mapping[str, str], ax: Axe
     ax = ax or axes_row(6.6, 3.6)[0]
     methods = [m for m in families if m in table.columns]
     drawn = [m for m in methods if table[m].notna().any() and table[m].dropna().between(0, 1).all()]
-    right = table["correct"].eq(1).to_numpy()
+    right, wrong, unjudged = (x.to_numpy() for x in (table["correct"].eq(1), table["correct"].eq(0), table["correct"].isna()))
     handles = []
     for method, look in _looks(drawn, families).items():
         ax.plot(table["level"], table[method], lw=1.6, zorder=2, **look["line"])
         colour = look["mark"]["color"]
-        for at, face in ((right, colour), (~right, "white")):
+        for at, face in ((right, colour), (wrong, "white")):
             mark = {**look["mark"], "mfc": face, "mec": colour, "mew": 1.3}
             ax.plot(table["level"][at], table[method][at], ls="", zorder=3, **mark)
+        if unjudged.any():
+            ax.plot(table["level"][unjudged], table[method][unjudged], zorder=4, **CROSS)
         handles.append(Line2D([], [], lw=1.6, label=label(method), **{**look["mark"], **look["line"]}))
     plain: dict[str, Any] = {"ls": "", "marker": "o", "ms": 8, "mec": GREY, "mew": 1.3}
     handles += [
         Line2D([], [], mfc=GREY, label="diagnosis right", **plain),
         Line2D([], [], mfc="white", label="diagnosis wrong", **plain),
+        *([Line2D([], [], label="diagnosis not judged", **CROSS)] if unjudged.any() else []),
     ]
     last = int(table["level"].max())
     ax.set(xlabel="Questions asked", ylabel="Confidence (0 to 1)", ylim=(-0.04, 1.04), xlim=(-0.3, max(last, 1) + 0.3))
@@ -168,8 +173,10 @@ def beside_published(
 def guarantee(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
     """What was allowed against what came: error (percent) among later cases diagnosed early, with 95 % Clopper-Pearson intervals.
 
-    ``table`` is ``guarantee_table``. A mark below the dashed line kept what was promised. Methods for which no threshold could be
-    vouched are named under the axis. Raises ``ValueError`` for lacking columns, no rows or several models.
+    ``table`` is ``guarantee_table``. The dashed line is the rate allowed in the population, while the marks are a few test cases:
+    one above it breaks no promise and one below proves none. A promise stands for one method and one rate named beforehand;
+    choosing the best mark afterwards voids it. Methods for which no threshold could be vouched are named under the axis.
+    Raises ``ValueError`` for lacking columns, no rows or several models.
     """
     _one(table, ["model", "method", "alpha", "error", "low", "high", "n_early"])
     ax = ax or axes_row(5.6, 4.0)[0]
