@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -14,11 +15,13 @@ from trustlab.experiments.ablations import (
     MEDCONF,
     PARTS,
     SAMPLED,
+    UNSHARED,
     WHOLE,
     Ablations,
     ablations,
     evidence_summary,
     of_libraries,
+    on_shared_rows,
     passages,
     sampling,
     variant_metrics,
@@ -26,6 +29,7 @@ from trustlab.experiments.ablations import (
 from trustlab.experiments.benchmark import Run, benchmark
 from trustlab.experiments.libraries import WRONG, WrongPassages, kinds, libraries
 from trustlab.experiments.published import published_table
+from trustlab.knowledge import load_knowledge
 from trustlab.metrics.paired import paired_differences
 from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA
@@ -155,6 +159,64 @@ def test_passages_change_their_number_and_nothing_else():
     assert changed == MedConf(importance=False, n_passages=3)
 
 
+def on_hand(values: dict[tuple[str, str], list[float | None]]) -> Ablations:
+    """(method, variant) -> a confidence for each of the answers c0, c1, ..."""
+    rows = [
+        {
+            "model": "m",
+            "dataset": "d",
+            "case_id": f"c{i}",
+            "level": 100,
+            "method": m,
+            "variant": v,
+            "confidence": c,
+            "missing": "",
+        }
+        for (m, v), column in values.items()
+        for i, c in enumerate(column)
+    ]
+    table = pd.DataFrame(rows).astype({"confidence": float})
+    table.loc[table["confidence"].isna(), "missing"] = "lost"
+    return Ablations(pd.DataFrame(), table, pd.DataFrame(), {})
+
+
+def kept(made: Ablations) -> dict[tuple[str, str], str]:
+    """(method, variant) -> the digits of the answers that have a value."""
+    known = made.confidence.dropna(subset="confidence")
+    return {key: "".join(part["case_id"].str[1:]) for key, part in known.groupby(["method", "variant"])}
+
+
+POINTS = {
+    ("a", "1"): [1, 2, 3, 4, None, None],
+    ("a", "2"): [1, 2, 3, None, 5, None],
+    ("b", "1"): [1, None, 3, 4, 5, None],
+    ("b", "2"): [None, 2, None, None, None, None],
+    ("b", "3"): [None] * 6,
+}
+
+
+def test_points_of_a_line_are_compared_on_the_answers_that_all_of_them_have():
+    shared = on_shared_rows(on_hand(POINTS))
+    assert kept(shared) == {("a", "1"): "02", ("a", "2"): "02", ("b", "1"): "02"}
+    why = shared.confidence.set_index(["method", "variant", "case_id"])["missing"]
+    assert why["b", "2", "c1"] == "a value for only 1 of 5 answers" and why["b", "3", "c0"] == "lost"
+    assert why["a", "1", "c1"] == UNSHARED and why["a", "2", "c3"] == "lost" and why["a", "1", "c0"] == ""
+    assert len(shared.confidence) == 30
+
+
+def test_each_method_can_have_shared_answers_of_its_own():
+    assert kept(on_shared_rows(on_hand(POINTS), by_method=True)) == {("a", "1"): "012", ("a", "2"): "012", ("b", "1"): "0234"}
+
+
+def test_sharing_changes_nothing_where_all_is_there_and_keeps_models_apart(whole):
+    full = made(variants=passages([1, 4]))
+    pd.testing.assert_frame_equal(on_shared_rows(full).confidence, full.confidence)
+    one = on_hand(POINTS)
+    two = on_hand(dict.fromkeys(POINTS, [1.0] * 6)).confidence.assign(model="other")
+    both = on_shared_rows(replace(one, confidence=pd.concat([two, one.confidence], ignore_index=True)))
+    assert both.confidence.query("model == 'other'")["confidence"].notna().all()
+
+
 # What the steps gave
 
 
@@ -225,6 +287,29 @@ def test_the_control_goes_on_where_another_keyword_finds_only_right_passages():
     control = WrongPassages(BM25(SHELF), ["swab", "Gout"])
     assert [p.id for p in control.search("Influenza", 2)] == ["p4"]
     assert WrongPassages(BM25(SHELF), ["swab", "fever"]).search("Influenza", 2) == []
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_control_holds_no_passage_of_the_disease_by_whatever_name_it_is_looked_up(seed):
+    knowledge, control = load_knowledge(), WrongPassages(BM25(load_corpus()), seed=seed)
+    for condition in knowledge.conditions.values():
+        for name in (condition.name, *condition.synonyms):
+            found = control.search(name)
+            subjects = [knowledge.condition_named(p.title.partition(": ")[0]) for p in found]
+            assert found and condition not in subjects, name
+
+
+def test_the_control_fills_its_list_where_the_best_are_passages_of_the_disease():
+    shelf = [passage(i, "Influenza: signs", "A cold, a cold, sneezing.") for i in range(9)]
+    other = passage(9, "Nose: signs", "Once a cold.")
+
+    class InOrder:
+        revision = "in order"
+
+        def search(self, query: str, k: int = 15) -> list[Passage]:
+            return [*shelf, other][:k] if query == "cold" else []
+
+    assert WrongPassages(InOrder(), ["cold", "x"]).search("the flu", 1) == [other]
 
 
 def test_the_control_is_the_same_each_time_and_another_with_another_seed():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.metrics import metrics_table
+from trustlab.metrics import metrics_table, paired
 from trustlab.metrics.discrimination import auroc_weighted
 from trustlab.metrics.intervals import case_weights, percentile_interval
 from trustlab.metrics.paired import METRICS, paired_differences, within_level
@@ -93,11 +94,35 @@ def test_values_are_those_of_the_metrics_table():
         assert one.reference == pytest.approx(usual["base", one.metric, one.level])
 
 
-def test_equal_columns_differ_by_nothing_for_certain():
+def test_equal_columns_differ_by_nothing_and_have_no_interval_that_would_claim_certainty():
     table = many()
     twin = table[table["variant"] == "base"].assign(variant="twin")
-    found = paired_differences(pd.concat([table, twin]), "base", n_draws=100)
-    assert (found.loc[found["variant"] == "twin", ["difference", "low", "high"]] == 0).all(axis=None)
+    found = paired_differences(pd.concat([table, twin]), "base", n_draws=100).query("variant == 'twin'")
+    assert (found["difference"] == 0).all() and found[["low", "high"]].isna().all(axis=None)
+    assert set(found["reason"]) == {"no interval: all draws alike"}
+
+
+def test_ranks_over_three_levels_that_no_draw_changes_have_no_interval():
+    # accuracy 0.1, 0.5, 0.9 and confidences far apart: every draw has the same order of levels in both columns
+    n = 60
+    levels = [20] * n + [60] * n + [100] * n
+    correct = [float(i % 10 < share) for share in (1, 5, 9) for i in range(n)]
+    up = [q + 0.01 * (i % 7) for i, q in enumerate(levels)]
+    table = tidy({"up": up, "down": [-value for value in up]}, correct, levels)
+    one = row(paired_differences(table, "up", n_draws=50), "spearman", "across", "down")
+    assert one["difference"] == pytest.approx(-2) and np.isnan(one["low"]) and np.isnan(one["high"])
+    assert one["reason"] == "no interval: all draws alike"
+    assert row(paired_differences(table, "up", n_draws=50), "pearson", "across", "down")["low"] < -1.9
+
+
+def test_an_interval_of_no_width_is_none_even_where_a_few_draws_differ():
+    draws = np.zeros(100)
+    draws[0] = 1.0
+    part: Any = SimpleNamespace(case=np.arange(12))
+    one = paired._row("auroc", "pooled", part, [0.5, 0.5], draws)
+    assert np.isnan(one["low"]) and one["reason"] == "no interval: nearly all draws alike"
+    draws[:5] = 1.0
+    assert paired._row("auroc", "pooled", part, [0.5, 0.5], draws)["high"] == 1
 
 
 def test_exchanging_the_two_turns_every_sign():

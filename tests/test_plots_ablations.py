@@ -14,12 +14,13 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import same_color
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 
 from trustlab.experiments.ablations import PARTS
 from trustlab.experiments.published import published_table
 from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure, use_style
 from trustlab.plots.ablations import auroc_by_passages, auroc_by_samples, differences, published_beside_ours, rank_ranges
+from trustlab.plots.style import GREY
 
 KEY = {"model": "embedded", "dataset": "starter"}
 FAMILIES = {"medconf": "medconf", "medconf_weighted": "medconf", "poc": "consistency", "mc_se": "consistency", "asp": "token"}
@@ -45,12 +46,13 @@ def paired() -> pd.DataFrame:
                 value = NAN if method == "medconf_weighted" and i in (0, 2) else -0.1 * i + 0.02 * k
                 row = {"method": method, "variant": variant, "metric": metric, "level": level, "difference": value}
                 why = GONE if np.isnan(value) else ""
-                rows.append({**KEY, **row, "low": value - 0.1, "high": value + 0.08, "n": 100, "reason": why})
+                n = 0 if why else 90 + i if k else 100
+                rows.append({**KEY, **row, "low": value - 0.1, "high": value + 0.08, "n": n, "reason": why})
     return pd.DataFrame(rows)
 
 
 def measured(value: float, **settings) -> dict:
-    span = {"value": value, "low": value - 0.06, "high": value + 0.05, "reason": GONE if np.isnan(value) else ""}
+    span = {"value": value, "low": value - 0.06, "high": value + 0.05, "reason": GONE if np.isnan(value) else "", "n": 100}
     return {**KEY, "metric": "auroc", "level": "within", **span, **settings}
 
 
@@ -150,7 +152,9 @@ def test_the_second_method_of_a_row_is_hollow_and_one_without_a_value_says_why()
     panels = drawn("differences")
     hollow = [line for line in markers(panels[1]) if same_color(line.get_markerfacecolor(), "white")]
     assert len(hollow) == 2
-    assert [t.get_text() for t in panels[0].texts] == [GONE.removeprefix("no confidence: ")] * 2
+    assert [t.get_text() for t in panels[0].texts if t.get_color() == GREY and t.get_size() == 7] == [
+        GONE.removeprefix("no confidence: ")
+    ] * 2
     assert [t.get_text() for t in panels[0].get_legend().get_texts()] == ["MedConf", "MedConf (fixed weights)"]
 
 
@@ -161,6 +165,26 @@ def test_every_interval_lies_inside_its_axes(name: str) -> None:
         for bars in ax.collections:
             ends = np.concatenate([path.vertices[:, 0] for path in bars.get_paths()])
             assert low < np.nanmin(ends, initial=high) and np.nanmax(ends, initial=low) < high
+
+
+def test_the_number_of_answers_compared_stands_at_the_right_of_each_row_once_where_its_marks_share_it() -> None:
+    table = paired()
+    table.loc[table["variant"] == "without_importance", "n"] = 77
+    for ax in differences(table, FAMILIES, PAIRS):
+        beside = [t for t in ax.texts if isinstance(t, Annotation) and t.xyann[0] == 26]
+        assert [(t.get_text(), round(t.xy[1], 2)) for t in beside] == [
+            ("100", -0.15), ("0", 0.15), ("100", 0.85), ("91", 1.15), ("100", 1.85), ("0", 2.15), ("77", 3), ("n", 1),
+        ]  # fmt: skip
+    left, right = drawn("published")
+    assert [t.get_text() for t in left.texts] == ["100"] * 5 + ["n"] and "n" not in [t.get_text() for t in right.texts]
+
+
+def test_the_answers_behind_the_points_of_a_line_are_told_and_where_they_differ_their_range() -> None:
+    assert auroc_by_passages(by_passages(), FAMILIES).get_title() == "n = 100"
+    table = by_samples()
+    table.loc[(table["method"] == "poc") & (table["n_samples"] == 2), "n"] = 40
+    titles = [ax.get_title() for ax in auroc_by_samples(table, FAMILIES, ["poc", "mc_se", "asp"])]
+    assert titles == ["PoC\nn = 40 to 100", "MC-SE\nn = 100", "ASP"]
 
 
 def test_lines_go_over_the_numbers_of_passages_in_order() -> None:
@@ -174,7 +198,7 @@ def test_lines_go_over_the_numbers_of_passages_in_order() -> None:
 
 def test_a_panel_holds_a_line_for_each_temperature_in_a_style_of_its_own() -> None:
     panels = drawn("samples")
-    assert [ax.get_title() for ax in panels] == ["PoC", "MC-SE", "ASP"]
+    assert [ax.get_title() for ax in panels] == ["PoC\nn = 100", "MC-SE\nn = 100", "ASP"]
     cold, warm = markers(panels[0])
     assert list(cold.get_ydata()) == pytest.approx([0.64, 0.67, 0.77]) and list(warm.get_ydata()) == pytest.approx(
         [0.72, 0.75, 0.85]
@@ -201,6 +225,14 @@ def test_what_has_no_rank_says_why() -> None:
     gone = ranks().assign(rank=NAN, auroc=NAN, low=NAN, high=NAN, first=NAN, reason="fewer than 10 correct or wrong")
     ax = rank_ranges(gone, FAMILIES)
     assert sum(t.get_text() == "withheld: fewer than 10 correct or wrong" for t in ax.texts) == 4 and not markers(ax)
+
+
+def test_a_method_left_out_of_the_ranking_says_why_below_the_others_and_takes_no_rank() -> None:
+    why = "a value for only 6 of 120 answers"
+    gone = {**KEY, "method": "medconf_weighted", "rank": NAN, "reason": why}
+    ax = rank_ranges(pd.concat([ranks(), pd.DataFrame([gone])], ignore_index=True), FAMILIES)
+    assert [t.xy[1] for t in ax.texts if t.get_text() == f"withheld: {why}"] == [4]
+    assert ax.get_xlim() == pytest.approx((0.2, 4.8))
 
 
 def test_ours_and_the_published_stand_in_panels_that_say_whose_they_are() -> None:

@@ -231,6 +231,61 @@ def test_only_rows_that_all_can_score_are_ranked():
     assert set(rank_stability(answers, read, n_draws=20)[0]["n"]) == {23}
 
 
+def test_a_method_with_few_values_costs_the_others_nothing_and_is_named():
+    answers, read = by_hand()
+    whole, _ = rank_stability(answers, read, n_draws=20)
+    some = read.query("method == 'asp'").assign(method="medconf")
+    some["confidence"] = some["confidence"].where(some["case_id"] < "c11")
+    ranks, _ = rank_stability(answers, pd.concat([some, read]), n_draws=20)
+    pd.testing.assert_frame_equal(ranks.iloc[:3], whole, check_dtype=False)
+    left_out = ranks.iloc[3]
+    assert (left_out["method"], left_out["n"]) == ("medconf", 24) and np.isnan(left_out["rank"])
+    assert left_out["reason"] == "a value for only 11 of 24 answers" and len(ranks) == 4
+
+
+def test_half_of_the_answers_is_enough_to_be_ranked():
+    answers, read = by_hand(48)
+    some = read.query("method == 'asp'").assign(method="medconf")
+    some["confidence"] = some["confidence"].where(some["case_id"] < "c24")
+    ranks, _ = rank_stability(answers, pd.concat([read, some]), n_draws=20)
+    assert set(ranks["n"]) == {24} and "medconf" in set(ranks.dropna(subset="rank")["method"])
+
+
+def test_answers_that_no_method_can_score_count_against_none():
+    answers, read = by_hand(48)
+    gone = read.assign(confidence=read["confidence"].where(read["case_id"] < "c22"))
+    assert rank_stability(answers, gone, n_draws=20)[0]["rank"].to_list() == [1, 2, 3]
+
+
+def test_a_formula_or_reading_with_few_values_is_left_out_and_named_and_its_method_stays():
+    answers, read = by_hand()
+    few = (read["case_id"] >= "c06") & ((read["method"] == "min_token_probability") | (read["option"] == "r"))
+    ranks, changes = rank_stability(answers, read.assign(confidence=read["confidence"].mask(few)), n_draws=20)
+    assert list(ranks["method"]) == ["deg", "asp", "msp"] and set(ranks["n"]) == {24}
+    rows, why = changes.set_index("option"), "a value for only 6 of 24 answers"
+    assert rows.loc["min_token_probability", ["choice", "method", "reason"]].to_list() == ["formula", "msp", why]
+    assert rows.loc["r", ["choice", "reason"]].to_list() == ["same meaning", f"without deg: {why}"]
+    assert rows["tau"].iloc[:2].isna().all() and changes.iloc[-1]["option"] == "lowest of 1 combinations"
+
+
+def test_a_reading_that_some_methods_have_is_kept_for_those():
+    answers, read = by_hand()
+    other = read[read["option"] == "r"].assign(method="asp")
+    other["confidence"] = other["confidence"].where(other["case_id"] < "c06")
+    rows = rank_stability(answers, pd.concat([read, other]), n_draws=20)[1].set_index("option")
+    assert rows.loc["r", "tau"] == 0 and rows.loc["r", "reason"] == "without asp: a value for only 6 of 24 answers"
+
+
+def test_where_all_is_withheld_the_reason_names_the_method_with_fewest_values():
+    answers, read = by_hand()
+    for method, last in (("asp", "c13"), ("msp", "c20")):
+        read.loc[(read["method"] == method) & (read["case_id"] > last), "confidence"] = np.nan
+    ranks, changes = rank_stability(answers, read, n_draws=20)
+    assert set(ranks["reason"]) == {"fewer than 10 correct or wrong; fewest values: asp (14 of 24)"} and changes.empty
+    none, _ = rank_stability(answers, read[read["method"].isin(["asp"])].head(5), n_draws=20)
+    assert set(none["reason"]) == {"fewer than 10 correct or wrong"}
+
+
 def test_too_few_answers_are_withheld_and_too_few_cases_have_no_range():
     ranks, changes = rank_stability(*by_hand(12), n_draws=20)
     assert ranks["rank"].isna().all() and set(ranks["reason"]) == {"fewer than 10 correct or wrong"} and changes.empty

@@ -22,6 +22,7 @@ from trustlab.agents import MedConf
 from trustlab.correctness import JudgeGrader, SynonymGrader, open_grader
 from trustlab.experiments.benchmark import Run, benchmark
 from trustlab.experiments.tables import KEYS
+from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.metrics.table import metrics_table
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
@@ -40,6 +41,7 @@ PARTS: Mapping[str, Mapping[str, Any]] = {
 MEDCONF = ("medconf", "medconf_weighted")
 ASKED_WITH = ("entropy", "pmi")
 """Methods that make the answer's request the benchmark's own, so that its reply is found and not asked for again."""
+UNSHARED = "no value in another variant that it is compared with"
 STEPS = ("n", "n_scores", "n_passages", "n_tables", "criteria", *SUPPORT_LEVELS, "quoted", "reasons")
 SAMPLED = (
     "poc", "semantic_poc", "lexical_similarity", "semantic_similarity", "num_set", "deg", "eigv", "ecc", "mc_se", "mc_nse",
@@ -139,6 +141,32 @@ def variant_metrics(made: Ablations, n_draws: int = 2000, seed: int = 0, n_jobs:
         settings = {"n_samples": p["n_samples"], "temperature": p["sample_temperature"], "n_passages": p["medconf"]["n_passages"]}
         parts[name] = table.assign(**settings)
     return _stacked(parts)
+
+
+def on_shared_rows(made: Ablations, by_method: bool = False) -> Ablations:
+    """The same with values on one set of answers alone, so that no variant looks better for having lost the hard ones.
+
+    Of each model and data set (and method, with ``by_method``) the answers stay for which every variant and method compared has
+    a confidence; the others' confidences become missing, with the reason. A variant of a method with values for less than
+    ``MIN_COVERAGE`` of the answers that any of these has is not compared: it loses all of them, and its reason says so.
+    """
+    part = ["model", "dataset", *(["method"] if by_method else [])]
+    point = ["model", "dataset", "method", "variant"]
+    table = made.confidence.copy()
+    known = table["confidence"].notna()
+    row = [table[c] for c in dict.fromkeys([*part, *KEYS])]
+    n_known, n_any = (
+        has.groupby([table[c] for c in point]).transform("sum") for has in (known, known.groupby(row).transform("any"))
+    )
+    compared = n_known >= MIN_COVERAGE * n_any
+    few = known & ~compared
+    everywhere = (known | ~compared).groupby(row).transform("all")
+    left_out = "a value for only " + n_known.astype(str) + " of " + n_any.astype(str) + " answers"
+    table.loc[few, "missing"] = left_out[few]
+    unshared = known & compared & ~everywhere
+    table.loc[unshared, "missing"] = UNSHARED
+    table.loc[few | unshared, "confidence"] = float("nan")
+    return replace(made, confidence=table)
 
 
 def evidence_summary(made: Ablations) -> pd.DataFrame:

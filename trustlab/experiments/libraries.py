@@ -15,11 +15,12 @@ WRONG = "control: passages of another disease"
 
 
 class WrongPassages:
-    """A retriever that answers with passages for another keyword: a control, so that none of them may be a right one.
+    """A retriever that answers with passages for another disease: a control, so that none of them may be a right one.
 
-    For a keyword it searches one of ``keywords`` (default: the names of the knowledge table's conditions), picked by a hash of
-    ``seed`` and the keyword, and leaves out every passage that the keyword itself would have found. Where nothing is
-    left, the next one in the order of the hash is tried. Raises ``ValueError`` for fewer than two keywords.
+    For a keyword it searches one of ``keywords`` (default: the names of the knowledge table's conditions) that names another
+    condition, picked by a hash of ``seed`` and the keyword. It leaves out every passage that the keyword itself would have
+    found, and every one whose title names the keyword's condition, by whatever synonym. Where nothing is left, the next
+    in the order of the hash is tried. Raises ``ValueError`` for fewer than two keywords.
     """
 
     def __init__(self, retriever: Retriever, keywords: Sequence[str] | None = None, seed: int = 0) -> None:
@@ -33,16 +34,35 @@ class WrongPassages:
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages for another keyword, best first, without those that ``query`` finds among its own ``k``."""
-        right = {passage.id for passage in self.retriever.search(query, k)}
+        right, meant = {passage.id for passage in self.retriever.search(query, k)}, _meant(query)
         for keyword in sorted(self.keywords, key=lambda word: self._place(query, word)):
-            if normalise(keyword) != normalise(query):
-                found = [p for p in self.retriever.search(keyword, k + len(right)) if p.id not in right]
-                if found:
-                    return found[:k]
+            if _meant(keyword) != meant and (found := self._others(keyword, k, right, meant)):
+                return found
         return []
+
+    def _others(self, keyword: str, k: int, right: set[str], meant: str) -> list[Passage]:
+        """The ``k`` best for ``keyword`` that are not ``right`` and whose title does not name what is ``meant``."""
+        n = k + len(right)
+        while True:
+            found = self.retriever.search(keyword, n)
+            others = [p for p in found if p.id not in right and meant not in (_meant(p.title), _meant(_subject(p.title)))]
+            if len(others) >= k or len(found) < n:
+                return others[:k]
+            n *= 2
 
     def _place(self, query: str, keyword: str) -> str:
         return hashlib.sha256(f"{self.seed}\0{normalise(query)}\0{keyword}".encode()).hexdigest()
+
+
+def _meant(name: str) -> str:
+    """The id of the condition that ``name`` stands for, as the knowledge table has it; else its words, normalised."""
+    condition = load_knowledge().condition_named(name)
+    return condition.id if condition else normalise(name)
+
+
+def _subject(title: str) -> str:
+    """What stands before the colon of a passage's title: "Influenza" of "Influenza: look-alikes"."""
+    return title.rpartition(": ")[0]
 
 
 def libraries(corpus: CorpusPath | None = None, corpora: Mapping[str, CorpusPath] | None = None) -> dict[str, Retriever]:

@@ -35,7 +35,7 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
     """What a caption says of the intervals of ``table``: ``words``, or why it has none."""
     if "low" not in table or table["low"].notna().to_numpy().any():
         return words
-    return f"no intervals: fewer than {MIN_CASES} cases, or no values"
+    return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none"
 
 
 def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:

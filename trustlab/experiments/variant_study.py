@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ from trustlab.experiments.tables import JUDGED, KEYS
 from trustlab.knowledge import normalise
 from trustlab.meaning import Readers, with_meaning
 from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
-from trustlab.metrics.paired import COLUMNS, paired_differences, within_level
+from trustlab.metrics.paired import COLUMNS, MIN_COVERAGE, paired_differences, within_level
 from trustlab.records import View
 from trustlab.semantics import Encoder
 
@@ -33,7 +34,7 @@ RELEVANT = {"relevance", "sample_relevance"}
 CONTEXTS = ("answer", "full")
 DEFAULT = "default"
 RANKS = ["model", "dataset", "method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "n", "n_cases", "reason"]
-CHANGES = ["model", "dataset", "choice", "method", "option", "tau", "moved", "by"]
+CHANGES = ["model", "dataset", "choice", "method", "option", "tau", "moved", "by", "reason"]
 
 
 class ExactEntailment:
@@ -170,8 +171,11 @@ def rank_stability(
     (ties shared), when cases are drawn anew; ``lowest`` and ``highest`` are its ranks over every combination of rule, context
     and formulas. In the second table ``tau`` is Kendall's between the default's ranking and that with one option changed,
     and ``moved`` the method that moves furthest, ``by`` so many ranks (negative: back); its last row, choice "all", has the
-    lowest tau over the combinations. Methods without any value are left out; withheld below ``min_per_class`` correct or
-    wrong answers.
+    lowest tau over the combinations. A method with values for less than ``MIN_COVERAGE`` of the graded answers is left out, else
+    it would cost all the others their rows: it keeps a row without a rank, whose ``reason`` says so. So is a method's
+    variant or reading by another rule or context, which ``reason`` of the second table names, with ``tau`` NaN where nothing of
+    the option remains. Methods without any value have no row. Withheld below ``min_per_class`` correct or wrong
+    answers, with the method that has fewest values named.
     """
     ranks, changes = [], []
     for (model, dataset), part in read.groupby(["model", "dataset"], sort=False):
@@ -185,17 +189,24 @@ def rank_stability(
 
 def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: int, least: int) -> tuple[list[dict], list[dict]]:
     known = read[read["confidence"].notna()]
-    wide = known.pivot(index=["case_id", "level"], columns=["method", "option"], values="confidence").dropna()
-    right = answers.set_index(["case_id", "level"])["correct"].reindex(wide.index).dropna()
-    wide, correct = wide.loc[right.index], right.to_numpy(float)
+    every_row = known.pivot(index=["case_id", "level"], columns=["method", "option"], values="confidence")
+    right = answers.set_index(["case_id", "level"])["correct"].reindex(every_row.index).dropna()
+    every_row = every_row.loc[right.index]
+    wide, lost = _covered(every_row)
+    correct = right.loc[wide.index].to_numpy(float)
     plain = [m for m in dict.fromkeys(known["method"]) if (m, DEFAULT) in wide]
-    of = forms(plain)
+    of, of_all = forms(plain), forms([*plain, *(m for m, option in lost if option == DEFAULT)])
     bases = [m for m in plain if not any(m in variants for variants in of.values()) and METHODS[m].family != "baseline"]
+    variants_of_bases = {v for m in bases for v in of_all.get(m, [])}
+    gone = [m for m, o in lost if o == DEFAULT and m not in variants_of_bases and METHODS[m].family != "baseline"]
     case, level = (wide.index.get_level_values(name).to_numpy() for name in ("case_id", "level"))
     counts = {"n": len(wide), "n_cases": len(np.unique(case))}
+    left_out = [{"method": m, **counts, "reason": lost[m, DEFAULT]} for m in gone]
+    if not bases:
+        return left_out, []
     if min(correct.sum(), len(correct) - correct.sum()) < least:
-        why = {**counts, "reason": f"fewer than {least} correct or wrong"}
-        return [{"method": m, **why} for m in bases], []
+        why = f"fewer than {least} correct or wrong{_costliest(every_row[wide.columns])}"
+        return [*({"method": m, **counts, "reason": why} for m in bases), *left_out], []
     every = np.unique(answers["case_id"])
     draws = np.ascontiguousarray(case_weights(every, n_draws, seed).T)[np.searchsorted(every, case)].T
     made = {key: within_level(level.astype(int), correct, wide[key].to_numpy(), draws) for key in wide.columns}
@@ -203,17 +214,26 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
     default = np.array([value[m, DEFAULT] for m in bases])
     rank = rankdata(-default)
     options = {o: c for o, c in read[["option", "choice"]].drop_duplicates().itertuples(index=False) if c}
+    held = {o: c for o, c in options.items() if o in wide.columns.get_level_values("option")}
     single = [(c, "", o, _chosen(bases, value, **{c.replace(" ", "_"): o})) for o, c in options.items()]
     single += [
         ("formula", m, v, _chosen(bases, value, formula={m: v})) for m, variants in of.items() if m in bases for v in variants
     ]
     changes = [{"choice": c, "method": m, "option": o, **_moved(bases, default, other)} for c, m, o, other in single]
-    all_of = np.array(list(_combinations(bases, value, of, options)))
+    for change in changes:
+        without = {m: why for (m, o), why in lost.items() if o == change["option"] and (m, DEFAULT) in wide}
+        change["reason"] = "; ".join(f"without {m}: {why}" for m, why in without.items())
+        if without and change["option"] not in held:
+            change |= {"tau": float("nan"), "moved": "", "by": float("nan")}
+    for m in bases:
+        of_base = {v: lost[v, DEFAULT] for v in of_all.get(m, []) if (v, DEFAULT) in lost}
+        changes += [{"choice": "formula", "method": m, "option": v, "reason": why} for v, why in of_base.items()]
+    all_of = np.array(list(_combinations(bases, value, of, held)))
     ranked = rankdata(-all_of, axis=1)
     taus = [_tau(default, other) for other in all_of]
     worst = int(np.argmin(taus))
     last = {"choice": "all", "method": "", "option": f"lowest of {len(taus)} combinations"}
-    changes.append({**last, **_moved(bases, default, all_of[worst])})
+    changes.append({**last, **_moved(bases, default, all_of[worst]), "reason": ""})
     drawn = np.stack([made[m, DEFAULT][1] for m in bases], axis=1)
     again = np.where(np.isnan(drawn).any(axis=1, keepdims=True), np.nan, rankdata(-drawn, axis=1))
     best = again == np.nanmin(again, axis=1, keepdims=True)
@@ -225,7 +245,29 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
         row = {"method": m, "auroc": default[i], "rank": rank[i], "low": low, "high": high, "first": first[i] if firm else np.nan}
         row |= {"lowest": ranked[:, i].min(), "highest": ranked[:, i].max(), **counts, "reason": "" if firm else TOO_FEW}
         rows.append(row)
-    return sorted(rows, key=lambda row: row["rank"]), changes
+    return [*sorted(rows, key=lambda row: row["rank"]), *left_out], changes
+
+
+def _covered(every_row: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str], str]]:
+    """The rows that all columns with enough values have, and (method, option) -> why left out, of the columns with too few.
+
+    ``every_row`` has a column a (method, option) and a row an answer that any has. With a method's default go its options.
+    """
+    n_values: dict[Any, int] = every_row.notna().sum().to_dict()
+    n = len(every_row)
+    few = {key: f"a value for only {k} of {n} answers" for key, k in n_values.items() if k < MIN_COVERAGE * n}
+    kept = [key for key in every_row.columns if key not in few and (key[0], DEFAULT) not in few]
+    wide = every_row.loc[:, pd.MultiIndex.from_tuples(kept, names=every_row.columns.names)] if kept else every_row.iloc[:0, :0]
+    return wide.dropna(), few
+
+
+def _costliest(every_row: pd.DataFrame) -> str:
+    """The method with fewest values, where any lacks one: in words for the end of a reason."""
+    n_values: dict[Any, int] = every_row.notna().sum().to_dict()
+    fewest = min(n_values, key=lambda key: n_values[key], default=None)
+    if fewest is None or n_values[fewest] == len(every_row):
+        return ""
+    return f"; fewest values: {fewest[0]} ({n_values[fewest]} of {len(every_row)})"
 
 
 def _chosen(

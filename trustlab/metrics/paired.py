@@ -24,6 +24,10 @@ from trustlab.metrics.table import KEYS
 METRICS = ("auroc", "auprc", "pearson", "spearman")
 RANKING = {"auroc": auroc, "auprc": auprc}
 OVER_LEVELS = {"pearson": pearson_rows, "spearman": spearman_rows}
+ALIKE = 1e-12
+"""Values nearer to each other than this differ by rounding alone."""
+MIN_COVERAGE = 0.5
+"""A column with a value in a smaller share of the answers is left out where many are compared on the rows that all have."""
 COLUMNS = ["metric", "level", "value", "reference", "difference", "low", "high", "n", "n_cases", "n_missing", "reason"]
 
 
@@ -73,8 +77,8 @@ def paired_differences(
     reference's, ``difference`` the first minus the second, ``low`` and ``high`` its 95 % percentile bootstrap interval over
     cases, the same draws for all (and for ``metrics_table`` with that seed). ``shared``: "pair" compares on the ``n`` rows
     that the two have, "all" on those that every column has; ``n_missing`` are left out. Withheld below ``min_per_class``
-    correct or wrong answers, without interval below 10 cases; ``reason`` says so. Raises ``ValueError`` for
-    lacking columns, an unknown metric or reference, repeated rows, or no other column.
+    correct or wrong answers, without interval below 10 cases or where the draws are all alike; ``reason`` says so. Raises
+    ``ValueError`` for lacking columns, an unknown metric or reference, repeated rows, or no other column.
     """
     table = _checked(table, reference, by, metrics, shared)
     inner = ["method"] if "method" in table else []
@@ -231,7 +235,7 @@ def _over_levels(pair: _Pair, metric: str, why: str) -> dict:
 
 
 def _row(metric: str, level: str, part: _Pair, values: Any, draws: np.ndarray | None, why: str = "") -> dict:
-    """One line; no interval below 10 cases, without a difference, or where more than a tenth of the draws have none."""
+    """One line; no interval below 10 cases, without a difference, of draws all alike, or where over a tenth have none."""
     value, reference = (float(v) for v in values) if values is not None else (float("nan"), float("nan"))
     notes, low, high = [why] if why else [], float("nan"), float("nan")
     if draws is not None:
@@ -241,6 +245,10 @@ def _row(metric: str, level: str, part: _Pair, values: Any, draws: np.ndarray | 
             low, high = percentile_interval(draws)
             if np.isnan(low):
                 notes.append("no interval: undefined in more than 10 % of the draws")
+            elif high - low < ALIKE:  # [0, 0] would claim certainty
+                alike = np.nanmax(draws) - np.nanmin(draws) < ALIKE
+                notes.append(f"no interval: {'all' if alike else 'nearly all'} draws alike")
+                low = high = float("nan")
     return {
         "metric": metric,
         "level": level,

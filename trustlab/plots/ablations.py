@@ -36,6 +36,7 @@ from trustlab.plots.style import (
 )
 
 METRIC_NAMES = {"auroc": "AUROC", "auprc": "AUPRC", "pearson": "Pearson", "spearman": "Spearman"}
+PANELS = (("auroc", "within"), ("auprc", "within"), ("pearson", "across"), ("spearman", "across"))
 WHOLE = "full"
 STYLES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1, 2)))
 """Line styles, for as many settings as can be told apart."""
@@ -45,12 +46,7 @@ ROW_INCHES = 0.42
 def differences(
     table: pd.DataFrame,
     families: Mapping[str, str],
-    metrics: Sequence[tuple[str, str]] = (
-        ("auroc", "within"),
-        ("auprc", "within"),
-        ("pearson", "across"),
-        ("spearman", "across"),
-    ),
+    metrics: Sequence[tuple[str, str]] = PANELS,
     by: str = "variant",
     *,
     against: str = "the whole",
@@ -59,7 +55,8 @@ def differences(
     """Each row's difference to a reference, a panel for each (metric, level), with paired 95 % intervals; 0 is no difference.
 
     ``table`` is that of ``paired_differences``, ``by`` its column that names the rows; at most two methods a row, the second
-    hollow. What has no value says why. Raises ``ValueError`` for several runs or a (metric, level) that the table does not hold.
+    hollow. At the right ``n``, the answers compared; what has no value says why. Raises ``ValueError`` for several runs or a
+    (metric, level) that the table does not hold.
     """
     mine = _one_run(table, ["method", by, "metric", "level", "difference", "low", "high", "n", "reason"])
     held = set(zip(mine["metric"], mine["level"], strict=True))
@@ -70,13 +67,14 @@ def differences(
     if many > 2:
         raise ValueError(f"at most two methods a row can be told apart; received {list(dict.fromkeys(mine['method']))}")
     width = 5.2 if len(metrics) == 1 else 2.75
-    panels = list(axes) if axes is not None else axes_row(width, _height(len(rows), many), len(metrics), 0.3)
+    panels = list(axes) if axes is not None else axes_row(width, _height(len(rows), many), len(metrics), 0.55)
     for i, (ax, (metric, level)) in enumerate(zip(panels, metrics, strict=True)):
         part = mine[(mine["metric"] == metric) & (mine["level"] == level)]
         for y, row in enumerate(rows):
             of_row = part[part[by] == row].to_dict("records")
             for k, one in enumerate(of_row):
                 _mark(ax, one, y + 0.3 * (k - (len(of_row) - 1) / 2), families, hollow=k > 0, shift=one["difference"])
+        _counts(ax, {y: part.loc[part[by] == row, "n"].to_list() for y, row in enumerate(rows)})
         ax.axvline(0, ls="--", lw=1.2, color=INK, zorder=1)
         spread_of = pd.Series([0, *part["low"], *part["high"], *part["difference"]], dtype=float).dropna()
         room = max(0.08 * (spread_of.max() - spread_of.min()), 0.02)
@@ -93,9 +91,10 @@ def differences(
 def auroc_by_passages(metrics: pd.DataFrame, families: Mapping[str, str], level: str = "within", ax: Axes | None = None) -> Axes:
     """AUROC (0 to 1) over the number of passages looked up, a line a method with its 95 % interval; the second method dashed.
 
-    ``metrics`` is the table of ``variant_metrics``. Raises ``ValueError`` for several runs or an unknown level.
+    ``metrics`` is the table of ``variant_metrics``; its ``n``, the answers behind each point, stands above. Raises ``ValueError``
+    for several runs or an unknown level.
     """
-    mine = _auroc(metrics, level, ["n_passages"])
+    mine = _auroc(metrics, level, ["n", "n_passages"])
     ax = ax or axes_row(5.2, 3.6)[0]
     counts = sorted(mine["n_passages"].unique())
     ends = {}
@@ -107,6 +106,7 @@ def auroc_by_passages(metrics: pd.DataFrame, families: Mapping[str, str], level:
             ends[name] = float(line["value"].iloc[-1])
     ax.set(xticks=range(len(counts)), xticklabels=[str(c) for c in counts], xlim=(-0.3, len(counts) - 0.6))
     ax.set(xlabel="passages looked up", ylabel=f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1")
+    ax.set_title(_answers(mine), size=10)
     _value_limits([ax], mine)
     _chance(ax)
     _ends(ax, ends, families)
@@ -124,10 +124,10 @@ def auroc_by_samples(
 ) -> list[Axes]:
     """AUROC (0 to 1) over K, the number of samples: a panel a method, a line style a temperature, bars are 95 % intervals.
 
-    ``metrics`` is the table of ``variant_metrics``. Raises ``ValueError`` for several runs, an unknown level, a method that the
-    table does not hold, or more than four temperatures.
+    ``metrics`` is the table of ``variant_metrics``; ``n`` in a title counts the answers behind each of the panel's points. Raises
+    ``ValueError`` for several runs, an unknown level, a method that the table does not hold, or more than four temperatures.
     """
-    mine = _auroc(metrics, level, ["n_samples", "temperature"])
+    mine = _auroc(metrics, level, ["n", "n_samples", "temperature"])
     if not methods or not set(methods) <= set(mine["method"]):
         raise ValueError(f"methods must be some of {list(dict.fromkeys(mine['method']))}; received {list(methods)}")
     temperatures, counts = (sorted(mine[column].unique()) for column in ("temperature", "n_samples"))
@@ -140,7 +140,7 @@ def auroc_by_samples(
             line = of_method[of_method["temperature"] == temperature].dropna(subset="value").sort_values("n_samples")
             x = [counts.index(c) + 0.1 * (k - (len(temperatures) - 1) / 2) for c in line["n_samples"]]
             _line(ax, x, line, family_of(name, families), STYLES[k], hollow=False)
-        ax.set_title(label(name), size=10)
+        ax.set_title("\n".join(filter(None, [label(name), _answers(of_method)])), size=9.5)
         ax.set(xticks=range(len(counts)), xticklabels=[str(c) for c in counts], xlim=(-0.4, len(counts) - 0.6))
         ax.axhline(0.5, ls="--", lw=1.0, color=INK, zorder=1)
         if of_method["value"].isna().all():
@@ -180,11 +180,8 @@ def rank_ranges(ranks: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
     for words, x, shade in (("AUROC", 42, INK), ("first in", 84, GREY)):
         ax.annotate(words, (1, 1), (x, 4), "axes fraction", "offset points", ha="right", va="bottom", size=9, color=shade)
     _rows(ax, [label(name) for name in mine["method"]])
-    ax.set(xlim=(0.2, len(mine) + 0.8), xlabel="rank by AUROC within level (1 = best)")
-    more = [
-        Line2D([], [], color=GREY, lw=2, label="other cases (95 %)"),
-        Patch(color="#CFCFCF", lw=0, label="other choices"),
-    ]
+    ax.set(xlim=(0.2, max(mine["rank"].notna().sum(), 1) + 0.8), xlabel="rank by AUROC within level (1 = best)")
+    more = [Line2D([], [], color=GREY, lw=2, label="other cases (95 %)"), Patch(color="#CFCFCF", lw=0, label="other choices")]
     family_legend(ax, [family_of(name, families) for name in mine["method"]])
     if of_families := ax.get_legend():
         ax.add_artist(of_families)
@@ -210,7 +207,7 @@ def published_beside_ours(
     """
     if metric not in ("auroc", "auprc"):
         raise ValueError(f"metric is {metric!r}; allowed are 'auroc' and 'auprc'")
-    mine = _auroc(metrics[metrics["method"] == "medconf"], level, ["variant"], metric).set_index("variant")
+    mine = _auroc(metrics[metrics["method"] == "medconf"], level, ["variant", "n"], metric).set_index("variant")
     theirs = published.set_index("variant")
     rows = list(dict.fromkeys([*mine.index, *theirs.index]))
     left, right = axes if axes is not None else axes_row(3.6, _height(len(rows), 1), 2, 0.5)
@@ -222,6 +219,7 @@ def published_beside_ours(
             right.plot(x, y, "o", ms=8, color=INK, mec="white", mew=0.6)
             right.annotate(f"{x:.2f}", (x, y), (9, 0), textcoords="offset points", va="center_baseline", size=9)
     name = METRIC_NAMES[metric]
+    _counts(left, {y: [mine.at[row, "n"]] for y, row in enumerate(rows) if row in mine.index})
     left.set_title(f"Ours: {metrics['model'].iloc[0]}, {metrics['dataset'].iloc[0]}", pad=8)
     right.set_title(f"Published: {', '.join(theirs['model'].unique())}, {', '.join(theirs['dataset'].unique())}", pad=8)
     left.set_xlabel(f"{name} {LEVEL_NAMES.get(level, level).partition(' (')[0]}, 0 to 1")
@@ -257,26 +255,42 @@ def _mark(ax: Axes, row: Mapping[str, Any], y: float, families: Mapping[str, str
     family = family_of(row["method"], families)
     colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
     if pd.isna(shift):
-        words = textwrap.shorten(
-            str(row["reason"]).removeprefix("no confidence: "), int(inches(ax)[0] * 72 / 3.9), placeholder=" …"
-        )
+        why = str(row["reason"]).removeprefix("no confidence: ")
+        words = textwrap.shorten(why, int(inches(ax)[0] * 72 / 3.9), placeholder=" …")
         where: Any = {"xycoords": ("axes fraction", "data"), "bbox": {"fc": "white", "ec": "none", "pad": 0.5}, "zorder": 4}
         ax.annotate(words, (0.02, y), **where, va="center", size=7, color=GREY).set_parse_math(False)
         return
     ax.hlines(y, row["low"], row["high"], color=colour, lw=1.8, alpha=0.85, zorder=3)
-    look: dict[str, Any] = {"mfc": "white", "mec": colour, "mew": 1.4} if hollow else {"mfc": colour, "mec": "white", "mew": 0.6}
-    ax.plot(shift, y, marker=marker, ms=0.95 * MARKER_POINTS[marker], ls="", zorder=4, **look)
+    ax.plot(shift, y, marker=marker, ms=0.95 * MARKER_POINTS[marker], ls="", zorder=4, **_look(colour, hollow))
+
+
+def _look(colour: str, hollow: bool) -> dict[str, Any]:
+    return {"mfc": "white", "mec": colour, "mew": 1.4} if hollow else {"mfc": colour, "mec": "white", "mew": 0.6}
 
 
 def _line(ax: Axes, x: Sequence[float], line: pd.DataFrame, family: str, style: Any, *, hollow: bool) -> None:
     colour = FAMILY_COLOURS[family]
-    look: dict[str, Any] = {
-        "mfc": "white" if hollow else colour,
-        "mec": colour if hollow else "white",
-        "mew": 1.2 if hollow else 0.6,
-    }
     ax.vlines(x, line["low"], line["high"], color=colour, lw=1.1, alpha=0.5, zorder=2)
-    ax.plot(x, line["value"], color=colour, ls=style, lw=1.6, marker=FAMILY_MARKERS[family], ms=6, zorder=3, **look)
+    ax.plot(
+        x, line["value"], color=colour, ls=style, lw=1.6, marker=FAMILY_MARKERS[family], ms=6, zorder=3, **_look(colour, hollow)
+    )
+
+
+def _counts(ax: Axes, of_rows: Mapping[int, Sequence[int]]) -> None:
+    """A column ``n`` at the right: row -> how many answers stand behind its marks, once where the marks have the same."""
+    beside: Any = {"textcoords": "offset points", "ha": "right", "size": 8, "color": GREY}
+    for y, counts in of_rows.items():
+        told = counts[:1] if len(set(counts)) == 1 else counts
+        for k, n in enumerate(told):
+            at = (1, y + 0.3 * (k - (len(told) - 1) / 2))
+            ax.annotate(f"{int(n):,}", at, (26, 0), ("axes fraction", "data"), va="center_baseline", **beside)
+    ax.annotate("n", (1, 1), (26, 4), "axes fraction", va="bottom", **beside)
+
+
+def _answers(table: pd.DataFrame) -> str:
+    """How many answers stand behind the points that have a value: one number where they share them."""
+    n = table.loc[table["value"].notna(), "n"].astype(int)
+    return " to ".join(f"{'n = ' * (k == 0)}{at:,}" for k, at in enumerate(sorted({n.min(), n.max()}))) if len(n) else ""
 
 
 def _rows(ax: Axes, names: Sequence[str]) -> None:
@@ -299,8 +313,7 @@ def _legend(ax: Axes, table: pd.DataFrame, families: Mapping[str, str]) -> None:
     handles = []
     for k, name in enumerate(names):
         colour, marker = FAMILY_COLOURS[family_of(name, families)], FAMILY_MARKERS[family_of(name, families)]
-        look: dict[str, Any] = {"mfc": "white", "mec": colour, "mew": 1.4} if k else {"mfc": colour, "mec": "white"}
-        handles.append(Line2D([], [], marker=marker, ls="", ms=7.5, label=label(name), **look))
+        handles.append(Line2D([], [], marker=marker, ls="", ms=7.5, label=label(name), **_look(colour, k > 0)))
     place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
     ax.legend(handles=handles, ncols=2, frameon=False, handletextpad=0.1, **place)
 
@@ -331,10 +344,5 @@ def _ends(ax: Axes, ends: Mapping[str, float], families: Mapping[str, str]) -> N
     bottom, top = ax.get_ylim()
     places = spread([ends[name] for name in order], 14 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
     for name, y in zip(order, np.asarray(places), strict=True):
-        style: dict[str, Any] = {
-            "color": text_colour(family_of(name, families)),
-            "size": 9.5,
-            "va": "center",
-            "annotation_clip": False,
-        }
-        ax.annotate(label(name), (1.02, y), xycoords=("axes fraction", "data"), **style)
+        style: dict[str, Any] = {"color": text_colour(family_of(name, families)), "size": 9.5, "annotation_clip": False}
+        ax.annotate(label(name), (1.02, y), xycoords=("axes fraction", "data"), va="center", **style)

@@ -1,0 +1,96 @@
+"""What is committed in every notebook, read without running it: escaped tables, figures by the notebook's number, the caveat."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import nbformat
+import pandas as pd
+import pytest
+
+from trustlab.experiments.notebooks import notebook_names, notebook_path
+
+NAMES = notebook_names()
+HOSTILE = "<img src=x onerror=alert(1)>"
+SHOWS = [("steps", "reasons"), ("changes", "reason")]
+"""Tables of 03_ablations that a Styler shows, and a column of each that can hold a model's words."""
+
+
+def cells(name: str) -> list[ast.Module]:
+    """The code cells of a notebook, parsed."""
+    notebook = nbformat.read(notebook_path(name), as_version=4)
+    return [ast.parse(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """Every call in ``tree`` with the last part of the name that is called."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+            yield node.func.id if isinstance(node.func, ast.Name) else node.func.attr, node
+
+
+def begins(name: ast.expr) -> str:
+    """The literal that a string or f-string begins with; '' where it begins with a value."""
+    first = name.values[0] if isinstance(name, ast.JoinedStr) and name.values else name
+    return str(first.value) if isinstance(first, ast.Constant) else ""
+
+
+def unescaped(tree: ast.AST) -> list[str]:
+    """The uses of a table's ``.style`` that no ``.format(escape="html")`` follows: a Styler alone escapes nothing."""
+    escaped = set()
+    for name, call in calls(tree):
+        chosen = {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)}
+        if name == "format" and chosen.get("escape") == "html":
+            escaped |= {id(node) for node in ast.walk(call.func)}
+    uses = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == "style" and id(n) not in escaped]
+    return [ast.unparse(use) for use in uses]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_cell_says_that_it_is_research_only(name: str) -> None:
+    first = nbformat.read(notebook_path(name), as_version=4).cells[0]
+    assert first.cell_type == "markdown" and "Research only. Not for clinical use." in first.source
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_styled_table_escapes_what_a_model_wrote(name: str) -> None:
+    assert [use for tree in cells(name) for use in unescaped(tree)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "n"),
+    [
+        ("t.style.hide()", 1),
+        ("t.style.format(precision=2)", 1),
+        ("t.style.format(escape='html').hide()", 0),
+        ("t.style.format(escape='html'); t.style", 1),
+    ],
+)
+def test_the_search_for_unescaped_tables_finds_them(source: str, n: int) -> None:
+    assert len(unescaped(ast.parse(source))) == n
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_is_saved_under_the_notebooks_number(name: str) -> None:
+    found = [(called, call) for tree in cells(name) for called, call in calls(tree)]
+    saved = [begins(call.args[2]) for called, call in found if called == "save_figure"]
+    assert saved and all(start.startswith(f"{name[:2]}_") for start in saved), saved
+    shown = [begins(call.args[2]) for called, call in found if called == "show" and len(call.args) > 2]
+    assert all(start and not start[0].isdigit() for start in shown), "the number is put before the name where it is saved"
+
+
+@pytest.mark.parametrize(("table", "column"), SHOWS)
+def test_a_table_of_reasons_shows_a_models_words_and_runs_none(table: str, column: str) -> None:
+    columns = {
+        "steps": ["model", "variant", "reasons"],
+        "changes": ["choice", "method", "option", "tau", "moved", "by", "reason"],
+    }
+    rows = pd.DataFrame([{**dict.fromkeys(columns[table], HOSTILE), "tau": 0.5, "by": 1.0, column: HOSTILE}])[columns[table]]
+    (styled,) = [
+        tree.body[-1].value
+        for tree in cells("03_ablations")
+        if isinstance(tree.body[-1], ast.Expr) and ".style" in (words := ast.unparse(tree.body[-1])) and words.startswith(table)
+    ]
+    page = eval(compile(ast.Expression(styled), "cell", "eval"), {table: rows})._repr_html_()
+    assert "<img" not in page and page.count("&lt;img src=x onerror=alert(1)&gt;") >= 3
