@@ -194,8 +194,27 @@ def test_a_finding_that_both_tell_is_told_once_so_that_nobody_is_contradicted() 
         assert sorted(said) == ["chills", "cough", "fever", "nausea"]
         assert next(s for s in both.statements if s.finding == "fever").affirmed is True  # a opens with it
         assert both.patient == {}
-    by_seed = {next(s.affirmed for s in merged(a, b, k).statements if s.finding == "nausea") for k in range(99)}
-    assert by_seed == {True, False}  # whoever comes first
+        assert next(s for s in both.statements if s.finding == "nausea").affirmed is True
+    twice = [merged(a, told("c", {"chills": True, "cough": True}, "Croup"), k).statements for k in range(50)]
+    assert {[s.finding for s in said].count("cough") for said in twice} == {1}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_one_patient_has_is_never_lost_to_the_other_s_denial(seed: int) -> None:
+    a = told("a", {"fever": False, "cough": True, "palpitations": False})
+    b = told("b", {"chills": True, "nausea": True, "fever": True, "cough": False}, "Common cold")
+    for both in (merged(a, b, seed), merged(b, a, seed)):
+        assert {s.finding: s.affirmed for s in both.statements} == {
+            "fever": True, "cough": True, "palpitations": False, "chills": True, "nausea": True
+        }  # fmt: skip
+        order = [s.finding for s in both.statements]
+        assert order.index("nausea") < order.index("fever")  # where b tells it, not where a denies it
+    assert merged(a, b, seed).statements[0].finding == "cough"  # a still opens
+
+
+def test_a_patient_who_only_denies_what_the_other_has_leaves_the_other_s_story() -> None:
+    a, b = told("a", {"fever": False}), told("b", {"cough": True, "fever": True}, "Croup")
+    assert merged(a, b).statements == b.statements
 
 
 def test_one_diagnosis_twice_is_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -343,3 +344,11 @@ def test_the_one_worth_reading_turns_from_wrong_to_right() -> None:
     wide = run.answers.pivot(index="case_id", columns="level", values="correct")
     turned = wide.index[(wide[0] == 0) & (wide[3] == 1)]
     assert worth_reading(run, "fake").case.case_id == (turned[0] if len(turned) else "c00")
+
+
+def test_of_those_that_turn_the_longest_is_read() -> None:
+    answers = [(f"c{i}", k, "fake", float(k == 1 and i != 2)) for i in range(3) for k in range(2)]
+    table = pd.DataFrame(answers, columns=["case_id", "level", "model", "correct"])
+    talks = tuple(SimpleNamespace(case=SimpleNamespace(case_id=f"c{i}"), turns=(None,) * n) for i, n in enumerate((1, 2, 3)))
+    run = SimpleNamespace(answers=table, consultations={"fake": talks})
+    assert worth_reading(run, "fake") is talks[1]  # type: ignore[arg-type]

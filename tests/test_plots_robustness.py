@@ -57,8 +57,9 @@ def cvs() -> pd.DataFrame:
     for i, method in enumerate(FAMILIES):
         for k, metric in enumerate(("cv_group", "cv_sample")):
             value = NAN if method == "deg" else 40 - 8.0 * i - 3 * (metric == "cv_group")
+            more = {"chance": 6.0 if metric == "cv_group" else NAN, "own_rows": method == "asp"}
             rows += [
-                {**KEY, "method": method, "level": q, "metric": metric, **bounds(value + (q == "20"), k + 1)}
+                {**KEY, "method": method, "level": q, "metric": metric, **bounds(value + (q == "20"), k + 1), **more}
                 for q in ("20", "all")
             ]
     return pd.DataFrame(rows)
@@ -70,6 +71,7 @@ def scatter() -> pd.DataFrame:
         auroc = NAN if method == "deg" else 0.7 + 0.001 * i
         row = {"cv_group": 1.0, "cv_sample": 10.0 * i, "cv_low": 9.0 * i, "cv_high": 11.0 * i, "auroc": auroc}
         rows.append({**KEY, "method": method, **row, "auroc_low": auroc - 0.1, "auroc_high": auroc + 0.1, "n": 90, "reason": ""})
+        rows[-1]["own_rows"] = method == "medconf"
     return pd.DataFrame(rows)
 
 
@@ -78,7 +80,9 @@ def shift() -> pd.DataFrame:
     for i, method in enumerate(FAMILIES):
         for k, condition in enumerate(list(LABELS)[1:]):
             value = NAN if (method, condition) == ("ce", "small_talk") else 0.1 * k - 0.05 * i
-            some = {**KEY, "condition": condition, "method": method, **bounds(value, 0.06)}
+            sure = 0.01 if abs(value) > 0.06 else 0.05  # 0.05 is not sure
+            more = {"p_holm": NAN if np.isnan(value) else sure, "own_rows": (method, condition) == ("poc", "other_system")}
+            some = {**KEY, "condition": condition, "method": method, **bounds(value, 0.06), **more}
             rows += [{**some, "level": q, "among": a} for q in ("20", "all") for a in ("all answers", "same answer")]
     return pd.DataFrame(rows)
 
@@ -148,7 +152,7 @@ def test_what_is_not_one_run_or_lacks_columns_is_refused(name: str) -> None:
     table = DRAWINGS[name][0]()
     with pytest.raises(ValueError, match="one model and data set"):
         drawn(name, pd.concat([table, table.assign(model="other")]))
-    with pytest.raises(ValueError, match="one model and data set"):
+    with pytest.raises(ValueError, match="the table is empty: there is nothing to draw"):
         drawn(name, table.iloc[:0])
     with pytest.raises(ValueError, match="lacks the columns"):
         drawn(name, table.drop(columns="method" if name != "accuracy" else "metric"))
@@ -156,12 +160,21 @@ def test_what_is_not_one_run_or_lacks_columns_is_refused(name: str) -> None:
 
 def test_the_stablest_method_stands_on_top_and_one_without_a_value_says_why_at_the_bottom() -> None:
     sample, group = drawn("variation")
-    assert [t.get_text() for t in sample.get_yticklabels()] == ["MedConf", "CE", "PoC", "ASP", "Deg"] and sample.yaxis_inverted()
+    assert [t.get_text() for t in sample.get_yticklabels()] == [
+        "MedConf",
+        "CE",
+        "PoC",
+        "ASP *",
+        "Deg",
+    ] and sample.yaxis_inverted()
     assert [float(d.get_xdata()[0]) for d in dots(sample)] == [8, 16, 32, 40]
     assert [float(d.get_xdata()[0]) for d in dots(group)] == [5, 13, 29, 37]
     assert [d.get_marker() for d in dots(sample)] == [
         FAMILY_MARKERS[f] for f in ("medconf", "verbalized", "consistency", "token")
     ]
+    bars = [(b.get_width(), b.get_y() + b.get_height() / 2) for b in group.patches]
+    assert bars == [(6, 0), (6, 1), (6, 2), (6, 3)] and not sample.patches  # chance, for those with a value
+    assert "exchangeable conditions, 95 %" in [t.get_text() for t in sample.get_legend().get_texts()]
     assert WHY in words(sample) and sample.get_xlabel() == "CV sample, percent"
     assert sample.get_xlim()[1] > 42 and sample.get_xlim()[0] < 0  # the widest interval lies inside
 
@@ -177,7 +190,7 @@ def test_stability_is_across_and_discrimination_up() -> None:
     (ax,) = drawn("scatter")
     points = {(float(d.get_xdata()[0]), float(d.get_ydata()[0])) for d in dots(ax)}
     assert points == {(0, 0.7), (10, 0.701), (30, 0.703), (40, 0.704)}
-    assert {"ASP", "PoC", "CE", "MedConf", "chance 0.50", "without one of the two: Deg"} == set(words(ax))
+    assert {"ASP", "PoC", "CE", "MedConf *", "chance 0.50", "without one of the two: Deg"} == set(words(ax))
     assert ax.get_xlim()[1] > 44 and ax.get_ylim()[1] > 0.804 and ax.get_ylim()[0] < 0.5
 
 
@@ -190,6 +203,7 @@ def test_shifts_are_signed_bold_where_sure_and_a_dash_where_missing() -> None:
     (ax,) = drawn("shifts")
     by_place = {(t.get_position()[1], t.get_position()[0]): t for t in ax.texts}
     assert by_place[0, 0].get_text() == "0.00" and by_place[0, 2].get_text() == "+0.20" and by_place[4, 0].get_text() == "−0.20"
+    assert by_place[1, 1].get_text() == "+0.05*" and by_place[4, 1].get_text() == "−0.10"
     assert by_place[3, 0].get_text() == "–" and by_place[3, 0].get_weight() == "normal"
     assert {k for k, t in by_place.items() if t.get_weight() == "bold"} == {
         (y, x) for y in range(5) for x in range(3) if abs(0.1 * x - 0.05 * y) > 0.06 and (y, x) != (3, 0)
@@ -226,6 +240,10 @@ def test_ours_and_theirs_stand_in_two_panels_that_say_whose_they_are() -> None:
     hollow = [float(d.get_xdata()[0]) for d in dots(theirs) if same_color(d.get_markerfacecolor(), "white")]
     assert filled == list(printed["cv_sample"]) and hollow == list(printed["cv_group"])
     assert [float(d.get_xdata()[0]) for d in dots(ours)][:4] == [8, 5, 40, 37]  # MedConf, ASP
+    at_20 = variation_beside_published(cvs(), published_table("robustness"), FAMILIES, "20")
+    assert [float(d.get_xdata()[0]) for d in dots(at_20[0])][:4] == [9, 6, 41, 38]
+    with pytest.raises(ValueError, match="level is '40'"):
+        variation_beside_published(cvs(), published_table("robustness"), FAMILIES, "40")
     drawn_without = variation_beside_published(cvs()[lambda t: t["method"] != "ce"], published_table("robustness"), FAMILIES)
     assert words(drawn_without[0]) == ["no value"]
 

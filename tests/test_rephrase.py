@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
-from trustlab.agents.rephrase import rephrase
+from trustlab.agents.rephrase import newly_names, rephrase
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import Unreadable
@@ -103,6 +104,27 @@ def test_new_words_that_name_the_diagnosis_are_not_taken_in_that_case() -> None:
 def test_a_name_that_was_there_before_may_stay() -> None:
     done = rephrase([case("His brother had croup.")], Parrot(lambda _: "[Croup was what his brother had.]"))
     assert done.n_named == 0 and done.cases[0].statements[0].text == "Croup was what his brother had."
+
+
+@pytest.mark.parametrize("new", ["[It may be appendicitis.]", "[An appendicitic pain.]", "[Acute appendicitis.]"])
+def test_a_part_of_the_name_that_gives_it_away_is_not_taken_either(new: str) -> None:
+    done = rephrase(
+        [case("It hurts.", "Fine.", diagnosis="Acute appendicitis")], Parrot(lambda p: new if "hurts" in p else "[OK.]")
+    )
+    assert done.n_named == 1 and [s.text for s in done.cases[0].statements] == ["It hurts.", "OK."]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("It hurts.", "I have an acute pain.", False),  # a course of disease, not this one
+        ("Appendicitis runs in my family.", "My family has had appendicitis.", False),
+        ("Appendicitis runs in my family.", "My appendix is inflamed, as in typhlitis.", True),  # another name, not there before
+    ],
+)
+def test_new_names_are_held_against_the_old_words(old: str, new: str, named: bool) -> None:
+    told = replace(case(diagnosis="Acute appendicitis"), accepted=("Acute appendicitis", "Typhlitis"))
+    assert newly_names(told, old, new) is named
 
 
 def test_text_cannot_break_out_of_its_place_in_the_prompt() -> None:

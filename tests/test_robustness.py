@@ -15,7 +15,7 @@ from fake_model import NAMES, FakeEncoder, FakeModel, made_case, made_cases
 from trustlab.changes import AS_TOLD, named, picked, small_talk
 from trustlab.correctness import SynonymGrader
 from trustlab.experiments.robustness import METHODS_SHOWN, Robustness, appended_table, robustness
-from trustlab.experiments.robustness_tables import ALIKE, accuracy_table, mean, scatter_table, shift_table, variation_table
+from trustlab.experiments.robustness_tables import ALIKE, accuracy_table, mean, shift_table, variation_table
 from trustlab.experiments.two_at_once import (
     TwoAtOnce,
     flatness_table,
@@ -207,7 +207,7 @@ def test_a_condition_given_twice_is_refused(tmp_path) -> None:
 
 
 def test_only_methods_on_a_ratio_scale_are_shown() -> None:
-    assert set(METHODS_SHOWN) < set(RATIO) and "medconf" in METHODS_SHOWN and "entropy" not in METHODS_SHOWN
+    assert set(METHODS_SHOWN) == set(RATIO) and "medconf" in METHODS_SHOWN and "entropy" not in METHODS_SHOWN
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -222,6 +222,7 @@ def confidence(values: dict[str, list[float]], method: str = "poc", level: int =
             "level": level,
             "condition": name,
             "changed": name != AS_TOLD.name,
+            "shown": name,
             "method": method,
             "confidence": v,
         }
@@ -318,34 +319,10 @@ def test_a_mean_has_an_interval_from_ten_cases_on_unless_all_are_alike() -> None
     ids = [f"c{i}" for i in range(10)]
     value, low, high, *counts = mean(np.arange(10) / 10, ids, 500, 0)
     assert value == pytest.approx(0.45) and low < value < high and counts == [10, 10, ""]
-    assert mean([0.3] * 10, ids, 500, 0)[3:] == (10, 10, ALIKE) and mean([0.1, 0.2], ids[:2], 500, 0)[3:] == (2, 2, TOO_FEW)
+    assert mean([0.3] * 10, ids, 500, 0)[3:] == (10, 10, ALIKE)
+    assert mean([0.3, 0.1 + 0.2] * 5, ids, 500, 0)[3:] == (10, 10, ALIKE)  # they differ by rounding
+    assert mean([0.1, 0.2], ids[:2], 500, 0)[3:] == (2, 2, TOO_FEW)
     assert np.isnan(mean([], [], 500, 0)[0]) and mean([], [], 500, 0)[3:5] == (0, 0)
-
-
-def test_stability_stands_beside_discrimination_and_what_is_withheld_says_why() -> None:
-    cv = variation_table(pd.concat([confidence(THREE), confidence(THREE, "asp")]))
-    rows = [
-        {
-            "model": "fake",
-            "dataset": "made",
-            "method": m,
-            "metric": metric,
-            "level": q,
-            "value": v,
-            "low": v - 0.1,
-            "high": v + 0.1,
-        }
-        | {"reason": why}
-        for m, metric, q, v, why in (
-            ("poc", "auroc", "within", 0.8, "one class only at level 1: left out"),
-            ("poc", "auroc", "pooled", 0.9, ""),
-            ("poc", "auprc", "within", 0.7, ""),
-            ("asp", "auroc", "within", NAN, "fewer than 10 correct or wrong"),
-        )
-    ]
-    found = scatter_table(cv, pd.DataFrame(rows)).set_index("method")
-    assert found.loc["poc", ["cv_group", "cv_sample", "auroc"]].tolist() == pytest.approx([16.3299, 20.4124, 0.8], abs=1e-4)
-    assert found.loc["poc", "reason"] == "" and found.loc["asp", "reason"] == "fewer than 10 correct or wrong"
 
 
 # -- two at once ------------------------------------------------------------------------------------------------------
@@ -406,10 +383,12 @@ def test_two_at_once_is_held_against_the_mean_of_its_two_patients(tmp_path) -> N
 
 def test_strata_hold_every_view_with_a_known_finding_once(tmp_path) -> None:
     two, singles, cases = merged_run(tmp_path)
-    found, cuts = strata_table(singles, two, cases, LEVELS, n_draws=100)
+    found, cuts = strata_table(singles, two, cases, 20, n_draws=100)
     counts = found[found["metric"] == "accuracy"].groupby("told")["n"].sum().to_dict()
-    assert counts == {"one patient": len(cases) * 2, "two at once": len(two.pairs) * 2}
-    flat = flatness_table(cases, LEVELS).set_index(["case_id", "level"])["flatness"]
+    assert counts == {"one patient": len(cases), "two at once": len(two.pairs)}  # one level: the other's views are in none
+    flat = flatness_table(cases, [20]).set_index(["case_id", "level"])["flatness"]
+    every = [*flat, *flatness_table(two.cases, [20])["flatness"]]
+    assert (cuts.low, cuts.high) == pytest.approx(tuple(np.quantile(every, [1 / 3, 2 / 3])))
     held = singles[1][singles[1]["method"] == "ce"].set_index(["case_id", "level"])["confidence"]
     clear = [held[key] for key, v in flat.items() if v <= cuts.low]
     assert one(found, method="ce", told="one patient", stratum="clear")["n"] == len(clear)
@@ -420,7 +399,7 @@ def test_without_known_findings_flatness_is_missing_with_its_reason_and_there_ar
     assert np.isnan(table["flatness"][0]) and "none of 11 statements carries a finding" in table["missing"][0]
     two, singles, _ = merged_run(tmp_path)
     blank = replace(two, cases=())
-    assert strata_table(singles, blank, made_cases(2), (100,))[1] is None
+    assert strata_table(singles, blank, made_cases(2), 100)[1] is None
 
 
 def test_cases_that_make_no_pair_are_refused() -> None:

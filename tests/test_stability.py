@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustlab.confidence import METHODS
-from trustlab.metrics.stability import RATIO, cv_group, cv_sample
+from trustlab.metrics.stability import ALIKE, RATIO, cv_group, cv_group_by_chance, cv_sample
 
 NAN = float("nan")
 BOTH = pytest.mark.parametrize("cv", [cv_group, cv_sample])
@@ -31,8 +31,34 @@ def test_two_changes_that_cancel_move_the_samples_and_not_the_group() -> None:
 
 @BOTH
 def test_a_constant_confidence_has_cv_0(cv) -> None:
-    found = cv(np.full((30, 3), 0.7), np.arange(30))
-    assert found.value == pytest.approx(0, abs=1e-12) and found.high == pytest.approx(0, abs=1e-12)
+    found = cv(np.full((30, 3), 0.7) + [0, 1e-14, -1e-14], np.arange(30))  # rounding is no wobble
+    assert found.value == 0 and np.isnan([found.low, found.high]).all() and found.reason == ALIKE
+
+
+def test_values_that_are_all_alike_have_no_interval_and_others_have() -> None:
+    same_row = np.tile([0.2, 0.4, 0.6], (30, 1))
+    assert cv_sample(same_row, np.arange(30)).reason == cv_group(same_row, np.arange(30)).reason == ALIKE
+    steady = np.linspace(0.1, 0.9, 30)[:, None] * [1, 1, 1]  # each case steady, at a height of its own
+    assert cv_sample(steady, np.arange(30)).reason == cv_group(steady, np.arange(30)).reason == ALIKE
+    assert cv_sample(MANY, CASES, 50).reason == cv_group(MANY, CASES, 50).reason == ""
+
+
+def test_chance_is_what_shuffled_conditions_give() -> None:
+    moved = MANY + [0, 0.3, 0.6]
+    assert cv_group_by_chance(moved, 300) < cv_group(moved, CASES, 10).value  # every row moves with its condition
+    # One row, (0.4, 0.6): whichever way round, sd 0.1, mean 0.5.
+    assert cv_group_by_chance([[0.4, 0.6]], 20) == pytest.approx(20)
+    # Two rows: half of the shufflings cancel (0 %), half do not (20 %): the 95 % value is the larger.
+    assert cv_group_by_chance([[0.4, 0.6], [0.6, 0.4]], 200) == pytest.approx(20)
+    assert cv_group([[0.4, 0.6], [0.6, 0.4]], ["a", "b"]).value == 0
+    assert cv_group_by_chance(np.full((5, 3), 0.3), 20) == 0 and np.isnan(cv_group_by_chance([[NAN, 0.1]], 5))
+    assert cv_group_by_chance(MANY, 50, 1) == cv_group_by_chance(MANY, 50, 1) != cv_group_by_chance(MANY, 50, 2)
+
+
+def test_of_exchangeable_conditions_one_in_twenty_lies_above_chance() -> None:
+    rng = np.random.default_rng(3)
+    above = [cv_group(rows, CASES, 1).value > cv_group_by_chance(rows, 200) for rows in rng.uniform(0.1, 1, (200, 60, 3))]
+    assert 0.01 < np.mean(above) < 0.1
 
 
 @BOTH

@@ -165,16 +165,19 @@ def named(names: Sequence[str], seed: int = 0) -> list[Change]:
 def merged(a: Case, b: Case, seed: int = 0) -> Case:
     """Two patients with different diagnoses told as one; ``a`` is told first, each keeps its own order.
 
-    The statements are interleaved at random. Where both tell the same finding, what is told first stays and the other is
-    dropped, so that nobody is contradicted. Every accepted name of both is accepted; ``diagnosis`` is ``a``'s. Raises
-    ``ValueError`` where both have the same diagnosis.
+    The statements are interleaved at random. Where both tell the same finding it is told once: the first telling stays, but
+    where one affirms what the other denies the affirmation stays, at its own patient's place, and the denial goes, so that
+    neither patient loses a symptom. Every accepted name of both is accepted; ``diagnosis`` is ``a``'s. Raises ``ValueError``
+    where both have the same diagnosis.
     """
     if a.diagnosis == b.diagnosis:
         raise ValueError(f"both cases have the diagnosis {a.diagnosis!r}; two different ones are needed")
-    turns = np.array([0] * (len(a.statements) - 1) + [1] * len(b.statements))
+    own = _not_denied_for(b, a), _not_denied_for(a, b)
+    opener = 0 if own[0] else 1
+    turns = np.array([0] * (len(own[0]) - (opener == 0)) + [1] * (len(own[1]) - (opener == 1)))
     _rng("merged", seed, a, 0, b.case_id).shuffle(turns)
-    waiting, told, heard = (iter(a.statements), iter(b.statements)), [], set()
-    for turn in (0, *turns):
+    waiting, told, heard = (iter(own[0]), iter(own[1])), [], set()
+    for turn in (opener, *turns):
         statement = next(waiting[turn])
         if statement.finding is None or statement.finding not in heard:
             told.append(statement)
@@ -187,6 +190,12 @@ def merged(a: Case, b: Case, seed: int = 0) -> Case:
         accepted=tuple(dict.fromkeys((*a.accepted, *b.accepted))),
         patient={k: v for k, v in a.patient.items() if b.patient.get(k) == v},
     )
+
+
+def _not_denied_for(other: Case, own: Case) -> tuple[Statement, ...]:
+    """The statements of ``own`` without the denials of what ``other`` affirms."""
+    has = {s.finding for s in other.statements if s.affirmed} - {None}
+    return tuple(s for s in own.statements if s.affirmed is not False or s.finding not in has)
 
 
 def pairs(cases: Sequence[Case], seed: int = 0) -> list[tuple[Case, Case]]:

@@ -10,9 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import pandas as pd
 
+from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.knowledge import normalise
 from trustlab.models.base import Model, Request
 from trustlab.parsing import Unreadable
@@ -151,9 +153,21 @@ def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
 
 
 def newly_names(case: Case, old: str, new: str) -> bool:
-    """Whether ``new`` names the case's diagnosis and ``old`` does not."""
+    """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` gives nothing away.
+
+    A full name, or what :func:`trustlab.datasets.giveaway.giveaway` knows of it: its distinctive words, also with another
+    ending ("appendicitis" of "Acute appendicitis"), its acronyms and everyday names.
+    """
     names = {normalise(name) for name in (case.diagnosis, *case.accepted)} - {""}
-    return _says(new, names) and not _says(old, names)
+    if _says(new, names) and not _says(old, names):
+        return True
+    return any(g.heard_in(new) and not g.heard_in(old) for g in _giveaways((case.diagnosis, *case.accepted)))
+
+
+@lru_cache(maxsize=4096)
+def _giveaways(names: tuple[str, ...]) -> tuple[Giveaway, ...]:
+    """What gives away each name by itself, the name spoken."""
+    return tuple(giveaway([name], name) for name in dict.fromkeys(names) if normalise(name))
 
 
 def _says(text: str, names: set[str]) -> bool:

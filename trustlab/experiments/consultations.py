@@ -280,10 +280,8 @@ def transcript_rows(run: ConsultationRun, model: str, case_id: str) -> pd.DataFr
 
 
 def worth_reading(run: ConsultationRun, model: str) -> Consultation:
-    """The first consultation whose diagnosis turns from wrong to right; where there is none, the longest."""
+    """The longest consultation whose diagnosis turns from wrong to right, the first of equals; if there is none, the longest."""
     mine = run.answers[run.answers["model"] == model].sort_values("level")
-    for c in run.consultations[model]:
-        right = mine.loc[mine["case_id"] == c.case.case_id, "correct"].to_list()
-        if right[0] == 0 and right[-1] == 1:
-            return c
-    return max(run.consultations[model], key=lambda c: len(c.turns))
+    right = {i: part["correct"].to_list() for i, part in mine.groupby("case_id", sort=False)}
+    turned = [c for c in run.consultations[model] if right[c.case.case_id][0] == 0 and right[c.case.case_id][-1] == 1]
+    return max(turned or run.consultations[model], key=lambda c: len(c.turns))

@@ -9,6 +9,7 @@ the same cache, so that only what is new is asked. METHODS: Ren et al. 2026, rob
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,8 +30,8 @@ from trustlab.paraphrases import ParaphraseChecker, Verdict
 from trustlab.records import Case, Statement
 from trustlab.semantics import Encoder
 
-METHODS_SHOWN = tuple(m for m in RATIO if m not in ("min_token_probability", "ccp_min", "ccp_mean", "semantic_poc"))
-"""The methods on a ratio scale, without those that only vary another one of them."""
+METHODS_SHOWN = RATIO
+"""Every method on a ratio scale."""
 CHANGES = ("small_talk", "other_system", "reordered", "instruction_100")
 SEEDS = (1, 2, 3)
 """Of the three paraphrased conditions."""
@@ -41,9 +42,10 @@ WORDING_COLUMNS = ["text", "wording", "verdict", "how", "why", "used", "n"]
 class Robustness:
     """The tables of every condition, tidy, and what made them.
 
-    ``answers`` and ``confidence`` are those of :class:`~trustlab.experiments.benchmark.Run` with two columns more:
-    ``condition`` (``as_told`` among them) and ``changed`` (whether what was shown differs from what is shown as told: at one
-    statement no order changes, and a paraphrase may not have been had). ``paraphrases`` has a row for each distinct statement
+    ``answers`` and ``confidence`` are those of :class:`~trustlab.experiments.benchmark.Run` with three columns more:
+    ``condition`` (``as_told`` among them), ``changed`` (whether what was shown differs from what is shown as told: at one
+    statement no order changes, and a paraphrase may not have been had) and ``shown`` (a digest of the text that was shown, so
+    that conditions which happen to show the same are known). ``paraphrases`` has a row for each distinct statement
     that a paraphrased condition drew (:func:`paraphrases`). ``left_out``: why there is no paraphrased condition.
     ``parameters`` are the runs' own, by condition.
     """
@@ -235,13 +237,17 @@ def _none_usable(wordings: pd.DataFrame, name: str) -> str:
 def _stacked(
     runs: Mapping[str, Run], table: str, cases: Iterable[Case], levels: Sequence[int], conditions: Sequence[Change]
 ) -> pd.DataFrame:
-    """The runs' tables below one another, with ``condition`` and ``changed``."""
+    """The runs' tables below one another, with ``condition``, ``changed`` and ``shown``."""
     parts = []
     cases = list(cases)
     for change in conditions:
         part: pd.DataFrame = getattr(runs[change.name], table).copy()
-        moved = {(c.case_id, q): change.show(c, q).text != view(c, q).text for c in cases for q in levels}
+        texts = {(c.case_id, q): change.show(c, q).text for c in cases for q in levels}
+        moved = {(c.case_id, q): texts[c.case_id, q] != view(c, q).text for c in cases for q in levels}
+        digests = {key: hashlib.sha256(text.encode()).hexdigest()[:16] for key, text in texts.items()}
+        keys = list(zip(part["case_id"], part["level"], strict=True))
         part.insert(4, "condition", change.name)
-        part.insert(5, "changed", [moved[key] for key in zip(part["case_id"], part["level"], strict=True)])
+        part.insert(5, "changed", [moved[key] for key in keys])
+        part.insert(6, "shown", [digests[key] for key in keys])
         parts.append(part)
     return pd.concat(parts, ignore_index=True)

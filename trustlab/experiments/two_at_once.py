@@ -19,7 +19,7 @@ from trustlab.changes import merged, pairs
 from trustlab.correctness import Grader, SynonymGrader, open_grader
 from trustlab.differential import STRATA, Strata, differential, flatness, tertiles
 from trustlab.experiments.benchmark import Run, benchmark
-from trustlab.experiments.robustness_tables import RUN, mean
+from trustlab.experiments.robustness_tables import RUN, cell, mean
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.levels import view
 from trustlab.metrics.table import metrics_table
@@ -137,17 +137,20 @@ def strata_table(
     singles: tuple[pd.DataFrame, pd.DataFrame],
     two: TwoAtOnce,
     cases: Sequence[Case],
-    levels: Sequence[int],
+    level: int,
     knowledge: Knowledge | None = None,
     n_draws: int = 2000,
     seed: int = 0,
 ) -> tuple[pd.DataFrame, Strata | None]:
-    """Accuracy and mean confidence by how flat the differential is, and the cut points (tertiles over all views shown).
+    """Accuracy and mean confidence at one level by how flat the differential is, and the cut points.
 
-    Columns model dataset method metric told stratum value low high n n_cases reason; ``stratum`` is clear, middle or flat. Views
-    without a known finding are in none; with fewer than three views that have one the table is empty and the cut points ``None``.
+    One level alone, for the less is told the flatter a differential is: across levels the strata would be the levels. The cut
+    points are the thirds of the views of ``cases`` and of the merged cases at ``level``, taken together, and the same for
+    both: a stratum holds views that are about as flat, and as many of each kind as there happen to be (``n``). Columns model
+    dataset method metric told stratum value low high n n_cases reason; ``stratum`` is clear, middle or flat. Views without a
+    known finding are in none; with fewer than three views that have one the table is empty and the cut points ``None``.
     """
-    flat = pd.concat([flatness_table(some, levels, knowledge) for some in (cases, two.cases)])
+    flat = pd.concat([flatness_table(some, [level], knowledge) for some in (cases, two.cases)])
     columns = [*RUN, "method", "metric", "told", "stratum", "value", "low", "high", "n", "n_cases", "reason"]
     try:
         cuts = tertiles(list(flat["flatness"]))
@@ -157,11 +160,26 @@ def strata_table(
     rows = []
     for told, (answers, confidence) in ((ONE, singles), (TWO, (two.answers, two.confidence))):
         for key, name, part, column in _measures(answers, confidence):
-            placed = part.join(stratum, on=["case_id", "level"]).dropna(subset=column)
+            placed = part[part["level"] == level].join(stratum, on=["case_id", "level"]).dropna(subset=column)
             for which in STRATA:
                 at = placed[placed["stratum"] == which]
                 rows.append((*key, *name, told, which, *mean(at[column], at["case_id"], n_draws, seed)))
     return pd.DataFrame(rows, columns=columns), cuts
+
+
+def strata_cells(strata: pd.DataFrame) -> pd.DataFrame:
+    """The table of :func:`strata_table` to read: a column a stratum, cells such as "62 [50, 74], n = 20" in percent.
+
+    Rows: model dataset method ("accuracy" for accuracy) told. Without an interval the value stands alone, without a value "–".
+    """
+    text = strata.assign(
+        cell=[cell(r, 0, 100) for r in strata.to_dict("records")], method=strata["method"].replace("", "accuracy")
+    )
+    index = [*RUN, "method", "told"]
+    wide = text.set_index([*index, "stratum"])["cell"].unstack("stratum")
+    return wide.reindex(index=pd.MultiIndex.from_frame(text[index].drop_duplicates()), columns=list(STRATA)).sort_index(
+        level=[*RUN, "method"], sort_remaining=False, kind="stable"
+    )
 
 
 def _measures(answers: pd.DataFrame, confidence: pd.DataFrame) -> list[tuple[Any, tuple[str, str], pd.DataFrame, str]]:

@@ -8,6 +8,7 @@ deviation and intervals are ours.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,15 @@ RATIO = (
 )  # fmt: skip
 """Methods on a ratio scale: the probabilities, and the scores whose nought means none."""
 
+SHUFFLED = 100
+"""Shufflings at a time, to keep memory small."""
+Drawn = Callable[[np.ndarray], np.ndarray]
+
 UNDEFINED = "the mean confidence is 0"
+ALIKE = "no interval: all values are alike"
+"""Resampling values that are all alike would claim certainty."""
+NO_SPREAD = 1e-12
+"""A standard deviation below this is rounding, and counts as 0."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +60,30 @@ def cv_group(confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, se
     """
     rows, cases, n_missing = _complete(confidence, case_ids)
     zero = int(np.sum(rows.mean(axis=1) == 0)) if len(rows) else 0
+    alike = min(rows.std(axis=0).max(), rows.std(axis=1).max()) < NO_SPREAD if len(rows) else False
     value = float(_cv(rows.mean(axis=0))) if len(rows) else float("nan")
 
     def drawn(weights: np.ndarray) -> np.ndarray:
         return _cv(weights @ rows / weights.sum(axis=1, keepdims=True))
 
-    return _variation(value, drawn, cases, n_missing, zero, n_draws, seed)
+    return _variation(value, drawn, cases, n_missing, zero, n_draws, seed, bool(alike))
+
+
+def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0) -> float:
+    """The CV group (percent) that 95 % of ``n_draws`` shufflings of the conditions' labels within each row stay at or below.
+
+    What conditions that are exchangeable would give: their means differ a little even then, and a CV cannot be below 0, so
+    that an interval never holds it. ``confidence`` as in :func:`cv_group`; NaN without a whole row or with mean 0.
+    """
+    rows, *_ = _complete(confidence, np.zeros(len(np.asarray(confidence))))
+    if not len(rows):
+        return float("nan")
+    rng = np.random.default_rng(seed)
+    means = [
+        np.take_along_axis(rows[None], rng.random((some, *rows.shape)).argsort(axis=2), axis=2).mean(axis=1)
+        for some in np.diff([*range(0, n_draws, SHUFFLED), n_draws])
+    ]
+    return float(np.quantile(_cv(np.concatenate(means)), 0.95))
 
 
 def cv_sample(confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> Variation:
@@ -72,7 +99,8 @@ def cv_sample(confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, s
     def drawn(weights: np.ndarray) -> np.ndarray:
         return weights @ each / weights.sum(axis=1)
 
-    return _variation(value, drawn, cases, n_missing, int(zero.sum()), n_draws, seed)
+    alike = bool(len(each)) and bool(each.std() < 100 * NO_SPREAD)
+    return _variation(value, drawn, cases, n_missing, int(zero.sum()), n_draws, seed, alike)
 
 
 def _complete(confidence: ArrayLike, case_ids: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:
@@ -88,12 +116,14 @@ def _complete(confidence: ArrayLike, case_ids: ArrayLike) -> tuple[np.ndarray, n
 
 def _cv(values: np.ndarray) -> np.ndarray:
     """Population standard deviation by mean over the last axis, in percent; NaN where the mean is 0."""
-    mean = values.mean(axis=-1)
+    mean, sd = values.mean(axis=-1), values.std(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(mean > 0, 100 * values.std(axis=-1) / mean, np.nan)
+        return np.where(mean > 0, 100 * np.where(sd < NO_SPREAD, 0, sd) / mean, np.nan)
 
 
-def _variation(value: float, drawn, cases: np.ndarray, n_missing: int, n_zero: int, n_draws: int, seed: int) -> Variation:
+def _variation(
+    value: float, drawn: Drawn, cases: np.ndarray, n_missing: int, n_zero: int, n_draws: int, seed: int, alike: bool
+) -> Variation:
     counts = {"n": len(cases), "n_cases": len(np.unique(cases)), "n_missing": n_missing, "n_zero": n_zero}
     nan = float("nan")
     if np.isnan(value):
@@ -101,6 +131,8 @@ def _variation(value: float, drawn, cases: np.ndarray, n_missing: int, n_zero: i
         return Variation(nan, nan, nan, **counts, reason=why)
     if not enough_cases(cases):
         return Variation(value, nan, nan, **counts, reason=TOO_FEW)
+    if alike:
+        return Variation(value, nan, nan, **counts, reason=ALIKE)
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = percentile_interval(drawn(case_weights(cases, n_draws, seed).astype(np.float64)))
     return Variation(

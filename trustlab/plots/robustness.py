@@ -31,6 +31,9 @@ from trustlab.plots.style import (
 
 CVS = {"cv_sample": "CV sample, percent", "cv_group": "CV group, percent"}
 MOVED = {"difference": "accuracy less that as told, points", "other_answer": "answers other than as told, percent"}
+OWN = " *"
+"""Beside what stands on rows of its own, not on those that the other methods share."""
+SURE = 0.05
 LEAST_SHIFT = 0.1
 """The colour scale of shifts reaches at least this far, so that noise is not painted as a storm."""
 
@@ -40,33 +43,39 @@ def variation(
 ) -> list[Axes]:
     """CV sample and CV group of each method as dots with 95 % intervals, side by side, the stablest on top.
 
-    ``table`` is that of ``variation_table``, cut to one model and data set. A method without a value stands at the bottom with
-    the reason. Raises ``ValueError`` for several runs, an empty table or a level that it does not hold.
+    ``table`` is that of ``variation_table``, cut to one model and data set. A grey bar across a row of CV group: what conditions
+    that are exchangeable stay below in 95 % of the draws. A method without a value stands at the bottom with the reason; a star:
+    on rows of its own. Raises ``ValueError`` for several runs, an empty table or a level that it does not hold.
     """
-    mine = _one_run(table, ["method", "level", "metric", "value", "low", "high", "n", "reason"])
+    mine = _one_run(table, ["method", "level", "metric", "value", "low", "high", "n", "chance", "own_rows", "reason"])
     mine = mine[mine["level"] == _held(level, mine["level"], "level")]
     sample = mine[mine["metric"] == "cv_sample"].set_index("method").sort_values("value", na_position="last", kind="stable")
     panels = list(axes) if axes is not None else axes_row(3.5, ROW_INCHES * max(len(sample), 3), n=2, gap=1.0)
     for i, (ax, metric) in enumerate(zip(panels, CVS, strict=True)):
         rows = mine[mine["metric"] == metric].set_index("method").loc[sample.index]
         for y, (method, row) in enumerate(rows.to_dict("index").items()):
+            if pd.notna(row["value"]) and pd.notna(row["chance"]):
+                ax.barh(y, row["chance"], height=0.62, color=GREY, alpha=0.3, lw=0, zorder=1)
             _dot(ax, y, row, family_of(str(method), families))
         _right(ax, [f"{v:.1f}" if pd.notna(v) else "" for v in rows["value"]], "%", 34)
         if i == 0:
             _right(ax, [f"{int(n):,}" for n in rows["n"]], "n", 64, GREY)
         ax.set(xlabel=CVS[metric], ylim=(len(rows) - 0.5, -0.5), xlim=_limits(rows, 0))
-        _names(ax, [str(m) for m in rows.index] if i == 0 else [], len(rows))
-    family_legend(panels[0], [family_of(str(m), families) for m in sample.index])
+        _names(ax, [str(m) for m in rows.index] if i == 0 else [], len(rows), own=rows["own_rows"])
+    band = [Line2D([], [], marker="s", ls="", ms=9, mew=0, color=GREY, alpha=0.3, label="exchangeable conditions, 95 %")]
+    family_legend(panels[0], [family_of(str(m), families) for m in sample.index], band)
     return panels
 
 
 def stability_and_discrimination(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
-    """Each method's CV sample (percent, less is stabler) against its AUROC within level as told (0 to 1), with 95 % intervals.
+    """Each method's CV sample (percent, less is stabler) against its AUROC as told (0 to 1), with 95 % intervals.
 
-    ``table`` is that of ``scatter_table``, cut to one model and data set. Good methods stand at the upper left; a constant one
+    ``table`` is that of ``scatter_table``, cut to one model and data set. A star: on rows of its own. Good methods stand at
+    the upper left; a constant one
     stands at the left too, but at 0.5. Methods that lack either number are named below. Raises ``ValueError`` for several runs.
     """
-    mine = _one_run(table, ["method", "cv_sample", "cv_low", "cv_high", "auroc", "auroc_low", "auroc_high", "reason"])
+    numbers = ["cv_sample", "cv_low", "cv_high", "auroc", "auroc_low", "auroc_high"]
+    mine = _one_run(table, ["method", *numbers, "own_rows", "reason"])
     ax = ax or axes_row(5.2, 4.2)[0]
     known = mine.dropna(subset=["cv_sample", "auroc"]).sort_values("auroc", kind="stable")
     for row in known.to_dict("records"):
@@ -82,7 +91,7 @@ def stability_and_discrimination(table: pd.DataFrame, families: Mapping[str, str
     y = pd.Series([0.5, *known["auroc"], *known["auroc_low"], *known["auroc_high"]], dtype=float).dropna()
     reach = x.max() if len(x) and x.max() > 0 else 1.0
     ax.set(xlim=(-0.03 * reach, 1.05 * reach), ylim=(max(y.min() - 0.04, -0.02), min(max(y.max(), 0.6) + 0.04, 1.02)))
-    ax.set(xlabel="CV sample, percent (less is stabler)", ylabel="AUROC within level, as told, 0 to 1")
+    ax.set(xlabel="CV sample, percent (less is stabler)", ylabel="AUROC as told, 0 to 1")
     _name_points(ax, known, families)
     lacking = [label(m) for m in mine["method"] if m not in set(known["method"])]
     family_legend(ax, [family_of(m, families) for m in (known["method"] if len(known) else mine["method"])])
@@ -101,10 +110,11 @@ def shifts(
 ) -> Axes:
     """How far each condition moves each method's mean confidence, in the method's units (0 to 1): a field of signed numbers.
 
-    ``table`` is that of ``shift_table``, cut to one model and data set; all levels together. Bold: the 95 % interval does not
-    hold 0. A dash: no value. ``labels`` names the conditions. Raises ``ValueError`` for several runs or another ``among``.
+    ``table`` is that of ``shift_table``, cut to one model and data set; all levels together. Bold: the
+    shift is other than 0 after Holm over all cells (``p_holm`` below 0.05). A star: on rows of its own. A dash: no value.
+    ``labels`` names the conditions. Raises ``ValueError`` for several runs or another ``among``.
     """
-    mine = _one_run(table, ["condition", "method", "level", "among", "value", "low", "high"])
+    mine = _one_run(table, ["condition", "method", "level", "among", "value", "p_holm", "own_rows"])
     mine = mine[(mine["level"] == "all") & (mine["among"] == _held(among, mine["among"], "among"))]
     conditions, methods = (list(dict.fromkeys(mine[c])) for c in ("condition", "method"))
     values = mine.pivot(index="method", columns="condition", values="value").loc[methods, conditions].to_numpy(float)
@@ -115,9 +125,9 @@ def shifts(
     ax.imshow(np.ma.masked_invalid(values), cmap="PuOr_r", vmin=-reach, vmax=reach, aspect="auto", zorder=1)
     for y, method in enumerate(methods):
         for x, condition in enumerate(conditions):
-            row = rows.get((method, condition), {"value": np.nan, "low": np.nan, "high": np.nan})
-            sure = row["low"] > 0 or row["high"] < 0
-            words = _signed(row["value"], 2)
+            row = rows.get((method, condition), {"value": np.nan, "p_holm": np.nan, "own_rows": False})
+            sure = row["p_holm"] < SURE
+            words = _signed(row["value"], 2) + OWN.strip() * bool(row["own_rows"])
             ink = "white" if abs(row["value"]) > 0.7 * reach else INK
             ax.text(x, y, words, ha="center", va="center", size=8.5, color=ink, weight="bold" if sure else "normal", zorder=3)
     ax.grid(visible=False)
@@ -161,15 +171,20 @@ def accuracy_by_condition(table: pd.DataFrame, labels: Mapping[str, str], axes: 
 
 
 def variation_beside_published(
-    ours: pd.DataFrame, published: pd.DataFrame, families: Mapping[str, str], axes: Sequence[Axes] | None = None
+    ours: pd.DataFrame,
+    published: pd.DataFrame,
+    families: Mapping[str, str],
+    level: str = "all",
+    axes: Sequence[Axes] | None = None,
 ) -> list[Axes]:
     """The methods that the paper prints CVs of: ours on the left, theirs on the right, two panels with scales of their own.
 
-    ``ours`` is the table of ``variation_table`` cut to one model and data set (level "all"), ``published`` that of
-    ``published_table("robustness")``. Filled: CV sample, hollow: CV group. Raises ``ValueError`` for several runs.
+    ``ours`` is the table of ``variation_table`` cut to one model and data set, shown at ``level``, ``published`` that of
+    ``published_table("robustness")``. Filled: CV sample, hollow: CV group. Raises ``ValueError`` for several runs or a level
+    that the table does not hold.
     """
     mine = _one_run(ours, ["method", "level", "metric", "value"])
-    wide = mine[mine["level"] == "all"].pivot(index="method", columns="metric", values="value")
+    wide = mine[mine["level"] == _held(level, mine["level"], "level")].pivot(index="method", columns="metric", values="value")
     methods = list(published.sort_values("cv_sample")["method"])
     who, where = (", ".join(dict.fromkeys(published[c])) for c in ("model", "dataset"))
     sides = {
@@ -240,6 +255,8 @@ def two_at_once(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
 def _one_run(table: pd.DataFrame, need: Sequence[str]) -> pd.DataFrame:
     if lacking := [name for name in ("model", "dataset", *need) if name not in table.columns]:
         raise ValueError(f"the table lacks the columns {lacking}; it has {list(table.columns)}")
+    if table.empty:
+        raise ValueError("the table is empty: there is nothing to draw; one figure shows one model and data set")
     runs = table[["model", "dataset"]].drop_duplicates()
     if len(runs) != 1:
         raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
@@ -278,13 +295,16 @@ def _right(ax: Axes, words: Sequence[str], head: str, points: float, colour: str
 
 
 def _limits(rows: pd.DataFrame, least: float) -> tuple[float, float]:
-    held = pd.Series([least, *rows["value"], *rows["high"]], dtype=float).dropna()
+    held = pd.Series([least, *rows["value"], *rows["high"], *rows["chance"]], dtype=float).dropna()
     top = held.max() if held.max() > 0 else 1.0
     return least - 0.03 * top, 1.04 * top
 
 
-def _names(ax: Axes, methods: Sequence[str], n: int, families: Mapping[str, str] | None = None) -> None:
-    ax.set(yticks=range(n), yticklabels=[label(m) for m in methods] if methods else [], ylabel="")
+def _names(
+    ax: Axes, methods: Sequence[str], n: int, families: Mapping[str, str] | None = None, own: Sequence[bool] | pd.Series = ()
+) -> None:
+    stars = [OWN * bool(o) for o in own] or [""] * len(methods)
+    ax.set(yticks=range(n), yticklabels=[label(m) + s for m, s in zip(methods, stars, strict=True)] if methods else [], ylabel="")
     ax.grid(visible=False, axis="y")
     for tick, method in zip(ax.get_yticklabels(), methods, strict=False):
         tick.set_color(text_colour(family_of(method, families)) if families else INK)
@@ -300,4 +320,5 @@ def _name_points(ax: Axes, known: pd.DataFrame, families: Mapping[str, str]) -> 
         colour = text_colour(family_of(row["method"], families))
         line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.6, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
         style: dict[str, Any] = {"color": colour, "size": 9.5, "va": "center", "annotation_clip": False, "arrowprops": line}
-        ax.annotate(label(row["method"]), (row["cv_sample"], row["auroc"]), (1.03, y), "data", ("axes fraction", "data"), **style)
+        name = label(row["method"]) + OWN * bool(row["own_rows"])
+        ax.annotate(name, (row["cv_sample"], row["auroc"]), (1.03, y), "data", ("axes fraction", "data"), **style)

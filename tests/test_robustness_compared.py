@@ -1,0 +1,196 @@
+"""What is compared with what: shared rows, conditions that show one text, corrected p-values, strata in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_model import FakeEncoder, FakeModel, made_cases
+from test_robustness import Voice, answers, confidence, one, told_cases
+
+from trustlab.experiments.robustness import robustness
+from trustlab.experiments.robustness_tables import (
+    NOT_SHARED,
+    SAME,
+    compared_rows,
+    holm,
+    scatter_table,
+    shift_table,
+    variation_cells,
+    variation_table,
+)
+from trustlab.experiments.two_at_once import strata_cells
+from trustlab.metrics.stability import cv_group_by_chance
+
+NAN = float("nan")
+CONDITIONS = ("as_told", "paraphrase_1", "paraphrase_2", "paraphrase_3")
+
+
+def varied(rows: list[list[float]], method: str = "poc", **more) -> pd.DataFrame:
+    """A row of values (as told, three paraphrases) a case."""
+    return confidence({name: [row[i] for row in rows] for i, name in enumerate(CONDITIONS)}, method, **more)
+
+
+ROWS = [[0.9, 0.2, 0.4, 0.6], [0.9, 0.6, 0.6, 0.6]]
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def test_methods_share_their_rows_and_one_with_fewer_than_half_keeps_its_own() -> None:
+    whole = pd.DataFrame({"a": [1, 1, 1, 0], "b": [0, 1, 1, 1], "c": [1, 0, 0, 0], "d": [0, 0, 0, 0]}, dtype=bool)
+    used, own = compared_rows(whole)
+    assert {m: used[m].astype(int).tolist() for m in used} == {
+        "a": [0, 1, 1, 0], "b": [0, 1, 1, 0], "c": [1, 0, 0, 0], "d": [0, 0, 0, 0]
+    } and own == {"c"}  # fmt: skip
+    half, alone = compared_rows(whole.iloc[[0, 1]])
+    assert half["c"].tolist() == half["a"].tolist() == [False, False] and not alone  # half is enough to be compared
+
+
+def test_variation_is_taken_over_the_rows_that_all_methods_have() -> None:
+    lacking = [[0.9, NAN, 0.4, 0.6], [0.9, 0.3, 0.3, 0.3]]
+    found = variation_table(pd.concat([varied(ROWS), varied(lacking, "asp")]), 50)
+    for method in ("poc", "asp"):
+        row = one(found, method=method, level="all", metric="cv_sample")
+        assert (row["value"], row["n"], row["n_missing"], row["own_rows"]) == (0, 1, 1, False)
+    no_as_told = varied([[NAN, 0.2, 0.4, 0.6], ROWS[1]])
+    assert one(variation_table(no_as_told, 50), level="all", metric="cv_sample")["n"] == 1  # the AUROC as told needs it too
+    few = pd.concat([varied(ROWS * 2), varied([[0.5, 0.2, 0.4, 0.6], *[[NAN] * 4] * 3], "asp")])
+    marked = variation_table(few, 50).set_index(["method", "level", "metric"])
+    assert marked.loc[("asp", "all", "cv_sample"), ["n", "own_rows"]].tolist() == [1, True]
+    assert marked.loc[("poc", "all", "cv_sample"), ["n", "own_rows"]].tolist() == [4, False]
+    apart = pd.concat([varied([ROWS[0], [NAN] * 4]), varied([[NAN] * 4, ROWS[0]], "asp")])
+    assert set(variation_table(apart, 50)["reason"]) == {NOT_SHARED}
+
+
+def test_views_whose_conditions_show_one_text_twice_are_left_out_and_counted() -> None:
+    table = varied(ROWS)
+    twin = table["case_id"].eq("c0") & table["condition"].eq("paraphrase_2")
+    table.loc[twin, "shown"] = "paraphrase_1"
+    row = one(variation_table(table, 50), level="all", metric="cv_sample")
+    assert (row["value"], row["n"], row["n_same"], row["n_missing"]) == (0, 1, 1, 0)
+    alike = table.assign(shown="one text")
+    row = one(variation_table(alike, 50), level="100", metric="cv_group")
+    assert (row["n"], row["n_same"], row["reason"]) == (0, 2, SAME) and np.isnan([row["value"], row["chance"]]).all()
+
+
+def test_a_level_with_one_statement_says_why_it_has_no_variation() -> None:
+    asked = {"encoder": FakeEncoder(), "quiet": True, "wording": Voice(), "changes": []}
+    found = robustness(told_cases(3), [FakeModel()], ["asp"], (1, 100), 3, **asked)
+    table = variation_table(found.confidence, 50)
+    assert set(table.loc[table["level"] == "1", "reason"]) == {SAME} and set(table.loc[table["level"] == "1", "n_same"]) == {3}
+    texts = {
+        (c, r.case_id): r.shown for c, part in found.answers.query("level == 1").groupby("condition") for r in part.itertuples()
+    }
+    assert all(texts["paraphrase_1", c] == texts["paraphrase_2", c] != texts["as_told", c] for c in "abc")
+
+
+def test_chance_stands_beside_cv_group_alone() -> None:
+    found = variation_table(varied(ROWS), 50, 7)
+    expected = cv_group_by_chance([row[1:] for row in ROWS], 50, 7)
+    assert one(found, level="all", metric="cv_group")["chance"] == expected > 0
+    assert np.isnan(one(found, level="all", metric="cv_sample")["chance"])
+
+
+def test_variation_is_told_by_level_with_interval_and_count() -> None:
+    many = [[0.5, 0.2 + 0.02 * i, 0.4, 0.6] for i in range(12)]
+    cv = variation_table(pd.concat([varied(many, level=100), varied(ROWS, level=20)]), 50)
+    found = variation_cells(cv)
+    assert list(found.columns) == ["20", "100", "all"]
+    assert found.index.names == ["model", "dataset", "method", "metric"]
+    row = one(cv, level="100", metric="cv_sample")
+    assert found.loc[("fake", "made", "poc", "cv_sample")].tolist()[:2] == [
+        "20.4, n = 2", f"{row['value']:.1f} [{row['low']:.1f}, {row['high']:.1f}], n = 12"
+    ]  # fmt: skip
+
+
+# -- shifts -----------------------------------------------------------------------------------------------------------
+
+
+def test_shifts_of_all_methods_are_over_the_same_rows() -> None:
+    said = answers({"as_told": ["Flu"] * 3, "small_talk": ["Flu"] * 3})
+    first = confidence({"as_told": [0.5, 0.5, 0.5], "small_talk": [0.6, 0.9, 0.5]})
+    other = confidence({"as_told": [0.5, 0.5, 0.5], "small_talk": [0.4, NAN, 0.5]}, "asp")
+    few = confidence({"as_told": [0.5, 0.5, 0.5], "small_talk": [NAN, 0.8, NAN]}, "ce")
+    found = shift_table(said, pd.concat([first, other, few]), 50)
+    found = found[(found["level"] == "all") & (found["among"] == "all answers")].set_index("method")
+    assert found["value"].to_dict() == pytest.approx({"poc": 0.05, "asp": -0.05, "ce": 0.3})
+    assert found["n"].to_dict() == {"poc": 2, "asp": 2, "ce": 1} and found["own_rows"].to_dict() == {
+        "poc": False, "asp": False, "ce": True
+    }  # fmt: skip
+
+
+def test_holm_steps_down() -> None:
+    # Sorted 0.01, 0.02, 0.04: 3 x 0.01 = 0.03, 2 x 0.02 = 0.04, 1 x 0.04 = 0.04. The missing one is no test.
+    assert holm([0.04, NAN, 0.01, 0.02]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)
+    assert holm([0.02, 0.011, 0.9]) == pytest.approx([0.04, 0.033, 0.9]) and holm([0.6, 0.7]).tolist() == [1, 1]
+    assert holm([0.01, 0.011])[1] == 0.02  # never below the one before it
+
+
+def test_the_p_of_a_shift_is_a_paired_t_over_cases_corrected_over_the_field() -> None:
+    moves = np.linspace(-0.01, 0.11, 12)
+    said = pd.concat([answers({"as_told": ["Flu"] * 12, c: ["Flu"] * 12}) for c in ("small_talk", "reordered")]).drop_duplicates()
+    still = [0.5 + 0.01 * (-1) ** i for i in range(12)]
+    held = confidence({"as_told": [0.5] * 12, "small_talk": list(0.5 + moves), "reordered": still})
+    both = [pd.concat([t, t.assign(level=20)]) for t in (said, held)]  # a case's levels are one unit, not two
+    found = shift_table(*both, 50)
+    found = found[(found["level"] == "all") & (found["among"] == "all answers")].set_index("condition")
+    t = moves.mean() / (moves.std(ddof=1) / np.sqrt(12))  # 0.05 by 0.03933 / sqrt(12), 11 degrees of freedom
+    assert t == pytest.approx(4.4035, abs=1e-4) and found.loc["small_talk", "p"] == pytest.approx(0.00106, abs=1e-5)
+    assert found.loc["small_talk", "p_holm"] == pytest.approx(2 * found.loc["small_talk", "p"])
+    assert found.loc["reordered", "p_holm"] == found.loc["reordered", "p"] == pytest.approx(1)
+
+
+def test_few_cases_and_shifts_that_are_all_alike_have_no_p_and_no_conditions_no_rows() -> None:
+    said = answers({"as_told": ["Flu"] * 12, "small_talk": ["Flu"] * 12})
+    alike = confidence({"as_told": [0.5] * 12, "small_talk": [0.6] * 12})
+    assert shift_table(said, alike, 50)[["p", "p_holm"]].isna().all(axis=None)
+    few = confidence({"as_told": [0.5] * 3, "small_talk": [0.6, 0.7, 0.8]})
+    assert shift_table(said, few, 50)["p"].isna().all()
+    told = [t[t["condition"] == "as_told"] for t in (said, alike)]
+    assert shift_table(*told, 50).empty and "p_holm" in shift_table(*told, 50)
+
+
+# -- beside discrimination --------------------------------------------------------------------------------------------
+
+
+def test_stability_and_discrimination_are_of_the_same_rows() -> None:
+    n = 40
+    right = ["Flu" if i % 2 else "Cold" for i in range(n)]
+    said = answers(dict.fromkeys(CONDITIONS, right)).assign(missing="")
+    # Ranks right above wrong on the first 30 cases, the other way round on the last ten, which the other method lacks.
+    values = [0.6 + 0.2 * (i % 2 if i < 30 else 1 - i % 2) for i in range(n)]
+    mine = varied([[v, v, v + 0.05, v - 0.05 + 0.001 * i] for i, v in enumerate(values)])
+    other = varied([[0.5 if i < 30 else NAN] * 4 for i in range(n)], "asp")
+    rare = varied([[0.1 * (i % 2) + 0.5 if i < 12 else NAN] * 4 for i in range(n)], "ce")
+    held = pd.concat([mine, other, rare]).assign(bound="", missing="")
+    cv = variation_table(held, 50)
+    found = scatter_table(cv, said, held, 100, 50).set_index("method")
+    assert found["n"].to_dict() == {"poc": 30, "asp": 30, "ce": 12}
+    assert found.loc[["poc", "asp"], "auroc"].tolist() == [1, 0.5] and found.loc["asp", "cv_sample"] == 0
+    assert found.loc["ce", "own_rows"] and np.isnan(found.loc["ce", "auroc"])
+    assert found.loc["ce", "reason"] == "fewer than 10 correct or wrong" and found.loc["poc", "reason"] == ""
+    assert found.loc["poc", "cv_group"] == one(cv, method="poc", level="100", metric="cv_group")["value"]
+
+
+# -- strata -----------------------------------------------------------------------------------------------------------
+
+
+def test_strata_are_told_with_interval_and_count() -> None:
+    key = {"model": "fake", "dataset": "made", "metric": "mean_confidence", "told": "one patient", "reason": ""}
+    numbers = [("flat", 0.623, 0.5, 0.741, 20), ("clear", 0.8, NAN, NAN, 3), ("middle", NAN, NAN, NAN, 0)]
+    rows = [
+        {**key, "method": m, "stratum": s, "value": v, "low": a, "high": b, "n": n}
+        for m in ("", "poc")
+        for s, v, a, b, n in numbers
+    ]
+    found = strata_cells(pd.DataFrame(rows))
+    assert list(found.columns) == ["clear", "middle", "flat"] and found.index.get_level_values("method").tolist() == [
+        "accuracy", "poc"
+    ]  # fmt: skip
+    assert found.iloc[0].tolist() == ["80, n = 3", "–, n = 0", "62 [50, 74], n = 20"]
+
+
+def test_no_cases_in_common_with_the_table_leave_nothing_to_tell() -> None:
+    found = robustness(made_cases(2), [FakeModel()], ["asp"], (100,), 3, changes=[], paraphrase_seeds=[], quiet=True)
+    assert variation_table(found.confidence).empty and shift_table(found.answers, found.confidence).empty
