@@ -29,10 +29,11 @@ def grow(saved: dict[str, Any], old: Any, trainer: Trainer) -> None:
         raise ValueError(f"{len(lost)} tokens are gone from the vocabulary, such as {sorted(lost)[0]!r}")
     tokens = sorted(known, key=lambda token: known[token])
     to, source = torch.tensor([vocabulary[t] for t in tokens]), torch.tensor([known[t] for t in tokens])
+    model: Any = trainer.model
     with torch.no_grad():
-        fresh = trainer.model.get_input_embeddings().weight.detach().clone()
+        fresh = model.get_input_embeddings().weight.detach().clone()
         fresh[to] = saved["model"][EMBEDDINGS][source]
-    trainer.model.load_state_dict(saved["model"] | {EMBEDDINGS: fresh, TIED: fresh})
+    model.load_state_dict(saved["model"] | {EMBEDDINGS: fresh, TIED: fresh})
     first = saved["optimiser"]["state"][0]
     for name in ("exp_avg", "exp_avg_sq"):
         grown = torch.zeros_like(fresh)

@@ -46,7 +46,7 @@ def flatness(probabilities: dict[str, float]) -> float:
 
 @dataclass(frozen=True)
 class Strata:
-    """Three groups of flatness, cut at given points: at most ``low`` nats is "clear", at most ``high`` "middle", above it "flat"."""
+    """Groups of flatness, cut at given points: at most ``low`` nats is "clear", at most ``high`` "middle", above it "flat"."""
 
     low: float
     high: float

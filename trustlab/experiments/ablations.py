@@ -6,6 +6,7 @@ new is asked.
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportReturnType=false
+# pyright: reportOperatorIssue=false
 
 from __future__ import annotations
 

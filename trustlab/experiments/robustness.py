@@ -5,7 +5,7 @@ the same cache, so that only what is new is asked. METHODS: Ren et al. 2026, rob
 """
 
 # pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportReturnType=false
+# pyright: reportArgumentType=false, reportReturnType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 

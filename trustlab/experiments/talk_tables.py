@@ -1,7 +1,7 @@
 """Tables of how the talk went: how consultations ended, what the doctor tried, what the patient replied, which are left out."""
 
 # pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportReturnType=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportReturnType=false, reportCallIssue=false
 
 from __future__ import annotations
 
