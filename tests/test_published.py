@@ -1,0 +1,62 @@
+"""The paper's tables as they are kept here: whole, by our names, and as printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from trustlab.confidence import METHODS
+from trustlab.experiments.ablations import PARTS
+from trustlab.experiments.published import TABLES, published_table
+from trustlab.paths import DATA, ROOT
+
+SHARED = ROOT.parent / "shared" / "published"
+KEYS = {
+    "correlation": ["model", "method", "dataset", "statistic"],
+    "comparison": ["model", "dataset", "method"],
+    "robustness": ["model", "dataset", "method"],
+    "consultation": ["method"],
+    "ablation": ["model", "dataset", "variant"],
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_each_table_has_a_row_for_each_of_its_keys(name: str) -> None:
+    table = published_table(name)
+    assert len(table) > 0 and not table.duplicated(KEYS[name]).any()
+    assert table.drop(columns="p_printed", errors="ignore").notna().all(axis=None)
+
+
+def test_the_files_are_the_tables_and_no_others() -> None:
+    assert {file.stem for file in (DATA / "published").glob("*.csv")} == set(TABLES) == set(KEYS)
+
+
+@pytest.mark.parametrize("name", [name for name, keys in KEYS.items() if "method" in keys])
+def test_methods_go_by_our_names(name: str) -> None:
+    assert set(published_table(name)["method"]) <= set(METHODS)
+
+
+def test_ablations_go_by_our_names() -> None:
+    assert list(published_table("ablation")["variant"]) == list(PARTS)
+
+
+def test_figures_by_hand() -> None:
+    cost = published_table("consultation").set_index("method")["utterances"]
+    assert cost.to_dict() == {"medconf": 17.84, "asp": 5.20, "poc": 18.00, "ce": 25.04}
+    whole = published_table("ablation").set_index("variant").loc["full"]
+    assert (whole["auroc"], whole["spearman"]) == (0.772, 0.943)
+
+
+def test_an_unknown_table_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="there is no published table 'apples'; there are correlation, comparison"):
+        published_table("apples")
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the tables as they were first copied are absent")
+@pytest.mark.parametrize("name", TABLES)
+def test_nothing_was_changed_in_copying(name: str) -> None:
+    (source,) = SHARED.glob(f"table{TABLES[name]}_*.csv")
+    pd.testing.assert_frame_equal(pd.read_csv(Path(source)), published_table(name))
