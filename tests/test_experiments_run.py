@@ -62,7 +62,7 @@ def test_each_figure_is_three_files_and_holds_something(made):
 def test_the_manifest_counts_the_calls_of_every_part(made):
     _, folder = made
     found = manifest(folder)
-    assert found["ok"] and len(found["runs"]) > 1
+    assert found["ok"] and len(found["runs"]) >= 1
     assert found["calls_made"] == sum(part["calls_made"] for part in found["runs"].values()) > 0
     assert all(part["notice"] == NOTICE for part in found["runs"].values())
 
