@@ -6,17 +6,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 
 from trustlab.knowledge import Condition, normalise
 from trustlab.paths import DATA
+from trustlab.safety import load_safety
 
+from .charts import agreeing, full, with_trouble
 from .world import Patient, World
 
 SEED = 20261121
 N_CASES = 120
 TALK, DENIAL = 0.85, 0.6
+TROUBLED = 0.6
+"""Share of the charts that are given a fact that speaks against the usual plan."""
 N_STATEMENTS = range(11, 25)
 GROWN = frozenset(
     [
@@ -71,12 +76,27 @@ def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -
 
 
 def rows() -> list[dict]:
-    """The lines of the file in order, the same each time."""
+    """The lines of the file in order, the same each time; charts come from a stream of their own."""
     world, rng, made = World(), np.random.default_rng(SEED), []
+    of_charts = np.random.default_rng([SEED, 1])
     while len(made) < N_CASES:
-        new = row(len(made) + 1, world, world.draw(rng, talk=TALK, denial=DENIAL), rng)
-        made += [new] if new else []
+        patient = world.draw(rng, talk=TALK, denial=DENIAL)
+        if new := row(len(made) + 1, world, patient, rng):
+            new["patient"] |= chart_row(world, patient, new["patient"]["age"], of_charts)
+            made.append(new)
     return made
+
+
+def chart_row(world: World, patient: Patient, age: int, rng: np.random.Generator) -> dict:
+    """What is recorded of the patient beside age and sex; in some charts a fact that speaks against the usual plan."""
+    chart, safety = full(world, patient, age, rng), load_safety()
+    usual = safety.plans[patient.condition]
+    first = [safety.drugs[need[0]] for need in usual.prescriptions] + [safety.tests[t] for t in usual.tests[:2]]
+    if rng.random() < TROUBLED:
+        chart = agreeing(with_trouble(chart, first[int(rng.integers(len(first)))], rng), world, patient, safety)
+    return {
+        k: list(v) if isinstance(v, tuple) else v for k, v in asdict(chart).items() if k not in ("age", "sex") and v is not None
+    }
 
 
 def text(made: list[dict]) -> str:

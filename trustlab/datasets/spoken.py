@@ -20,8 +20,9 @@ def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
     """Conversations, a statement for each exchange: the cases of ``path``, by default :data:`DIALOGUE`, in file order.
 
     One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its id), ``age`` in years,
-    ``sex`` and ``statements`` (texts). Every name of the condition is accepted; what a statement tells is not marked.
-    A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as :func:`trustlab.datasets.starter.read`.
+    ``sex``, perhaps ``chart`` (:data:`trustlab.chart.FIELDS`), and ``statements`` (texts). Every name of the condition is
+    accepted; what a statement tells is not marked. A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as
+    :func:`trustlab.datasets.starter.read`.
     """
     return _read("starter-dialogue", path or DIALOGUE, DIALOGUE.name)
 
@@ -38,6 +39,8 @@ def _read(dataset: str, path: Path, name: str) -> Read:
 def _case(dataset: str, bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
     check_fields(bad, row, {"case_id": str, "diagnosis": str, "condition": str, "statements": list})
     condition = condition_of(bad, row, knowledge)
+    if not isinstance(row.get("chart", {}), dict):
+        raise bad("chart", row["chart"], "an object")
     for i, text in enumerate(row["statements"], 1):
         if not isinstance(text, str) or not text.strip():
             raise bad(f"statement {i}", text, "a str that is not empty")
@@ -47,5 +50,5 @@ def _case(dataset: str, bad: partial[DataError], row: dict, knowledge: Knowledge
         statements=tuple(map(Statement, row["statements"])),
         diagnosis=condition.name,
         accepted=condition.names,
-        patient=patient_of(bad, row.get("age"), row.get("sex")),
+        patient=patient_of(bad, row.get("age"), row.get("sex"), chart=row.get("chart") or {}),
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from trustlab.chart import FIELDS, chart_from
 from trustlab.datasets.errors import MIN_STATEMENTS, DataError, each_key_once, read_text
 from trustlab.datasets.reading import Read
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
@@ -21,7 +22,8 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
     """The cases of ``path`` (default :data:`FILE`; a folder means its ``structured.jsonl``), in file order.
 
     One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its id), ``patient``
-    (``age`` in years, ``sex``) and ``statements`` (``text``, ``finding``, ``affirmed``). Every name of the condition
+    (``age`` in years, ``sex``, and what else a chart holds: :data:`trustlab.chart.FIELDS`) and ``statements`` (``text``,
+    ``finding``, ``affirmed``). Every name of the condition
     is accepted. ``seed`` changes nothing: the file has an order. Raises :class:`DataError` for a bad row (rows are
     lines), ``ValueError`` where there is no such file.
     """
@@ -75,13 +77,20 @@ def condition_of(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Co
     return condition
 
 
-def patient_of(bad: partial[DataError], age: object, sex: object, prefix: str = "") -> dict[str, object]:
-    """``age`` and ``sex``, checked; ``prefix`` stands before them in an error."""
+def patient_of(
+    bad: partial[DataError], age: object, sex: object, prefix: str = "", chart: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """``age`` and ``sex``, and what else of a ``chart`` is recorded, checked; ``prefix`` stands before them in an error."""
     if type(age) is not int or not 0 <= age <= 120:
         raise bad(f"{prefix}age", age, "a whole number from 0 to 120")
     if sex not in SEXES:
         raise bad(f"{prefix}sex", sex, " or ".join(SEXES))
-    return {"age": age, "sex": sex}
+    rest = {field: chart[field] for field in FIELDS[2:] if chart and chart.get(field) is not None}
+    try:
+        chart_from(rest)
+    except ValueError as error:
+        raise bad(f"{prefix}chart", rest, str(error)) from error
+    return {"age": age, "sex": sex, **rest}
 
 
 def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
@@ -93,7 +102,7 @@ def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
         statements=tuple(_statement(bad, i, item, knowledge) for i, item in enumerate(row["statements"], 1)),
         diagnosis=condition.name,
         accepted=condition.names,
-        patient=patient_of(bad, row["patient"].get("age"), row["patient"].get("sex"), "patient."),
+        patient=patient_of(bad, row["patient"].get("age"), row["patient"].get("sex"), "patient.", row["patient"]),
     )
 
 
