@@ -37,7 +37,8 @@ class Case:
     """A patient: statements in the order they are told, and the diagnosis they lead to.
 
     ``accepted`` holds every name that counts as the same diagnosis (``diagnosis`` among them);
-    ``patient`` holds what else is known (age in years, sex), which is not shown unless a statement says it.
+    ``patient`` holds what else is known (age in years, sex), which is not shown unless a statement says it; a panel's doctors and
+    its reviewers see part of it as a chart (:mod:`trustlab.chart`).
     """
 
     case_id: str
@@ -174,6 +175,80 @@ class Assessment:
 
 
 @dataclass(frozen=True)
+class Opinion:
+    """What one doctor of a panel thinks: its reasoning and its diagnosis, each ``None`` where it cannot be read.
+
+    ``missing`` says why; ``seed`` and ``model`` say whose it is; ``raw`` keeps the reply as it came.
+    """
+
+    model: str
+    seed: int
+    thinking: str | None
+    diagnosis: str | None
+    missing: str = ""
+    raw: str | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Doctors who judged the same patient independently.
+
+    ``votes`` holds, for each opinion in order, the name under which its diagnosis is counted (synonyms merged), ``None`` where
+    it has none. ``diagnosis`` is the majority's name, ``tied`` those that shared the most votes where there were several.
+    ``cosines`` are between each opinion's reasoning and its diagnosis, NaN where one of them is missing or was not encoded.
+    """
+
+    opinions: tuple[Opinion, ...]
+    votes: tuple[str | None, ...]
+    diagnosis: str | None
+    tied: tuple[str, ...] = ()
+    cosines: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Prescription:
+    """One drug as a doctor proposes it."""
+
+    drug: str
+    dose: str
+    route: str
+
+    def __str__(self) -> str:
+        return f"{self.drug}, {self.dose}, {self.route}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a doctor wants to give and to order."""
+
+    prescriptions: tuple[Prescription, ...] = ()
+    tests: tuple[str, ...] = ()
+
+
+RATINGS = ("SAFE", "SAFE WITH CAUTION", "UNSAFE", "UNKNOWN")
+"""What a reviewer, or the rule check, says of a prescription."""
+FLAGS = ("FINE", "RISKY", "REDUNDANT", "UNKNOWN")
+"""What a reviewer, or the rule check, says of a test."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is said of one prescription or test.
+
+    ``verdict`` is one of :data:`RATINGS` or :data:`FLAGS`, ``None`` where it cannot be read (``missing`` says why). ``quote``
+    holds the words that speak against it, ``quote_occurs`` whether they stand in what was shown (``None``: no quotation);
+    ``reason`` the rule in words. ``rule`` is the id of the table's rule where the rule check speaks.
+    """
+
+    verdict: str | None
+    quote: str | None = None
+    quote_occurs: bool | None = None
+    reason: str | None = None
+    rule: str | None = None
+    missing: str = ""
+
+
+@dataclass(frozen=True)
 class Generation:
     """Everything known about one answer: what every confidence method reads.
 
@@ -205,7 +280,7 @@ class Generation:
     alternative_entailment: tuple[np.ndarray, ...] | None = None
     probes: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)
     assessment: Assessment | None = None
-    panel: object | None = None
+    panel: Panel | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     parameters: Parameters = PARAMETERS
     told: str | None = None

@@ -2,17 +2,29 @@
 
 from trustlab.agents.consultation import Consultation, consult, turn_view
 from trustlab.agents.medconf import MedConf, assess
+from trustlab.agents.panel import Doctor, convene, decide, doctors_of, in_charge
 from trustlab.agents.patient import FactPatient, ModelPatient
+from trustlab.agents.plan import Proposed, propose
 from trustlab.agents.rephrase import Rephrased, rephrase
+from trustlab.agents.reviewers import Review, review
 
 __all__ = [
     "Consultation",
+    "Doctor",
     "FactPatient",
     "MedConf",
     "ModelPatient",
+    "Proposed",
     "Rephrased",
+    "Review",
     "assess",
     "consult",
+    "convene",
+    "decide",
+    "doctors_of",
+    "in_charge",
+    "propose",
     "rephrase",
+    "review",
     "turn_view",
 ]

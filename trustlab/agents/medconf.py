@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from trustlab.models.base import Model, Request
-from trustlab.parsing import Unreadable, diagnosis, read_evidence, read_profile, read_prose, read_score
+from trustlab.parsing import Unreadable, diagnosis, read_evidence, read_profile, read_prose, read_score, whole
 from trustlab.prompts import render
 from trustlab.records import Assessment, Criterion, Reply
 from trustlab.retrieval import Passage, Retriever
@@ -183,7 +183,7 @@ def _with_passages(
 def _with_profile(a: Assessment, reply: Reply, p: MedConf) -> Assessment:
     a = _noted(a, "profile", reply)
     try:
-        text = _whole(reply)
+        text = whole(reply)
         if p.structure:
             return replace(a, profile=read_profile(text, importance=p.importance))
         return replace(a, prose=read_prose(text))
@@ -194,7 +194,7 @@ def _with_profile(a: Assessment, reply: Reply, p: MedConf) -> Assessment:
 def _with_evidence(a: Assessment, reply: Reply, patient: str, p: MedConf) -> Assessment:
     a = _noted(a, "evidence", reply)
     try:
-        text = _whole(reply)
+        text = whole(reply)
         if p.profile and p.structure:
             evidence, agrees = read_evidence(text, a.profile, patient)
             a = replace(a, evidence=evidence, summary_agrees=agrees)
@@ -202,14 +202,6 @@ def _with_evidence(a: Assessment, reply: Reply, patient: str, p: MedConf) -> Ass
         return replace(a, score=score, reasoning=reasoning)
     except Unreadable as error:
         return replace(a, missing=f"confidence from evidence: {error}")
-
-
-def _whole(reply: Reply) -> str:
-    if reply.text is None:
-        raise Unreadable(reply.missing or "no reply")
-    if reply.finish == "length":
-        raise Unreadable("the reply was cut off")
-    return reply.text
 
 
 def _noted(a: Assessment, step: str, reply: Reply) -> Assessment:

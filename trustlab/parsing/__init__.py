@@ -1,7 +1,8 @@
 """What a model's reply says, by written rules, all in one place: what they do not read is refused, and nothing is guessed.
 
 ``brackets``: groups in square brackets, and the diagnosis among them. ``scores``: numbers in square brackets, and True or
-False. ``structured``: MedConf's JSON. Each file's head states its rules. They hold for every reply:
+False. ``structured``: MedConf's JSON. ``panel``: what doctors and reviewers reply. Each file's head states its rules. These hold
+for every reply:
 
 - Nothing is stripped or set aside first: reasoning between ``<think>`` tags, a quotation and an aside count as the reply.
 - A reply that was cut off is never completed, and of two answers none is chosen (save the diagnosis: the last counts).
@@ -10,7 +11,8 @@ False. ``structured``: MedConf's JSON. Each file's head states its rules. They h
 
 from trustlab.parsing.brackets import MAX_CHARACTERS, NO_DIAGNOSIS, Span, diagnosis, diagnosis_reply
 from trustlab.parsing.scores import guesses, score_0_100, true_or_false
-from trustlab.parsing.structured import Unreadable, read_evidence, read_profile, read_prose, read_score
+from trustlab.parsing.structured import read_evidence, read_profile, read_prose, read_score
+from trustlab.parsing.whole import Unreadable, whole
 
 __all__ = [
     "MAX_CHARACTERS",
@@ -26,4 +28,5 @@ __all__ = [
     "read_score",
     "score_0_100",
     "true_or_false",
+    "whole",
 ]

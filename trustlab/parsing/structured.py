@@ -1,66 +1,37 @@
-"""MedConf's replies: JSON that must satisfy a schema, a paragraph of prose, and a score in double angle brackets.
-
-A reply is one JSON value, nothing before or after it but spaces and one Markdown fence around it. It is read as it stands;
-a key that comes twice in one object has no value, rather than the last of them. Where the reply is no JSON, the library
-json-repair may mend its *punctuation*: commas, colons, the style of quotes, Python's spelling of true, false and null. The
-library would also close what was cut off, drop a comment, choose between two values. So its result counts only if (1) the
-reply's brackets close by themselves, (2) its words and brackets are the reply's, one by one and in order, and (3) no
-quotation mark was left inside a string, which is how a string that has run into the next one looks.
-"""
+"""MedConf's replies: JSON that must satisfy a schema, a paragraph of prose, and a score in double angle brackets."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-import json_repair
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field
 
 from trustlab.knowledge import normalise
 from trustlab.parsing.brackets import UNWRITABLE
+from trustlab.parsing.json_reply import Strict, Words, json_object, json_value, valid
 from trustlab.parsing.scores import out_of
+from trustlab.parsing.whole import Unreadable
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence
 
-MAX_MENDED = 10_000
-"""Characters of the longest reply that is mended: json-repair's time grows with the square of them."""
-_FENCE = re.compile(r"\A```[A-Za-z]*[ \t]*\r?\n(.*?)\n?```\Z", re.DOTALL)
 _SCORE = re.compile(r"<<\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*>>")
-_WORDS = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")
-"""What punctuation leaves: brackets and words."""
-_SPACE = re.compile(r"\\[nrt]")
-_RUN_ON = re.compile(r"""\\"|'\s*[,:]""")
-_TWICE = object()
-"""The value of a key that comes twice in one object."""
-_CLOSES = {"]": "[", "}": "{"}
 _Id = Annotated[int, Field(ge=0, le=9999)]
-_Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
-_Kind = TypeVar("_Kind", bound=BaseModel)
 
 
-class Unreadable(ValueError):
-    """A reply that does not have the asked-for form; its words say what is wrong."""
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-class _Criterion(_Strict):
+class _Criterion(Strict):
     id: _Id
-    description: _Words
+    description: Words
     importance: Literal["strong", "moderate", "weak"] | None = None
 
 
-class _Evidence(_Strict):
+class _Evidence(Strict):
     id: _Id
     support_level: Literal["supported", "missing", "contradicted"]
     evidence: str | None = None
 
 
-class _Confidence(_Strict):
+class _Confidence(Strict):
     reasoning: str | None = None
     confidence_score: str
 
@@ -70,14 +41,14 @@ def read_profile(text: str, *, importance: bool = True) -> tuple[Criterion, ...]
 
     :class:`Unreadable` for anything else, an id that comes twice, a missing importance, and an empty list.
     """
-    rows = _json(text)
+    rows = json_value(text)
     if isinstance(rows, dict) and len(rows) == 1:
         rows = next(iter(rows.values()))
     if not isinstance(rows, list):
         raise Unreadable("no JSON list")
     if not rows:
         raise Unreadable("empty profile")
-    found = [_valid(_Criterion, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
+    found = [valid(_Criterion, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
     if len({c.id for c in found}) < len(found):
         raise Unreadable("an id comes twice")
     if importance and any(c.importance is None for c in found):
@@ -99,11 +70,11 @@ def read_evidence(text: str, profile: tuple[Criterion, ...], patient: str) -> tu
 
     :class:`Unreadable` unless each criterion of the profile is assessed exactly once, by its id, and nothing else is.
     """
-    whole = _object(text)
+    whole = json_object(text)
     rows = whole.get("criteria")
     if not isinstance(rows, list):
         raise Unreadable("no list of criteria")
-    found = [_valid(_Evidence, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
+    found = [valid(_Evidence, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
     by_id = {e.id: e for e in found}
     asked = [c.id for c in profile]
     if len(by_id) < len(found):
@@ -127,10 +98,10 @@ def read_score(text: str) -> tuple[float, str | None]:
     It stands in ``confidence``, at the top or inside ``summary`` (the paper's printed form), once, and is not the x of "x out
     of y". :class:`Unreadable` otherwise.
     """
-    whole = _object(text)
+    whole = json_object(text)
     inner = whole.get("summary")
     confidence = whole.get("confidence", inner.get("confidence") if isinstance(inner, dict) else None)
-    found = _valid(_Confidence, confidence, "confidence")
+    found = valid(_Confidence, confidence, "confidence")
     _at_most(text, "confidence_score", 1)
     said = found.confidence_score
     number = _SCORE.search(said)
@@ -172,75 +143,3 @@ def _at_most(text: str, key: str, times: int) -> None:
     """Refuse a reply that says more than one thing: a quotation that breaks out of its string brings its own keys."""
     if text.count(key) > times:
         raise Unreadable(f"{key} stands more than {'once' if times == 1 else f'{times} times'}")
-
-
-def _valid(kind: type[_Kind], row: Any, where: str) -> _Kind:
-    for key in kind.model_fields if isinstance(row, dict) else ():
-        if row.get(key) is _TWICE:
-            raise Unreadable(f"{where}: {key} comes twice")
-    try:
-        return kind.model_validate(row)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise Unreadable(f"{where}{', ' + place if place else ''}: {first['msg'][0].lower()}{first['msg'][1:]}") from error
-
-
-def _object(text: str) -> dict[str, Any]:
-    found = _json(text)
-    if not isinstance(found, dict):
-        raise Unreadable("no JSON object")
-    return found
-
-
-def _json(text: str) -> Any:
-    text = text.strip()
-    if fenced := _FENCE.match(text):
-        text = fenced[1].strip()
-    if not text.startswith(("{", "[")):
-        raise Unreadable("no JSON")
-    try:
-        return json.loads(text, object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError):  # ValueError also for a number of thousands of digits
-        return _mended(text)
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose repeated keys hold what no schema takes."""
-    times = Counter(key for key, _ in pairs)
-    return {key: value if times[key] == 1 else _TWICE for key, value in pairs}
-
-
-def _mended(text: str) -> Any:
-    """What json-repair makes of ``text``, if only the punctuation differs."""
-    if len(text) > MAX_MENDED:
-        raise Unreadable(f"no JSON, and longer than the {MAX_MENDED} characters that are mended")
-    if not _closes(text):
-        raise Unreadable("no JSON: its brackets do not close, or something follows them")
-    try:
-        found = json_repair.loads(text)
-        spelled = json.dumps(found, ensure_ascii=False)
-    except (ValueError, RecursionError) as error:
-        raise Unreadable("no JSON") from error
-    if _RUN_ON.search(spelled) or _words(spelled) != _words(text):
-        raise Unreadable("no JSON: more than its punctuation is wrong")
-    return found
-
-
-def _words(text: str) -> list[str]:
-    """The words and brackets of ``text`` in order, Python's None as null."""
-    return ["null" if word == "none" else word for word in _WORDS.findall(_SPACE.sub(" ", text).lower())]
-
-
-def _closes(text: str) -> bool:
-    """Whether ``text`` is one bracketed whole, strings not told apart: each bracket closed, the first one last."""
-    opened: list[str] = []
-    for i, mark in enumerate(text):
-        if mark in "[{":
-            opened.append(mark)
-        elif mark in _CLOSES:
-            if not opened or opened.pop() != _CLOSES[mark]:
-                return False
-            if not opened:
-                return i == len(text) - 1
-    return False

@@ -10,7 +10,7 @@ import re
 from itertools import islice
 
 from trustlab.parsing.brackets import UNWRITABLE, groups
-from trustlab.parsing.structured import Unreadable
+from trustlab.parsing.whole import Unreadable, whole
 from trustlab.records import Reply
 
 MAX_QUESTION = 300
@@ -48,7 +48,7 @@ def read_replies(reply: Reply) -> list[str]:
 
     Raises :class:`Unreadable` where none is whole, and where there are more than :data:`MAX_GROUPS`.
     """
-    found = [" ".join(span.text.split()) for span in islice(groups(_whole(reply)), MAX_GROUPS + 1)]
+    found = [" ".join(span.text.split()) for span in islice(groups(whole(reply)), MAX_GROUPS + 1)]
     if len(found) > MAX_GROUPS:
         raise Unreadable(f"more than {MAX_GROUPS} groups in square brackets")
     if not found:
@@ -57,15 +57,7 @@ def read_replies(reply: Reply) -> list[str]:
 
 
 def _only(reply: Reply, what: str) -> str:
-    found = [span.text for span in groups(_whole(reply))]
+    found = [span.text for span in groups(whole(reply))]
     if len(found) != 1:
         raise Unreadable(f"{len(found) or 'no'} {what}{'' if not found else 's'} in square brackets, one is needed")
     return " ".join(found[0].split())
-
-
-def _whole(reply: Reply) -> str:
-    if reply.text is None:
-        raise Unreadable(reply.missing or "no reply")
-    if reply.finish == "length":
-        raise Unreadable("the reply was cut off")
-    return reply.text

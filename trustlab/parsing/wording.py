@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from trustlab.parsing.brackets import UNWRITABLE, groups
-from trustlab.parsing.structured import Unreadable
+from trustlab.parsing.whole import Unreadable, whole
 from trustlab.records import Reply
 
 MAX_CHARACTERS = 600
@@ -19,11 +19,7 @@ def read_wording(reply: Reply) -> str:
     :data:`MAX_CHARACTERS` characters or characters that no file takes, where it speaks for somebody ("Doctor:"), and where
     the reply was cut off.
     """
-    if reply.text is None:
-        raise Unreadable(reply.missing or "no reply")
-    if reply.finish == "length":
-        raise Unreadable("the reply was cut off")
-    found = [span.text for span in groups(reply.text)]
+    found = [span.text for span in groups(whole(reply))]
     if len(found) != 1:
         raise Unreadable(f"{len(found) or 'no'} wordings in square brackets, one is needed")
     text = " ".join(found[0].split())

@@ -1,0 +1,115 @@
+"""A reply that is one JSON value, read strictly.
+
+Nothing stands before or after it but spaces and one Markdown fence around it. It is read as it stands;
+a key that comes twice in one object has no value, rather than the last of them. Where the reply is no JSON, the library
+json-repair may mend its *punctuation*: commas, colons, the style of quotes, Python's spelling of true, false and null. The
+library would also close what was cut off, drop a comment, choose between two values. So its result counts only if (1) the
+reply's brackets close by themselves, (2) its words and brackets are the reply's, one by one and in order, and (3) no
+quotation mark was left inside a string, which is how a string that has run into the next one looks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Annotated, Any, TypeVar
+
+import json_repair
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from trustlab.parsing.whole import Unreadable
+
+MAX_MENDED = 10_000
+"""Characters of the longest reply that is mended: json-repair's time grows with the square of them."""
+_FENCE = re.compile(r"\A```[A-Za-z]*[ \t]*\r?\n(.*?)\n?```\Z", re.DOTALL)
+_WORDS = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")
+"""What punctuation leaves: brackets and words."""
+_SPACE = re.compile(r"\\[nrt]")
+_RUN_ON = re.compile(r"""\\"|'\s*[,:]""")
+_TWICE = object()
+"""The value of a key that comes twice in one object."""
+_CLOSES = {"]": "[", "}": "{"}
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+_Kind = TypeVar("_Kind", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """What a part of a reply must be: no value is turned into another type, and further keys are let be."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The JSON object that the reply is; :class:`Unreadable` otherwise."""
+    found = json_value(text)
+    if not isinstance(found, dict):
+        raise Unreadable("no JSON object")
+    return found
+
+
+def json_value(text: str) -> Any:
+    """The JSON object or list that the reply is; :class:`Unreadable` otherwise."""
+    text = text.strip()
+    if fenced := _FENCE.match(text):
+        text = fenced[1].strip()
+    if not text.startswith(("{", "[")):
+        raise Unreadable("no JSON")
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError):  # ValueError also for a number of thousands of digits
+        return _mended(text)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose repeated keys hold what no schema takes."""
+    times = Counter(key for key, _ in pairs)
+    return {key: value if times[key] == 1 else _TWICE for key, value in pairs}
+
+
+def _mended(text: str) -> Any:
+    """What json-repair makes of ``text``, if only the punctuation differs."""
+    if len(text) > MAX_MENDED:
+        raise Unreadable(f"no JSON, and longer than the {MAX_MENDED} characters that are mended")
+    if not _closes(text):
+        raise Unreadable("no JSON: its brackets do not close, or something follows them")
+    try:
+        found = json_repair.loads(text)
+        spelled = json.dumps(found, ensure_ascii=False)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable("no JSON") from error
+    if _RUN_ON.search(spelled) or _words(spelled) != _words(text):
+        raise Unreadable("no JSON: more than its punctuation is wrong")
+    return found
+
+
+def _words(text: str) -> list[str]:
+    """The words and brackets of ``text`` in order, Python's None as null."""
+    return ["null" if word == "none" else word for word in _WORDS.findall(_SPACE.sub(" ", text).lower())]
+
+
+def _closes(text: str) -> bool:
+    """Whether ``text`` is one bracketed whole, strings not told apart: each bracket closed, the first one last."""
+    opened: list[str] = []
+    for i, mark in enumerate(text):
+        if mark in "[{":
+            opened.append(mark)
+        elif mark in _CLOSES:
+            if not opened or opened.pop() != _CLOSES[mark]:
+                return False
+            if not opened:
+                return i == len(text) - 1
+    return False
+
+
+def valid(kind: type[_Kind], row: Any, where: str) -> _Kind:
+    """``row`` as ``kind``; :class:`Unreadable` says where (``where``) it is not."""
+    for key in kind.model_fields if isinstance(row, dict) else ():
+        if row.get(key) is _TWICE:
+            raise Unreadable(f"{where}: {key} comes twice")
+    try:
+        return kind.model_validate(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise Unreadable(f"{where}{', ' + place if place else ''}: {first['msg'][0].lower()}{first['msg'][1:]}") from error
