@@ -1,0 +1,238 @@
+"""The table of the trust indices: two cases by hand, counts, missing values, intervals, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review, two_cases
+
+from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.trust import FORMULATIONS
+from trustlab.metrics.trust_table import INDICES, NEEDED, trust_indices
+
+NAN = float("nan")
+BOTH = pytest.mark.parametrize("formulation", FORMULATIONS)
+
+
+def one(table: pd.DataFrame, *args, **choices) -> pd.Series:
+    """The only row of the indices."""
+    found = trust_indices(table, *args, **choices)
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def test_two_cases_by_hand_in_trust_x() -> None:
+    row = one(two_cases())
+    # ETI 0.4 · 1/2 + 0.3 · 5/6 + 0.3 · 0.3 = 0.54; OSI 100 - (50 + 40)/2 = 55; FTI (54 + 55)/2, as printed (0.54 + 55)/2
+    expected = {"accuracy": 0.5, "cdr": 1 / 6, "rdc": 0.3, "eti": 0.54, "eti_percent": 54, "unsafe_rx_percent": 50}
+    expected |= {"test_alerts_percent": 40, "osi": 55, "fti": 54.5, "fti_as_printed": 27.77}
+    assert row[list(expected)].to_dict() == pytest.approx(expected)
+    assert row["missing"] == row["flag"] == ""
+
+
+def test_two_cases_by_hand_in_medguard_x() -> None:
+    row = one(two_cases(), "medguard-x")
+    # RDC: 50 · 1.8 = 90 and 50 · 1.4 = 70. ETI 0.4 · 50 + 0.3 · (100 - 16.67) + 0.3 · 80 = 69; FTI (69 + 55)/2
+    expected = {
+        "accuracy": 50,
+        "cdr": 100 / 6,
+        "rdc": 80,
+        "eti": 69,
+        "eti_percent": 69,
+        "osi": 55,
+        "fti": 62,
+        "fti_as_printed": 62,
+    }
+    assert row[list(expected)].to_dict() == pytest.approx(expected)
+
+
+def test_the_counts_behind_the_percentages() -> None:
+    row = one(two_cases())
+    expected = {"n_doctors": 3, "n_cases": 2, "n_judged": 2, "n_readable": 2, "n_cosine": 2, "n_ties": 0}
+    expected |= {"n_prescriptions": 5, "n_rx_rated": 4, "n_safe": 2, "n_caution": 1, "n_unsafe": 1, "n_rx_unknown": 1}
+    expected |= {"n_tests": 5, "n_tests_rated": 5, "n_alerts": 2, "n_risky": 1, "n_redundant": 1, "n_unflagged": 3}
+    expected |= {"n_cases_without_prescriptions": 0, "n_cases_without_tests": 1, "n_no_plan": 0, "n_unreadable_diagnoses": 0}
+    assert row[list(expected)].to_dict() == expected
+
+
+def test_variants_and_weights_reach_the_table() -> None:
+    row = one(two_cases(), "medguard-x", rx_variant="unsafe", cdr_variant="any disagreement")
+    assert (row["unsafe_rx_percent"], row["cdr"]) == pytest.approx((25, 50))
+    # 0.2 · 0.5 + 0.5 · 5/6 + 0.3 · 0.3 = 0.60667; 100 - (0.2 · 50 + 0.8 · 40) = 58; 0.9 · 60.667 + 0.1 · 58
+    row = one(two_cases(), eti_weights=(0.2, 0.5, 0.3), osi_weights=(0.2, 0.8), fti_weights=(0.9, 0.1))
+    assert (row["eti"], row["osi"], row["fti"]) == pytest.approx((0.606667, 58, 60.4))
+
+
+@pytest.mark.parametrize(("formulation", "osi_", "fti_"), [("trust-x", 0, 27), ("medguard-x", NAN, NAN)])
+def test_with_safety_off_there_are_no_percentages(formulation, osi_, fti_) -> None:
+    row = one(two_cases(**SAFETY_OFF), formulation)
+    assert np.isnan(row[["unsafe_rx_percent", "test_alerts_percent"]].astype(float)).all()
+    assert [row["osi"], row["fti"]] == pytest.approx([osi_, fti_], nan_ok=True)
+    assert "unsafe_rx_percent: safety off" in row["missing"] and row["flag"] == ""
+    assert ("osi: safety off; fti: without osi" in row["missing"]) == (formulation == "medguard-x")
+
+
+@BOTH
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_with_safety_off_the_judgement_of_the_diagnosis_stays(formulation, seed) -> None:
+    cases = many_cases(5, seed)
+    on, off = one(cases, formulation, draws=0), one(cases.assign(**SAFETY_OFF), formulation, draws=0)
+    assert on[INDICES[:5]].tolist() == off[INDICES[:5]].tolist()
+    assert off["osi"] == 0 if formulation == "trust-x" else np.isnan(off["osi"])
+
+
+def test_one_doctor_has_cdr_0_by_definition_and_no_interval_for_it() -> None:
+    cases = many_cases(12).assign(configuration="one doctor", n_doctors=1)
+    row = one(cases.assign(diagnoses=[(d[0],) for d in cases["diagnoses"]]), draws=60)
+    assert row["cdr"] == 0 and np.isnan(row["cdr_low"]) and row["no_interval"] == "cdr: 0 by definition with one doctor"
+    assert row["eti_low"] < row["eti_high"] and row["flag"] == ""
+
+
+def test_parts_that_no_draw_moves_have_no_interval_and_the_flag_names_them() -> None:
+    row = one(pd.DataFrame([review(f"{i}", ["flu", "flu" if i % 2 else "cold"]) for i in range(12)]), draws=60)
+    alike = ("rdc", "unsafe_rx_percent", "test_alerts_percent", "osi")
+    assert row["no_interval"] == "; ".join(f"{name}: all draws alike" for name in alike)
+    assert row["flag"] == "the intervals take as certain: rdc, unsafe_rx_percent, test_alerts_percent"
+    assert row["cdr_low"] < row["cdr"] < row["cdr_high"] and row["eti_low"] < row["eti_high"]
+
+
+def test_an_empty_plan_counts_as_safe_and_is_flagged() -> None:
+    row = one(two_cases(**EMPTY_PLAN, n_rx_unknown=0, n_risky=0, n_redundant=0))
+    assert (row["unsafe_rx_percent"], row["test_alerts_percent"], row["osi"]) == (0, 0, 100)
+    assert row["flag"] == "no rated prescriptions (0 proposed); no rated tests (0 proposed)"
+    assert "unsafe_rx_percent: 0 by rule; test_alerts_percent: 0 by rule" in row["no_interval"]
+    assert (row["n_cases_without_prescriptions"], row["n_cases_without_tests"]) == (2, 2)
+
+
+def test_drugs_that_the_table_does_not_know_are_in_neither_count() -> None:
+    row = one(pd.DataFrame([review("a", ["flu"], n_prescriptions=3, n_safe=0, n_rx_unknown=2, n_rx_unreadable=1)]))
+    assert (row["unsafe_rx_percent"], row["n_rx_rated"], row["n_rx_unknown"], row["n_rx_unreadable"]) == (0, 0, 2, 1)
+    assert row["flag"] == "no rated prescriptions (3 proposed)"
+
+
+def test_a_plan_that_cannot_be_read_is_missing_and_not_empty() -> None:
+    lost = review("c", ["flu"] * 3, plan_missing="no plan in brackets", **EMPTY_PLAN)
+    row = one(pd.DataFrame([*two_cases().to_dict("records"), lost]))
+    assert (row["n_no_plan"], row["n_cases_without_prescriptions"], row["osi"]) == (1, 0, 55)
+    row = one(pd.DataFrame([lost]))
+    assert np.isnan([row["osi"], row["fti"]]).all() and row["flag"] == ""
+    assert "osi: no readable plan; fti: without osi" in row["missing"]
+
+
+def test_an_unreadable_panel_is_missing_or_wrong_as_one_chooses() -> None:
+    cases = pd.DataFrame([review("a", ["flu", None]), review("b", [None, None])])
+    row = one(cases)
+    assert (row["accuracy"], row["n_judged"], row["n_readable"], row["n_unreadable_diagnoses"]) == (1, 1, 1, 3)
+    row = one(cases, unreadable="wrong")
+    assert (row["accuracy"], row["n_judged"], row["n_readable"], row["cdr"]) == (0.5, 2, 1, 0)
+
+
+def test_ties_are_counted_and_shared() -> None:
+    cases = pd.DataFrame([review(str(i), ["flu", "cold"]) for i in range(8)] + [review("x", ["flu", "flu"])])
+    row = one(cases)
+    assert row["n_ties"] == 8 and row["accuracy_shared"] == pytest.approx(5 / 9)
+    assert row["accuracy"] == cases["correct"].mean() != row["accuracy_shared"]
+
+
+def test_without_the_biomedical_encoder_its_indices_are_missing_with_the_reason() -> None:
+    cases = two_cases(cosine_med=NAN, cosine_med_missing="no biomedical encoder at hand")
+    row = one(cases, "medguard-x")
+    assert np.isnan([row["rdc"], row["eti"], row["fti"]]).all() and row["osi"] == 55 and row["n_cosine"] == 0
+    assert row["missing"] == "rdc: no biomedical encoder at hand; eti: without rdc; fti: without eti"
+    assert one(cases)["missing"] == ""
+
+
+def test_a_cosine_that_is_missing_in_some_cases_is_left_out_and_counted() -> None:
+    cases = two_cases()
+    cases.loc[0, ["cosine", "cosine_missing"]] = [NAN, "no reasoning"]
+    row = one(cases)
+    assert (row["rdc"], row["n_cosine"], row["accuracy"], row["missing"]) == (0.1, 1, 0.5, "")
+
+
+def test_intervals_draw_the_same_cases_for_all_components() -> None:
+    cases = many_cases(20)
+    row = one(cases, draws=60, seed=3)
+    found = []
+    for times in case_weights(cases["case_id"], 60, 3):
+        drawn = cases.loc[np.repeat(cases.index, times)].assign(case_id=np.arange(20).astype(str))
+        found.append(trust_indices(drawn, draws=0).iloc[0])
+    for name in INDICES:
+        assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(percentile_interval([f[name] for f in found])), name
+    assert row["no_interval"] == "" and row["osi_low"] < row["osi"] < row["osi_high"]
+    assert one(cases, draws=60, seed=4)["eti_low"] != row["eti_low"]
+
+
+def test_below_ten_cases_there_is_no_interval() -> None:
+    row = one(many_cases(9), draws=50)
+    assert np.isnan(row[[f"{n}_{end}" for n in INDICES for end in ("low", "high")]].astype(float)).all()
+    assert all(f"{name}: fewer than 10 cases" in row["no_interval"] for name in INDICES)
+    assert one(many_cases(10), draws=50)["no_interval"] == ""
+
+
+def test_what_rests_on_fewer_cases_than_ten_has_no_interval_either() -> None:
+    cases = many_cases(12)
+    cases.loc[:2, "cosine"] = NAN
+    row = one(cases, draws=50)
+    held = "rdc: fewer than 10 cases; eti: fewer than 10 cases; eti_percent: fewer than 10 cases; fti: fewer than 10 cases"
+    assert row["no_interval"] == held
+    assert row["accuracy_low"] < row["accuracy_high"] and np.isnan(row["eti_low"]) and row["osi_low"] < row["osi_high"]
+
+
+@BOTH
+@pytest.mark.parametrize("right", [0.0, 1.0])
+def test_accuracy_0_or_1_has_no_interval_and_the_others_say_so(formulation, right) -> None:
+    row = one(many_cases(12, correct=right), formulation, draws=50)
+    assert np.isnan(row["accuracy_low"]) and "accuracy: all answers are alike" in row["no_interval"]
+    assert row["eti_low"] < row["eti_high"] and row["flag"] == "the intervals take as certain: accuracy"
+
+
+def test_every_configuration_has_its_row_in_order_and_the_same_draws() -> None:
+    on, other = many_cases(15), many_cases(15, model="n")
+    table = pd.concat([on, on.assign(**SAFETY_OFF), other, on.assign(level=20), on.assign(dataset="e")])
+    found = trust_indices(table, draws=40)
+    assert found["model"].tolist() == ["m", "m", "n", "m", "m"] and found["safety"].tolist() == [True, False, True, True, True]
+    assert found["eti_low"].nunique() == 1 and found["formulation"].unique().tolist() == ["trust-x"]
+
+
+@pytest.mark.parametrize("column", NEEDED)
+def test_each_column_is_needed(column) -> None:
+    with pytest.raises(ValueError, match=rf"lack the columns \['{column}'\]"):
+        trust_indices(two_cases().drop(columns=column))
+
+
+@pytest.mark.parametrize(
+    ("changes", "choices", "message"),
+    [
+        ({}, {"formulation": "both"}, r"formulation is 'both'; allowed are \['trust-x', 'medguard-x'\]"),
+        ({}, {"rx_variant": "x"}, "rx_variant is 'x'; allowed are"),
+        ({}, {"cdr_variant": "x"}, "cdr_variant is 'x'; allowed are"),
+        ({}, {"unreadable": "x"}, "unreadable is 'x'; allowed are"),
+        ({}, {"fti_weights": (1, 1)}, "weights must be 2 numbers"),
+        ({}, {"draws": -1}, "draws must not be negative; received -1"),
+        ({"case_id": "a"}, {}, "each case may come once in a configuration; received .*'case_id': 'a'"),
+        ({"correct": 0.5}, {}, "correct must be 0, 1 or NaN"),
+        ({"cosine": 1.1}, {}, "cosine must lie between -1 and 1"),
+        ({"correct_share": -0.1}, {}, "correct_share must lie between 0 and 1"),
+        ({"n_risky": -1}, {}, "counts must be whole and not negative"),
+        ({"n_prescriptions": 0}, {}, "no more prescriptions or tests may be rated than were proposed"),
+        ({"safety": False}, {}, "with safety off nothing may be rated"),
+        ({"safety": "on"}, {}, "safety must be True or False"),
+        ({"plan_missing": "cut off"}, {}, "has no prescriptions and no tests"),
+        ({"n_doctors": 2}, {}, "a tuple with an entry for each of n_doctors"),
+    ],
+)
+def test_bad_input_is_refused_with_what_is_allowed(changes, choices, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        trust_indices(two_cases(**changes), **choices)
+
+
+def test_no_reviews_and_mixed_panels_are_refused() -> None:
+    with pytest.raises(ValueError, match="reviews hold no row"):
+        trust_indices(two_cases().iloc[:0])
+    mixed = pd.DataFrame([review("a", ["flu"], configuration="p"), review("b", ["flu", "flu"], configuration="p")])
+    with pytest.raises(ValueError, match="a configuration has one n_doctors"):
+        trust_indices(mixed)

@@ -1,0 +1,304 @@
+"""The tables beneath the trust indices: weights, correlations of the parts, agreement, weak points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_reviews import SAFETY_OFF, many_cases, review, two_cases
+from scipy.stats import kendalltau
+
+from trustlab.experiments.trust_tables import (
+    WEIGHTS,
+    agreement_table,
+    component_correlations,
+    rank_stability,
+    weak_points,
+    weight_grid,
+    weight_shares,
+    weight_sweep,
+)
+from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.trust import FORMULATIONS, pair_agreement
+from trustlab.metrics.trust_table import trust_indices
+from trustlab.metrics.votes import fleiss_kappa, gwet_ac1
+
+NAN = float("nan")
+BOTH = pytest.mark.parametrize("formulation", FORMULATIONS)
+
+
+def indices(**parts: tuple[float, float, float]) -> pd.DataFrame:
+    """Rows of the indices in ``trust-x``: configuration = (accuracy, cdr, rdc)."""
+    rows = [
+        {"formulation": "trust-x", "model": "m", "dataset": "d", "level": 100, "configuration": name, "safety": True}
+        | dict(zip(["accuracy", "cdr", "rdc"], values, strict=True))
+        for name, values in parts.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def at(table: pd.DataFrame, *weights: float) -> pd.Series:
+    """The one row of a sweep at these weights."""
+    found = table[np.isclose(table[WEIGHTS].astype(float), weights).all(axis=1)]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+# Weights
+
+ONE_AND_THREE = {"one": (0.6, 0.0, 0.3), "three": (0.9, 0.3, 0.3)}
+"""One doctor: less accurate, nobody to disagree. ETI: 60 w1 + 100 w2 + 30 w3 against 90 w1 + 70 w2 + 30 w3."""
+
+
+def test_the_grid_holds_every_weighting_once() -> None:
+    assert sorted(map(tuple, weight_grid(2))) == [
+        (0, 0, 1), (0, 0.5, 0.5), (0, 1, 0), (0.5, 0, 0.5), (0.5, 0.5, 0), (1, 0, 0),
+    ]  # fmt: skip
+    assert len(weight_grid(20)) == 231 and np.allclose(weight_grid(20).sum(axis=1), 1)
+    with pytest.raises(ValueError, match="steps must be at least 1; received 0"):
+        weight_grid(0)
+
+
+def test_whoever_has_the_highest_eti_wins_a_point() -> None:
+    sweep = weight_sweep(indices(**ONE_AND_THREE, never=(0.1, 0.5, 0.1)), steps=10)
+    printed = at(sweep, 0.4, 0.3, 0.3)  # 24 + 30 + 9 = 63 against 36 + 21 + 9 = 66
+    assert (printed["winner"], printed["eti_percent"], printed["margin"]) == ("three", pytest.approx(66), pytest.approx(3))
+    assert at(sweep, 0.2, 0.5, 0.3)["winner"] == "one"
+    equal = at(sweep, 0.3, 0.3, 0.4)
+    assert (equal["winner"], equal["tied"], equal["margin"]) == ("tie", ("one", "three"), 0)
+
+
+def test_a_difference_by_rounding_is_a_tie() -> None:
+    assert at(weight_sweep(indices(a=(0.1 + 0.2, 0.1, 0.3), b=(0.3, 0.2, 0.3)), 2), 1, 0, 0)["tied"] == ("a", "b")
+
+
+def test_shares_of_the_simplex_count_points_and_split_ties() -> None:
+    # Of the 6 points with steps 2: three wins (1, 0, 0) and (0.5, 0, 0.5); one wins (0, 1, 0) and (0, 0.5, 0.5); 2 ties.
+    shares = weight_shares(weight_sweep(indices(**ONE_AND_THREE, never=(0.1, 0.5, 0.1)), steps=2))
+    assert dict(zip(shares["configuration"], shares["share"], strict=True)) == pytest.approx({"one": 0.5, "three": 0.5})
+    assert shares["n_points"].tolist() == [6, 6]
+    shares = weight_shares(weight_sweep(indices(one=(0.6, 0, 0.4), three=(0.9, 0.3, 0.3)), steps=2))
+    assert shares.set_index("configuration")["share"].to_dict() == pytest.approx({"one": 3.5 / 6, "three": 2.5 / 6})
+
+
+def test_the_sweep_is_the_same_in_both_units() -> None:
+    cases = many_cases(12)
+    panels = pd.concat([cases, many_cases(12, seed=1, configuration="other")])
+    found = [weight_sweep(trust_indices(panels, f, draws=0), 5, f) for f in FORMULATIONS]
+    accurate = [
+        t[np.isclose(t["w_rdc"].astype(float), 0)][["winner", "eti_percent", "margin"]].reset_index(drop=True) for t in found
+    ]
+    pd.testing.assert_frame_equal(*accurate)  # without RDC the two differ in their units alone
+
+
+def test_safety_on_and_off_count_once_unless_they_differ() -> None:
+    both = pd.concat([indices(one=(0.6, 0, 0.3)), indices(one=(0.6, 0, 0.3)).assign(safety=False)])
+    sweep = weight_sweep(both, 2)
+    assert set(sweep["winner"]) == {"one"} and sweep["n_configurations"].unique().tolist() == [1] and sweep["margin"].isna().all()
+    both.loc[~both["safety"], "rdc"] = 0.2
+    assert at(weight_sweep(both, 2), 0, 0, 1)["winner"] == "one, safety on"
+
+
+def test_a_configuration_without_one_part_is_left_out_of_every_point() -> None:
+    sweep = weight_sweep(indices(one=(0.6, 0, 0.3), three=(0.9, 0.3, NAN)), 2)
+    assert set(sweep["winner"]) == {"one"} and (sweep["n_left_out"] == 1).all()
+    sweep = weight_sweep(indices(three=(0.9, 0.3, NAN)), 2)
+    assert set(sweep["winner"]) == {""} and set(sweep["missing"]) == {"no configuration has accuracy, CDR and RDC"}
+    assert weight_shares(sweep).empty
+
+
+def test_rank_stability_compares_each_weighting_with_the_printed_one() -> None:
+    table = indices(a=(0.9, 0.6, 0.1), b=(0.7, 0.3, 0.2), c=(0.5, 0.0, 0.2))
+    # Printed weights: a 36 + 12 + 3 = 51, b 28 + 21 + 6 = 55, c 20 + 30 + 6 = 56: c, b, a.
+    found = rank_stability(table, 10)
+    assert at(found, 0.4, 0.3, 0.3)["tau"] == 1 and at(found, 1, 0, 0)["tau"] == -1 and at(found, 0, 1, 0)["tau"] == 1
+    assert at(found, 0, 0, 1)["tau"] == pytest.approx(kendalltau([51, 55, 56], [1, 2, 2]).statistic)  # a tie: tau-b
+    assert (found["n"] == 3).all() and len(found) == 66
+
+
+def test_the_ranking_to_compare_with_is_that_of_the_printed_weights() -> None:
+    # Printed: a 36 + 16.5 + 9 = 61.5, b 24 + 27 + 9 = 60. Equal weights would put b first: 58.3 and 60.
+    found = rank_stability(indices(a=(0.9, 0.45, 0.3), b=(0.6, 0.1, 0.3)), 2)
+    assert at(found, 1, 0, 0)["tau"] == 1 and at(found, 0, 1, 0)["tau"] == -1
+
+
+def test_models_are_ranked_together_and_data_sets_apart() -> None:
+    table = indices(a=(0.9, 0.6, 0.1), b=(0.7, 0.3, 0.2))
+    found = rank_stability(pd.concat([table, table.assign(model="n", accuracy=0.2), table.assign(dataset="e")]), 2)
+    assert found.groupby("dataset")["n"].first().to_dict() == {"d": 4, "e": 2}
+
+
+def test_a_ranking_of_one_or_of_equals_has_no_tau() -> None:
+    assert set(rank_stability(indices(a=(0.9, 0.6, 0.1)), 2)["reason"]) == {"fewer than 2 rows to rank"}
+    corner = at(rank_stability(indices(a=(0.9, 0.2, 0.1), b=(0.9, 0.3, 0.1)), 2), 1, 0, 0)
+    assert np.isnan(corner["tau"]) and corner["reason"] == "all rows have the same ETI"
+
+
+@pytest.mark.parametrize("make", [weight_sweep, rank_stability])
+def test_indices_of_another_formulation_are_refused(make: Callable) -> None:
+    with pytest.raises(ValueError, match=r"indices hold nothing of 'medguard-x'; they hold \['trust-x'\]"):
+        make(indices(a=(0.9, 0.6, 0.1)), 2, "medguard-x")
+    with pytest.raises(ValueError, match=r"indices lack the columns \['rdc'\]"):
+        make(indices(a=(0.9, 0.6, 0.1)).drop(columns="rdc"), 2)
+
+
+# Correlations
+
+
+def pair(table: pd.DataFrame, first: str, second: str, measure: str = "pearson") -> pd.Series:
+    found = table[(table["first"] == first) & (table["second"] == second) & (table["measure"] == measure)]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def test_correlations_of_the_parts_over_cases() -> None:
+    votes = [["flu"] * 3, ["flu", "flu", "cold"], ["flu", "cold", "gout"]]  # agreement 1, 2/3, 1/3
+    plans = [{"n_safe": 1, "n_unsafe": 0}, {"n_safe": 1, "n_unsafe": 1}, {"n_safe": 0, "n_caution": 1}]  # unsafe 0, 1/2, 1
+    rows = [
+        review(str(i), v, cosine=c, n_prescriptions=2, **p)
+        for i, (v, c, p) in enumerate(zip(votes, (0.9, 0.2, 0.1), plans, strict=True))
+    ]
+    found = component_correlations(pd.DataFrame(rows), draws=20)
+    assert len(found) == 20  # ten pairs, two measures
+    assert pair(found, "agreement", "unsafe_rx")["value"] == pytest.approx(-1)
+    # Agreement less its mean 1/3, 0, -1/3; cosine less 0.4: 0.5, -0.2, -0.3: (0.8/3) / sqrt(2/9 · 0.38) = 0.9177
+    assert pair(found, "agreement", "cosine")["value"] == pytest.approx(0.9177, abs=1e-4)
+    assert pair(found, "agreement", "cosine", "spearman")["value"] == pytest.approx(1)
+    assert pair(found, "agreement", "cosine")["reason"] == "no interval: fewer than 10 cases"
+    assert pair(found, "cosine", "test_alerts")["reason"] == "test_alerts the same in every case"
+
+
+def test_cases_that_lack_a_part_are_left_out_of_its_pairs_and_counted() -> None:
+    cases = many_cases(30)
+    cases.loc[:3, "cosine"] = NAN
+    cases.loc[5, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = 0  # nothing rated is no share of 0
+    found = component_correlations(cases, draws=50)
+    assert pair(found, "cosine", "unsafe_rx")[["n", "n_missing"]].tolist() == [25, 5]
+    row = pair(found, "correct", "agreement")
+    assert row["n"] == 30 and -1 <= row["low"] < row["value"] < row["high"] <= 1
+
+
+def test_the_interval_of_a_correlation_resamples_its_cases() -> None:
+    cases = many_cases(20)
+    row = pair(component_correlations(cases, draws=60, seed=2), "cosine", "test_alerts")
+    alerts = (cases["n_risky"] + cases["n_redundant"]) / 4
+    drawn = [
+        np.corrcoef(np.repeat(cases["cosine"], w), np.repeat(alerts, w))[0, 1] for w in case_weights(cases["case_id"], 60, 2)
+    ]
+    assert (row["low"], row["high"]) == pytest.approx(percentile_interval(drawn))
+
+
+def test_with_safety_off_no_case_has_shares_of_ratings() -> None:
+    found = component_correlations(many_cases(12).assign(**SAFETY_OFF), draws=20)
+    assert pair(found, "correct", "unsafe_rx")["reason"] == "no case has unsafe_rx"
+    assert pair(found, "unsafe_rx", "test_alerts")["reason"] == "no case has unsafe_rx or test_alerts"
+    assert pair(found, "correct", "cosine")["reason"] == ""
+
+
+# Agreement
+
+
+def test_agreement_of_a_panel_with_intervals_over_cases() -> None:
+    cases = many_cases(25)
+    votes = list(cases["diagnoses"])
+    found = agreement_table(cases, draws=60, seed=1).set_index("measure")
+    means = {"pair_agreement": np.mean([pair_agreement(v) for v in votes])}
+    assert found["value"].to_dict() | means == pytest.approx(found["value"].to_dict())
+    weights = case_weights(cases["case_id"], 60, 1)
+    for measure, kappa in (("fleiss_kappa", fleiss_kappa), ("gwet_ac1", gwet_ac1)):
+        drawn = [kappa([votes[i] for i in np.repeat(np.arange(25), w)]) for w in weights]
+        row = found.loc[measure]
+        assert (row["value"], row["low"], row["high"]) == pytest.approx((kappa(votes), *percentile_interval(drawn))), measure
+    assert found.loc["gwet_ac1", "value"] < agreement_table(cases, 65, 60).set_index("measure").loc["gwet_ac1", "value"]
+
+
+def test_agreement_by_hand_with_unreadable_votes() -> None:
+    cases = [review("a", ["flu", "flu", "cold"]), review("b", ["flu", None, None]), review("c", [None] * 3)]
+    found = agreement_table(pd.DataFrame(cases), draws=20).set_index("measure")
+    # CDR (1/3 + 0)/2; one case has pairs: one of three agrees. Shares 2/3, 1/3: (1/3 - 5/9)/(4/9) and (1/3 - 4/9)/(5/9)
+    expected = {"cdr": 1 / 6, "any_disagreement": 0.5, "pair_agreement": 1 / 3, "fleiss_kappa": -0.5, "gwet_ac1": -0.2}
+    assert found["value"].to_dict() == pytest.approx(expected)
+    assert found["n"].tolist() == [2, 2, 1, 1, 1] and found["n_missing"].tolist() == [1, 1, 2, 2, 2]
+    assert set(found["reason"]) == {"no interval: fewer than 10 cases"}
+
+
+def test_one_doctor_agrees_with_nobody() -> None:
+    found = agreement_table(pd.DataFrame([review(str(i), ["flu"]) for i in range(12)]), draws=20).set_index("measure")
+    assert found.loc["cdr", "value"] == 0 and found.loc["cdr", "reason"] == "0 by definition with one doctor"
+    alone = found.loc[["pair_agreement", "fleiss_kappa", "gwet_ac1"]]
+    assert alone["value"].isna().all() and set(alone["reason"]) == {"one doctor: nobody to agree with"}
+
+
+def test_a_panel_that_always_says_the_same_has_no_kappa() -> None:
+    found = agreement_table(pd.DataFrame([review(str(i), ["flu"] * 3) for i in range(12)]), draws=20).set_index("measure")
+    assert found.loc["pair_agreement", "value"] == 1 and found.loc["pair_agreement", "reason"] == "no interval: all draws alike"
+    assert np.isnan(found.loc["fleiss_kappa", "value"]) and found.loc["fleiss_kappa", "reason"] == "one diagnosis in all cases"
+
+
+def test_the_doctors_count_once_whether_or_not_they_are_reviewed() -> None:
+    cases = many_cases(12)
+    found = agreement_table(pd.concat([cases, cases.assign(**SAFETY_OFF)]), draws=20)
+    assert len(found) == 5 and "safety" not in found and set(found["n"]) == {12}
+    other = agreement_table(pd.concat([cases, many_cases(12, seed=5).assign(**SAFETY_OFF)]), draws=20)
+    assert len(other) == 10 and set(other["safety"]) == {True, False}
+
+
+# Weak points
+
+
+def what_if(table: pd.DataFrame, name: str) -> dict[str, float]:
+    found = table[table["what_if"] == name]
+    assert len(found) == 1
+    return {column: found.iloc[0][column] for column in table.columns if column.endswith(("_before", "_after"))}
+
+
+def test_weak_points_by_hand_in_trust_x() -> None:
+    found = weak_points(two_cases())  # before: ETI 54, OSI 55, FTI 54.5, see made_reviews
+    before = {"eti_before": 54, "osi_before": 55, "fti_before": 54.5}
+    safest = before | {"eti_after": 54, "osi_after": 100, "fti_after": 77}
+    assert what_if(found, "reviewers who never object") == pytest.approx(safest)
+    assert what_if(found, "an empty plan") == pytest.approx(safest)
+    agreed = before | {"eti_after": 59, "osi_after": 55, "fti_after": 57}  # 0.3 · CDR = 5 points for nobody's agreement
+    assert what_if(found, "a panel scored as one doctor") == pytest.approx(agreed)
+    copied = before | {"eti_after": 75, "osi_after": 55, "fti_after": 65}  # RDC 1 in place of 0.3
+    assert what_if(found, "reasoning that only repeats the diagnosis") == pytest.approx(copied)
+    assert found["eti_gain"].tolist() == pytest.approx([0, 0, 5, 21]) and found["n_cases"].tolist() == [2] * 4
+
+
+def test_weak_points_by_hand_in_medguard_x() -> None:
+    found = weak_points(two_cases(), "medguard-x", constant_cosine=0.2)  # before: ETI 69, OSI 55, FTI 62
+    assert what_if(found, "every cosine 0.2") == pytest.approx(  # RDC 60 in place of 80
+        {"eti_before": 69, "osi_before": 55, "fti_before": 62, "eti_after": 63, "osi_after": 55, "fti_after": 59}
+    )
+
+
+def test_switching_on_reviewers_who_never_object_is_worth_the_whole_osi() -> None:
+    off = two_cases(**SAFETY_OFF)
+    found = what_if(weak_points(off), "reviewers who never object")
+    assert (found["osi_before"], found["osi_after"]) == (0, 100)
+    found = what_if(weak_points(off, "medguard-x"), "reviewers who never object")
+    assert np.isnan(found["osi_before"]) and found["osi_after"] == 100
+    assert "an empty plan" not in set(weak_points(off)["what_if"])
+
+
+def test_one_doctor_cannot_be_scored_as_one_doctor_instead() -> None:
+    found = weak_points(pd.DataFrame([review("a", ["flu"])]))
+    assert "a panel scored as one doctor" not in set(found["what_if"]) and len(found) == 3
+
+
+@BOTH
+def test_what_ifs_leave_the_reviews_alone_and_keep_safety_apart(formulation) -> None:
+    cases = many_cases(6)
+    table = pd.concat([cases, cases.assign(**SAFETY_OFF)], ignore_index=True)
+    kept = table.copy(deep=True)
+    found = weak_points(table, formulation, eti_weights=(1, 0, 0))
+    pd.testing.assert_frame_equal(table, kept)
+    assert found["eti_before"].tolist() == pytest.approx(found["eti_after"].tolist())  # accuracy has no weak point here
+    assert found.groupby("what_if")["safety"].apply(sorted).to_dict() == {
+        "a panel scored as one doctor": [False, True],
+        "an empty plan": [True],
+        "reasoning that only repeats the diagnosis": [False, True],
+        "reviewers who never object": [False, True],
+    }

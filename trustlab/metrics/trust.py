@@ -1,0 +1,202 @@
+"""The trust indices: CDR, RDC, ETI, OSI and FTI in both published formulations, and the vote they rest on.
+
+Pure functions of numbers (or arrays of them, element by element). ``formulation`` is "trust-x" (accuracy, CDR and RDC are
+fractions, RDC a cosine) or "medguard-x" (all in percent). A value that is missing goes in as NaN and comes out as NaN; a value
+out of range raises ``ValueError`` that names it. Where the sources leave a choice open, it is a parameter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from math import comb
+from typing import Any, TypeVar
+
+import numpy as np
+
+FORMULATIONS = ("trust-x", "medguard-x")
+ETI_WEIGHTS = (0.4, 0.3, 0.3)
+"""Weights of accuracy, agreement (1 - CDR) and RDC, as both sources print them."""
+HALVES = (0.5, 0.5)
+"""Weights within OSI (prescriptions, tests) and FTI (ETI, OSI), as both sources print them."""
+RX_VARIANTS = ("unsafe or caution", "unsafe")
+ROUNDING = 1e-6
+"""A value this little out of its range is rounding (cosines in single precision), and is put on the range's end."""
+
+V = TypeVar("V", float, np.ndarray)
+
+
+def cdr(diagnoses: Iterable[str | None]) -> float:
+    """Collective disagreement rate of one case: 1 - (largest vote) / K, a fraction from 0 to 1 - 1/K.
+
+    ``diagnoses``: what each doctor said, synonyms merged, None where unreadable; K counts the readable ones. K = 1 is
+    always 0, K = 0 is NaN. The sources call 1 the largest value; with K doctors it is 1 - 1/K. ``trust-x``; ``medguard-x``
+    prints no formula, and its CDR here is 100 times the mean of this over cases.
+    """
+    votes = _votes(diagnoses)
+    return 1 - max(votes.values()) / votes.total() if votes else float("nan")
+
+
+def any_disagreement(diagnoses: Iterable[str | None]) -> float:
+    """1 where the readable ``diagnoses`` of one case differ, 0 where they are all the same, NaN without any: a variant of CDR."""
+    votes = _votes(diagnoses)
+    return float(len(votes) > 1) if votes else float("nan")
+
+
+def pair_agreement(diagnoses: Iterable[str | None]) -> float:
+    """Share of the pairs of doctors that gave one case the same diagnosis, in [0, 1]; NaN below two readable diagnoses.
+
+    Its expectation is the chance that two doctors agree, whatever K: 1 - CDR falls as doctors are added, and is 1 for one
+    doctor, though nobody has agreed with anybody. (The unbiased form of Simpson's index.)
+    """
+    votes = _votes(diagnoses)
+    if votes.total() < 2:
+        return float("nan")
+    return sum(comb(n, 2) for n in votes.values()) / comb(votes.total(), 2)
+
+
+def majority(diagnoses: Iterable[str | None], case_id: str) -> tuple[str | None, tuple[str, ...]]:
+    """The panel's diagnosis of one case, and the names that tied for it (sorted; empty without a tie).
+
+    A tie is drawn by the SHA-256 hash of the case id over the tied names in sorted order: the doctors' order does not
+    matter, and a case gives the same answer every time. Unreadable diagnoses (None) have no vote: (None, ()) without any.
+    """
+    votes = _votes(diagnoses)
+    if not votes:
+        return None, ()
+    most = max(votes.values())
+    tied = sorted(name for name, n in votes.items() if n == most)
+    drawn = int(sha256(str(case_id).encode()).hexdigest(), 16) % len(tied)
+    return tied[drawn], tuple(tied) if len(tied) > 1 else ()
+
+
+def rdc(cosines: Iterable[float | None], formulation: str = "trust-x") -> float:
+    """Reasoning–diagnosis consistency of one case: mean over its doctors of the cosine of reasoning and diagnosis.
+
+    ``cosines`` in [-1, 1], one a doctor, None or NaN where missing: left out, NaN without any. ``trust-x`` gives the
+    cosine itself (-1 to 1), ``medguard-x`` 50 (1 + cosine) (0 to 100): a cosine of 0.4 is 0.4 or 70.
+    """
+    known = [float(c) for c in cosines if c is not None and not np.isnan(c)]
+    return rdc_from_cosine(float(np.mean([_within("a cosine", c, -1, 1) for c in known])) if known else float("nan"), formulation)
+
+
+def rdc_from_cosine(cosine: V, formulation: str = "trust-x") -> V:
+    """A cosine in [-1, 1] in the formulation's unit of RDC: as it is, or 50 (1 + cosine)."""
+    cosine = _within("a cosine", cosine, -1, 1)
+    return cosine if check_formulation(formulation) == "trust-x" else 50 * (1 + cosine)
+
+
+def eti(accuracy: V, cdr: V, rdc: V, weights: Sequence[float] = ETI_WEIGHTS, formulation: str = "trust-x") -> V:
+    """Epistemic trust index: w1 accuracy + w2 (full - CDR) + w3 RDC.
+
+    ``trust-x``: accuracy and CDR in [0, 1], RDC in [-1, 1], full = 1; ETI is a fraction, with the printed weights and three
+    doctors from -0.2 to 1. ``medguard-x``: all in [0, 100], full = 100; ETI in percent. ``weights`` are not negative and
+    sum to 1. NaN where a part is, also under weight 0.
+    """
+    first, second, third = check_weights(weights, 3)
+    lowest, full = (-1, 1) if check_formulation(formulation) == "trust-x" else (0, 100)
+    right, apart = _within("accuracy", accuracy, 0, full), _within("cdr", cdr, 0, full)
+    return first * right + second * (full - apart) + third * _within("rdc", rdc, lowest, full)
+
+
+def unsafe_rx_percent(n_unsafe: V, n_caution: V, n_rated: V, variant: str = RX_VARIANTS[0]) -> V:
+    """Share of the rated prescriptions that are UNSAFE or SAFE WITH CAUTION, in percent; "unsafe": UNSAFE alone.
+
+    ``n_rated`` counts SAFE, SAFE WITH CAUTION and UNSAFE: unknown and unreadable are in neither count. 0 where nothing is
+    rated. ``medguard-x`` prints both ratings, ``trust-x`` says only "unsafe". ``ValueError`` for negative counts, more than
+    ``n_rated`` or another ``variant``.
+    """
+    if variant not in RX_VARIANTS:
+        raise ValueError(f"variant is {variant!r}; allowed are {list(RX_VARIANTS)}")
+    return _percent(n_unsafe, n_caution, n_rated, also_second=variant != "unsafe")
+
+
+def test_alerts_percent(n_risky: V, n_redundant: V, n_rated: V) -> V:
+    """Share of the rated tests that are flagged, risky or redundant, in percent; 0 where nothing is rated; errors as above."""
+    return _percent(n_risky, n_redundant, n_rated)
+
+
+test_alerts_percent.__test__ = False  # type: ignore[attr-defined]  # by its name pytest would take it for a test
+
+
+def osi(
+    unsafe_rx_percent: V,
+    test_alerts_percent: V,
+    weights: Sequence[float] = HALVES,
+    safety: bool = True,
+    formulation: str = "trust-x",
+) -> V:
+    """Operational safety index, in percent: 100 - (w1 UnsafeRx % + w2 TestAlerts %), both in [0, 100].
+
+    With ``safety`` off nothing was rated: ``trust-x`` defines 0, ``medguard-x`` gives no rule, so that it is missing (NaN).
+    """
+    first, second = check_weights(weights, 2)
+    rx, tests = (
+        _within("unsafe_rx_percent", unsafe_rx_percent, 0, 100),
+        _within("test_alerts_percent", test_alerts_percent, 0, 100),
+    )
+    off = 0.0 if check_formulation(formulation) == "trust-x" else float("nan")
+    if safety:
+        return 100 - (first * rx + second * tests)
+    return _like(rx, np.full(np.shape(rx), off))
+
+
+def fti(eti: V, osi: V, weights: Sequence[float] = HALVES, formulation: str = "trust-x", as_printed: bool = False) -> V:
+    """Final trust index, in percent: w1 ETI + w2 OSI.
+
+    ``eti`` in its formulation's own unit (``trust-x``: a fraction in [-1, 1]; ``medguard-x``: percent), ``osi`` in percent. The
+    ``trust-x`` formula as printed (``as_printed``) adds the fraction to the percentage, so that ETI hardly counts; by default
+    its ETI is taken times 100.
+    """
+    first, second = check_weights(weights, 2)
+    if check_formulation(formulation) == "trust-x":
+        thought = _within("eti", eti, -1, 1) * (1 if as_printed else 100)
+    else:
+        thought = _within("eti", eti, 0, 100)
+    return first * thought + second * _within("osi", osi, 0, 100)
+
+
+def check_formulation(formulation: str) -> str:
+    """``formulation`` itself; ``ValueError`` for an unknown one."""
+    if formulation not in FORMULATIONS:
+        raise ValueError(f"formulation is {formulation!r}; allowed are {list(FORMULATIONS)}")
+    return formulation
+
+
+def check_weights(weights: Sequence[float], n: int) -> tuple[float, ...]:
+    """The ``n`` weights; ``ValueError`` for another number of them, a negative one or a sum other than 1."""
+    found = tuple(float(w) for w in weights)
+    if len(found) != n or not all(w >= 0 for w in found) or abs(sum(found) - 1) > 1e-9:
+        raise ValueError(f"weights must be {n} numbers, none negative, that sum to 1; received {tuple(weights)}")
+    return found
+
+
+def _votes(diagnoses: Iterable[str | None]) -> Counter[str]:
+    if isinstance(diagnoses, str):
+        raise ValueError(f"diagnoses must be a sequence with an entry for each doctor; received the text {diagnoses!r}")
+    return Counter(d for d in diagnoses if d is not None)
+
+
+def _within(name: str, value: V, low: float, high: float) -> V:
+    """The value, put on the range's end where rounding alone took it out; NaN passes."""
+    values = np.asarray(value, dtype=float)
+    bad = (values < low - ROUNDING) | (values > high + ROUNDING)
+    if bad.any():
+        raise ValueError(f"{name} must lie between {low} and {high}; received {values[bad].flat[0]}")
+    return _like(value, np.clip(values, low, high))
+
+
+def _percent(first: V, second: V, rated: V, also_second: bool = True) -> V:
+    counts = np.broadcast_arrays(*(np.asarray(n, dtype=float) for n in (first, second, rated)))
+    bad = (np.min(counts, axis=0) < 0) | (counts[0] + counts[1] > counts[2])
+    if bad.any():
+        received = [float(n[bad].flat[0]) for n in counts]
+        raise ValueError(f"counts must not be negative, nor the first two together above those rated; received {received}")
+    part = counts[0] + counts[1] if also_second else counts[0]
+    return _like(rated, np.where(counts[2] > 0, 100 * part / np.where(counts[2] > 0, counts[2], 1), 0.0))
+
+
+def _like(given: Any, found: np.ndarray) -> Any:
+    """An array where an array was given, otherwise a number."""
+    return found if isinstance(given, np.ndarray) else float(found)
