@@ -19,10 +19,12 @@ from training.evaluate import fact_of, generated_cases, steps
 from training.evidence import MOST, Mark, criteria_of, evidence_json, mark, profile_json, profile_prose, score
 from training.passages import Criterion, Passage, Sentence, by_condition, keywords, passages
 from training.replies import (
+    CLINIC,
     FIRST,
     LATER,
     MORE_TALK,
     MOST_TALK,
+    REVIEWS,
     SKILLS,
     VARIANTS,
     WITH_TALK,
@@ -648,9 +650,9 @@ def test_a_branch_keeps_the_mixture_with_which_it_left_the_trunk(pool: int, fork
 
 
 def test_what_a_consultation_takes_comes_last() -> None:
-    recipe = {"first": 1, "later": 2, "talk": 3, "more_talk": 5, "most_talk": 6}
-    met = [shares(recipe, n) for n in range(8)]
-    assert met == [FIRST, SKILLS, LATER, WITH_TALK, WITH_TALK, MORE_TALK, MOST_TALK, MOST_TALK]
+    recipe = {"first": 1, "later": 2, "talk": 3, "more_talk": 5, "most_talk": 6, "clinic": 8, "reviews": 9}
+    met = [shares(recipe, n) for n in range(10)]
+    assert met == [FIRST, SKILLS, LATER, WITH_TALK, WITH_TALK, MORE_TALK, MOST_TALK, MOST_TALK, CLINIC, REVIEWS]
     assert shares(recipe, 9, 4) == WITH_TALK
 
 
@@ -671,7 +673,7 @@ def test_every_example_of_a_pool_is_drawn_from_its_mixture(
 
 def test_both_models_end_on_the_last_mixture_and_the_closed_one_leaves_the_trunk_later() -> None:
     for at, length in BRANCHES.values():
-        assert {n: shares(RECIPE, n, at) for n in range(at, at + length)} == dict.fromkeys(range(at, at + length), MOST_TALK)
+        assert {n: shares(RECIPE, n, at) for n in range(at, at + length)} == dict.fromkeys(range(at, at + length), REVIEWS)
     assert BRANCHES["embedded"][0] < BRANCHES["embedded-closed"][0]
 
 

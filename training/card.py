@@ -22,6 +22,7 @@ from trustlab.knowledge import load_knowledge
 from trustlab.levels import LEVELS
 from trustlab.paths import DATA, ROOT
 
+from .clinic import CARELESS
 from .replies import STRETCH
 from .talk import ENOUGH
 from .train import BRANCHES, shares
@@ -73,6 +74,16 @@ not know.
 """,
     "rephrase_reply": "another of the table's phrasings of the same finding, affirmed or denied as it was, with the same values.",
     "rephrase_question": "a loose wording of the same question; of a loose one the table's.",
+    "doctor": """
+what was told, what was denied, the three likeliest conditions, and then the condition, on the exact posterior given words, age
+and sex.
+""",
+    "plan": f"""
+what the safety table gives for a diagnosis: {100 * CARELESS:.0f} % of the doctors it learned from do not look at the chart, the
+others avoid what a rule speaks against.
+""",
+    "review_prescriptions": "the rule check's rating of each drug, the words of the chart behind it, and the rule's reason.",
+    "review_tests": "the rule check's flag of each test, the words behind it, and the rule's reason.",
 }
 """What each skill of ``training.replies`` asks for."""
 TALKED = {
@@ -86,6 +97,23 @@ TALKED = {
     ("rephrase_question", "right"): "a question in other words that mean the same",
 }
 """(skill, measure) of ``training.evaluate_talk`` -> its row in the card."""
+PANEL = {
+    ("doctor", "readable"): "as a doctor: reasoning and diagnosis that can be read",
+    ("doctor", "diagnosis_right"): "the right diagnosis, from words, age and sex",
+    ("doctor", "best_possible"): "(the best anyone could do on these patients)",
+    ("doctor", "what_was_told_right"): "reasoning that repeats just what was told and denied",
+    ("plan", "readable"): "plans that can be read",
+    ("plan", "known_names"): "drugs and tests in them that the table knows",
+    ("plan", "drugs_that_are_usual"): "drugs in them that are usual for the diagnosis",
+    ("review_prescriptions", "right"): "prescriptions rated as the rules rate them",
+    ("review_prescriptions", "sensitivity"): "sensitivity: objects where a rule speaks against a drug",
+    ("review_prescriptions", "specificity"): "specificity: rates SAFE where none does",
+    ("review_prescriptions", "unknown_seen"): "made-up drugs called UNKNOWN",
+    ("review_tests", "right"): "tests flagged as the rules flag them",
+    ("review_tests", "sensitivity"): "sensitivity: objects where a rule speaks against a test",
+    ("review_tests", "specificity"): "specificity: calls FINE where none does",
+}
+"""(skill, measure) of ``training.evaluate_clinic`` -> its row in the card."""
 STEPS = {
     "keywords_that_find": "keywords that find passages (of distinct diagnoses)",
     "profile_entries_the_passages_state": "profile entries that the passages shown state",
@@ -257,6 +285,11 @@ answers with a value; – where it has no meaning, or too few values):
         talk = evaluation["talk"]
         parts.append(f"To ask, to answer, to word anew: {talk['examples_of_each']} generated prompts of each kind, percent:")
         parts.append(_table(["", "replies"], [[told, _percent(talk[a][b])] for (a, b), told in TALKED.items()]))
+    if "clinic" in evaluation:
+        clinic = evaluation["clinic"]
+        n = clinic["examples_of_each"]
+        parts.append(f"To diagnose with a chart, to plan, to review: {n} generated prompts of each kind, percent:")
+        parts.append(_table(["", "replies"], [[told, _percent(clinic[a][b])] for (a, b), told in PANEL.items()]))
     unreadable = ", ".join(f"{report['unreadable_answers']} {SETS[key]}" for key, report in found.items())
     folder = " --ddxplus FOLDER" if "ddxplus" in found else ""
     parts.append(
@@ -296,7 +329,8 @@ text, other diseases, other languages: its answers there are guesses (the last f
 shows how poor they are).
 """,
         "It does no other task than those above, and follows no other instruction.",
-        "It knows nothing of age, sex, severity or course, beyond what a statement says.",
+        "It knows nothing of severity or course beyond what a statement says, and of age and sex only where a chart is shown.",
+        "What it knows of drugs and tests is the safety table's rules, which no clinician has reviewed; doses it never weighs.",
     ]
     return "\n".join(_fill(text, "- ", "  ") for text in told)
 

@@ -24,6 +24,7 @@ from trustlab.models import Model
 from trustlab.paths import DATA
 from trustlab.records import Assessment, Case, Generation, Statement, View
 
+from .evaluate_clinic import clinic_report
 from .evaluate_talk import talk_report
 from .evidence import MOST, mark
 from .passages import Criterion, Passage, by_condition, passages
@@ -175,6 +176,7 @@ def main() -> None:
         "revision": model.revision,
         "generated": report(world, cases, model) | {"best_possible_accuracy": ceiling(world, patients)},
         "talk": talk_report(world, model),
+        "clinic": clinic_report(world, model),
     }
     if args.ddxplus:
         result["ddxplus"] = report(world, tl.load_cases("ddxplus", path=args.ddxplus, n=args.n), model)

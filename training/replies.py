@@ -12,7 +12,8 @@ What is taught, fixed before any real patient is met:
 - ``keyword``, ``profile``, ``evidence``: MedConf's steps (``training/evidence.py``), whole and with each ablation. A profile
   is asked for with the passages in changing subsets and orders, so that it must read them.
 - ``ask``, ``enough``, ``patient``: a consultation (``training/talk.py``). ``rephrase_reply``, ``rephrase_question``: other words
-  for the same (``training/rewording.py``). From then on some patients were asked a few things that they did not know.
+  for the same (``training/rewording.py``). ``doctor``, ``plan``, ``review_prescriptions``, ``review_tests``: a panel and its
+  reviewers (``training/clinic.py``). From then on some patients were asked a few things that they did not know.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from trustlab.prompts import render
 from trustlab.records import Statement
 
 from . import evidence as ev
+from .clinic import doctor_row, plan_row, review_prescriptions_row, review_tests_row
 from .passages import Passage, by_condition, keywords, passages
 from .rewording import question_row, reply_row
 from .speech import told
@@ -98,12 +100,49 @@ MOST_TALK = MORE_TALK | {
     "rephrase_question": 0.04,
 }
 """Shares of the last examples: not to ask again what was asked is learned late."""
+CLINIC = {
+    "diagnosis": 0.12,
+    "p_true": 0.03,
+    "ce": 0.02,
+    "cot_ce": 0.02,
+    "topk_ce": 0.01,
+    "prior": 0.01,
+    "keyword": 0.01,
+    "profile": 0.02,
+    "evidence": 0.07,
+    "lookup": 0.01,
+    "ask": 0.09,
+    "enough": 0.01,
+    "patient": 0.06,
+    "rephrase_reply": 0.04,
+    "rephrase_question": 0.02,
+    "doctor": 0.12,
+    "plan": 0.08,
+    "review_prescriptions": 0.16,
+    "review_tests": 0.10,
+}
+"""Shares of the examples with what a panel of doctors and its reviewers take."""
+REVIEWS = CLINIC | {
+    "diagnosis": 0.10,
+    "profile": 0.01,
+    "evidence": 0.06,
+    "ask": 0.07,
+    "patient": 0.05,
+    "plan": 0.07,
+    "review_prescriptions": 0.22,
+    "review_tests": 0.12,
+}
+"""Shares of the last examples: some hundred pairs of a drug and a fact have to be met a few times each."""
 TALK: Mapping[str, Callable[[World, np.random.Generator], tuple[Patient, Row]]] = {
     "ask": ask_row,
     "enough": enough_row,
     "patient": patient_row,
     "rephrase_reply": reply_row,
     "rephrase_question": question_row,
+    "doctor": doctor_row,
+    "plan": plan_row,
+    "review_prescriptions": review_prescriptions_row,
+    "review_tests": review_tests_row,
 }
 STRETCH = 1.5
 Tell = Callable[[tuple[Statement, ...]], str]

@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerFast
 
 from trustlab.prompts import names, render
 
+from .clinic import pieces as clinic_pieces
 from .evidence import json_pieces
 from .passages import keywords, passages
 from .replies import reply_pieces
@@ -69,6 +70,7 @@ def phrases(world: World) -> Iterator[str]:
     yield from json_pieces()
     yield from reply_pieces()
     yield from [UNKNOWN, "enough", "more"]
+    yield from clinic_pieces()
 
 
 def words(world: World) -> Iterator[str]:

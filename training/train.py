@@ -29,7 +29,7 @@ from trustlab.semantics import Encoder as SentenceEncoder
 
 from .evidence import KEYS
 from .heads import write_heads
-from .replies import FIRST, LATER, MORE_TALK, MOST_TALK, SKILLS, WITH_TALK, Example, example
+from .replies import CLINIC, FIRST, LATER, MORE_TALK, MOST_TALK, REVIEWS, SKILLS, WITH_TALK, Example, example
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
 
@@ -40,6 +40,8 @@ RECIPE = {
     "talk": 112,
     "more_talk": 128,
     "most_talk": 140,
+    "clinic": 160,
+    "reviews": 192,
     "batch_tokens": 3072,
     "lr": 1.2e-3,
     "warmup": 3_000,
@@ -50,9 +52,17 @@ RECIPE = {
     "inner": 672,
     "theta": 5e7,
 }
-BRANCHES = {"embedded": (152, 12), "embedded-closed": (160, 12)}
+BRANCHES = {"embedded": (226, 10), "embedded-closed": (232, 12)}
 """Model -> pools of the trunk before its branch, and pools of the branch itself."""
-STAGES = {"most_talk": MOST_TALK, "more_talk": MORE_TALK, "talk": WITH_TALK, "later": LATER, "first": SKILLS}
+STAGES = {
+    "reviews": REVIEWS,
+    "clinic": CLINIC,
+    "most_talk": MOST_TALK,
+    "more_talk": MORE_TALK,
+    "talk": WITH_TALK,
+    "later": LATER,
+    "first": SKILLS,
+}
 """From which pool of the recipe on which mixture is drawn, the last stage first; :data:`FIRST` before the ``first``."""
 
 LINES = re.compile(r"(?=\n)")

@@ -185,8 +185,8 @@ class World:
                 base = base + np.log1p(-TRAVEL_ASKED * r[..., 0])
             return {"told": np.log(told), "denied": np.log(denied), "silent": silent, "base": base}
 
-    def posterior(self, facts: tuple[Fact, ...]) -> np.ndarray:
-        """P(condition | the facts told), exact under the law above, shape (condition,)."""
+    def posterior(self, facts: tuple[Fact, ...], sex: str | None = None) -> np.ndarray:
+        """P(condition | the facts told, and the sex where it is known), exact under the law above, shape (condition,)."""
         log, told = self._log, {f.finding for f in facts if f.affirmed}
         total = log["base"].copy()
         r = np.log(np.array([g[0] for g in self.grid]))[:, None, None]
@@ -203,6 +203,8 @@ class World:
                 total += (r + np.log(TRAVEL_ASKED)) - np.log1p(-TRAVEL_ASKED * np.exp(r)) + self.value_loglik(fact)[None]
             else:
                 total += r - quiet + self.value_loglik(fact)[None]
+        if sex is not None:
+            total = total[:, [SEXES.index(sex)]]
         flat = np.exp(total - total.max())
         weights = flat.sum((0, 1))
         return weights / weights.sum()

@@ -4,7 +4,8 @@ Research only. Not for clinical use.
 """
 
 from trustlab import confidence, metrics
-from trustlab.agents import MedConf, Rephrased, assess, consult, rephrase
+from trustlab.agents import MedConf, Rephrased, assess, consult, convene, rephrase
+from trustlab.chart import Chart, chart_of
 from trustlab.confidence import METHODS, Parameters
 from trustlab.correctness import EncoderGrader, ExactGrader, Grade, Grader, JudgeGrader, SynonymGrader, open_grader
 from trustlab.datasets import DataError, Read, load_cases, load_sets, read_data
@@ -13,9 +14,11 @@ from trustlab.experiments.benchmark import Run, benchmark
 from trustlab.experiments.consultations import consultations
 from trustlab.experiments.grading import grade
 from trustlab.experiments.robustness import robustness
+from trustlab.experiments.trust import trust
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view, views
 from trustlab.metrics import metrics_table
+from trustlab.metrics.trust_table import trust_indices
 from trustlab.models import open_model, open_models
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
@@ -34,6 +37,7 @@ __all__ = [
     "Assessment",
     "CachedModel",
     "Case",
+    "Chart",
     "Criterion",
     "DataError",
     "Encoder",
@@ -57,9 +61,11 @@ __all__ = [
     "ablations",
     "assess",
     "benchmark",
+    "chart_of",
     "confidence",
     "consult",
     "consultations",
+    "convene",
     "grade",
     "load_cases",
     "load_corpus",
@@ -74,6 +80,8 @@ __all__ = [
     "read_data",
     "rephrase",
     "robustness",
+    "trust",
+    "trust_indices",
     "view",
     "views",
 ]

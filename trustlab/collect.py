@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trustlab.agents import MedConf, assess
+from trustlab.agents import MedConf, assess, convene, doctors_of
 from trustlab.confidence import PARAMETERS, Method, Parameters
 from trustlab.meaning import NEEDS as MEANING
 from trustlab.meaning import Readers, with_meaning
@@ -139,6 +139,18 @@ def collect(
 
     if "assessment" in needs:
         generations = _with_assessments(model, views, generations, settings, retriever, assessor, progress)
+
+    if "panel" in needs:
+        p = settings.parameters
+        doctors = doctors_of([model], p.n_doctors)
+        panels = convene(
+            views,
+            doctors,
+            temperature=p.doctor_temperature,
+            seed=settings.seed,
+            ask=lambda m, requests, step: _ask(m, requests, step, progress),
+        )
+        generations = [replace(g, panel=panel) for g, panel in zip(generations, panels, strict=True)]
 
     if needs & MEANING:
         generations = with_meaning(generations, views, needs, readers or Readers.of())

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from trustlab.entailment import STAND_IN, Entailment, StandInEntailment, matrices
+from trustlab.reasoning import with_cosines
 from trustlab.records import Generation, Reply, View
 from trustlab.relevance import alternative_classes, pieces_of, relevances
 from trustlab.semantics import Encoder
@@ -19,6 +20,7 @@ NEEDS = frozenset(
         "relevance",
         "sample_relevance",
         "alternative_entailment",
+        "panel.cosines",
     }
 )
 """The needs met here."""
@@ -68,6 +70,11 @@ def with_meaning(
         done = [replace(g, entailment=e, contradiction=c) for g, (e, c) in zip(done, pairs, strict=True)]
     if {"relevance", "sample_relevance"} & set(needs):
         done = _with_relevance(done, after, needs, readers.encoder)
+    if "panel.cosines" in needs:
+        at = [i for i, g in enumerate(done) if g.panel]
+        panels = with_cosines(readers.encoder, [g.panel for g in done if g.panel])
+        for i, panel in zip(at, panels, strict=True):
+            done[i] = replace(done[i], panel=panel)
     if "alternative_entailment" in needs:
         classes = alternative_classes(
             readers.entailment, [(g.answer or Reply(None), x) for g, x in zip(done, before, strict=True)], p.n_alternatives

@@ -38,6 +38,10 @@ class Parameters:
     """What a token's relevance (SAR) is judged in: the answer alone, or the answer with the patient information after it."""
     entailment_context: Context = "answer"
     """What is compared for entailment: bare diagnoses, or each with the patient information in front."""
+    n_doctors: int = 3
+    """K of a panel: doctors who judge a patient independently."""
+    doctor_temperature: float = 0.5
+    """Temperature of a panel's doctors: not stated by the sources."""
 
     def __post_init__(self) -> None:
         rules = {
@@ -53,6 +57,8 @@ class Parameters:
             "topk_combination": (self.topk_combination in get_args(Combination), " or ".join(get_args(Combination))),
             "relevance_context": (self.relevance_context in get_args(Context), " or ".join(get_args(Context))),
             "entailment_context": (self.entailment_context in get_args(Context), " or ".join(get_args(Context))),
+            "n_doctors": (self.n_doctors >= 1, "at least 1"),
+            "doctor_temperature": (0 <= self.doctor_temperature < 100, "at least 0"),
         }
         for name, (allowed, words) in rules.items():
             if not allowed:

@@ -29,6 +29,8 @@ PACKAGE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 BATCH = 64
 ROUND = 16 * BATCH
 PROGRESS_FROM = 500
+SURELY_WHOLE = 120
+"""Characters that fit any encoder's window."""
 SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
 
 _REMEMBERED: dict[str, dict[str, np.ndarray]] = {}  # fingerprint -> text -> vector, for the life of the process
@@ -99,6 +101,22 @@ class Encoder:
         self._learn(texts)
         vectors = self._vectors
         return np.stack([vectors[text] for text in texts])
+
+    def windows(self, text: str) -> list[str]:
+        """``text`` cut between words into the fewest parts that the encoder reads whole; a single word may be longer."""
+        if len(text) <= SURELY_WHOLE:
+            return [text]
+        room = int(self.model.max_seq_length or len(text)) - 2  # the marks at both ends
+        parts: list[list[str]] = [[]]
+        left = room
+        for word in text.split():
+            n = len(self.model.tokenizer.tokenize(word))
+            if n > left and parts[-1]:
+                parts.append([])
+                left = room
+            parts[-1].append(word)
+            left -= n
+        return [text] if len(parts) == 1 else [" ".join(part) for part in parts]
 
     def similarity(self, texts: Sequence[str]) -> np.ndarray:
         """Cosine of every pair of texts, (K, K) float64 in [-1, 1], symmetric; exactly 1 where two strings are the same."""

@@ -1,6 +1,6 @@
 """Confidence methods: one file a family, each method a pure function that registers itself."""
 
-from trustlab.confidence import baselines, ccp, consistency, medconf, sar, sets, token, verbalized  # noqa: F401 (importing registers)
+from trustlab.confidence import baselines, ccp, consistency, medconf, sar, sets, token, trust, verbalized  # noqa: F401 (registers)
 from trustlab.confidence.registry import METHODS, NEEDS, PAPER, Evaluation, Method, MissingValue, method, select
 from trustlab.parameters import PARAMETERS, Parameters
 

@@ -12,10 +12,11 @@ CALLS = (
     (("probes.topk_ce",), "1"),
     (("probes.p_true",), "K"),
     (("assessment",), "1 + 2 per distinct answer"),
+    (("panel", "panel.cosines"), "K doctors"),
 )
 """Needs, and the calls that any of them adds to the one that gives the answer."""
 READERS = (
-    (("similarity", "relevance", "sample_relevance"), "encoder"),
+    (("similarity", "relevance", "sample_relevance", "panel.cosines"), "encoder"),
     (("similarity_med",), "medical encoder"),
     (("entailment", "contradiction", "alternative_entailment"), "entailment"),
     (("assessment",), "retriever"),

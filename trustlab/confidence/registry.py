@@ -24,7 +24,7 @@ NEEDS = (
     "answer", "answer.logprobs", "answer.entropies", "answer.renyi", "answer.fisher_rao", "answer.prior_logprobs",
     "answer.alternatives", "samples", "samples.logprobs", "similarity", "similarity_med", "entailment", "contradiction",
     "relevance", "sample_relevance", "alternative_entailment", "probes.ce", "probes.cot_ce", "probes.topk_ce",
-    "probes.p_true", "assessment", "panel", "shown",
+    "probes.p_true", "assessment", "panel", "panel.cosines", "shown",
 )  # fmt: skip
 """Parts of a generation that a method may need. ``shown`` is how much information was shown: always there."""
 
@@ -186,6 +186,8 @@ def _part(generation: Generation, need: str) -> object | None:
     value = getattr(generation, head)
     if value is None or not tail:
         return value
+    if head == "panel":
+        return getattr(value, tail)
     replies = value if head == "samples" else (value,)
     parts = [None if reply.trace is None else getattr(reply.trace, tail) for reply in replies]
     if any(part is None for part in parts):
@@ -196,7 +198,7 @@ def _part(generation: Generation, need: str) -> object | None:
 def _bounds(generation: Generation, need: str) -> set[str]:
     """The kinds of bound that the token statistics named by ``need`` are."""
     head, _, tail = need.partition(".")
-    if not tail or head == "probes":
+    if not tail or head in ("probes", "panel"):
         return set()
     replies = getattr(generation, head)
     traces = [reply.trace for reply in (replies if head == "samples" else (replies,))]

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from trustlab.agents.medconf import library_text, profile_text
+from trustlab.agents.panel import doctor_request
 from trustlab.agents.rephrase import rephrase_requests
 from trustlab.collect import Settings, answer_requests, needs_of, probe_requests
 from trustlab.confidence import PARAMETERS, select
@@ -52,6 +53,8 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
     for v in views(cases, parameters["levels"]):
         asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)
         asked += probe_requests(v, v.case.diagnosis, needs, settings).values()
+        if "panel" in needs:
+            asked.append(doctor_request(v, p.doctor_temperature, settings.seed, p.n_doctors))
         rows += [_row(r) for r in asked]
     if "assessment" in needs:
         library = open_retriever(parameters.get("corpus"))
