@@ -36,7 +36,8 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
     - ``text``, instead of ``statements``: running text, cut by :func:`sentences`; a dialogue is cut into its exchanges.
     - ``diagnosis``: the name of the right diagnosis.
     - ``accepted``, optional: its other names. A list, or one text with ``;`` between the names.
-    - Every other column goes to ``Case.patient`` where it is filled. No model sees it, nor the diagnosis.
+    - Every other column goes to ``Case.patient`` where it is filled. No model sees it, nor the diagnosis, but a panel's doctors
+      and reviewers see those of a chart (:data:`trustlab.chart.FIELDS`).
 
     Lines that begin with ``Doctor:`` and ``Patient:`` are a dialogue: a doctor's line and the patient's line after it are
     one statement. A benchmark needs more than 10 statements a case: shorter cases and empty rows are left out, and a
