@@ -6,10 +6,12 @@ statistics come from the same next-token distributions, and the diagonals are th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from trustlab.metrics.trust import majority
 from trustlab.models.decoding import distribution_statistics, shift
 from trustlab.parameters import PARAMETERS, Parameters
 from trustlab.records import (
@@ -19,6 +21,8 @@ from trustlab.records import (
     Criterion,
     Evidence,
     Generation,
+    Opinion,
+    Panel,
     Reply,
     TokenTrace,
 )
@@ -87,6 +91,7 @@ def random_record(
         alternative_entailment=classes,
         probes=_probes(rng, k),
         assessment=_assessment(rng, names[of[0]]),
+        panel=_panel(rng.spawn(1)[0], names),
         parameters=parameters,
     )
     return Made(generation, log_distributions)
@@ -163,3 +168,12 @@ def _assessment(rng: np.random.Generator, name: str) -> Assessment:
         for i in range(1, int(rng.integers(2, 9)))
     )
     return Assessment(name, score=float(rng.integers(0, 101)), evidence=evidence)
+
+
+def _panel(rng: np.random.Generator, names: list[str]) -> Panel:
+    """Two to five doctors, some unreadable, two at least not; a stream of its own, so that other parts do not move."""
+    votes = [str(name) for name in rng.choice(names, size=int(rng.integers(2, 6)))]
+    said = tuple(name if i < 2 or rng.random() < 0.8 else None for i, name in enumerate(votes))
+    opinions = tuple(Opinion("random", i, "It fits.", name) for i, name in enumerate(said))
+    cosines = tuple(float(rng.uniform(-1, 1)) if name else math.nan for name in said)
+    return Panel(opinions, said, *majority(said, "case"), cosines)

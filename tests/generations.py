@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from fake_medconf import CASE_STUDY
 
-from trustlab.records import Assessment, Generation, Reply, TokenTrace
+from trustlab.metrics.trust import majority
+from trustlab.records import Assessment, Generation, Opinion, Panel, Reply, TokenTrace
 
 
 def array(values) -> np.ndarray:
@@ -70,6 +71,12 @@ def meant(*sets: int, samples: tuple[Reply, ...] | None = None, similarity: np.n
     )
 
 
+def panel(*votes: str | None, cosines: tuple[float, ...] | None = None) -> Panel:
+    """Doctors with these diagnoses, and what their panel decides."""
+    opinions = tuple(Opinion("made", i, "It fits.", vote) for i, vote in enumerate(votes))
+    return Panel(opinions, votes, *majority(votes, "c1"), cosines)
+
+
 STATISTICS = {"entropies": [1.5, 0.5], "renyi": [2.0, 4.0], "fisher_rao": [0.6, 0.8], "prior_logprobs": np.log([0.1, 0.05])}
 ALTERNATIVES = tuple(
     tuple((token, float(np.log(p))) for token, p in listed)
@@ -95,6 +102,7 @@ FULL = generation(
         "p_true": told("True", "False", "True", "perhaps"),
     },
     assessment=Assessment("Flu", score=35.0, evidence=CASE_STUDY),
+    panel=panel("flu", "flu", "croup", cosines=(0.4, 0.1, 0.3)),
 )
 """Everything a method may need, each part a different number."""
 
@@ -106,6 +114,9 @@ def without(whole: Generation, need: str) -> Generation:
         return replace(whole, probes={name: replies for name, replies in whole.probes.items() if name != tail})
     if not tail:
         return replace(whole, **{head: None})
+    if head == "panel":
+        assert whole.panel is not None
+        return replace(whole, panel=replace(whole.panel, **{tail: None}))
 
     def cut(reply: Reply) -> Reply:
         assert reply.trace is not None

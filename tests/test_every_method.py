@@ -18,6 +18,7 @@ from generations import (
     generation,
     guessing,
     meant,
+    panel,
     pmi_of,
     reordered,
     said,
@@ -106,6 +107,11 @@ SURER: dict[str, tuple[Generation, Generation]] = {
     "p_true": (generation(probes={"p_true": told("True", "False")}), generation(probes={"p_true": told("True", "", "True")})),
     "medconf": (weighed("supported", "supported", "supported", score=40), weighed("missing", "missing", "missing", score=41)),
     "medconf_weighted": (weighed("missing", "supported", "missing"), weighed("supported", "missing", "missing")),
+    "agreement": (generation(panel=panel("flu", "croup", "flu")), generation(panel=panel("flu", "flu", "flu"))),
+    "rdc": (
+        generation(panel=panel("flu", "croup", "flu", cosines=(0.9, 0.2, 0.1))),
+        generation(panel=panel("flu", "croup", "flu", cosines=(0.9, 0.3, 0.1))),
+    ),
 }
 """Per method a generation that is less sure and one that is surer, by the meaning of what the method reads."""
 
@@ -166,6 +172,8 @@ RANGE: dict[str, tuple[float, float] | Callable[[Generation], tuple[float, float
     "information_level": (0, 1),
     "word_count": (0, math.inf),
     "random": (0, math.nextafter(1, 0)),
+    "agreement": lambda g: (1 / len(g.panel.votes), 1) if g.panel else UNBOUNDED,
+    "rdc": (-1, 1),
 }
 """Of the methods on the score scale; those on the probability scale are all in [0, 1]."""
 
@@ -253,7 +261,7 @@ def test_a_missing_need_gives_a_reason_and_no_number(name: str) -> None:
 @EVERY
 def test_only_the_needs_are_read(name: str) -> None:
     needs, bare = METHODS[name].needs, FULL
-    for need in sorted(set(NEEDS) - {"shown", "panel"}, key=len, reverse=True):
+    for need in sorted(set(NEEDS) - {"shown"}, key=len, reverse=True):
         if not any(n == need or n.startswith(need + ".") for n in needs):
             bare = bare if getattr(bare, need.partition(".")[0]) is None else without(bare, need)
     if "shown" not in needs:
@@ -296,7 +304,7 @@ def test_access_follows_from_the_needs(name: str) -> None:
 def test_declaration_is_whole(name: str) -> None:
     m = METHODS[name]
     assert m.name == name and m.summary.endswith((".", ":")) and m.needs and m.family in FAMILIES
-    assert m.cite or m.family == "baseline"
+    assert m.cite or m.family in ("baseline", "trust")
 
 
 RAISED: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trustlab.agents import MedConf, assess, convene, doctors_of
+from trustlab.chart import chart_of
 from trustlab.confidence import PARAMETERS, Method, Parameters
 from trustlab.meaning import NEEDS as MEANING
 from trustlab.meaning import Readers, with_meaning
@@ -121,6 +122,9 @@ def collect(
     """
     settings = settings or Settings()
     needs = needs_of(methods)
+    if "panel" in needs:  # a chart that cannot be read is refused before anything is spent
+        for view in views:
+            chart_of(view.case)
     reasons = reasons_missing(needs, model)
     asked = [answer_requests(v, needs, model.provides, settings) for v in views]
     replies = _ask(model, [r for rs in asked for r in rs], "diagnoses and samples", progress)

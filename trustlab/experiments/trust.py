@@ -91,6 +91,8 @@ def trust(
     for what, names in (("model", [m.name for m in models]), ("case", [c.case_id for c in cases]), ("level", list(levels))):
         if not names or len(set(names)) < len(names):
             raise ValueError(f"each {what} may be given once, and one is needed; received {names}")
+    for case in cases:  # a chart that cannot be read is refused before anything is spent
+        chart_of(case)
     store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
     shown, judge = views_of(cases, levels), open_grader(grader or SynonymGrader())
     vectors = None if store is None else Path(store).with_name("vectors.sqlite")
