@@ -14,7 +14,7 @@ from trustlab.experiments.notebooks import MANIFEST, publish, read_parameters, r
 from trustlab.models import open_model
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE
 
-NAMES = ("02_robustness", "03_ablations", "04_consultation")
+NAMES = ("02_robustness", "03_ablations", "04_consultation", "05_trust_indices")
 SMOKE = NOTEBOOKS / "parameters" / "smoke.yml"
 
 pytestmark = pytest.mark.notebook
@@ -30,7 +30,7 @@ def manifest(folder: Path) -> dict:
 
 @pytest.fixture(scope="module")
 def runs_folder(tmp_path_factory):
-    """The reply cache of the kernels started here: empty at first, then shared by all three notebooks."""
+    """The reply cache of the kernels started here: empty at first, then shared by all of these notebooks."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("runs")
         patch.setenv("TRUSTLAB_RUNS", str(folder))
@@ -102,7 +102,7 @@ def test_the_same_notebook_runs_on_an_openai_compatible_server(name, tmp_path, m
         folder = run_notebook(name, values | {"model": "openai:embedded", "model_options": options}, tmp_path / "run")
     found = manifest(folder)
     assert found["ok"] and found["calls_made"] > 0 and len(server.chats()) > 0
-    answers = pd.concat(pd.read_csv(f) for f in (folder / "runs").rglob("answers.csv"))
+    answers = pd.concat(pd.read_csv(f) for f in folder.rglob("answers.csv"))
     assert set(answers["model"]) == {"embedded"} and answers["answer"].notna().mean() > 0.9
 
 
@@ -110,4 +110,5 @@ SERVED: dict[str, dict] = {
     "02_robustness": {"n": 2, "levels": [100], "samples": 2},
     "03_ablations": {"n": 2, "levels": [100], "samples": 2},
     "04_consultation": {"n": 2, "max_turns": 2, "samples": 2},
+    "05_trust_indices": {"n": 2, "samples": 2},
 }

@@ -136,7 +136,7 @@ def _check_readers(values: Mapping[str, Any]) -> None:
 
     if "grader" in values:
         check_grader(values["grader"])
-    for name in ("wording", "patient"):
+    for name in ("wording", "patient", "reviewer"):
         if values.get(name) not in (None, "facts"):
             check_model_name(values[name])
     if values.get("corpus") is not None:
@@ -204,7 +204,7 @@ def _from_here(name: str, value: Any) -> Any:
     if name in ("medical_encoder", "entailment", "ids") and isinstance(value, str) and Path(value).expanduser().exists():
         return str(Path(value).expanduser().resolve())
     before, mark, folder = str(value).rpartition("hf:")
-    if name in ("model", "wording", "patient", "grader") and mark and Path(folder).is_dir():
+    if name in ("model", "wording", "patient", "reviewer", "grader") and mark and Path(folder).is_dir():
         return f"{before}hf:{Path(folder).resolve()}"
     return value
 
