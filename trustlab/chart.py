@@ -1,16 +1,16 @@
 """A patient's chart: what a doctor knows beside what the patient tells, and how it reads in a prompt.
 
 It stands in ``Case.patient`` under :data:`FIELDS`; what is not there was not recorded. Where a case says which finding each
-statement tells, an affirmed illness or pregnancy is in the chart too.
+statement tells, an illness or pregnancy that has been affirmed so far is in the chart too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trustlab.records import Case
+from trustlab.records import Case, Statement
 from trustlab.safety import Safety, load_safety
 
 FIELDS = ("age", "sex", "pregnancy", "allergies", "medication", "conditions", "renal_function", "tests_done")
@@ -39,11 +39,14 @@ class Chart:
     tests_done: tuple[str, ...] | None = None
 
 
-def chart_of(case: Case, safety: Safety | None = None) -> Chart:
-    """The chart of a case; ``ValueError`` names a field that holds what it cannot."""
+def chart_of(case: Case, shown: Sequence[Statement] | None = None, safety: Safety | None = None) -> Chart:
+    """The chart of a case of which the statements ``shown`` have been told (all of them where ``None``).
+
+    ``ValueError`` names a field that holds what it cannot.
+    """
     chart = chart_from(case.patient, case.case_id)
     safety = safety or load_safety()
-    affirmed = {s.finding for s in case.statements if s.affirmed and s.finding}
+    affirmed = {s.finding for s in (case.statements if shown is None else shown) if s.affirmed and s.finding}
     known = [safety.fact_named("illnesses", phrase) for phrase in chart.conditions or ()]
     if new := [f.phrase for f in safety.illnesses.values() if f.finding in affirmed and f not in known]:
         chart = replace(chart, conditions=(*(chart.conditions or ()), *new))

@@ -40,7 +40,7 @@ def doctor_request(
     view: View, temperature: float, seed: int, n: int = 1, first: int = 0, max_tokens: int = MAX_TOKENS
 ) -> Request:
     """What ``n`` doctors of one model are asked, from the random stream ``first`` on."""
-    messages = render("doctor", chart=chart_text(chart_of(view.case)), patient=view.text)
+    messages = render("doctor", chart=chart_text(chart_of(view.case, view.statements)), patient=view.text)
     return Request(messages, n, temperature, max_tokens=max_tokens, seed=seed, purpose="doctor", first=first)
 
 

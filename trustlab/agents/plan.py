@@ -32,7 +32,7 @@ def propose(
     put, room = ask or (lambda m, requests, _: m.generate(requests)), reply_room(model, MAX_TOKENS)
     requests = [
         Request(
-            render("plan", chart=chart_text(chart_of(view.case)), patient=view.text, answer=diagnosis),
+            render("plan", chart=chart_text(chart_of(view.case, view.statements)), patient=view.text, answer=diagnosis),
             temperature=temperature,
             max_tokens=room,
             seed=seed,

@@ -56,9 +56,11 @@ def plan_text(items: Sequence[str]) -> str:
 def shown_text(asked: Asked, items: Sequence[str]) -> str:
     """All that a reviewer may quote: chart, patient, diagnosis and the items that it is shown."""
     view, diagnosis, _ = asked
-    return "\n".join([chart_text(chart_of(view.case)), view.text, diagnosis, *items])
+    return "\n".join([chart_text(chart_of(view.case, view.statements)), view.text, diagnosis, *items])
 
 
 def _messages(name: str, asked: Asked, items: Sequence[str]):
     view, diagnosis, _ = asked
-    return render(name, chart=chart_text(chart_of(view.case)), patient=view.text, answer=diagnosis, plan=plan_text(items))
+    return render(
+        name, chart=chart_text(chart_of(view.case, view.statements)), patient=view.text, answer=diagnosis, plan=plan_text(items)
+    )

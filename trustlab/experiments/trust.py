@@ -228,7 +228,7 @@ def _reviews(doctors, views, panels, plans: Sequence[Proposed], reviewer: Model 
 def _rules(view: View, panel: Panel, proposed: Proposed) -> Review | None:
     if proposed.plan is None:
         return None
-    chart = chart_of(view.case)
+    chart = chart_of(view.case, view.statements)
     return Review(check_prescriptions(proposed.plan, chart, panel.diagnosis), check_tests(proposed.plan, chart, panel.diagnosis))
 
 
