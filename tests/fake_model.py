@@ -59,6 +59,7 @@ class FakeModel:
         elif text is None:
             name = NAMES[rng.integers(len(NAMES))]
             text = name if self.unreadable(request, i) else f"[{name}]"
+            text = f"<thinking_process>It may be {name}.</thinking_process>\n{text}" if kind == "doctor" else text
         return Reply(text, self.trace(text, request, rng), n_tokens_in=40, n_tokens_out=len(text.split()) + 2)
 
     def rng(self, request: Request, i: int) -> np.random.Generator:
@@ -115,6 +116,9 @@ class FakeEncoder:
         """Unit vectors of the letters that occur."""
         rows = np.array([[float(chr(i) in text.lower()) for i in range(32, 127)] for text in texts]).reshape(len(texts), 95)
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+    def windows(self, text: str) -> list[str]:
+        return [text]
 
     def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
         self.groups += [list(group) for group in groups]

@@ -80,7 +80,7 @@ def test_columns_keys_and_row_counts():
     assert not run.confidence.duplicated(CONFIDENCE[:5]).any()
     answered = run.answers["answer"].nunique()  # keyword and profile depend on the diagnosis alone
     assert run.calls["purpose"].value_counts().to_dict() == {
-        **dict.fromkeys(["diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true", "evidence"], 4 * 6),
+        **dict.fromkeys(["diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true", "evidence", "doctor"], 4 * 6),
         **dict.fromkeys(["keyword", "profile"], answered),
     }
     assert len(run.generations) == 4 * 6

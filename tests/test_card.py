@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from training import card as program
 from training.card import CARDS, TAUGHT, Stage, card, overall, stages
-from training.replies import FIRST, LATER, MORE_TALK, MOST_TALK, SKILLS, TALK, WITH_TALK
+from training.replies import CLINIC, FIRST, LATER, MORE_TALK, MOST_TALK, REVIEWS, SKILLS, TALK, WITH_TALK
 from training.train import BRANCHES, RECIPE
 from trustlab.paths import DATA
 
@@ -79,6 +79,19 @@ def test_stages_follow_the_trunk_and_then_the_branch(branch, met):
         ((72, 14), [(4, FIRST), (68 + 14, SKILLS)]),
         ((104, 22), [(4, FIRST), (68, SKILLS), (32 + 22, LATER)]),
         ((150, 14), [(4, FIRST), (68, SKILLS), (40, LATER), (16, WITH_TALK), (12, MORE_TALK), (10 + 14, MOST_TALK)]),
+        (
+            (226, 10),
+            [
+                (4, FIRST),
+                (68, SKILLS),
+                (40, LATER),
+                (16, WITH_TALK),
+                (12, MORE_TALK),
+                (20, MOST_TALK),
+                (32, CLINIC),
+                (34 + 10, REVIEWS),
+            ],
+        ),
     ],
 )
 def test_stages_of_the_recipe_by_hand(branch, examples):
@@ -141,6 +154,16 @@ def test_what_was_measured_of_talk_stands_in_rows_of_its_own():
     assert "generated prompts of each kind" not in made()
 
 
+def test_what_a_panel_takes_is_told_where_it_was_measured():
+    clinic = {skill: {} for skill, _ in program.PANEL}
+    for k, (skill, measure) in enumerate(program.PANEL):
+        clinic[skill][measure] = k / 100
+    text = made(evaluation=evaluation(clinic={"examples_of_each": 50} | clinic))
+    assert "To diagnose with a chart, to plan, to review: 50 generated prompts of each kind" in text
+    assert [rows(text, told) for told in program.PANEL.values()] == [[f"{k}.0"] for k in range(len(program.PANEL))]
+    assert "To diagnose with a chart" not in made()
+
+
 def test_a_vocabulary_that_grew_is_told():
     grown = {"examples": 134_400, "tokens_before": 11_321}
     words = " ".join(made(state=state(grown=grown)).split())
@@ -184,7 +207,7 @@ def test_a_card_says_what_it_is_how_it_was_made_and_what_it_cannot_do(name):
     )
     assert "Last training loss 0.432." in words
     cannot = words.partition("## What it cannot do ")[2]
-    assert cannot.startswith("- It cannot fly. - It knows 65 conditions") and cannot.endswith("what a statement says.")
+    assert cannot.startswith("- It cannot fly. - It knows 65 conditions") and cannot.endswith("doses it never weighs.")
     assert all(len(line) <= 130 for line in text.splitlines() if not line.startswith("|"))
     assert not re.search(r"[{}]|\n{3}|  \n", text)
 

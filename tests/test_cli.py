@@ -57,6 +57,8 @@ def test_methods_are_listed_one_a_line():
         ("semantic_entropy", "1 + K", "entailment"),
         ("p_true", "1 + K", ""),
         ("medconf", "1 + 1 + 2 per distinct answer", "retriever"),
+        ("agreement", "1 + K doctors", ""),
+        ("rdc", "1 + K doctors", "encoder"),
         ("word_count", "0", ""),
     ],
 )

@@ -44,11 +44,11 @@ def n_diagnoses(generations: list[Generation]) -> int:
 
 def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
     model, generations = asked_by("all")
-    purposes = ("diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true", "evidence")
+    purposes = ("diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true", "evidence", "doctor")
     once = dict.fromkeys(("keyword", "profile"), n_diagnoses(generations))
     assert 1 < once["keyword"] < len(VIEWS)
     assert Counter(r.purpose for r in model.requests) == dict.fromkeys(purposes, len(VIEWS)) | once
-    assert model.n_replies == dict.fromkeys(purposes, 6) | {"samples": 90, "p_true": 90} | once
+    assert model.n_replies == dict.fromkeys(purposes, 6) | {"samples": 90, "p_true": 90, "doctor": 18} | once
     assert len(set(model.requests)) == len(model.requests)
 
 
@@ -70,6 +70,7 @@ def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
         (["cot_ce"], {"diagnosis": set(), "cot_ce": set()}),
         (["topk_ce", "ce"], {"diagnosis": set(), "topk_ce": set(), "ce": set()}),
         (["p_true", "poc"], {"diagnosis": set(), "samples": set(), "p_true": set()}),
+        (["agreement", "rdc"], {"diagnosis": set(), "doctor": set()}),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else None,
 )
@@ -101,11 +102,15 @@ def test_every_request_speaks_the_prompt_of_its_purpose():
     assert {(r.purpose, prompt_of(r)) for r in model.requests} == {
         ("diagnosis", "diagnosis"), ("samples", "diagnosis"), ("ce", "ce"), ("cot_ce", "cot_ce"), ("topk_ce", "topk_ce"),
         ("p_true", "p_true"), ("keyword", "keyword"), ("profile", "profile"), ("evidence", "evidence"),
+        ("doctor", "doctor"),
     }  # fmt: skip
 
 
 def test_settings_reach_the_requests():
-    asking = Parameters(n_samples=4, sample_temperature=0.9, p_true_temperature=0.7, renyi_alpha=2.0, n_alternatives=3)
+    asking = Parameters(
+        n_samples=4, sample_temperature=0.9, p_true_temperature=0.7, renyi_alpha=2.0, n_alternatives=3, n_doctors=2,
+        doctor_temperature=0.6,
+    )  # fmt: skip
     lengths = {"max_tokens_answer": 20, "max_tokens_score": 5, "max_tokens_reasoning": 30, "max_tokens_guesses": 40}
     medconf = MedConf(max_tokens_keyword=50, max_tokens_profile=60, max_tokens_evidence=70)
     settings = Settings(asking, seed=11, **lengths, medconf=medconf)
@@ -114,6 +119,7 @@ def test_settings_reach_the_requests():
         ("diagnosis", 1, 0.0, 11, 20), ("samples", 4, 0.9, 11, 20), ("ce", 1, 0.0, 11, 5), ("p_true", 4, 0.7, 11, 5),
         ("cot_ce", 1, 0.0, 11, 30), ("topk_ce", 1, 0.0, 11, 40),
         ("keyword", 1, 0.0, 11, 50), ("profile", 1, 0.0, 11, 60), ("evidence", 1, 0.0, 11, 70),
+        ("doctor", 2, 0.6, 11, 512),
     }  # fmt: skip
     assert {(r.renyi_alpha, r.n_alternatives) for r in model.requests if "distributions" in r.want} == {(2.0, 3)}
     assert {(g.seed, g.parameters) for g in generations} == {(11, asking)}
@@ -208,7 +214,7 @@ def test_no_probe_is_asked_about_an_unreadable_answer():
     model, generations = asked_by("all", FakeModel(unreadable=unreadable_views(bad.text)))
     probes = dict.fromkeys(("ce", "cot_ce", "topk_ce", "p_true", "evidence"), 5)
     once = dict.fromkeys(("keyword", "profile"), n_diagnoses(generations))
-    assert Counter(r.purpose for r in model.requests) == {"diagnosis": 6, "samples": 6, **probes, **once}
+    assert Counter(r.purpose for r in model.requests) == {"diagnosis": 6, "samples": 6, "doctor": 6, **probes, **once}
     told = [r.messages[-1][1].partition("</patient>")[0] for call in model.asked[1:] for r in call]
     assert f"<patient>\n{bad.text}\n" not in told
     assert [bool(g.probes) for g in generations] == [v is not bad for v in VIEWS]

@@ -51,7 +51,7 @@ def chart_review(checked: Checked) -> Html:
     """Chart, words, doctors, vote, plan and marks of one configuration and case as HTML; sense never hangs on colour alone."""
     case = checked.view.case
     parts = [_head(f"{case.case_id}: {checked.configuration}, {checked.view.level} % told")]
-    parts += [_title("Chart"), _pre(chart_text(chart_of(case))), _title("What the patient told")]
+    parts += [_title("Chart"), _pre(chart_text(chart_of(case, checked.view.statements))), _title("What the patient told")]
     parts += [_turn(speaker, words) for s in checked.view.statements for speaker, words in _turns(s.text)]
     parts.append(_title("What the doctors think"))
     parts += [_doctor(name, diagnosis, thinking, why) for name, diagnosis, thinking, why in _opinions(checked)]
@@ -73,7 +73,12 @@ def chart_review(checked: Checked) -> Html:
 def chart_review_text(checked: Checked) -> str:
     """The same in plain text, for a terminal."""
     case = checked.view.case
-    lines = [f"{case.case_id}: {checked.configuration}, {checked.view.level} % told", "", chart_text(chart_of(case)), ""]
+    lines = [
+        f"{case.case_id}: {checked.configuration}, {checked.view.level} % told",
+        "",
+        chart_text(chart_of(case, checked.view.statements)),
+        "",
+    ]
     lines += [checked.view.text, ""]
     for name, diagnosis, thinking, why in _opinions(checked):
         lines += [f"{name}: {diagnosis}", f"  {' '.join(thinking.split())}", *([f"  ! {why}"] if why else [])]

@@ -1,0 +1,188 @@
+"""The reviewers held against the rule check: shares by hand, each review once, what is left out and counted."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from trustlab.experiments.reviewers import (
+    ALIKE,
+    ALL_OBJECT,
+    NO_OBJECTION,
+    NO_RULE,
+    NOTHING,
+    charts_table,
+    compared,
+    left_out_table,
+    reviewer_table,
+    rule_kind_table,
+    verdict_table,
+)
+from trustlab.metrics.intervals import TOO_FEW
+from trustlab.records import Case, Statement
+from trustlab.safety import load_safety
+
+
+def mark(case_id: str, verdict: str | None, rule_verdict: str = "UNKNOWN", **changes) -> dict:
+    """One marked prescription; an objection quotes words that occur."""
+    objects = verdict not in ("SAFE", "FINE", None)
+    row = {
+        "model": "m", "dataset": "d", "configuration": "one doctor", "level": 100, "case_id": case_id, "kind": "prescription",
+        "item": 1, "text": f"drug for {case_id}", "known": True, "verdict": verdict, "quote": "asthma" if objects else None,
+        "quote_occurs": True if objects else None, "reason": None, "rule_verdict": rule_verdict, "rule": None,
+    }  # fmt: skip
+    return row | changes
+
+
+def five() -> pd.DataFrame:
+    """Three items that the rules object to, two of them seen (one in a lesser degree); two fine ones, one objected to."""
+    return pd.DataFrame(
+        [
+            mark("a", "UNSAFE", "UNSAFE"),
+            mark("b", "SAFE WITH CAUTION", "UNSAFE"),
+            mark("c", "SAFE", "SAFE WITH CAUTION"),
+            mark("d", "SAFE", "SAFE"),
+            mark("e", "UNSAFE", "SAFE", quote_occurs=False),
+        ]
+    )
+
+
+def measured(marks: pd.DataFrame, kind: str = "prescription", **options) -> pd.DataFrame:
+    table = reviewer_table(marks, **options)
+    return table[table["kind"] == kind].set_index("measure")
+
+
+def test_sensitivity_specificity_and_quotations_by_hand() -> None:
+    table = measured(five())
+    assert table["value"].to_dict() == pytest.approx({"sensitivity": 2 / 3, "specificity": 1 / 2, "quotation": 2 / 3})
+    assert table["n_hits"].to_dict() == {"sensitivity": 2, "specificity": 1, "quotation": 2}
+    assert table["n_items"].to_dict() == {"sensitivity": 3, "specificity": 2, "quotation": 3}
+    assert set(table["reason"]) == {TOO_FEW} and table["low"].isna().all()
+
+
+def test_an_objection_without_a_quotation_counts_as_one_whose_quotation_does_not_occur() -> None:
+    marks = pd.DataFrame([mark("a", "UNSAFE", "UNSAFE", quote=None, quote_occurs=None), mark("b", "UNSAFE", "UNSAFE")])
+    assert measured(marks).loc["quotation", "value"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("said", "rule", "objects", "rule_objects"),
+    [("RISKY", "REDUNDANT", True, True), ("REDUNDANT", "FINE", True, False), ("FINE", "RISKY", False, True)],
+)
+def test_a_test_that_is_risky_or_redundant_is_objected_to(said, rule, objects, rule_objects) -> None:
+    (row,) = compared(pd.DataFrame([mark("a", said, rule, kind="test")])).to_dict("records")
+    assert (row["objects"], row["accepts"], row["rule_objects"]) == (objects, not objects, rule_objects)
+
+
+def test_what_cannot_be_compared_is_left_out_and_counted() -> None:
+    more = [
+        mark("f", None, "UNSAFE"),
+        mark("g", "UNKNOWN", "UNSAFE"),
+        mark("h", "UNKNOWN", known=False),
+        mark("i", None, known=False),
+    ]
+    marks = pd.concat([five(), pd.DataFrame(more)], ignore_index=True)
+    assert measured(marks)["value"].to_dict() == measured(five())["value"].to_dict()
+    (row,) = left_out_table(marks).to_dict("records")
+    counts = {"n_items": 9, "n_compared": 5, "n_unknown": 2, "n_unreadable": 1, "n_said_unknown": 1}
+    assert {name: row[name] for name in counts} == counts
+
+
+@pytest.mark.parametrize(
+    ("marks", "reasons"),
+    [
+        ([mark("a", "SAFE", "SAFE")], {"sensitivity": NO_RULE, "specificity": TOO_FEW, "quotation": NO_OBJECTION}),
+        ([mark("a", "UNSAFE", "UNSAFE")], {"sensitivity": TOO_FEW, "specificity": ALL_OBJECT, "quotation": TOO_FEW}),
+        ([mark("a", None, "UNSAFE")], dict.fromkeys(("sensitivity", "specificity", "quotation"), NOTHING)),
+    ],
+    ids=["nothing to see", "everything to see", "unreadable"],
+)
+def test_a_share_of_nothing_is_missing_with_its_reason(marks, reasons) -> None:
+    table = measured(pd.DataFrame(marks))
+    assert table["reason"].to_dict() == reasons
+    assert (table["value"].isna() == ~table["reason"].eq(TOO_FEW)).all()
+
+
+def test_a_review_that_came_out_the_same_for_both_configurations_counts_once() -> None:
+    twice = pd.concat([five(), five().assign(configuration="panel of 3")], ignore_index=True)
+    assert measured(twice)["n_items"].to_dict() == measured(five())["n_items"].to_dict()
+    other = five().assign(configuration="panel of 3", text="another drug")
+    assert measured(pd.concat([five(), other], ignore_index=True)).loc["sensitivity", "n_items"] == 6
+
+
+def test_one_item_that_differs_makes_it_another_review() -> None:
+    two = [mark("a", "SAFE", "UNSAFE"), mark("a", "SAFE", "UNSAFE", item=2, text="y")]
+    panel = [row | {"configuration": "panel of 3"} for row in two]
+    panel[1] |= {"verdict": "UNSAFE"}
+    table = measured(pd.DataFrame(two + panel))
+    assert (table.loc["sensitivity", "n_items"], table.loc["sensitivity", "n_hits"]) == (4, 1)
+
+
+def many(right: int = 15, wrong: int = 5, of_a_case: int = 1) -> pd.DataFrame:
+    verdicts = ["UNSAFE"] * right + ["SAFE"] * wrong
+    return pd.DataFrame([mark(f"c{i // of_a_case}", v, "UNSAFE", item=i, text=str(i)) for i, v in enumerate(verdicts)])
+
+
+def test_intervals_resample_cases_with_all_their_items() -> None:
+    alone, together = (measured(many(of_a_case=k), draws=500).loc["sensitivity"] for k in (1, 2))
+    assert alone["value"] == together["value"] == 0.75 and (alone["n_cases"], together["n_cases"]) == (20, 10)
+    assert alone["low"] < 0.75 < alone["high"] and together["low"] < 0.75 < together["high"]
+    assert together["high"] - together["low"] > alone["high"] - alone["low"]
+    assert measured(many(of_a_case=3), draws=500).loc["sensitivity", "reason"] == TOO_FEW
+
+
+def test_items_all_alike_have_no_interval() -> None:
+    row = measured(many(20, 0)).loc["sensitivity"]
+    assert row["value"] == 1 and math.isnan(row["low"]) and row["reason"] == ALIKE
+
+
+def test_models_and_data_sets_of_which_nothing_was_marked_have_their_rows() -> None:
+    reviews = pd.DataFrame({"model": ["m", "n"], "dataset": ["d", "d"], "level": [100, 100]})
+    table = reviewer_table(five(), reviews)
+    silent = table[table["model"] == "n"]
+    assert len(table) == 12 and set(silent["reason"]) == {NOTHING} and silent["value"].isna().all()
+    empty = reviewer_table(five().iloc[:0], reviews)
+    assert len(empty) == 12 and set(empty["reason"]) == {NOTHING}
+
+
+def test_sensitivity_by_what_the_rule_hangs_on() -> None:
+    rules = load_safety().drug_rules
+    allergy, kidney = (next(r.id for r in rules.values() if r.kind == kind) for kind in ("allergy", "egfr_below"))
+    marks = [
+        mark("a", "UNSAFE", "UNSAFE", rule=allergy),
+        mark("b", "SAFE", "UNSAFE", rule=allergy, dataset="other"),
+        mark("c", "UNSAFE", "UNSAFE", rule=kidney),
+        mark("d", "SAFE WITH CAUTION", "SAFE WITH CAUTION", rule="duplicate"),
+        mark("e", "UNSAFE", "SAFE"),
+    ]
+    table = rule_kind_table(pd.DataFrame(marks)).set_index("rule_kind")
+    assert table["value"].to_dict() == {"allergy": 0.5, "kidney function": 1, "taken already": 1}
+    assert table["n_items"].to_dict() == {"allergy": 2, "kidney function": 1, "taken already": 1}
+
+
+def test_verdicts_are_counted_pair_by_pair() -> None:
+    table = verdict_table(pd.concat([five(), pd.DataFrame([mark("f", None, "UNSAFE")])], ignore_index=True))
+    unsafe = table.loc[("m", "prescription", "UNSAFE")]
+    assert unsafe["UNSAFE"] == unsafe["SAFE WITH CAUTION"] == unsafe["unreadable"] == 1 and unsafe["SAFE"] == 0
+    assert table.loc[("m", "prescription", "SAFE"), "UNSAFE"] == 1 and table.to_numpy().sum() == 6
+
+
+def test_an_empty_table_of_marks_gives_empty_tables() -> None:
+    nothing = five().iloc[:0]
+    assert all(len(make(nothing)) == 0 for make in (reviewer_table, rule_kind_table, left_out_table, verdict_table))
+    with pytest.raises(ValueError, match=r"marks lack the columns \['rule'\]"):
+        compared(five().drop(columns="rule"))
+
+
+def test_recorded_fields_of_charts_are_counted_by_data_set() -> None:
+    told = (Statement("I am ill."),)
+    cases = [
+        Case("a", "x", told, "Influenza", ("Influenza",), {"age": 30, "sex": "female", "allergies": ()}),
+        Case("b", "x", told, "Influenza", ("Influenza",), {"age": 40}),
+        Case("c", "y", told, "Influenza", ("Influenza",), {}),
+    ]
+    table = charts_table(cases).set_index("dataset")
+    assert table.loc["x", ["n_cases", "age", "sex", "allergies", "medication"]].tolist() == [2, 2, 1, 1, 0]
+    assert table.loc["y", ["n_cases", "age"]].tolist() == [1, 0]

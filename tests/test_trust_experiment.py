@@ -1,0 +1,295 @@
+"""The experiment of doctors who vote and reviewers who check, on four patients with a scripted model: every count by hand.
+
+Doctor by doctor: patient a says fever, cough, fever; b cough, fever, fever; c nothing readable; d three different things.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
+
+from trustlab import trust, trust_indices
+from trustlab.experiments.trust import MIXED, ONE, TrustRun
+from trustlab.experiments.trust_rows import MARKS, OPINIONS, REVIEWS
+from trustlab.models.base import Request
+from trustlab.models.cache import CachedModel
+
+FEVER, COUGH = "Fever disease", "Cough disease"
+HALF = 1 / math.sqrt(2)
+CASES = [
+    case("a", FEVER, allergies=["penicillin"], tests_done=["chest radiograph", "ultrasound of the groin"], age=30, sex="male"),
+    case("b", FEVER),
+    case("c", FEVER),
+    case("d", FEVER),
+]
+OPINED = by_case(
+    a=[opinion(FEVER, "Fever."), opinion(COUGH, "Cough."), opinion("fever disease!", "Fever and cough.")],
+    b=[opinion(COUGH, "Fever."), opinion(FEVER, "Fever."), f"[{FEVER}]"],
+    c=["It may be anything."] * 3,
+    d=[opinion(COUGH, "Cough."), opinion(FEVER, "Cough."), opinion("Another cough", "Cough.")],
+)
+RX_A = marks_json("rating", "UNSAFE", "SAFE", "SAFE WITH CAUTION", quotes=("penicillin", None, "old age"))
+TESTS_A = marks_json("flag", "FINE", "RISKY", "FINE")
+
+
+PLAN_A = plan_json("amoxicillin", "zelotrine", "ibuprofen", tests=["ultrasound of the groin", "aura reading", "chest X-ray"])
+
+
+def planned(request: Request, i: int) -> str:
+    """For fever of patient a a whole plan, of b one drug; for cough nothing that can be read."""
+    of_cough = f"The diagnosis: {COUGH.lower()}\n" in request.messages[1][1]
+    return "Rest." if of_cough else str(by_case(a=PLAN_A, b=plan_json("paracetamol"))(request, i))
+
+
+def scripted(name: str = "m1", **script: Any) -> FakePanel:
+    usual = {
+        "doctor": OPINED,
+        "plan": planned,
+        "review_prescriptions": by_case(a=RX_A, b="All is well."),
+        "review_tests": TESTS_A,
+    }
+    return FakePanel(name, **(usual | script))
+
+
+def run_of(models: list[Any] | None = None, **options: Any) -> TrustRun:
+    return trust(CASES, models or [scripted()], encoder=Wordy(), quiet=True, **options)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.fixture(scope="module")
+def run() -> TrustRun:
+    return run_of()
+
+
+def row(run: TrustRun, configuration: str, case_id: str, safety: bool = True, model: str = "m1") -> dict[str, Any]:
+    r = run.reviews
+    (found,) = r[
+        (r["model"] == model) & (r["configuration"] == configuration) & (r["case_id"] == case_id) & (r["safety"] == safety)
+    ].to_dict("records")
+    return found
+
+
+def part(found: dict[str, Any], *names: str) -> tuple[Any, ...]:
+    return tuple(found[name] for name in names)
+
+
+PANEL = "panel of 3"
+VOTE = ("diagnoses", "diagnosis", "tied", "correct", "correct_share")
+RX = ("n_prescriptions", "n_safe", "n_caution", "n_unsafe", "n_rx_unknown", "n_rx_unreadable")
+TESTS = ("n_tests", "n_unflagged", "n_risky", "n_redundant", "n_tests_unknown", "n_tests_unreadable")
+
+
+def test_there_is_a_row_for_each_configuration_case_and_safety(run: TrustRun) -> None:
+    assert list(run.reviews) == REVIEWS and len(run.reviews) == 2 * 4 * 2
+    assert run.reviews.groupby(["configuration", "n_doctors"]).size().to_dict() == {(ONE, 1): 8, (PANEL, 3): 8}
+    assert set(run.reviews["dataset"]) == {"made"} and set(run.reviews["truth"]) == {FEVER} and set(run.reviews["level"]) == {100}
+
+
+def test_the_vote_of_one_doctor_and_of_the_panel(run: TrustRun) -> None:
+    fever, cough = FEVER.lower(), COUGH.lower()
+    assert part(row(run, PANEL, "a"), *VOTE) == ((fever, cough, fever), fever, (), 1, 1)
+    assert part(row(run, ONE, "a"), *VOTE) == ((fever,), fever, (), 1, 1)
+    assert part(row(run, PANEL, "b"), *VOTE) == ((cough, fever, fever), fever, (), 1, 1)
+    assert part(row(run, ONE, "b"), *VOTE) == ((cough,), cough, (), 0, 0)
+
+
+def test_a_tie_is_drawn_and_shared(run: TrustRun) -> None:
+    """SHA-256 of "d" leaves 1 when divided by three: the second by name."""
+    found = row(run, PANEL, "d")
+    tied = ("another cough", COUGH.lower(), FEVER.lower())
+    assert part(found, "diagnosis", "tied", "correct") == (COUGH.lower(), tied, 0)
+    assert found["correct_share"] == pytest.approx(1 / 3)
+
+
+def test_a_panel_that_cannot_be_read_is_missing_everywhere(run: TrustRun) -> None:
+    for configuration, n in ((ONE, 1), (PANEL, 3)):
+        found = row(run, configuration, "c")
+        assert part(found, "diagnoses", "tied", "plan_missing") == ((None,) * n, (), "no diagnosis to plan for")
+        assert pd.isna(found["diagnosis"]) and math.isnan(found["correct"]) and math.isnan(found["correct_share"])
+        assert math.isnan(found["cosine"]) and found["cosine_missing"] == "no doctor gave both reasoning and diagnosis"
+        assert sum(part(found, *RX, *TESTS)) == 0
+
+
+def test_cosines_are_means_over_the_doctors_that_have_one(run: TrustRun) -> None:
+    cosines = {(c, i): row(run, c, i)["cosine"] for c in (ONE, PANEL) for i in "abd"}
+    assert cosines == pytest.approx(
+        {
+            (ONE, "a"): 1, (ONE, "b"): 0, (ONE, "d"): 1,
+            (PANEL, "a"): (1 + 1 + HALF) / 3,
+            (PANEL, "b"): (0 + 1) / 2,  # the third gave no reasoning
+            (PANEL, "d"): (1 + 0 + 1) / 3,
+        },
+        abs=1e-6,
+    )  # fmt: skip
+    assert math.isnan(row(run, ONE, "a")["cosine_med"])
+    assert row(run, ONE, "a")["cosine_med_missing"] == "no medical encoder is named"
+
+
+def test_ratings_are_counted_and_what_the_table_does_not_know_is_unknown_whatever_the_reviewer_says(run: TrustRun) -> None:
+    for configuration in (ONE, PANEL):  # the same diagnosis, so the same plan
+        found = row(run, configuration, "a")
+        assert part(found, *RX) == (3, 0, 1, 1, 1, 0)  # zelotrine was called SAFE
+        assert part(found, *TESTS) == (3, 2, 0, 0, 1, 0)  # an aura reading was called RISKY
+        assert found["plan_missing"] == ""
+
+
+def test_an_unreadable_review_is_counted_and_an_unreadable_plan_has_no_counts(run: TrustRun) -> None:
+    assert part(row(run, PANEL, "b"), *RX, *TESTS, "plan_missing") == (1, 0, 0, 0, 0, 1, *[0] * 6, "")
+    assert part(row(run, ONE, "b"), *RX, *TESTS, "plan_missing") == (*[0] * 12, "no JSON")
+
+
+def test_with_safety_off_the_same_panel_and_plan_stand_without_marks(run: TrustRun) -> None:
+    marks = [*RX[1:], *TESTS[1:]]
+    off, on = (run.reviews[run.reviews["safety"] == s].reset_index(drop=True) for s in (False, True))
+    assert not off[marks].to_numpy().any() and on[marks].to_numpy().any()
+    pd.testing.assert_frame_equal(off.drop(columns=["safety", *marks]), on.drop(columns=["safety", *marks]))
+    assert row(run, PANEL, "a", safety=False)["n_prescriptions"] == 3
+
+
+def test_the_marks_stand_beside_the_rule_check(run: TrustRun) -> None:
+    assert list(run.marks) == MARKS
+    one = run.marks[(run.marks["configuration"] == ONE) & (run.marks["case_id"] == "a")]
+    shown = ["kind", "item", "text", "known", "said", "verdict", "rule_verdict", "rule_quote", "rule"]
+    found = one[shown].astype(object).where(one[shown].notna(), None)
+    assert found.to_numpy().tolist() == [
+        ["prescription", 1, "amoxicillin, 1 g, by mouth", True, "UNSAFE", "UNSAFE", "UNSAFE", "penicillin", "penicillin_allergy"],
+        ["prescription", 2, "zelotrine, 1 g, by mouth", False, "SAFE", "UNKNOWN", "UNKNOWN", None, None],
+        ["prescription", 3, "ibuprofen, 1 g, by mouth", True, "SAFE WITH CAUTION", "SAFE WITH CAUTION", "SAFE", None, None],
+        ["test", 1, "ultrasound of the groin", True, "FINE", "FINE", "REDUNDANT", "ultrasound of the groin", "repeat"],
+        ["test", 2, "aura reading", False, "RISKY", "UNKNOWN", "UNKNOWN", None, None],
+        ["test", 3, "chest X-ray", True, "FINE", "FINE", "FINE", None, None],
+    ]
+    quotes = one[["quote", "quote_occurs"]].head(3).astype(object)
+    assert quotes.where(quotes.notna(), None).to_numpy().tolist() == [["penicillin", True], [None, None], ["old age", False]]
+    (unread,) = run.marks[run.marks["case_id"] == "b"].to_dict("records")
+    assert part(unread, "configuration", "text", "missing") == (PANEL, "paracetamol, 1 g, by mouth", "no JSON")
+    assert pd.isna(unread["said"]) and unread["rule_verdict"] == "SAFE"
+
+
+def test_opinions_have_a_row_a_doctor(run: TrustRun) -> None:
+    assert list(run.opinions) == OPINIONS and len(run.opinions) == 4 * 3
+    of_b = run.opinions[run.opinions["case_id"] == "b"]
+    assert of_b["doctor"].tolist() == [1, 2, 3] and set(of_b["speaker"]) == {"m1"}
+    assert of_b["vote"].tolist() == [COUGH.lower(), FEVER.lower(), FEVER.lower()] and of_b["diagnosis"].tolist()[1] == FEVER
+    assert of_b["missing"].tolist() == ["", "", "no reasoning"]
+    assert of_b["cosine"].tolist() == pytest.approx([0, 1, math.nan], nan_ok=True)
+
+
+def test_the_indices_can_be_computed_from_the_reviews(run: TrustRun) -> None:
+    """Panel, safety on: two rated prescriptions, both objected to; two rated tests, none flagged."""
+    indices = trust_indices(run.reviews, "trust-x", unreadable="wrong").set_index(["configuration", "safety"])
+    assert indices.loc[(PANEL, True), ["unsafe_rx_percent", "test_alerts_percent", "osi"]].tolist() == [100, 0, 50]
+    assert indices.loc[(PANEL, False), "osi"] == indices.loc[(ONE, False), "osi"] == 0
+    assert indices.loc[(PANEL, True), "accuracy"] == pytest.approx(2 / 4)
+
+
+# What is asked, and kept
+
+
+def test_each_reply_is_asked_for_once_and_a_second_run_asks_nothing(tmp_path) -> None:
+    """Twelve opinions; plans for a, b and d of one doctor and for b of the panel; a's two reviews and one of b's plan."""
+    first = run_of([model := scripted()], run_dir=tmp_path)
+    facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert (facts["calls_made"], facts["calls_from_cache"]) == (12 + 4 + 3, 4)  # the panel's plans for a and d, a's reviews
+    assert [len(model.of(p)) for p in ("doctor", "plan", "review_prescriptions", "review_tests")] == [4, 4, 2, 1]
+    second = run_of([FakePanel("m1")], run_dir=tmp_path)  # has no script: asked, it would fail
+    again = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert (again["calls_made"], again["calls_from_cache"]) == (0, 19 + 4)
+    for name in ("reviews", "opinions", "marks"):
+        pd.testing.assert_frame_equal(getattr(first, name), getattr(second, name))
+
+
+def test_a_run_says_what_made_it(tmp_path) -> None:
+    run = run_of(run_dir=tmp_path, n_doctors=2, temperature=0.8, seed=3, levels=(1, 100))
+    facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert "not for clinical use" in facts["notice"].lower() and facts["trust"] == run.parameters
+    expected = {
+        "models": {"m1": "r1"}, "reviewer": None, "dataset": ["made"], "cases": 4, "levels": [1, 100], "n_doctors": 2,
+        "doctor_temperature": 0.8, "seed": 3, "mixed": False, "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
+    }  # fmt: skip
+    assert {k: v for k, v in run.parameters.items() if k != "cases_sha256"} == expected
+    assert len(pd.read_csv(tmp_path / "reviews.csv")) == 2 * 2 * 4 * 2 and (tmp_path / "marks.csv").is_file()
+    assert run.reviews.groupby("level").size().to_dict() == {1: 16, 100: 16}
+
+
+def test_temperature_and_seed_reach_doctors_and_plans_and_reviewers_are_greedy() -> None:
+    run_of([model := scripted()], temperature=0.8, seed=3)
+    assert {(r.temperature, r.seed) for p in ("doctor", "plan") for r in model.of(p)} == {(0.8, 3)}
+    assert {(r.temperature, r.seed) for p in ("review_prescriptions", "review_tests") for r in model.of(p)} == {(0.0, 3)}
+
+
+def test_a_medical_encoder_gives_its_own_cosines() -> None:
+    run = run_of(medical_encoder=Wordy(room=2))
+    assert part(row(run, ONE, "a"), "cosine_med", "cosine_med_missing") == (pytest.approx(1), "")
+    assert row(run, PANEL, "a")["cosine_med"] == pytest.approx((1 + 1 + HALF) / 3)
+    found = row(run, PANEL, "c")
+    assert math.isnan(found["cosine_med"]) and found["cosine_med_missing"] == "no doctor gave both reasoning and diagnosis"
+    assert run.parameters["medical_encoder"] == "wordy r1"
+
+
+# Other panels
+
+
+def test_one_doctor_alone_is_the_only_configuration_where_nobody_else_is_asked_for() -> None:
+    run = run_of(n_doctors=1)
+    assert set(run.reviews["configuration"]) == {ONE} and len(run.reviews) == 8
+    assert run.opinions["doctor"].tolist() == [1] * 4
+
+
+def test_a_mixed_panel_has_doctors_of_all_models_in_turn_and_no_configuration_of_one() -> None:
+    other = scripted("m2", doctor=opinion(COUGH, "Cough."))
+    run = run_of([first := scripted(), other], mixed=True)
+    mixed = run.reviews[run.reviews["model"] == MIXED]
+    assert set(mixed["configuration"]) == {PANEL} and len(mixed) == 8
+    speakers = run.opinions[(run.opinions["model"] == MIXED) & (run.opinions["case_id"] == "a")]
+    assert speakers["speaker"].tolist() == ["m1", "m2", "m1"]
+    assert row(run, PANEL, "a", model=MIXED)["diagnoses"] == (FEVER.lower(), COUGH.lower(), COUGH.lower())
+    assert row(run, PANEL, "c", model=MIXED)["diagnoses"] == (None, COUGH.lower(), None)
+    assert [len(m.of("doctor")) for m in (first, other)] == [4, 4]  # the mixed panel heard opinions that were there
+    assert run.parameters["models"] == {"m1": "r1", "m2": "r1"} and run.parameters["mixed"] is True
+
+
+def test_a_panel_of_one_model_is_not_mixed() -> None:
+    assert MIXED not in set(run_of(mixed=True).reviews["model"])
+
+
+def test_a_reviewer_of_its_own_marks_all_plans() -> None:
+    strict = FakePanel("strict", review_prescriptions=marks_json("rating", "UNSAFE"), review_tests="[]")
+    run = run_of([model := scripted()], reviewer=strict)
+    assert not model.of("review_prescriptions") and not model.of("review_tests")
+    assert part(row(run, PANEL, "b"), *RX) == (1, 0, 0, 1, 0, 0)
+    assert part(row(run, PANEL, "a"), *RX) == (3, 0, 0, 1, 1, 1)  # the second is unknown, the third was not marked
+    assert run.parameters["reviewer"] == {"strict": "r1"} and set(run.calls["model"]) == {"m1", "strict"}
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_doctors_model_that_reviews_for_all_is_counted_once(cached: bool) -> None:
+    first, second = scripted(), scripted("m2")
+    models = [CachedModel(first, None), CachedModel(second, None)] if cached else [first, second]
+    run = run_of(models, reviewer=models[1])
+    made = run.calls.groupby("model")["n_made"].sum().to_dict()
+    asked = {m.name: sum(r.n for call in m.asked for r in call) for m in (first, second)}
+    assert made == asked and not first.of("review_tests")
+    if cached:  # what was given open stays open
+        models[1].generate(second.of("review_tests"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"models": [FakePanel("m"), FakePanel("m")]}, "each model may be given once"),
+        ({"models": []}, "each model may be given once, and one is needed"),
+        ({"cases": [CASES[0], CASES[0]]}, "each case may be given once"),
+        ({"cases": []}, "each case may be given once, and one is needed"),
+        ({"levels": (20, 20)}, "each level may be given once"),
+        ({"n_doctors": 0}, "0 doctors of 1 models"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(change: dict[str, Any], message: str) -> None:
+    given = {"cases": CASES, "models": [scripted()], "encoder": Wordy(), "quiet": True} | change
+    with pytest.raises(ValueError, match=message):
+        trust(given.pop("cases"), given.pop("models"), **given)

@@ -1,0 +1,109 @@
+"""Agreement and RDC as confidences: values by hand, what is missing, and what a collection asks for them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from fake_panel import FakePanel, Wordy, case, opinion
+from generations import generation, panel
+
+from trustlab.collect import Settings, collect
+from trustlab.confidence import METHODS, Parameters, select
+from trustlab.entailment import StandInEntailment
+from trustlab.levels import view
+from trustlab.meaning import Readers
+
+FEW = "fewer than two readable diagnoses in the panel"
+NOBODY = "no doctor of the panel gave both reasoning and diagnosis"
+
+
+@pytest.mark.parametrize(
+    ("votes", "value"),
+    [
+        (("flu", "flu", "flu"), 1),
+        (("flu", "croup", "flu"), 2 / 3),
+        (("flu", "croup", "gout"), 1 / 3),
+        (("flu", "croup", "croup", "flu"), 1 / 2),
+        (("flu", None, "flu"), 1),  # of those that can be read
+        (("flu", None, "croup"), 1 / 2),
+    ],
+)
+def test_agreement_is_the_share_of_the_largest_group(votes: tuple[str | None, ...], value: float) -> None:
+    confidence, missing, bound = METHODS["agreement"].evaluate(generation(panel=panel(*votes)))
+    assert (confidence, missing, bound) == (pytest.approx(value), "", "")
+
+
+@pytest.mark.parametrize("votes", [("flu",), ("flu", None, None), (None, None, None), ()])
+def test_one_doctor_agrees_with_nobody(votes: tuple[str | None, ...]) -> None:
+    confidence, missing, _ = METHODS["agreement"].evaluate(generation(panel=panel(*votes)))
+    assert math.isnan(confidence) and missing == FEW
+
+
+@pytest.mark.parametrize(
+    ("cosines", "value"),
+    [((0.4, 0.1, 0.1), 0.2), ((-0.5, 0.1), -0.2), ((0.4, math.nan, 0.2), 0.3), ((0.7,), 0.7)],
+)
+def test_rdc_is_the_mean_cosine_of_the_doctors_that_have_one(cosines: tuple[float, ...], value: float) -> None:
+    made = generation(panel=panel(*["flu"] * len(cosines), cosines=cosines))
+    assert METHODS["rdc"].evaluate(made) == (pytest.approx(value), "", "")
+
+
+@pytest.mark.parametrize("cosines", [(math.nan, math.nan), ()])
+def test_rdc_is_missing_where_no_doctor_has_a_cosine(cosines: tuple[float, ...]) -> None:
+    confidence, missing, _ = METHODS["rdc"].evaluate(generation(panel=panel("flu", "flu", cosines=cosines)))
+    assert math.isnan(confidence) and missing == NOBODY
+
+
+def test_rdc_needs_the_cosines_and_agreement_does_not() -> None:
+    made = generation(panel=panel("flu", "flu"))
+    assert METHODS["agreement"].score(made) == 1
+    assert METHODS["rdc"].evaluate(made).missing == "panel.cosines not collected"
+    assert METHODS["rdc"].evaluate(generation()).missing == "panel not collected"
+
+
+def test_both_are_methods_beside_the_papers() -> None:
+    names = [m.name for m in select("all") if m.family == "trust"]
+    assert names == ["agreement", "rdc"] and not {*names} & {m.name for m in select("paper")}
+
+
+# Collecting a panel
+
+READERS = Readers(encoder := Wordy(), None, StandInEntailment(encoder))  # pyright: ignore[reportArgumentType]
+
+
+def collected(names: list[str], **parameters):
+    three = [opinion("Fever", "Fever."), opinion("Cough", "Fever."), opinion("Fever", "Cough and fever.")]
+    model = FakePanel(diagnosis="[Fever]", doctor=[*three, *three])
+    settings = Settings(Parameters.named(**parameters), seed=5)
+    found = collect(model, [view(case(c), 100) for c in "ab"], select(names), settings, readers=READERS)
+    return model, found
+
+
+def test_a_panel_is_asked_only_where_a_method_reads_it() -> None:
+    model, found = collected(["word_count"])
+    assert not model.of("doctor") and [g.panel for g in found] == [None, None]
+    model, found = collected(["agreement"])
+    assert len(model.of("doctor")) == 2 and [g.panel.cosines for g in found if g.panel] == [None, None]
+
+
+def test_a_panel_is_asked_as_the_parameters_say_and_judged() -> None:
+    model, found = collected(["agreement", "rdc"], n_doctors=4, doctor_temperature=0.9)
+    assert {(r.n, r.first, r.temperature, r.seed) for r in model.of("doctor")} == {(4, 0, 0.9, 5)}
+    for made in found:
+        assert METHODS["agreement"].score(made) == 3 / 4  # fever, cough, fever, fever
+        assert METHODS["rdc"].score(made) == pytest.approx((1 + 0 + 1 / math.sqrt(2) + 1) / 4)
+    model, _ = collected(["rdc"])
+    assert {(r.n, r.temperature) for r in model.of("doctor")} == {(3, 0.5)}
+
+
+def test_a_panel_of_one_has_reasoning_but_nobody_to_agree_with() -> None:
+    _, found = collected(["agreement", "rdc"], n_doctors=1)
+    assert {METHODS["agreement"].evaluate(g).missing for g in found} == {FEW}
+    assert [METHODS["rdc"].score(g) for g in found] == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_doctors", 0), ("doctor_temperature", -0.1), ("doctor_temperature", 100.0)])
+def test_parameters_out_of_range_are_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} is {value}; it must be at least"):
+        Parameters.named(**{name: value})
