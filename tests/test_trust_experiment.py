@@ -282,9 +282,9 @@ def test_a_doctors_model_that_reviews_for_all_is_counted_once(cached: bool) -> N
     ("change", "message"),
     [
         ({"models": [FakePanel("m"), FakePanel("m")]}, "each model may be given once"),
-        ({"models": []}, "each model may be given once, and one is needed"),
+        ({"models": []}, "no models; at least one is needed"),
         ({"cases": [CASES[0], CASES[0]]}, "each case may be given once"),
-        ({"cases": []}, "each case may be given once, and one is needed"),
+        ({"cases": []}, "no cases; at least one is needed"),
         ({"levels": (20, 20)}, "each level may be given once"),
         ({"n_doctors": 0}, "0 doctors of 1 models"),
     ],

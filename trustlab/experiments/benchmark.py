@@ -117,7 +117,7 @@ def benchmark(
     of a case at a level, where that is not simply its first statements. METHODS: Ren et al. 2026 (benchmark), K = 15 samples at
     temperature 0.5.
     """
-    _given_once(cases, models, levels)
+    given_once(cases, models, levels)
     chosen, shown = select(methods), views_of(cases, levels, show)
     chosen_values = replace(parameters or PARAMETERS, n_samples=samples, sample_temperature=temperature)
     settings = Settings(chosen_values, seed=seed, medconf=medconf or MedConf())
@@ -159,7 +159,7 @@ def benchmark(
     return run
 
 
-def _given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
+def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
     """``ValueError`` unless there is at least one of each, and none twice."""
     for what, keys in (("case", [c.case_id for c in cases]), ("model", [m.name for m in models]), ("level", levels)):
         if len(keys) == 0:

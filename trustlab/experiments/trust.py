@@ -22,7 +22,7 @@ from trustlab.agents.plan import Proposed, propose
 from trustlab.agents.reviewers import Review, review
 from trustlab.chart import chart_of
 from trustlab.correctness import Grader, SynonymGrader, open_grader
-from trustlab.experiments.benchmark import cases_hash
+from trustlab.experiments.benchmark import cases_hash, given_once
 from trustlab.experiments.trust_rows import MARKS, OPINIONS, REVIEWS, Checked, mark_rows, opinion_rows, review_rows
 from trustlab.levels import views as views_of
 from trustlab.meaning import NO_MEDICAL_ENCODER
@@ -88,9 +88,7 @@ def trust(
     doctor in charge is the first who voted for the panel's diagnosis, and draws its plan at the doctors' ``temperature``.
     METHODS: trust indices. ``ValueError`` for a model or case given twice, or fewer than one doctor.
     """
-    for what, names in (("model", [m.name for m in models]), ("case", [c.case_id for c in cases]), ("level", list(levels))):
-        if not names or len(set(names)) < len(names):
-            raise ValueError(f"each {what} may be given once, and one is needed; received {names}")
+    given_once(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
     store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
@@ -98,22 +96,18 @@ def trust(
     vectors = None if store is None else Path(store).with_name("vectors.sqlite")
     encoder = encoder or Encoder(cache_path=vectors)
     medical = Encoder(medical_encoder, cache_path=vectors) if isinstance(medical_encoder, str | Path) else medical_encoder
-    given = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in models]
-    cached: dict[int, CachedModel] = {id(m): one for m, one in zip(models, given, strict=True)}
-    if reviewer is not None:  # a doctor's model may review, too: its calls are counted once
-        cached.setdefault(id(reviewer), reviewer if isinstance(reviewer, CachedModel) else CachedModel(reviewer, store))
-    checker, askable = cached.get(id(reviewer)), {id(one): one for one in cached.values()}.values()
-    for one in askable:
-        one.reset_calls()
-    teams = {m.name: doctors_of([m], n_doctors) for m in given}
-    if mixed and len(given) > 1:
-        teams[MIXED] = doctors_of(given, max(n_doctors, len(given)))
+    cached = _cached([*models, *([reviewer] if reviewer else [])], store)
+    doctors = [cached[id(m)] for m in models]
+    teams = {m.name: doctors_of([m], n_doctors) for m in doctors}
+    if mixed and len(doctors) > 1:
+        teams[MIXED] = doctors_of(doctors, max(n_doctors, len(doctors)))
     checked: list[Checked] = []
-    for name, doctors in teams.items():
-        checked += _checked(name, doctors, shown, checker, temperature, seed, encoder, medical, quiet)
+    for name, team in teams.items():
+        checked += _checked(name, team, shown, cached.get(id(reviewer)), temperature, seed, encoder, medical, quiet)
     checked = _graded(checked, judge)
-    calls = [m.calls_table().assign(model=m.name) for m in askable]
-    for one in askable:
+    asked = {id(one): one for one in cached.values()}.values()
+    calls = pd.concat([one.calls_table().assign(model=one.name) for one in asked], ignore_index=True)
+    for one in asked:
         if id(one) not in cached:  # what came in as a cache stays open
             one.close()
     parameters = {
@@ -131,19 +125,36 @@ def trust(
         "encoder": encoder.revision,
         "medical_encoder": medical and medical.revision,
     }
-    run = TrustRun(
-        reviews=pd.DataFrame([row for c in checked for row in review_rows(c)], columns=REVIEWS),
-        opinions=pd.DataFrame(
-            [row for c in checked if c.n_doctors > 1 or n_doctors == 1 for row in opinion_rows(c)], columns=OPINIONS
-        ),
-        marks=pd.DataFrame([row for c in checked for row in mark_rows(c)], columns=MARKS),
-        calls=pd.concat(calls, ignore_index=True),
-        parameters=parameters,
-        checked=tuple(checked),
-    )
+    run = _tables(checked, calls, parameters)
     if run_dir:
         run.save(Path(run_dir))
     return run
+
+
+def _cached(models: Sequence[Model], store: str | Path | None) -> dict[int, CachedModel]:
+    """``id`` of each model -> the model over the cache ``store``, its count of calls at 0.
+
+    A doctor's model that reviews, too, has one entry, so that its calls are counted once.
+    """
+    found: dict[int, CachedModel] = {}
+    for model in models:
+        if id(model) not in found:
+            found[id(model)] = model if isinstance(model, CachedModel) else CachedModel(model, store)
+            found[id(model)].reset_calls()
+    return found
+
+
+def _tables(checked: Sequence[Checked], calls: pd.DataFrame, parameters: dict[str, Any]) -> TrustRun:
+    """Everything as tables; one doctor is a row of the panel's opinions already, unless there is no panel."""
+    panels = [c for c in checked if c.n_doctors > 1 or parameters["n_doctors"] == 1]
+    return TrustRun(
+        reviews=pd.DataFrame([row for c in checked for row in review_rows(c)], columns=REVIEWS),
+        opinions=pd.DataFrame([row for c in panels for row in opinion_rows(c)], columns=OPINIONS),
+        marks=pd.DataFrame([row for c in checked for row in mark_rows(c)], columns=MARKS),
+        calls=calls,
+        parameters=parameters,
+        checked=tuple(checked),
+    )
 
 
 def _checked(
