@@ -149,7 +149,7 @@ def agreement(table: pd.DataFrame) -> list[Axes]:
 def reviewers(table: pd.DataFrame) -> list[Axes]:
     """Sensitivity, specificity and quotations (0 to 1) with 95 % intervals: a row of panels a model, a column a data set.
 
-    ``table`` is ``reviewer_table`` at one level. A measure without a value says why.
+    ``table`` is ``reviewer_table`` at one level. At the right stand the items behind each mark; without any, why.
     """
     need(table, ["model", "dataset", "kind", "measure", "value", "low", "high", "n_items", "n_cases", "reason"])
     names = {"sensitivity": "Sensitivity", "specificity": "Specificity", "quotation": "Quotation occurs"}
@@ -160,6 +160,7 @@ def reviewers(table: pd.DataFrame) -> list[Axes]:
     )
     for ax in panels:
         ax.set(xlim=(-0.04, 1.04), xticks=(0, 0.25, 0.5, 0.75, 1))
+        ax.annotate("items", (1, 1), (4, 4), "axes fraction", "offset points", ha="left", va="bottom", size=8, color=GREY)
     _legend(panels[_bottom(mine)], looks)
     return panels
 
@@ -189,7 +190,7 @@ def weak_points(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list
 def _index_rows(part: pd.DataFrame, names: Sequence[str] = tuple(INDICES)) -> pd.DataFrame:
     """A row an index, configuration and safety, with its value and why it has none; safety off only where it matters."""
     rows = []
-    for r in part.to_dict("records"):
+    for r in part.sort_values("safety", ascending=False, kind="stable").to_dict("records"):  # its reason is the one told
         reasons = dict(text.partition(": ")[::2] for text in str(r["missing"]).split("; "))
         reasons["eti_percent"] = reasons.get("eti", "")
         for name in names:
@@ -230,6 +231,9 @@ def _dots(
             look = {key: value for key, value in looks[series].items() if key != "label"}
             if pd.notna(r["low"]):
                 ax.hlines(at, r["low"], r["high"], color=look["color"], lw=1.8, alpha=0.75, zorder=3)
+            if "n_items" in r:
+                place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
+                ax.annotate(f"{int(r['n_items']):,}", (1, at), (4, 0), size=8, color=GREY, **place)
             ax.plot(r["value"], at, ls="", mew=1.2 if look.get("mfc") == "white" else 0.6, zorder=4, **{"mec": "white", **look})
     ax.set(ylim=(len(rows) - 0.5, -0.5))
     ax.set_yticks(range(len(rows)), [names[row] for row in rows])
