@@ -150,20 +150,25 @@ def method(
 
 
 def select(methods: str | Iterable[str] = "paper") -> list[Method]:
-    """The methods named: ``"paper"``, ``"all"``, one name, or several; repeats once. ``ValueError`` for an unknown name."""
+    """The methods named: ``"paper"``, ``"variants"``, ``"all"``, one name, or several; repeats once.
+
+    ``"variants"`` adds the named variants to the paper's; ``"all"`` those that need a panel of doctors, too. ``ValueError`` for
+    an unknown name.
+    """
     if methods == "paper":
         return [METHODS[name] for name in PAPER if name in METHODS]
-    if methods == "all":
-        return sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family))
+    if methods in ("variants", "all"):
+        of = [m for m in METHODS.values() if methods == "all" or "panel" not in m.needs]
+        return sorted(of, key=lambda m: FAMILIES.index(m.family))
     names = list(dict.fromkeys([methods] if isinstance(methods, str) else methods))
     known = ", ".join(METHODS)
     if not names:
-        raise ValueError(f"no methods are named; give 'paper', 'all' or some of {known}")
+        raise ValueError(f"no methods are named; give 'paper', 'variants', 'all' or some of {known}")
     for name in names:
         if name not in METHODS:
             near = difflib.get_close_matches(str(name).lower(), METHODS, n=3)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise ValueError(f"there is no method {name!r}; {hint}known are 'paper', 'all' and {known}")
+            raise ValueError(f"there is no method {name!r}; {hint}known are 'paper', 'variants', 'all' and {known}")
     return [METHODS[name] for name in names]
 
 
