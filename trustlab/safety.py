@@ -178,12 +178,14 @@ def load_safety(folder: Path | None = None) -> Safety:
 
 
 def _facts(rows: Iterable[dict[str, Any]]) -> dict[str, ChartFact]:
-    return {row["id"]: ChartFact(**row | {"synonyms": tuple(row.get("synonyms", ()))}) for row in rows}
+    whole: list[dict[str, Any]] = [row | {"synonyms": tuple(row.get("synonyms", ()))} for row in rows]
+    return {row["id"]: ChartFact(**row) for row in whole}
 
 
 def _entry(row: dict[str, Any]) -> Entry:
     lists = {key: tuple(row.get(key, ())) for key in ("synonyms", "classes", "answers")}
-    return Entry(**row | lists | {"regimens": tuple(Regimen(**r) for r in row.get("regimens", ()))})
+    whole: dict[str, Any] = row | lists | {"regimens": tuple(Regimen(**r) for r in row.get("regimens", ()))}
+    return Entry(**whole)
 
 
 def _rule(row: dict[str, Any], items: str, verdict: str) -> Rule:

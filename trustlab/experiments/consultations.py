@@ -20,6 +20,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from trustlab.agents.consultation import Consultation, Patient, consult, turn_view
+from trustlab.agents.medconf import Ask
 from trustlab.agents.patient import FactPatient, ModelPatient
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, select
@@ -103,7 +104,7 @@ def consultations(
     for model in models:
         with_cache, speaker = speakers(model, patient, store, seed)
         how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": seed}
-        talked[model.name] = consult(cases, with_cache[0], speaker, ask=None if quiet else _with_bar(model.name), **how)
+        talked[model.name] = consult(cases, with_cache[0], speaker, ask=None if quiet else with_bar(model.name), **how)
         told = [c.case_told for c in talked[model.name]]
         place = {"run_dir": Path(run_dir) / _folder(model.name) if run_dir else None, "cache": store}
         levels = list(range(max_turns + 1))
@@ -135,7 +136,9 @@ def _known(patient: Model | str | None) -> None:
         raise ValueError(f"patient is {patient!r}; allowed are None (the model itself), a model, or {FACTS!r}")
 
 
-def _with_bar(name: str):
+def with_bar(name: str) -> Ask:
+    """Puts requests to a model, a cached one under a progress bar that begins with ``name``."""
+
     def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
         if not isinstance(model, CachedModel):
             return model.generate(requests)

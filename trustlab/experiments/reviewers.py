@@ -159,7 +159,8 @@ def _once(marks: pd.DataFrame) -> pd.DataFrame:
     """Each review once: of configurations whose reviews are alike in every item, the first."""
     one = ["model", "dataset", "level", "case_id", "kind"]
     seen, kept = set(), []
-    for (*key, _), part in marks.groupby([*one, "configuration"], sort=False, observed=True):
+    groups: Any = marks.groupby([*one, "configuration"], sort=False, observed=True)
+    for (*key, _), part in groups:
         content = [tuple(row) for row in part[["item", "text", "verdict", "quote", "reason", "rule"]].astype(str).to_numpy()]
         review = (*key, *content)
         if review not in seen:
@@ -170,7 +171,7 @@ def _once(marks: pd.DataFrame) -> pd.DataFrame:
 
 def _where(table: pd.DataFrame, label: Mapping[Any, Any]) -> pd.DataFrame:
     for name, value in label.items():
-        table = table[table[name] == value]
+        table = table.loc[table[name] == value]  # pyright: ignore[reportAssignmentType]
     return table
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from tqdm import tqdm
 
 from trustlab.agents.panel import Doctor, convene, decide, doctors_of, in_charge
 from trustlab.agents.plan import Proposed, propose
@@ -23,14 +22,15 @@ from trustlab.agents.reviewers import Review, review
 from trustlab.chart import chart_of
 from trustlab.correctness import Grader, SynonymGrader, open_grader
 from trustlab.experiments.benchmark import cases_hash, given_once
+from trustlab.experiments.consultations import with_bar
 from trustlab.experiments.trust_rows import MARKS, OPINIONS, REVIEWS, Checked, mark_rows, opinion_rows, review_rows
 from trustlab.levels import views as views_of
 from trustlab.meaning import NO_MEDICAL_ENCODER
-from trustlab.models.base import Model, Request
+from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
 from trustlab.reasoning import cosines, with_cosines
-from trustlab.records import Case, Panel, Reply, View
+from trustlab.records import Case, Panel, View
 from trustlab.rule_check import check_prescriptions, check_tests
 from trustlab.semantics import Encoder
 
@@ -169,13 +169,7 @@ def _checked(
     quiet: bool,
 ) -> list[Checked]:
     """Every configuration of one team: the panel, and its first doctor alone."""
-
-    def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
-        if quiet or not isinstance(model, CachedModel):
-            return model.generate(requests)
-        with tqdm(total=len(requests), desc=f"{name}: {step}", unit="request", leave=False) as bar:
-            return model.generate(requests, progress=bar.update)
-
+    put = None if quiet else with_bar(name)
     whole = with_cosines(encoder, convene(views, doctors, temperature=temperature, seed=seed, ask=put))
     medical_cosines = [cosines(medical, p.opinions) for p in whole] if medical else None
     configurations = {ONE: [_first(p, v.case.case_id) for p, v in zip(whole, views, strict=True)]} if name != MIXED else {}
@@ -230,7 +224,7 @@ def _reviews(doctors, views, panels, plans: Sequence[Proposed], reviewer: Model 
             for i, (panel, proposed) in enumerate(zip(panels, plans, strict=True))
             if proposed.plan is not None and (reviewer is not None or doctors[in_charge(panel)].model is model)
         ]
-        asked = [(views[i], str(panels[i].diagnosis), plans[i].plan) for i in at]
+        asked = [(views[i], str(panels[i].diagnosis), plan) for i in at if (plan := plans[i].plan) is not None]
         for i, found in zip(at, review(model, asked, seed=seed, ask=put), strict=True):
             made[i] = found
     return made
@@ -245,9 +239,8 @@ def _rules(view: View, panel: Panel, proposed: Proposed) -> Review | None:
 
 def _graded(checked: list[Checked], grader: Grader) -> list[Checked]:
     """Each with the grades of its diagnosis and of all that tied for it; NaN where there is none or it cannot be judged."""
-    asked = [
-        (c, name) for c in checked for name in dict.fromkeys([*([c.panel.diagnosis] if c.panel.diagnosis else []), *c.panel.tied])
-    ]
+    named = [(c, {*([c.panel.diagnosis] if c.panel.diagnosis else []), *c.panel.tied}) for c in checked]
+    asked = [(c, name) for c, names in named for name in sorted(names)]
     grades = grader.grade([name for _, name in asked], [c.view.case for c, _ in asked])
     found: dict[tuple[int, str], float] = {
         (id(c), name): math.nan if g.correct is None else float(g.correct) for (c, name), g in zip(asked, grades, strict=True)

@@ -1,7 +1,7 @@
 """The tables of the trust indices to read: values with their intervals as text, and the counts behind the percentages."""
 
 # pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportReturnType=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportReturnType=false
 
 from __future__ import annotations
 
