@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -291,5 +292,7 @@ REFERENCE: dict[str, Callable[[Any], float]] = {
     "p_true": p_true,
     "medconf_weighted": medconf_weighted,
     "random": random,
+    "agreement": lambda g: max(Counter(said := [v for v in g.panel.votes if v is not None]).values()) / len(said),
+    "rdc": lambda g: mean(c for c in g.panel.cosines if not math.isnan(c)),
 }
 """Method -> its value for a whole generation."""

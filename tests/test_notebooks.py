@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from papermill.exceptions import PapermillExecutionError
 
-from trustlab.confidence import METHODS
+from trustlab.confidence import METHODS, select
 from trustlab.experiments import notebooks
 from trustlab.experiments.notebooks import (
     MANIFEST,
@@ -37,6 +37,8 @@ from trustlab.records import LEVELS
 NAMES = notebook_names()
 SMOKE = NOTEBOOKS / "parameters" / "smoke.yml"
 N_CASES, SAMPLES = 12, 5  # six of each of two data sets, as smoke.yml says
+VARIANTS = [m.name for m in select("variants")]
+"""What 01_benchmark asks for by default."""
 METRICS = {"accuracy", "mean_confidence", "auroc", "auprc", "pearson", "spearman", "brier", "ece"}
 FIGURES_OF_01 = {
     "01_accuracy_by_level", "01_auroc", "01_auprc", "01_confidence_and_accuracy", "01_reliability", "01_rank_correlations",
@@ -100,10 +102,10 @@ def test_a_run_leaves_complete_tables(smoke):
         pd.read_csv(smoke / f"{name}.csv") for name in ("answers", "confidence", "metrics", "calls")
     )
     assert len(answers) == N_CASES * len(LEVELS)
-    assert len(confidence) == len(answers) * len(METHODS)
-    assert set(confidence["method"]) == set(METHODS)
+    assert len(confidence) == len(answers) * len(VARIANTS)
+    assert set(confidence["method"]) == set(VARIANTS)
     assert set(metrics["metric"]) == METRICS
-    assert set(metrics["method"].dropna()) == set(METHODS)
+    assert set(metrics["method"].dropna()) == set(VARIANTS)
     assert calls.groupby("purpose")["n"].sum().to_dict().items() >= {"diagnosis": 72, "samples": 72 * SAMPLES}.items()
     per_method = metrics.dropna(subset="method").groupby("method")["metric"].agg(set)
     for name, found in per_method.items():

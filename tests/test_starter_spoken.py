@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from trustlab.chart import FIELDS
 from trustlab.datasets import DataError, load_cases
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.levels import view
@@ -23,7 +24,7 @@ def test_the_cases_keep_their_promises(name: str) -> None:
     for case in cases:
         assert case.dataset == name and len(case.statements) > 10
         assert case.accepted == conditions[case.diagnosis].names
-        assert set(case.patient) == {"age", "sex"}
+        assert {"age", "sex", "allergies", "medication", "conditions", "tests_done"} <= set(case.patient) <= set(FIELDS)
         assert {(s.finding, s.affirmed) for s in case.statements} == {(None, None)}
         spoken = " ".join(f" {normalise(s.text)} |" for s in case.statements)
         assert [accepted for accepted in case.accepted if f" {normalise(accepted)} " in spoken] == [], case.case_id

@@ -191,8 +191,9 @@ def test_a_reworded_question_asks_for_the_same_finding(world: World) -> None:
 
 
 def test_the_mixtures_hold_every_skill_once_and_sum_to_one() -> None:
+    later = {"doctor", "plan", "review_prescriptions", "review_tests"}
     for mixture in (WITH_TALK, MORE_TALK, MOST_TALK):
-        assert set(mixture) == {*SKILLS, *TALK} and sum(mixture.values()) == pytest.approx(1)
+        assert set(mixture) == {*SKILLS, *TALK} - later and sum(mixture.values()) == pytest.approx(1)
 
 
 def test_patients_are_asked_in_vain_only_once_consultations_are_taught(world: World) -> None:

@@ -89,6 +89,8 @@ WORKED: dict[str, tuple[Generation, float]] = {
     "information_level": (FULL, 3 / 12),
     "word_count": (FULL, 40),
     "random": (FULL, RANDOM_C1),
+    "agreement": (FULL, 2 / 3),  # flu, flu, croup
+    "rdc": (FULL, (0.4 + 0.1 + 0.3) / 3),
 }
 
 
