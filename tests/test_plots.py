@@ -223,6 +223,21 @@ def test_caption_says_what_was_measured_and_stands_below():
     assert "interval" not in caption(ax, **PLACE, interval="").get_text()
 
 
+@pytest.mark.parametrize(
+    "levels, words", [((), ""), ([100], " · level 100 %"), ([100, 1, 20], " · levels 1, 20, 100 %"), ([20, 20], " · level 20 %")]
+)
+def test_a_caption_names_the_levels_once_and_in_order(levels, words):
+    text = caption(accuracy_by_level(metrics_table()), **PLACE, levels=levels).get_text().replace("\n", " · ")
+    assert f"1,440 answers{words} · 95 % case-bootstrap interval" in text
+
+
+def test_a_caption_can_count_something_else_than_cases_and_answers():
+    text = caption(accuracy_by_level(metrics_table()), model="m", dataset="d", counts="228 coefficients", interval="").get_text()
+    assert text.replace("\n", " · ") == "model m · data d · 228 coefficients · research only, not for clinical use"
+    with pytest.raises(ValueError, match="n_cases and n_rows, or counts"):
+        caption(accuracy_by_level(metrics_table()), model="m", dataset="d", n_cases=3)
+
+
 def test_accuracy_by_level():
     ax = accuracy_by_level(metrics_table())
     (line,) = ax.lines

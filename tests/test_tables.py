@@ -50,7 +50,8 @@ def test_judged_refuses_answers_given_twice():
 def test_about_counts_cases_of_each_set_once():
     answers = pd.concat([run_tables([("a", 1, 0), ("a", 100, 1), ("b", 1, 1)], (), model)[0] for model in "yx"])
     answers = pd.concat([answers, answers.assign(dataset="e")])
-    assert tables.about(answers) == {"model": ["y", "x"], "dataset": ["d", "e"], "n_cases": 4, "n_rows": 12, "n_failed": 0}
+    counts = {"n_cases": 4, "n_rows": 12, "n_failed": 0}
+    assert tables.about(answers) == {"model": ["y", "x"], "dataset": ["d", "e"], **counts, "levels": [1, 100]}
 
 
 def test_about_counts_the_answers_that_failed():

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from trustlab.confidence import METHODS
-from trustlab.metrics.correlation import spearman
-from trustlab.metrics.intervals import MIN_CASES, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.correlation import pearson_p, spearman
+from trustlab.metrics.intervals import MIN_CASES, bounded_interval, case_weights
 from trustlab.records import Assessment
 
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
@@ -22,13 +22,14 @@ KEYS = ["case_id", "dataset", "level", "model"]
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
-    """What a caption says of these answers: the models and data sets by name, and how many cases and answers.
+    """What a caption says of these answers: models and data sets by name, numbers of cases and answers, the levels.
 
     ``n_failed`` of the answers could not be had or graded and count for nothing.
     """
     cases = answers[["dataset", "case_id"]].drop_duplicates()
     named = {column: list(dict.fromkeys(answers[column])) for column in ("model", "dataset")}
-    return {**named, "n_cases": len(cases), "n_rows": len(answers), "n_failed": int(answers["correct"].isna().to_numpy().sum())}
+    n_failed, levels = int(answers["correct"].isna().to_numpy().sum()), sorted({int(level) for level in answers["level"]})
+    return {**named, "n_cases": len(cases), "n_rows": len(answers), "n_failed": n_failed, "levels": levels}
 
 
 def interval_words(table: pd.DataFrame, words: str) -> str:
@@ -53,9 +54,12 @@ def reliability_table(
 ) -> pd.DataFrame:
     """Per method on the probability scale: equal-mass bins of its confidence with the accuracy in each.
 
-    Columns model method bin mean_confidence accuracy low high n. Ties share a bin, so there may be fewer than ``bins``.
-    Intervals are percentile bootstrap over cases, bins held fixed; NaN below 10 cases.
+    Columns model method bin mean_confidence accuracy low high n reason. Ties share a bin, so there may be fewer than ``bins``
+    (ECE has 15). Intervals are percentile bootstrap over cases, bins held fixed; NaN, with the reason, below 10 cases and where
+    a bin's answers are all alike.
     """
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1; received {bins}")
     rows = []
     table = judged(answers, confidence)
     probable = [name for name, scale in scales.items() if scale == "probability"]
@@ -69,10 +73,11 @@ def reliability_table(
             at = bin_of == b
             with np.errstate(invalid="ignore"):
                 draws = (weights[:, at] @ correct[at]) / weights[:, at].sum(1)
-            low, high = percentile_interval(draws) if enough_cases(part["case_id"]) else (np.nan, np.nan)
+            interval = bounded_interval(draws, part["case_id"])
             mean = part["confidence"].to_numpy()[at].mean()
-            rows.append((model, method, int(b), mean, correct[at].mean(), low, high, int(at.sum())))
-    return pd.DataFrame(rows, columns=["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n"])
+            rows.append((model, method, int(b), mean, correct[at].mean(), *interval[:2], int(at.sum()), interval[2]))
+    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "reason"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -88,10 +93,39 @@ def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Pearson and Spearman between accuracy and mean confidence over the levels, a row a method, with intervals as text."""
+    """Pearson and Spearman between accuracy and mean confidence over the levels, a row a model, data set and method, to read.
+
+    Columns model dataset method n_levels, then of Pearson: ``pearson`` with its interval as text, ``p_t_test`` (r and n_levels
+    alone, normal points), ``p_permutation`` (exact, every order as likely), ``pearson_by_chance``, the middle 95 % of two
+    unrelated series that merely rise over as many levels; then ``spearman``, ``p_exact`` and ``spearman_by_chance``. A small
+    p speaks against 0 only, and two rising series are far from 0 by chance. All as text, '' where there is none.
+    """
     rows = metrics[metrics["level"].eq("across") & metrics["metric"].isin(["pearson", "spearman"])]
-    text = rows.assign(shown=[_with_interval(r) for r in rows.itertuples()])
-    return text.pivot(index=["model", "method"], columns="metric", values="shown").reset_index().rename_axis(columns=None)
+    keys = ["model", "dataset", "method"]
+    means = metrics[metrics["metric"].eq("mean_confidence") & metrics["value"].notna()]
+    n_levels = means.groupby(keys, sort=False)["level"].nunique()
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows.itertuples():
+        key = (row.model, row.dataset, row.method)
+        n = int(n_levels.get(key, 0))
+        band = f"{row.chance_low:.2f} to {row.chance_high:.2f}" if row.chance_low < row.chance_high else _text(row.chance, ".0f")
+        mine = found.setdefault(key, {**dict(zip(keys, key, strict=True)), "n_levels": n})
+        mine |= {row.metric: _with_interval(row)}
+        if row.metric == "pearson":
+            mine |= {"p_t_test": _p_text(pearson_p(row.value, n)), "p_permutation": _p_text(row.p)}
+        else:
+            mine |= {"p_exact": _p_text(row.p)}
+        mine |= {f"{row.metric}_by_chance": band}
+    order = ["pearson", "p_t_test", "p_permutation", "pearson_by_chance", "spearman", "p_exact", "spearman_by_chance"]
+    return pd.DataFrame(list(found.values()), columns=[*keys, "n_levels", *order])
+
+
+def _p_text(p: float) -> str:
+    return "<0.001" if p < 0.001 else _text(p, ".3f")
+
+
+def _text(value: float, form: str) -> str:
+    return "" if pd.isna(value) else format(value, form)
 
 
 def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:

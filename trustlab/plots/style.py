@@ -224,22 +224,32 @@ def _counted(n: int, thing: str) -> str:
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
+def level_words(levels: Sequence[int]) -> str:
+    """What a caption says of the information levels: "level 100 %", "levels 1, 20, 100 %"; '' for none."""
+    named = ", ".join(str(level) for level in sorted(set(levels)))
+    return f"level{'s' if len(set(levels)) > 1 else ''} {named} %" if named else ""
+
+
 def caption(
     ax_or_fig: Axes | Figure,
     *,
     model: str | Sequence[str],
     dataset: str | Sequence[str],
-    n_cases: int,
-    n_rows: int,
+    n_cases: int | None = None,
+    n_rows: int | None = None,
     n_failed: int = 0,
+    counts: str = "",
+    levels: Sequence[int] = (),
     note: str = "",
     interval: str = "95 % case-bootstrap interval",
 ) -> Text:
     """Say in small print under the axes (or the whole figure) what was measured; returns the text.
 
     ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers, of which ``n_failed`` could not be had
-    or graded; ``interval=""`` where the figure shows none. Lines are as wide as what they stand under and break between the
-    parts first. Call it last: it fixes the layout, so that nothing moves into the text.
+    or graded; ``counts`` are words in place of these numbers, for what is neither; ``levels`` are the information levels
+    shown, in percent; ``interval=""`` where the figure shows none. Lines are as wide as what they stand under and break
+    between the parts first. Call it last: it fixes the layout, so that nothing moves into the text. Raises ``ValueError``
+    without numbers and without words for them.
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
     assert isinstance(figure, Figure)
@@ -261,7 +271,11 @@ def caption(
     told = [f"{name} (a very small model)" if name.startswith("embedded") else name for name in models]
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
     lost = f", {n_failed:,} of them missing" if n_failed else ""
-    parts = [who, f"data {', '.join(sets)}", f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}", interval, note]
+    if not counts:
+        if n_cases is None or n_rows is None:
+            raise ValueError("a caption needs n_cases and n_rows, or counts")
+        counts = f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}"
+    parts = [who, f"data {', '.join(sets)}", counts, level_words(levels), interval, note]
     parts = [part for part in [*parts, "research only, not for clinical use"] if part]
     text.set_text(_wrapped(parts, text, box.width * figure.dpi))
     return text
