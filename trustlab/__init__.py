@@ -5,12 +5,14 @@ Research only. Not for clinical use.
 
 from trustlab import confidence, metrics
 from trustlab.agents import MedConf, Rephrased, assess, consult, convene, rephrase
+from trustlab.audit import attainable_n, audit_correlations
 from trustlab.chart import Chart, chart_of
 from trustlab.confidence import METHODS, Parameters
 from trustlab.correctness import EncoderGrader, ExactGrader, Grade, Grader, JudgeGrader, SynonymGrader, open_grader
 from trustlab.datasets import DataError, Read, load_cases, load_sets, read_data
 from trustlab.experiments.ablations import ablations
 from trustlab.experiments.benchmark import Run, benchmark
+from trustlab.experiments.compare import best_of_families, compare_methods
 from trustlab.experiments.consultations import consultations
 from trustlab.experiments.grading import grade
 from trustlab.experiments.robustness import robustness
@@ -23,6 +25,7 @@ from trustlab.models import open_model, open_models
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
 from trustlab.records import LEVELS, Assessment, Case, Criterion, Evidence, Generation, Reply, Statement, TokenTrace, View
+from trustlab.report import Report, report
 from trustlab.retrieval import BM25, BM25S, load_corpus, open_retriever
 from trustlab.semantics import Encoder
 
@@ -53,6 +56,7 @@ __all__ = [
     "Read",
     "Rephrased",
     "Reply",
+    "Report",
     "Run",
     "Statement",
     "SynonymGrader",
@@ -60,8 +64,12 @@ __all__ = [
     "View",
     "ablations",
     "assess",
+    "attainable_n",
+    "audit_correlations",
     "benchmark",
+    "best_of_families",
     "chart_of",
+    "compare_methods",
     "confidence",
     "consult",
     "consultations",
@@ -79,6 +87,7 @@ __all__ = [
     "open_retriever",
     "read_data",
     "rephrase",
+    "report",
     "robustness",
     "trust",
     "trust_indices",

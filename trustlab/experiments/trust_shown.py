@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from trustlab.experiments import tables
+from trustlab.experiments.shown import pivoted, with_interval
+
+__all__ = ["counts_shown", "in_percent", "indices_shown", "interval_words", "pivoted", "why_missing", "with_interval"]
 
 NAMES = {
     "accuracy": "Accuracy", "cdr": "CDR", "rdc": "RDC", "eti_percent": "ETI", "unsafe_rx_percent": "UnsafeRx %",
@@ -73,26 +74,3 @@ def counts_shown(indices: pd.DataFrame) -> pd.DataFrame:
     """The counts behind the percentages: a row a configuration with safety on; the formulations share them."""
     once = indices[indices["safety"].astype(bool)].drop_duplicates(KEYS)
     return once[[*KEYS, *COUNTED]].rename(columns=COUNTED).reset_index(drop=True)
-
-
-def pivoted(table: pd.DataFrame, index: Sequence[str], columns: str = "measure", digits: int = 2) -> pd.DataFrame:
-    """``value [low, high]`` as text: a row for each of ``index``, a column for each of ``columns``, in the table's order."""
-    if table.empty:
-        return table[list(index)]
-    cells = [with_interval(r.value, r.low, r.high, digits) for r in table.itertuples()]
-    wide = table.assign(shown=cells).pivot(index=list(index), columns=columns, values="shown")
-    rows = table[list(index)].drop_duplicates()
-    wide = wide[list(dict.fromkeys(table[columns]))].reset_index().rename_axis(columns=None)
-    return rows.merge(wide, on=list(index), validate="one_to_one")
-
-
-def with_interval(value: float, low: float, high: float, digits: int = 2) -> str:
-    """A value with its interval in brackets, where it has one; "–" where it is missing."""
-    if pd.isna(value):
-        return "–"
-    told = _plain(value, digits)
-    return told if pd.isna(low) else f"{told} [{_plain(low, digits)}, {_plain(high, digits)}]"
-
-
-def _plain(value: float, digits: int) -> str:
-    return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0 turns -0.0 into 0.0

@@ -7,11 +7,15 @@ from trustlab.plots.benchmark import (
     confidence_and_accuracy,
     file_ending,
     rank_correlations,
-    reliability,
 )
 from trustlab.plots.beyond import beyond_world
+from trustlab.plots.compare import best_of_families, compared
+from trustlab.plots.costs import auroc_by_cost
 from trustlab.plots.evidence import evidence_table, token_bars
 from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
+from trustlab.plots.level_correlation import level_correlation, level_correlations
+from trustlab.plots.reliability import reliability
+from trustlab.plots.selective import risk_coverage
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_LABELS,
@@ -37,10 +41,13 @@ __all__ = [
     "accuracy_by_level",
     "accuracy_by_set",
     "agreement_by_prior",
+    "auroc_by_cost",
     "auroc_by_grader",
     "auroc_under_noise",
+    "best_of_families",
     "beyond_world",
     "caption",
+    "compared",
     "confidence_and_accuracy",
     "confidence_moves",
     "consistent_but_uninformed",
@@ -50,8 +57,11 @@ __all__ = [
     "evidence_table",
     "file_ending",
     "label",
+    "level_correlation",
+    "level_correlations",
     "rank_correlations",
     "reliability",
+    "risk_coverage",
     "save_figure",
     "token_bars",
     "token_position",
