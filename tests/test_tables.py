@@ -83,7 +83,7 @@ def test_reliability_bins_hold_equal_numbers_of_answers():
     values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)] * 2
     answers, confidence = run_tables([(f"c{i}", 1, hit, p) for i, (p, hit) in enumerate(values)])
     found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=2, n_draws=500)
-    assert list(found.columns) == ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n"]
+    assert list(found.columns) == ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "reason"]
     assert found[["bin", "n"]].to_numpy().tolist() == [[0, 6], [1, 6]]
     np.testing.assert_allclose(found["mean_confidence"], [0.2, 2.2 / 3])
     np.testing.assert_allclose(found["accuracy"], [1 / 3, 2 / 3])
@@ -166,32 +166,6 @@ def test_rank_correlations_are_of_one_model():
 
 
 # Tables of text and counts
-
-
-def metric(
-    name: str, value: float, low: float = NAN, high: float = NAN, reason: str = "", level: str = "across", method: str = "m"
-):
-    key = {"model": "x", "method": method, "metric": name, "level": level}
-    return {**key, "value": value, "low": low, "high": high, "reason": reason}
-
-
-def test_correlation_table_shows_value_and_interval_or_the_reason():
-    metrics = pd.DataFrame(
-        [
-            metric("pearson", 0.91234, 0.5, 0.99),
-            metric("spearman", 1.0),
-            metric("pearson", NAN, reason="fewer than 3 levels", method="k"),
-            metric("spearman", NAN, method="k"),
-            metric("auroc", 0.7, level="pooled"),
-            metric("pearson", 0.1, level="pooled"),
-        ]
-    )
-    found = tables.correlation_table(metrics)
-    assert list(found.columns) == ["model", "method", "pearson", "spearman"]
-    assert found.set_index("method")[["pearson", "spearman"]].T.to_dict("list") == {
-        "k": ["missing (fewer than 3 levels)", "missing"],
-        "m": ["0.912 [0.500, 0.990]", "1.000"],
-    }
 
 
 def test_cost_table_sums_requests_once():

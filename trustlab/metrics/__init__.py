@@ -1,32 +1,74 @@
 """Metrics: arrays in, number out; and the table that holds them all with their intervals."""
 
 from trustlab.metrics.agreement import cohen_kappa
-from trustlab.metrics.calibration import brier, ece
-from trustlab.metrics.correlation import pearson, spearman, spearman_permutation_p
+from trustlab.metrics.bounds import auprc_bounds, auroc_bounds
+from trustlab.metrics.calibration import Isotonic, Platt, brier, brier_decomposition, cross_fitted, ece
+from trustlab.metrics.correlation import (
+    pearson,
+    pearson_p,
+    pearson_permutation_p,
+    spearman,
+    spearman_exact_p,
+    spearman_p,
+    spearman_permutation_p,
+    spearman_values,
+)
 from trustlab.metrics.discrimination import auprc, auprc_weighted, auroc, auroc_weighted
-from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.intervals import bounded_interval, case_weights, percentile_interval
+from trustlab.metrics.null_band import rising_band, rising_null, unordered_band
+from trustlab.metrics.paired import paired_differences
+from trustlab.metrics.partial import partial_spearman
+from trustlab.metrics.power import auroc_difference_standard_error, auroc_standard_error, cases_to_tell_apart
+from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_coverage
+from trustlab.metrics.significance import benjamini_hochberg, bootstrap_p, holm
 from trustlab.metrics.stability import cv_group, cv_sample
 from trustlab.metrics.stopping import frontier, guarantee, stop_turns
 from trustlab.metrics.table import metrics_table, shared_rows
 
 __all__ = [
+    "Isotonic",
+    "Platt",
     "auprc",
+    "auprc_bounds",
     "auprc_weighted",
+    "aurc",
     "auroc",
+    "auroc_bounds",
+    "auroc_difference_standard_error",
+    "auroc_standard_error",
     "auroc_weighted",
+    "benjamini_hochberg",
+    "bootstrap_p",
+    "bounded_interval",
     "brier",
+    "brier_decomposition",
     "case_weights",
+    "cases_to_tell_apart",
     "cohen_kappa",
+    "cross_fitted",
     "cv_group",
     "cv_sample",
     "ece",
     "frontier",
     "guarantee",
+    "holm",
     "metrics_table",
+    "paired_differences",
+    "partial_spearman",
     "pearson",
+    "pearson_p",
+    "pearson_permutation_p",
     "percentile_interval",
+    "prediction_rejection_ratio",
+    "rising_band",
+    "rising_null",
+    "risk_coverage",
     "shared_rows",
     "spearman",
+    "spearman_exact_p",
+    "spearman_p",
     "spearman_permutation_p",
+    "spearman_values",
     "stop_turns",
+    "unordered_band",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import cohen_kappa_score
 
-from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.intervals import bounded_interval, case_weights
 
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
@@ -59,10 +59,8 @@ def agreement(a: ArrayLike, b: ArrayLike, case_ids: ArrayLike, n_draws: int = 20
     elif np.isnan(counts["kappa"]):
         reason = "kappa is undefined: each grader says the same of all answers"
     else:
-        if not enough_cases(case_ids):
-            return {**counts, "low": low, "high": high, "reason": TOO_FEW}
-        low, high = percentile_interval(cohen_kappa_weighted(one, other, case_weights(case_ids, n_draws, seed)))
-        reason = "no interval: undefined in more than 10 % of the draws" if np.isnan(low) else ""
+        draws = cohen_kappa_weighted(one, other, case_weights(case_ids, n_draws, seed))
+        low, high, reason = bounded_interval(draws, case_ids)
     return {**counts, "low": low, "high": high, "reason": reason}
 
 
