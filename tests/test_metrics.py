@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from trustlab.metrics import (
@@ -13,12 +12,10 @@ from trustlab.metrics import (
     brier,
     case_weights,
     ece,
-    pearson,
     percentile_interval,
-    spearman,
-    spearman_permutation_p,
 )
 from trustlab.metrics.calibration import ece_weighted
+from trustlab.metrics.intervals import TOO_FEW, UNDEFINED, bounded_interval
 
 
 def scored(n: int, n_values: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -98,55 +95,6 @@ def test_bad_arrays_are_refused(measure, correct, confidence):
 def test_bad_weights_are_refused(weights):
     with pytest.raises(ValueError, match="weights"):
         auroc_weighted([1, 0], [0.5, 0.4], weights)
-
-
-# Correlation
-
-
-@pytest.mark.parametrize("decimals", [0, 6])
-def test_correlations_agree_with_scipy(decimals):
-    rng = np.random.default_rng(3)
-    x, y = np.round(3 * rng.random((2, 12)), decimals)
-    assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-12)
-    assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y)[0], abs=1e-12)
-
-
-def test_spearman_of_six_points_by_hand():
-    # One neighbouring pair swapped: sum of d² is 2, rho = 1 - 6·2/(6·35) = 33/35. At least as extreme: the identity and
-    # its 5 neighbouring swaps, and their 6 mirror images: 12 of 720.
-    accuracy, confidence = [0.1, 0.4, 0.6, 0.7, 0.8, 0.9], [0.2, 0.3, 0.5, 0.6, 0.9, 0.8]
-    assert spearman(accuracy, confidence) == pytest.approx(33 / 35)
-    assert spearman_permutation_p(accuracy, confidence) == pytest.approx(12 / 720)
-    assert spearman_permutation_p(accuracy, accuracy[::-1]) == pytest.approx(2 / 720)
-
-
-def test_permutation_p_agrees_with_scipy():
-    x, y = [1, 2, 3, 4, 5], [2, 1, 5, 3, 4]
-    exact = stats.permutation_test(
-        (y,), lambda s: stats.spearmanr(x, s)[0], permutation_type="pairings", n_resamples=9999, vectorized=False
-    )
-    assert spearman_permutation_p(x, y) == pytest.approx(exact.pvalue)
-
-
-def test_permutation_p_with_ties_by_hand():
-    # x has two equal values: of the 6 orders of y, the pair {1, 2}, {1, 3} or {2, 3} falls on the tie, twice each.
-    # rho is largest in size for 3 alone above (or 1 alone below) the tie: 4 of 6.
-    assert spearman_permutation_p([1, 1, 2], [1, 2, 3]) == pytest.approx(4 / 6)
-
-
-@pytest.mark.parametrize(
-    ("x", "y"), [([1, 2], [1, 2]), ([0.3] * 6, range(6)), (range(6), [0.1 + 0.2, *[0.3] * 5]), ([0.1 + 0.2, 0.3, 0.3], [1, 2, 3])]
-)
-def test_correlation_is_missing_when_constant_or_short(x, y):
-    assert np.isnan(pearson(x, y)) and np.isnan(spearman(x, y)) and np.isnan(spearman_permutation_p(x, y))
-
-
-def test_correlation_refuses_bad_series():
-    for bad in ([1, 2, np.nan], [1, 2]):
-        with pytest.raises(ValueError, match="received"):
-            pearson([1, 2, 3], bad)
-    with pytest.raises(ValueError, match="at most 8"):
-        spearman_permutation_p(range(9), range(9))
 
 
 # Calibration
@@ -234,12 +182,42 @@ def test_undefined_draws_are_left_out_up_to_a_tenth():
     assert np.isnan(percentile_interval(np.append(np.arange(8.0), [np.nan, np.nan]))).all()
 
 
+@pytest.mark.parametrize(
+    ("draws", "n_cases", "reason"),
+    [
+        (np.arange(101.0), 9, TOO_FEW),
+        ([np.nan] * 11 + list(range(90)), 10, UNDEFINED),
+        ([np.nan] * 101, 10, UNDEFINED),
+        ([0.7] * 100 + [np.nan], 10, "no interval: all draws alike"),
+        ([0.1 + 0.2] * 50 + [0.3] * 51, 10, "no interval: all draws alike"),  # equal but for rounding
+        ([1e9 * (0.1 + 0.2)] * 50 + [0.3e9] * 51, 10, "no interval: all draws alike"),
+        ([0.0] + [1.0] * 100, 10, "no interval: nearly all draws alike"),
+    ],
+)
+def test_there_is_no_interval_without_cases_values_or_width_and_the_reason_is_given(draws, n_cases, reason):
+    low, high, why = bounded_interval(draws, np.arange(n_cases))
+    assert np.isnan([low, high]).all() and why == reason
+
+
+def test_a_bounded_interval_is_the_percentile_interval_and_gives_no_reason():
+    ids = np.repeat(np.arange(10), 3)
+    low, high, why = bounded_interval(np.arange(101.0), ids)
+    assert (low, high) == pytest.approx((2.5, 97.5)) and why == ""
+    assert bounded_interval(np.arange(101.0), ids, level=0.5)[:2] == pytest.approx((25, 75))
+    narrow = bounded_interval(np.linspace(0.5, 0.5 + 1e-9, 101), ids)
+    assert narrow[0] < narrow[1] and narrow[2] == ""
+
+
 def test_bad_bootstrap_arguments_are_refused():
     for call in (
         lambda: case_weights([]),
         lambda: case_weights([1], 0),
         lambda: percentile_interval([]),
         lambda: percentile_interval([1.0], 95),
+        lambda: percentile_interval([1.0, np.inf]),
+        lambda: percentile_interval([[1.0, 2.0]]),
+        lambda: bounded_interval([], range(20)),
+        lambda: bounded_interval([1.0, -np.inf], range(20)),
     ):
         with pytest.raises(ValueError, match="received"):
             call()

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from trustlab.experiments.tables import correlation_table
 from trustlab.metrics import (
     auprc,
     auroc,
@@ -19,9 +20,12 @@ from trustlab.metrics import (
     shared_rows,
     spearman,
 )
+from trustlab.metrics.correlation import pearson_p, pearson_permutation_p, spearman_permutation_p
+from trustlab.metrics.null_band import rising_band
 
 LEVELS = (1, 20, 40, 60, 80, 100)
-COLUMNS = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_missing", "reason"]
+COLUMNS = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_missing"]
+COLUMNS += ["chance", "chance_low", "chance_high", "p", "reason"]
 
 
 def a_run(n_cases: int = 40, levels=LEVELS, methods=("good",), seed: int = 0) -> SimpleNamespace:
@@ -99,6 +103,100 @@ def test_table_values_are_those_of_the_functions():
     assert entry(table, "spearman", "across")["value"] == pytest.approx(spearman(means["correct"], means["confidence"]))
 
 
+def test_discrimination_stands_beside_chance():
+    run = a_run()
+    table = table_of(run)
+    by_level = run.answers.groupby("level")["correct"].mean()
+    for level in ("pooled", "within", "20"):
+        assert entry(table, "auroc", level)["chance"] == 0.5
+    assert entry(table, "auprc", "pooled")["chance"] == pytest.approx(run.answers["correct"].mean())
+    assert entry(table, "auprc", "20")["chance"] == pytest.approx(by_level[20])
+    run.answers.loc[run.answers["level"] == 100, "correct"] = 1  # one class: left out of the mean over levels
+    run.confidence = run.confidence[(run.confidence["level"] > 1) | (run.confidence["case_id"] > "case-019")]
+    kept = run.answers[(run.answers["level"] > 1) | (run.answers["case_id"] > "case-019")]  # chance is of the method's rows
+    by_level = kept[kept["level"] < 100].groupby("level")["correct"].mean()
+    assert entry(table_of(run), "auprc", "within")["chance"] == pytest.approx(by_level.mean())
+
+
+def test_a_correlation_stands_beside_rising_series_and_its_permutation_p():
+    run = a_run()
+    run.confidence.loc[run.confidence["level"] == 60, "confidence"] = np.nan
+    table = table_of(run)
+    rows = run.answers.merge(run.confidence.dropna(subset="confidence"), on=["case_id", "dataset", "level", "model"])
+    means = rows.groupby("level")[["correct", "confidence"]].mean()
+    for metric, p_value in (("pearson", pearson_permutation_p), ("spearman", spearman_permutation_p)):
+        row = entry(table, metric, "across")
+        assert row["p"] == pytest.approx(p_value(means["correct"], means["confidence"]))
+        assert (row["chance_low"], row["chance"], row["chance_high"]) == rising_band(5, metric)  # five levels have a value
+    assert entry(table, "spearman", "across")["chance_low"] == 1
+
+
+def test_only_what_has_a_level_of_chance_or_a_p_says_so():
+    table = table_of(a_run(24, levels=(1, 20, 40)))  # enough of both classes in all levels together, not in each
+    known = table[table["value"].notna()]
+    assert set(known.loc[known["chance"].notna(), "metric"]) == {"auroc", "auprc", "pearson", "spearman"}
+    assert set(known.loc[known["p"].notna(), "metric"]) == set(known.loc[known["chance_low"].notna(), "metric"]) == {
+        "pearson", "spearman"
+    }  # fmt: skip
+    gone = table[table["value"].isna()]
+    assert len(gone) and gone[["chance", "chance_low", "chance_high", "p"]].isna().all(axis=None)
+
+
+def test_the_table_of_correlations_shows_each_beside_its_p_values_and_what_chance_gives():
+    run = a_run(methods=("good", "plain"), seed=2)
+    run.confidence.loc[run.confidence["method"] == "plain", ["confidence", "missing"]] = [np.nan, "silent"]
+    run.confidence.loc[run.confidence["level"] == 60, "confidence"] = np.nan
+    metrics = table_of(run)
+    found = correlation_table(metrics).set_index("method").to_dict("index")
+    r, rho = entry(metrics, "pearson", "across"), entry(metrics, "spearman", "across")
+    low, _, high = rising_band(5)
+    assert found["good"] == {
+        "model": "m", "dataset": "toy", "n_levels": 5,
+        "pearson": f"{r['value']:.3f} [{r['low']:.3f}, {r['high']:.3f}]",
+        "p_t_test": f"{pearson_p(r['value'], 5):.3f}",
+        "p_permutation": f"{r['p']:.3f}",
+        "pearson_by_chance": f"{low:.2f} to {high:.2f}",
+        "spearman": f"{rho['value']:.3f} [{rho['low']:.3f}, {rho['high']:.3f}]",
+        "p_exact": f"{rho['p']:.3f}",
+        "spearman_by_chance": "1",
+    }  # fmt: skip
+    silent = {"pearson": "missing (no confidence: silent)", "spearman": "missing (no confidence: silent)", "n_levels": 0}
+    empty = dict.fromkeys(("p_t_test", "p_permutation", "pearson_by_chance", "p_exact", "spearman_by_chance"), "")
+    assert found["plain"] == {"model": "m", "dataset": "toy", **silent, **empty}
+
+
+def test_a_table_of_correlations_keeps_data_sets_apart_and_rounds_no_p_to_nought():
+    run, other = a_run(12), a_run(12, seed=1)
+    run.confidence["confidence"] = run.confidence.merge(run.answers)["correct"]  # mean confidence is accuracy: r is 1
+    for table in (other.answers, other.confidence):
+        table["dataset"] = "other"
+    both = SimpleNamespace(
+        answers=pd.concat([run.answers, other.answers]), confidence=pd.concat([run.confidence, other.confidence])
+    )
+    found = correlation_table(table_of(both, n_draws=20))
+    assert found["dataset"].tolist() == ["toy", "other"] and found["p_t_test"][0] == "<0.001"
+    assert found["pearson"][0].startswith("1.000") and not found["pearson"][1].startswith("1.000")
+
+
+def test_nine_levels_have_a_band_and_no_exact_p():
+    row = entry(table_of(a_run(12, levels=tuple(range(10, 100, 10)))), "pearson", "across")
+    assert np.isnan(row["p"]) and row["chance"] == rising_band(9)[1] and row["low"] < row["high"]
+
+
+def test_no_interval_is_without_width():
+    run = a_run(20, levels=(1, 20, 40))
+    run.confidence["confidence"] = run.confidence["level"] / 100  # the level itself: its means are the same in every draw
+    right_below = run.answers["level"].map({1: 2, 20: 6, 40: 10})  # more right at each level, whatever cases are drawn
+    run.answers["correct"] = (run.answers["case_id"].str[-1].astype(int) < right_below).astype(int)
+    table = table_of(run, min_per_class=1)
+    for metric, level in (("mean_confidence", "20"), ("auroc", "20"), ("spearman", "across")):
+        row = entry(table, metric, level)
+        assert np.isfinite(row["value"]) and np.isnan([row["low"], row["high"]]).all(), metric
+        assert row["reason"] == "no interval: all draws alike"
+    given = table[table["low"].notna()]
+    assert len(given) and (given["low"] < given["high"]).all()
+
+
 def test_intervals_are_those_of_a_bootstrap_done_by_hand():
     run = a_run(n_cases=12)
     run.answers.loc[run.answers["level"] == 100, "correct"] = [0] + [1] * 11  # a draw without case 0 has one class here
@@ -123,12 +221,13 @@ def test_intervals_are_those_of_a_bootstrap_done_by_hand():
     assert any(np.isnan(value) for value in draws.pop(("auprc", "100")))
     for (metric, level), values in draws.items():
         found = entry(table, metric, level)
-        assert (found["low"], found["high"]) == pytest.approx(percentile_interval(values), abs=1e-9), metric
+        excess = np.mean(values) - found["value"] if metric == "ece" else 0.0  # a draw repeats cases, which makes ECE larger
+        assert (found["low"], found["high"]) == pytest.approx(percentile_interval(np.array(values) - excess), abs=1e-9), metric
 
 
 def test_intervals_cover_the_estimate_and_counts_add_up():
     table = table_of(a_run(n_cases=80))
-    given = table[table["low"].notna() & (table["metric"] != "ece")]  # ECE is biased upwards, more so when resampled
+    given = table[table["low"].notna()]
     assert len(given) > 20
     low, value, high = (np.asarray(given[name]) for name in ("low", "value", "high"))
     assert np.all(low <= value) and np.all(value <= high) and np.all(low < high)
@@ -191,7 +290,8 @@ def test_missing_rows_are_left_out_and_counted():
     assert pooled["value"] == pytest.approx(auroc(kept["correct"], kept["confidence"]))
     at_1 = entry(table, "mean_confidence", "1")
     assert (at_1["n"], at_1["n_missing"], at_1["n_cases"]) == (38, 2, 38)
-    assert entry(table, "accuracy", "pooled", "") == entry(full, "accuracy", "pooled", "")
+    accuracies = [pd.Series(entry(t, "accuracy", "pooled", "")) for t in (table, full)]
+    pd.testing.assert_series_equal(*accuracies)
 
 
 def test_a_method_without_values_is_missing_everywhere():

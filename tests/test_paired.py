@@ -13,6 +13,7 @@ from trustlab.metrics import metrics_table, paired
 from trustlab.metrics.discrimination import auroc_weighted
 from trustlab.metrics.intervals import case_weights, percentile_interval
 from trustlab.metrics.paired import METRICS, paired_differences, within_level
+from trustlab.metrics.significance import holm
 
 KEY = {"dataset": "made", "model": "m"}
 NAN = float("nan")
@@ -80,6 +81,47 @@ def test_the_interval_comes_from_both_columns_in_the_same_draws(level):
     assert one["low"] > 0
 
 
+@pytest.mark.parametrize("level", ["pooled", "within"])
+def test_p_and_standard_error_come_from_the_draws_of_the_interval(level):
+    table = many()
+    one = row(paired_differences(table, "base", n_draws=300, seed=5), level=level, variant="bad")
+    sides = []
+    for name in ("bad", "base"):
+        part = table[table["variant"] == name].sort_values(["level", "case_id"])
+        where = (part["level"].to_numpy(), part["correct"].to_numpy(), part["confidence"].to_numpy())
+        where = (np.zeros(len(part)), *where[1:]) if level == "pooled" else where
+        sides.append(within_level(*where, case_weights(part["case_id"], 300, 5))[1])
+    gaps = sides[0] - sides[1]
+    assert one["p"] == pytest.approx((2 * min((gaps <= 0).sum(), (gaps >= 0).sum()) + 1) / 301)
+    assert one["standard_error"] == pytest.approx(gaps.std(ddof=1))
+
+
+def test_p_is_small_where_the_interval_leaves_0_out_and_only_there():
+    found = pd.concat(paired_differences(many(seed, 20), "base", n_draws=400) for seed in range(12))
+    tested = found[found["p"].notna()]
+    outside = (tested["low"] > 0) | (tested["high"] < 0)
+    assert 10 < outside.sum() < len(tested) - 10
+    assert tested.loc[outside, "p"].max() <= 0.055 and tested.loc[~outside, "p"].min() >= 0.045
+
+
+def test_holm_is_over_what_one_model_and_data_set_compare_by_one_metric_at_one_level():
+    table = pd.concat([many().assign(method="x"), many(1).assign(method="y")])
+    found = paired_differences(pd.concat([table, table.assign(model="other")]), "base", n_draws=200)
+    for _, part in found.groupby(["model", "metric", "level"]):
+        assert len(part) == 4  # two columns of two methods
+        assert part["p_holm"].tolist() == pytest.approx(holm(part["p"]).tolist(), nan_ok=True)
+    assert (found["p_holm"] > found["p"]).any()
+
+
+def test_methods_may_be_the_columns():
+    table = FOUR.rename(columns={"variant": "method"})
+    found = paired_differences(table, "a", by="method", min_per_class=1)
+    assert "variant" not in found and found.columns.tolist().count("method") == 1
+    assert found["difference"].tolist() == pytest.approx(
+        paired_differences(FOUR, "a", min_per_class=1)["difference"], nan_ok=True
+    )
+
+
 def test_values_are_those_of_the_metrics_table():
     table = many()
     run = SimpleNamespace(
@@ -98,7 +140,7 @@ def test_equal_columns_differ_by_nothing_and_have_no_interval_that_would_claim_c
     table = many()
     twin = table[table["variant"] == "base"].assign(variant="twin")
     found = paired_differences(pd.concat([table, twin]), "base", n_draws=100).query("variant == 'twin'")
-    assert (found["difference"] == 0).all() and found[["low", "high"]].isna().all(axis=None)
+    assert (found["difference"] == 0).all() and found[["low", "high", "p", "p_holm", "standard_error"]].isna().all(axis=None)
     assert set(found["reason"]) == {"no interval: all draws alike"}
 
 
@@ -179,6 +221,7 @@ def test_what_is_too_little_has_no_value_or_no_interval_and_says_why():
     assert np.isnan(few["difference"]) and few["reason"] == "fewer than 10 correct or wrong"
     hurried = row(paired_differences(FOUR, "a", min_per_class=1))
     assert np.isnan(hurried["low"]) and hurried["reason"] == "no interval: fewer than 10 cases"
+    assert np.isnan([hurried["p"], hurried["p_holm"], hurried["standard_error"]]).all()
     assert row(paired_differences(FOUR, "a", min_per_class=1), "pearson", "across")["reason"] == "fewer than 3 levels"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from trustlab.confidence import METHODS
 from trustlab.experiments.ablations import PARTS
-from trustlab.experiments.published import TABLES, published_table
+from trustlab.experiments.published import TABLES, published_claims, published_table
 from trustlab.paths import DATA, ROOT
 
 SHARED = ROOT.parent / "shared" / "published"
@@ -29,8 +29,8 @@ def test_each_table_has_a_row_for_each_of_its_keys(name: str) -> None:
     assert table.drop(columns="p_printed", errors="ignore").notna().all(axis=None)
 
 
-def test_the_files_are_the_tables_and_no_others() -> None:
-    assert {file.stem for file in (DATA / "published").glob("*.csv")} == set(TABLES) == set(KEYS)
+def test_the_files_are_the_tables_the_claims_and_no_others() -> None:
+    assert {file.stem for file in (DATA / "published").glob("*.csv")} - {"claims"} == set(TABLES) == set(KEYS)
 
 
 @pytest.mark.parametrize("name", [name for name, keys in KEYS.items() if "method" in keys])
@@ -47,6 +47,23 @@ def test_figures_by_hand() -> None:
     assert cost.to_dict() == {"medconf": 17.84, "asp": 5.20, "poc": 18.00, "ce": 25.04}
     whole = published_table("ablation").set_index("variant").loc["full"]
     assert (whole["auroc"], whole["spearman"]) == (0.772, 0.943)
+
+
+def test_claims_have_a_name_words_and_a_figure_or_none() -> None:
+    claims = published_claims()
+    assert (
+        claims["id"].is_unique
+        and (claims[["id", "place", "claim"]] != "").all(axis=None)
+        and set(claims["relation"]) == set("=<>")
+    )
+    given = claims.loc[claims["claimed"] != "", "claimed"]
+    assert len(given) == len(claims) - 1 and pd.to_numeric(given).notna().all()
+
+
+def test_as_text_a_table_keeps_the_zeros_at_the_end() -> None:
+    assert {"0.14", "0.200", "0.2"} <= set(published_table("correlation", as_text=True)["value"])
+    text, numbers = published_table("comparison", as_text=True), published_table("comparison")
+    pd.testing.assert_frame_equal(text.astype(numbers.dtypes), numbers)
 
 
 def test_an_unknown_table_is_refused_with_the_known_ones() -> None:

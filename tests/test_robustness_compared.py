@@ -13,7 +13,6 @@ from trustlab.experiments.robustness_tables import (
     NOT_SHARED,
     SAME,
     compared_rows,
-    holm,
     scatter_table,
     shift_table,
     variation_cells,
@@ -118,13 +117,6 @@ def test_shifts_of_all_methods_are_over_the_same_rows() -> None:
     assert found["n"].to_dict() == {"poc": 2, "asp": 2, "ce": 1} and found["own_rows"].to_dict() == {
         "poc": False, "asp": False, "ce": True
     }  # fmt: skip
-
-
-def test_holm_steps_down() -> None:
-    # Sorted 0.01, 0.02, 0.04: 3 x 0.01 = 0.03, 2 x 0.02 = 0.04, 1 x 0.04 = 0.04. The missing one is no test.
-    assert holm([0.04, NAN, 0.01, 0.02]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)
-    assert holm([0.02, 0.011, 0.9]) == pytest.approx([0.04, 0.033, 0.9]) and holm([0.6, 0.7]).tolist() == [1, 1]
-    assert holm([0.01, 0.011])[1] == 0.02  # never below the one before it
 
 
 def test_the_p_of_a_shift_is_a_paired_t_over_cases_corrected_over_the_field() -> None:

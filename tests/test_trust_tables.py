@@ -21,6 +21,7 @@ from trustlab.experiments.trust_tables import (
     weight_sweep,
 )
 from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.jackknife import jackknife_interval
 from trustlab.metrics.trust import FORMULATIONS, pair_agreement
 from trustlab.metrics.trust_table import trust_indices
 from trustlab.metrics.votes import fleiss_kappa, gwet_ac1
@@ -207,10 +208,14 @@ def test_agreement_of_a_panel_with_intervals_over_cases() -> None:
     means = {"pair_agreement": np.mean([pair_agreement(v) for v in votes])}
     assert found["value"].to_dict() | means == pytest.approx(found["value"].to_dict())
     weights = case_weights(cases["case_id"], 60, 1)
+    pairs = np.array([pair_agreement(v) for v in votes])
+    row = found.loc["pair_agreement"]
+    assert (row["low"], row["high"]) == pytest.approx(percentile_interval(weights @ pairs / 25))
     for measure, kappa in (("fleiss_kappa", fleiss_kappa), ("gwet_ac1", gwet_ac1)):
-        drawn = [kappa([votes[i] for i in np.repeat(np.arange(25), w)]) for w in weights]
+        without = [kappa([*votes[:i], *votes[i + 1 :]]) for i in range(25)]
         row = found.loc[measure]
-        assert (row["value"], row["low"], row["high"]) == pytest.approx((kappa(votes), *percentile_interval(drawn))), measure
+        expected = (kappa(votes), *jackknife_interval(kappa(votes), without)[:2])
+        assert (row["value"], row["low"], row["high"]) == pytest.approx(expected), measure
     assert found.loc["gwet_ac1", "value"] < agreement_table(cases, 65, 60).set_index("measure").loc["gwet_ac1", "value"]
 
 

@@ -15,6 +15,9 @@ from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply,
 SOURCE = "Ren et al. 2026, arXiv 2601.15645 v1, case study"
 TABLES = {"correlation": 2, "comparison": 3, "robustness": 4, "consultation": 5, "ablation": 6}
 """Name of a file in ``data/published`` -> number of the table in the paper."""
+CELL = ["model", "dataset", "method"]
+MODELS = {"llama-3.1": "Llama-3.1", "gpt-4.1": "GPT-4.1"}
+DATASETS = {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,23 @@ class PublishedCase:
         )
 
 
-def published_table(name: str) -> pd.DataFrame:
+def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
     """A table of the paper as printed: ``data/published/NAME.csv``. Large models on other patients: not to be held against ours.
 
-    Raises ``ValueError`` for a name that is not in :data:`TABLES`.
+    ``as_text`` leaves every cell as it stands, so that 0.140 and 0.14 differ. Raises ``ValueError`` for a name that is not in
+    :data:`TABLES`.
     """
     if name not in TABLES:
         raise ValueError(f"there is no published table {name!r}; there are {', '.join(TABLES)}")
-    return pd.read_csv(DATA / "published" / f"{name}.csv")
+    return pd.read_csv(DATA / "published" / f"{name}.csv", dtype=str if as_text else None)
+
+
+def published_claims() -> pd.DataFrame:
+    """What the paper says in words, in ours, with its figures as text: id place claim claimed relation (= < or >).
+
+    ``claimed`` is '' where no figure is given.
+    """
+    return pd.read_csv(DATA / "published" / "claims.csv", dtype=str, keep_default_na=False)
 
 
 def published_case() -> PublishedCase:

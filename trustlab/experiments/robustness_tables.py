@@ -21,6 +21,7 @@ from scipy.stats import ttest_1samp
 from trustlab.changes import AS_TOLD, PARAPHRASES
 from trustlab.knowledge import normalise
 from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.significance import holm
 from trustlab.metrics.stability import ALIKE, NO_SPREAD, RATIO, cv_group, cv_group_by_chance, cv_sample
 from trustlab.metrics.table import metrics_table
 
@@ -48,7 +49,7 @@ def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
     """
     counts = ["n", "n_cases", "n_missing", "n_same", "n_zero", "chance", "own_rows", "reason"]
     rows = []
-    for at in _compared(confidence):
+    for at in compared_views(confidence):
         for method, values in at.values.items():
             chance = cv_group_by_chance(values[~at.same], n_draws, seed)
             for metric, measure in (("cv_group", cv_group), ("cv_sample", cv_sample)):
@@ -76,11 +77,12 @@ def cell(row: Mapping[str, Any], digits: int, factor: float = 1) -> str:
 
 
 @dataclass(frozen=True)
-class _Compared:
+class ComparedViews:
     """A run at a level: its views, which of them show one text twice, and each method's values where they are compared.
 
-    ``rows`` (n) case_id level; ``same`` (n,); ``values`` method -> (n, C), NaN where not compared; ``own``: the methods on rows
-    of their own; ``why``: method -> why it has no row.
+    ``rows`` (n) case_id level; ``same`` (n,); ``values`` method -> (n, C), NaN where not compared; ``every`` the same with all
+    values of views that can be compared, other methods aside; ``own``: the methods on rows of their own; ``why``: method -> why
+    it has no row.
     """
 
     key: tuple[str, str]
@@ -88,11 +90,12 @@ class _Compared:
     rows: pd.DataFrame
     same: np.ndarray
     values: dict[str, np.ndarray]
+    every: dict[str, np.ndarray]
     own: frozenset[str]
     why: dict[str, str]
 
 
-def _compared(confidence: pd.DataFrame) -> Iterator[_Compared]:
+def compared_views(confidence: pd.DataFrame) -> Iterator[ComparedViews]:
     """Each run at each level, then all levels: what the variation of the methods is taken over."""
     again = [c for c in dict.fromkeys(confidence["condition"]) if c.startswith(PARAPHRASES)]
     mine = confidence[confidence["condition"].isin([AS_TOLD.name, *again]) & confidence["method"].isin(RATIO)]
@@ -112,14 +115,16 @@ def _compared(confidence: pd.DataFrame) -> Iterator[_Compared]:
             here = np.ones(len(shown), bool) if level == "all" else np.asarray(levels == level)
             possible = here & (moved & ~same).to_numpy()
             used, own = compared_rows(whole[possible])
-            values, why = {}, {}
+            values, every, why = {}, {}, {}
             for method, table in wide.items():
+                every[method] = table[again].where(whole[method] & possible).to_numpy(float)[here]
                 values[method] = table[again].where(used[method].reindex(shown.index, fill_value=False)).to_numpy(float)[here]
                 if whole.loc[possible, method].any() and not used[method].any():
                     why[method] = NOT_SHARED
                 elif not possible.any() and same[here].any():
                     why[method] = SAME
-            yield _Compared(key, str(level), shown.index.to_frame(index=False)[here], same.to_numpy()[here], values, own, why)
+            rows = shown.index.to_frame(index=False)[here]
+            yield ComparedViews(key, str(level), rows, same.to_numpy()[here], values, every, own, why)
 
 
 def compared_rows(whole: pd.DataFrame) -> tuple[pd.DataFrame, frozenset[str]]:
@@ -196,16 +201,6 @@ def shift_table(answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int = 
     return found.assign(p_holm=found.groupby([*RUN, "level", "among"])["p"].transform(holm))
 
 
-def holm(p: Any) -> np.ndarray:
-    """The p-values (m,) after Holm's step-down correction; NaN stays NaN and is no test. Holm 1979."""
-    values = np.asarray(p, dtype=float)
-    order = np.argsort(values)[: int(np.sum(~np.isnan(values)))]
-    stepped = np.maximum.accumulate(values[order] * np.arange(len(order), 0, -1))
-    found = np.full(len(values), np.nan)
-    found[order] = np.minimum(stepped, 1)
-    return found
-
-
 def _paired_p(differences: np.ndarray, cases: Any) -> float:
     """Two-sided p of the mean of the cases' mean differences against 0."""
     each = pd.Series(differences).groupby(np.asarray(cases)).mean().to_numpy()
@@ -229,7 +224,7 @@ def scatter_table(
     cv = variation[variation["level"] == str(level)].set_index([*RUN, "method", "metric"])
     told = answers[answers["condition"] == AS_TOLD.name], confidence[confidence["condition"] == AS_TOLD.name]
     rows = []
-    for at in (a for a in _compared(confidence) if a.level == str(level)):
+    for at in (a for a in compared_views(confidence) if a.level == str(level)):
         mine = [t[(t["model"] == at.key[0]) & (t["dataset"] == at.key[1])] for t in told]
         area = _areas(at, mine[0], mine[1], n_draws, seed)
         for method in at.values:
@@ -243,7 +238,9 @@ def scatter_table(
     return pd.DataFrame(rows, columns=[*RUN, "method", *numbers])
 
 
-def _areas(at: _Compared, answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int, seed: int) -> dict[str, dict[str, Any]]:
+def _areas(
+    at: ComparedViews, answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int, seed: int
+) -> dict[str, dict[str, Any]]:
     """Method -> its AUROC as told (value low high reason) on the rows that its CV is taken over."""
     found: dict[str, dict[str, Any]] = {}
     together = [m for m in at.values if m not in at.own]

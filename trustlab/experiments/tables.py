@@ -103,11 +103,11 @@ def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
     rows = metrics[metrics["level"].eq("across") & metrics["metric"].isin(["pearson", "spearman"])]
     keys = ["model", "dataset", "method"]
     means = metrics[metrics["metric"].eq("mean_confidence") & metrics["value"].notna()]
-    n_levels = means.groupby(keys, sort=False)["level"].nunique()
+    n_levels: dict[Any, int] = means.groupby(keys, sort=False)["level"].nunique().to_dict()
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in rows.itertuples():
         key = (row.model, row.dataset, row.method)
-        n = int(n_levels.get(key, 0))
+        n = n_levels.get(key, 0)
         band = f"{row.chance_low:.2f} to {row.chance_high:.2f}" if row.chance_low < row.chance_high else _text(row.chance, ".0f")
         mine = found.setdefault(key, {**dict(zip(keys, key, strict=True)), "n_levels": n})
         mine |= {row.metric: _with_interval(row)}

@@ -1,7 +1,8 @@
 """What the trust indices stand on, as tidy tables: their weights, how their parts go together, agreement, weak points.
 
 Pure functions of ``reviews`` (a row a case and configuration, :data:`trustlab.metrics.trust_table.NEEDED`) or of the indices that
-:func:`trustlab.metrics.trust_table.trust_indices` makes of them. Intervals are 95 % percentile bootstrap over cases.
+:func:`trustlab.metrics.trust_table.trust_indices` makes of them. Intervals are 95 % percentile bootstrap over cases, those of
+kappa and AC1 jackknife over cases: a case drawn twice would pass for chance agreement.
 """
 
 # pandas' types leave open what a selection gives.
@@ -22,6 +23,7 @@ from scipy.stats import kendalltau
 from trustlab.metrics import trust, votes
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
 from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.jackknife import jackknife_interval
 from trustlab.metrics.trust_table import ALIKE, COUNTS, KEYS, RUN, RX, TESTS, check_reviews, trust_indices
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
@@ -30,6 +32,7 @@ SAME_ETI = 1e-9
 """ETIs (percent) nearer to each other than this differ by rounding alone."""
 CORRELATIONS = {"pearson": pearson_rows, "spearman": spearman_rows}
 ALONE = "one doctor: nobody to agree with"
+UNREADABLE = "no case has enough readable diagnoses"
 MEASURED = ["value", "low", "high", "n", "n_missing", "reason"]
 
 
@@ -119,16 +122,16 @@ def agreement_table(reviews: pd.DataFrame, n_diagnoses: int | None = None, draws
     ``measure`` is cdr, any_disagreement, pair_agreement (fractions), fleiss_kappa or gwet_ac1 (``n_diagnoses`` as in
     :func:`trustlab.metrics.votes.gwet_ac1`). Columns: model, dataset, level, configuration, n_doctors, measure, value, low,
     high, n (cases behind it), n_missing (too few readable diagnoses), reason. One doctor has CDR 0 by definition and nothing
-    else. Safety on and off have the same doctors and count once; where they do not, ``safety`` tells them apart.
+    else. Intervals of kappa and AC1 are :func:`~trustlab.metrics.jackknife.jackknife_interval`, the others bootstrap. Safety
+    on and off have the same doctors and count once; where they do not, ``safety`` tells them apart.
     """
     table, keys = _doctors(check_reviews(reviews))
     rows = []
     for label, part in _groups(table, keys):
         label |= {"n_doctors": int(part["n_doctors"].iloc[0])}
         weights = case_weights(part["case_id"].astype(str), draws, seed)
-        for measure, (value, drawn, n, why) in _agreement(part, weights, n_diagnoses).items():
-            found = _measured(value, drawn, n, why) | {"n_missing": len(part) - n}
-            rows.append(label | {"measure": measure} | found)
+        found = _agreement(part, weights) | _beyond_chance(part, n_diagnoses)
+        rows += [label | {"measure": measure} | row | {"n_missing": len(part) - row["n"]} for measure, row in found.items()]
     return pd.DataFrame(rows, columns=[*keys, "n_doctors", "measure", *MEASURED])
 
 
@@ -262,32 +265,42 @@ def _doctors(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return (table, KEYS) if once.duplicated([*keys, "case_id"]).any() else (once, keys)
 
 
-def _agreement(part: pd.DataFrame, weights: np.ndarray, n_diagnoses: int | None) -> dict[str, tuple]:
-    """Of each measure: value, a function that gives its draws, cases behind it, why it is missing or has no interval."""
-    diagnoses = list(part["diagnoses"])
+def _agreement(part: pd.DataFrame, weights: np.ndarray) -> dict[str, dict[str, Any]]:
+    """The agreement that counts no chance: each measure with its interval, or why it has none."""
     alone = part["n_doctors"].iloc[0] == 1
-    found: dict[str, tuple] = {}
+    found = {}
     for name, measure in (
         ("cdr", trust.cdr),
         ("any_disagreement", trust.any_disagreement),
         ("pair_agreement", trust.pair_agreement),
     ):
-        each = np.array([measure(d) for d in diagnoses], dtype=float)
+        each = np.array([measure(d) for d in part["diagnoses"]], dtype=float)
         at = ~np.isnan(each)
-        why = "" if at.any() else "no case has enough readable diagnoses"
+        why = "" if at.any() else UNREADABLE
         if alone:
             why = ALONE if name == "pair_agreement" else why or "0 by definition with one doctor"
         value = float(each[at].mean()) if at.any() else float("nan")
-        found[name] = value, partial(_weighted_mean, each[at], weights[:, at]), int(at.sum()), why
-    counted = votes.count_votes(diagnoses)
-    paired, whole = weights[:, counted.index], np.ones((1, len(counted.index)))
+        found[name] = _measured(value, partial(_weighted_mean, each[at], weights[:, at]), int(at.sum()), why)
+    return found
+
+
+def _beyond_chance(part: pd.DataFrame, n_diagnoses: int | None) -> dict[str, dict[str, Any]]:
+    """Fleiss' kappa and Gwet's AC1 with their jackknife intervals, or why there is none."""
+    counted = votes.count_votes(list(part["diagnoses"]))
+    n = len(counted.index)
+    without_one = np.vstack([np.ones((1, n)), 1 - np.eye(n)])  # first all cases, then without each
+    found = {}
     for name, kappa in (
         ("fleiss_kappa", votes.fleiss_kappa_weighted),
         ("gwet_ac1", partial(votes.gwet_ac1_weighted, n_diagnoses=n_diagnoses)),
     ):
-        value = float(kappa(counted, whole)[0])
-        why = ALONE if alone else found["pair_agreement"][3] or ("one diagnosis in all cases" if np.isnan(value) else "")
-        found[name] = value, partial(kappa, counted, paired), len(counted.index), why
+        drawn = kappa(counted, without_one)
+        why = ALONE if part["n_doctors"].iloc[0] == 1 else UNREADABLE if n == 0 else ""
+        value, low, high = float(drawn[0]), float("nan"), float("nan")
+        why = why or ("one diagnosis in all cases" if np.isnan(value) else "")
+        if not why:
+            low, high, why = jackknife_interval(value, drawn[1:], most=1.0)
+        found[name] = {"value": value, "low": low, "high": high, "n": n, "reason": why}
     return found
 
 

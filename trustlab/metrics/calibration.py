@@ -1,14 +1,40 @@
-"""Does a confidence of 0.8 mean right in 80 of 100? Only for methods whose scale is ``probability``."""
+"""Does a confidence of 0.8 mean right in 80 of 100? And, where it does not, which probability would it stand for?
+
+Brier score, its parts and ECE are for methods whose scale is ``probability``. A score that only ranks becomes a probability
+by a calibrator, fitted on other cases than those it is applied to (:func:`cross_fitted`).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import isotonic_regression
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
 
 from trustlab.metrics.discrimination import check_pair, check_weights
+from trustlab.metrics.intervals import checked_draws
 
 TOLERANCE = 1e-9
 """How far outside [0, 1] a probability may lie through rounding."""
+
+
+@dataclass(frozen=True)
+class BrierParts:
+    """A Brier score and what it is made of: brier = miscalibration - discrimination + uncertainty, exactly.
+
+    ``miscalibration`` (0 is best) is what the best rising recalibration would take off, ``discrimination`` (higher is better)
+    what it gains over saying the share of right answers every time, and ``uncertainty`` the score of saying just that.
+    """
+
+    brier: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
 
 
 def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
@@ -19,6 +45,40 @@ def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
     """
     hit, prob = _check_probability(correct, confidence)
     return float(np.mean((prob - hit) ** 2)) if len(hit) else float("nan")
+
+
+def brier_decomposition(correct: ArrayLike, confidence: ArrayLike) -> BrierParts:
+    """The parts of :func:`brier` by isotonic recalibration of the same rows, without bins. Dimitriadis, Gneiting & Jordan 2021.
+
+    Arguments and errors as in :func:`brier`. The parts are NaN where the answers are all right or all wrong: recalibration
+    would then only repeat that. Fitted to the rows it judges, so that miscalibration and discrimination are biased upwards on
+    few rows.
+    """
+    hit, prob = _check_probability(correct, confidence)
+    parts = brier_parts_weighted(hit, prob, np.ones((1, len(hit))))[0]
+    return BrierParts(brier(hit, prob), *(float(part) for part in parts))
+
+
+def brier_parts_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
+    """Miscalibration, discrimination and uncertainty under each of B weightings (B, n), recalibrated anew in each: (B, 3)."""
+    hit, prob = _check_probability(correct, confidence)
+    weight = check_weights(weights, len(hit))
+    found = np.full((len(weight), 3), np.nan)
+    if len(hit) == 0:
+        return found
+    values, mass, right = _by_value(prob, weight, hit)
+    total = mass.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share, rate = right.sum(axis=0) / total, right / mass
+        score = (mass * values[:, None] ** 2 - 2 * right * values[:, None] + right).sum(axis=0) / total
+    for b in np.flatnonzero((share > 0) & (share < 1)):
+        held = mass[:, b] > 0
+        fit = isotonic_regression(rate[held, b], weights=mass[held, b]).x
+        # Each pool's fit is its own rate, so the recalibrated score is the share less the mean square of the fit.
+        squared = mass[held, b] @ fit**2 / total[b]
+        uncertainty = share[b] * (1 - share[b])
+        found[b] = max(score[b] - share[b] + squared, 0), max(squared - share[b] ** 2, 0), uncertainty
+    return found
 
 
 def ece(correct: ArrayLike, confidence: ArrayLike, bins: int = 15) -> float:
@@ -39,12 +99,7 @@ def ece_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, 
         raise ValueError(f"bins must be at least 1; received {bins}")
     if len(hit) == 0:
         return np.full(len(weight), np.nan)
-    values, group = np.unique(prob, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    starts = np.searchsorted(group[order], np.arange(len(values)))
-    ordered = weight.T[order].astype(np.float64)
-    mass = np.add.reduceat(ordered, starts, axis=0)
-    gap = np.add.reduceat(ordered * (hit - prob)[order, None], starts, axis=0)
+    _, mass, gap = _by_value(prob, weight, hit - prob)
     total = mass.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         middle = (np.cumsum(mass, axis=0) - mass / 2) / total
@@ -56,9 +111,114 @@ def ece_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, 
         return np.where(total > 0, np.abs(gaps).sum(axis=1) / total, np.nan)
 
 
+def without_excess(draws: ArrayLike, value: float) -> np.ndarray:
+    """Bootstrap draws (B,) of a measure that cannot be below 0, less their mean excess over ``value``, its estimate; (B,).
+
+    Miscalibration, discrimination and ECE are the larger the fewer different answers there are; a draw repeats cases, so that
+    its values lie above the sample's by chance alone. Draws without a value (NaN) stay so. Raises ``ValueError`` without draws
+    or for infinite ones.
+    """
+    drawn = checked_draws(draws)
+    known = drawn[~np.isnan(drawn)]
+    return np.maximum(drawn - (known.mean() - value), 0.0) if len(known) else drawn
+
+
+class Isotonic:
+    """The rising curve nearest to what happened, made of steps with straight lines between. Zadrozny & Elkan 2002."""
+
+    def fit(self, correct: ArrayLike, confidence: ArrayLike) -> Isotonic:
+        """Learn from ``correct`` (n,), 0 or 1 with both among them, and finite ``confidence`` (n,); ``ValueError`` otherwise."""
+        hit, score = _check_both(correct, confidence)
+        self._fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(score, hit.astype(np.float64))
+        return self
+
+    def predict(self, confidence: ArrayLike) -> np.ndarray:
+        """The probability that each confidence (n,) stands for, (n,); beyond the fitted range, that of its nearer end."""
+        return self._fitted.predict(np.asarray(confidence, dtype=np.float64))
+
+
+class Platt:
+    """A logistic curve of the confidence, towards Platt's targets (n + 1)/(n + 2) and 1/(n + 2) in place of 1 and 0. Platt 1999.
+
+    The targets keep the curve finite where the confidence parts right from wrong without a fault. It may fall: a confidence
+    that is higher for wrong answers becomes a probability that is lower for them, which isotonic recalibration never does.
+    """
+
+    def fit(self, correct: ArrayLike, confidence: ArrayLike) -> Platt:
+        """Learn from ``correct`` (n,), 0 or 1 with both among them, and finite ``confidence`` (n,); ``ValueError`` otherwise."""
+        hit, score = _check_both(correct, confidence)
+        n_right, n_wrong = hit.sum(), (~hit).sum()
+        target = np.where(hit, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
+        self._centre, self._scale = float(score.mean()), float(score.std()) if np.ptp(score) > 0 else 1.0
+        each = np.tile(self._scaled(score), (2, 1))  # once as right, once as wrong, weighed by the target
+        classes, shares = np.repeat([1, 0], len(score)), np.concatenate([target, 1 - target])
+        self._fitted = LogisticRegression(C=np.inf).fit(each, classes, sample_weight=shares)
+        return self
+
+    def predict(self, confidence: ArrayLike) -> np.ndarray:
+        """The probability that each confidence (n,) stands for, (n,)."""
+        return self._fitted.predict_proba(self._scaled(np.asarray(confidence, dtype=np.float64)))[:, 1]
+
+    def _scaled(self, score: np.ndarray) -> np.ndarray:
+        return ((score - self._centre) / self._scale)[:, None]
+
+
+CALIBRATORS: dict[str, Any] = {"isotonic": Isotonic, "platt": Platt}
+
+
+def cross_fitted(
+    correct: ArrayLike, confidence: ArrayLike, case_ids: ArrayLike, how: str = "isotonic", n_folds: int = 5, seed: int = 0
+) -> np.ndarray:
+    """Calibrated probabilities (n,), each by a calibrator fitted on other cases, so that no row judges itself.
+
+    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) any finite numbers, higher surer; ``case_ids`` (n,) names each row's
+    case, which is never split between folds. ``how`` is "isotonic" or "platt". The folds follow from the set of cases and the
+    seed, whatever the rows' order. All NaN with fewer cases than folds, or where the cases outside some fold have right
+    answers alone, or wrong ones. Raises ``ValueError`` on other shapes or values.
+    """
+    hit, score = check_pair(correct, confidence)
+    cases = np.asarray(case_ids)
+    if cases.shape != hit.shape:
+        raise ValueError(f"case_ids must have shape {hit.shape}; received {cases.shape}")
+    if how not in CALIBRATORS:
+        raise ValueError(f"how is {how!r}; allowed are {list(CALIBRATORS)}")
+    if n_folds < 2:
+        raise ValueError(f"n_folds must be at least 2; received {n_folds}")
+    found = np.full(len(hit), np.nan)
+    names, group = np.unique(cases, return_inverse=True)
+    if len(names) < n_folds:
+        return found
+    folds = list(GroupKFold(n_folds, shuffle=True, random_state=seed).split(score, groups=group))
+    if any(_one_class(hit[train]) for train, _ in folds):
+        return found
+    for train, test in folds:
+        found[test] = CALIBRATORS[how]().fit(hit[train], score[train]).predict(score[test])
+    return found
+
+
+def _by_value(prob: np.ndarray, weight: np.ndarray, amount: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The distinct probabilities (G,), and in each weighting the weight and the weighed ``amount`` (n,) of each: (G, B) twice."""
+    values, group = np.unique(prob, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(len(values)))
+    ordered = weight.T[order].astype(np.float64)
+    return values, np.add.reduceat(ordered, starts, axis=0), np.add.reduceat(ordered * amount[order, None], starts, axis=0)
+
+
 def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     hit, prob = check_pair(correct, confidence)
     outside = (prob < -TOLERANCE) | (prob > 1 + TOLERANCE)
     if outside.any():
         raise ValueError(f"calibration needs probabilities in [0, 1]; received {prob[outside][0]}")
     return hit, np.clip(prob, 0, 1)
+
+
+def _check_both(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    hit, score = check_pair(correct, confidence)
+    if _one_class(hit):
+        raise ValueError(f"a calibrator needs right and wrong answers; received {int(hit.sum())} right of {len(hit)}")
+    return hit, score
+
+
+def _one_class(hit: np.ndarray) -> bool:
+    return bool(hit.all() or not hit.any())

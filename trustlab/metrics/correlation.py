@@ -1,22 +1,33 @@
-"""Do accuracy and mean confidence rise together over the information levels?"""
+"""Do accuracy and mean confidence rise together over the information levels, and could that be chance?
+
+P-values are two-sided. "Exact" ones count orders and assume nothing but that every order is as likely; those of the t-test
+assume normal points, and need the coefficient and n alone, so that they can be had for a published coefficient too.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
+from scipy.stats import permutation_test, rankdata
+from scipy.stats import t as student
 
 MAX_EXACT = 8
 """Most points for which every order is tried: 8! = 40,320."""
+MAX_TIED = 7
+"""Most points for which every pair of rankings with ties is tried."""
+SAME = 1e-9
+"""Coefficients nearer to each other than this differ by rounding alone."""
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
     """Pearson correlation of two series (n,), in [-1, 1].
 
     NaN with fewer than 3 points, or when a side is constant up to rounding. ``ValueError`` on NaN or other shapes.
-    Two unrelated series that merely rise have a median near 0.92 over six points: read it beside that.
+    Two unrelated series that merely rise have a high one too: read it beside :func:`~trustlab.metrics.null_band.rising_band`.
     """
     left, right = _check_series(x, y)
     return float(pearson_rows(left[None], right[None])[0])
@@ -36,12 +47,97 @@ def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
     left, right = _check_series(x, y)
     if len(left) > MAX_EXACT:
         raise ValueError(f"exact p-values need at most {MAX_EXACT} points; received {len(left)}")
-    observed = spearman(left, right)
-    if np.isnan(observed):
+    if np.isnan(spearman(left, right)):
         return float("nan")
-    shuffled = right[np.array(list(permutations(range(len(right)))))]
-    rho = spearman_rows(np.broadcast_to(left, shuffled.shape), shuffled)
-    return float(np.mean(np.abs(rho) >= abs(observed) - 1e-9))
+    return _permutation_p(rankdata(_without_rounding(left)), rankdata(_without_rounding(right)), np.inf, seed=0)
+
+
+def pearson_permutation_p(x: ArrayLike, y: ArrayLike, n_draws: int = 10_000, seed: int = 0) -> float:
+    """Two-sided permutation p-value of Pearson's r: the share of pairings whose r is at least as far from 0.
+
+    Exact up to 8 points. Above, ``n_draws`` seeded random pairings, one more counted as extreme so that p is never 0 (Phipson
+    & Smyth 2010). NaN where :func:`pearson` is; errors as there, and ``ValueError`` for less than one draw.
+    """
+    left, right = _check_series(x, y)
+    if n_draws < 1:
+        raise ValueError(f"n_draws must be at least 1; received {n_draws}")
+    if np.isnan(pearson(left, right)):
+        return float("nan")
+    return _permutation_p(left, right, np.inf if len(left) <= MAX_EXACT else n_draws, seed)
+
+
+def pearson_p(r: float, n: int) -> float:
+    """Two-sided p-value of a Pearson correlation of ``n`` points by the t-test with n - 2 degrees of freedom.
+
+    t = r sqrt((n - 2) / (1 - r²)); 0 where |r| is 1. ``r`` may be a published one. NaN below 3 points or where ``r`` is NaN.
+    ``ValueError`` for an ``r`` outside -1 to 1 or an ``n`` that is no count.
+    """
+    _check_coefficient(r, n)
+    if np.isnan(r) or n < 3:
+        return float("nan")
+    if abs(r) == 1:
+        return 0.0
+    return float(2 * student.sf(abs(r) * np.sqrt((n - 2) / (1 - r * r)), n - 2))
+
+
+def spearman_p(rho: float, n: int) -> float:
+    """As :func:`pearson_p`, of a rank correlation: the approximation that scipy.stats.spearmanr prints, poor for few points."""
+    return pearson_p(rho, n)
+
+
+def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
+    """Exact two-sided p-value of a rank correlation of ``n`` points without ties: the share of all n! orders as far from 0.
+
+    An order counts where its |rho| is at least |``rho``| - ``rounding``, half a unit of the last digit of a printed value, so
+    that a value rounded up still meets itself. NaN below 3 points or where ``rho`` is NaN. ``ValueError`` above 8 points, for
+    a ``rho`` outside -1 to 1, or a negative ``rounding``.
+    """
+    _check_coefficient(rho, n)
+    if not rounding >= 0:
+        raise ValueError(f"rounding must be at least 0; received {rounding}")
+    if n > MAX_EXACT:
+        raise ValueError(f"exact p-values need at most {MAX_EXACT} points; received {n}")
+    if np.isnan(rho) or n < 3:
+        return float("nan")
+    return float(np.mean(np.abs(_all_orders(int(n))) >= abs(rho) - rounding - SAME))
+
+
+def spearman_values(n: int, ties: bool = False) -> np.ndarray:
+    """The values that a rank correlation of ``n`` points can take, ascending, (m,); with ``ties`` also those of tied ranks.
+
+    Without ties it is 1 - 6 D / (n (n² - 1)), where D, the sum of squared rank differences, is any even number up to
+    n (n² - 1) / 3 (4 cannot be had of 3 points). ``ValueError`` below 3 points, or with ties above 7.
+    """
+    if not float(n).is_integer() or n < 3 or (ties and n > MAX_TIED):
+        raise ValueError(f"n must be a whole number from 3{f' to {MAX_TIED} with ties' if ties else ''}; received {n}")
+    n = int(n)
+    if ties:
+        return _tied_values(n).copy()
+    distances = np.arange(0, n * (n * n - 1) // 3 + 1, 2)
+    if n == 3:
+        distances = distances[distances != 4]
+    return 1 - 6 * distances[::-1] / (n * (n * n - 1))
+
+
+@cache
+def _all_orders(n: int) -> np.ndarray:
+    """Spearman's rho of 1..n with each of its orders, (n!,)."""
+    orders = np.array(list(permutations(range(n))), dtype=np.float64)
+    distances = ((orders - np.arange(n)) ** 2).sum(axis=1)
+    return 1 - 6 * distances / (n * (n * n - 1))
+
+
+@cache
+def _tied_values(n: int) -> np.ndarray:
+    """Every value of rho over two rankings with or without ties: one in ascending order, the other in each order of its own."""
+    steps = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n - 1)) & 1  # where neighbours differ
+    ranks = rankdata(np.cumsum(np.hstack([np.zeros((len(steps), 1), int), steps]), axis=1), axis=1)[1:]  # not all tied
+    centred = ranks - ranks.mean(axis=1, keepdims=True)
+    unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    orders = np.array(list(permutations(range(n))))
+    found = [np.unique(np.round(one[orders] @ unit.T, 12)) for one in unit]
+    values = np.unique(np.concatenate(found))
+    return values[np.diff(values, prepend=-2) > SAME] + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -58,6 +154,20 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Spearman correlation of each pair of rows, (B, n) and (B, n) -> (B,); NaN also for a row that holds NaN."""
     return pearson_rows(rankdata(_without_rounding(x), axis=1), rankdata(_without_rounding(y), axis=1))
+
+
+def _permutation_p(x: np.ndarray, y: np.ndarray, n_draws: float, seed: int) -> float:
+    """Share of pairings of two series (n,) whose Pearson correlation is as far from 0; of all where n_draws is infinite."""
+    left, right = x - x.mean(), y - y.mean()
+    size = np.sqrt((left**2).sum() * (right**2).sum())
+    least = abs((left * right).sum() / size) - SAME
+
+    def as_far(shuffled: np.ndarray, axis: int) -> np.ndarray:
+        # 0 or 1 rather than the coefficient itself: equal ones must count as equal whatever their rounding.
+        return (np.abs((shuffled * left).sum(axis=axis) / size) >= least).astype(float)
+
+    kind: Any = {"permutation_type": "pairings", "alternative": "greater", "vectorized": True, "n_resamples": n_draws}
+    return float(permutation_test((right,), as_far, rng=np.random.default_rng(seed), **kind).pvalue)
 
 
 def _without_rounding(values: np.ndarray) -> np.ndarray:
@@ -78,3 +188,10 @@ def _check_series(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
         raise ValueError(f"both series must be finite; received {left} and {right}")
     return left, right
+
+
+def _check_coefficient(value: float, n: float) -> None:
+    if not np.isnan(value) and not -1 <= value <= 1:
+        raise ValueError(f"a correlation must lie between -1 and 1; received {value}")
+    if not (n >= 0 and float(n).is_integer()):
+        raise ValueError(f"n must be a whole number of points; received {n}")

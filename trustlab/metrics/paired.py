@@ -17,18 +17,21 @@ import numpy as np
 import pandas as pd
 
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
-from trustlab.metrics.discrimination import auprc, auroc, ranking_weighted
-from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.discrimination import auroc, ranking_weighted
+from trustlab.metrics.intervals import bounded_interval, case_weights
+from trustlab.metrics.significance import bootstrap_p, holm
 from trustlab.metrics.table import KEYS
 
 METRICS = ("auroc", "auprc", "pearson", "spearman")
-RANKING = {"auroc": auroc, "auprc": auprc}
+RANKING = ("auroc", "auprc")
+"""As :func:`ranking_weighted` gives them."""
 OVER_LEVELS = {"pearson": pearson_rows, "spearman": spearman_rows}
-ALIKE = 1e-12
-"""Values nearer to each other than this differ by rounding alone."""
 MIN_COVERAGE = 0.5
 """A column with a value in a smaller share of the answers is left out where many are compared on the rows that all have."""
-COLUMNS = ["metric", "level", "value", "reference", "difference", "low", "high", "n", "n_cases", "n_missing", "reason"]
+FAMILY = ["model", "dataset", "metric", "level"]
+"""What is compared within one of these is a family of tests, corrected together."""
+COLUMNS = ["metric", "level", "value", "reference", "difference", "low", "high", "n", "n_cases", "n_missing"]
+COLUMNS += ["p", "p_holm", "standard_error", "reason"]
 
 
 @dataclass(frozen=True)
@@ -70,22 +73,25 @@ def paired_differences(
     """Each column of confidences against ``reference``: their metrics on the same rows, the difference and its interval.
 
     ``table`` is tidy: case_id dataset level model, the name of the column (``by``), confidence and correct (0, 1 or NaN), and
-    maybe method (compared within) and missing (why a confidence is NaN). Columns may give different answers: each is
-    judged by its own ``correct``. The result has a row a model, data set, method, column, metric and level: ``level`` is
-    'pooled' and 'within' (mean over the levels that have both classes in both columns) for auroc and auprc, 'across' for
-    pearson and spearman (accuracy against mean confidence over the levels). ``value`` is the column's, ``reference`` the
-    reference's, ``difference`` the first minus the second, ``low`` and ``high`` its 95 % percentile bootstrap interval over
-    cases, the same draws for all (and for ``metrics_table`` with that seed). ``shared``: "pair" compares on the ``n`` rows
-    that the two have, "all" on those that every column has; ``n_missing`` are left out. Withheld below ``min_per_class``
-    correct or wrong answers, without interval below 10 cases or where the draws are all alike; ``reason`` says so. Raises
-    ``ValueError`` for lacking columns, an unknown metric or reference, repeated rows, or no other column.
+    maybe method (compared within, unless ``by`` names it) and missing (why a confidence is NaN). Columns may give different
+    answers: each is judged by its own ``correct``. The result has a row a model, data set, method, column, metric and level:
+    ``level`` is 'pooled' and 'within' (mean over the levels that have both classes in both columns) for auroc and auprc,
+    'across' for pearson and spearman (accuracy against mean confidence over the levels). ``value`` is the column's,
+    ``reference`` the reference's, ``difference`` the first minus the second, ``low`` and ``high`` its 95 % percentile bootstrap
+    interval over cases, the same draws for all (and for ``metrics_table`` with that seed). ``p`` is two-sided, from these draws
+    (:func:`~trustlab.metrics.significance.bootstrap_p`), ``p_holm`` after Holm over all that is compared in one :data:`FAMILY`,
+    ``standard_error`` the draws' standard deviation. ``shared``: "pair" compares on the ``n`` rows that the two have, "all" on
+    those that every column has; ``n_missing`` are left out. Withheld below ``min_per_class`` correct or wrong answers; without
+    interval, p and standard error below 10 cases or where the draws are all alike; ``reason`` says so. Raises ``ValueError``
+    for lacking columns, an unknown metric or reference, repeated rows, or no other column.
     """
     table = _checked(table, reference, by, metrics, shared)
-    inner = ["method"] if "method" in table else []
+    inner = _inner(table, by)
     rows: list[dict] = []
     for (model, dataset), run in table.groupby(["model", "dataset"], sort=False):
         cases = np.unique(run["case_id"])
         draws = np.ascontiguousarray(case_weights(cases, n_draws, seed).T)
+        done: dict = {}
         for key, part in run.groupby(inner, sort=False) if inner else [((), run)]:
             label = {"model": model, "dataset": dataset, **dict(zip(inner, key, strict=True))}
             sides = {str(name): side.set_index(["case_id", "level"]) for name, side in part.groupby(by, sort=False)}
@@ -98,9 +104,10 @@ def paired_differences(
                     common = common.intersection(_known(side).index)
             for name, side in sides.items():
                 if name != reference:
-                    found = _compared(side, sides[reference], common, cases, draws, metrics, min_per_class)
+                    found = _compared(side, sides[reference], common, cases, draws, metrics, min_per_class, done)
                     rows += [{**label, by: name, **row} for row in found]
-    return pd.DataFrame(rows, columns=["model", "dataset", *inner, by, *COLUMNS])
+    found = pd.DataFrame(rows, columns=["model", "dataset", *inner, by, *COLUMNS])
+    return found.assign(p_holm=found.groupby(FAMILY, sort=False)["p"].transform(holm))
 
 
 def within_level(level: np.ndarray, correct: np.ndarray, confidence: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -131,10 +138,25 @@ def _checked(table: pd.DataFrame, reference: str, by: str, metrics: Sequence[str
     names = list(dict.fromkeys(table[by].astype(str)))
     if reference not in names or len(names) < 2:
         raise ValueError(f"{by} must hold the reference {reference!r} and another; it holds {names}")
-    keys = [*KEYS, by, *(["method"] if "method" in table else [])]
+    keys = [*KEYS, by, *_inner(table, by)]
     if table.duplicated(keys).any():
         raise ValueError(f"each {', '.join(keys)} may come once; received {table[table.duplicated(keys)].iloc[0].to_dict()}")
     return table.assign(**{by: table[by].astype(str), "level": table["level"].astype(int)})
+
+
+def tested(draws: np.ndarray, case_ids: np.ndarray) -> dict[str, Any]:
+    """A difference's low, high (95 % interval), p, standard_error and reason from its draws (B,) over cases ``case_ids`` (n,).
+
+    NaN where :func:`trustlab.metrics.intervals.bounded_interval` gives no interval, whose reason it is.
+    """
+    low, high, reason = bounded_interval(draws, case_ids)
+    p, error = (float("nan"), float("nan")) if reason else (bootstrap_p(draws), float(np.nanstd(draws, ddof=1)))
+    return {"low": low, "high": high, "p": p, "standard_error": error, "reason": reason}
+
+
+def _inner(table: pd.DataFrame, by: str) -> list[str]:
+    """The column that is compared within, if there is one beside ``by``."""
+    return ["method"] if "method" in table and by != "method" else []
 
 
 def _known(side: pd.DataFrame) -> pd.DataFrame:
@@ -149,8 +171,12 @@ def _compared(
     draws: np.ndarray,
     metrics: Sequence[str],
     min_per_class: int,
+    done: dict,
 ) -> list[dict]:
-    """The metrics of one pair, a row each; no value, with the reason, where the two share no row."""
+    """The metrics of one pair, a row each; no value, with the reason, where the two share no row.
+
+    ``done`` keeps what was drawn: the reference, most often on the same rows, is not drawn anew for each column.
+    """
     index = _known(side).index.intersection(_known(reference).index, sort=False) if common is None else common
     n_asked = len(side.index.union(reference.index))
     both = [side.loc[index], reference.loc[index]]
@@ -165,7 +191,7 @@ def _compared(
     why = _why_none(side, reference) if len(index) == 0 else ""
     rows: list[dict] = []
     if wanted := [m for m in RANKING if m in metrics]:
-        rows += _ranking_rows(pair, wanted, max(min_per_class, 1), why)
+        rows += _ranking_rows(pair, wanted, max(min_per_class, 1), why, done)
     for metric in (m for m in OVER_LEVELS if m in metrics):
         rows.append(_over_levels(pair, metric, why))
     return [{**row, "n_missing": n_asked - row["n"]} for row in rows]
@@ -179,7 +205,7 @@ def _why_none(side: pd.DataFrame, reference: pd.DataFrame) -> str:
     return "no row that both have"
 
 
-def _ranking_rows(pair: _Pair, wanted: Sequence[str], least: int, why: str) -> list[dict]:
+def _ranking_rows(pair: _Pair, wanted: Sequence[str], least: int, why: str, done: dict) -> list[dict]:
     """AUROC and AUPRC, pooled and within level."""
     levels = np.unique(pair.level)
     parts = {int(q): pair.at(pair.level == q) for q in levels}
@@ -187,13 +213,15 @@ def _ranking_rows(pair: _Pair, wanted: Sequence[str], least: int, why: str) -> l
     left_out = ", ".join(str(q) for q in parts if q not in mixed)
     note = f"one class only at level {left_out}: left out" if left_out else ""
     within = pair.at(np.isin(pair.level, mixed)) if mixed else pair
-    made = {q: _ranking(part) for q, part in {"pooled": pair, **parts}.items() if part.rarer}
+    shown = {"pooled": pair} | (parts if within.rarer >= least else {})
+    made = {q: _ranking(part, done) for q, part in shown.items() if part.rarer}
     rows = []
     for metric in wanted:
-        which = list(RANKING).index(metric)
+        which = RANKING.index(metric)
         for level, part in (("pooled", pair), ("within", within)):
-            if why or part.rarer < least:
-                rows.append(_row(metric, level, part, None, None, why or f"fewer than {least} correct or wrong"))
+            if why or part.rarer < least or (level == "within" and not mixed):
+                few = f"fewer than {least} correct or wrong" if part.rarer < least else note
+                rows.append(_row(metric, level, part, None, None, why or few))
             elif level == "pooled":
                 values, draws = made["pooled"]
                 rows.append(_row(metric, level, part, values[which], draws[which][0] - draws[which][1]))
@@ -204,11 +232,16 @@ def _ranking_rows(pair: _Pair, wanted: Sequence[str], least: int, why: str) -> l
     return rows
 
 
-def _ranking(pair: _Pair) -> tuple[np.ndarray, np.ndarray]:
+def _ranking(pair: _Pair, done: dict) -> tuple[np.ndarray, np.ndarray]:
     """AUROC and AUPRC of [column, reference]: values (2, 2) and draws (2, 2, B), metric first."""
-    values = [[measure(pair.correct[i], pair.confidence[i]) for i in (0, 1)] for measure in RANKING.values()]
-    sides = [ranking_weighted(pair.correct[i], pair.confidence[i], pair.weights) for i in (0, 1)]
-    return np.array(values), np.array([[side[which] for side in sides] for which in (0, 1)])
+    sides = []
+    for right, sure in zip(pair.correct, pair.confidence, strict=True):
+        key = tuple(x.tobytes() for x in (pair.case, right, sure))
+        if key not in done:
+            once = ranking_weighted(right, sure, np.ones((1, len(right))))
+            done[key] = [float(values[0]) for values in once], ranking_weighted(right, sure, pair.weights)
+        sides.append(done[key])
+    return np.array([values for values, _ in sides]).T, np.array([draws for _, draws in sides]).swapaxes(0, 1)
 
 
 def _mean_of_known(draws: Sequence[np.ndarray]) -> np.ndarray:
@@ -235,29 +268,17 @@ def _over_levels(pair: _Pair, metric: str, why: str) -> dict:
 
 
 def _row(metric: str, level: str, part: _Pair, values: Any, draws: np.ndarray | None, why: str = "") -> dict:
-    """One line; no interval below 10 cases, without a difference, of draws all alike, or where over a tenth have none."""
+    """One line, as :func:`tested` where there are draws."""
     value, reference = (float(v) for v in values) if values is not None else (float("nan"), float("nan"))
-    notes, low, high = [why] if why else [], float("nan"), float("nan")
-    if draws is not None:
-        if not enough_cases(part.case):
-            notes.append(TOO_FEW)
-        else:
-            low, high = percentile_interval(draws)
-            if np.isnan(low):
-                notes.append("no interval: undefined in more than 10 % of the draws")
-            elif high - low < ALIKE:  # [0, 0] would claim certainty
-                alike = np.nanmax(draws) - np.nanmin(draws) < ALIKE
-                notes.append(f"no interval: {'all' if alike else 'nearly all'} draws alike")
-                low = high = float("nan")
+    found = {"reason": ""} if draws is None else tested(draws, part.case)
     return {
         "metric": metric,
         "level": level,
         "value": value,
         "reference": reference,
         "difference": value - reference,
-        "low": low,
-        "high": high,
         "n": len(part.case),
         "n_cases": len(np.unique(part.case)),
-        "reason": "; ".join(notes),
+        **found,
+        "reason": "; ".join(filter(None, [why, found["reason"]])),
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,10 +64,7 @@ def cv_group(confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, se
     alike = min(rows.std(axis=0).max(), rows.std(axis=1).max()) < NO_SPREAD if len(rows) else False
     value = float(_cv(rows.mean(axis=0))) if len(rows) else float("nan")
 
-    def drawn(weights: np.ndarray) -> np.ndarray:
-        return _cv(weights @ rows / weights.sum(axis=1, keepdims=True))
-
-    return _variation(value, drawn, cases, n_missing, zero, n_draws, seed, bool(alike))
+    return _variation(value, partial(cv_group_weighted, rows), cases, n_missing, zero, n_draws, seed, bool(alike))
 
 
 def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0) -> float:
@@ -96,11 +94,24 @@ def cv_sample(confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, s
     each, cases = _cv(rows[~zero]), cases[~zero]
     value = float(each.mean()) if len(each) else float("nan")
 
-    def drawn(weights: np.ndarray) -> np.ndarray:
-        return weights @ each / weights.sum(axis=1)
-
     alike = bool(len(each)) and bool(each.std() < 100 * NO_SPREAD)
+    drawn = partial(cv_sample_weighted, rows[~zero])
     return _variation(value, drawn, cases, n_missing, int(zero.sum()), n_draws, seed, alike)
+
+
+def cv_group_weighted(confidence: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """CV group in percent under each of B weightings (B, n) of the whole rows ``confidence`` (n, C), shape (B,)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _cv(weights @ confidence / weights.sum(axis=1, keepdims=True))
+
+
+def cv_sample_weighted(confidence: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """CV sample in percent under each of B weightings (B, n) of the whole rows ``confidence`` (n, C), shape (B,).
+
+    NaN where a row's mean is 0: leave those out.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return weights @ _cv(confidence) / weights.sum(axis=1)
 
 
 def _complete(confidence: ArrayLike, case_ids: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:

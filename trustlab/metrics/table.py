@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike
 
-from trustlab.metrics.calibration import brier, ece, ece_weighted
-from trustlab.metrics.correlation import pearson, pearson_rows, spearman, spearman_rows
+from trustlab.metrics.calibration import brier, ece, ece_weighted, without_excess
+from trustlab.metrics.correlation import (
+    MAX_EXACT,
+    pearson,
+    pearson_permutation_p,
+    pearson_rows,
+    spearman,
+    spearman_permutation_p,
+    spearman_rows,
+)
 from trustlab.metrics.discrimination import auprc, auroc, ranking_weighted
-from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.intervals import bounded_interval, case_weights
+from trustlab.metrics.null_band import Band, rising_band
+from trustlab.metrics.run_tables import KEYS, RunTables, checked_answers, joined, need_columns
 
-KEYS = ["case_id", "dataset", "level", "model"]
-COLUMNS = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_missing", "reason"]
+MEASURED = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_missing"]
+COLUMNS = [*MEASURED, "chance", "chance_low", "chance_high", "p", "reason"]
+OVER_LEVELS = {
+    "pearson": (pearson, pearson_rows, pearson_permutation_p),
+    "spearman": (spearman, spearman_rows, spearman_permutation_p),
+}
+NOTHING: Band = (float("nan"), float("nan"), float("nan"))
 COUNTS = ("n_asked", "n_failed", "n_ungraded")
 CHUNK = 250
 """Bootstrap draws handled at once: keeps the working arrays near the processor's cache."""
-
-
-class RunTables(Protocol):
-    """What a run must hold: ``answers`` and ``confidence``, keyed by case_id, dataset, level, model (and method)."""
-
-    @property
-    def answers(self) -> pd.DataFrame:
-        """One row per case, level and model."""
-        ...
-
-    @property
-    def confidence(self) -> pd.DataFrame:
-        """One row per case, level, model and method."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -90,18 +90,23 @@ def metrics_table(
 
     ``level`` is '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both classes, in the estimate
     and in every draw) or 'across' (accuracy against mean confidence over the levels). ``low`` and ``high`` bound a 95 %
-    percentile bootstrap interval that resamples cases, all levels together, and are NaN below 10 cases. Accuracy has method
+    percentile bootstrap interval that resamples cases, all levels together, and are NaN below 10 cases or where all draws are
+    alike. ``chance`` is what a value would be of a confidence that knows nothing: 0.5 for AUROC, the share of right answers
+    for AUPRC; for a correlation the median of two unrelated series that merely rise over as many levels, the middle 95 % of
+    which lie between ``chance_low`` and ``chance_high`` (:mod:`trustlab.metrics.null_band`), and ``p`` its exact two-sided
+    permutation p-value, up to 8 levels, which takes every order of the levels as equally likely. Accuracy has method
     '' and counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
     out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the call failed) is neither
     right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason`` counts it; so is an answer that
     could not be graded (``correct`` NaN, with its reason in the column ``missing``). AUROC and AUPRC are withheld below
     ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and ECE are given for the methods
-    whose scale is 'probability' in ``scales`` (method name -> scale; by default the registry's). ``reason`` says why a
+    whose scale is 'probability' in ``scales`` (method name -> scale; by default the registry's); from ECE's interval the draws'
+    mean excess is taken off (:func:`~trustlab.metrics.calibration.without_excess`). ``reason`` says why a
     value or an interval is NaN, which levels were left out, and how many confidences are bounds. Raises ``ValueError`` on
     missing columns, repeated keys, answers that are lacking, or infinite confidences.
     """
-    answers = _checked_answers(run.answers)
-    confidence = _joined(answers, run.confidence)
+    answers = checked_answers(run.answers)
+    confidence = joined(answers, run.confidence)
     scales = _registered_scales() if scales is None else scales
     blocks: list[list[dict]] = []
     for dataset, model in answers[["dataset", "model"]].drop_duplicates().itertuples(index=False):
@@ -125,7 +130,7 @@ def shared_rows(confidence: pd.DataFrame, methods: Sequence[str]) -> pd.DataFram
 
     Raises ``ValueError`` for no methods or a method that the table does not hold.
     """
-    _need_columns(confidence, [*KEYS, "method", "confidence"], "confidence")
+    need_columns(confidence, [*KEYS, "method", "confidence"], "confidence")
     wanted, held = set(methods), set(confidence["method"])
     if not wanted or not wanted <= held:
         raise ValueError(f"methods must be one or more of {sorted(held)}; received {sorted(wanted)}")
@@ -138,51 +143,6 @@ def _registered_scales() -> dict[str, str]:
     from trustlab.confidence import METHODS  # here, so that metrics alone never load the methods' libraries
 
     return {name: method.scale for name, method in METHODS.items()}
-
-
-def _need_columns(table: pd.DataFrame, names: Sequence[str], what: str) -> None:
-    lacking = [name for name in names if name not in table.columns]
-    if lacking:
-        raise ValueError(f"{what} lacks the columns {lacking}; it has {list(table.columns)}")
-
-
-def _refuse(table: pd.DataFrame, bad: ArrayLike, message: str) -> None:
-    found = np.flatnonzero(bad)
-    if len(found):
-        raise ValueError(f"{message}; received {table.iloc[found[0]].to_dict()} and {len(found) - 1} more")
-
-
-def _checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    _need_columns(answers, [*KEYS, "answer", "correct"], "answers")
-    table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
-    _refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
-    readable = table["answer"].notna()
-    failed = ~readable & table["correct"].isna()
-    reason = answers["missing"].astype(object).fillna("") if "missing" in answers else pd.Series("", index=answers.index)
-    ungraded = readable & table["correct"].isna() & (reason != "")
-    allowed = "0 or 1, or NaN with no answer where the call failed, or NaN with a reason in missing where it is ungraded"
-    _refuse(table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}")
-    correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
-    return table.assign(correct=correct, readable=readable, failed=failed, ungraded=ungraded)
-
-
-def _joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """Confidence rows with ``correct`` beside them; a method has no value where the answer could not be read or had."""
-    names = [*KEYS, "method", "confidence", "bound", "missing"]
-    _need_columns(confidence, names, "confidence")
-    table = confidence[names].assign(level=confidence["level"].astype(int), confidence=confidence["confidence"].astype(float))
-    _refuse(table, table.duplicated([*KEYS, "method"]), "confidence must hold each case, level, model and method once")
-    _refuse(table, np.isinf(table["confidence"]), "a confidence must be finite, or NaN where missing")
-    table = table.merge(
-        answers[[*KEYS, "correct", "readable", "failed", "ungraded"]], on=KEYS, how="left", validate="many_to_one"
-    )
-    _refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
-    readable = table["readable"].astype(bool)
-    failed, ungraded = table["failed"].astype(bool), table["ungraded"].astype(bool)
-    why = table["missing"].where(readable | failed, "unreadable answer")
-    why = why.mask(failed & (why.isna() | (why == "")), "failed answer")
-    why = why.mask(ungraded & (why.isna() | (why == "")), "ungraded answer")
-    return table.assign(confidence=table["confidence"].where(readable & ~ungraded), missing=why)
 
 
 def _answer_sample(part: pd.DataFrame, n_draws: int, seed: int) -> _Sample:
@@ -248,18 +208,24 @@ def _discrimination_rows(sample: _Sample, by_level: Mapping[int, _Sample], min_p
     rows = []
     for which, (metric, measure) in enumerate((("auroc", auroc), ("auprc", auprc))):
         values = {name: measure(part.correct, part.confidence) for name, part in parts.items()}
+        chances = {name: 0.5 if metric == "auroc" else _mean(part.correct) for name, part in parts.items()}
         for name, part in parts.items():
             if _rarer_class(part) < least:
                 rows.append(_row(metric, name, part, float("nan"), None, withheld))
             else:
-                rows.append(_row(metric, name, part, values[name], draws[name][which]))
+                rows.append(_row(metric, name, part, values[name], draws[name][which], chance=_alone(chances[name])))
         if _rarer_class(within) < least:
             rows.append(_row(metric, "within", within, float("nan"), None, withheld))
         else:
-            mean = float(np.mean([values[str(level)] for level in mixed]))
+            mean, chance = (float(np.mean([of[str(level)] for level in mixed])) for of in (values, chances))
             spread = _mean_of_known([draws[str(level)][which] for level in mixed])
-            rows.append(_row(metric, "within", within, mean, spread, note))
+            rows.append(_row(metric, "within", within, mean, spread, note, _alone(chance)))
     return rows
+
+
+def _alone(chance: float) -> Band:
+    """A level of chance that is known, and so has no band."""
+    return float("nan"), chance, float("nan")
 
 
 def _rarer_class(sample: _Sample) -> int:
@@ -291,26 +257,41 @@ def _correlation_rows(sample: _Sample, by_level: Mapping[int, _Sample]) -> list[
             np.stack([part.mean_draws(part.confidence) for part in parts], axis=1),
         )
     rows = []
-    for metric, measure, over_rows in (("pearson", pearson, pearson_rows), ("spearman", spearman, spearman_rows)):
+    for metric, (measure, over_rows, permutation_p) in OVER_LEVELS.items():
         value = measure(accuracy, confidence)
-        why = ""
-        if np.isnan(value):
-            why = "fewer than 3 levels" if draws is None else "accuracy or mean confidence is the same at every level"
-        rows.append(_row(metric, "across", sample, value, None if draws is None else over_rows(*draws), why))
+        why, band, p = "", NOTHING, float("nan")
+        if draws is None:
+            why = "fewer than 3 levels"
+        elif np.isnan(value):
+            why = "accuracy or mean confidence is the same at every level"
+        else:
+            band = rising_band(len(parts), metric)
+            p = permutation_p(accuracy, confidence) if len(parts) <= MAX_EXACT else p
+        rows.append(_row(metric, "across", sample, value, None if draws is None else over_rows(*draws), why, band, p))
     return rows
 
 
 def _calibration_rows(sample: _Sample) -> list[dict]:
     squared = (np.clip(sample.confidence, 0, 1) - sample.correct) ** 2
     value = brier(sample.correct, sample.confidence)
+    error = ece(sample.correct, sample.confidence)
     chunks = [ece_weighted(sample.correct, sample.confidence, weights) for weights in sample.weights()]
     return [
         _row("brier", "pooled", sample, value, sample.mean_draws(squared)),
-        _row("ece", "pooled", sample, ece(sample.correct, sample.confidence), np.concatenate(chunks)),
+        _row("ece", "pooled", sample, error, without_excess(np.concatenate(chunks), error)),
     ]
 
 
-def _row(metric: str, level: str, part: _Sample, value: float, draws: np.ndarray | None, why: str = "") -> dict:
+def _row(
+    metric: str,
+    level: str,
+    part: _Sample,
+    value: float,
+    draws: np.ndarray | None,
+    why: str = "",
+    chance: Band = NOTHING,
+    p: float = float("nan"),
+) -> dict:
     """One line of the table; no interval without a value, no value without rows."""
     notes = [why] if why else []
     n = len(part.case)
@@ -320,14 +301,10 @@ def _row(metric: str, level: str, part: _Sample, value: float, draws: np.ndarray
         nobody = "no graded answer" if ungraded else "no answer"
         notes = [nobody] if metric == "accuracy" else [f"no confidence: {part.why_missing}"]
     elif not np.isnan(value) and draws is not None:
-        if not enough_cases(part.case):
-            notes.append(TOO_FEW)
-        elif metric == "accuracy" and value in (0, 1):
-            notes.append("no interval: all answers are alike")  # resampling them would claim certainty
-        else:
-            low, high = percentile_interval(draws)
-            if np.isnan(low):
-                notes.append("no interval: undefined in more than 10 % of the draws")
+        low, high, reason = bounded_interval(draws, part.case)
+        if metric == "accuracy" and value in (0, 1) and reason.endswith("alike"):
+            reason = "no interval: all answers are alike"
+        notes += [reason] if reason else []
     if part.bounded.any():
         notes.append(f"{int(part.bounded.sum())} of {n} confidences are bounds")
     if failed:
@@ -343,5 +320,9 @@ def _row(metric: str, level: str, part: _Sample, value: float, draws: np.ndarray
         "n": n,
         "n_cases": len(np.unique(part.case)),
         "n_missing": sum(part.n_asked.values()) - n,
+        "chance": chance[1],
+        "chance_low": chance[0],
+        "chance_high": chance[2],
+        "p": p,
         "reason": "; ".join(notes),
     }

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,21 +88,29 @@ def trust_indices(
     alike. ``missing`` says which index is NaN, and why. ``ValueError`` for lacking columns, a case twice in a configuration,
     values out of range, unknown choices.
     """
-    choices = _choices(formulation, eti_weights, osi_weights, fti_weights, rx_variant, cdr_variant, unreadable)
-    table = check_reviews(reviews)
+    choices = checked_choices(formulation, eti_weights, osi_weights, fti_weights, rx_variant, cdr_variant, unreadable)
+    groups = drawn_groups(check_reviews(reviews), draws, seed)
+    rows = [{"formulation": formulation, **label, **_row(part, drawn, choices)} for label, part, drawn in groups]
+    return pd.DataFrame(rows)
+
+
+def drawn_groups(table: pd.DataFrame, draws: int, seed: int) -> Iterator[tuple[dict[str, Any], pd.DataFrame, np.ndarray]]:
+    """Each configuration's keys, its rows (n), and how often each is in each draw (draws, n): the same cases for all."""
     if draws < 0:
         raise ValueError(f"draws must not be negative; received {draws}")
     weights: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
     for dataset, part in table.groupby("dataset", sort=False, observed=True):
         cases = np.unique(part["case_id"].astype(str))
         weights[dataset] = cases, case_weights(cases, draws, seed) if draws else np.empty((0, len(cases)))
-    rows = []
     for key, part in table.groupby(KEYS, sort=False, observed=True, dropna=False):
         label = dict(zip(KEYS, key, strict=True))
         cases, drawn = weights[label["dataset"]]
-        at = np.searchsorted(cases, part["case_id"].astype(str))
-        rows.append({"formulation": formulation, **label, **_row(part, drawn[:, at], choices)})
-    return pd.DataFrame(rows)
+        yield label, part, drawn[:, np.searchsorted(cases, part["case_id"].astype(str))]
+
+
+def index_draws(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, np.ndarray]:
+    """Every index of one configuration's rows (n), first of the sample itself, then of each draw (draws, n): (1 + draws,)."""
+    return _indices(_totals(_each_case(part, choices), drawn), bool(part["safety"].iloc[0]), choices)
 
 
 def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
@@ -140,7 +148,10 @@ def _refuse(table: pd.DataFrame, bad: Any, message: str) -> None:
         raise ValueError(f"{message}; received {table.iloc[found[0]].to_dict()} and {len(found) - 1} more")
 
 
-def _choices(formulation: str, eti: Any, osi: Any, fti: Any, rx_variant: str, cdr_variant: str, unreadable: str) -> Choices:
+def checked_choices(
+    formulation: str, eti: Any, osi: Any, fti: Any, rx_variant: str, cdr_variant: str, unreadable: str
+) -> Choices:
+    """The :class:`Choices`; ``ValueError`` for unknown ones."""
     trust.check_formulation(formulation)
     for name, value, allowed in (
         ("rx_variant", rx_variant, trust.RX_VARIANTS),
@@ -156,8 +167,7 @@ def _choices(formulation: str, eti: Any, osi: Any, fti: Any, rx_variant: str, cd
 def _row(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, Any]:
     """One configuration: ``drawn`` (draws, n) says how often each of its n cases is in each draw."""
     each = _each_case(part, choices)
-    totals = np.vstack([np.ones((1, len(part))), drawn]) @ each.to_numpy()
-    total = dict(zip(each.columns, totals.T, strict=True))
+    total = _totals(each, drawn)
     safety = bool(part["safety"].iloc[0])
     found = _indices(total, safety, choices)
     counts = _counts(part, each, {name: int(values[0]) for name, values in total.items() if name in COUNTS})
@@ -208,6 +218,12 @@ def _each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     each = {name: column.fillna(0) for name, column in values.items()}
     each |= {f"has_{name}": column.notna().astype(float) for name, column in values.items()}
     return pd.DataFrame(each | {"planned": planned} | {name: part[name].astype(float) for name in COUNTS})
+
+
+def _totals(each: pd.DataFrame, drawn: np.ndarray) -> dict[str, np.ndarray]:
+    """What is summed over cases, of the sample itself and of each draw: column -> (1 + draws,)."""
+    totals = np.vstack([np.ones((1, len(each))), drawn]) @ each.to_numpy()
+    return dict(zip(each.columns, totals.T, strict=True))
 
 
 def _indices(total: dict[str, np.ndarray], safety: bool, choices: Choices) -> dict[str, np.ndarray]:

@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from trustlab.plots.auroc import LEVEL_NAMES, MARKER_POINTS
+from trustlab.plots.forest import checked_run, look, mark, name_rows, number_column, zero_line
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
@@ -58,7 +59,7 @@ def differences(
     hollow. At the right ``n``, the answers compared; what has no value says why. Raises ``ValueError`` for several runs or a
     (metric, level) that the table does not hold.
     """
-    mine = _one_run(table, ["method", by, "metric", "level", "difference", "low", "high", "n", "reason"])
+    mine = checked_run(table, ["method", by, "metric", "level", "difference", "low", "high", "n", "reason"])
     held = set(zip(mine["metric"], mine["level"], strict=True))
     if lacking := [pair for pair in metrics if pair not in held] or not metrics:
         raise ValueError(f"metrics must be some of {sorted(held)}; received {list(metrics)} ({lacking})")
@@ -73,12 +74,9 @@ def differences(
         for y, row in enumerate(rows):
             of_row = part[part[by] == row].to_dict("records")
             for k, one in enumerate(of_row):
-                _mark(ax, one, y + 0.3 * (k - (len(of_row) - 1) / 2), families, hollow=k > 0, shift=one["difference"])
-        _counts(ax, {y: part.loc[part[by] == row, "n"].to_list() for y, row in enumerate(rows)})
-        ax.axvline(0, ls="--", lw=1.2, color=INK, zorder=1)
-        spread_of = pd.Series([0, *part["low"], *part["high"], *part["difference"]], dtype=float).dropna()
-        room = max(0.08 * (spread_of.max() - spread_of.min()), 0.02)
-        ax.set_xlim(spread_of.min() - room, spread_of.max() + room)
+                mark(ax, one, y + 0.3 * (k - (len(of_row) - 1) / 2), families, hollow=k > 0, shift=one["difference"])
+        number_column(ax, {y: [f"{int(n):,}" for n in part.loc[part[by] == row, "n"]] for y, row in enumerate(rows)})
+        zero_line(ax, [*part["low"], *part["high"], *part["difference"]])
         _rows(ax, rows if i == 0 or axes is not None else [""] * len(rows))
         shown = {"within": "within level", "across": "over levels"}.get(level, level)
         ax.set_title(f"{METRIC_NAMES[metric]} {shown}", pad=8)
@@ -162,7 +160,7 @@ def rank_ranges(ranks: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
     ``ranks`` is the first table of ``rank_stability``; rank 1 is best. At the right the AUROC and the percentage of draws in
     which the method is first. Raises ``ValueError`` for several runs.
     """
-    mine = _one_run(ranks, ["method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "reason"])
+    mine = checked_run(ranks, ["method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "reason"])
     ax = ax or axes_row(5.2, 0.25 * max(len(mine), 3))[0]
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
     for y, row in enumerate(mine.to_dict("records")):
@@ -213,13 +211,13 @@ def published_beside_ours(
     left, right = axes if axes is not None else axes_row(3.6, _height(len(rows), 1), 2, 0.5)
     for y, row in enumerate(rows):
         if row in mine.index:
-            _mark(left, mine.loc[row].to_dict() | {"method": "medconf"}, y, families, hollow=False, shift=mine.at[row, "value"])
+            mark(left, mine.loc[row].to_dict() | {"method": "medconf"}, y, families, hollow=False, shift=mine.at[row, "value"])
         if row in theirs.index:
             x = float(theirs.at[row, metric])
             right.plot(x, y, "o", ms=8, color=INK, mec="white", mew=0.6)
             right.annotate(f"{x:.2f}", (x, y), (9, 0), textcoords="offset points", va="center_baseline", size=9)
     name = METRIC_NAMES[metric]
-    _counts(left, {y: [mine.at[row, "n"]] for y, row in enumerate(rows) if row in mine.index})
+    number_column(left, {y: [f"{int(mine.at[row, 'n']):,}"] for y, row in enumerate(rows) if row in mine.index})
     left.set_title(f"Ours: {metrics['model'].iloc[0]}, {metrics['dataset'].iloc[0]}", pad=8)
     right.set_title(f"Published: {', '.join(theirs['model'].unique())}, {', '.join(theirs['dataset'].unique())}", pad=8)
     left.set_xlabel(f"{name} {LEVEL_NAMES.get(level, level).partition(' (')[0]}, 0 to 1")
@@ -232,59 +230,20 @@ def published_beside_ours(
     return left, right
 
 
-def _one_run(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    need = ["model", "dataset", *columns]
-    if lacking := [name for name in need if name not in table.columns]:
-        raise ValueError(f"the table lacks the columns {lacking}; it has {list(table.columns)}")
-    runs = table[["model", "dataset"]].drop_duplicates()
-    if len(runs) != 1:
-        raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
-    return table
-
-
 def _auroc(metrics: pd.DataFrame, level: str, columns: Sequence[str], metric: str = "auroc") -> pd.DataFrame:
-    mine = _one_run(metrics, ["method", "metric", "level", "value", "low", "high", "reason", *columns])
+    mine = checked_run(metrics, ["method", "metric", "level", "value", "low", "high", "reason", *columns])
     mine = mine[mine["metric"] == metric]
     if level not in set(mine["level"]):
         raise ValueError(f"level is {level!r}; the table holds {list(dict.fromkeys(mine['level']))}")
     return mine[mine["level"] == level]
 
 
-def _mark(ax: Axes, row: Mapping[str, Any], y: float, families: Mapping[str, str], *, hollow: bool, shift: float) -> None:
-    """A marker at ``shift`` with its interval, or the reason why there is none."""
-    family = family_of(row["method"], families)
-    colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
-    if pd.isna(shift):
-        why = str(row["reason"]).removeprefix("no confidence: ")
-        words = textwrap.shorten(why, int(inches(ax)[0] * 72 / 3.9), placeholder=" …")
-        where: Any = {"xycoords": ("axes fraction", "data"), "bbox": {"fc": "white", "ec": "none", "pad": 0.5}, "zorder": 4}
-        ax.annotate(words, (0.02, y), **where, va="center", size=7, color=GREY).set_parse_math(False)
-        return
-    ax.hlines(y, row["low"], row["high"], color=colour, lw=1.8, alpha=0.85, zorder=3)
-    ax.plot(shift, y, marker=marker, ms=0.95 * MARKER_POINTS[marker], ls="", zorder=4, **_look(colour, hollow))
-
-
-def _look(colour: str, hollow: bool) -> dict[str, Any]:
-    return {"mfc": "white", "mec": colour, "mew": 1.4} if hollow else {"mfc": colour, "mec": "white", "mew": 0.6}
-
-
 def _line(ax: Axes, x: Sequence[float], line: pd.DataFrame, family: str, style: Any, *, hollow: bool) -> None:
     colour = FAMILY_COLOURS[family]
     ax.vlines(x, line["low"], line["high"], color=colour, lw=1.1, alpha=0.5, zorder=2)
     ax.plot(
-        x, line["value"], color=colour, ls=style, lw=1.6, marker=FAMILY_MARKERS[family], ms=6, zorder=3, **_look(colour, hollow)
+        x, line["value"], color=colour, ls=style, lw=1.6, marker=FAMILY_MARKERS[family], ms=6, zorder=3, **look(colour, hollow)
     )
-
-
-def _counts(ax: Axes, of_rows: Mapping[int, Sequence[int]]) -> None:
-    """A column ``n`` at the right: row -> how many answers stand behind its marks, once where the marks have the same."""
-    beside: Any = {"textcoords": "offset points", "ha": "right", "size": 8, "color": GREY}
-    for y, counts in of_rows.items():
-        told = counts[:1] if len(set(counts)) == 1 else counts
-        for k, n in enumerate(told):
-            at = (1, y + 0.3 * (k - (len(told) - 1) / 2))
-            ax.annotate(f"{int(n):,}", at, (26, 0), ("axes fraction", "data"), va="center_baseline", **beside)
-    ax.annotate("n", (1, 1), (26, 4), "axes fraction", va="bottom", **beside)
 
 
 def _answers(table: pd.DataFrame) -> str:
@@ -294,10 +253,7 @@ def _answers(table: pd.DataFrame) -> str:
 
 
 def _rows(ax: Axes, names: Sequence[str]) -> None:
-    shown = ["whole" if name == WHOLE else name.replace("_", " ") for name in names]
-    wrapped = ["\n".join(textwrap.wrap(name, 40)) for name in shown]
-    ax.set(yticks=range(len(names)), yticklabels=wrapped, ylim=(len(names) - 0.5, -0.5), ylabel="")
-    ax.grid(visible=False, axis="y")
+    name_rows(ax, ["whole" if name == WHOLE else name.replace("_", " ") for name in names])
 
 
 def _height(n_rows: int, many: int) -> float:
@@ -313,7 +269,7 @@ def _legend(ax: Axes, table: pd.DataFrame, families: Mapping[str, str]) -> None:
     handles = []
     for k, name in enumerate(names):
         colour, marker = FAMILY_COLOURS[family_of(name, families)], FAMILY_MARKERS[family_of(name, families)]
-        handles.append(Line2D([], [], marker=marker, ls="", ms=7.5, label=label(name), **_look(colour, k > 0)))
+        handles.append(Line2D([], [], marker=marker, ls="", ms=7.5, label=label(name), **look(colour, k > 0)))
     place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
     ax.legend(handles=handles, ncols=2, frameon=False, handletextpad=0.1, **place)
 

@@ -1,4 +1,4 @@
-"""The benchmark's figures: accuracy and mean confidence over levels, reliability, and correlations between methods.
+"""The benchmark's figures: accuracy and mean confidence over levels, and correlations between methods.
 
 Every function takes a finished table and draws it. ``metrics`` is the table of ``metrics_table`` (model, dataset, method,
 metric, value, level, low, high, n, reason), cut to one model and one data set; ``families`` maps method to family.
@@ -85,39 +85,6 @@ def confidence_and_accuracy(
         words = textwrap.fill(f"No value, not drawn: {', '.join(undrawn)}", 90)
         ax.annotate(words, (0, 0), (0, -46), "axes fraction", "offset points", color=GREY, size=9, va="top")
     return ax
-
-
-def reliability(
-    table: pd.DataFrame, families: Mapping[str, str] | None = None, *, columns: int = 4, axes: Sequence[Axes] | None = None
-) -> list[Axes]:
-    """Accuracy against mean confidence (percent), one panel per method and one point per bin of answers.
-
-    ``table`` has the columns method, mean_confidence, accuracy, n, low, high (all but n in 0 to 1; low and high bound the
-    accuracy, NaN where unknown). On the diagonal, confidence is what it says. A point's area grows with its answers: say
-    so in the caption's note. At most ``columns`` panels stand in a row.
-    """
-    need(table, ["method", "mean_confidence", "accuracy", "n", "low", "high"])
-    methods = list(dict.fromkeys(table["method"]))
-    panels = list(axes) if axes is not None else panel_grid(len(methods), columns)
-    if len(panels) < len(methods):
-        raise ValueError(f"{len(methods)} methods need as many axes; received {len(panels)}")
-    for ax, method in zip(panels, methods, strict=False):
-        rows = table.loc[table["method"] == method].sort_values("mean_confidence")
-        family = family_of(method, families) if families is not None else "token"
-        x, y = 100 * rows["mean_confidence"], 100 * rows["accuracy"]
-        ax.plot([0, 100], [0, 100], ls="--", lw=1.1, color=GREY, zorder=1)
-        ax.vlines(x, 100 * rows["low"], 100 * rows["high"], color=FAMILY_COLOURS[family], lw=1.4, alpha=0.75, zorder=2)
-        ax.plot(x, y, color=FAMILY_COLOURS[family], lw=1.4, zorder=3)
-        area = 12 + 110 * rows["n"] / max(rows["n"].max(), 1)
-        look = {"marker": FAMILY_MARKERS[family], "color": FAMILY_COLOURS[family], "edgecolor": "white", "linewidth": 0.7}
-        ax.scatter(x, y, s=area, zorder=4, **look)
-        title = "\n".join(textwrap.wrap(label(method), 21))
-        ax.set_title(f"{title}\nn {int(rows['n'].sum()):,}", size=10, color=text_colour(family) if families is not None else INK)
-        ax.set(xlim=(-4, 104), ylim=(-4, 104), xticks=[0, 50, 100], yticks=[0, 50, 100], aspect="equal")
-        ax.set(xlabel="Mean confidence (percent)", ylabel="Accuracy (percent)")
-    for ax in panels if axes is None else []:
-        ax.label_outer(remove_inner_ticks=True)
-    return panels[: len(methods)]
 
 
 def rank_correlations(matrix: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:

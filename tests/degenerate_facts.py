@@ -1,0 +1,321 @@
+"""What functions of the metrics make of data that say nothing: a fact a line, with what tells whether it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trustlab.metrics import (
+    agreement,
+    best,
+    bounds,
+    calibration,
+    correlation,
+    discrimination,
+    intervals,
+    jackknife,
+    null_band,
+    paired,
+    power,
+    significance,
+    stability,
+    stopping,
+    trust,
+    votes,
+)
+
+NAN, INF = float("nan"), float("inf")
+NO_VALUE = (NAN,) * 3
+REFUSED, NOTHING, A_SHARE = "ValueError", "no number at all", "numbers from 0 to 1"
+"""What may be expected beside numbers."""
+
+
+def once(n: int | Iterable[Any]) -> np.ndarray:
+    """Two weightings in which every row counts once."""
+    return np.ones((2, n if isinstance(n, int) else len(list(n))), int)
+
+
+def numbers(result: Any) -> list[float]:
+    """Every number in a result, in order; texts, names and counts of a mapping are left out."""
+    if is_dataclass(result) and not isinstance(result, type):
+        return numbers(asdict(result))
+    if isinstance(result, Mapping):
+        return [x for value in result.values() for x in numbers(value)]
+    if isinstance(result, (np.ndarray, list, tuple)):
+        return [x for value in result for x in numbers(value)]
+    return [float(result)] if isinstance(result, (int, float, np.number, np.bool_)) else []
+
+
+def check(call: Callable[[], Any], expected: Any) -> None:
+    if expected is REFUSED:
+        with pytest.raises(ValueError, match=r"\w"):
+            call()
+        return
+    found = numbers(call())
+    if expected is NOTHING:
+        assert found == []
+    elif expected is A_SHARE:
+        assert found and all(0 <= x <= 1 for x in found)
+    else:
+        wanted = [float(x) for x in np.ravel(expected)]
+        assert found == pytest.approx(wanted * (len(found) // len(wanted)) if found else wanted, nan_ok=True, abs=1e-9)
+
+
+# Everything else: (function, situation, call, expected)
+
+SHORT, FLAT, RISING = [0.1, 0.2], [0.3] * 4, [1, 2, 3, 4]
+FEW = np.arange(4)
+MANY = np.arange(12)
+ALIKE = np.full(50, 0.25)
+EMPTY_TURNS = np.empty((0, 3))
+UNREAD = [[None, None], [None, "flu"], []]
+ALL_FLU = [["flu", "flu"], ["flu", "flu", "flu"]]
+
+
+def series(name: str, measure: Callable[[Any, Any], Any]) -> list[tuple[str, str, Callable[[], Any], Any]]:
+    """Two series over the levels."""
+    pairs = {"no rows": ([], []), "two points": (SHORT, SHORT), "constant": (FLAT, RISING), "both constant": (FLAT, FLAT)}
+    facts: list[tuple[str, str, Callable[[], Any], Any]] = [
+        (name, situation, lambda pair=pair: measure(*pair), NAN) for situation, pair in pairs.items()
+    ]
+    bad = {"infinite": (RISING, [1, 2, INF, 4]), "missing": (RISING, [1, 2, NAN, 4]), "other lengths": (RISING, SHORT)}
+    return facts + [(name, situation, lambda pair=pair: measure(*pair), REFUSED) for situation, pair in bad.items()]
+
+
+OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
+    *series("correlation.pearson", correlation.pearson),
+    *series("correlation.spearman", correlation.spearman),
+    *series("correlation.spearman_permutation_p", correlation.spearman_permutation_p),
+    *series("correlation.pearson_permutation_p", correlation.pearson_permutation_p),
+    ("correlation.pearson_rows", "constant", lambda: correlation.pearson_rows(np.array([FLAT]), np.array([RISING])), NAN),
+    ("correlation.pearson_rows", "no rows", lambda: correlation.pearson_rows(np.empty((0, 4)), np.empty((0, 4))), NOTHING),
+    ("correlation.spearman_rows", "constant", lambda: correlation.spearman_rows(np.array([FLAT]), np.array([RISING])), NAN),
+    ("correlation.spearman_rows", "no rows", lambda: correlation.spearman_rows(np.empty((0, 4)), np.empty((0, 4))), NOTHING),
+    *[
+        (f"correlation.{p.__name__}", situation, lambda p=p, given=given: p(*given), expected)
+        for p in (correlation.pearson_p, correlation.spearman_p, correlation.spearman_exact_p)
+        for situation, given, expected in (
+            ("missing", (NAN, 6), NAN),
+            ("no points", (0.5, 0), NAN),
+            ("two points", (1.0, 2), NAN),
+            ("infinite", (INF, 6), REFUSED),
+            ("past 1", (1.2, 6), REFUSED),
+        )
+    ],
+    ("correlation.pearson_p", "all on a line", lambda: correlation.pearson_p(-1, 6), 0),
+    ("correlation.spearman_values", "two points", lambda: correlation.spearman_values(2), REFUSED),
+    ("correlation.spearman_values", "three points", lambda: correlation.spearman_values(3), (-1, -0.5, 0.5, 1)),
+    ("null_band.rising_null", "two points", lambda: null_band.rising_null(2), REFUSED),
+    ("null_band.rising_null", "infinite noise", lambda: null_band.rising_null(6, noise=INF), REFUSED),
+    ("null_band.rising_band", "ties of all", lambda: null_band.rising_band(6, "spearman", n_draws=10), 1),
+    ("null_band.rising_band", "two points", lambda: null_band.rising_band(2), REFUSED),
+    ("null_band.unordered_band", "three points", lambda: null_band.unordered_band(3), (NAN, 0, NAN)),
+    ("null_band.unordered_band", "two points", lambda: null_band.unordered_band(2), REFUSED),
+    # draws and p-values
+    ("intervals.percentile_interval", "no draws", lambda: intervals.percentile_interval([]), REFUSED),
+    ("intervals.percentile_interval", "infinite", lambda: intervals.percentile_interval([1.0, INF]), REFUSED),
+    ("intervals.percentile_interval", "all missing", lambda: intervals.percentile_interval([NAN] * 9), NAN),
+    ("intervals.bounded_interval", "all missing", lambda: intervals.bounded_interval([NAN] * 9, MANY), NAN),
+    ("intervals.bounded_interval", "all alike", lambda: intervals.bounded_interval(ALIKE, MANY), NAN),
+    ("intervals.bounded_interval", "nearly all alike", lambda: intervals.bounded_interval([0.5, *[1.0] * 99], MANY), NAN),
+    ("intervals.bounded_interval", "four cases", lambda: intervals.bounded_interval(np.arange(50), FEW), NAN),
+    ("intervals.bounded_interval", "no cases", lambda: intervals.bounded_interval(np.arange(50), []), NAN),
+    ("intervals.bounded_interval", "no draws", lambda: intervals.bounded_interval([], MANY), REFUSED),
+    ("intervals.bounded_interval", "infinite", lambda: intervals.bounded_interval([1.0, INF], MANY), REFUSED),
+    ("intervals.enough_cases", "no rows", lambda: intervals.enough_cases([]), False),
+    ("intervals.enough_cases", "one case", lambda: intervals.enough_cases(["a"] * 60), False),
+    ("intervals.case_weights", "no rows", lambda: intervals.case_weights([]), REFUSED),
+    ("intervals.case_weights", "one case", lambda: intervals.case_weights(["a", "a"], n_draws=3), 1),
+    ("intervals.all_alike", "none", lambda: intervals.all_alike(np.array([])), True),
+    ("intervals.all_alike", "alike", lambda: intervals.all_alike(ALIKE), True),
+    ("intervals.checked_draws", "none", lambda: intervals.checked_draws([]), REFUSED),
+    ("intervals.checked_draws", "infinite", lambda: intervals.checked_draws([INF]), REFUSED),
+    ("calibration.without_excess", "all missing", lambda: calibration.without_excess([NAN] * 9, 0.5), NAN),
+    ("calibration.without_excess", "all alike", lambda: calibration.without_excess(ALIKE, 0.5), 0.5),
+    ("calibration.without_excess", "no draws", lambda: calibration.without_excess([], 0.5), REFUSED),
+    ("calibration.without_excess", "infinite", lambda: calibration.without_excess([0.1, INF], 0.5), REFUSED),
+    ("significance.bootstrap_p", "all alike", lambda: significance.bootstrap_p(ALIKE), NAN),
+    ("significance.bootstrap_p", "all missing", lambda: significance.bootstrap_p([NAN] * 9), NAN),
+    ("significance.bootstrap_p", "one draw", lambda: significance.bootstrap_p([0.4]), NAN),
+    ("significance.bootstrap_p", "no draws", lambda: significance.bootstrap_p([]), REFUSED),
+    ("significance.bootstrap_p", "infinite", lambda: significance.bootstrap_p([0.1, INF]), REFUSED),
+    *[
+        (f"significance.{adjust.__name__}", situation, lambda adjust=adjust, p=p: adjust(p), expected)
+        for adjust in (significance.holm, significance.benjamini_hochberg)
+        for situation, p, expected in (
+            ("no tests", [], NOTHING),
+            ("one test", [0.03], 0.03),
+            ("all missing", [NAN, NAN], NAN),
+            ("ties everywhere", [1.0] * 3, 1),
+            ("infinite", [0.1, INF], REFUSED),
+        )
+    ],
+    ("paired.tested", "all alike", lambda: paired.tested(ALIKE, MANY), NAN),
+    ("paired.tested", "all missing", lambda: paired.tested(np.full(9, NAN), MANY), NAN),
+    ("paired.tested", "one case", lambda: paired.tested(np.arange(9.0), np.zeros(9)), NAN),
+    ("paired.tested", "infinite", lambda: paired.tested(np.array([INF, 1.0]), MANY), REFUSED),
+    ("jackknife.jackknife_interval", "no cases", lambda: jackknife.jackknife_interval(0.5, []), NAN),
+    ("jackknife.jackknife_interval", "one case", lambda: jackknife.jackknife_interval(0.5, [0.5]), NAN),
+    ("jackknife.jackknife_interval", "all alike", lambda: jackknife.jackknife_interval(0.25, ALIKE), NAN),
+    ("jackknife.jackknife_interval", "all missing", lambda: jackknife.jackknife_interval(NAN, [NAN] * 12), NAN),
+    ("jackknife.jackknife_interval", "infinite", lambda: jackknife.jackknife_interval(0.5, [INF] * 12), REFUSED),
+    ("best.chosen_in", "no methods", lambda: best.chosen_in(np.empty((0, 5))), REFUSED),
+    ("best.chosen_in", "no draws", lambda: best.chosen_in(np.empty((2, 0))), NAN),
+    ("best.chosen_in", "all missing", lambda: best.chosen_in(np.full((2, 5), NAN)), NAN),
+    ("best.chosen_in", "ties everywhere", lambda: best.chosen_in(np.ones((4, 5))), 0.25),
+    ("best.best_against", "no methods", lambda: best.best_against([], np.empty((0, 5)), 0.5, ALIKE[:5], MANY), REFUSED),
+    ("best.best_against", "infinite", lambda: best.best_against([INF], [ALIKE], 0.5, ALIKE, MANY), REFUSED),
+    (
+        "best.best_against",
+        "all alike",
+        lambda: best.best_against([0.25, 0.25], [ALIKE, ALIKE], 0.25, ALIKE, MANY),
+        (0, 1, 0.5, 0, *[NAN] * 6),
+    ),
+    # rates by formula
+    ("power.auroc_standard_error", "missing", lambda: power.auroc_standard_error(NAN, 9, 9), NAN),
+    ("power.auroc_standard_error", "one class", lambda: power.auroc_standard_error(0.8, 9, 0), NAN),
+    ("power.auroc_standard_error", "perfect order", lambda: power.auroc_standard_error(1, 9, 9), NAN),
+    ("power.auroc_standard_error", "infinite", lambda: power.auroc_standard_error(INF, 9, 9), REFUSED),
+    ("power.auroc_difference_standard_error", "equal", lambda: power.auroc_difference_standard_error(0.8, 0.8, 9, 9, 1), NAN),
+    ("power.auroc_difference_standard_error", "missing", lambda: power.auroc_difference_standard_error(0.8, NAN, 9, 9, 0), NAN),
+    (
+        "power.auroc_difference_standard_error",
+        "infinite",
+        lambda: power.auroc_difference_standard_error(1, 1, 9, 9, INF),
+        REFUSED,
+    ),
+    *[
+        ("power.cases_to_tell_apart", situation, lambda given=given: power.cases_to_tell_apart(*given), expected)
+        for situation, given, expected in (
+            ("no difference", (0, 0.1, 40), NAN),
+            ("no spread", (0.1, 0, 40), NAN),
+            ("no cases", (0.1, 0.1, 0), NAN),
+            ("missing", (NAN, 0.1, 40), NAN),
+            ("infinite", (0.1, INF, 40), NAN),
+        )
+    ],
+    ("power.cases_shown", "missing", lambda: power.cases_shown(NAN), NOTHING),
+    ("power.cases_shown", "infinite", lambda: power.cases_shown(INF), NOTHING),
+    # ends of single columns
+    ("bounds.accuracy_bounds", "no rows", lambda: bounds.accuracy_bounds([]), NAN),
+    ("bounds.accuracy_bounds", "all missing", lambda: bounds.accuracy_bounds([NAN, NAN]), (0, 1)),
+    ("bounds.accuracy_bounds", "one class", lambda: bounds.accuracy_bounds([1, 1]), 1),
+    ("bounds.accuracy_bounds", "infinite", lambda: bounds.accuracy_bounds([INF]), REFUSED),
+    ("bounds.mean_confidence_bounds", "no rows", lambda: bounds.mean_confidence_bounds([]), NAN),
+    ("bounds.mean_confidence_bounds", "all missing", lambda: bounds.mean_confidence_bounds([NAN]), (0, 1)),
+    ("bounds.mean_confidence_bounds", "infinite", lambda: bounds.mean_confidence_bounds([INF]), REFUSED),
+    ("bounds.brier_bounds", "all missing", lambda: bounds.brier_bounds([1, NAN], [NAN, 0.5]), (1, 0)),
+    ("bounds.auroc_bounds", "all missing", lambda: bounds.auroc_bounds([1, 0], [NAN, NAN]), (0, 1)),
+    ("bounds.auprc_bounds", "all missing", lambda: bounds.auprc_bounds([1, 0], [NAN, NAN]), (0.5, 1)),
+    # graders
+    ("agreement.cohen_kappa", "no rows", lambda: agreement.cohen_kappa([], []), NAN),
+    ("agreement.cohen_kappa", "one row", lambda: agreement.cohen_kappa([1], [1]), NAN),
+    ("agreement.cohen_kappa", "one class", lambda: agreement.cohen_kappa([1, 1], [1, 1]), NAN),
+    ("agreement.cohen_kappa", "one grader constant", lambda: agreement.cohen_kappa([1, 1], [1, 0]), 0),
+    ("agreement.cohen_kappa", "missing", lambda: agreement.cohen_kappa([1, NAN], [1, 0]), REFUSED),
+    ("agreement.cohen_kappa", "infinite", lambda: agreement.cohen_kappa([1, INF], [1, 0]), REFUSED),
+    ("agreement.cohen_kappa_weighted", "no rows", lambda: agreement.cohen_kappa_weighted([], [], once(0)), NAN),
+    ("agreement.cohen_kappa_weighted", "one class", lambda: agreement.cohen_kappa_weighted([1, 1], [1, 1], once(2)), NAN),
+    ("agreement.cohen_kappa_weighted", "missing", lambda: agreement.cohen_kappa_weighted([NAN], [1], once(1)), REFUSED),
+    ("agreement.agreement", "no rows", lambda: agreement.agreement([], [], []), (0, 0, 0, 0, 0, NAN, NAN, NAN, NAN)),
+    ("agreement.agreement", "one class", lambda: agreement.agreement([1], [1], ["a"]), (1, 1, 0, 0, 0, 1, NAN, NAN, NAN)),
+    ("agreement.agreement", "one case", lambda: agreement.agreement([1, 0], [1, 0], [1, 1]), (2, 1, 0, 0, 1, 1, 1, NAN, NAN)),
+    (
+        "agreement.agreement",
+        "all agree",
+        lambda: agreement.agreement(MANY % 2, MANY % 2, MANY, n_draws=50),
+        (12, 6, 0, 0, 6, 1, 1, NAN, NAN),
+    ),
+    ("agreement.agreement", "infinite", lambda: agreement.agreement([INF], [1], ["a"]), REFUSED),
+    # coefficients of variation: value, low, high, n, n_cases, n_missing, n_zero
+    *[
+        (f"stability.{cv.__name__}", situation, lambda cv=cv, rows=rows, cases=cases: cv(rows, cases, n_draws=50), expected)
+        for cv in (stability.cv_group, stability.cv_sample)
+        for situation, rows, cases, expected in (
+            ("no rows", np.empty((0, 2)), [], (*NO_VALUE, 0, 0, 0, 0)),
+            ("all missing", np.full((3, 2), NAN), [1, 2, 3], (*NO_VALUE, 0, 0, 3, 0)),
+            ("one row", [[0.4, 0.6]], [1], (20, NAN, NAN, 1, 1, 0, 0)),
+            ("constant", np.full((12, 2), 0.4), MANY, (0, NAN, NAN, 12, 12, 0, 0)),
+            (
+                "all zero",
+                np.zeros((12, 2)),
+                MANY,
+                (*NO_VALUE, 12 * (cv is stability.cv_group), 12 * (cv is stability.cv_group), 0, 12),
+            ),
+            ("infinite", [[0.4, INF]], [1], REFUSED),
+        )
+    ],
+    *[
+        (f"stability.{cv.__name__}", situation, lambda cv=cv, rows=rows: cv(rows, once(len(rows))), expected)
+        for cv in (stability.cv_group_weighted, stability.cv_sample_weighted)
+        for situation, rows, expected in (
+            ("no rows", np.empty((0, 2)), NAN),
+            ("all zero", np.zeros((3, 2)), NAN),
+            ("constant", np.full((3, 2), 0.4), 0),
+        )
+    ],
+    ("stability.cv_group_by_chance", "no rows", lambda: stability.cv_group_by_chance(np.empty((0, 2)), 9), NAN),
+    ("stability.cv_group_by_chance", "all missing", lambda: stability.cv_group_by_chance(np.full((3, 2), NAN), 9), NAN),
+    ("stability.cv_group_by_chance", "constant", lambda: stability.cv_group_by_chance(np.full((3, 2), 0.4), 9), 0),
+    ("stability.cv_group_by_chance", "infinite", lambda: stability.cv_group_by_chance([[0.4, INF]], 9), REFUSED),
+    # when to stop
+    ("stopping.stop_turns", "no rows", lambda: stopping.stop_turns(EMPTY_TURNS, 0.5), NOTHING),
+    ("stopping.stop_turns", "all missing", lambda: stopping.stop_turns([[NAN] * 3], 0.5), 2),
+    ("stopping.stop_turns", "no turns", lambda: stopping.stop_turns(np.empty((2, 0)), 0.5), REFUSED),
+    ("stopping.frontier", "no rows", lambda: stopping.frontier(EMPTY_TURNS, EMPTY_TURNS, EMPTY_TURNS), REFUSED),
+    ("stopping.frontier", "all missing", lambda: stopping.frontier([[NAN, NAN]], [[0, 1]], [[2, 4]]), (INF, 1, 4, 0)),
+    ("stopping.frontier", "unknown answer", lambda: stopping.frontier([[0.1, 0.2]], [[NAN, 1]], [[2, 4]]), REFUSED),
+    ("stopping.along", "no rows", lambda: stopping.along(EMPTY_TURNS, np.empty(0, int)), NOTHING),
+    ("stopping.along", "other lengths", lambda: stopping.along([[1, 2]], [0, 1]), REFUSED),
+    ("stopping.best_threshold", "all missing", lambda: stopping.best_threshold([[NAN, NAN]], [[0, 1]], [[2, 4]], 0.0), INF),
+    ("stopping.best_threshold", "price missing", lambda: stopping.best_threshold([[0.1]], [[1]], [[2]], NAN), REFUSED),
+    ("stopping.fold_of", "no rows", lambda: stopping.fold_of([], 2), NOTHING),
+    ("stopping.fold_of", "one case twice", lambda: stopping.fold_of(["a", "a"], 2), REFUSED),
+    ("stopping.guarantee", "no rows", lambda: stopping.guarantee(EMPTY_TURNS, EMPTY_TURNS, 0.1), (0.1, 0.1, 0, 0)),
+    ("stopping.guarantee", "all missing", lambda: stopping.guarantee([[NAN] * 3], [[1] * 3], 0.1), (0.1, 0.1, 0, 0)),
+    # doctors
+    ("votes.count_votes", "no rows", lambda: votes.count_votes([]), NOTHING),
+    ("votes.count_votes", "all missing", lambda: votes.count_votes(UNREAD), NOTHING),
+    *[
+        (f"votes.{kappa.__name__}", situation, lambda kappa=kappa, cases=cases: kappa(cases), NAN)
+        for kappa in (votes.fleiss_kappa, votes.gwet_ac1)
+        for situation, cases in (("no rows", []), ("all missing", UNREAD), ("one diagnosis", ALL_FLU), ("one doctor", [["flu"]]))
+    ],
+    *[
+        (
+            f"votes.{kappa.__name__}",
+            situation,
+            lambda kappa=kappa, cases=cases: kappa(votes.count_votes(cases), once(len(votes.count_votes(cases).index))),
+            NAN,
+        )
+        for kappa in (votes.fleiss_kappa_weighted, votes.gwet_ac1_weighted)
+        for situation, cases in (("no rows", []), ("one diagnosis", ALL_FLU))
+    ],
+    *[
+        (f"trust.{measure.__name__}", situation, lambda measure=measure, said=said: measure(said), NAN)
+        for measure in (trust.cdr, trust.any_disagreement, trust.pair_agreement)
+        for situation, said in (("no doctors", []), ("all missing", [None, None]))
+    ],
+    ("trust.majority", "all missing", lambda: trust.majority([None, None], "a"), NOTHING),
+    ("trust.rdc", "no doctors", lambda: trust.rdc([]), NAN),
+    ("trust.rdc", "all missing", lambda: trust.rdc([None, NAN]), NAN),
+    ("trust.rdc", "infinite", lambda: trust.rdc([INF]), REFUSED),
+    ("trust.rdc_from_cosine", "missing", lambda: trust.rdc_from_cosine(NAN), NAN),
+    ("trust.rdc_from_cosine", "infinite", lambda: trust.rdc_from_cosine(INF), REFUSED),
+    ("trust.eti", "missing", lambda: trust.eti(0.5, NAN, 0.5), NAN),
+    ("trust.eti", "infinite", lambda: trust.eti(INF, 0.5, 0.5), REFUSED),
+    ("trust.unsafe_rx_percent", "no rows", lambda: trust.unsafe_rx_percent(0, 0, 0), 0),
+    ("trust.test_alerts_percent", "no rows", lambda: trust.test_alerts_percent(0, 0, 0), 0),
+    ("trust.osi", "missing", lambda: trust.osi(NAN, 50.0), NAN),
+    ("trust.osi", "infinite", lambda: trust.osi(INF, 50.0), REFUSED),
+    ("trust.fti", "missing", lambda: trust.fti(NAN, 50.0), NAN),
+    ("trust.fti", "infinite", lambda: trust.fti(0.5, INF), REFUSED),
+    ("trust.check_formulation", "unknown", lambda: trust.check_formulation(""), REFUSED),
+    ("trust.check_weights", "missing", lambda: trust.check_weights([NAN, 1], 2), REFUSED),
+    ("discrimination.check_pair", "infinite", lambda: discrimination.check_pair([1], [INF]), REFUSED),
+    ("discrimination.check_weights", "infinite", lambda: discrimination.check_weights([[INF]], 1), REFUSED),
+]

@@ -1,0 +1,163 @@
+"""Data that say nothing: what every public function of the metrics makes of them.
+
+No rows, one row, one class, a constant confidence, ties everywhere, nothing but missing values, infinite ones. The result is
+NaN (with a reason, where there is a place for one), the number that the definition gives, or a ``ValueError``; never a warning,
+another error, or an interval without width. The functions are found by looking, so that a new one cannot be forgotten. Tables
+are put to the same in test_degenerate_tables.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from degenerate_facts import A_SHARE, INF, NAN, NO_VALUE, NOTHING, OTHERS, REFUSED, check, once
+
+import trustlab.metrics
+from trustlab.metrics import bounds, calibration, discrimination, paired, partial, selective
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+# Right and wrong answers with their confidences
+
+PAIRS: dict[str, tuple[list, list]] = {
+    "no rows": ([], []),
+    "one row": ([1], [0.7]),
+    "one class": ([1, 1, 1], [0.2, 0.5, 0.9]),
+    "constant confidence": ([1, 0, 1, 0], [0.5] * 4),
+    "ties everywhere": ([1, 0, 1, 0, 0], [0.2, 0.2, 0.8, 0.8, 0.8]),
+}
+OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
+    "discrimination.auroc": (discrimination.auroc, (*NO_VALUE, 0.5, 2.5 / 6)),
+    "discrimination.auroc_weighted": (lambda c, s: discrimination.auroc_weighted(c, s, once(c)), (*NO_VALUE, 0.5, 2.5 / 6)),
+    "discrimination.auprc": (discrimination.auprc, (*NO_VALUE, 0.5, 11 / 30)),
+    "discrimination.auprc_weighted": (lambda c, s: discrimination.auprc_weighted(c, s, once(c)), (*NO_VALUE, 0.5, 11 / 30)),
+    "discrimination.ranking_weighted": (
+        lambda c, s: np.stack(discrimination.ranking_weighted(c, s, once(c)), axis=1),
+        (*NO_VALUE, (0.5, 0.5), (2.5 / 6, 11 / 30)),
+    ),
+    "calibration.brier": (calibration.brier, (NAN, 0.09, 0.3, 0.25, 0.4)),
+    "calibration.ece": (calibration.ece, (NAN, 0.3, 1.4 / 3, 0, (2 * 0.3 + 3 * (0.8 - 1 / 3)) / 5)),
+    "calibration.ece_weighted": (
+        lambda c, s: calibration.ece_weighted(c, s, once(c)),
+        (NAN, 0.3, 1.4 / 3, 0, (2 * 0.3 + 3 * (0.8 - 1 / 3)) / 5),
+    ),
+    "calibration.brier_decomposition": (
+        calibration.brier_decomposition,
+        ((NAN,) * 4, (0.09, *NO_VALUE), (0.3, *NO_VALUE), (0.25, 0, 0, 0.25), (0.4, 0.16, 0, 0.24)),
+    ),
+    "calibration.brier_parts_weighted": (
+        lambda c, s: calibration.brier_parts_weighted(c, s, once(c)),
+        (NO_VALUE, NO_VALUE, NO_VALUE, (0, 0, 0.25), (0.16, 0, 0.24)),
+    ),
+    "calibration.cross_fitted": (
+        lambda c, s: calibration.cross_fitted(c, s, np.arange(np.size(c)), n_folds=2, seed=1),
+        (NOTHING, NAN, NAN, A_SHARE, A_SHARE),
+    ),
+    "calibration.Isotonic": (lambda c, s: calibration.Isotonic().fit(c, s).predict(s), (*(REFUSED,) * 3, 0.5, 0.4)),
+    "calibration.Platt": (lambda c, s: calibration.Platt().fit(c, s).predict(s).round(3), (*(REFUSED,) * 3, 0.5, A_SHARE)),
+    "selective.risk_coverage": (
+        selective.risk_coverage,
+        (NOTHING, (1, 0), (1 / 3, 2 / 3, 1, 0, 0, 0), (1, 0.5), (0.6, 1, 2 / 3, 0.6)),
+    ),
+    "selective.risk_at": (lambda c, s: selective.risk_at(c, s, once(c), [1.0]), (NAN, 0, 0, 0.5, 0.6)),
+    "selective.aurc": (selective.aurc, (*NO_VALUE, 0.5, 0.645)),
+    "selective.prediction_rejection_ratio": (selective.prediction_rejection_ratio, (*NO_VALUE, 0, -0.045 / (0.6 - 0.86 / 3))),
+    "selective.selective_weighted": (
+        lambda c, s: np.stack(selective.selective_weighted(c, s, once(c)), axis=1),
+        (*NO_VALUE, (0.5, 0), (0.645, -0.045 / (0.6 - 0.86 / 3))),
+    ),
+    "partial.partial_spearman": (lambda c, s: partial.partial_spearman(c, s, np.zeros(np.size(c))), (*(NAN,) * 4, -1 / 6)),
+    "partial.partial_spearman_weighted": (
+        lambda c, s: partial.partial_spearman_weighted(c, s, np.zeros(np.size(c)), once(c)),
+        (*(NAN,) * 4, -1 / 6),
+    ),
+    "paired.within_level": (
+        lambda c, s: paired.within_level(np.zeros(np.size(c)), np.asarray(c, float), np.asarray(s, float), once(c)),
+        (*NO_VALUE, 0.5, 2.5 / 6),
+    ),
+}
+ENDS_OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
+    "bounds.brier_bounds": (bounds.brier_bounds, (NAN, 0.09, 0.3, 0.25, 0.4)),
+    "bounds.auroc_bounds": (bounds.auroc_bounds, (*NO_VALUE, 0.5, 2.5 / 6)),
+    "bounds.auprc_bounds": (bounds.auprc_bounds, (*NO_VALUE, 0.5, 11 / 30)),
+}
+"""These take missing values: with none missing, both ends are the metric."""
+BOTH = OF_PAIRS | ENDS_OF_PAIRS
+
+
+@pytest.mark.parametrize("situation", PAIRS)
+@pytest.mark.parametrize("name", BOTH)
+def test_answers_with_confidences(name, situation):
+    call, expected = BOTH[name]
+    check(lambda: call(*PAIRS[situation]), expected[list(PAIRS).index(situation)])
+
+
+NOT_FINITE = {
+    "infinite": ([1, 0, 1], [0.1, INF, 0.9]),
+    "minus infinite": ([1, 0, 1], [-INF, 0.1, 0.9]),
+    "missing confidence": ([1, 0, 1], [0.5, NAN, 0.9]),
+    "unknown answer": ([1, NAN, 0], [0.5, 0.4, 0.9]),
+    "other lengths": ([1, 0, 1], [0.5, 0.4]),
+}
+
+
+@pytest.mark.parametrize("situation", NOT_FINITE)
+@pytest.mark.parametrize("name", [name for name in OF_PAIRS if name != "paired.within_level"])
+def test_answers_or_confidences_that_are_no_numbers_are_refused(name, situation):
+    check(lambda: BOTH[name][0](*NOT_FINITE[situation]), REFUSED)
+
+
+@pytest.mark.parametrize("situation", ["infinite", "minus infinite", "other lengths"])
+@pytest.mark.parametrize("name", ENDS_OF_PAIRS)
+def test_ends_refuse_what_is_neither_a_number_nor_missing(name, situation):
+    check(lambda: BOTH[name][0](*NOT_FINITE[situation]), REFUSED)
+
+
+# Everything else
+
+
+@pytest.mark.parametrize(("call", "expected"), [pytest.param(c, e, id=f"{name}, {what}") for name, what, c, e in OTHERS])
+def test_everything_else(call, expected):
+    check(call, expected)
+
+
+# Nothing is forgotten
+
+ELSEWHERE = {
+    "paired.paired_differences": "test_degenerate_tables.py",
+    "table.metrics_table": "test_degenerate_tables.py",
+    "table.shared_rows": "keys alone; test_metrics_table.py",
+    "run_tables.checked_answers": "keys and reasons alone; test_metrics_table.py",
+    "run_tables.joined": "keys and reasons alone; test_metrics_table.py",
+    "run_tables.need_columns": "names of columns alone; test_metrics_table.py",
+    "trust_table.trust_indices": "test_degenerate_tables.py",
+    "trust_table.check_reviews": "test_degenerate_tables.py",
+    "trust_table.checked_choices": "test_degenerate_tables.py",
+    "trust_table.drawn_groups": "inside trust_indices",
+    "trust_table.index_draws": "inside trust_indices",
+}
+"""Functions that are put to the test in another form than a row above."""
+
+
+def public_functions() -> set[str]:
+    """Every public function of the metrics, and every class that is fitted, as module.name."""
+    found = set()
+    for module in pkgutil.iter_modules(trustlab.metrics.__path__):
+        held = import_module(f"trustlab.metrics.{module.name}")
+        for name, thing in vars(held).items():
+            own = getattr(thing, "__module__", "") == held.__name__ and not name.startswith("_")
+            if own and (inspect.isfunction(thing) or hasattr(thing, "cache_info") or hasattr(thing, "fit")):
+                found.add(f"{module.name}.{name}")
+    return found
+
+
+def test_every_public_function_is_put_to_degenerate_data():
+    tried = set(BOTH) | {name for name, *_ in OTHERS} | set(ELSEWHERE)
+    assert public_functions() - tried == set(), "add each to OF_PAIRS, OTHERS, the tables or ELSEWHERE"
+    assert tried - public_functions() == set(), "these are gone"

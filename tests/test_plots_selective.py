@@ -1,0 +1,106 @@
+"""The figures of selective prediction and of reliability's curves, from small made-up tables."""
+
+from __future__ import annotations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+
+from trustlab.plots import caption, save_figure, use_style
+from trustlab.plots.reliability import reliability
+from trustlab.plots.selective import risk_coverage
+from trustlab.plots.style import FAMILY_COLOURS, text_colour
+
+FAMILIES = {"asp": "token", "msp": "token", "poc": "consistency", "ce": "verbalized"}
+NAN = float("nan")
+
+
+@pytest.fixture(autouse=True)
+def _style():
+    with matplotlib.rc_context():
+        use_style()
+        yield
+    plt.close("all")
+
+
+def curves() -> pd.DataFrame:
+    """Three methods and two references at four coverages, out of order; "ce" has no curve."""
+    rows = []
+    for i, name in enumerate(["oracle", "any order", "asp", "msp", "poc"]):
+        for coverage in (1.0, 0.25, 0.5, 0.75):
+            risk = 0.4 * coverage if name != "any order" else 0.4
+            rows.append(
+                (name, "reference" if i < 2 else "method", coverage, risk + 0.01 * i, risk - 0.05, risk + 0.1, 59, 30, "")
+            )
+    rows.append(("ce", "method", NAN, NAN, NAN, NAN, 0, 0, "no confidence: none"))
+    columns = ["method", "role", "coverage", "risk", "low", "high", "n", "n_cases", "reason"]
+    return pd.DataFrame(rows, columns=columns).assign(model="x", dataset="d")
+
+
+def test_risk_is_drawn_against_coverage_in_percent_with_references_in_grey():
+    ax = risk_coverage(curves(), FAMILIES)
+    lines = {line.get_label(): line for line in ax.lines}
+    assert list(lines) == [
+        "Answers in any order",
+        "Right answers first (oracle)",
+        "ASP",
+        "MSP (as printed: largest token)",
+        "PoC",
+    ]
+    np.testing.assert_allclose(lines["ASP"].get_xdata(), [25, 50, 75, 100])
+    np.testing.assert_allclose(lines["ASP"].get_ydata(), [12, 22, 32, 42])
+    assert to_rgb(lines["ASP"].get_color()) == to_rgb(lines["MSP (as printed: largest token)"].get_color())
+    assert lines["ASP"].get_linestyle() != lines["MSP (as printed: largest token)"].get_linestyle()
+    assert to_rgb(lines["PoC"].get_color()) == to_rgb(FAMILY_COLOURS["consistency"])
+    assert len(ax.collections) == 3  # a band a method
+    assert "percent" in ax.get_xlabel() and "percent" in ax.get_ylabel()
+    assert [text.get_text() for text in ax.texts] == ["No curve: CE"]
+    legend = ax.get_legend()
+    assert legend.get_title().get_text() == "n 59 answers, 30 cases"
+    assert to_rgb(legend.get_texts()[2].get_color()) == text_colour("token")
+
+
+def test_methods_are_drawn_in_the_order_given_and_unknown_ones_refused():
+    ax = risk_coverage(curves(), FAMILIES, ["poc", "asp"])
+    assert [line.get_label() for line in ax.lines][2:] == ["PoC", "ASP"] and not ax.texts
+    with pytest.raises(ValueError, match="nothing_such"):
+        risk_coverage(curves(), FAMILIES, ["nothing_such"])
+    with pytest.raises(ValueError, match="one model and data set"):
+        risk_coverage(pd.concat([curves(), curves().assign(model="y")]), FAMILIES)
+    given = plt.subplots()[1]
+    assert risk_coverage(curves(), FAMILIES, ax=given) is given
+
+
+def test_a_run_without_any_curve_draws_none_and_names_the_methods():
+    ax = risk_coverage(curves().query("method == 'ce'"), FAMILIES)
+    assert not ax.lines and [text.get_text() for text in ax.texts] == ["no confidence: none", "No curve: CE"]
+
+
+def test_nothing_is_cut_off_at_the_edges(tmp_path):
+    ax = risk_coverage(curves(), FAMILIES)
+    caption(ax, model="x", dataset="d", n_cases=30, n_rows=59)
+    pixels = plt.imread(save_figure(ax.figure, curves(), "risk", tmp_path)[0])[..., :3]
+    assert all((edge == 1).all() for edge in (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:]))
+
+
+# Reliability with a curve
+
+
+def test_a_rising_curve_with_its_band_stands_behind_the_points_in_place_of_their_line():
+    bins = pd.DataFrame({"mean_confidence": [0.1, 0.9], "accuracy": [0.2, 0.8], "low": NAN, "high": NAN, "n": [40, 50]})
+    table = pd.concat([bins.assign(method=name) for name in ("asp", "poc")])
+    fit = {"method": "asp", "confidence": [0.9, 0.05], "probability": [0.8, 0.1], "low": [0.6, 0.0], "high": [1.0, 0.3]}
+    with_curve, without = reliability(table, FAMILIES, curves=pd.DataFrame(fit))
+    _, curve = with_curve.lines
+    np.testing.assert_allclose(curve.get_xdata(), [5, 90])
+    np.testing.assert_allclose(curve.get_ydata(), [10, 80])
+    band, _, points = with_curve.collections
+    assert sorted({round(float(y)) for x, y in band.get_paths()[0].vertices if x == 90}) == [60, 100]
+    assert band.get_zorder() < curve.get_zorder() < points.get_zorder()
+    assert len(without.lines) == 2 and len(without.lines[1].get_xdata()) == 0  # that method has no curve

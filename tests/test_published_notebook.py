@@ -1,0 +1,76 @@
+"""The notebook on the published tables: what its finding says is what the tables give, and a run leaves what it promises."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import nbformat
+import pandas as pd
+import pytest
+
+from trustlab.experiments import published_audit as recomputed
+from trustlab.experiments import published_others as others
+from trustlab.experiments.notebooks import MANIFEST, notebook_path, read_parameters, run_notebook
+from trustlab.experiments.published_claims import claims_table
+from trustlab.paths import NOTEBOOKS
+
+NAME = "06_published_tables"
+FIGURES = {"p_values", "standings", "spearman_steps", "chance_band", "auroc_differences"}
+
+
+def text() -> str:
+    """The notebook's words, without its code."""
+    notebook = nbformat.read(notebook_path(NAME), 4)
+    return "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+
+
+def test_the_finding_says_what_the_tables_give() -> None:
+    finding = text().split("**The finding.**")[1].split("*Research only")[0]
+    audit = recomputed.correlations()
+    off, standing, band = recomputed.apart(audit), recomputed.standings(audit)["standing"], recomputed.over_band(audit)
+    numbers = audit["p_number"].notna().sum()
+    far, exact = (off["apart"] > 0.05).sum(), len(recomputed.exact_fails(audit))
+    ranks = audit.loc[audit["statistic"] == "spearman", "significant"].sum()
+    place, (low, high) = band["place"].value_counts(), band[["low", "high"]].iloc[0]
+    answers = claims_table()["agrees"].value_counts()
+    unsettled = answers["cannot be recomputed"] + answers["no figure is claimed"]
+    gaps = others.auroc_differences()
+    clear = gaps[gaps["low"] > 0].groupby("unit").size()
+    inside = place["in its lower half"] + place["in its upper half"]
+    for said in (
+        f"prints {len(audit)} correlations",
+        f"Of the {numbers} p-values printed as numbers, {numbers - len(off)} are those of their coefficient",
+        f"{len(off)} are not, {far} of them by more than 0.05",
+        ", ".join(recomputed.unattainable(audit)["value"]).replace(", ", " and ") + ", are values that six points cannot have",
+        f"{audit['significant'].sum()} coefficients are printed at p ≤ 0.05",
+        f"{(standing.isin(['Holm', 'Benjamini–Hochberg'])).sum()} stay significant after Benjamini–Hochberg",
+        f"and {(standing == 'Holm').sum()} after Holm",
+        f"{exact} of the {ranks} rank correlations among the {audit['significant'].sum()} stay above 0.05",
+        f"Of {len(band)} printed Pearsons",
+        f"95 % of them between {low:.2f} and {high:.2f}",
+        f"{inside} lie within and {place['below the band']} below",
+        f"Of {answers.sum()} figures in the paper's sentences {answers['yes']} follow from its tables, {answers['no']} come out",
+        f"and {unsettled} cannot be settled",
+        f"for {clear['answer']} if each answer counts for itself, for {clear['case']} if each case counts once",
+    ):
+        assert said in finding, said
+    assert place["above it"] == 1 and "one lies above" in finding
+    assert audit.loc[audit["significant"], "p_t"].le(0.05).all() and "the t-test agrees with each" in finding
+
+
+def test_the_notebook_gives_figures_and_no_verdicts() -> None:
+    assert not re.search(r"\b(wrong|flawed|suspicious|mistakes?|false)\b|(?<!sampling )\berrors?\b", text().lower())
+
+
+@pytest.mark.notebook
+def test_a_run_leaves_its_figures_and_asks_no_model(tmp_path) -> None:
+    folder = run_notebook(NAME, read_parameters(NOTEBOOKS / "parameters" / "smoke.yml", notebook=NAME), tmp_path)
+    found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    assert found["ok"] and found.get("calls_made", 0) == 0
+    files = {file.name for file in (folder / "figures").iterdir()}
+    assert files == {f"06_{name}.{ending}" for name in FIGURES for ending in ("csv", "png", "svg")}
+    assert len(pd.read_csv(folder / "figures" / "06_p_values.csv")) == 17
+    page = (folder / f"{NAME}.html").read_text(encoding="utf-8")
+    for said in ("all checks passed", "Ren et al. 2026", "Not for clinical use", "0.052", "CoT-CE, MediTOD, GPT-4.1"):
+        assert said in page, said

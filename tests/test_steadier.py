@@ -1,0 +1,104 @@
+"""Is one method steadier than another on the same views? Differences of CVs, and the steadiest of each family."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_robustness import confidence, one
+
+from trustlab.experiments.compare import BEST, COMPARED
+from trustlab.experiments.robustness_tables import NOT_SHARED, variation_table
+from trustlab.experiments.steadier import cv_differences, steadiest_of_families
+from trustlab.metrics.intervals import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.stability import cv_group_weighted, cv_sample_weighted
+
+NAN = float("nan")
+CONDITIONS = ("as_told", "paraphrase_1", "paraphrase_2", "paraphrase_3")
+WOBBLE = {"medconf": 0.05, "asp": 0.01, "poc": 0.05, "semantic_poc": 0.12, "ce": 0.0}
+"""Standard deviation of each method's confidence over the conditions."""
+
+
+def made(n: int = 24, seed: int = 0, level: int = 100, **lost: int) -> pd.DataFrame:
+    """``n`` views a method; of ``lost`` methods so many views have no value in one condition."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for method, wobble in WOBBLE.items():
+        rows = rng.uniform(0.4, 0.8, (n, 1)) + rng.normal(0, wobble, (n, 4)) if wobble else np.ones((n, 4))
+        rows[: lost.get(method, 0), 1] = NAN
+        parts.append(confidence({name: list(rows[:, i]) for i, name in enumerate(CONDITIONS)}, method, level))
+    return pd.concat(parts, ignore_index=True)
+
+
+def views(table: pd.DataFrame, method: str) -> np.ndarray:
+    """A method's values under the paraphrased conditions, (n, 3)."""
+    mine = table[table["method"] == method].pivot(index=["case_id", "level"], columns="condition", values="confidence")
+    return mine[list(CONDITIONS[1:])].to_numpy()
+
+
+@pytest.mark.parametrize(("metric", "of"), [("cv_group", cv_group_weighted), ("cv_sample", cv_sample_weighted)])
+def test_the_difference_is_drawn_from_both_on_the_same_cases(metric, of):
+    table = made()
+    row = one(cv_differences(table, n_draws=300, seed=2), method="asp", metric=metric, level="all")
+    draws = case_weights(np.unique(table["case_id"]), 300, 2).astype(float)
+    mine, theirs = (of(views(table, m), draws) for m in ("asp", "medconf"))
+    assert (row["low"], row["high"]) == pytest.approx(percentile_interval(mine - theirs))
+    assert row["difference"] == pytest.approx(row["value"] - row["reference"])
+    variation = variation_table(table, 10)
+    for name, column in (("asp", "value"), ("medconf", "reference")):
+        assert row[column] == pytest.approx(one(variation, method=name, metric=metric, level="all")["value"])
+
+
+def test_a_steadier_method_lies_below_0_and_a_wobblier_above():
+    found = cv_differences(made(), n_draws=300)
+    assert list(found.columns) == COMPARED and set(found["level"]) == {"100", "all"}
+    sample = found[found["metric"].eq("cv_sample") & found["level"].eq("100")].set_index("method")
+    assert sample.loc["asp", "high"] < 0 < sample.loc["semantic_poc", "low"] and sample.loc["poc", "p"] > 0.05
+    assert sample.loc["asp", "p_holm"] < 0.05 and sample.loc["asp", "family"] == "token"
+    assert sample.loc["ce", "value"] == 0 and sample.loc["ce", "difference"] == pytest.approx(-sample.loc["ce", "reference"])
+
+
+def test_a_method_with_few_views_is_held_against_the_reference_on_its_own():
+    found = cv_differences(made(asp=16), n_draws=50)
+    few, usual = (one(found, method=m, metric="cv_sample", level="all") for m in ("asp", "poc"))
+    assert (few["n"], few["n_missing"], usual["n"]) == (8, 16, 24) and few["reason"] == TOO_FEW
+    assert few["reference"] != usual["reference"] and np.isnan([few["low"], few["p"], few["p_holm"]]).all()
+
+
+def test_a_view_of_mean_0_has_no_cv_sample_and_is_left_out_of_both():
+    table = made()
+    table.loc[table["method"].eq("poc") & table["case_id"].eq("c0"), "confidence"] = 0.0
+    found = cv_differences(table, n_draws=50)
+    assert one(found, method="poc", metric="cv_sample", level="all")["n"] == 23
+    assert one(found, method="poc", metric="cv_group", level="all")["n"] == 24
+    table.loc[table["method"].eq("poc"), "confidence"] = 0.0
+    nothing = cv_differences(table, n_draws=50)
+    assert one(nothing, method="poc", metric="cv_group", level="all")["reason"] == "the mean confidence is 0"
+    assert one(nothing, method="poc", metric="cv_sample", level="all")["reason"] == NOT_SHARED
+
+
+def test_the_steadiest_of_a_family_is_the_one_with_the_lowest_cv():
+    found = steadiest_of_families(made(semantic_poc=4), n_draws=200)
+    assert list(found.columns) == BEST
+    row = one(found, family="consistency", metric="cv_sample", level="100")
+    assert (row["method"], row["n"], row["n_methods"], row["left_out"]) == ("poc", 20, 2, "") and row["chosen_in"] == 1
+    assert row["low"] < row["difference"] < row["high"] and row["low_chosen"] < row["high_chosen"]
+    assert one(found, family="token", metric="cv_sample", level="100")["high"] < 0
+    lost = one(steadiest_of_families(made(semantic_poc=20), n_draws=20), family="consistency", metric="cv_sample", level="all")
+    assert (lost["left_out"], lost["n"]) == ("semantic_poc", 24)
+
+
+def test_a_family_or_reference_without_views_says_so():
+    found = steadiest_of_families(made(asp=24), n_draws=20)
+    row = one(found, family="token", metric="cv_group", level="all")
+    assert row["method"] == "" and row["reason"] == "no method has a value on half of the views" and np.isnan(row["difference"])
+    nobody = cv_differences(made(medconf=24), n_draws=20)
+    assert nobody["difference"].isna().all() and set(nobody["reason"]) == {NOT_SHARED}
+
+
+@pytest.mark.parametrize("table", [cv_differences, steadiest_of_families])
+def test_an_unknown_reference_is_refused_and_one_condition_gives_no_row(table):
+    with pytest.raises(ValueError, match="reference is 'entropy'; the run has"):
+        table(made(), "entropy", n_draws=10)
+    single = made()[lambda t: t["condition"].isin(["as_told", "paraphrase_1"])]
+    assert table(single, n_draws=10).empty

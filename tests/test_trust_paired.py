@@ -1,0 +1,83 @@
+"""A panel against one doctor on the same cases: by hand, the same draws for both, and what has no difference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_reviews import SAFETY_OFF, many_cases, review
+
+from trustlab.experiments.trust_paired import COLUMNS, configuration_differences
+from trustlab.metrics.intervals import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.significance import holm
+from trustlab.metrics.trust_table import trust_indices
+
+
+def alone(panel: pd.DataFrame) -> pd.DataFrame:
+    """The panel's first doctor as a configuration of its own, with the panel's plan."""
+    rows = [review(r.case_id, r.diagnoses[:1]) for r in panel.itertuples()]
+    kept = panel.drop(columns=["diagnoses", "diagnosis", "tied", "correct", "correct_share", "n_doctors", "configuration"])
+    one = pd.DataFrame(rows)[["diagnoses", "diagnosis", "tied", "correct", "correct_share", "n_doctors"]]
+    return pd.concat([kept.reset_index(drop=True), one], axis=1).assign(configuration="one doctor", cosine=kept["cosine"] - 0.1)
+
+
+PANEL = many_cases(30)
+BOTH = pd.concat([alone(PANEL), PANEL], ignore_index=True)
+
+
+@pytest.mark.parametrize("formulation", ["trust-x", "medguard-x"])
+def test_differences_are_those_of_the_indices_in_percent(formulation):
+    found = configuration_differences(BOTH, formulation, draws=50).set_index("index")
+    indices = trust_indices(BOTH, formulation, draws=0).set_index("configuration")
+    assert list(found.index) == ["accuracy", "eti_percent", "osi", "fti"] and set(found["configuration"]) == {"panel of 3"}
+    for name, row in found.iterrows():
+        unit = 100 if name == "accuracy" and formulation == "trust-x" else 1
+        expected = [unit * indices.loc[c, name] for c in ("panel of 3", "one doctor")]
+        assert [row["value"], row["reference"]] == pytest.approx(expected)
+        assert row["difference"] == pytest.approx(expected[0] - expected[1])
+
+
+def test_accuracy_by_hand_with_an_interval_over_the_same_cases():
+    row = configuration_differences(BOTH, draws=300, seed=4).set_index("index").loc["accuracy"]
+    right = [t.sort_values("case_id")["correct"].to_numpy() for t in (PANEL, alone(PANEL))]
+    draws = case_weights(np.arange(30), 300, 4)
+    gaps = 100 * draws @ (right[0] - right[1]) / 30
+    assert row["difference"] == pytest.approx(100 * (right[0].mean() - right[1].mean()))
+    assert (row["low"], row["high"]) == pytest.approx(percentile_interval(gaps))
+    assert row["standard_error"] == pytest.approx(gaps.std(ddof=1)) and row["n_cases"] == 30
+
+
+def test_only_cases_that_both_have_are_compared_whatever_the_order_of_rows():
+    fewer = BOTH.drop(BOTH.index[BOTH["configuration"].eq("one doctor") & BOTH["case_id"].isin(["c00", "c07"])])
+    found, shuffled = (configuration_differences(t, draws=50) for t in (fewer, fewer.sample(frac=1, random_state=1)))
+    assert set(found["n_cases"]) == {28}
+    pd.testing.assert_frame_equal(found, shuffled)
+    nothing = configuration_differences(fewer[fewer["configuration"].eq("one doctor") | fewer["case_id"].eq("c00")], draws=20)
+    assert set(nothing["reason"]) == {"no case that both have"} and nothing["difference"].isna().all()
+
+
+def test_what_is_the_same_by_rule_or_missing_has_no_interval_and_says_why():
+    off = configuration_differences(BOTH.assign(**SAFETY_OFF), draws=50).set_index("index")
+    assert off.loc["osi", "difference"] == 0 and off.loc["osi", "reason"] == "no interval: all draws alike"
+    assert off.loc["osi", ["low", "p", "p_holm", "cases_needed"]].isna().all() and off.loc["eti_percent", "low"] < 0
+    gone = configuration_differences(BOTH.assign(cosine_med=np.nan, cosine_med_missing="no encoder"), "medguard-x", draws=50)
+    assert gone.set_index("index").loc["fti", "reason"] == "one of the two has no value"
+    few = configuration_differences(BOTH[BOTH["case_id"] < "c09"], draws=50)
+    assert set(few["reason"]) == {TOO_FEW} and few["low"].isna().all()
+
+
+def test_holm_is_over_the_indices_of_a_model_data_set_level_and_safety():
+    table = pd.concat([BOTH, BOTH.assign(**SAFETY_OFF), BOTH.assign(model="other")])
+    found = configuration_differences(table, draws=200)
+    assert list(found.columns) == COLUMNS and len(found) == 12
+    for _, part in found.groupby(["model", "safety"]):
+        assert part["p_holm"].tolist() == pytest.approx(holm(part["p"]).tolist(), nan_ok=True)
+
+
+def test_a_team_without_the_reference_has_no_row_and_an_unknown_one_is_refused():
+    mixed = pd.concat([BOTH, PANEL.assign(model="mixed")])
+    assert set(configuration_differences(mixed, draws=20)["model"]) == {"m"}
+    with pytest.raises(ValueError, match=r"against is 'two doctors'; the reviews hold \['one doctor', 'panel of 3'\]"):
+        configuration_differences(BOTH, against="two doctors")
+    with pytest.raises(ValueError, match="indices must be some of"):
+        configuration_differences(BOTH, indices=["cdr"])
