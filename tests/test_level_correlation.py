@@ -11,20 +11,13 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from trustlab.plots.level_correlation import BAND, level_correlation, level_correlations
-from trustlab.plots.style import INK, label, use_style
+from trustlab.plots.style import INK, label
 
 FAMILIES = {"asp": "token", "poc": "consistency", "medconf": "medconf", "ce": "verbalized", "information_level": "baseline"}
 PEARSON = {"asp": 0.9, "poc": -0.35, "medconf": 0.97, "ce": np.nan, "information_level": 0.95}
 CHANCE = {"pearson": (0.945, 0.77, 0.99), "spearman": (1, 1, 1)}
 NAN = float("nan")
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def table(few_levels: str = "") -> pd.DataFrame:

@@ -32,7 +32,6 @@ from trustlab.plots import (
     rank_correlations,
     reliability,
     save_figure,
-    use_style,
 )
 from trustlab.plots.style import spread, text_colour
 
@@ -45,14 +44,7 @@ WITHIN = {"asp": 0.66, "msp": 0.52, "poc": 0.6, "ce": np.nan, "medconf": 0.75, "
 LONG = "the backend does not provide distributions over the whole vocabulary, only the twenty most probable tokens, a note"
 REASONS = {"ce": "no confidence: no number in square brackets", "random": "fewer than 10 correct or wrong", "rdc": LONG}
 PLACE = {"model": "embedded", "dataset": "starter (structured)", "n_cases": 120, "n_rows": 1440}
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def metrics_table() -> pd.DataFrame:

@@ -18,7 +18,7 @@ from matplotlib.text import Annotation, Text
 
 from trustlab.experiments.ablations import PARTS
 from trustlab.experiments.published import published_table
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure, use_style
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure
 from trustlab.plots.ablations import auroc_by_passages, auroc_by_samples, differences, published_beside_ours, rank_ranges
 from trustlab.plots.style import GREY
 
@@ -28,14 +28,7 @@ NAN = float("nan")
 GONE = "no confidence: no table of evidence without a structured profile"
 PAIRS = [("auroc", "within"), ("auprc", "within"), ("pearson", "across")]
 COUNTS, TEMPERATURES = (2, 5, 15), (0.2, 1.0)
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def paired() -> pd.DataFrame:

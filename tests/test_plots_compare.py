@@ -6,14 +6,13 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from test_plots_ablations import assert_legible, markers
 
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure, use_style
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure
 from trustlab.plots.compare import best_of_families, compared
 
 KEY = {"model": "embedded", "dataset": "starter", "against": "medconf", "metric": "auroc", "level": "within"}
@@ -27,14 +26,7 @@ FAMILIES = {
 NAN = float("nan")
 GAPS = {"poc": 0.02, "ce": -0.2, "asp": 0.15, "semantic_similarity_med": NAN, "random": -0.1}
 GONE = "no confidence: no medical encoder is named"
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def every(**changes) -> pd.DataFrame:

@@ -16,19 +16,12 @@ from matplotlib.colors import same_color
 from matplotlib.text import Text
 
 from trustlab.experiments.published import published_table
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure, use_style
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure
 from trustlab.plots.consultation import beside_published, confidence_by_turn, frontier, guarantee, stopping
 
 FAMILIES = {"medconf": "medconf", "asp": "token", "pmi": "token", "poc": "consistency", "ce": "verbalized"}
 NAN = float("nan")
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def every() -> pd.DataFrame:

@@ -16,21 +16,14 @@ from matplotlib.colors import same_color
 from matplotlib.text import Text
 
 from trustlab.confidence import METHODS
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, label, save_figure, use_style
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, label, save_figure
 from trustlab.plots.costs import auroc_by_cost
 
 FAMILIES = {name: m.family for name, m in METHODS.items()}
 NAN = float("nan")
 PRICES = {"token": 20.0, "baseline": 20.0, "consistency": 180.0, "verbalized": 60.0, "medconf": 900.0, "trust": 300.0}
 FRONT = {"asp", "ce", "poc"}
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def table(methods=tuple(METHODS), **columns) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.colors import same_color
 from matplotlib.text import Text
 
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure, use_style
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure
 from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
 
 FAMILIES = {"asp": "token", "poc": "consistency", "semantic_entropy": "consistency", "ce": "verbalized", "medconf": "medconf"}
@@ -24,14 +24,7 @@ RATES = (0.0, 0.05, 0.1, 0.2)
 KEY = {"model": "embedded", "dataset": "starter"}
 WITHHELD = "fewer than 10 correct or wrong"
 NAN = float("nan")
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def by_grader() -> pd.DataFrame:

@@ -14,18 +14,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import same_color
 from matplotlib.patches import Rectangle
 
-from trustlab.plots import FAMILY_COLOURS, caption, save_figure, use_style
+from trustlab.plots import FAMILY_COLOURS, caption, save_figure
 from trustlab.plots import published as drawn
 
 LLAMA, GPT = {"model": "llama-3.1"}, {"model": "gpt-4.1"}
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def points(ax: Axes, marker: str) -> list[tuple[float, float]]:

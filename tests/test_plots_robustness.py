@@ -17,7 +17,7 @@ from matplotlib.colors import same_color
 from matplotlib.text import Text
 
 from trustlab.experiments.published import published_table
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure, use_style
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure
 from trustlab.plots.robustness import (
     accuracy_by_condition,
     shifts,
@@ -37,14 +37,7 @@ LABELS = {
 KEY = {"model": "embedded", "dataset": "starter"}
 NAN = float("nan")
 WHY = "no row has a value in every condition"
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def bounds(value: float, by: float) -> dict[str, object]:

@@ -12,21 +12,14 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from trustlab.plots import caption, save_figure, use_style
+from trustlab.plots import caption, save_figure
 from trustlab.plots.reliability import reliability
 from trustlab.plots.selective import risk_coverage
 from trustlab.plots.style import FAMILY_COLOURS, text_colour
 
 FAMILIES = {"asp": "token", "msp": "token", "poc": "consistency", "ce": "verbalized"}
 NAN = float("nan")
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def curves() -> pd.DataFrame:

@@ -20,21 +20,14 @@ from trustlab.experiments import trust_shown, trust_tables
 from trustlab.experiments.reviewers import NO_RULE, reviewer_table
 from trustlab.metrics.trust import FORMULATIONS
 from trustlab.metrics.trust_table import trust_indices
-from trustlab.plots import FAMILY_COLOURS, caption, save_figure, use_style
+from trustlab.plots import FAMILY_COLOURS, caption, save_figure
 from trustlab.plots import trust as drawn
 from trustlab.plots.simplex import HEIGHT, rank_stability, winners
 from trustlab.plots.style import INK
 
 DRAWS = 60
 NO_ENCODER = "no medical encoder is named"
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def reviews(n: int = 12, **changes) -> pd.DataFrame:

@@ -24,20 +24,12 @@ from trustlab.plots import (
     consistent_but_uninformed,
     save_figure,
     token_position,
-    use_style,
 )
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 FAMILIES = {name: m.family for name, m in METHODS.items()}
 NAN = float("nan")
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def tokens(correct_every: int = 3) -> pd.DataFrame:

@@ -9,7 +9,6 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.text import Text
@@ -17,7 +16,7 @@ from matplotlib.text import Text
 from tests.generations import FULL, generation, told
 from trustlab import show
 from trustlab.paths import NOTICE
-from trustlab.plots import FAMILY_COLOURS, caption, evidence_table, token_bars, use_style
+from trustlab.plots import FAMILY_COLOURS, caption, evidence_table, token_bars
 from trustlab.records import Assessment, Criterion, Evidence, Reply, Statement, TokenTrace
 from trustlab.retrieval import Passage
 
@@ -115,14 +114,7 @@ BLOCKS = {
     "nasty evidence": show.evidence(replace(PROSE, diagnosis=NASTY, prose=NASTY, reasoning=NASTY, missing=NASTY)),
     **{name: show.evidence(a) for name, a in ASSESSMENTS.items()},
 }
-
-
-@pytest.fixture(autouse=True)
-def _style():
-    with matplotlib.rc_context():
-        use_style()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 @pytest.mark.parametrize("name", BLOCKS)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from trustlab import show
+from trustlab.blocks import block, escaped, html_cell, html_row, html_table, note
 from trustlab.confidence import METHODS
 from trustlab.experiments import tables
 from trustlab.experiments.benchmark import Run
@@ -86,11 +86,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The same for a notebook; every word of a model's or data set's name is escaped."""
-        parts = [f"<p style='margin:0 0 10px;max-width:60em'>{show._e(self.paragraph)}</p>", show._note(self.cost_words)]
+        parts = [f"<p style='margin:0 0 10px;max-width:60em'>{escaped(self.paragraph)}</p>", note(self.cost_words)]
         for who, part in self._printed():
-            rows = [show._row(*map(_html_cell, row, part.columns)) for row in part.itertuples(index=False)]
-            parts += [f"<p style='margin:6px 0 2px'><b>{show._e(who)}</b></p>", show._table(list(part.columns), rows)]
-        return str(show._block("".join([*parts, show._note(NOTICE)])))
+            rows = [html_row(*map(_html_cell, row, part.columns)) for row in part.itertuples(index=False)]
+            parts += [f"<p style='margin:6px 0 2px'><b>{escaped(who)}</b></p>", html_table(list(part.columns), rows)]
+        return str(block("".join([*parts, note(NOTICE)])))
 
     def _printed(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Model by model, who it is and the costs as words, a row for all methods that cost the same."""
@@ -112,7 +112,7 @@ def _plain_text(table: pd.DataFrame) -> str:
 
 
 def _html_cell(value: object, head: str) -> str:
-    return show._cell(show._e(value), f"min-width:{WIDTHS.get(head, 3.5)}em")
+    return html_cell(escaped(value), f"min-width:{WIDTHS.get(head, 3.5)}em")
 
 
 def report(

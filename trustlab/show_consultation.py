@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from trustlab.agents.consultation import CONFIDENT, NO_QUESTION, REPEATS, Consultation, Turn
+from trustlab.blocks import GREY, INK, LINE, PAPER, WARNING, Html, block, coloured, escaped, note, tint, turn_block, turns_of
 from trustlab.plots.style import label
-from trustlab.show import GREY, INK, LINE, PAPER, WARNING, Html, _block, _e, _note, _span, _turn, _turns, tint
 
 RIGHT, WRONG, FAILED = ("✓ right", "#006B4A"), ("✗ wrong", WARNING), ("? not judged", GREY)
 KEPT = {
@@ -33,16 +33,16 @@ def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence
     parts = []
     for level, (said, remark, state) in enumerate(_steps(consultation, rows, methods)):
         parts.append(f"<div style='color:{GREY};font-size:12px;margin:8px 0 2px'>{_heading(level)}</div>")
-        parts += [_turn(speaker, words) for speaker, words in _turns(said)]
+        parts += [turn_block(speaker, words) for speaker, words in turns_of(said)]
         if remark:
-            parts.append(f"<p style='margin:2px 0 2px 12%;font-size:12px;color:{WARNING}'>⚠ {_e(remark)}</p>")
+            parts.append(f"<p style='margin:2px 0 2px 12%;font-size:12px;color:{WARNING}'>⚠ {escaped(remark)}</p>")
         if state is not None:
             answer, (verdict, colour), numbers = state
             look = f"margin:4px 0;padding:4px 10px;border:1px solid {LINE};background:{tint(colour, 0.08)};color:{INK}"
-            told = f"Diagnosis: <b>{_e(answer)}</b> &nbsp; <b>{_span(verdict, colour)}</b>"
-            parts.append(f"<div style='{look};break-inside:avoid'>{told}<br>{_span(numbers, INK)}</div>")
-    parts.append(f"<p style='margin:8px 0 0;background:{PAPER};color:{INK}'>{_e(ending(consultation))}</p>")
-    return _block("".join(parts) + _note(f"What it was: {consultation.case.diagnosis}"))
+            told = f"Diagnosis: <b>{escaped(answer)}</b> &nbsp; <b>{coloured(verdict, colour)}</b>"
+            parts.append(f"<div style='{look};break-inside:avoid'>{told}<br>{coloured(numbers, INK)}</div>")
+    parts.append(f"<p style='margin:8px 0 0;background:{PAPER};color:{INK}'>{escaped(ending(consultation))}</p>")
+    return block("".join(parts) + note(f"What it was: {consultation.case.diagnosis}"))
 
 
 def transcript_text(consultation: Consultation, rows: pd.DataFrame, methods: Sequence[str]) -> str:

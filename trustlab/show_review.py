@@ -10,29 +10,29 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from trustlab.chart import chart_of, chart_text
-from trustlab.experiments.trust_rows import Checked, known_items
-from trustlab.records import Mark
-from trustlab.show import (
+from trustlab.blocks import (
     GREY,
     INK,
     LINE,
     WARNING,
     Html,
-    _banner,
-    _block,
-    _cell,
-    _e,
-    _note,
-    _pre,
-    _quoted,
-    _row,
-    _span,
-    _table,
-    _turn,
-    _turns,
+    banner,
+    block,
+    coloured,
+    escaped,
+    html_cell,
+    html_row,
+    html_table,
+    note,
+    preformatted,
+    quoted,
     tint,
+    turn_block,
+    turns_of,
 )
+from trustlab.chart import chart_of, chart_text
+from trustlab.experiments.trust_rows import Checked, known_items
+from trustlab.records import Mark
 
 RIGHT, WRONG, UNJUDGED = ("✓ right", "#006B4A"), ("✗ wrong", WARNING), ("? not judged", GREY)
 LOOKS = {
@@ -51,23 +51,27 @@ def chart_review(checked: Checked) -> Html:
     """Chart, words, doctors, vote, plan and marks of one configuration and case as HTML; sense never hangs on colour alone."""
     case = checked.view.case
     parts = [_head(f"{case.case_id}: {checked.configuration}, {checked.view.level} % told")]
-    parts += [_title("Chart"), _pre(chart_text(chart_of(case, checked.view.statements))), _title("What the patient told")]
-    parts += [_turn(speaker, words) for s in checked.view.statements for speaker, words in _turns(s.text)]
+    parts += [_title("Chart"), preformatted(chart_text(chart_of(case, checked.view.statements))), _title("What the patient told")]
+    parts += [turn_block(speaker, words) for s in checked.view.statements for speaker, words in turns_of(s.text)]
     parts.append(_title("What the doctors think"))
     parts += [_doctor(name, diagnosis, thinking, why) for name, diagnosis, thinking, why in _opinions(checked)]
     verdict, colour = _graded(checked)
-    parts.append(f"<p style='margin:8px 0;color:{INK}'><b>Vote:</b> {_e(vote_words(checked))} {_span(verdict, colour)}</p>")
+    parts.append(
+        f"<p style='margin:8px 0;color:{INK}'><b>Vote:</b> {escaped(vote_words(checked))} {coloured(verdict, colour)}</p>"
+    )
     parts.append(_title("The plan, and what is said of it"))
     if checked.proposed.plan is None:
-        parts.append(_banner(f"{NO_PLAN}: {checked.proposed.missing or 'no reason given'}"))
+        parts.append(banner(f"{NO_PLAN}: {checked.proposed.missing or 'no reason given'}"))
     for kind, rows in _items(checked):
         if rows:
-            cells = [_row(_cell(_e(text)), _marked(mark, known), _marked(rule, True)) for text, known, mark, rule in rows]
-            parts.append(_table([kind, "Reviewer", "Rule check"], cells))
+            cells = [
+                html_row(html_cell(escaped(text)), _marked(mark, known), _marked(rule, True)) for text, known, mark, rule in rows
+            ]
+            parts.append(html_table([kind, "Reviewer", "Rule check"], cells))
         elif checked.proposed.plan is not None:
-            parts.append(_note(f"{kind}: none."))
-    parts.append(_note(f"What it was: {case.diagnosis}. The rule check knows the project's safety table and nothing else."))
-    return _block("".join(parts))
+            parts.append(note(f"{kind}: none."))
+    parts.append(note(f"What it was: {case.diagnosis}. The rule check knows the project's safety table and nothing else."))
+    return block("".join(parts))
 
 
 def chart_review_text(checked: Checked) -> str:
@@ -174,20 +178,20 @@ def _mark_words(mark: Mark | None, known: bool) -> str:
 def _marked(mark: Mark | None, known: bool) -> str:
     verdict, why, warning = _mark_parts(mark, known)
     sign, colour = LOOKS[mark.verdict if mark else None]
-    inside = f"{sign} <b>{_e(verdict)}</b>" + (f"<br>{_e(why)}" if why else "")
-    inside += f"<br><b>{_span(f'⚠ {warning}', WARNING)}</b>" if warning else ""
-    return _cell(inside, f"width:34%;background:{tint(colour, 0.18)};border-left:5px solid {colour}")
+    inside = f"{sign} <b>{escaped(verdict)}</b>" + (f"<br>{escaped(why)}" if why else "")
+    inside += f"<br><b>{coloured(f'⚠ {warning}', WARNING)}</b>" if warning else ""
+    return html_cell(inside, f"width:34%;background:{tint(colour, 0.18)};border-left:5px solid {colour}")
 
 
 def _doctor(name: str, diagnosis: str, thinking: str, why: str) -> str:
     look = f"border:1px solid {LINE};border-radius:3px;padding:5px 10px;margin:4px 0;color:{INK};break-inside:avoid"
-    lost = f"<div style='font-size:12px'>{_span(f'⚠ {why}', WARNING)}</div>" if why else ""
-    return f"<div style='{look}'><b>{_e(name)}:</b> {_e(diagnosis)}{_quoted('Reasoning', thinking)}{lost}</div>"
+    lost = f"<div style='font-size:12px'>{coloured(f'⚠ {why}', WARNING)}</div>" if why else ""
+    return f"<div style='{look}'><b>{escaped(name)}:</b> {escaped(diagnosis)}{quoted('Reasoning', thinking)}{lost}</div>"
 
 
 def _head(words: str) -> str:
-    return f"<p style='margin:0 0 6px;font-size:15px;color:{INK}'><b>{_e(words)}</b></p>"
+    return f"<p style='margin:0 0 6px;font-size:15px;color:{INK}'><b>{escaped(words)}</b></p>"
 
 
 def _title(words: str) -> str:
-    return f"<p style='margin:10px 0 2px;color:{GREY}'><b>{_e(words)}</b></p>"
+    return f"<p style='margin:10px 0 2px;color:{GREY}'><b>{escaped(words)}</b></p>"
