@@ -5,6 +5,9 @@ from __future__ import annotations
 from trustlab.parsing.brackets import UNWRITABLE
 from trustlab.records import Reply
 
+CUT = "ran out of tokens"
+"""Why a reply that was cut off, by the budget or by the window, is no answer, whatever stands in it."""
+
 
 class Unreadable(ValueError):
     """A reply that does not have the asked-for form; its words say what is wrong."""
