@@ -254,7 +254,7 @@ def test_a_medical_encoder_gives_its_own_cosines() -> None:
     assert set(run.reviews["cosine_med_proxy"]) == {""}
 
 
-def test_fault_without_a_medical_encoder_the_general_one_stands_in_by_name(run: TrustRun) -> None:
+def test_without_a_medical_encoder_the_general_one_stands_in_by_name(run: TrustRun) -> None:
     a, c = row(run, ONE, "a"), row(run, PANEL, "c")
     assert a["cosine_med"] == a["cosine"] == 1 and a["cosine_med_missing"] == ""  # was missing
     assert set(run.reviews["cosine_med_proxy"]) == {"proxy: wordy, no biomedical encoder"}
