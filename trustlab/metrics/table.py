@@ -41,9 +41,9 @@ CHUNK = 250
 class _Sample:
     """Rows that have a value: case number, level, correct and confidence, each (n,), and what they were taken from.
 
-    ``draws`` (n_cases, n_draws) says how often each case is in each draw; ``n_asked`` how many rows each level should have,
-    ``n_failed`` how many of them have no answer because the call failed, ``n_ungraded`` how many have one that no grader could
-    judge.
+    ``draws`` (n_cases, n_draws) says how often each case is in each draw; ``n_asked`` how many rows
+    each level should have, ``n_failed`` how many of them have no answer (the call failed, the reply
+    was cut off), ``n_ungraded`` how many have one that no grader could judge.
     """
 
     case: np.ndarray
@@ -96,9 +96,10 @@ def metrics_table(
     which lie between ``chance_low`` and ``chance_high`` (:mod:`trustlab.metrics.null_band`), and ``p`` its exact two-sided
     permutation p-value, up to 8 levels, which takes every order of the levels as equally likely. Accuracy has method
     '' and counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
-    out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the call failed) is neither
-    right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason`` counts it; so is an answer that
-    could not be graded (``correct`` NaN, with its reason in the column ``missing``). AUROC and AUPRC are withheld below
+    out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the
+    call failed, the reply was cut off) is neither right nor wrong: it is left out of everything, is
+    among ``n_missing``, and ``reason`` counts it; so is an answer that could not be graded
+    (``correct`` NaN, with its reason in the column ``missing``). AUROC and AUPRC are withheld below
     ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and ECE are given for the methods
     whose scale is 'probability' in ``scales`` (method name -> scale; by default the registry's); from ECE's interval the draws'
     mean excess is taken off (:func:`~trustlab.metrics.calibration.without_excess`). ``reason`` says why a

@@ -342,7 +342,7 @@ def _heat(ax: Axes, table: pd.DataFrame, methods: Sequence[str], families: Mappi
     verdicts = table.drop_duplicates("level").set_index("level")["correct"]
     high = 1 + 0.13 / inches(ax)[1]
     for j, level in enumerate(levels):
-        if pd.isna(verdicts[level]):  # the call failed: neither right nor wrong
+        if pd.isna(verdicts[level]):  # no answer: neither right nor wrong
             continue
         face = INK if verdicts[level] else "white"
         where = ax.get_xaxis_transform()
