@@ -14,6 +14,7 @@ import pandas as pd
 from scipy.stats import kendalltau, rankdata
 
 from trustlab.experiments.tables import judged
+from trustlab.metrics.ties import tied
 
 RATES = (0.0, 0.05, 0.1, 0.2)
 
@@ -90,7 +91,8 @@ def order_under_noise(
         clean = np.array([part.clean[m] for m in names])
         for i, rate in enumerate(rates):
             noisy = np.array([part.draws[m][i] for m in names]).reshape(len(names), -1)
-            taus = np.array([kendalltau(clean, column).statistic for column in noisy.T]) if len(names) > 1 else np.array([])
+            ranked = zip([tied(clean)] * noisy.shape[1], tied(noisy.T), strict=True)
+            taus = np.array([kendalltau(*two).statistic for two in ranked] if len(names) > 1 else [])
             known = taus[~np.isnan(taus)]
             low, high = np.percentile(known, [2.5, 97.5]) if len(known) else (np.nan, np.nan)
             tau = known.mean() if len(known) else np.nan
@@ -161,7 +163,7 @@ def _measured(
         return float("nan"), nothing, nothing[:, 0], n, why
     clean, draws, expected = [], [], []
     for part in groups:
-        correct, ranks = part["correct"].to_numpy(bool), rankdata(part["confidence"])
+        correct, ranks = part["correct"].to_numpy(bool), rankdata(tied(part["confidence"]))
         flip = chance[:, part["flips"].to_numpy()]
         clean.append(_auroc(correct[None], ranks)[0])
         draws.append([_auroc(correct ^ (flip < rate), ranks) for rate in rates])
@@ -178,6 +180,6 @@ def _auroc(correct: np.ndarray, ranks: np.ndarray) -> np.ndarray:
 
 
 def _places(values: np.ndarray) -> list[int]:
-    """Place of each value, the largest first; equal ones (to 1e-12) in the order given."""
-    order = np.argsort(-values.round(12), kind="stable")
+    """Place of each value, the largest first; near-ties in the order given."""
+    order = np.argsort(-tied(values), kind="stable")
     return [int(place) + 1 for place in np.argsort(order, kind="stable")]

@@ -19,6 +19,7 @@ import pandas as pd
 from trustlab.confidence import METHODS
 from trustlab.knowledge import Knowledge
 from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.ties import reaches
 
 if TYPE_CHECKING:
     from trustlab.experiments.benchmark import Run
@@ -141,7 +142,7 @@ def consistent_table(run: Run, threshold: float = 0.8, n_draws: int = 2000, seed
         weights = case_weights(part["case_id"].to_numpy(), n_draws, seed)
         for level in sorted(part["level"].unique()):
             here = ((part["level"] == level) & part["correct"].notna()).to_numpy()
-            at = here & (part["poc"] >= threshold).to_numpy()
+            at = here & reaches(part["poc"], threshold)
             chosen = part[at]
             means = [float(chosen[c].mean()) for c in ("poc", "medconf")]
             counts = (int(at.sum()), int(here.sum()))

@@ -20,6 +20,7 @@ from scipy.stats import binomtest
 from trustlab.experiments.consultations import ConsultationRun, purposes_of
 from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.metrics.stopping import along, best_threshold, fold_of, frontier, guarantee, stop_turns
+from trustlab.metrics.ties import reaches
 
 PRICE = 0.005
 """Share of accuracy that one utterance is worth when a threshold is chosen: a percentage point buys two utterances."""
@@ -125,7 +126,7 @@ def stops(run: ConsultationRun, model: str, n_folds: int = 5, price: float = PRI
     n, last = g.correct.shape[0], g.correct.shape[1] - 1
     found: dict[str, np.ndarray] = {}
     for method, threshold in chosen_thresholds(g, n_folds, price, seed).items():
-        reached = g.confidence[method] >= threshold[:, None]  # a threshold of its own for each case
+        reached = reaches(g.confidence[method], threshold[:, None])  # a threshold of its own for each case
         found[method] = stop_turns(np.where(reached, 1.0, 0.0), 1.0)
     found[ITSELF] = stop_turns(g.enough, 1.0)
     for k in sorted({0, *range(2, last + 1, 2), last}):

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
 from trustlab.confidence import METHODS
 from trustlab.metrics.correlation import pearson_p, spearman
 from trustlab.metrics.intervals import MIN_CASES, bounded_interval, case_weights
+from trustlab.metrics.ties import tied
 from trustlab.records import Assessment
 
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
@@ -66,7 +68,7 @@ def reliability_table(
     groups: Any = table[table["method"].isin(probable)].groupby(["model", "method"], sort=False)
     for (model, method), part in groups:
         weights = case_weights(part["case_id"].to_numpy(), n_draws, seed)
-        rank = part["confidence"].rank(method="average").to_numpy()
+        rank = rankdata(tied(part["confidence"]))
         bin_of = np.minimum((bins * (rank - 0.5) / len(part)).astype(int), bins - 1)
         correct = part["correct"].to_numpy(float)
         for b in np.unique(bin_of):

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from trustlab.metrics import trust, votes
+from trustlab.metrics import ties, trust, votes
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
 from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.metrics.jackknife import jackknife_interval
@@ -28,8 +28,6 @@ from trustlab.metrics.trust_table import ALIKE, COUNTS, KEYS, RUN, RX, TESTS, ch
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PARTS = ["accuracy", "cdr", "rdc"]
-SAME_ETI = 1e-9
-"""ETIs (percent) nearer to each other than this differ by rounding alone."""
 CORRELATIONS = {"pearson": pearson_rows, "spearman": spearman_rows}
 ALONE = "one doctor: nobody to agree with"
 UNREADABLE = "no case has enough readable diagnoses"
@@ -191,8 +189,8 @@ def _winner(names: np.ndarray, values: np.ndarray) -> dict[str, Any]:
     if not len(names):
         missing = "no configuration has accuracy, CDR and RDC"
         return {"winner": "", "tied": (), "eti_percent": float("nan"), "margin": float("nan"), "missing": missing}
-    order = np.argsort(-values, kind="stable")
-    best = [str(name) for name in names[values > values.max() - SAME_ETI]]
+    level, order = ties.tied(values), np.argsort(-values, kind="stable")
+    best = [str(name) for name in names[level == level.max()]]
     margin = 0.0 if len(best) > 1 else float(values[order[0]] - values[order[1]]) if len(values) > 1 else float("nan")
     tied = tuple(sorted(best)) if len(best) > 1 else ()
     winner = "tie" if tied else best[0]
@@ -202,9 +200,10 @@ def _winner(names: np.ndarray, values: np.ndarray) -> dict[str, Any]:
 def _tau(printed: np.ndarray, other: np.ndarray) -> tuple[float, str]:
     if len(printed) < 2:
         return float("nan"), "fewer than 2 rows to rank"
-    if min(np.ptp(printed), np.ptp(other)) < SAME_ETI:
+    sides = [ties.tied(side) for side in (printed, other)]
+    if min(np.ptp(side) for side in sides) == 0:
         return float("nan"), "all rows have the same ETI"
-    return float(kendalltau(printed.round(9), other.round(9)).statistic), ""
+    return float(kendalltau(*sides).statistic), ""
 
 
 def _groups(table: pd.DataFrame, keys: list[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:

@@ -26,6 +26,7 @@ from trustlab.knowledge import normalise
 from trustlab.meaning import Readers, with_meaning
 from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.metrics.paired import COLUMNS, MIN_COVERAGE, paired_differences, within_level
+from trustlab.metrics.ties import tied
 from trustlab.records import View
 from trustlab.semantics import Encoder
 
@@ -212,7 +213,7 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
     made = {key: within_level(level.astype(int), correct, wide[key].to_numpy(), draws) for key in wide.columns}
     value = {key: found[0] for key, found in made.items()}
     default = np.array([value[m, DEFAULT] for m in bases])
-    rank = rankdata(-default)
+    rank = rankdata(-tied(default))
     options = {o: c for o, c in read[["option", "choice"]].drop_duplicates().itertuples(index=False) if c}
     held = {o: c for o, c in options.items() if o in wide.columns.get_level_values("option")}
     single = [(c, "", o, _chosen(bases, value, **{c.replace(" ", "_"): o})) for o, c in options.items()]
@@ -229,13 +230,13 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
         of_base = {v: lost[v, DEFAULT] for v in of_all.get(m, []) if (v, DEFAULT) in lost}
         changes += [{"choice": "formula", "method": m, "option": v, "reason": why} for v, why in of_base.items()]
     all_of = np.array(list(_combinations(bases, value, of, held)))
-    ranked = rankdata(-all_of, axis=1)
+    ranked = rankdata(-tied(all_of), axis=1)
     taus = [_tau(default, other) for other in all_of]
     worst = int(np.argmin(taus))
     last = {"choice": "all", "method": "", "option": f"lowest of {len(taus)} combinations"}
     changes.append({**last, **_moved(bases, default, all_of[worst]), "reason": ""})
     drawn = np.stack([made[m, DEFAULT][1] for m in bases], axis=1)
-    again = np.where(np.isnan(drawn).any(axis=1, keepdims=True), np.nan, rankdata(-drawn, axis=1))
+    again = np.where(np.isnan(drawn).any(axis=1, keepdims=True), np.nan, rankdata(-tied(drawn), axis=1))
     best = again == np.nanmin(again, axis=1, keepdims=True)
     first = np.nanmean(np.where(np.isnan(again), np.nan, best / best.sum(axis=1, keepdims=True).clip(1)), axis=0)
     firm = enough_cases(case)
@@ -298,11 +299,11 @@ def _combinations(
 
 def _moved(bases: Sequence[str], default: np.ndarray, other: np.ndarray) -> dict:
     """Kendall's tau of two rankings and the method whose rank changes most; ``by`` is negative where it falls back."""
-    step = rankdata(-default) - rankdata(-other)
+    step = rankdata(-tied(default)) - rankdata(-tied(other))
     furthest = int(np.argmax(np.abs(step)))
     return {"tau": _tau(default, other), "moved": bases[furthest] if step[furthest] else "", "by": float(step[furthest])}
 
 
 def _tau(a: np.ndarray, b: np.ndarray) -> float:
     """Kendall's tau-b; NaN for fewer than two methods or where one side ranks nothing."""
-    return float(kendalltau(a, b).statistic) if len(a) > 1 else float("nan")
+    return float(kendalltau(tied(a), tied(b)).statistic) if len(a) > 1 else float("nan")
