@@ -53,18 +53,18 @@ FORMS: tuple[str, ...] = (
 _SHOWN = (
     rf"(?:{_PATIENT}'s|these|those|his|her|the|this) "
     r"(?:(?:current|clinical|physical|laboratory|overall|acute) )*(?:(?:signs and )?symptoms"
-    r"|findings|presentation|condition|illness|complaints|behavior|picture)"
+    r"|findings|presentation|condition|history|illness|complaints|behavior|picture)"
 )
 _WHY = r"(?:cause|etiology|aetiology|explanation)"
 CAUSE_FORMS: tuple[str, ...] = (
     rf"{_WHICH} (?:{_KINDS} )?(?:is|was|would be) the "
-    rf"(?:(?:most|likely|probable|best|underlying) )*{_WHY}"
+    rf"(?:(?:most|likely|probable|best|primary|underlying) )*{_WHY}"
     rf"(?: (?:of|for) {_SHOWN})?(?: {_PEOPLE})?",
     rf"{_WHICH} (?:would |could |can )?(?:{_LIKELY} )?(?:explains?|accounts? for) {_SHOWN}"
     rf"(?: {_PEOPLE})?",
     rf"{_SHOWN} (?:is|are|can be|could be) (?:{_LIKELY} )?(?:explained|caused) by {_WHICH}",
-    rf"{_WHICH} is (?:most )?(?:consistent|compatible) with {_SHOWN}",
-    rf"{_SHOWN} (?:is|are) (?:most )?(?:consistent|compatible) with {_WHICH}",
+    rf"{_WHICH} (?:{_KINDS} )?is (?:most )?(?:consistent|compatible) with {_SHOWN}",
+    rf"{_SHOWN} (?:is|are) (?:most )?(?:consistent|compatible) with {_WHICH}(?: {_KINDS})?",
     rf"{_WHICH} is (?:most )?likely (?:responsible for|to account for|to have produced) {_SHOWN}",
     rf"{_PATIENT} (?:{_LIKELY} has|is {_LIKELY} to have|is {_LIKELY} suffering from) {_WHICH}",
 )
@@ -81,9 +81,11 @@ _DISEASES = frozenset(_DISEASES.split())
 _GLANDS = r"(?:thyroid|aldosteron|gonad|pituitar)ism"
 _ENDINGS = re.compile(rf"\w{{2,}}(?:itis|iasis|osis|oma|opathy|cele|{_GLANDS})")
 _NO_ENDINGS = re.compile(
-    r"coma|trauma|stoma|\w*(?:acidosis|alkalosis|apoptosis|biosis|cyanosis|cytosis|fibrosis"
-    r"|ketosis|mitosis|necrosis|thrombosis|coagulopathy|adenopathy)"
+    r"coma|trauma|stoma|diagnosis|miosis"
+    r"|\w*(?:acidosis|alkalosis|apoptosis|biosis|cyanosis|cytosis|fibrosis|ketosis|mitosis"
+    r"|necrosis|thrombosis|coagulopathy|adenopathy)"
 )
+_LONGEST_NAME = 6
 _TOLD_OF = re.compile(r" (?:from|due to|secondary to|following) ")
 _MECHANISM = re.compile(
     r"\b(?:increased|decreased|impaired|defective|abnormal|absent|absence|excess|excessive|loss"
@@ -194,18 +196,18 @@ def names_disease(answer: str) -> bool:
     disease or of a kind of disease ("syndrome"), or ends as these do (-itis, -osis, -oma, -opathy),
     and no word tells of a mechanism ("impaired", "loss"). Before an "of" only a cancer stands:
     "infarction of the trabeculae" is none. Neither is a deficiency, infection, poisoning or injury:
-    these are the reason for a disease as often as the disease.
+    these are the reason for a disease as often as the disease. A name has 6 words at most.
     """
     if load_knowledge().condition_named(answer):
         return True
     told = _TOLD_OF.split(_ACRONYM.sub("", answer).lower())[0]
-    if not told.strip() or _MECHANISM.search(told):
+    if not 0 < len(told.split()) <= _LONGEST_NAME or _MECHANISM.search(told):
         return False
     head, _, rest = told.partition(" of ")
     *_, last = normalise(head).split() or [""]
     if _NO_ENDINGS.fullmatch(last):
         return False
-    if rest or " in " in told:
+    if rest or " in " in told or " for " in told:
         return last.endswith("oma") or last == "cancer"
     return last in _DISEASES or _ENDINGS.fullmatch(last) is not None
 
