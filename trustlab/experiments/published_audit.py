@@ -215,7 +215,8 @@ def signs(audit: pd.DataFrame) -> pd.DataFrame:
 def over_band(audit: pd.DataFrame, n_points: int = 6, level: float = 0.95, n_draws: int = 20_000, seed: int = 0) -> pd.DataFrame:
     """The printed Pearsons, MedConf's of Table 3 among them, beside what two unrelated rising series of as many points give.
 
-    Columns model dataset method family r low median high place (one of PLACES).
+    Both are drawn, since the tables print no accuracies by level; each run's own would give another
+    band. Columns model dataset method family r low median high place (one of PLACES).
     """
     ours = published_table("comparison").query("method == 'medconf'").rename(columns={"pearson": "r"}).assign(family="medconf")
     rows = pd.concat([audit[audit["statistic"] == "pearson"], ours])[[*CELL, "family", "r"]].reset_index(drop=True)

@@ -98,9 +98,10 @@ def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
     """Pearson and Spearman between accuracy and mean confidence over the levels, a row a model, data set and method, to read.
 
     Columns model dataset method n_levels, then of Pearson: ``pearson`` with its interval as text, ``p_t_test`` (r and n_levels
-    alone, normal points), ``p_permutation`` (exact, every order as likely), ``pearson_by_chance``, the middle 95 % of two
-    unrelated series that merely rise over as many levels; then ``spearman``, ``p_exact`` and ``spearman_by_chance``. A small
-    p speaks against 0 only, and two rising series are far from 0 by chance. All as text, '' where there is none.
+    alone, normal points), ``p_permutation`` (exact, every order as likely), ``pearson_by_chance``,
+    the median and middle 95 % over confidences that merely rise beside the same accuracies; then
+    ``spearman``, ``p_exact`` and ``spearman_by_chance``. A small p speaks against 0 only, and
+    whatever rises is far from 0 by chance. All as text, '' where there is none.
     """
     rows = metrics[metrics["level"].eq("across") & metrics["metric"].isin(["pearson", "spearman"])]
     keys = ["model", "dataset", "method"]
@@ -110,7 +111,9 @@ def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
     for row in rows.itertuples():
         key = (row.model, row.dataset, row.method)
         n = n_levels.get(key, 0)
-        band = f"{row.chance_low:.2f} to {row.chance_high:.2f}" if row.chance_low < row.chance_high else _text(row.chance, ".0f")
+        band = _text(row.chance, ".3g")
+        if row.chance_low < row.chance_high:
+            band = f"{row.chance:.2f} [{row.chance_low:.2f}, {row.chance_high:.2f}]"
         mine = found.setdefault(key, {**dict(zip(keys, key, strict=True)), "n_levels": n})
         mine |= {row.metric: _with_interval(row)}
         if row.metric == "pearson":

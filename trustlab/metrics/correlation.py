@@ -29,7 +29,8 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
     """Pearson correlation of two series (n,), in [-1, 1].
 
     NaN with fewer than 3 points, or when a side is constant up to rounding. ``ValueError`` on NaN or other shapes.
-    Two unrelated series that merely rise have a high one too: read it beside :func:`~trustlab.metrics.null_band.rising_band`.
+    A confidence that merely rises has a high one too: read it beside
+    :func:`~trustlab.metrics.null_band.rising_band`.
     """
     left, right = _check_series(x, y)
     return float(pearson_rows(left[None], right[None])[0])

@@ -92,8 +92,9 @@ def metrics_table(
     and in every draw) or 'across' (accuracy against mean confidence over the levels). ``low`` and ``high`` bound a 95 %
     percentile bootstrap interval that resamples cases, all levels together, and are NaN below 10 cases or where all draws are
     alike. ``chance`` is what a value would be of a confidence that knows nothing: 0.5 for AUROC, the share of right answers
-    for AUPRC; for a correlation the median of two unrelated series that merely rise over as many levels, the middle 95 % of
-    which lie between ``chance_low`` and ``chance_high`` (:mod:`trustlab.metrics.null_band`), and ``p`` its exact two-sided
+    for AUPRC; for a correlation the median over confidences that merely rise, held against the same
+    accuracies, the middle 95 % of which lie between ``chance_low`` and ``chance_high``
+    (:mod:`trustlab.metrics.null_band`), and ``p`` its exact two-sided
     permutation p-value, up to 8 levels, which takes every order of the levels as equally likely. Accuracy has method
     '' and counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
     out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the
@@ -266,7 +267,7 @@ def _correlation_rows(sample: _Sample, by_level: Mapping[int, _Sample]) -> list[
         elif np.isnan(value):
             why = "accuracy or mean confidence is the same at every level"
         else:
-            band = rising_band(len(parts), metric)
+            band = rising_band(accuracy, metric)
             p = permutation_p(accuracy, confidence) if len(parts) <= MAX_EXACT else p
         rows.append(_row(metric, "across", sample, value, None if draws is None else over_rows(*draws), why, band, p))
     return rows
