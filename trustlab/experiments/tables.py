@@ -19,6 +19,8 @@ from trustlab.records import Assessment
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 """Needs that a judge of entailment meets."""
 KEYS = ["case_id", "dataset", "level", "model"]
+BY_SET = ["model", "dataset", "level", "quantity", "value", "low", "high", "n", "n_cases"]
+BY_SET += ["n_missing", "reason"]
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
@@ -129,21 +131,21 @@ def _text(value: float, form: str) -> str:
 
 
 def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Accuracy, and mean confidence of ``methods``, at the highest level: a row a model and data set, values in 0 to 1.
+    """Accuracy, and mean confidence of ``methods``, at the highest level: a row a model, data set and quantity, 0 to 1.
 
-    Columns model dataset level n_cases accuracy and one a method, NaN where it has no value. A method's mean is over the
-    answers that it has a value for.
+    Columns model dataset level quantity value low high n n_cases n_missing reason, as in ``metrics``; ``quantity`` is
+    "accuracy" or a method. A method's mean is over the ``n`` answers that it has a value for, which need not be the
+    answers behind the accuracy.
     """
     single = metrics[metrics["level"].astype(str).str.isdigit()]
-    level = single["level"].astype(int).max()
-    top = single[single["level"].astype(int) == level]
-    keys = ["model", "dataset"]
-    accuracy = top[top["metric"] == "accuracy"].set_index(keys)
-    table = accuracy[["level", "n_cases"]].assign(accuracy=accuracy["value"])
-    for name in methods:
-        mine = top[(top["metric"] == "mean_confidence") & (top["method"] == name)].set_index(keys)
-        table[name] = mine["value"]
-    return table.reset_index()
+    top = single[single["level"].astype(int) == single["level"].astype(int).max()]
+    wanted = ["accuracy", *methods]
+    quantity = top["method"].where(top["metric"] == "mean_confidence", top["metric"])
+    table = top.assign(quantity=quantity)[quantity.isin(wanted).to_numpy()]
+    order = table["quantity"].map(wanted.index)
+    runs = pd.MultiIndex.from_frame(table[["model", "dataset"]])
+    table = table.iloc[np.lexsort((order, runs.factorize()[0]))]
+    return table[BY_SET].reset_index(drop=True)
 
 
 def _with_interval(row: Any) -> str:
