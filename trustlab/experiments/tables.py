@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def reliability_table(
 ) -> pd.DataFrame:
     """Per method on the probability scale: equal-mass bins of its confidence with the accuracy in each.
 
-    Columns model method bin mean_confidence accuracy low high n reason. Ties share a bin, so there may be fewer than ``bins``
+    Columns model method bin mean_confidence accuracy low high n n_cases reason. Ties share a bin, so there may be fewer than ``bins``
     (ECE has 15). Intervals are percentile bootstrap over cases, bins held fixed; NaN, with the reason, below 10 cases and where
     a bin's answers are all alike.
     """
@@ -75,23 +76,32 @@ def reliability_table(
             at = bin_of == b
             with np.errstate(invalid="ignore"):
                 draws = (weights[:, at] @ correct[at]) / weights[:, at].sum(1)
-            interval = bounded_interval(draws, part["case_id"])
+            interval = bounded_interval(draws, part["case_id"][at])
             mean = part["confidence"].to_numpy()[at].mean()
-            rows.append((model, method, int(b), mean, correct[at].mean(), *interval[:2], int(at.sum()), interval[2]))
-    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "reason"]
+            counts = (int(at.sum()), part["case_id"][at].nunique())
+            rows.append((model, method, int(b), mean, correct[at].mean(), *interval[:2], *counts, interval[2]))
+    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "n_cases", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Spearman's correlation between every two methods over the answers that both judged; square, NaN where undefined."""
-    wide: Any = confidence[confidence["model"] == model].pivot(index=["case_id", "level"], columns="method", values="confidence")
-    names = [m for m in confidence["method"].unique() if wide[m].notna().any()]
-    matrix = pd.DataFrame(np.nan, index=names, columns=names)
-    for i, a in enumerate(names):
-        for b in names[i:]:
-            both = wide[[a, b]].dropna().to_numpy() if a != b else wide[[a]].dropna().to_numpy()[:, [0, 0]]
-            matrix.loc[a, b] = matrix.loc[b, a] = spearman(both[:, 0], both[:, 1]) if len(both) > 2 else np.nan
-    return matrix
+    """Spearman's correlation between every two methods over the answers that both judged: a row a pair, in the run's order.
+
+    Columns model first second value n n_cases reason; ``reason`` says why a value is NaN. Methods without any value are in no
+    pair.
+    """
+    mine = confidence[confidence["model"] == model]
+    wide: Any = mine.pivot(index=["case_id", "level"], columns="method", values="confidence")
+    names = [m for m in confidence["method"].unique() if m in wide and wide[m].notna().any()]
+    rows = []
+    for first, second in combinations(names, 2):
+        both = wide[[first, second]].dropna()
+        value = spearman(*both.to_numpy().T) if len(both) > 2 else np.nan
+        n_cases = both.index.get_level_values("case_id").nunique()
+        why = "fewer than 3 answers" if len(both) <= 2 else "all alike" if np.isnan(value) else ""
+        rows.append((model, first, second, value, len(both), n_cases, why))
+    columns = ["model", "first", "second", "value", "n", "n_cases", "reason"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
