@@ -115,7 +115,8 @@ def survivors(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
 def spearman_steps(audit: pd.DataFrame, n_points: int = 6) -> pd.DataFrame:
     """Every value from 0 up that Spearman's rho over ``n_points`` can take without ties, and every other that is printed.
 
-    Columns rho, n (points), p_t, p_exact, n_printed (how often this value is printed), n_significant (how often as significant),
+    Columns rho, n (points), p_t, p_exact, n_printed (how often this value is printed),
+    n_significant (how often as significant),
     attainable ("yes", "only with ties", "no").
     """
     printed = audit[audit["statistic"] == "spearman"]
@@ -215,7 +216,8 @@ def signs(audit: pd.DataFrame) -> pd.DataFrame:
 def over_band(audit: pd.DataFrame, n_points: int = 6, level: float = 0.95, n_draws: int = 20_000, seed: int = 0) -> pd.DataFrame:
     """The printed Pearsons, MedConf's of Table 3 among them, beside what two unrelated rising series of as many points give.
 
-    Columns model dataset method family r n low median high place (one of PLACES); ``n`` counts the points, ``low`` and ``high``
+    Columns model dataset method family r n low median high place (one of PLACES); ``n`` counts the
+    points, ``low`` and ``high``
     bound the band.
     """
     ours = published_table("comparison").query("method == 'medconf'").rename(columns={"pearson": "r"}).assign(family="medconf")

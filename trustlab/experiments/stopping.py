@@ -228,8 +228,10 @@ def guarantee_table(
 ) -> pd.DataFrame:
     """A stopping rule with a guarantee, calibrated on one half of the cases and tried on the other.
 
-    Columns model method alpha delta threshold reason n_calibration n_test n_early n_wrong error low high note. ``n_early`` cases
-    of the other half were diagnosed before the last turn, ``error`` of them wrongly, with a 95 % Clopper-Pearson interval, or
+    Columns model method alpha delta threshold reason n_calibration n_test n_early n_wrong error low
+    high note. ``n_early`` cases
+    of the other half were diagnosed before the last turn, ``error`` of them wrongly, with a 95 %
+    Clopper-Pearson interval, or
     none below 10 of them (``note``). Where no
     threshold can be vouched for ``reason`` says why, and all the others are missing. Scores beyond 0 to 1 are outside the
     thresholds. The assumption: :func:`guarantee`.

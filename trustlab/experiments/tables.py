@@ -57,7 +57,8 @@ def reliability_table(
 ) -> pd.DataFrame:
     """Per method on the probability scale: equal-mass bins of its confidence with the accuracy in each.
 
-    Columns model method bin mean_confidence accuracy low high n n_cases reason. Ties share a bin, so there may be fewer than ``bins``
+    Columns model method bin mean_confidence accuracy low high n n_cases reason. Ties share a bin,
+    so there may be fewer than ``bins``
     (ECE has 15). Intervals are percentile bootstrap over cases, bins held fixed; NaN, with the reason, below 10 cases and where
     a bin's answers are all alike.
     """
@@ -87,7 +88,8 @@ def reliability_table(
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
     """Spearman's correlation between every two methods over the answers that both judged: a row a pair, in the run's order.
 
-    Columns model first second value n n_cases reason; ``reason`` says why a value is NaN. Methods without any value are in no
+    Columns model first second value n n_cases reason; ``reason`` says why a value is NaN. Methods
+    without any value are in no
     pair.
     """
     mine = confidence[confidence["model"] == model]
@@ -143,8 +145,10 @@ def _text(value: float, form: str) -> str:
 def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """Accuracy, and mean confidence of ``methods``, at the highest level: a row a model, data set and quantity, 0 to 1.
 
-    Columns model dataset level quantity value low high n n_cases n_missing reason, as in ``metrics``; ``quantity`` is
-    "accuracy" or a method. A method's mean is over the ``n`` answers that it has a value for, which need not be the
+    Columns model dataset level quantity value low high n n_cases n_missing reason, as in
+    ``metrics``; ``quantity`` is
+    "accuracy" or a method. A method's mean is over the ``n`` answers that it has a value for, which
+    need not be the
     answers behind the accuracy.
     """
     single = metrics[metrics["level"].astype(str).str.isdigit()]

@@ -49,7 +49,8 @@ def weight_sweep(indices: pd.DataFrame, steps: int = 20, formulation: str = "tru
 
     Columns: the run's keys, w_accuracy w_agreement w_rdc, winner (a configuration, "tie", or "" with the reason in
     ``missing``), ``tied`` (the names that tied), eti_percent of the winner, ``margin`` to the next (NaN for one alone, 0 in a
-    tie), n_cases (the fewest behind the ETI of any compared), n_configurations, n_left_out (a part is missing, so that no weighting is fair). Configurations whose parts are the
+    tie), n_cases (the fewest behind the ETI of any compared), n_configurations, n_left_out (a part
+    is missing, so that no weighting is fair). Configurations whose parts are the
     same with safety on and off count once. ``ValueError`` where ``indices`` hold nothing of the ``formulation``.
     """
     rows = []
@@ -81,7 +82,8 @@ def rank_stability(indices: pd.DataFrame, steps: int = 20, formulation: str = "t
     """Kendall's tau-b between the ranking by ETI under the printed weights and under each point of the grid.
 
     Ranked are all rows of a data set and level, model by configuration (as in :func:`weight_sweep`). Columns: dataset, level,
-    the weights, tau (-1 to 1), n ranked, n_cases (the fewest behind the ETI of any of them), n_left_out, reason where tau is NaN.
+    the weights, tau (-1 to 1), n ranked, n_cases (the fewest behind the ETI of any of them),
+    n_left_out, reason where tau is NaN.
     """
     rows = []
     for label, part in _groups(_contenders(indices, formulation), ["dataset", "level"]):
@@ -146,7 +148,8 @@ def weak_points(
     scored as one doctor (the same diagnosis, nobody to disagree: CDR 0); every reasoning with ``constant_cosine`` to its
     diagnosis, where 1 is reasoning that only repeats the diagnosis, and another value what some fixed text was measured to
     have. Columns: the keys (``safety`` as it was), what_if, n_cases, and eti, osi, fti (all in percent) each ``_before``,
-    ``_after``, ``_gain``, and the cases behind the first two, ``_before_n`` and ``_after_n``. ``choices`` go to :func:`trustlab.metrics.trust_table.trust_indices`.
+    ``_after``, ``_gain``, and the cases behind the first two, ``_before_n`` and ``_after_n``.
+    ``choices`` go to :func:`trustlab.metrics.trust_table.trust_indices`.
     """
     table = check_reviews(reviews)
     safety, panel = table["safety"].astype(bool), table["n_doctors"] > 1
@@ -164,9 +167,7 @@ def weak_points(
             before, after = (trust_indices(t, formulation, draws=0, **choices) for t in (table[where], change(table[where])))
             found.append(_compared(before, after).assign(what_if=what_if))
     result = pd.concat(found, ignore_index=True)
-    return result[
-        [*KEYS, "what_if", "n_cases", *(f"{n}_{w}" for n in ("eti", "osi", "fti") for w in WHEN)]
-    ]
+    return result[[*KEYS, "what_if", "n_cases", *(f"{n}_{w}" for n in ("eti", "osi", "fti") for w in WHEN)]]
 
 
 def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:

@@ -103,13 +103,14 @@ def flatness_table(cases: Sequence[Case], levels: Sequence[int], knowledge: Know
 def two_at_once_table(
     singles: tuple[pd.DataFrame, pd.DataFrame], two: TwoAtOnce, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
-    """Merged against single, all levels: model dataset method metric told value low high n n_cases reason
-    n_rarer.
+    """Merged against single, all levels: accuracy, mean confidence and AUROC, with their difference.
 
+    Columns model dataset method metric told value low high n n_cases reason n_rarer.
     ``singles`` are the answers and confidence as told. ``told`` is "one patient", "two at once" or "difference" (two less one,
     paired: a merged case against the mean of its two patients at the same level, where all three have a value; resampled by
     pair). ``metric`` is accuracy (right about either of two), mean_confidence or auroc (within level; no difference, it is not
-    paired; its ``n_rarer`` counts the rarer of right and wrong answers). Only patients that are in a pair.
+    paired; its ``n_rarer`` counts the rarer of right and wrong answers). Only patients that are in
+    a pair.
     """
     patients = {c.case_id for pair in two.pairs.values() for c in pair}
     alone = tuple(t[t["case_id"].isin(patients)] for t in singles)

@@ -168,7 +168,9 @@ def rank_stability(
     """How firm is the order of the methods? A table of ranks, a row a method, and one of choices, a row an option.
 
     Base methods are ranked by AUROC within level, 1 is best, ties share the mean rank, on the ``n`` rows where everything
-    compared has a value and whose level has both right and wrong answers, ``n_rarer`` of the rarer kind. ``low`` and ``high`` bound 95 % of a method's ranks, and ``first`` is its share of first places
+    compared has a value and whose level has both right and wrong answers, ``n_rarer`` of the rarer
+    kind. ``low`` and ``high`` bound 95 % of a method's ranks, and ``first`` is its share of first
+    places
     (ties shared), when cases are drawn anew; ``lowest`` and ``highest`` are its ranks over every combination of rule, context
     and formulas. In the second table ``tau`` is Kendall's between the default's ranking and that with one option changed,
     and ``moved`` the method that moves furthest, ``by`` so many ranks (negative: back); its last row, choice "all", has the

@@ -81,8 +81,10 @@ def paired_differences(
     interval over cases, the same draws for all (and for ``metrics_table`` with that seed). ``p`` is two-sided, from these draws
     (:func:`~trustlab.metrics.significance.bootstrap_p`), ``p_holm`` after Holm over all that is compared in one :data:`FAMILY`,
     ``standard_error`` the draws' standard deviation. ``shared``: "pair" compares on the ``n`` rows that the two have, "all" on
-    those that every column has; ``n_missing`` are left out, and ``n_rarer`` are of the rarer kind, right or wrong, in the
-    column that has fewer of them. Withheld below ``min_per_class`` correct or wrong answers; without
+    those that every column has; ``n_missing`` are left out, and ``n_rarer`` are of the rarer kind,
+    right or wrong, in the
+    column that has fewer of them. Withheld below ``min_per_class`` correct or wrong answers;
+    without
     interval, p and standard error below 10 cases or where the draws are all alike; ``reason`` says so. Raises ``ValueError``
     for lacking columns, an unknown metric or reference, repeated rows, or no other column.
     """

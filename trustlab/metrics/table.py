@@ -96,7 +96,8 @@ def metrics_table(
     which lie between ``chance_low`` and ``chance_high`` (:mod:`trustlab.metrics.null_band`), and ``p`` its exact two-sided
     permutation p-value, up to 8 levels, which takes every order of the levels as equally likely. Accuracy has method
     '' and counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
-    out ``n_missing``; ``n_rarer`` of them are of the rarer kind, right or wrong. An answer that could not be had (``answer`` missing and ``correct`` NaN: the call failed) is neither
+    out ``n_missing``; ``n_rarer`` of them are of the rarer kind, right or wrong. An answer that
+    could not be had (``answer`` missing and ``correct`` NaN: the call failed) is neither
     right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason`` counts it; so is an answer that
     could not be graded (``correct`` NaN, with its reason in the column ``missing``). AUROC and AUPRC are withheld below
     ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and ECE are given for the methods

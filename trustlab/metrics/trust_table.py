@@ -83,7 +83,8 @@ def trust_indices(
     a tie by ``correct_share``. Percentages pool the prescriptions (tests) of all cases that have a readable plan; 0 without a
     rated one, told in ``flag``. An unreadable panel counts in ``n_judged`` and accuracy only with ``unreadable="wrong"``.
 
-    ``_n``: the cases behind an index, of one that is made of others the fewest behind any of these; 0 for what is 0 by rule.
+    ``_n``: the cases behind an index, of one that is made of others the fewest behind any of these;
+    0 for what is 0 by rule.
     ``_low`` and ``_high``: 95 % percentile bootstrap over cases, ``draws`` of them (0: none), the same cases for all parts
     and all configurations of a data set; ``no_interval`` says where there is none, and why: below 10 cases, or where all are
     alike. ``missing`` says which index is NaN, and why. ``ValueError`` for lacking columns, a case twice in a configuration,

@@ -135,20 +135,19 @@ def text_colour(family: str) -> tuple[float, float, float]:
 def mark_look(colour: Any, n_cases: float = MIN_CASES, *, sure: bool = False) -> dict[str, Any]:
     """How a mark is filled: with ``colour``, or hollow where fewer than ten cases stand behind it, for it has no interval.
 
-    ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge, whose meaning the figure's legend tells.
+    ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge, whose meaning the
+    figure's legend tells.
     """
     if n_cases < MIN_CASES:
         return {"mfc": "white", "mec": INK if sure else colour, "mew": 1.4, "label": FEW}
     return {"mfc": colour, "mec": INK if sure else "white", "mew": 1.5 if sure else 0.6}
 
 
-def plot_marks(
-    ax: Axes, x: Any, y: Any, n_cases: Any, *, color: Any, sure: bool = False, **look: Any
-) -> None:
+def plot_marks(ax: Axes, x: Any, y: Any, n_cases: Any, *, color: Any, sure: bool = False, **look: Any) -> None:
     """Marks at ``x`` and ``y`` (n,) without a line, each filled as :func:`mark_look` says of its ``n_cases`` (n,)."""
     points = zip(np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True)
     for px, py, n in points:
-        ax.plot(px, py, ls="", **{**look, **mark_look(color, n, sure=sure)})
+        ax.plot(px, py, ls="", color=color, **{**look, **mark_look(color, n, sure=sure)})
 
 
 def paler(colour: Any) -> tuple[float, float, float]:
@@ -288,7 +287,8 @@ def caption(
     ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers, of which ``n_failed`` could not be had
     or graded; ``counts`` are words in place of these numbers, for what is neither; ``levels`` are the information levels
     shown, in percent; ``interval=""`` where the figure shows none. Lines are as wide as what they stand under and break
-    between the parts first. Hollow marks (:func:`mark_look`) are explained. Call it last: it fixes the layout, so that
+    between the parts first. Hollow marks (:func:`mark_look`) are explained. Call it last: it fixes
+    the layout, so that
     nothing moves into the text. Raises ``ValueError`` without numbers and without words for them.
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
@@ -322,14 +322,14 @@ def caption(
     return text
 
 
-def save_figure(
-    fig: Figure, table: pd.DataFrame, name: str, folder: str | Path
-) -> tuple[Path, Path, Path] | None:
+def save_figure(fig: Figure, table: pd.DataFrame, name: str, folder: str | Path) -> tuple[Path, Path, Path] | None:
     """Write ``name``.png, ``name``.svg and ``name``.csv (the table drawn) into ``folder``, made if absent; returns the paths.
 
     Floats in the table are rounded to 6 decimals; an index is kept unless it only counts rows. No file holds a date or a
-    program's name, so the same figure gives the same bytes. Where nothing in the table can be drawn (:data:`VALUES`), no file
-    is written: a line says why, the figure is closed, and ``None`` comes back. Raises ``ValueError`` where ``name`` is not a
+    program's name, so the same figure gives the same bytes. Where nothing in the table can be drawn
+    (:data:`VALUES`), no file
+    is written: a line says why, the figure is closed, and ``None`` comes back. Raises
+    ``ValueError`` where ``name`` is not a
     plain file name.
     """
     if not name or Path(name).name != name:
