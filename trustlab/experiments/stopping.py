@@ -229,8 +229,11 @@ def guarantee_table(
 ) -> pd.DataFrame:
     """A stopping rule with a guarantee, calibrated on one half of the cases and tried on the other.
 
-    Columns model method alpha delta threshold reason n_calibration n_test n_early n_wrong error low high. ``n_early`` cases of
-    the other half were diagnosed before the last turn, ``error`` of them wrongly, with a 95 % Clopper-Pearson interval. Where no
+    Columns model method alpha delta threshold reason n_calibration n_test n_early n_wrong error low
+    high note. ``n_early`` cases
+    of the other half were diagnosed before the last turn, ``error`` of them wrongly, with a 95 %
+    Clopper-Pearson interval, or
+    none below 10 of them (``note``). Where no
     threshold can be vouched for ``reason`` says why, and all the others are missing. Scores beyond 0 to 1 are outside the
     thresholds. The assumption: :func:`guarantee`.
 
@@ -249,16 +252,17 @@ def guarantee_table(
             found = None if beyond else guarantee(sure[cal], g.correct[cal], alpha, delta, thresholds)
             if found is None or found.threshold is None:
                 reason = OUTSIDE if found is None else found.reason
-                rows.append((model, method, alpha, delta, np.nan, reason, *sizes, 0, 0, np.nan, np.nan, np.nan))
+                rows.append((model, method, alpha, delta, np.nan, reason, *sizes, 0, 0, np.nan, np.nan, np.nan, ""))
                 continue
             at = stop_turns(sure[test], found.threshold)
             early = at < g.correct.shape[1] - 1
             n, wrong = int(early.sum()), int((1 - along(g.correct[test], at))[early].sum())
-            interval = binomtest(wrong, n).proportion_ci(method="exact") if n else (np.nan, np.nan)
-            error = wrong / n if n else np.nan
-            rows.append((model, method, alpha, delta, found.threshold, "", *sizes, n, wrong, error, *interval))
+            several = enough_cases(np.arange(n))
+            interval = binomtest(wrong, n).proportion_ci(method="exact") if several else (np.nan, np.nan)
+            error, note = wrong / n if n else np.nan, "" if several else TOO_FEW if n else "nobody diagnosed early"
+            rows.append((model, method, alpha, delta, found.threshold, "", *sizes, n, wrong, error, *interval, note))
     columns = ["model", "method", "alpha", "delta", "threshold", "reason", "n_calibration", "n_test", "n_early", "n_wrong"]
-    return pd.DataFrame(rows, columns=[*columns, "error", "low", "high"])
+    return pd.DataFrame(rows, columns=[*columns, "error", "low", "high", "note"])
 
 
 def guarantee_shown(table: pd.DataFrame) -> pd.DataFrame:

@@ -28,6 +28,7 @@ from trustlab.metrics.trust_table import ALIKE, COUNTS, KEYS, RUN, RX, TESTS, ch
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PARTS = ["accuracy", "cdr", "rdc"]
+WHEN = ("before", "after", "gain", "before_n", "after_n")
 CORRELATIONS = {"pearson": pearson_rows, "spearman": spearman_rows}
 ALONE = "one doctor: nobody to agree with"
 UNREADABLE = "no case has enough readable diagnoses"
@@ -46,13 +47,14 @@ def weight_sweep(indices: pd.DataFrame, steps: int = 20, formulation: str = "tru
 
     Columns: the run's keys, w_accuracy w_agreement w_rdc, winner (a configuration, "tie", or "" with the reason in
     ``missing``), ``tied`` (the names that tied), eti_percent of the winner, ``margin`` to the next (NaN for one alone, 0 in a
-    tie), n_configurations, n_left_out (a part is missing, so that no weighting is fair). Configurations whose parts are the
+    tie), n_cases (the fewest behind the ETI of any compared), n_configurations, n_left_out (a part
+    is missing, so that no weighting is fair). Configurations whose parts are the
     same with safety on and off count once. ``ValueError`` where ``indices`` hold nothing of the ``formulation``.
     """
     rows = []
     for run, part in _groups(_contenders(indices, formulation), RUN):
         known = part.dropna(subset=PARTS)
-        counts = {"n_configurations": len(known), "n_left_out": len(part) - len(known)}
+        counts = {"n_cases": _fewest(known), "n_configurations": len(known), "n_left_out": len(part) - len(known)}
         names = known["contender"].to_numpy()
         for weights in weight_grid(steps):
             won = _winner(names, _eti_percent(known, weights, formulation))
@@ -78,16 +80,18 @@ def rank_stability(indices: pd.DataFrame, steps: int = 20, formulation: str = "t
     """Kendall's tau-b between the ranking by ETI under the printed weights and under each point of the grid.
 
     Ranked are all rows of a data set and level, model by configuration (as in :func:`weight_sweep`). Columns: dataset, level,
-    the weights, tau (-1 to 1), n ranked, n_left_out, reason where tau is NaN.
+    the weights, tau (-1 to 1), n ranked, n_cases (the fewest behind the ETI of any of them),
+    n_left_out, reason where tau is NaN.
     """
     rows = []
     for label, part in _groups(_contenders(indices, formulation), ["dataset", "level"]):
         known = part.dropna(subset=PARTS)
         printed = _eti_percent(known, np.array(trust.ETI_WEIGHTS), formulation)
+        counts = {"n": len(known), "n_cases": _fewest(known), "n_left_out": len(part) - len(known)}
         for weights in weight_grid(steps):
             at = dict(zip(WEIGHTS, weights, strict=True))
             tau, reason = _tau(printed, _eti_percent(known, weights, formulation))
-            rows.append(label | at | {"tau": tau, "n": len(known), "n_left_out": len(part) - len(known), "reason": reason})
+            rows.append(label | at | {"tau": tau, **counts, "reason": reason})
     return pd.DataFrame(rows)
 
 
@@ -142,7 +146,8 @@ def weak_points(
     scored as one doctor (the same diagnosis, nobody to disagree: CDR 0); every reasoning with ``constant_cosine`` to its
     diagnosis, where 1 is reasoning that only repeats the diagnosis, and another value what some fixed text was measured to
     have. Columns: the keys (``safety`` as it was), what_if, n_cases, and eti, osi, fti (all in percent) each ``_before``,
-    ``_after`` and ``_gain``. ``choices`` go to :func:`trustlab.metrics.trust_table.trust_indices`.
+    ``_after``, ``_gain``, and the cases behind the first two, ``_before_n`` and ``_after_n``.
+    ``choices`` go to :func:`trustlab.metrics.trust_table.trust_indices`.
     """
     table = check_reviews(reviews)
     safety, panel = table["safety"].astype(bool), table["n_doctors"] > 1
@@ -160,9 +165,7 @@ def weak_points(
             before, after = (trust_indices(t, formulation, draws=0, **choices) for t in (table[where], change(table[where])))
             found.append(_compared(before, after).assign(what_if=what_if))
     result = pd.concat(found, ignore_index=True)
-    return result[
-        [*KEYS, "what_if", "n_cases", *(f"{n}_{w}" for n in ("eti", "osi", "fti") for w in ("before", "after", "gain"))]
-    ]
+    return result[[*KEYS, "what_if", "n_cases", *(f"{n}_{w}" for n in ("eti", "osi", "fti") for w in WHEN)]]
 
 
 def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
@@ -178,6 +181,11 @@ def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
     twice = single.duplicated([*RUN, "configuration"], keep=False)
     named = single["configuration"] + single["safety"].map({True: ", safety on", False: ", safety off"})
     return single.assign(contender=named.where(twice, single["configuration"]))
+
+
+def _fewest(known: pd.DataFrame) -> int:
+    """The fewest cases behind the ETI of any row; 0 without rows."""
+    return int(known["eti_n"].min()) if len(known) else 0
 
 
 def _eti_percent(known: pd.DataFrame, weights: np.ndarray, formulation: str) -> np.ndarray:
@@ -327,4 +335,7 @@ def _compared(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     values = {f"{name}_before": before[column].to_numpy() for name, column in columns.items()}
     values |= {f"{name}_after": after[column].to_numpy() for name, column in columns.items()}
     gains = {f"{name}_gain": values[f"{name}_after"] - values[f"{name}_before"] for name in columns}
+    for name, column in columns.items():
+        values[f"{name}_before_n"] = before[f"{column}_n"].to_numpy()
+        values[f"{name}_after_n"] = after[f"{column}_n"].to_numpy()
     return before[[*KEYS, "n_cases"]].assign(**values, **gains)

@@ -34,7 +34,8 @@ RELEVANT = {"relevance", "sample_relevance"}
 """Needs that are read in a context."""
 CONTEXTS = ("answer", "full")
 DEFAULT = "default"
-RANKS = ["model", "dataset", "method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "n", "n_cases", "reason"]
+RANKS = ["model", "dataset", "method", "auroc", "rank", "low", "high", "first", "lowest", "highest"]
+RANKS += ["n", "n_cases", "n_rarer", "reason"]
 CHANGES = ["model", "dataset", "choice", "method", "option", "tau", "moved", "by", "reason"]
 
 
@@ -168,7 +169,9 @@ def rank_stability(
     """How firm is the order of the methods? A table of ranks, a row a method, and one of choices, a row an option.
 
     Base methods are ranked by AUROC within level, 1 is best, ties share the mean rank, on the ``n`` rows where everything
-    compared has a value. ``low`` and ``high`` bound 95 % of a method's ranks, and ``first`` is its share of first places
+    compared has a value and whose level has both right and wrong answers, ``n_rarer`` of the rarer
+    kind. ``low`` and ``high`` bound 95 % of a method's ranks, and ``first`` is its share of first
+    places
     (ties shared), when cases are drawn anew; ``lowest`` and ``highest`` are its ranks over every combination of rule, context
     and formulas. In the second table ``tau`` is Kendall's between the default's ranking and that with one option changed,
     and ``moved`` the method that moves furthest, ``by`` so many ranks (negative: back); its last row, choice "all", has the
@@ -194,18 +197,23 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
     right = answers.set_index(["case_id", "level"])["correct"].reindex(every_row.index).dropna()
     every_row = every_row.loc[right.index]
     wide, lost = _covered(every_row)
-    correct = right.loc[wide.index].to_numpy(float)
+    correct = right.loc[wide.index].astype(float)
+    if len(wide):  # a level of one kind alone is no part of an AUROC within level
+        mixed = correct.groupby(level="level").transform("nunique") > 1
+        wide, correct = wide[mixed], correct[mixed]
+    correct = correct.to_numpy()
+    rarer = int(min(correct.sum(), len(correct) - correct.sum()))
     plain = [m for m in dict.fromkeys(known["method"]) if (m, DEFAULT) in wide]
     of, of_all = forms(plain), forms([*plain, *(m for m, option in lost if option == DEFAULT)])
     bases = [m for m in plain if not any(m in variants for variants in of.values()) and METHODS[m].family != "baseline"]
     variants_of_bases = {v for m in bases for v in of_all.get(m, [])}
     gone = [m for m, o in lost if o == DEFAULT and m not in variants_of_bases and METHODS[m].family != "baseline"]
     case, level = (wide.index.get_level_values(name).to_numpy() for name in ("case_id", "level"))
-    counts = {"n": len(wide), "n_cases": len(np.unique(case))}
+    counts = {"n": len(wide), "n_cases": len(np.unique(case)), "n_rarer": rarer}
     left_out = [{"method": m, **counts, "reason": lost[m, DEFAULT]} for m in gone]
     if not bases:
         return left_out, []
-    if min(correct.sum(), len(correct) - correct.sum()) < least:
+    if rarer < least:
         why = f"fewer than {least} correct or wrong{_costliest(every_row[wide.columns])}"
         return [*({"method": m, **counts, "reason": why} for m in bases), *left_out], []
     every = np.unique(answers["case_id"])

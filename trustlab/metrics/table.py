@@ -25,7 +25,7 @@ from trustlab.metrics.intervals import bounded_interval, case_weights
 from trustlab.metrics.null_band import Band, rising_band
 from trustlab.metrics.run_tables import KEYS, RunTables, checked_answers, joined, need_columns
 
-MEASURED = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_missing"]
+MEASURED = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_rarer", "n_missing"]
 COLUMNS = [*MEASURED, "chance", "chance_low", "chance_high", "p", "reason"]
 OVER_LEVELS = {
     "pearson": (pearson, pearson_rows, pearson_permutation_p),
@@ -97,10 +97,11 @@ def metrics_table(
     (:mod:`trustlab.metrics.null_band`), and ``p`` its exact two-sided
     permutation p-value, up to 8 levels, which takes every order of the levels as equally likely. Accuracy has method
     '' and counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
-    out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the
-    call failed, the reply was cut off) is neither right nor wrong: it is left out of everything, is
-    among ``n_missing``, and ``reason`` counts it; so is an answer that could not be graded
-    (``correct`` NaN, with its reason in the column ``missing``). AUROC and AUPRC are withheld below
+    out ``n_missing``; ``n_rarer`` of them are of the rarer kind, right or wrong. An answer that
+    could not be had (``answer`` missing and ``correct`` NaN: the call failed, the reply was cut off)
+    is neither right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason``
+    counts it; so is an answer that could not be graded (``correct`` NaN, with its reason in the
+    column ``missing``). AUROC and AUPRC are withheld below
     ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and ECE are given for the methods
     whose scale is 'probability' in ``scales`` (method name -> scale; by default the registry's); from ECE's interval the draws'
     mean excess is taken off (:func:`~trustlab.metrics.calibration.without_excess`). ``reason`` says why a
@@ -321,6 +322,7 @@ def _row(
         "high": high,
         "n": n,
         "n_cases": len(np.unique(part.case)),
+        "n_rarer": _rarer_class(part),
         "n_missing": sum(part.n_asked.values()) - n,
         "chance": chance[1],
         "chance_low": chance[0],

@@ -83,6 +83,8 @@ def trust_indices(
     a tie by ``correct_share``. Percentages pool the prescriptions (tests) of all cases that have a readable plan; 0 without a
     rated one, told in ``flag``. An unreadable panel counts in ``n_judged`` and accuracy only with ``unreadable="wrong"``.
 
+    ``_n``: the cases behind an index, of one that is made of others the fewest behind any of these;
+    0 for what is 0 by rule.
     ``_low`` and ``_high``: 95 % percentile bootstrap over cases, ``draws`` of them (0: none), the same cases for all parts
     and all configurations of a data set; ``no_interval`` says where there is none, and why: below 10 cases, or where all are
     alike. ``missing`` says which index is NaN, and why. ``ValueError`` for lacking columns, a case twice in a configuration,
@@ -181,6 +183,8 @@ def _row(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, A
     n_doctors = int(part["n_doctors"].iloc[0])
     values: dict[str, Any] = {}
     notes = _notes(found, behind, safety, n_doctors, 1 if choices.formulation == "trust-x" else 100)
+    for name, parts in PARTS.items():
+        behind[name] = min(filter(None, (behind[p] for p in parts)), default=0)
     for name in INDICES:
         low, high = (float("nan"),) * 2
         if drawn.size and name not in notes and not np.isnan(found[name][0]):
@@ -189,7 +193,7 @@ def _row(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, A
                 notes[name] = "undefined in more than 10 % of the draws"
             elif high - low < ALIKE:
                 notes[name], low, high = ALIKE_DRAWS, float("nan"), float("nan")
-        values |= {name: float(found[name][0]), f"{name}_low": low, f"{name}_high": high}
+        values |= {name: float(found[name][0]), f"{name}_low": low, f"{name}_high": high, f"{name}_n": behind[name]}
     return {
         "n_doctors": n_doctors,
         **{name: counts.pop(name) for name in ("n_cases", "n_judged", "n_readable", "n_cosine")},
