@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from fake_consultation import told_case
+from fake_consultation import QUESTIONS, Talker, asked, told_case
 from fake_medconf import PASSAGES, PATIENT, Scripted, evidence_json, profile_json
 from fake_model import FakeEncoder, FakeModel, made_cases, prompt_of
 from fake_panel import marks_json, opinion, plan_json
@@ -19,10 +19,13 @@ from trustlab.agents import assess
 from trustlab.agents.medconf import MedConf
 from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
 from trustlab.confidence import METHODS
-from trustlab.correctness import JudgeGrader
+from trustlab.correctness import JudgeGrader, SynonymGrader
 from trustlab.experiments.benchmark import benchmark
 from trustlab.experiments.grading import grade
 from trustlab.experiments.missingness import missingness_table
+from trustlab.experiments.stopping import grid
+from trustlab.experiments.talk_tables import left_out_table
+from trustlab.experiments.two_at_once import which_named
 from trustlab.metrics import metrics_table
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
@@ -56,8 +59,8 @@ class Cut(FakeModel):
         found = super().reply(request, i)
         if prompt_of(request) != "diagnosis":
             return found
-        asked = request.messages[-1][1]
-        how = next((how for case_id, how in self.cases.items() if f"I am {case_id}." in asked), "")
+        user = request.messages[-1][1]
+        how = next((how for case_id, how in self.cases.items() if f"I am {case_id}." in user), "")
         text, end = self.says.get(how if self.ends(request, i) else "", ("[Influenza]", "stop"))
         trace = self.trace(text, request, self.rng(request, i)) if text else None
         return replace(found, text=text, finish=end, trace=trace)
@@ -105,12 +108,27 @@ def test_a_cut_answer_is_neither_right_nor_wrong_and_an_unreadable_one_is_wrong(
     for grader in ("exact", JudgeGrader(FakeModel(), knowledge=NO_TABLE)):
         again = grade(run.answers, grader, cases).set_index(["case_id", "level"])["correct"]
         assert math.isnan(again["a", 100]) and again["b", 100] == 0
+    both = which_named(run.answers, dict.fromkeys(IDS, tuple(cases[:2])), SynonymGrader())
+    named = both.set_index("case_id")[["names_first", "names_second", "correct"]]
+    assert named.loc["a"].isna().all(axis=None) and (named.loc["b"] == 0).all(axis=None)
 
 
 def test_accuracy_of_cut_answers_alone_is_missing_and_counts_them() -> None:
     _, run = run_of(Cut("", **dict.fromkeys(IDS, "cut")), levels=[100])
     row = metrics_table(run, n_draws=20).query(POOLED).iloc[0]
     assert math.isnan(row["value"]) and (row["n"], row["n_missing"]) == (0, 4), row.to_dict()
+
+
+def test_a_consultation_with_a_cut_answer_is_left_out_of_stopping_and_listed() -> None:
+    cut = Reply("[Influenza], but", n_tokens_in=50, n_tokens_out=64, finish="length")
+
+    def said(user: str) -> str | Reply:
+        return cut if "I am c01 " in user and user.count("Doctor: ") > 2 else "[Influenza]"
+
+    run = asked(model=Talker(QUESTIONS, replies={"diagnosis": said}), methods=["ce"], samples=2)
+    gone = left_out_table(run)
+    assert set(gone["case_id"]) == {"c01"} and set(gone["why"]) == {REASON}
+    assert list(grid(run, "fake").case_ids) == ["c00", "c02", "c03"]
 
 
 def test_cut_samples_are_dropped_and_the_rest_count() -> None:
@@ -230,9 +248,9 @@ def test_a_servers_reply_cut_before_any_text_is_cut_and_kept(tmp_path, monkeypat
     with Server() as server, opening(server, provides=wants) as open_it:
         server.plan = lambda k, body: "null content"
         for want, model in ((wants, open_it()), (frozenset(), TextOnly(open_it()))):
-            asked = [replace(ASK, want=want)]
+            put = [replace(ASK, want=want)]
             kept, before = CachedModel(model, tmp_path / f"{len(want)}.sqlite"), len(server.chats())
-            first, again = (kept.generate(asked)[0][0] for _ in range(2))
+            first, again = (kept.generate(put)[0][0] for _ in range(2))
             assert (first.finish, diagnosis_reply(first).missing) == ("length", REASON)
             assert (first.text, first.missing, again.text, again.finish) == ("", None, "", "length")
             assert len(server.chats()) == before + 1 and model.usage["failures"] == 0
