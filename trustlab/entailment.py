@@ -113,7 +113,8 @@ class CrossEncoderEntailment:
     def _judge(self, pairs: list[Pair], connection: Any = None) -> None:
         """Judge by rising length, keeping what is finished after every :data:`ROUND` pairs."""
         if pairs and offline():
-            raise LookupError(f"offline, and {len(pairs)} pair(s) are not judged, the first: {pairs[0]}")
+            what = f"{len(pairs)} pair(s) are not judged"
+            raise LookupError(f"offline, and {what}, the first: {pairs[0]}")
         pairs = sorted(pairs, key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
         for start in range(0, len(pairs), ROUND):
             part = pairs[start : start + ROUND]

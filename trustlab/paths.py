@@ -12,7 +12,7 @@ RUNS = ROOT / (os.environ.get("TRUSTLAB_RUNS") or "runs")
 
 
 def offline() -> bool:
-    """Whether TRUSTLAB_OFFLINE=1 forbids to ask any model: what is not in the caches is then an error."""
+    """Whether TRUSTLAB_OFFLINE=1 forbids to ask any model: what is not kept is then an error."""
     return os.environ.get("TRUSTLAB_OFFLINE") == "1"
 
 

@@ -46,8 +46,9 @@ class Encoder:
 
     ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never touches the network; else a folder or a hub
     name. ``cache_path``: an SQLite file that keeps the vectors; a text found there is not encoded and the model not
-    loaded. ``device``: None takes a GPU if there is one. With TRUSTLAB_OFFLINE=1 nothing is encoded: a text whose vector is
-    neither in ``cache_path`` nor, where that is None, in runs/ raises ``LookupError``.
+    loaded. ``device``: None takes a GPU if there is one. With TRUSTLAB_OFFLINE=1 nothing is encoded:
+    a text whose vector is neither in ``cache_path`` nor, where that is None, in runs/ raises
+    ``LookupError``.
     """
 
     def __init__(
@@ -147,7 +148,9 @@ class Encoder:
         unknown = [text for text in dict.fromkeys(texts) if text not in vectors]
         if not unknown:
             return
-        path = paths.RUNS / VECTORS if self.cache_path is None and paths.offline() else self.cache_path
+        path = self.cache_path
+        if path is None and paths.offline():
+            path = paths.RUNS / VECTORS
         if path is None:
             self._encode_rounds(unknown)
             return
@@ -162,7 +165,8 @@ class Encoder:
         if not texts:
             return
         if paths.offline():
-            raise LookupError(f"offline, and no vector is kept of {len(texts)} text(s), the first: {shortened(texts[0])}")
+            what = f"no vector is kept of {len(texts)} text(s)"
+            raise LookupError(f"offline, and {what}, the first: {shortened(texts[0])}")
         from tqdm import tqdm
 
         texts = sorted(texts, key=lambda text: (len(text), text))

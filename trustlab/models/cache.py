@@ -144,8 +144,8 @@ class CachedModel:
     """A model whose complete replies are kept in an SQLite file and never asked for again.
 
     ``path`` None keeps them in memory. ``block``: how many distinct message lists go to the model before the replies
-    are committed. ``offline`` (None: as TRUSTLAB_OFFLINE says): a reply that is not there raises :class:`CacheMiss`.
-    ``calls`` lists the requests served.
+    are committed. ``offline`` (None: as TRUSTLAB_OFFLINE says): a reply that is not there raises
+    :class:`CacheMiss`. ``calls`` lists the requests served.
     """
 
     def __init__(
@@ -318,8 +318,8 @@ class CachedModel:
 def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
     """Write every reply of the cache to one JSON-lines file, sorted by key; the number of replies.
 
-    It is compressed by gzip, or by xz, smaller and slower, where its name ends in ".xz". The same replies give the same
-    bytes. FileNotFoundError if there is no cache at ``path``.
+    It is compressed by gzip, or by xz, smaller and slower, where its name ends in ".xz". The same
+    replies give the same bytes. FileNotFoundError if there is no cache at ``path``.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no reply cache at {path}")
@@ -366,7 +366,8 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
     n_lines = 0
     try:
-        with (lzma if source.suffix == ".xz" else gzip).open(source, "rt", encoding="utf-8") as file:
+        opened = lzma.open if source.suffix == ".xz" else gzip.open
+        with opened(source, "rt", encoding="utf-8") as file:
             for line in file:
                 n_lines += 1
                 fields = json.loads(line, parse_constant=refuse_constant)
@@ -379,6 +380,7 @@ def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
                 yield fields["key"], to_json(decode_abilities(value)) if abilities else encode_reply(decode_reply(value))
     except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
         kind = "xz" if source.suffix == ".xz" else "gzip"
-        raise ValueError(f"{source} is not a whole {kind} file (after line {n_lines}): {error}") from error
+        where = f"{source} is not a whole {kind} file (after line {n_lines})"
+        raise ValueError(f"{where}: {error}") from error
     except (ValueError, TypeError) as error:
         raise ValueError(f"{source}, line {n_lines}: {error}") from error
