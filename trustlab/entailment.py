@@ -19,6 +19,7 @@ import numpy as np
 
 from trustlab.knowledge import Knowledge, load_knowledge, normalise
 from trustlab.models.cache import connect, select
+from trustlab.paths import offline
 from trustlab.semantics import Encoder, model_fingerprint
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
@@ -111,6 +112,9 @@ class CrossEncoderEntailment:
 
     def _judge(self, pairs: list[Pair], connection: Any = None) -> None:
         """Judge by rising length, keeping what is finished after every :data:`ROUND` pairs."""
+        if pairs and offline():
+            what = f"{len(pairs)} pair(s) are not judged"
+            raise LookupError(f"offline, and {what}, the first: {pairs[0]}")
         pairs = sorted(pairs, key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
         for start in range(0, len(pairs), ROUND):
             part = pairs[start : start + ROUND]
