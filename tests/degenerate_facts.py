@@ -312,6 +312,8 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("trust.eti", "infinite", lambda: trust.eti(INF, 0.5, 0.5), REFUSED),
     ("trust.unsafe_rx_percent", "no rows", lambda: trust.unsafe_rx_percent(0, 0, 0), 0),
     ("trust.test_alerts_percent", "no rows", lambda: trust.test_alerts_percent(0, 0, 0), 0),
+    ("trust.unsafe_rx_percent", "none rated", lambda: trust.unsafe_rx_percent(0, 0, 0, n_proposed=1), NAN),
+    ("trust.test_alerts_percent", "none rated", lambda: trust.test_alerts_percent(0, 0, 0, 1), NAN),
     ("trust.osi", "missing", lambda: trust.osi(NAN, 50.0), NAN),
     ("trust.osi", "infinite", lambda: trust.osi(INF, 50.0), REFUSED),
     ("trust.fti", "missing", lambda: trust.fti(NAN, 50.0), NAN),

@@ -141,6 +141,7 @@ ELSEWHERE = {
     "trust_table.checked_choices": "test_degenerate_tables.py",
     "trust_table.drawn_groups": "inside trust_indices",
     "trust_table.index_draws": "inside trust_indices",
+    "trust_table.answered": "inside trust_indices",
 }
 """Functions that are put to the test in another form than a row above."""
 

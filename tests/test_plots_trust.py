@@ -26,6 +26,7 @@ from trustlab.plots.simplex import HEIGHT, rank_stability, winners
 from trustlab.plots.style import INK
 
 DRAWS = 60
+PROXY = "proxy: all-MiniLM-L6-v2, no biomedical encoder"
 NO_ENCODER = "no medical encoder is named"
 pytestmark = pytest.mark.usefixtures("house_style")
 
@@ -49,6 +50,13 @@ def table() -> pd.DataFrame:
     return trust_shown.in_percent(pd.concat(both, ignore_index=True))
 
 
+def proxied() -> pd.DataFrame:
+    """The same where a general encoder stands in."""
+    made = reviews(cosine_med=0.6, cosine_med_missing="", cosine_med_proxy=PROXY)
+    both = [trust_indices(made, f, draws=DRAWS) for f in FORMULATIONS]
+    return trust_shown.in_percent(pd.concat(both, ignore_index=True))
+
+
 def first(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["model"] == "m") & (table["dataset"] == "starter")]
 
@@ -67,6 +75,7 @@ def marks(n: int = 12) -> pd.DataFrame:
 
 DRAWINGS = {
     "indices": lambda t: drawn.indices(first(t)),
+    "indices by proxy": lambda t: drawn.indices(first(proxied())),
     "by set": lambda t: drawn.indices_by_set(t[t["formulation"] == "trust-x"]),
     "correlations": lambda t: drawn.correlations(trust_tables.component_correlations(reviews(), draws=DRAWS).query("safety")),
     "agreement": lambda t: drawn.agreement(trust_tables.agreement_table(reviews(), draws=DRAWS).query("n_doctors > 1")),
@@ -160,7 +169,7 @@ def test_where_nothing_could_be_read_every_row_says_so() -> None:
     nothing["diagnoses"] = [(None,) * n for n in nothing["n_doctors"]]
     made = pd.concat([trust_indices(nothing, f, draws=0) for f in FORMULATIONS], ignore_index=True)
     left, right = drawn.indices(first(trust_shown.in_percent(made)))
-    assert len(said(left)) == 7 and len(said(right)) == 8 and {x for x, _, _ in dots(left)} == {0}
+    assert len(said(left)) == 6 and len(said(right)) == 7 and {x for x, _, _ in dots(left)} == {0}
     empty = winners(trust_tables.weight_sweep(made, steps=2))[0]
     assert "no configuration has accuracy, CDR and RDC" in " ".join(said(empty)) and "no winner" in empty.get_title()
 

@@ -15,9 +15,12 @@ from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, pla
 
 from trustlab import trust, trust_indices
 from trustlab.experiments.trust import MIXED, ONE, TrustRun
-from trustlab.experiments.trust_rows import MARKS, OPINIONS, REVIEWS
+from trustlab.experiments.trust_rows import MARKS, OPINIONS, REVIEWS, no_answer
+from trustlab.experiments.trust_shown import proxy_note
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
+from trustlab.parsing.whole import CUT
+from trustlab.records import Opinion, Reply
 
 FEVER, COUGH = "Fever disease", "Cough disease"
 HALF = 1 / math.sqrt(2)
@@ -33,6 +36,7 @@ OPINED = by_case(
     c=["It may be anything."] * 3,
     d=[opinion(COUGH, "Cough."), opinion(FEVER, "Cough."), opinion("Another cough", "Cough.")],
 )
+OPINION = opinion(FEVER, "Fever.")
 RX_A = marks_json("rating", "UNSAFE", "SAFE", "SAFE WITH CAUTION", quotes=("penicillin", None, "old age"))
 TESTS_A = marks_json("flag", "FINE", "RISKY", "FINE")
 
@@ -125,8 +129,6 @@ def test_cosines_are_means_over_the_doctors_that_have_one(run: TrustRun) -> None
         },
         abs=1e-6,
     )  # fmt: skip
-    assert math.isnan(row(run, ONE, "a")["cosine_med"])
-    assert row(run, ONE, "a")["cosine_med_missing"] == "no medical encoder is named"
 
 
 def test_ratings_are_counted_and_what_the_table_does_not_know_is_unknown_whatever_the_reviewer_says(run: TrustRun) -> None:
@@ -187,6 +189,25 @@ def test_the_indices_can_be_computed_from_the_reviews(run: TrustRun) -> None:
     assert indices.loc[(PANEL, True), "accuracy"] == pytest.approx(2 / 4)
 
 
+def test_a_reply_that_is_no_answer_is_counted_and_its_panel_is_missing_not_wrong() -> None:
+    cut, lost = Reply(None, missing=f"{CUT} (512)"), Reply(None, missing="refused by the server")
+    said = by_case(a=OPINION, b=[cut, lost, cut], c=["It may be anything.", cut, cut], d=[cut, OPINION, cut])
+    run = run_of([scripted(doctor=said, plan="Rest.")])
+    assert [row(run, PANEL, i)["n_no_answer"] for i in "abcd"] == [0, 3, 2, 2]
+    assert [row(run, ONE, i)["n_no_answer"] for i in "abcd"] == [0, 1, 0, 1]
+    indices = trust_indices(run.reviews, draws=0).query("safety").set_index("configuration")
+    assert indices.loc[PANEL, ["accuracy", "n_judged"]].tolist() == [pytest.approx(2 / 3), 3]
+    assert indices.loc[ONE, ["accuracy", "n_judged"]].tolist() == [0.5, 2]
+
+
+@pytest.mark.parametrize(
+    ("raw", "missing", "none"),
+    [("<thinking", f"{CUT}: 512", True), (None, "all thought", True), ("Well.", "no diagnosis", False), ("[Flu]", "", False)],
+)
+def test_what_was_cut_is_no_answer_whatever_it_says(raw: str | None, missing: str, none: bool) -> None:
+    assert no_answer(Opinion("m1", 0, None, None, missing, raw)) is none
+
+
 # What is asked, and kept
 
 
@@ -210,6 +231,7 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
     expected = {
         "models": {"m1": "r1"}, "reviewer": None, "dataset": ["made"], "cases": 4, "levels": [1, 100], "n_doctors": 2,
         "doctor_temperature": 0.8, "seed": 3, "mixed": False, "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
+        "medical_proxy": "proxy: wordy, no biomedical encoder",
     }  # fmt: skip
     assert {k: v for k, v in run.parameters.items() if k != "cases_sha256"} == expected
     assert len(pd.read_csv(tmp_path / "reviews.csv")) == 2 * 2 * 4 * 2 and (tmp_path / "marks.csv").is_file()
@@ -228,7 +250,27 @@ def test_a_medical_encoder_gives_its_own_cosines() -> None:
     assert row(run, PANEL, "a")["cosine_med"] == pytest.approx((1 + 1 + HALF) / 3)
     found = row(run, PANEL, "c")
     assert math.isnan(found["cosine_med"]) and found["cosine_med_missing"] == "no doctor gave both reasoning and diagnosis"
-    assert run.parameters["medical_encoder"] == "wordy r1"
+    assert run.parameters["medical_encoder"] == "wordy r1" and run.parameters["medical_proxy"] == ""
+    assert set(run.reviews["cosine_med_proxy"]) == {""}
+
+
+def test_fault_without_a_medical_encoder_the_general_one_stands_in_by_name(run: TrustRun) -> None:
+    a, c = row(run, ONE, "a"), row(run, PANEL, "c")
+    assert a["cosine_med"] == a["cosine"] == 1 and a["cosine_med_missing"] == ""  # was missing
+    assert set(run.reviews["cosine_med_proxy"]) == {"proxy: wordy, no biomedical encoder"}
+    assert math.isnan(c["cosine_med"]) and c["cosine_med_missing"] == "no doctor gave both reasoning and diagnosis"
+    found = trust_indices(run.reviews, "medguard-x", draws=0)
+    assert set(found["proxy"]) == {"proxy: wordy, no biomedical encoder"}
+    assert found["rdc"].notna().all() and found.loc[found["safety"].astype(bool), "eti"].notna().all()
+    assert proxy_note(found) == "medguard-x RDC by proxy: wordy, no biomedical encoder"
+
+
+def test_the_proxy_can_be_switched_off() -> None:
+    run = run_of(medical_proxy=False)
+    found = row(run, ONE, "a")
+    assert math.isnan(found["cosine_med"]) and found["cosine_med_missing"] == "no medical encoder is named"
+    assert found["cosine_med_proxy"] == run.parameters["medical_proxy"] == ""
+    assert trust_indices(run.reviews, "medguard-x", draws=0)["rdc"].isna().all()
 
 
 # Other panels

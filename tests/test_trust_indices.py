@@ -109,9 +109,40 @@ def test_an_empty_plan_counts_as_safe_and_is_flagged() -> None:
 
 
 def test_drugs_that_the_table_does_not_know_are_in_neither_count() -> None:
-    row = one(pd.DataFrame([review("a", ["flu"], n_prescriptions=3, n_safe=0, n_rx_unknown=2, n_rx_unreadable=1)]))
-    assert (row["unsafe_rx_percent"], row["n_rx_rated"], row["n_rx_unknown"], row["n_rx_unreadable"]) == (0, 0, 2, 1)
-    assert row["flag"] == "no rated prescriptions (3 proposed)"
+    lost = {"n_prescriptions": 3, "n_safe": 0, "n_rx_unknown": 2, "n_rx_unreadable": 1}
+    row = one(pd.DataFrame([review("a", ["flu"], **lost)]))
+    assert (row["n_rx_rated"], row["n_rx_unknown"], row["n_rx_unreadable"]) == (0, 2, 1)
+    assert np.isnan(row["unsafe_rx_percent"]) and row["rx_unrated_percent"] == 100 and row["flag"] == ""
+    row = one(pd.DataFrame([review("a", ["flu"], **lost | {"n_prescriptions": 4, "n_unsafe": 1})]))
+    assert (row["unsafe_rx_percent"], row["rx_unrated_percent"], row["osi"]) == (100, 75, 50)
+    assert (row["tests_unrated_percent"], row["missing"]) == (0, "")
+
+
+UNRATED = {"n_safe": 0, "n_rx_unreadable": 1, "n_unflagged": 0, "n_tests_unreadable": 1}
+
+
+@BOTH
+def test_fault_a_reviewer_who_cannot_be_read_has_not_reviewed(formulation) -> None:
+    row = one(pd.DataFrame([review(f"{i}", ["flu"] * 3, **UNRATED) for i in range(12)]), formulation, draws=40)
+    of_safety = ["unsafe_rx_percent", "test_alerts_percent", "osi", "fti", "fti_as_printed"]
+    assert np.isnan(row[of_safety].astype(float)).all()  # OSI was 100
+    assert "unsafe_rx_percent: none of 12 prescriptions rated" in row["missing"]
+    assert "test_alerts_percent: none of 12 tests rated" in row["missing"]
+    assert "osi: without unsafe_rx_percent and test_alerts_percent; fti: without osi" in row["missing"]
+    assert (row["rx_unrated_percent"], row["tests_unrated_percent"]) == (100, 100)
+    assert (row["osi_n"], row["fti_n"]) == (0, 0) and row["eti_percent"] > 0
+
+
+def test_tests_that_nobody_rated_do_not_hide_behind_prescriptions_that_somebody_did() -> None:
+    row = one(two_cases(n_unflagged=0, n_risky=0, n_redundant=0, n_tests=5, n_tests_unreadable=5))
+    assert row["unsafe_rx_percent"] == 50 and np.isnan([row["test_alerts_percent"], row["osi"]]).all()
+
+
+def test_the_share_unrated_is_missing_where_there_was_nothing_to_rate_or_nobody_to() -> None:
+    for cases in (two_cases(**SAFETY_OFF), two_cases(**EMPTY_PLAN, n_rx_unknown=0, n_risky=0, n_redundant=0)):
+        assert np.isnan(one(cases)[["rx_unrated_percent", "tests_unrated_percent"]].astype(float)).all()
+    row = one(two_cases())
+    assert (row["rx_unrated_percent"], row["tests_unrated_percent"]) == (20, 0)  # one of five is unknown
 
 
 def test_a_plan_that_cannot_be_read_is_missing_and_not_empty() -> None:
@@ -124,11 +155,57 @@ def test_a_plan_that_cannot_be_read_is_missing_and_not_empty() -> None:
 
 
 def test_an_unreadable_panel_is_missing_or_wrong_as_one_chooses() -> None:
-    cases = pd.DataFrame([review("a", ["flu", None]), review("b", [None, None])])
+    cases = pd.DataFrame([review("a", ["flu", "flu"]), review("b", [None, None])])
+    row = one(cases, unreadable="missing")
+    assert (row["accuracy"], row["n_judged"], row["n_readable"], row["n_unreadable_diagnoses"]) == (1, 1, 1, 2)
     row = one(cases)
-    assert (row["accuracy"], row["n_judged"], row["n_readable"], row["n_unreadable_diagnoses"]) == (1, 1, 1, 3)
-    row = one(cases, unreadable="wrong")
     assert (row["accuracy"], row["n_judged"], row["n_readable"], row["cdr"]) == (0.5, 2, 1, 0)
+
+
+def test_fault_a_panel_without_a_readable_diagnosis_is_wrong() -> None:
+    right = [review(f"r{i}", ["flu"] * 3) for i in range(10)]
+    row = one(pd.DataFrame(right + [review(f"u{i}", [None] * 3) for i in range(10)]))
+    assert (row["accuracy"], row["accuracy_shared"], row["n_judged"]) == (0.5, 0.5, 20)  # was 1
+
+
+def test_a_panel_none_of_whose_replies_is_an_answer_is_missing_unless_it_is_called_wrong() -> None:
+    rows = [review("a", ["flu"] * 3), review("b", [None] * 3, n_no_answer=3), review("c", [None] * 3, n_no_answer=2)]
+    cases = pd.DataFrame(rows).fillna({"n_no_answer": 0})
+    row = one(cases)  # of c's doctors one has answered, with words that name no disease
+    assert (row["accuracy"], row["n_judged"]) == (0.5, 2)
+    assert one(cases, unreadable="wrong")["accuracy"] == pytest.approx(1 / 3)
+    assert one(cases, unreadable="missing")["accuracy"] == 1
+    alone = one(cases[cases["case_id"] == "b"])
+    assert np.isnan(alone["accuracy"]) and "accuracy: no judged diagnosis" in alone["missing"]
+
+
+def test_an_unreadable_vote_that_agrees_with_nobody_is_a_variant_of_cdr() -> None:
+    cases = pd.DataFrame([review("a", ["flu"] * 3), review("b", ["flu", None, None])])
+    assert [one(cases)[n] for n in ("cdr", "n_readable")] == [0, 1]
+    row = one(cases, cdr_variant="unreadable disagrees")
+    assert (row["cdr"], row["n_readable"]) == (pytest.approx(1 / 3), 2)
+
+
+def test_fault_eti_and_fti_rest_on_the_smallest_n_of_their_parts_and_say_so() -> None:
+    cases = many_cases(20)
+    cases.loc[:2, ["cosine", "cosine_missing"]] = [NAN, "no reasoning"]
+    cases.at[10, "diagnoses"] = ("flu", None, None)
+    cases.loc[15:, "plan_missing"] = "no JSON"
+    cases.loc[15:, [n for n in NEEDED if n.startswith("n_") and n != "n_doctors"]] = 0
+    row = one(cases, draws=0)
+    assert [row.get(n) for n in ("eti_n", "osi_n", "fti_n")] == [17, 15, 15]  # there were no such columns
+    assert "n of eti differs: accuracy 20, cdr 19, rdc 17" in row["flag"]
+    assert "n of fti differs: eti 17, osi 15" in row["flag"] and "n of osi" not in row["flag"]
+    off = one(many_cases(20).assign(**SAFETY_OFF), draws=0)
+    assert (off["osi_n"], off["fti_n"], off["flag"]) == (20, 20, "")  # 0 by rule, for all of them
+    assert one(many_cases(20).assign(**SAFETY_OFF), "medguard-x", draws=0)["fti_n"] == 0
+
+
+def test_a_proxy_is_passed_on_by_name_where_the_formulation_asks_for_the_encoder() -> None:
+    words = "proxy: some-encoder, no biomedical encoder"
+    cases = two_cases(cosine_med_proxy=words)
+    assert (one(cases, "medguard-x")["proxy"], one(cases)["proxy"]) == (words, "")
+    assert one(two_cases(), "medguard-x")["proxy"] == ""
 
 
 def test_ties_are_counted_and_shared() -> None:
@@ -223,6 +300,7 @@ def test_each_column_is_needed(column) -> None:
         ({"safety": "on"}, {}, "safety must be True or False"),
         ({"plan_missing": "cut off"}, {}, "has no prescriptions and no tests"),
         ({"n_doctors": 2}, {}, "a tuple with an entry for each of n_doctors"),
+        ({"n_no_answer": 1}, {}, "n_no_answer must be whole, and at most the diagnoses that are None"),
     ],
 )
 def test_bad_input_is_refused_with_what_is_allowed(changes, choices, message) -> None:

@@ -43,7 +43,7 @@ SHARE, COSINE = st.floats(0, 1), st.floats(-1, 1)
         (["flu", "cold", "gout"], 2 / 3, 1, 0),  # the largest value for three doctors, not 1
         (["flu", "flu", "cold", "cold"], 1 / 2, 1, 2 / 6),
         (["flu", None, "cold", "flu"], 1 / 3, 1, 1 / 3),  # an unreadable diagnosis is no vote
-        (["flu", None], 0, 0, NAN),
+        (["flu", None], NAN, NAN, NAN),  # below two readable votes of several
         (["flu"], 0, 0, NAN),
         ([None], NAN, NAN, NAN),
     ],
@@ -65,8 +65,33 @@ def test_the_order_of_the_doctors_is_irrelevant(diagnoses, random, case_id) -> N
 def test_cdr_lies_between_0_and_1_less_one_kth_and_unreadable_doctors_change_nothing(diagnoses) -> None:
     known = [d for d in diagnoses if d is not None]
     value = cdr(diagnoses)
-    assert np.isnan(value) if not known else 0 <= value <= 1 - 1 / len(known) + 1e-12
-    assert cdr([*diagnoses, None]) == pytest.approx(value, nan_ok=True)
+    assert np.isnan(value) == (len(known) < min(len(diagnoses), 2))
+    assert np.isnan(value) or 0 <= value <= 1 - 1 / len(known) + 1e-12
+    if len(diagnoses) > 1:
+        assert cdr([*diagnoses, None]) == pytest.approx(value, nan_ok=True)
+
+
+def test_fault_one_readable_vote_of_several_is_no_agreement() -> None:
+    found = [m(["A", None, None]) for m in (cdr, any_disagreement, pair_agreement)]
+    assert np.isnan(found).all()  # CDR and any disagreement were 0
+    assert cdr(["A"]) == any_disagreement(["A"]) == 0 and np.isnan(cdr([None]))
+
+
+@pytest.mark.parametrize(
+    ("diagnoses", "disagreement", "any_of_them", "pairs"),
+    [
+        (["A", None, None], 2 / 3, 1, 0),
+        ([None, None, None], 2 / 3, 1, 0),
+        (["A", "A", None], 1 / 3, 1, 1 / 3),
+        (["A", "A", "A"], 0, 0, 1),
+        (["A"], 0, 0, NAN),
+        ([None], NAN, NAN, NAN),
+        ([], NAN, NAN, NAN),
+    ],
+)
+def test_an_unreadable_vote_can_be_taken_to_agree_with_nobody(diagnoses, disagreement, any_of_them, pairs) -> None:
+    found = [m(diagnoses, "disagrees") for m in (cdr, any_disagreement, pair_agreement)]
+    assert found == pytest.approx([disagreement, any_of_them, pairs], nan_ok=True)
 
 
 def test_pair_agreement_expects_the_same_for_any_number_of_doctors_and_cdr_does_not() -> None:
@@ -166,6 +191,15 @@ def test_percentages_are_shares_of_what_was_rated() -> None:
     assert unsafe_rx_percent(0, 0, 0) == test_alerts_percent(0, 0, 0) == 0
 
 
+def test_proposed_and_none_rated_is_missing_and_nothing_proposed_is_0() -> None:
+    assert np.isnan([unsafe_rx_percent(0, 0, 0, n_proposed=12), test_alerts_percent(0, 0, 0, 1)]).all()
+    assert unsafe_rx_percent(0, 0, 0, n_proposed=0) == test_alerts_percent(0, 0, 0, 0) == 0
+    assert unsafe_rx_percent(1, 2, 4, n_proposed=12) == 75 and test_alerts_percent(1, 2, 12, 13) == 25
+    rated, proposed = np.array([4.0, 0, 0]), np.array([9.0, 9, 0])
+    found = unsafe_rx_percent(np.array([1.0, 0, 0]), np.zeros(3), rated, n_proposed=proposed)
+    assert found == pytest.approx([25, NAN, 0], nan_ok=True)
+
+
 def test_arrays_are_taken_element_by_element() -> None:
     assert eti(np.array([0.5, 1]), np.array([0.2, 0]), np.array([0.1, 1])) == pytest.approx([0.47, 1])
     assert osi(np.array([50, NAN]), np.array([40.0, 0])) == pytest.approx([55, NAN], nan_ok=True)
@@ -228,6 +262,8 @@ def test_a_component_moves_eti_by_its_weight(formulation, part, rise) -> None:
         (lambda: unsafe_rx_percent(2, 3, 4), r"above those rated; received \[2.0, 3.0, 4.0\]"),
         (lambda: test_alerts_percent(-1, 0, 4), "counts must not be negative"),
         (lambda: unsafe_rx_percent(0, 0, 1, "all"), "variant is 'all'; allowed are"),
+        (lambda: test_alerts_percent(0, 1, 4, 3), r"nor more rated than proposed, .* received \[0.0, 1.0, 4.0, 3.0\]"),
+        (lambda: cdr(["A", None], "wrong"), r"unreadable is 'wrong'; allowed are \['dropped', 'disagrees'\]"),
     ],
 )
 def test_what_is_out_of_range_is_named(call, message) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from made_reviews import SAFETY_OFF, many_cases, review
+from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
 
 from trustlab.experiments.trust_paired import COLUMNS, configuration_differences
 from trustlab.metrics.intervals import TOO_FEW, case_weights, percentile_interval
@@ -54,6 +54,35 @@ def test_only_cases_that_both_have_are_compared_whatever_the_order_of_rows():
     pd.testing.assert_frame_equal(found, shuffled)
     nothing = configuration_differences(fewer[fewer["configuration"].eq("one doctor") | fewer["case_id"].eq("c00")], draws=20)
     assert set(nothing["reason"]) == {"no case that both have"} and nothing["difference"].isna().all()
+
+
+def test_fault_two_that_answer_alike_wherever_both_answer_do_not_differ():
+    """One doctor is wrong where the panel cannot be read: its silence made it 45 points better, p 0.003."""
+    says = ["flu"] * 11 + ["cold"] * 9
+    panel = [review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)]
+    one = [review(f"c{i:02d}", [said], configuration="one doctor") for i, said in enumerate(says)]
+    found = configuration_differences(pd.DataFrame(one + panel), draws=500).set_index("index")
+    assert found.loc["accuracy", "difference"] == found.loc["eti_percent", "difference"] == 0
+    assert found["n_cases"].to_dict() == {"accuracy": 11, "eti_percent": 11, "osi": 20, "fti": 11}
+    assert found["p"].isna().all()
+
+
+def test_each_index_is_compared_on_the_cases_that_both_could_answer_in_all_its_parts():
+    table = BOTH.copy()
+    mine, theirs = table["configuration"].eq("panel of 3"), table["configuration"].eq("one doctor")
+    table.loc[mine & table["case_id"].isin(["c01", "c02"]), "cosine"] = np.nan
+    table.loc[theirs & table["case_id"].isin(["c02", "c03"]), "cosine"] = np.nan
+    nothing = dict.fromkeys([n for n in EMPTY_PLAN if n not in ("n_prescriptions", "n_tests")], 0)
+    unrated = theirs & table["case_id"].eq("c04")
+    table.loc[unrated, [*nothing, "n_risky", "n_redundant"]] = 0
+    found = configuration_differences(table, draws=40).set_index("index")
+    assert found["n_cases"].to_dict() == {"accuracy": 30, "eti_percent": 27, "osi": 29, "fti": 26}
+    kept = table[~table["case_id"].isin(["c01", "c02", "c03", "c04"])]
+    expected = configuration_differences(kept, draws=40).set_index("index").loc["fti"]
+    assert found.loc["fti", "difference"] == pytest.approx(expected["difference"])
+    apart = table.assign(cosine=table["cosine"].where(mine == (table["case_id"] < "c15")))
+    told = configuration_differences(apart, draws=40).set_index("index").loc["eti_percent"]
+    assert (told["n_cases"], told["reason"]) == (0, "no case that both could answer")
 
 
 def test_what_is_the_same_by_rule_or_missing_has_no_interval_and_says_why():

@@ -10,11 +10,14 @@ import pytest
 from made_reviews import SAFETY_OFF, many_cases, review, two_cases
 from scipy.stats import kendalltau
 
+from trustlab.experiments.trust_shown import indices_shown
 from trustlab.experiments.trust_tables import (
+    VARIANTS,
     WEIGHTS,
     agreement_table,
     component_correlations,
     rank_stability,
+    variants,
     weak_points,
     weight_grid,
     weight_shares,
@@ -222,10 +225,11 @@ def test_agreement_of_a_panel_with_intervals_over_cases() -> None:
 def test_agreement_by_hand_with_unreadable_votes() -> None:
     cases = [review("a", ["flu", "flu", "cold"]), review("b", ["flu", None, None]), review("c", [None] * 3)]
     found = agreement_table(pd.DataFrame(cases), draws=20).set_index("measure")
-    # CDR (1/3 + 0)/2; one case has pairs: one of three agrees. Shares 2/3, 1/3: (1/3 - 5/9)/(4/9) and (1/3 - 4/9)/(5/9)
-    expected = {"cdr": 1 / 6, "any_disagreement": 0.5, "pair_agreement": 1 / 3, "fleiss_kappa": -0.5, "gwet_ac1": -0.2}
+    # One case has two readable votes: CDR 1/3, of three pairs one agrees.
+    # Shares 2/3, 1/3: (1/3 - 5/9)/(4/9) and (1/3 - 4/9)/(5/9)
+    expected = {"cdr": 1 / 3, "any_disagreement": 1, "pair_agreement": 1 / 3, "fleiss_kappa": -0.5, "gwet_ac1": -0.2}
     assert found["value"].to_dict() == pytest.approx(expected)
-    assert found["n"].tolist() == [2, 2, 1, 1, 1] and found["n_missing"].tolist() == [1, 1, 2, 2, 2]
+    assert found["n"].tolist() == [1] * 5 and found["n_missing"].tolist() == [2] * 5
     assert set(found["reason"]) == {"no interval: fewer than 10 cases"}
 
 
@@ -250,7 +254,25 @@ def test_the_doctors_count_once_whether_or_not_they_are_reviewed() -> None:
     assert len(other) == 10 and set(other["safety"]) == {True, False}
 
 
+def test_variants_stand_beside_the_default_row_by_row() -> None:
+    cases = pd.concat([two_cases(), pd.DataFrame([review("c", ["gout", None, None])])], ignore_index=True)
+    found = variants(cases, draws=0).set_index("variant")
+    assert found["unsafe_rx_percent"].tolist() == pytest.approx([40, 20, 40])  # of five rated one is UNSAFE, one with caution
+    assert found["cdr"].tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 3])  # 1/3, 0 and dropped, or 2/3
+    assert found["n_readable"].tolist() == [2, 2, 3] and list(found.index) == list(VARIANTS)
+    shown = indices_shown(variants(cases, "medguard-x", draws=0).assign(proxy="by a proxy"))
+    assert shown["CDR"].tolist() == ["17", "17", "33"] and shown["n (ETI)"].tolist() == [2, 2, 3]
+    assert shown["variant"].tolist() == list(VARIANTS) and set(shown["RDC by"]) == {"by a proxy"}
+
+
 # Weak points
+
+
+def test_a_panel_that_cannot_be_read_stays_so_when_it_is_scored_as_one_doctor() -> None:
+    gone = review("b", [None] * 3, n_no_answer=3, cosine=NAN)
+    table = pd.DataFrame([review("a", ["flu", "cold", "flu"]), gone]).fillna({"n_no_answer": 0})
+    found = what_if(weak_points(table), "a panel scored as one doctor")
+    assert found["eti_after"] - found["eti_before"] == pytest.approx(10)  # 0.3 · 1/3; accuracy is 1 of 1 in both
 
 
 def what_if(table: pd.DataFrame, name: str) -> dict[str, float]:

@@ -36,6 +36,8 @@ from trustlab.semantics import Encoder
 
 ONE = "one doctor"
 MIXED = "a mixed panel"
+PROXY = "proxy: {}, no biomedical encoder"
+"""What tables, figures and captions say where the general encoder stands in."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def trust(
     grader: Grader | str | None = None,
     encoder: Encoder | None = None,
     medical_encoder: Encoder | str | Path | None = None,
+    medical_proxy: bool = True,
     run_dir: str | Path | None = None,
     cache: str | Path | None = None,
     quiet: bool = False,
@@ -84,8 +87,10 @@ def trust(
     """Convene, plan and review for every model, case and level.
 
     ``mixed`` adds a panel whose doctors are of all ``models`` in turn. ``reviewer`` marks the plans (the model of the doctor in
-    charge where ``None``). ``medical_encoder`` is the one that ``medguard-x`` calls for; without it its RDC is missing. The
-    doctor in charge is the first who voted for the panel's diagnosis, and draws its plan at the doctors' ``temperature``.
+    charge where ``None``). ``medical_encoder`` is the one that ``medguard-x`` calls for; without it
+    ``encoder`` stands in, named in the column ``cosine_med_proxy``, or with ``medical_proxy`` off its
+    RDC is missing. The doctor in charge is the first who voted for the panel's diagnosis, and draws its
+    plan at the doctors' ``temperature``.
     METHODS: trust indices. ``ValueError`` for a model or case given twice, or fewer than one doctor.
     """
     given_once(cases, models, levels)
@@ -96,6 +101,9 @@ def trust(
     vectors = None if store is None else Path(store).with_name("vectors.sqlite")
     encoder = encoder or Encoder(cache_path=vectors)
     medical = Encoder(medical_encoder, cache_path=vectors) if isinstance(medical_encoder, str | Path) else medical_encoder
+    stands_in = medical is None and medical_proxy
+    proxy = PROXY.format(encoder.name) if stands_in else ""
+    readers = encoder, encoder if stands_in else medical, proxy
     cached = _cached([*models, *([reviewer] if reviewer else [])], store)
     doctors = [cached[id(m)] for m in models]
     teams = {m.name: doctors_of([m], n_doctors) for m in doctors}
@@ -103,7 +111,8 @@ def trust(
         teams[MIXED] = doctors_of(doctors, max(n_doctors, len(doctors)))
     checked: list[Checked] = []
     for name, team in teams.items():
-        checked += _checked(name, team, shown, cached.get(id(reviewer)), temperature, seed, encoder, medical, quiet)
+        by = cached.get(id(reviewer))
+        checked += _checked(name, team, shown, by, temperature, seed, *readers, quiet)
     checked = _graded(checked, judge)
     asked = {id(one): one for one in cached.values()}.values()
     calls = pd.concat([one.calls_table().assign(model=one.name) for one in asked], ignore_index=True)
@@ -124,6 +133,7 @@ def trust(
         "grader": judge.name,
         "encoder": encoder.revision,
         "medical_encoder": medical and medical.revision,
+        "medical_proxy": proxy,
     }
     run = _tables(checked, calls, parameters)
     if run_dir:
@@ -166,6 +176,7 @@ def _checked(
     seed: int,
     encoder: Encoder,
     medical: Encoder | None,
+    proxy: str,
     quiet: bool,
 ) -> list[Checked]:
     """Every configuration of one team: the panel, and its first doctor alone."""
@@ -191,6 +202,7 @@ def _checked(
                     panel=panel,
                     medical_cosines=med,
                     no_medical=NO_MEDICAL_ENCODER if med is None else "",
+                    proxy=proxy,
                     proposed=plans[i],
                     review=reviews[i],
                     rules=_rules(view, panel, plans[i]),

@@ -15,14 +15,25 @@ from trustlab.experiments.compare import finished
 from trustlab.experiments.trust import ONE
 from trustlab.metrics import trust
 from trustlab.metrics.paired import tested
-from trustlab.metrics.trust_table import RUN, check_reviews, checked_choices, drawn_groups, index_draws
+from trustlab.metrics.trust_table import (
+    RUN,
+    UNREADABLE,
+    Choices,
+    answered,
+    check_reviews,
+    checked_choices,
+    drawn_groups,
+    index_draws,
+)
 
-DEFAULTS = ("unsafe or caution", "largest vote", "missing")
+DEFAULTS = ("unsafe or caution", "largest vote", UNREADABLE[0])
 """rx_variant, cdr_variant and unreadable of :func:`trustlab.metrics.trust_table.trust_indices`."""
 SHOWN = ("accuracy", "eti_percent", "osi", "fti")
 FAMILY = [*RUN, "safety"]
 COLUMNS = [*FAMILY, "configuration", "against", "index", "value", "reference", "difference", "low", "high", "p", "p_holm"]
 COLUMNS += ["standard_error", "cases_needed", "n_cases", "reason"]
+Team = tuple[pd.DataFrame, np.ndarray]
+"""One configuration's reviews (n), and how often each is in each draw (draws, n)."""
 
 
 def configuration_differences(
@@ -33,10 +44,14 @@ def configuration_differences(
     draws: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Each configuration's indices minus those of ``against`` on the cases that both have, all in percent: :data:`COLUMNS`.
+    """Each configuration's indices minus those of ``against`` on the cases that both could answer.
+
+    All in percent, columns :data:`COLUMNS`.
 
     ``reviews`` and choices are those of :func:`trustlab.metrics.trust_table.trust_indices` with its defaults; ``indices`` are
-    some of :data:`SHOWN`, each over those of the cases that it has a value of. ``low`` and ``high``: 95 % case bootstrap, both
+    some of :data:`SHOWN`, each over the ``n_cases`` that both could answer in all of its parts
+    (:func:`trustlab.metrics.trust_table.answered`): a panel without a readable diagnosis is in no
+    comparison, however its accuracy counts it. ``low`` and ``high``: 95 % case bootstrap, both
     from the same cases in each draw; ``p`` two-sided from these, ``p_holm`` over the rows of a model, data set, level and safety;
     ``cases_needed`` as in ``compare_methods``. A team without ``against`` has no row. No value where one of the two has none,
     no interval below 10 cases or where all draws are alike: ``reason`` says so. ``ValueError`` for an unknown index, or where
@@ -54,30 +69,37 @@ def configuration_differences(
     rows: list[dict[str, Any]] = []
     for key, team in teams.items():
         for configuration in (c for c in team if against in team and c != against):
-            mine, theirs = _shared(*team[configuration], *team[against])
-            case = mine[0]["case_id"].to_numpy()
-            both = [index_draws(*one, choices) for one in (mine, theirs)] if len(case) else []
+            pair = _shared(team[configuration], team[against])
             for name in indices:
                 unit = 100 if name == "accuracy" and formulation == "trust-x" else 1
                 label = dict(zip(FAMILY, key, strict=True)) | {"configuration": configuration, "against": against, "index": name}
-                rows.append(label | {"n_cases": len(case)} | _paired([unit * one[name] for one in both], case))
+                rows.append(label | _paired(pair, name, unit, choices))
     return finished(rows, COLUMNS, FAMILY)
 
 
-def _shared(
-    mine: pd.DataFrame, of_mine: np.ndarray, theirs: pd.DataFrame, of_theirs: np.ndarray
-) -> tuple[tuple[pd.DataFrame, np.ndarray], tuple[pd.DataFrame, np.ndarray]]:
+def _shared(team: Team, other: Team) -> tuple[Team, Team]:
     """Both with the cases that the two have, in one order."""
+    (mine, of_mine), (theirs, of_theirs) = team, other
     case = np.intersect1d(mine["case_id"].astype(str), theirs["case_id"].astype(str))
     places = [pd.Index(one["case_id"].astype(str)).get_indexer(case) for one in (mine, theirs)]
     return (mine.iloc[places[0]], of_mine[:, places[0]]), (theirs.iloc[places[1]], of_theirs[:, places[1]])
 
 
-def _paired(both: Sequence[np.ndarray], case_ids: np.ndarray) -> dict[str, Any]:
-    """One index of the two, each the value first and then its draws, (1 + draws,)."""
-    if not both:
-        return {"reason": "no case that both have"}
-    found = {"value": float(both[0][0]), "reference": float(both[1][0]), "difference": float(both[0][0] - both[1][0])}
-    if np.isnan(found["difference"]):
-        return {**found, "reason": "one of the two has no value"}
-    return found | (tested(both[0][1:] - both[1][1:], case_ids) if len(both[0]) > 1 else {"reason": "no draws"})
+def _paired(pair: Sequence[Team], name: str, unit: float, choices: Choices) -> dict[str, Any]:
+    """One index of the two, over the cases that both could answer."""
+    if not len(pair[0][0]):
+        return {"n_cases": 0, "reason": "no case that both have"}
+    each = np.array([answered(part, choices)[name] for part, _ in pair])
+    both = each.all(axis=0)
+    n = {"n_cases": int(both.sum())}
+    if not both.any():
+        alone = each.any(axis=1).all()
+        return n | {"reason": "no case that both could answer" if alone else "one of the two has no value"}
+    mine, theirs = (
+        unit * index_draws(part[both], drawn[:, both], choices)[name]
+        for part, drawn in pair  # the two with the same cases in each draw
+    )
+    found = n | {"value": float(mine[0]), "reference": float(theirs[0])}
+    found["difference"] = found["value"] - found["reference"]
+    cases = pair[0][0]["case_id"].to_numpy()[both]
+    return found | (tested(mine[1:] - theirs[1:], cases) if len(mine) > 1 else {"reason": "no draws"})

@@ -10,13 +10,14 @@ from typing import Any
 
 from trustlab.agents.plan import Proposed
 from trustlab.agents.reviewers import Review
-from trustlab.records import Mark, Panel, View
+from trustlab.parsing.whole import CUT
+from trustlab.records import Mark, Opinion, Panel, View
 from trustlab.safety import load_safety
 
 KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
 REVIEWS = [
-    *KEYS, "diagnoses", "diagnosis", "tied", "truth", "correct", "correct_share",
-    "cosine", "cosine_missing", "cosine_med", "cosine_med_missing",
+    *KEYS, "diagnoses", "diagnosis", "tied", "n_no_answer", "truth", "correct", "correct_share",
+    "cosine", "cosine_missing", "cosine_med", "cosine_med_missing", "cosine_med_proxy",
     "n_prescriptions", "n_safe", "n_caution", "n_unsafe", "n_rx_unknown", "n_rx_unreadable",
     "n_tests", "n_unflagged", "n_risky", "n_redundant", "n_tests_unknown", "n_tests_unreadable", "plan_missing",
 ]  # fmt: skip
@@ -57,6 +58,7 @@ class Checked:
     rules: Review | None
     correct: float = math.nan
     correct_share: float = math.nan
+    proxy: str = ""
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -70,6 +72,11 @@ def verdict(mark: Mark, known: bool) -> str | None:
     return mark.verdict if known else "UNKNOWN"
 
 
+def no_answer(opinion: Opinion) -> bool:
+    """Whether a doctor's reply is no answer: it was cut off, is all thought, or never came."""
+    return opinion.raw is None or opinion.missing.startswith(CUT)
+
+
 def review_rows(c: Checked) -> Iterator[dict[str, Any]]:
     """Two rows: safety off (no plan is reviewed, all counts of marks are 0) and on."""
     plan = c.proposed.plan
@@ -80,11 +87,13 @@ def review_rows(c: Checked) -> Iterator[dict[str, Any]]:
         "diagnoses": c.panel.votes,
         "diagnosis": c.panel.diagnosis,
         "tied": c.panel.tied,
+        "n_no_answer": sum(no_answer(o) for o in c.panel.opinions),
         "truth": c.view.case.diagnosis,
         "correct": c.correct,
         "correct_share": c.correct_share,
         **_cosine("cosine", c.panel.cosines, ""),
         **_cosine("cosine_med", c.medical_cosines, c.no_medical),
+        "cosine_med_proxy": c.proxy,
         "n_prescriptions": len(plan.prescriptions) if plan else 0,
         "n_tests": len(plan.tests) if plan else 0,
         "plan_missing": c.proposed.missing,

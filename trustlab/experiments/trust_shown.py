@@ -10,7 +10,10 @@ import pandas as pd
 from trustlab.experiments import tables
 from trustlab.experiments.shown import pivoted, with_interval
 
-__all__ = ["counts_shown", "in_percent", "indices_shown", "interval_words", "pivoted", "why_missing", "with_interval"]
+__all__ = [
+    "counts_shown", "in_percent", "indices_shown", "interval_words", "pivoted", "proxy_note",
+    "why_missing", "with_interval",
+]  # fmt: skip
 
 NAMES = {
     "accuracy": "Accuracy", "cdr": "CDR", "rdc": "RDC", "eti_percent": "ETI", "unsafe_rx_percent": "UnsafeRx %",
@@ -22,9 +25,10 @@ FRACTIONS = ("accuracy", "cdr", "rdc")
 COUNTED = {
     "n_cases": "cases", "n_judged": "judged", "n_ties": "ties", "n_unreadable_diagnoses": "opinions unreadable",
     "n_no_plan": "no plan", "n_prescriptions": "prescriptions", "n_rx_rated": "rated", "n_unsafe": "unsafe",
-    "n_caution": "with caution", "n_rx_unknown": "unknown drugs", "n_rx_unreadable": "marks unreadable", "n_tests": "tests",
-    "n_tests_rated": "tests rated", "n_risky": "risky", "n_redundant": "redundant", "n_tests_unknown": "unknown tests",
-    "n_tests_unreadable": "test marks unreadable", "flag": "note",
+    "n_caution": "with caution", "n_rx_unknown": "unknown drugs", "n_rx_unreadable": "marks unreadable",
+    "rx_unrated_percent": "% unrated", "n_tests": "tests", "n_tests_rated": "tests rated",
+    "n_risky": "risky", "n_redundant": "redundant", "n_tests_unknown": "unknown tests",
+    "n_tests_unreadable": "test marks unreadable", "tests_unrated_percent": "% of tests unrated", "flag": "note",
 }  # fmt: skip
 KEYS = ["model", "dataset", "level", "configuration"]
 
@@ -40,13 +44,25 @@ def in_percent(indices: pd.DataFrame) -> pd.DataFrame:
 
 
 def indices_shown(indices: pd.DataFrame) -> pd.DataFrame:
-    """Every index in percent with its interval as text: a row a configuration, safety and formulation; "–" is missing."""
+    """Every index in percent with its interval as text: a row a configuration, safety and formulation; "–" is missing.
+
+    ETI and FTI with the smallest n of their parts; a last column names a proxy, one more a variant.
+    """
     table = in_percent(indices)
     shown = table[[*KEYS, "formulation"]].assign(safety=table["safety"].map({True: "on", False: "off"}))
     for column, name in NAMES.items():
         cells = zip(table[column], table[f"{column}_low"], table[f"{column}_high"], strict=True)
         shown[name] = [with_interval(*cell, digits=0) for cell in cells]
-    return shown
+        if name in ("ETI", "FTI"):
+            shown[f"n ({name})"] = table[f"n_{name.lower()}"]
+    named = {"variant": "variant", "proxy": "RDC by"}
+    return shown.assign(**{name: table[c] for c, name in named.items() if c in table})
+
+
+def proxy_note(indices: pd.DataFrame) -> str:
+    """What a caption says where a general encoder stands in for a biomedical one; "" elsewhere."""
+    used = indices.loc[indices["proxy"] != "", ["formulation", "proxy"]].drop_duplicates()
+    return "; ".join(f"{form} RDC by {proxy}" for form, proxy in used.itertuples(index=False))
 
 
 def why_missing(indices: pd.DataFrame) -> pd.DataFrame:

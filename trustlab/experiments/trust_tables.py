@@ -32,6 +32,12 @@ WHEN = ("before", "after", "gain", "before_n", "after_n")
 CORRELATIONS = {"pearson": pearson_rows, "spearman": spearman_rows}
 ALONE = "one doctor: nobody to agree with"
 UNREADABLE = "no case has enough readable diagnoses"
+VARIANTS: dict[str, dict[str, str]] = {
+    "default": {},
+    "UNSAFE alone": {"rx_variant": "unsafe"},
+    "unreadable votes agree with nobody": {"cdr_variant": "unreadable disagrees"},
+}
+"""Other readings of what the sources leave open, as choices of ``trust_indices``."""
 MEASURED = ["value", "low", "high", "n", "n_missing", "reason"]
 
 
@@ -135,6 +141,18 @@ def agreement_table(reviews: pd.DataFrame, n_diagnoses: int | None = None, draws
         found = _agreement(part, weights) | _beyond_chance(part, n_diagnoses)
         rows += [label | {"measure": measure} | row | {"n_missing": len(part) - row["n"]} for measure, row in found.items()]
     return pd.DataFrame(rows, columns=[*keys, "n_doctors", "measure", *MEASURED])
+
+
+def variants(
+    reviews: pd.DataFrame,
+    formulation: str = "trust-x",
+    draws: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The rows of ``trust_indices`` under each of :data:`VARIANTS`, named in the column ``variant``."""
+    how: dict[str, Any] = {"formulation": formulation, "draws": draws, "seed": seed}
+    made = [trust_indices(reviews, **how, **c).assign(variant=name) for name, c in VARIANTS.items()]
+    return pd.concat(made, ignore_index=True)
 
 
 def weak_points(
@@ -326,7 +344,9 @@ def _never_objecting(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _as_one_doctor(table: pd.DataFrame) -> pd.DataFrame:
-    return table.assign(diagnoses=[(d if isinstance(d, str) else None,) for d in table["diagnosis"]], n_doctors=1)
+    alone = [(d if isinstance(d, str) else None,) for d in table["diagnosis"]]
+    no_answer = (table["n_no_answer"] >= table["n_doctors"]).astype(int)
+    return table.assign(diagnoses=alone, n_doctors=1, n_no_answer=no_answer)
 
 
 def _compared(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:

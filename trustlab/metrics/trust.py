@@ -21,36 +21,45 @@ ETI_WEIGHTS = (0.4, 0.3, 0.3)
 HALVES = (0.5, 0.5)
 """Weights within OSI (prescriptions, tests) and FTI (ETI, OSI), as both sources print them."""
 RX_VARIANTS = ("unsafe or caution", "unsafe")
+UNREADABLE = ("dropped", "disagrees")
+"""What becomes of a vote that cannot be read."""
 ROUNDING = 1e-6
 """A value this little out of its range is rounding (cosines in single precision), and is put on the range's end."""
 
 V = TypeVar("V", float, np.ndarray)
 
 
-def cdr(diagnoses: Iterable[str | None]) -> float:
+def cdr(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
     """Collective disagreement rate of one case: 1 - (largest vote) / K, a fraction from 0 to 1 - 1/K.
 
-    ``diagnoses``: what each doctor said, synonyms merged, None where unreadable; K counts the readable ones. K = 1 is
-    always 0, K = 0 is NaN. The sources call 1 the largest value; with K doctors it is 1 - 1/K. ``trust-x``; ``medguard-x``
-    prints no formula, and its CDR here is 100 times the mean of this over cases.
+    ``diagnoses``: what each doctor said, synonyms merged, None where unreadable. ``unreadable`` is
+    "dropped" (K counts the readable ones; NaN below two of several) or "disagrees" (each agrees with
+    nobody: of K = 3 with one readable, 2/3). One doctor is always 0, NaN where unreadable. The
+    sources call 1 the largest value; with K doctors it is 1 - 1/K. ``trust-x``; ``medguard-x``
+    prints no formula, and its CDR here is 100 times the mean of this over cases. ``ValueError`` for
+    another ``unreadable``.
     """
-    votes = _votes(diagnoses)
+    votes = _voices(diagnoses, unreadable)
     return 1 - max(votes.values()) / votes.total() if votes else float("nan")
 
 
-def any_disagreement(diagnoses: Iterable[str | None]) -> float:
-    """1 where the readable ``diagnoses`` of one case differ, 0 where they are all the same, NaN without any: a variant of CDR."""
-    votes = _votes(diagnoses)
+def any_disagreement(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
+    """1 where the ``diagnoses`` of one case differ, 0 where they are all the same: a variant of CDR.
+
+    NaN and ``unreadable`` as in :func:`cdr`.
+    """
+    votes = _voices(diagnoses, unreadable)
     return float(len(votes) > 1) if votes else float("nan")
 
 
-def pair_agreement(diagnoses: Iterable[str | None]) -> float:
-    """Share of the pairs of doctors that gave one case the same diagnosis, in [0, 1]; NaN below two readable diagnoses.
+def pair_agreement(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
+    """Share of the pairs of doctors that gave one case the same diagnosis, in [0, 1]; NaN without a pair.
 
     Its expectation is the chance that two doctors agree, whatever K: 1 - CDR falls as doctors are added, and is 1 for one
     doctor, though nobody has agreed with anybody. (The unbiased form of Simpson's index.)
+    ``unreadable`` as in :func:`cdr`.
     """
-    votes = _votes(diagnoses)
+    votes = _voices(diagnoses, unreadable)
     if votes.total() < 2:
         return float("nan")
     return sum(comb(n, 2) for n in votes.values()) / comb(votes.total(), 2)
@@ -100,21 +109,32 @@ def eti(accuracy: V, cdr: V, rdc: V, weights: Sequence[float] = ETI_WEIGHTS, for
     return first * right + second * (full - apart) + third * _within("rdc", rdc, lowest, full)
 
 
-def unsafe_rx_percent(n_unsafe: V, n_caution: V, n_rated: V, variant: str = RX_VARIANTS[0]) -> V:
+def unsafe_rx_percent(
+    n_unsafe: V,
+    n_caution: V,
+    n_rated: V,
+    variant: str = RX_VARIANTS[0],
+    n_proposed: V | None = None,
+) -> V:
     """Share of the rated prescriptions that are UNSAFE or SAFE WITH CAUTION, in percent; "unsafe": UNSAFE alone.
 
-    ``n_rated`` counts SAFE, SAFE WITH CAUTION and UNSAFE: unknown and unreadable are in neither count. 0 where nothing is
-    rated. ``medguard-x`` prints both ratings, ``trust-x`` says only "unsafe". ``ValueError`` for negative counts, more than
-    ``n_rated`` or another ``variant``.
+    ``n_rated`` counts SAFE, SAFE WITH CAUTION and UNSAFE: unknown and unreadable are in neither count.
+    ``n_proposed``: how many there were to rate, by default those rated. Nothing proposed: 0. Proposed
+    and none rated: NaN, a reviewer who cannot be read has not reviewed. ``medguard-x`` prints both
+    ratings, ``trust-x`` says only "unsafe". ``ValueError`` for negative counts, more than ``n_rated``,
+    more rated than proposed or another ``variant``.
     """
     if variant not in RX_VARIANTS:
         raise ValueError(f"variant is {variant!r}; allowed are {list(RX_VARIANTS)}")
-    return _percent(n_unsafe, n_caution, n_rated, also_second=variant != "unsafe")
+    return _percent(n_unsafe, n_caution, n_rated, n_proposed, also_second=variant != "unsafe")
 
 
-def test_alerts_percent(n_risky: V, n_redundant: V, n_rated: V) -> V:
-    """Share of the rated tests that are flagged, risky or redundant, in percent; 0 where nothing is rated; errors as above."""
-    return _percent(n_risky, n_redundant, n_rated)
+def test_alerts_percent(n_risky: V, n_redundant: V, n_rated: V, n_proposed: V | None = None) -> V:
+    """Share of the rated tests that are flagged, risky or redundant, in percent.
+
+    0, NaN and errors as in :func:`unsafe_rx_percent`.
+    """
+    return _percent(n_risky, n_redundant, n_rated, n_proposed)
 
 
 test_alerts_percent.__test__ = False  # type: ignore[attr-defined]  # by its name pytest would take it for a test
@@ -173,9 +193,24 @@ def check_weights(weights: Sequence[float], n: int) -> tuple[float, ...]:
 
 
 def _votes(diagnoses: Iterable[str | None]) -> Counter[str]:
+    return Counter(d for d in _said(diagnoses) if d is not None)
+
+
+def _said(diagnoses: Iterable[str | None]) -> list[str | None]:
     if isinstance(diagnoses, str):
         raise ValueError(f"diagnoses must be a sequence with an entry for each doctor; received the text {diagnoses!r}")
-    return Counter(d for d in diagnoses if d is not None)
+    return list(diagnoses)
+
+
+def _voices(diagnoses: Iterable[str | None], unreadable: str) -> Counter[Any]:
+    """The votes that are compared with each other; none below two readable ones of several."""
+    if unreadable not in UNREADABLE:
+        raise ValueError(f"unreadable is {unreadable!r}; allowed are {list(UNREADABLE)}")
+    said = _said(diagnoses)
+    votes: Counter[Any] = Counter(_votes(said))
+    if unreadable == "disagrees" and len(said) > 1:
+        votes.update(i for i, d in enumerate(said) if d is None)  # a number is no diagnosis
+    return votes if votes.total() >= min(len(said), 2) else Counter()
 
 
 def _within(name: str, value: V, low: float, high: float) -> V:
@@ -187,14 +222,20 @@ def _within(name: str, value: V, low: float, high: float) -> V:
     return _like(value, np.clip(values, low, high))
 
 
-def _percent(first: V, second: V, rated: V, also_second: bool = True) -> V:
-    counts = np.broadcast_arrays(*(np.asarray(n, dtype=float) for n in (first, second, rated)))
+def _percent(first: V, second: V, rated: V, proposed: V | None, also_second: bool = True) -> V:
+    given = (first, second, rated, rated if proposed is None else proposed)
+    counts = np.broadcast_arrays(*(np.asarray(n, dtype=float) for n in given))
     bad = (np.min(counts, axis=0) < 0) | (counts[0] + counts[1] > counts[2])
+    bad |= counts[2] > counts[3]
     if bad.any():
-        received = [float(n[bad].flat[0]) for n in counts]
-        raise ValueError(f"counts must not be negative, nor the first two together above those rated; received {received}")
+        received = [float(n[bad].flat[0]) for n in counts[: 3 if proposed is None else 4]]
+        raise ValueError(
+            "counts must not be negative, nor more rated than proposed, nor the first two together "
+            f"above those rated; received {received}"
+        )
     part = counts[0] + counts[1] if also_second else counts[0]
-    return _like(rated, np.where(counts[2] > 0, 100 * part / np.where(counts[2] > 0, counts[2], 1), 0.0))
+    share = 100 * part / np.where(counts[2] > 0, counts[2], 1)
+    return _like(rated, np.where(counts[2] > 0, share, np.where(counts[3] > 0, np.nan, 0.0)))
 
 
 def _like(given: Any, found: np.ndarray) -> Any:

@@ -88,7 +88,8 @@ def indices(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list[Axe
     looks = _looks(table)
     for i, (ax, name) in enumerate(zip(panels, formulations, strict=True)):
         _dots(ax, _index_rows(table[table["formulation"] == name]), list(INDICES), INDICES, looks)
-        ax.set_title(TITLES.get(name, name), size=10)
+        proxies = set(table.loc[table["formulation"] == name].get("proxy", [])) - {""}
+        ax.set_title("\n".join([TITLES.get(name, name), *sorted(proxies)]), size=10)
         ax.set_xlabel("Percent")
         for y in (2.5, 3.5, 6.5):  # what it thinks, ETI, what it does, overall
             ax.axhline(y, color="#C8C8C8", lw=0.8, zorder=1)
