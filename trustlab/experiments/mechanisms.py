@@ -98,7 +98,7 @@ def _joined(parts: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
     """The tables under one another, column ``name`` saying which; those without rows add no columns' types."""
     held = [part.assign(**{name: key}) for key, part in parts.items() if len(part)]
     columns = [name, *dict.fromkeys(c for part in parts.values() for c in part)]
-    return pd.concat(held, ignore_index=True)[columns] if held else pd.DataFrame(columns=columns)
+    return pd.concat(held, ignore_index=True).reindex(columns=columns) if held else pd.DataFrame(columns=columns)
 
 
 def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
@@ -154,7 +154,9 @@ def agreement_drawn(table: pd.DataFrame) -> pd.DataFrame:
 
     ``drawn`` tells them apart, "answer" or "mean"; ``value`` is PoC or its mean.
     """
-    parts = {"answer": table.rename(columns={"poc": "value"}), "mean": prior_means(table)}
+    answers = table.rename(columns={"poc": "value"}).assign(n_cases=table["n"])
+    answers["reason"] = np.where(answers["value"].isna(), "no PoC", "")
+    parts = {"answer": answers, "mean": prior_means(table)}
     return _joined(parts, "drawn")
 
 

@@ -132,17 +132,17 @@ def rank_correlations(table: pd.DataFrame, families: Mapping[str, str], ax: Axes
     options = {"vmin": -1, "vmax": 1, "center": 0, "linewidths": 0.6, "linecolor": "white", "ax": ax}
     sns.heatmap(cells.fillna(0), mask=upper | cells.notna().to_numpy(), cmap=["#DDDDDD"], cbar=False, **options)
     scale = {"orientation": "horizontal", "ticks": [-1, -0.5, 0, 0.5, 1]}
-    look = {"cmap": "RdBu_r", "annot": True, "fmt": ".2f", "annot_kws": {"size": 7 if n <= 24 else 6}}
-    sns.heatmap(cells, mask=upper | cells.isna().to_numpy(), cbar_ax=bar, cbar_kws=scale, **look, **options)
-    for y, x in zip(*np.nonzero(few & cells.notna().to_numpy()), strict=True):
-        place: Any = {"facecolor": "white", "edgecolor": GREY, "lw": 0.6, "label": FEW, "zorder": 1.5}
-        ax.add_patch(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, **place))
+    look: dict[str, Any] = {"cmap": "RdBu_r", "annot": True, "fmt": ".2f", "annot_kws": {"size": 7 if n <= 24 else 6}}
+    white = few & cells.notna().to_numpy()
+    sns.heatmap(cells, mask=upper | cells.isna().to_numpy() | white, cbar_ax=bar, cbar_kws=scale, **look, **options)
     for text in ax.texts:
-        at = int(text.get_position()[1]), int(text.get_position()[0])
-        if few[at]:
-            text.set(color=INK, text=text.get_text().replace("-", "−"))
-            continue
         text.set_color("white" if abs(float(text.get_text())) > 0.6 else INK)
+    for y, x in zip(*np.nonzero(white), strict=True):
+        place: Any = {"facecolor": "white", "edgecolor": GREY, "lw": 0.6, "label": FEW}
+        ax.add_patch(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, **place))
+        middle: Any = {"ha": "center", "va": "center", "color": INK, **look["annot_kws"]}
+        ax.text(x + 0.5, y + 0.5, f"{cells.iat[y, x]:.2f}", **middle)
+    for text in ax.texts:
         text.set_text(text.get_text().replace("-", "−"))
     bar.set_title(f"Spearman correlation, −1 to 1\n(n {told_n(table['n'])} answers a pair)", size=10, pad=5)
     bar.tick_params(labelsize=9, length=2)

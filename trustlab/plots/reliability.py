@@ -48,7 +48,7 @@ def reliability(
             ax.plot(x, y, color=FAMILY_COLOURS[family], lw=1.4, zorder=3)
         ax.vlines(x, 100 * rows["low"], 100 * rows["high"], color=FAMILY_COLOURS[family], lw=1.4, alpha=0.75, zorder=2)
         size = np.sqrt(12 + 110 * rows["n"] / max(rows["n"].max(), 1))
-        look = {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family], "zorder": 4}
+        look = {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family], "zorder": 4, "clip_on": False}
         for point in zip(x, y, rows["n_cases"], size, strict=True):
             plot_marks(ax, *point[:3], ms=point[3], **look)
         title = "\n".join(textwrap.wrap(label(method), 21))
