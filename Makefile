@@ -6,7 +6,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-e2e lab check clean constraints train bench ddxplus-given
+.PHONY: help run test test-e2e lab check same same-keep clean constraints train bench ddxplus-given
 
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
@@ -14,6 +14,8 @@ help:
 	@echo "make test         run the tests"
 	@echo "make test-e2e     build llama.cpp's server (minutes, in .venv/e2e) and hold the OpenAI backend against transformers"
 	@echo "make check        ruff (rules and format) and pyright"
+	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (5 minutes)"
+	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same"
 	@echo "make bench        time the whole chain (benchmarks/) on the DDXPlus release: make bench DDXPLUS=FOLDER"
 	@echo "make train        train both embedded models again (about two hours on two cores)"
 	@echo "make constraints  write the versions .venv holds to constraints.txt and environment.yml"
@@ -51,6 +53,12 @@ check: .venv/.ready
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/pyright
+
+same: .venv/.ready
+	PYTHONPATH=tests .venv/bin/python -m same check
+
+same-keep: .venv/.ready
+	PYTHONPATH=tests .venv/bin/python -m same keep
 
 train: .venv/.ready
 	.venv/bin/python -m training.train

@@ -32,13 +32,18 @@ print(json.dumps({"cases": len(cases), "seconds": time.perf_counter() - began, "
 
 
 def repeated(source: Path, folder: Path, n_rows: int) -> None:
-    """A release in ``folder`` whose ``n_rows`` patients are those of ``source``, again and again."""
+    """A release in ``folder``: ``n_rows`` patients of ``source``, a year older each time.
+
+    A row that is there twice would be left out.
+    """
     for name in (CONDITIONS, EVIDENCES):
         shutil.copy(source.parent / name, folder)
     head, *rows = source.read_text(encoding="utf-8-sig").splitlines()
     with (folder / "release_test_patients.csv").open("w", encoding="utf-8") as out:
         out.write(f"{head}\n")
-        out.writelines(f"{rows[i % len(rows)]}\n" for i in range(n_rows))
+        for i in range(n_rows):
+            age, _, rest = rows[i % len(rows)].partition(",")
+            out.write(f"{(int(age) + i // len(rows)) % 121},{rest}\n")
 
 
 def main() -> None:

@@ -112,7 +112,9 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("null_band.rising_null", "two points", lambda: null_band.rising_null(2), REFUSED),
     ("null_band.rising_null", "infinite noise", lambda: null_band.rising_null(6, noise=INF), REFUSED),
     ("null_band.rising_band", "ties of all", lambda: null_band.rising_band(6, "spearman", n_draws=10), 1),
-    ("null_band.rising_band", "two points", lambda: null_band.rising_band(2), REFUSED),
+    ("null_band.rising_band", "two points", lambda: null_band.rising_band(SHORT), REFUSED),
+    ("null_band.rising_band", "constant", lambda: null_band.rising_band(FLAT), NAN),
+    ("null_band.rising_band", "missing", lambda: null_band.rising_band([1, 2, NAN]), REFUSED),
     ("null_band.unordered_band", "three points", lambda: null_band.unordered_band(3), (NAN, 0, NAN)),
     ("null_band.unordered_band", "two points", lambda: null_band.unordered_band(2), REFUSED),
     # draws and p-values

@@ -64,6 +64,11 @@ ROW = {
 }
 
 
+def patients(n: int) -> list[dict]:
+    """``n`` rows, at most 121, which differ in the age alone."""
+    return [ROW | {"AGE": str(age)} for age in range(n)]
+
+
 def write_rows(file: Path, rows: list[dict], encoding: str = "utf-8", columns: list[str] = COLUMNS) -> Path:
     with file.open("w", encoding=encoding, newline="") as stream:
         writer = csv.DictWriter(stream, columns, extrasaction="ignore")

@@ -26,6 +26,14 @@ def row(question: object = f"{vignette()} {ASKED}", **changes: object) -> dict:
     return {key: value for key, value in (made | changes).items() if value is not None}
 
 
+ARROWS = row(
+    f"{vignette(12)} Which of the following changes are expected?",
+    options={"A": "↑ ↑ ↓", "B": "↓ ↑ ↓", "C": "↓ ↓ ↓"},
+    answer="↓ ↑ ↓",
+)
+"""As in one row of the official test split: a sound question, whose answer has no letter."""
+
+
 def official(folder: Path, rows: Sequence[Mapping] | None = None, name: str = "test.jsonl") -> Path:
     file = folder / name
     lines = [json.dumps(one, ensure_ascii=False) for one in ([row()] if rows is None else rows)]

@@ -214,7 +214,10 @@ def test_run_json_says_what_made_the_run(tmp_path):
         "max_tokens_score": 16, "max_tokens_reasoning": 256, "max_tokens_guesses": 64, "medconf": asdict(MedConf()),
         "encoder": "letters r1", "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
         "medical_encoder": None, "usage": {},
-        "entailment": {"name": "stand-in", "stand_in": True, "revision": "stand-in (names, knowledge table, letters r1)"},
+        "entailment": {
+            "name": "stand-in", "stand_in": True,
+            "revision": "stand-in (word rules, knowledge table, lay names, letters r1)",
+        },
     }  # fmt: skip
     for name, digest in found["prompts"].items():
         assert digest == hashlib.sha256("\0".join(template(name)).encode()).hexdigest()[:16]

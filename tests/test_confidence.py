@@ -109,4 +109,4 @@ def test_a_number_that_the_patient_put_in_brackets_is_not_the_model_s_score(name
 
 def test_a_number_in_a_cut_off_explanation_is_not_the_score() -> None:
     asked = generation(probes={"cot_ce": (Reply("First [1] fever, then", finish="length"),)})
-    assert METHODS["cot_ce"].evaluate(asked).missing == "the reply was cut off"
+    assert METHODS["cot_ce"].evaluate(asked).missing == "ran out of tokens"

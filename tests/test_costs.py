@@ -202,10 +202,12 @@ def priced(costs, values, **columns) -> pd.DataFrame:
     """The Pareto table of methods with these costs (in tokens in) and AUROCs."""
     names = [f"x{i}" for i in range(len(costs))]
     common = {"model": "m", "method": names}
-    price = pd.DataFrame({**common, "family": "token", "n_replies": 1.0, "n_tokens_in": costs, "n_tokens_out": 0.0})
+    price = pd.DataFrame(
+        {**common, "family": "token", "n_answers": 6, "n_replies": 1.0, "n_tokens_in": costs, "n_tokens_out": 0.0}
+    )
     price = price.assign(seconds=NAN, usd=NAN, reason="seconds unknown")
     metrics = pd.DataFrame({**common, "dataset": "d", "metric": "auroc", "level": "within", "value": values})
-    metrics = metrics.assign(low=metrics["value"] - 0.1, high=metrics["value"] + 0.1, n=6, n_cases=3, reason="")
+    metrics = metrics.assign(low=metrics["value"] - 0.1, high=metrics["value"] + 0.1, n=6, n_cases=3, n_rarer=3, reason="")
     return pareto_table(price, metrics, **columns)
 
 
@@ -238,7 +240,7 @@ def test_tokens_are_those_in_and_out():
     values = pd.DataFrame(
         {"model": "m", "dataset": "d", "metric": "auroc", "level": "within", "method": ["asp", "poc"], "value": 0.6}
     )
-    metrics = values.assign(low=NAN, high=NAN, n=2, n_cases=2, reason="")
+    metrics = values.assign(low=NAN, high=NAN, n=2, n_cases=2, n_rarer=1, reason="")
     assert pareto_table(method_costs(run), metrics)["cost"].tolist() == [18, 42]
     assert pareto_table(method_costs(run), metrics, cost="replies")["cost"].tolist() == [1, 4]
 

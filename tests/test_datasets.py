@@ -7,7 +7,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from made_ddxplus import ROW, release
+from made_ddxplus import patients, release
 
 from trustlab.datasets import LOADERS, DataError, load_cases, load_sets, starter
 from trustlab.knowledge import load_knowledge, normalise
@@ -25,7 +25,7 @@ def test_starter_has_two_names_for_one_loader() -> None:
 
 
 def test_n_is_a_seeded_pick_in_file_order_that_nests(tmp_path: Path) -> None:
-    folder = release(tmp_path, [ROW] * 30)
+    folder = release(tmp_path, patients(30))
     ids = [c.case_id for c in load_cases("ddxplus", path=folder)]
     assert ids == [f"ddxplus-{i}" for i in range(1, 31)]
     small = [c.case_id for c in load_cases("ddxplus", path=str(folder), n=6, seed=3)]

@@ -10,7 +10,16 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from made_ddxplus import COLUMNS, ELEVEN, EVERY_QUIRK, ROW, evidence, release, write_rows
+from made_ddxplus import (
+    COLUMNS,
+    ELEVEN,
+    EVERY_QUIRK,
+    ROW,
+    evidence,
+    patients,
+    release,
+    write_rows,
+)
 
 from trustlab.datasets import DataError, ddxplus, load_cases
 from trustlab.knowledge import load_knowledge
@@ -100,7 +109,8 @@ def test_an_evidence_we_do_not_know_speaks_the_release_s_english(tmp_path: Path)
 
 
 def test_initial_first_parents_before_follow_ups_and_orphans_allowed(tmp_path: Path) -> None:
-    folder = release(tmp_path, [ROW] * 60 + [ROW | {"EVIDENCES": str([e for e in EVERY_QUIRK if e != "E_129"])}])
+    no_parent = ROW | {"EVIDENCES": str([e for e in EVERY_QUIRK if e != "E_129"])}
+    folder = release(tmp_path, [*patients(60), no_parent])
     parents = {"pain": ("pain_site", "pain_character"), "skin_lesion": ("rash_peeling",), "E_900": ("E_901", "E_902")}
     orders = set()
     *cases, orphan = load_cases("ddxplus", path=folder)
@@ -126,19 +136,38 @@ def test_order_depends_on_seed_and_row_alone(tmp_path: Path) -> None:
 
 
 def test_wording_varies_over_rows(tmp_path: Path) -> None:
-    cases = load_cases("ddxplus", path=release(tmp_path, [ROW] * 60))
+    cases = load_cases("ddxplus", path=release(tmp_path, patients(60)))
     assert {said(c, "fever")[0] for c in cases} == set(ours("fever", True))
     assert {said(c, "recent_travel")[0] for c in cases} == set(ours("recent_travel", False))
 
 
 def test_a_chain_or_a_circle_of_follow_ups_loses_no_statement(tmp_path: Path) -> None:
-    folder = release(tmp_path, [ROW] * 20)
+    folder = release(tmp_path, patients(20))
     codes = json.loads((folder / "release_evidences.json").read_text())
     codes["E_902"]["code_question"], codes["E_204"]["code_question"], codes["E_37"]["code_question"] = "E_901", "E_37", "E_204"
     (folder / "release_evidences.json").write_text(json.dumps(codes))
     for case in load_cases("ddxplus", path=folder):
         told = [s.finding for s in case.statements]
         assert len(set(told)) == 15 and told.index("E_900") < told.index("E_901") < told.index("E_902")
+
+
+def test_a_patient_who_is_there_again_is_counted_and_left_out(tmp_path: Path) -> None:
+    short = ROW | {"EVIDENCES": "['E_91']"}
+    older = ROW | {"AGE": "1"}
+    found = ddxplus.read(release(tmp_path, [ROW, short, older, ROW, short, ROW]))
+    assert [case.case_id for case in found.cases] == ["ddxplus-1", "ddxplus-3"]
+    assert found.dropped == {
+        "fewer than 11 statements": ["2", "5"],
+        "the same row as an earlier one": ["4", "6"],
+    }
+
+
+def test_a_differential_without_the_pathology_is_counted_and_kept(tmp_path: Path) -> None:
+    without = [[["Guillain-Barré syndrome", 1.0]], []]
+    rows = [ROW, *(ROW | {"DIFFERENTIAL_DIAGNOSIS": str(pairs)} for pairs in without)]
+    found = ddxplus.read(release(tmp_path, rows))
+    assert len(found.cases) == 3
+    assert found.facts.get("cases whose differential lacks their pathology") == 2
 
 
 # -- which file -----------------------------------------------------------------------------------------------------
@@ -257,6 +286,18 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
     assert caught.value.row is None
 
 
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    release(tmp_path)
+    write_rows(tmp_path / "release_test_patients.csv", [ROW], columns=[*COLUMNS, "PATHOLOGY"])
+    try:
+        found = load_cases("ddxplus", path=tmp_path)
+    except DataError as error:
+        assert (error.row, error.field) == (None, "header")
+        assert "no name twice; repeated: 'PATHOLOGY'" in str(error)
+    else:
+        assert not found, "a column that is there twice was read"
+
+
 def test_an_empty_file_lacks_its_columns(tmp_path: Path) -> None:
     (release(tmp_path) / "release_test_patients.csv").write_bytes(b"")
     with pytest.raises(DataError, match="missing: AGE"):
@@ -308,6 +349,7 @@ def test_real_ddxplus_counts_and_wording() -> None:
     found = ddxplus.read(REAL)
     cases = list(found.cases)
     assert found.n_entries == 1611 and [len(rows) for rows in found.dropped.values()] == [273]
+    assert list(found.facts.values()) == [0, 200]
     assert len({c.case_id for c in cases}) == len(cases) == 1338
     findings = load_knowledge().findings
     for case in cases:

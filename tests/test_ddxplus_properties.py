@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_ddxplus import CODES, ROW, release
+from made_ddxplus import CODES, ROW, patients, release
 
 from trustlab.datasets import DataError, ddxplus, load_cases, read_data
 from trustlab.datasets.ddxplus_release import COLUMNS
@@ -41,8 +41,10 @@ def test_every_sound_row_is_a_case_or_a_counted_drop_and_every_evidence_one_stat
     rows = [row_of(codes) for codes in patients]
     with tempfile.TemporaryDirectory() as folder:
         found = ddxplus.read(release(Path(folder), rows), seed)
-        (short,) = found.dropped.values() or [[]]
-        assert found.n_entries == len(rows) == len(found.cases) + len(short)
+        left_out = [number for numbers in found.dropped.values() for number in numbers]
+        named = [*(c.case_id.removeprefix("ddxplus-") for c in found.cases), *left_out]
+        assert sorted(named, key=int) == [str(i) for i in range(1, len(rows) + 1)]
+        assert found.n_entries == len(rows)
         for case in found.cases:
             row = rows[int(case.case_id.removeprefix("ddxplus-")) - 1]
             names = {code.split("_@_")[0] for code in ast.literal_eval(row["EVIDENCES"])}
@@ -75,7 +77,7 @@ def test_quotation_marks_of_either_kind_are_read(tmp_path: Path) -> None:
 
 
 def test_a_pick_makes_objects_of_the_picked_rows_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = release(tmp_path, [ROW] * 40)
+    folder = release(tmp_path, patients(40))
     made: list[int] = []
     whole = ddxplus._Cases._made
     monkeypatch.setattr(ddxplus._Cases, "_made", lambda self, number, row: made.append(number) or whole(self, number, row))
@@ -84,11 +86,11 @@ def test_a_pick_makes_objects_of_the_picked_rows_alone(tmp_path: Path, monkeypat
 
 
 def test_a_bad_row_is_found_though_it_was_not_picked(tmp_path: Path) -> None:
-    folder = release(tmp_path, [*[ROW] * 40, ROW | {"AGE": "old"}])
+    folder = release(tmp_path, [*patients(40), ROW | {"AGE": "old"}])
     with pytest.raises(DataError, match=r"row 41.*AGE: received 'old'"):
         load_cases("ddxplus", path=folder, n=1)
 
 
 def test_looking_twice_at_a_case_shows_the_same(tmp_path: Path) -> None:
-    cases = read_data("ddxplus", path=release(tmp_path, [ROW] * 12), seed=5).cases
+    cases = read_data("ddxplus", path=release(tmp_path, patients(12)), seed=5).cases
     assert cases[3] == cases[3] and cases[2:5] == [cases[2], cases[3], cases[4]] and list(cases)[-1] == cases[-1]

@@ -205,9 +205,9 @@ def failed_run() -> Run:
 def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong(generations):
     run = failed_run() if generations else replace(failed_run(), generations=())
     shown = page(run, CASES, "one", "c1", 20, truth=True)
-    assert "no answer: the call failed (the server said <no>) – neither right nor wrongTruth: Influenza" in text(shown)
+    assert "no answer (the server said <no>) – neither right nor wrongTruth: Influenza" in text(shown)
     assert "<no>" not in shown and "✗" not in text(shown).partition("Truth:")[0]
-    assert "the call failed (the server said <no>)" in text(page(run, CASES, "one", "c1", 20))
+    assert "no answer (the server said <no>)" in text(page(run, CASES, "one", "c1", 20))
 
 
 def test_the_evidence_is_shown_and_its_absence_explained(run):
@@ -354,7 +354,7 @@ def test_the_still_figure_keeps_the_truth_to_itself_unless_asked(run, figure_of)
 def test_the_still_figure_calls_no_failed_answer_right_or_wrong(figure_of):
     (ax,) = figure_of(failed_run(), truth=True).axes
     below = [t.get_text() for t in ax.texts if "judged" in t.get_text()]
-    assert below == ["– not judged\nno answer: the\ncall failed"] * len(LEVELS)
+    assert below == ["– not judged\nno answer"] * len(LEVELS)
     assert not any("✓" in t.get_text() or "✗" in t.get_text() for t in ax.texts)
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustlab.datasets import read_data
+from trustlab.datasets.check import check_text
 from trustlab.datasets.giveaway import giveaway
 from trustlab.datasets.lay_names import LAY_NAMES, lay_names
 from trustlab.knowledge import normalise
@@ -66,6 +71,7 @@ def test_what_gives_the_diagnosis_away_is_heard(names: list[str], utterance: str
         (["infective endocarditis"], "This is infective.", "Did you have an infection?"),  # a word that many share
         (["pneumonia"], "This is pneumonia.", "I had a pneumothorax."),  # more than 3 letters apart
         (["asthma"], "This is asthma.", "The assistant called."),
+        (["upper respiratory infection", "URTI"], "", "It has been hurting."),
         (["pneumonia"], "I will take an ECG for the pneumonia.", "Did you have an ECG?"),
     ],
 )
@@ -82,3 +88,33 @@ def test_everyday_names_are_whole_words_of_the_disease_s_own_name() -> None:
 def test_an_everyday_name_is_heard_between_any_words(name: str, before: str, after: str) -> None:
     for lay in LAY_NAMES[name]:
         assert giveaway([name], "It is that.").heard_in(f"{before} . {lay} . {after}")
+
+
+SAYS = {"id": "1", "diagnosis": "Gout", "accepted": "Podagra", "text": "He is well."}
+
+
+@pytest.mark.parametrize(
+    ("told", "n"),
+    [
+        ("His toe hurts.", 0),
+        ("His father had gout.", 1),
+        ("A doctor once said podagra.", 1),
+        ("Patient: No gouty joints.", 1),
+    ],
+)
+def test_an_account_counts_the_cases_that_name_their_diagnosis(tmp_path: Path, told: str, n: int) -> None:
+    text = " ".join(f"Sentence number {i}." for i in range(11))
+    rows = [SAYS | {"text": f"{text} {told}"}, SAYS | {"id": "2", "text": text}]
+    file = tmp_path / "mine.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    read = read_data("table", path=file)
+    assert read.facts.get("cases whose text names their diagnosis") == n
+    assert f"cases whose text names their diagnosis: {n}\n" in check_text("table", read)
+
+
+def test_every_data_set_of_the_project_has_the_count() -> None:
+    counts = {
+        name: read_data(name).facts.get("cases whose text names their diagnosis")
+        for name in ("starter", "starter-dialogue", "starter-report")
+    }
+    assert counts == {"starter": 2, "starter-dialogue": 0, "starter-report": 0}

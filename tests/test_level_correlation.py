@@ -99,10 +99,20 @@ def test_the_pair_keeps_the_order_of_pearson_and_says_what_rising_series_give():
     assert sorted(marks(left).values()) == pytest.approx([-0.35, 0.9, 0.95, 0.97])
     by_row = {round(line.get_ydata()[0]): line.get_xdata()[0] for line in right.lines if line.get_marker() not in ("", "None")}
     assert by_row == pytest.approx({0: 0.873, 1: 0.855, 2: 0.81, 3: -0.315})
-    assert "any two rising series: 1" in words(right) and "any two rising series: 1" not in words(left)
+    said = "any rising confidence: 1"
+    assert said in words(right) and said not in words(left)
     dotted = [line.get_xdata()[0] for line in right.lines if line.get_linestyle() == ":" and line.get_color() == INK]
     assert sorted(dotted) == pytest.approx([-31 / 35, 31 / 35])
     assert not [line for line in left.lines if line.get_linestyle() == ":"]
+
+
+def test_rank_correlations_of_rising_confidences_are_told_where_accuracy_dips():
+    dipped = table()
+    at = dipped["metric"].eq("spearman") & dipped["chance"].notna()
+    dipped.loc[at, ["chance", "chance_low", "chance_high"]] = 29 / 35
+    assert "any rising confidence: 0.83" in words(level_correlations(dipped, FAMILIES)[1])
+    dipped.loc[at & dipped["method"].eq("asp"), ["chance", "chance_low", "chance_high"]] = -0.5
+    assert "any rising confidence: −0.5 to 0.83" in words(level_correlations(dipped, FAMILIES)[1])
 
 
 def test_a_given_axes_is_used():

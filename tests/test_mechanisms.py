@@ -43,9 +43,9 @@ def made_run(rows=ROWS) -> Any:
 
 def test_token_table_has_a_row_a_token_of_every_answer_with_a_trace():
     found = mechanisms.token_table(made_run())
-    columns = ["case_id", "level", "model", "n_tokens", "position", "probability", "correct"]
-    assert list(found.columns) == columns
-    assert found.drop(columns=["model", "probability"]).to_numpy().tolist() == [
+    columns = ["case_id", "level", "model", "n_tokens", "position", "probability", "correct", "n"]
+    assert list(found.columns) == columns and found["n"].eq(1).all()
+    assert found.drop(columns=["model", "probability", "n"]).to_numpy().tolist() == [
         ["a", 1, 2, 1, 0], ["a", 1, 2, 2, 0],
         ["a", 100, 3, 1, 1], ["a", 100, 3, 2, 1], ["a", 100, 3, 3, 1],
         ["b", 1, 2, 1, 1], ["b", 1, 2, 2, 1],
@@ -82,7 +82,7 @@ def test_wrong_by_length_is_of_wrong_answers_alone():
 def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
     knowledge = load_knowledge()
     found = mechanisms.agreement_table(made_run(), knowledge)
-    assert list(found.columns) == ["case_id", "level", "model", "answer", "prior", "poc", "correct"]
+    assert list(found.columns) == ["case_id", "level", "model", "answer", "prior", "poc", "correct", "n"]
     whole = sum(c.prior for c in knowledge.conditions.values())
     flu, pneumonia = (knowledge.condition_named(name).prior / whole for name in ("Influenza", "Pneumonia"))  # type: ignore[union-attr]
     np.testing.assert_allclose(found["prior"], [flu, pneumonia, flu, NAN, NAN, flu])
@@ -114,7 +114,8 @@ def test_prior_means_share_their_limits_between_right_and_wrong():
 
 def test_consistent_table_keeps_answers_at_or_over_the_threshold():
     found = mechanisms.consistent_table(made_run(), 0.8, n_draws=100).set_index("level")
-    columns = ["model", "threshold", "n", "n_answers", "accuracy", "low", "high", "poc", "medconf", "n_medconf", "shown"]
+    columns = ["model", "threshold", "n", "n_cases", "n_answers", "accuracy", "low", "high"]
+    columns += ["poc", "medconf", "n_medconf", "medconf_cases", "shown", "reason"]
     assert list(found.columns) == columns
     assert found["n"].to_dict() == {1: 2, 100: 1} and found["n_answers"].to_dict() == {1: 3, 100: 3}
     assert found["accuracy"].to_dict() == {1: 0.5, 100: 1.0}
@@ -144,7 +145,8 @@ def test_consistent_table_gives_an_interval_from_ten_answers_on_and_medconf_may_
 
 def test_moves_table_has_every_method_at_every_level_of_one_case():
     found = mechanisms.moves_table(made_run(), "c")
-    wanted = ["case_id", "model", "level", "method", "family", "scale", "confidence", "missing", "answer", "correct"]
+    wanted = ["case_id", "model", "level", "method", "family", "scale", "confidence", "n"]
+    wanted += ["missing", "answer", "correct"]
     assert list(found.columns) == wanted
     assert found.groupby("method")["level"].apply(list).to_dict() == dict.fromkeys(("poc", "medconf", "word_count"), [1, 100])
     assert found.set_index(["method", "level"]).loc[("poc", 1), "missing"] == "unreadable answer"

@@ -393,7 +393,7 @@ FAILURES: list[tuple[str, Script, str]] = [
     ("keyword", "[12]", "keyword: none in square brackets"),
     ("keyword", "[flu", "keyword: none in square brackets"),
     ("keyword", Reply(None, missing="refused"), "keyword: refused"),
-    ("keyword", Reply(None), "keyword: none in square brackets"),
+    ("keyword", Reply(None), "keyword: no reply"),
     ("keyword", "[nothing]", "retrieval: no passage holds 'nothing'"),
     ("profile", "", "symptom profile: no JSON"),
     ("profile", "Fever and cough.", "symptom profile: no JSON"),
@@ -413,7 +413,7 @@ FAILURES: list[tuple[str, Script, str]] = [
     ("profile", rows(FEVER, COUGH | {"description": "c" * 501}), "symptom profile: criterion 2, description: "),
     ("profile", rows(FEVER, {"id": 2, "importance": "weak"}), "symptom profile: criterion 2, description: "),
     ("profile", rows(FEVER, "cough"), "symptom profile: criterion 2: "),
-    ("profile", Reply(profile_json(), finish="length"), "symptom profile: the reply was cut off"),
+    ("profile", Reply(profile_json(), finish="length"), "symptom profile: ran out of tokens"),
     ("profile", Reply(None, missing="the server is silent"), "symptom profile: the server is silent"),
     ("profile", Reply(None), "symptom profile: no reply"),
     ("evidence", "I am sure: <<90>>", "confidence from evidence: no JSON"),
@@ -428,7 +428,7 @@ FAILURES: list[tuple[str, Script, str]] = [
     ("evidence", first(id="1"), "confidence from evidence: criterion 1, id: "),
     ("evidence", first(support_level="Supported"), "confidence from evidence: criterion 1, support_level: "),
     ("evidence", first(evidence=["Yes"]), "confidence from evidence: criterion 1, evidence: "),
-    ("evidence", Reply(evidence_json(), finish="length"), "confidence from evidence: the reply was cut off"),
+    ("evidence", Reply(evidence_json(), finish="length"), "confidence from evidence: ran out of tokens"),
     ("evidence", Reply(None, missing="the server is silent"), "confidence from evidence: the server is silent"),
     ("evidence", Reply(None), "confidence from evidence: no reply"),
 ]  # fmt: skip
@@ -478,7 +478,7 @@ def test_empty_prose_is_missing() -> None:
     found = assessed(Scripted(profile=" \n"), structure=False)
     assert (found.missing, found.prose) == ("symptom profile: empty profile", None)
     cut = assessed(Scripted(profile=Reply(PROSE, finish="length")), structure=False)
-    assert (cut.missing, cut.prose) == ("symptom profile: the reply was cut off", None)
+    assert (cut.missing, cut.prose) == ("symptom profile: ran out of tokens", None)
 
 
 # How replies are read

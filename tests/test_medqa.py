@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_medqa import ASKED, mirage, official, row, vignette
+from made_medqa import ARROWS, ASKED, mirage, official, row, vignette
 
 from trustlab.datasets import DataError, medqa
 from trustlab.datasets.medqa import asks_for_diagnosis, split_question
 from trustlab.paths import ROOT
 
 REAL = ROOT.parent / "shared" / "datasets" / "medqa"
+NAMED = "cases whose text names their diagnosis"
 
 
 # -- cases ----------------------------------------------------------------------------------------------------------
@@ -60,10 +61,35 @@ def test_what_becomes_no_case_is_named_with_its_reason(tmp_path: Path) -> None:
     assert (read.n_entries, read.facts[medqa.ASKING]) == (5, 4)
 
 
-def test_a_statement_that_says_the_diagnosis_is_kept_and_counted(tmp_path: Path) -> None:
+def test_a_statement_that_says_the_diagnosis_is_kept_and_its_case_counted(tmp_path: Path) -> None:
     read = medqa.read(official(tmp_path, [row(f"{vignette()} His father has gout. {ASKED}")]))
-    assert read.facts[medqa.SAID] == 1
+    assert read.facts.get(NAMED) == 1
     assert read.cases[0].statements[-1].text == "His father has gout."
+
+
+def test_a_row_that_becomes_no_case_may_answer_in_arrows(tmp_path: Path) -> None:
+    read = refused = None
+    try:
+        read = medqa.read(official(tmp_path, [ARROWS, row()]))
+    except DataError as error:
+        refused = str(error)
+    assert read is not None and refused is None
+    assert [case.case_id for case in read.cases] == ["medqa-2"]
+    assert read.dropped == {medqa.OTHER: ["1"]}
+
+
+def test_a_case_may_not_answer_in_arrows(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        medqa.read(official(tmp_path, [row(), ARROWS]), ids=["2"])
+    assert (caught.value.row, caught.value.field) == (2, "options.B")
+
+
+@pytest.mark.parametrize("options", [None, ["Gout"], {"A": "Gout"}])
+def test_a_question_for_the_cause_needs_an_answer_to_read(tmp_path: Path, options) -> None:
+    asked = f"{vignette()} Which of the following best explains these findings?"
+    with pytest.raises(DataError) as caught:
+        medqa.read(official(tmp_path, [row(asked, options=options)]))
+    assert (caught.value.row, caught.value.field) == (1, "options")
 
 
 # -- the final question ---------------------------------------------------------------------------------------------
@@ -111,6 +137,9 @@ def test_a_table_that_runs_into_the_question_is_told_without_it(gap: str, questi
         "Which of the following is most likely the diagnosis?",
         "What is most likely the diagnosis in this patient?",
         "Which of the following is most likely this patient's diagnosis?",
+        "What disease is the child suffering from?",
+        "Which of the following disorders does this patient potentially suffer from?",
+        "These findings support a diagnosis of which of the following?",
     ],
 )
 def test_a_question_for_the_diagnosis_is_known_as_one(question: str) -> None:
@@ -143,6 +172,80 @@ def test_a_question_for_the_diagnosis_is_known_as_one(question: str) -> None:
 )
 def test_a_question_for_anything_else_is_not(question: str) -> None:
     assert not asks_for_diagnosis(question)
+
+
+WHY = [
+    "Which of the following is the most likely cause of this patient's symptoms?",
+    "What is the most likely underlying cause?",
+    "Which of the following is the most likely etiology of this fetus’s presentation?",
+    "Which of the following is the most likely explanation for these findings?",
+    "Which of the following best explains these findings?",
+    "Her symptoms can be explained by which of the following?",
+    "Which of the following is most consistent with her behavior?",
+    "Which of the following disorders is most consistent with this patient's presentation?",
+    "This patient’s history is most consistent with which of the following conditions?",
+    "Which of the following is the primary underlying cause of this patient’s presentation?",
+    "Which of the following is most likely responsible for her condition?",
+    "Which of the following is most likely to have produced this patient’s condition?",
+    "This patient most likely has which of the following?",
+]
+
+
+def by_cause(folder: Path, question: str, answer: str) -> int:
+    options = {"A": "Fracture", "B": answer}
+    made = row(f"{vignette()} {question}", options=options, answer=answer)
+    return len(medqa.read(official(folder, [made])).cases)
+
+
+@pytest.mark.parametrize("question", WHY)
+def test_a_question_for_the_cause_counts_by_its_answer(tmp_path: Path, question: str) -> None:
+    assert by_cause(tmp_path, question, "Alport syndrome") == 1
+    assert by_cause(tmp_path, question, "Impaired bile excretion") == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("Influenza", "Celiac disease", "Avoidant personality disorder", "Choledocholithiasis"),
+        *("Secondary hyperparathyroidism", "Eosinophilic esophagitis", "Small cell lung cancer"),
+        *("Hypertrophic cardiomyopathy", "Adenocarcinoma of the lung", "Duodenal atresia"),
+        *("Membranoproliferative glomerulonephritis (MPGN)", "Plague", "Diabetic retinopathy\n"),
+    ],
+)
+def test_the_name_of_a_disease_is_known_as_one(tmp_path: Path, answer: str) -> None:
+    assert by_cause(tmp_path, WHY[0], answer) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("Staphylococcus aureus", "Escherichia coli infection", "Cyclophosphamide"),
+        *("Opioid overdose", "Vitamin B12 deficiency", "Adenosine deaminase deficiency"),
+        *("Anti-B antibodies", "Osmotic diuresis", "Metabolic acidosis", "Hepatocyte necrosis"),
+        *("Infarction of the bone trabeculae", "Compressive tumor of the pons"),
+        *("Trauma of the testis", "Inflammation in the cystic duct", "Gastrin-secreting tumor"),
+        *("Drug-induced lupus syndrome", "Complication of asthma", "Mutation behind a syndrome"),
+        *("Treatment for bacterial pharyngitis", "Miosis", "Symptoms six months before diagnosis"),
+        "Some very long words that come before a syndrome",
+        *("Abscess formation", "Trauma", "Trisomy 13", "Oral contraceptives", "↓ ↑ ↓"),
+    ],
+)
+def test_a_mechanism_an_organism_or_a_drug_is_no_disease(tmp_path: Path, answer: str) -> None:
+    assert by_cause(tmp_path, WHY[0], answer) == 0
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "If she had fever, which of the following best explains these findings?",
+        "The most likely cause of her symptoms is associated with which of the following?",
+        "Which of the following drugs is the most likely cause of these findings?",
+        "Which of the following is the most likely cause of this patient's hypotension?",
+        "Which of the following is the most likely inciting factor for this patient's condition?",
+    ],
+)
+def test_a_question_beside_the_cause_does_not_count(tmp_path: Path, question: str) -> None:
+    assert by_cause(tmp_path, question, "Alport syndrome") == 0
 
 
 # -- ids ------------------------------------------------------------------------------------------------------------
@@ -332,6 +435,17 @@ def test_every_question_is_a_case_or_dropped_just_once(tmp_path: Path, told: lis
 
 # -- the real test file ---------------------------------------------------------------------------------------------
 
+BY_CAUSE = [
+    *("Acute inferior myocardial infarction", "Alport syndrome", "Asthma attack"),
+    *("Avoidant personality disorder", "Cardiac tamponade", "Celiac disease"),
+    *("Choledocholithiasis", "Chronic obstructive bronchitis", "Cystocele", "Delirium"),
+    *("Duodenal atresia", "Eosinophilic esophagitis", "Factitious disorder", "Heat stroke"),
+    *("Hyperparathyroidism", "Hypertrophic cardiomyopathy", "Kwashiorkor", "Leydig cell tumor"),
+    "Membrano proliferative glomerulonephritis (MPGN)",
+    "Paraneoplastic syndrome from small cell carcinoma of the lung",
+    *("Plague", "Primary hyperparathyroidism", "Secondary hyperparathyroidism"),
+    "Sickle cell disease",
+]
 needs_medqa = pytest.mark.skipif(not REAL.is_dir(), reason="MedQA is not at ../shared/datasets/medqa beside the repository")
 
 
@@ -339,9 +453,32 @@ needs_medqa = pytest.mark.skipif(not REAL.is_dir(), reason="MedQA is not at ../s
 @needs_medqa
 def test_the_real_file_gives_the_counts_told_in_the_documentation() -> None:
     read = medqa.read(REAL)
-    assert (read.n_entries, len(read.cases)) == (873, 19)
-    assert {reason: len(ids) for reason, ids in read.dropped.items()} == {medqa.OTHER: 783, medqa.SHORT: 71}
-    assert read.facts == {medqa.ASKING: 90, medqa.SAID: 0}
+    assert (read.n_entries, len(read.cases)) == (873, 24)
+    n_dropped = {reason: len(ids) for reason, ids in read.dropped.items()}
+    assert n_dropped == {medqa.OTHER: 759, medqa.SHORT: 90}
+    assert read.facts == {medqa.ASKING: 114, medqa.CAUSE: 24, NAMED: 0}
+
+
+@pytest.mark.realdata
+@needs_medqa
+def test_every_real_question_let_in_by_its_cause_has_a_disease_for_an_answer() -> None:
+    """Each of the 24 was read: the answer is a disease. Five are told at length."""
+    (file,) = REAL.rglob("*.jsonl")
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    found = {}
+    for one in rows:
+        _, asked = split_question(one["question"])
+        if not asks_for_diagnosis(asked) and asks_for_diagnosis(asked, one["answer"]):
+            found[one["answer"]] = asked
+    assert sorted(found) == BY_CAUSE
+    told = {case.diagnosis for case in medqa.read(REAL).cases}
+    assert told & set(found) == {
+        "Avoidant personality disorder",
+        "Choledocholithiasis",
+        "Duodenal atresia",
+        "Plague",
+        "Secondary hyperparathyroidism",
+    }
 
 
 @pytest.mark.realdata
@@ -353,6 +490,7 @@ def test_every_real_case_tells_its_question_s_words_in_order_up_to_the_question(
         row = rows[int(case.case_id.removeprefix("medqa-")) - 1]
         told = " ".join(s.text for s in case.statements)
         words = " ".join(row["question"].split())
-        assert words.startswith(told) and "most likely diagnosis" in words[len(told) :]
-        assert len(words) - len(told) < 80
+        asked = words[len(told) :].strip()
+        assert words.startswith(told) and asks_for_diagnosis(asked, case.diagnosis)
+        assert len(asked) < 90
         assert case.diagnosis == row["answer"].strip()

@@ -127,8 +127,49 @@ def test_a_correlation_stands_beside_rising_series_and_its_permutation_p():
     for metric, p_value in (("pearson", pearson_permutation_p), ("spearman", spearman_permutation_p)):
         row = entry(table, metric, "across")
         assert row["p"] == pytest.approx(p_value(means["correct"], means["confidence"]))
-        assert (row["chance_low"], row["chance"], row["chance_high"]) == rising_band(5, metric)  # five levels have a value
-    assert entry(table, "spearman", "across")["chance_low"] == 1
+        band = rising_band(means["correct"], metric)  # of the five levels that have a value
+        assert (row["chance_low"], row["chance"], row["chance_high"]) == band
+
+
+def steep_run(n: int = 50) -> SimpleNamespace:
+    """Accuracies of 16, 64, 82, 90, 95 and 96 %, much as on DDXPlus; the confidence is the level."""
+    run = a_run(n, methods=("good",))
+    share = {1: 0.16, 20: 0.64, 40: 0.82, 60: 0.90, 80: 0.95, 100: 0.96}
+    place = run.answers["case_id"].str[-3:].astype(int)
+    run.answers["correct"] = ((place + 0.5) / n < run.answers["level"].map(share)).astype(int)
+    run.confidence["confidence"] = run.confidence["level"] / 100
+    return run
+
+
+def test_a_steep_curve_has_a_lower_band_than_an_even_one():
+    run = steep_run()
+    row = entry(table_of(run), "pearson", "across")
+    found = [row["chance_low"], row["chance"], row["chance_high"]]
+    assert found == pytest.approx([0.62, 0.84, 0.985], abs=0.01)
+    place = run.answers["case_id"].str[-3:].astype(int)
+    even = run.answers["level"].rank(method="dense") / 6
+    run.answers["correct"] = ((place + 0.5) / 50 < even).astype(int)
+    assert entry(table_of(run), "pearson", "across")["chance"] == pytest.approx(0.96, abs=0.005)
+
+
+def test_a_dip_in_accuracy_lowers_what_a_rising_confidence_ranks():
+    run = steep_run()
+    place = run.answers["case_id"].str[-3:].astype(int)
+    at_80 = run.answers["level"] == 80
+    run.answers.loc[at_80, "correct"] = (place[at_80] < 35).astype(int)  # 70 %, as between 20 and 40
+    rho = entry(table_of(run), "spearman", "across")
+    assert [rho["chance_low"], rho["chance"], rho["chance_high"]] == pytest.approx([29 / 35] * 3)
+    assert rho["value"] == pytest.approx(29 / 35)
+    told = correlation_table(table_of(run))["spearman_by_chance"]
+    assert told.tolist() == ["0.829"]
+
+
+def test_a_method_that_misses_a_level_has_the_band_of_the_others():
+    run = steep_run()
+    run.confidence.loc[run.confidence["level"] == 1, "confidence"] = np.nan
+    steps = run.answers[run.answers["level"] > 1].groupby("level")["correct"].mean()
+    row = entry(table_of(run), "pearson", "across")
+    assert row["chance"] == rising_band(steps)[1] > 0.86 and row["chance"] != rising_band(5)[1]
 
 
 def test_only_what_has_a_level_of_chance_or_a_p_says_so():
@@ -149,16 +190,15 @@ def test_the_table_of_correlations_shows_each_beside_its_p_values_and_what_chanc
     metrics = table_of(run)
     found = correlation_table(metrics).set_index("method").to_dict("index")
     r, rho = entry(metrics, "pearson", "across"), entry(metrics, "spearman", "across")
-    low, _, high = rising_band(5)
     assert found["good"] == {
         "model": "m", "dataset": "toy", "n_levels": 5,
         "pearson": f"{r['value']:.3f} [{r['low']:.3f}, {r['high']:.3f}]",
         "p_t_test": f"{pearson_p(r['value'], 5):.3f}",
         "p_permutation": f"{r['p']:.3f}",
-        "pearson_by_chance": f"{low:.2f} to {high:.2f}",
+        "pearson_by_chance": f"{r['chance']:.2f} [{r['chance_low']:.2f}, {r['chance_high']:.2f}]",
         "spearman": f"{rho['value']:.3f} [{rho['low']:.3f}, {rho['high']:.3f}]",
         "p_exact": f"{rho['p']:.3f}",
-        "spearman_by_chance": "1",
+        "spearman_by_chance": f"{rho['chance']:.3g}",
     }  # fmt: skip
     silent = {"pearson": "missing (no confidence: silent)", "spearman": "missing (no confidence: silent)", "n_levels": 0}
     empty = dict.fromkeys(("p_t_test", "p_permutation", "pearson_by_chance", "p_exact", "spearman_by_chance"), "")
@@ -179,8 +219,10 @@ def test_a_table_of_correlations_keeps_data_sets_apart_and_rounds_no_p_to_nought
 
 
 def test_nine_levels_have_a_band_and_no_exact_p():
-    row = entry(table_of(a_run(12, levels=tuple(range(10, 100, 10)))), "pearson", "across")
-    assert np.isnan(row["p"]) and row["chance"] == rising_band(9)[1] and row["low"] < row["high"]
+    run = a_run(12, levels=tuple(range(10, 100, 10)))
+    row = entry(table_of(run), "pearson", "across")
+    band = rising_band(run.answers.groupby("level")["correct"].mean())
+    assert np.isnan(row["p"]) and row["chance"] == band[1] and row["low"] < row["high"]
 
 
 def test_no_interval_is_without_width():

@@ -127,7 +127,7 @@ def test_a_reply_that_did_not_come_or_not_whole_is_no_evidence(finish: str) -> N
     )
     found = assess(Scripted(evidence=reply), [(PATIENT, "Flu")], Shelf())[0]
     told = METHODS["medconf"].evaluate(answered(assessment=found)).missing
-    assert told == "confidence from evidence: " + ("the reply was cut off" if finish == "length" else "refused by the server")
+    assert told == "confidence from evidence: " + ("ran out of tokens" if finish == "length" else "refused by the server")
 
 
 @pytest.mark.parametrize(

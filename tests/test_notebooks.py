@@ -220,6 +220,18 @@ def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machin
 
 
 @pytest.mark.notebook
+def test_publishing_deletes_what_the_run_no_longer_makes(smoke, repository):
+    old = {f"01_gone.{ending}" for ending in ("csv", "png", "svg")} | {"reference/01_benchmark/gone.csv"}
+    kept = {"02_stability.png", "reference/02_robustness/answers.csv"}
+    for name in old | kept:
+        (repository / "figures" / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository / "figures" / name).write_bytes(b"of another run")
+    publish(smoke, "01_benchmark")
+    there = set(contents(repository / "figures"))
+    assert not there & old and kept < there
+
+
+@pytest.mark.notebook
 def test_a_run_of_another_version_is_not_published(smoke, repository):
     changed = nbformat.read(repository / "notebooks" / "01_benchmark.ipynb", 4)
     code(changed)[-1].source += "\nprint('more')"

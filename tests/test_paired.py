@@ -160,7 +160,7 @@ def test_ranks_over_three_levels_that_no_draw_changes_have_no_interval():
 def test_an_interval_of_no_width_is_none_even_where_a_few_draws_differ():
     draws = np.zeros(100)
     draws[0] = 1.0
-    part: Any = SimpleNamespace(case=np.arange(12))
+    part: Any = SimpleNamespace(case=np.arange(12), rarer=6)
     one = paired._row("auroc", "pooled", part, [0.5, 0.5], draws)
     assert np.isnan(one["low"]) and one["reason"] == "no interval: nearly all draws alike"
     draws[:5] = 1.0

@@ -45,7 +45,7 @@ def test_an_opinion_keeps_who_said_what() -> None:
         opinions=(
             Opinion("m1", 0, "Cough.", "flu", "", opinion("flu", "Cough.")),
             Opinion("m1", 1, None, "Croup", "no reasoning", "[Croup]"),
-            Opinion("m1", 2, None, None, "the reply was cut off", "<thinking_process>Fe"),
+            Opinion("m1", 2, None, None, "ran out of tokens", "<thinking_process>Fe"),
         ),
         votes=("Influenza", "Croup", None),
         diagnosis="Influenza",  # SHA-256 of "a" is odd: of two the second by name
@@ -167,7 +167,7 @@ def test_plans_are_drawn_in_one_batch_and_an_unreadable_one_keeps_its_reply() ->
     assert found == [
         Proposed(Plan((Prescription("paracetamol", "1 g", "by mouth"),), ("ECG",)), raw=good),
         Proposed(None, "no JSON", "Rest."),
-        Proposed(None, "the reply was cut off", good),
+        Proposed(None, "ran out of tokens", good),
         Proposed(None, "no server", None),
     ]
     assert len(model.asked) == 1

@@ -54,7 +54,7 @@ def test_an_opinion_is_one_closed_section_and_a_diagnosis_after_it(reply: str, t
 @pytest.mark.parametrize(
     ("reply", "missing"),
     [
-        (Reply(thought("Cough.") + "[Influenza]", finish="length"), "the reply was cut off"),
+        (Reply(thought("Cough.") + "[Influenza]", finish="length"), "ran out of tokens"),
         (Reply(None, missing="the server did not answer"), "the server did not answer"),
         (Reply(None), "no reply"),
     ],
@@ -142,7 +142,7 @@ def test_a_drug_that_comes_with_two_names_has_none() -> None:
 
 
 def test_a_plan_that_was_cut_off_is_unreadable_even_where_it_could_be_read() -> None:
-    with pytest.raises(Unreadable, match="cut off"):
+    with pytest.raises(Unreadable, match="ran out of tokens"):
         read_plan(Reply(plan_json(), finish="length"))
 
 
@@ -243,7 +243,7 @@ def test_a_reply_that_is_no_list_of_marks_makes_every_mark_unreadable(read, key,
 
 @BOTH
 def test_a_review_that_did_not_come_whole_is_unreadable(read, key: str, words: tuple[str, ...]) -> None:
-    assert read(Reply(marked(key, words[0]), finish="length"), 1, SHOWN) == (Mark(None, missing="the reply was cut off"),)
+    assert read(Reply(marked(key, words[0]), finish="length"), 1, SHOWN) == (Mark(None, missing="ran out of tokens"),)
     assert read(Reply(None, missing="no server"), 2, SHOWN) == (Mark(None, missing="no server"),) * 2
 
 

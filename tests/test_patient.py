@@ -283,7 +283,7 @@ def test_a_question_is_the_only_group(text: str, read: str) -> None:
         ("[" + "a" * 301 + "]", "more than 300 characters"),
         ("[12?]", "holds no letter"),
         ("[Any pain? Patient: No.]", "speaks for doctor or patient"),
-        (Reply("[Any pain?]", finish="length"), "cut off"),
+        (Reply("[Any pain?]", finish="length"), "ran out of tokens"),
         (Reply(None, missing="the call failed"), "the call failed"),
     ],
 )

@@ -33,7 +33,7 @@ from trustlab.plots import (
     reliability,
     save_figure,
 )
-from trustlab.plots.style import spread, text_colour
+from trustlab.plots.style import FEW, INK, spread, text_colour, told_n
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 ACCURACY = (0.2, 0.45, 0.6, 0.72, 0.8, 0.84)
@@ -92,18 +92,23 @@ def reliability_table(methods=("asp", "msp", "poc", "ce", "medconf")) -> pd.Data
         "low": centres * 0.7,
         "high": centres * 0.9,
         "n": [100, 40, 60],
+        "n_cases": [30, 20, 25],
     }
     return pd.concat([pd.DataFrame(bins).assign(method=method) for method in methods], ignore_index=True)
 
 
-def correlation_matrix(n: int = 12) -> pd.DataFrame:
+def correlation_pairs(n: int = 12, n_cases: int = 30) -> pd.DataFrame:
+    """Every pair of n methods; the last pair has fewer answers than the others."""
     names = list(METHOD_LABELS)[:n]
     values = np.corrcoef(np.random.default_rng(0).normal(size=(n, 30)))
-    return pd.DataFrame(values, index=names, columns=names)
+    pairs = [(names[i], names[j], values[i, j]) for i in range(n) for j in range(i + 1, n)]
+    table = pd.DataFrame(pairs, columns=["first", "second", "value"])
+    return table.assign(n=[140] * (len(pairs) - 1) + [24], n_cases=n_cases)
 
 
-def token_families(matrix: pd.DataFrame) -> dict[str, str]:
-    return dict.fromkeys(matrix.columns, "token") | {str(matrix.columns[-1]): "trust"}
+def token_families(pairs: pd.DataFrame) -> dict[str, str]:
+    last = str(pairs["second"].iloc[-1])
+    return dict.fromkeys([*pairs["first"], *pairs["second"]], "token") | {last: "trust"}
 
 
 DRAWINGS = {
@@ -113,11 +118,11 @@ DRAWINGS = {
     "pair": lambda: discrimination_pair(metrics_table(), FAMILIES)[0],
     "confidence": lambda: confidence_and_accuracy(metrics_table(), FAMILIES, list(FAMILIES)),
     "reliability": lambda: reliability(reliability_table(), FAMILIES)[0],
-    "correlations": lambda: rank_correlations(correlation_matrix(), token_families(correlation_matrix())),
+    "correlations": lambda: rank_correlations(correlation_pairs(), token_families(correlation_pairs())),
     "accuracy by set": lambda: accuracy_by_set(several_sets())[0],
     "auroc by set": lambda: discrimination_by_set(several_sets(), FAMILIES, list(FAMILIES))[0],
     "one set": lambda: discrimination_by_set(metrics_table(), FAMILIES, ["poc", "asp"])[0],
-    "few correlations": lambda: rank_correlations(correlation_matrix(3), token_families(correlation_matrix(3))),
+    "few correlations": lambda: rank_correlations(correlation_pairs(3), token_families(correlation_pairs(3))),
 }
 
 
@@ -176,12 +181,53 @@ def test_saved_table_comes_back(tmp_path):
     assert [path.name for path in paths] == ["accuracy.png", "accuracy.svg", "accuracy.csv"]
     assert paths[2].read_bytes() == b'level,value,n,reason\n1,0.123457,3,\npooled,0.0,4,"a, b"\n'
     assert table["value"].iloc[0] == 0.12345678
-    matrix = correlation_matrix(4)
-    path = save_figure(figure, matrix, "matrix", tmp_path)[2]
-    pd.testing.assert_frame_equal(pd.read_csv(path, index_col=0), matrix, atol=5.1e-7, rtol=0)
+    pairs = correlation_pairs(4)
+    path = save_figure(figure, pairs, "pairs", tmp_path)[2]
+    pd.testing.assert_frame_equal(pd.read_csv(path), pairs, atol=5.1e-7, rtol=0)
     for wrong in ("", "a/b", "../x"):
         with pytest.raises(ValueError, match="name is"):
             save_figure(figure, table, wrong, tmp_path)
+
+
+NOTHING = {
+    "no rows": (pd.DataFrame({"value": [], "reason": []}), "the table has no rows"),
+    "no value": (
+        pd.DataFrame({"value": [np.nan] * 2, "reason": ["fewer than 10 correct or wrong"] * 2}),
+        "fewer than 10 correct or wrong",
+    ),
+    "no reason": (pd.DataFrame({"difference": [np.nan]}), "no row has a value"),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_a_figure_without_anything_to_draw_is_not_saved_and_says_why(name, tmp_path, capsys):
+    table, why = NOTHING[name]
+    figure = plt.figure()
+    assert save_figure(figure, table, "auroc", tmp_path) is None
+    assert not list(tmp_path.iterdir()) and not plt.fignum_exists(figure.number)
+    assert capsys.readouterr().out == f"Nothing to draw for auroc: {why}\n"
+
+
+def test_a_table_without_a_column_of_values_is_saved(tmp_path):
+    assert save_figure(plt.figure(), pd.DataFrame({"criterion": ["fever"]}), "evidence", tmp_path)
+
+
+def test_a_mark_of_fewer_than_ten_cases_is_hollow_and_the_caption_says_so():
+    table = metrics_table()
+    table.loc[table["method"] == "asp", "n_cases"] = 9
+    ax = discrimination(table, FAMILIES)
+    hollow = [line for line in ax.lines if line.get_label() == FEW]
+    assert [line.get_ydata()[0] for line in hollow] == [2]  # MedConf and PoC stand above ASP
+    assert to_rgb(hollow[0].get_markerfacecolor()) == (1, 1, 1)
+    assert to_rgb(hollow[0].get_markeredgecolor()) == to_rgb(FAMILY_COLOURS["token"])
+    assert "hollow: fewer than 10 cases" in caption(ax, **PLACE).get_text().replace("\n", " ")
+    plain = caption(discrimination(metrics_table(), FAMILIES), **PLACE)
+    assert "hollow" not in plain.get_text()
+
+
+def test_the_numbers_behind_several_marks_are_told_as_a_range():
+    assert told_n([24, 8.0, 24, float("nan")]) == "8 to 24" and told_n([24, 24]) == "24"
+    assert told_n([]) == "" and told_n([1200]) == "1,200"
 
 
 def test_families_differ_in_colour_and_marker_and_their_text_is_legible():
@@ -307,31 +353,45 @@ def test_reliability_has_one_panel_per_method():
     panels = reliability(reliability_table(), FAMILIES)
     assert [ax.get_title().splitlines()[0] for ax in panels] == ["ASP", "MSP (as printed:", "PoC", "CE", "MedConf"]
     assert panels[0].get_title() == "ASP\nn 200"
-    diagonal, curve = panels[0].lines
+    diagonal, curve = panels[0].lines[:2]
     assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0, 100]
     np.testing.assert_allclose(curve.get_xdata(), [10, 50, 90])
     np.testing.assert_allclose(curve.get_ydata(), [8, 40, 72])
     assert (panels[0].get_ylabel(), panels[4].get_xlabel()) == ("Accuracy (percent)", "Mean confidence (percent)")
-    sizes = panels[0].collections[-1].get_sizes()
+    sizes = [line.get_markersize() for line in panels[0].lines[2:]]
     assert sizes[2] > sizes[1] > sizes[0]  # 100, 60 and 40 answers
     with pytest.raises(ValueError, match="5 methods"):
         reliability(reliability_table(), axes=[plt.subplots()[1]])
 
 
+def cells_of(ax) -> dict[tuple[int, int], Text]:
+    return {(int(t.get_position()[1]), int(t.get_position()[0])): t for t in ax.texts}
+
+
 def test_rank_correlations_shows_the_lower_triangle_in_order():
-    matrix = correlation_matrix(4)
-    matrix.iloc[2, 0] = matrix.iloc[0, 2] = np.nan
-    matrix.iloc[1, 0], matrix.iloc[3, 2] = -0.87, 0.42
-    ax = rank_correlations(matrix, token_families(matrix))
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == [label(name) for name in matrix.columns[:-1]]
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == [label(name) for name in matrix.index[1:]]
-    cells = {(round(t.get_position()[1] - 0.5), round(t.get_position()[0] - 0.5)): t.get_text() for t in ax.texts}
+    table = correlation_pairs(4)
+    names = [table["first"].iloc[0], *table["second"].iloc[:3]]
+    table.loc[[0, 1, 5], "value"] = [-0.87, np.nan, 0.42]  # the pairs 0 and 1, 0 and 2, 2 and 3
+    ax = rank_correlations(table, token_families(table))
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == [label(name) for name in names[:-1]]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [label(name) for name in names[1:]]
+    cells = {place: text.get_text() for place, text in cells_of(ax).items()}
     assert set(cells) == {(0, 0), (1, 1), (2, 0), (2, 1), (2, 2)}  # (1, 0) has no value
     assert cells[0, 0] == "−0.87" and cells[2, 2] == "0.42"
     colours = [tick.get_color() for tick in ax.get_yticklabels()]
     assert colours == [text_colour("token")] * 2 + [text_colour("trust")]
-    with pytest.raises(ValueError, match="same two or more"):
-        rank_correlations(matrix.iloc[:, ::-1], token_families(matrix))
+    with pytest.raises(ValueError, match="every pair"):
+        rank_correlations(table.iloc[1:], token_families(table))
+
+
+def test_rank_correlations_of_few_cases_are_white_and_the_counts_are_told():
+    table = correlation_pairs(4)
+    table.loc[5, ["n_cases", "value"]] = [9, 0.95]
+    ax = rank_correlations(table, token_families(table))
+    (white,) = [patch for patch in ax.patches if patch.get_label() == FEW]
+    assert (int(white.get_x()), int(white.get_y())) == (2, 2) and to_rgb(white.get_facecolor()) == (1, 1, 1)
+    assert to_rgb(cells_of(ax)[2, 2].get_color()) == to_rgb(INK)  # else white on white
+    assert any("n 24 to 140 answers" in words for words in words_of(ax.figure))
 
 
 def test_accuracy_by_set_has_a_row_a_model_and_a_column_a_data_set():
@@ -385,7 +445,7 @@ def test_given_axes_are_used():
     own = plt.subplots()[1]
     assert confidence_and_accuracy(metrics_table(), FAMILIES, ["asp"], ax=own) is own
     own = plt.subplots()[1]
-    assert rank_correlations(correlation_matrix(), token_families(correlation_matrix()), ax=own) is own
+    assert rank_correlations(correlation_pairs(), token_families(correlation_pairs()), ax=own) is own
 
 
 def test_wrong_input_is_named():

@@ -40,12 +40,13 @@ def paired() -> pd.DataFrame:
                 row = {"method": method, "variant": variant, "metric": metric, "level": level, "difference": value}
                 why = GONE if np.isnan(value) else ""
                 n = 0 if why else 90 + i if k else 100
-                rows.append({**KEY, **row, "low": value - 0.1, "high": value + 0.08, "n": n, "reason": why})
+                rows.append({**KEY, **row, "low": value - 0.1, "high": value + 0.08, "n": n, "n_cases": 40, "reason": why})
     return pd.DataFrame(rows)
 
 
 def measured(value: float, **settings) -> dict:
     span = {"value": value, "low": value - 0.06, "high": value + 0.05, "reason": GONE if np.isnan(value) else "", "n": 100}
+    span["n_cases"] = 40
     return {**KEY, "metric": "auroc", "level": "within", **span, **settings}
 
 
@@ -69,7 +70,7 @@ def ranks() -> pd.DataFrame:
         {"method": m, "auroc": 0.9 - 0.1 * i, "rank": i + 1.0, "low": max(i, 1), "high": min(i + 2, 4), "first": 0.5 - 0.1 * i}
         for i, m in enumerate(names)
     ]
-    return pd.DataFrame([{**KEY, **row, "lowest": 1, "highest": 4, "reason": ""} for row in rows])
+    return pd.DataFrame([{**KEY, **row, "lowest": 1, "highest": 4, "n_cases": 40, "reason": ""} for row in rows])
 
 
 def ours() -> pd.DataFrame:

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("house_style")
 def every(**changes) -> pd.DataFrame:
     rows = [
         {**KEY, "method": m, "difference": gap, "low": gap - 0.1, "high": gap + 0.12, "p_holm": 0.01 if abs(gap) > 0.12 else 0.3}
-        | {"n": 235, "cases_needed": 1e6 if m == "poc" else 67, "reason": GONE if np.isnan(gap) else ""}
+        | {"n": 235, "n_cases": 40, "cases_needed": 1e6 if m == "poc" else 67, "reason": GONE if np.isnan(gap) else ""}
         for m, gap in GAPS.items()
     ]
     return pd.DataFrame(rows).assign(**changes)

@@ -72,7 +72,16 @@ def promised() -> pd.DataFrame:
     for i, m in enumerate(("medconf", "asp", "ce")):
         for a in (0.05, 0.1, 0.2):
             error = NAN if m == "ce" or a < 0.1 else a / 2 + 0.02 * i
-            row = {"model": "fake", "method": m, "alpha": a, "error": error, "low": error / 2, "high": error * 2, "n_early": 20}
+            row = {
+                "model": "fake",
+                "method": m,
+                "alpha": a,
+                "error": error,
+                "low": error / 2,
+                "high": error * 2,
+                "n_early": 20,
+                "note": "",
+            }
             rows.append(row)
     return pd.DataFrame(rows)
 

@@ -64,6 +64,7 @@ def scatter() -> pd.DataFrame:
         auroc = NAN if method == "deg" else 0.7 + 0.001 * i
         row = {"cv_group": 1.0, "cv_sample": 10.0 * i, "cv_low": 9.0 * i, "cv_high": 11.0 * i, "auroc": auroc}
         rows.append({**KEY, "method": method, **row, "auroc_low": auroc - 0.1, "auroc_high": auroc + 0.1, "n": 90, "reason": ""})
+        rows[-1] |= {"n_cases": 30, "auroc_n": 84, "auroc_cases": 30}
         rows[-1]["own_rows"] = method == "medconf"
     return pd.DataFrame(rows)
 

@@ -51,7 +51,8 @@ def agreement(n: int = 120) -> pd.DataFrame:
 def consistent(medconf: float = 0.1) -> pd.DataFrame:
     rows = [(level, 1000 + i, 0.1 + 0.15 * i, 0.93 + 0.01 * i, medconf * (i + 1)) for i, level in enumerate(LEVELS)]
     table = pd.DataFrame(rows, columns=["level", "n", "accuracy", "poc", "medconf"])
-    more = {"model": "m", "threshold": 0.8, "low": table["accuracy"] - 0.05, "high": table["accuracy"] + 0.05}
+    more: dict = {"n_cases": 40, "n_medconf": 0 if medconf != medconf else 900, "medconf_cases": 40}
+    more |= {"model": "m", "threshold": 0.8, "low": table["accuracy"] - 0.05, "high": table["accuracy"] + 0.05}
     return table.assign(**more, shown=[0.07, 0.22, 0.41, 0.61, 0.81, 1.0])
 
 

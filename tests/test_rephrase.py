@@ -71,7 +71,7 @@ def test_each_distinct_text_is_asked_about_once_and_a_cache_asks_nothing_twice(t
         ("no brackets", "question: no wordings in square brackets, one is needed"),
         ("[one] [two]", "question: 2 wordings in square brackets, one is needed"),
         ("[Doctor: Coughing? Patient: Yes]", "question: the wording speaks for doctor or patient"),
-        (Reply("[Coughing", finish="length"), "question: the reply was cut off"),
+        (Reply("[Coughing", finish="length"), "question: ran out of tokens"),
         (Reply(None, missing="the call failed", finish="error"), "question: the call failed"),
     ],
 )

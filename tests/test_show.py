@@ -186,7 +186,7 @@ def test_replies_stand_beside_the_number_read():
     text = Checked(BLOCKS["replies"]).text
     assert "missing: no single number" in text and "missing: probes.cot_ce not collected" in text
     cut = generation(answer=Reply("Flu"), probes={"cot_ce": (Reply("because", finish="length", raw="because"),)})
-    assert "cut off" in show.replies(cut)
+    assert "missing: ran out of tokens" in show.replies(cut)
     assert "(no reply: too long)" in show.replies(generation(probes={"ce": (Reply(None, missing="too long"),)}))
 
 

@@ -230,6 +230,8 @@ def refused(file: Path, row: int | None, field: str) -> DataError:
         ({"diagnosis": " "}, "diagnosis"),
         ({"diagnosis": "?"}, "diagnosis"),
         ({"diagnosis": "", "statements": []}, "diagnosis"),
+        *(({"diagnosis": empty}, "diagnosis") for empty in ("NaN", "nan", "NULL", "None", "n/a")),
+        ({"accepted": ["Gout", "nan"]}, "accepted"),
         ({"accepted": ["Gout", "?"]}, "accepted"),
         ({"text": "Both are filled."}, "text"),
     ],

@@ -64,16 +64,28 @@ def test_a_caption_says_why_there_are_no_intervals():
     assert tables.interval_words(table[:1], "bootstrap").startswith("no intervals: fewer than 10 cases")
 
 
+def by_set_metrics() -> pd.DataFrame:
+    rows = [("x", "", "accuracy", "20", 0.2, 7), ("x", "", "accuracy", "100", 0.9, 24)]
+    rows += [("x", "", "accuracy", "pooled", 0.6, 31), ("x", "m", "mean_confidence", "20", 0.3, 7)]
+    rows += [("x", "m", "mean_confidence", "100", 0.8, 8), ("y", "m", "mean_confidence", "100", NAN, 0)]
+    rows += [("y", "", "accuracy", "100", 0.4, 24), ("y", "m", "auroc", "100", 0.5, 24)]
+    table = pd.DataFrame(rows, columns=["model", "method", "metric", "level", "value", "n"])
+    return table.assign(dataset="d", n_cases=table["n"], low=NAN, high=NAN, n_missing=24 - table["n"], reason="")
+
+
 def test_the_table_by_set_shows_the_highest_level():
-    rows = [("x", "", "accuracy", "20", 0.2), ("x", "", "accuracy", "100", 0.9), ("x", "", "accuracy", "pooled", 0.6)]
-    rows += [("x", "m", "mean_confidence", "20", 0.3), ("x", "m", "mean_confidence", "100", 0.8)]
-    rows += [("y", "", "accuracy", "100", 0.4), ("y", "m", "mean_confidence", "100", NAN), ("y", "m", "auroc", "100", 0.5)]
-    metrics = pd.DataFrame(rows, columns=["model", "method", "metric", "level", "value"]).assign(dataset="d", n_cases=7)
-    found = tables.table_by_set(metrics, ["m", "k"])
-    assert list(found.columns) == ["model", "dataset", "level", "n_cases", "accuracy", "m", "k"]
-    assert found.iloc[0].to_list()[:6] == ["x", "d", "100", 7, 0.9, 0.8]
-    assert found.iloc[1].to_list()[:5] == ["y", "d", "100", 7, 0.4]
-    assert found[["m", "k"]].isna().to_numpy().tolist() == [[False, True], [True, True]]
+    found = tables.table_by_set(by_set_metrics(), ["m", "k"])
+    assert found[["model", "dataset", "level", "quantity", "value"]].fillna(-1).to_numpy().tolist() == [
+        ["x", "d", "100", "accuracy", 0.9], ["x", "d", "100", "m", 0.8],
+        ["y", "d", "100", "accuracy", 0.4], ["y", "d", "100", "m", -1],
+    ]  # fmt: skip
+
+
+def test_the_table_by_set_counts_for_each_value_the_answers_behind_it():
+    found = tables.table_by_set(by_set_metrics(), ["m"])
+    counts = {c: found[c].tolist() for c in ("n", "n_cases") if c in found}
+    # One count for two values of a row would say 24 of a mean over 8.
+    assert counts == {"n": [24, 8, 24, 0], "n_cases": [24, 8, 24, 0]}
 
 
 # Reliability
@@ -83,7 +95,10 @@ def test_reliability_bins_hold_equal_numbers_of_answers():
     values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)] * 2
     answers, confidence = run_tables([(f"c{i}", 1, hit, p) for i, (p, hit) in enumerate(values)])
     found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=2, n_draws=500)
-    assert list(found.columns) == ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "reason"]
+    assert list(found.columns) == ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n"] + [
+        "n_cases",
+        "reason",
+    ]
     assert found[["bin", "n"]].to_numpy().tolist() == [[0, 6], [1, 6]]
     np.testing.assert_allclose(found["mean_confidence"], [0.2, 2.2 / 3])
     np.testing.assert_allclose(found["accuracy"], [1 / 3, 2 / 3])
@@ -130,39 +145,41 @@ def test_nine_cases_give_no_interval():
 BETWEEN = [("a", 1, 0, 1.0, 2.0, 4.0), ("a", 100, 0, 2.0, 1.0, 3.0), ("b", 1, 0, 3.0, 4.0, 2.0), ("b", 100, 0, 4.0, 3.0, 1.0)]
 
 
+def pairs(table: pd.DataFrame) -> dict[tuple[str, str], tuple[float, int, int]]:
+    """(first, second) -> value, n, n_cases."""
+    rows = table[["first", "second", "value", "n", "n_cases"]].itertuples(index=False, name=None)
+    return {(a, b): (pytest.approx(v, nan_ok=True), n, cases) for a, b, v, n, cases in rows}
+
+
 def test_rank_correlations_by_hand():
     _, confidence = run_tables(BETWEEN, ("p", "q", "r"))
     found = tables.rank_correlations(confidence, "x")
     # 1 - 6 sum(d^2) / (n (n^2 - 1)): p and q differ by one rank in each of four rows, r is p turned round.
-    wanted = pd.DataFrame([[1, 0.6, -1], [0.6, 1, -0.6], [-1, -0.6, 1]], index=list("pqr"), columns=list("pqr"), dtype=float)
-    pd.testing.assert_frame_equal(found, wanted)
+    wanted = {("p", "q"): (0.6, 4, 2), ("p", "r"): (-1, 4, 2), ("q", "r"): (-0.6, 4, 2)}
+    assert pairs(found) == wanted and found["model"].eq("x").all()
 
 
-def test_rank_correlations_use_the_rows_that_both_methods_have():
+def test_rank_correlations_use_and_count_the_rows_that_both_methods_have():
     rows = [*BETWEEN, ("c", 1, 0, 0.0, NAN, 9.0), ("c", 100, 0, NAN, 9.0, 5.0)]
     _, confidence = run_tables(rows, ("p", "q", "r"))
-    found = tables.rank_correlations(confidence, "x")
-    assert found.loc["p", "q"] == pytest.approx(0.6)
-    assert found.loc["p", "r"] == pytest.approx(-1)
     # q: 2 1 4 3 5 and r: 4 3 2 1 5 have rank differences 2 2 2 2 0.
-    assert found.loc["q", "r"] == pytest.approx(1 - 6 * 16 / (5 * 24))
-    np.testing.assert_array_equal(found, found.T)
+    wanted = {("p", "q"): (0.6, 4, 2), ("p", "r"): (-1, 5, 3), ("q", "r"): (1 - 6 * 16 / (5 * 24), 5, 3)}
+    assert pairs(tables.rank_correlations(confidence, "x")) == wanted
 
 
 def test_rank_correlations_are_undefined_for_constants_and_leave_out_methods_without_values():
     rows = [("a", 1, 0, 0.1, 0.5, NAN), ("b", 1, 0, 0.2, 0.5, NAN), ("c", 1, 0, 0.3, 0.5, NAN)]
     _, confidence = run_tables(rows, ("p", "flat", "gone"))
     found = tables.rank_correlations(confidence, "x")
-    assert list(found.index) == list(found.columns) == ["p", "flat"]
-    np.testing.assert_array_equal(found.to_numpy(), [[1, NAN], [NAN, NAN]])
+    assert pairs(found) == {("p", "flat"): (NAN, 3, 3)} and found["reason"].tolist() == ["all alike"]
 
 
 def test_rank_correlations_are_of_one_model():
-    one, two = (
-        run_tables(BETWEEN, ("p", "q", "r"))[1],
-        run_tables([(*row[:3], 1.0, 1.0, 1.0) for row in BETWEEN], ("p", "q", "r"), "y")[1],
-    )
-    pd.testing.assert_frame_equal(tables.rank_correlations(pd.concat([one, two]), "x"), tables.rank_correlations(one, "x"))
+    names = ("p", "q", "r")
+    flat = [(*row[:3], 1.0, 1.0, 1.0) for row in BETWEEN]
+    one, two = run_tables(BETWEEN, names)[1], run_tables(flat, names, "y")[1]
+    both = tables.rank_correlations(pd.concat([one, two]), "x")
+    pd.testing.assert_frame_equal(both, tables.rank_correlations(one, "x"))
 
 
 # Tables of text and counts

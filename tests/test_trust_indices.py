@@ -130,7 +130,7 @@ def test_fault_a_reviewer_who_cannot_be_read_has_not_reviewed(formulation) -> No
     assert "test_alerts_percent: none of 12 tests rated" in row["missing"]
     assert "osi: without unsafe_rx_percent and test_alerts_percent; fti: without osi" in row["missing"]
     assert (row["rx_unrated_percent"], row["tests_unrated_percent"]) == (100, 100)
-    assert (row["n_osi"], row["n_fti"]) == (0, 0) and row["eti_percent"] > 0
+    assert (row["osi_n"], row["fti_n"]) == (0, 0) and row["eti_percent"] > 0
 
 
 def test_tests_that_nobody_rated_do_not_hide_behind_prescriptions_that_somebody_did() -> None:
@@ -193,12 +193,12 @@ def test_fault_eti_and_fti_rest_on_the_smallest_n_of_their_parts_and_say_so() ->
     cases.loc[15:, "plan_missing"] = "no JSON"
     cases.loc[15:, [n for n in NEEDED if n.startswith("n_") and n != "n_doctors"]] = 0
     row = one(cases, draws=0)
-    assert [row.get(n) for n in ("n_eti", "n_osi", "n_fti")] == [17, 15, 15]  # there were no such columns
+    assert [row.get(n) for n in ("eti_n", "osi_n", "fti_n")] == [17, 15, 15]  # there were no such columns
     assert "n of eti differs: accuracy 20, cdr 19, rdc 17" in row["flag"]
     assert "n of fti differs: eti 17, osi 15" in row["flag"] and "n of osi" not in row["flag"]
     off = one(many_cases(20).assign(**SAFETY_OFF), draws=0)
-    assert (off["n_osi"], off["n_fti"], off["flag"]) == (20, 20, "")  # 0 by rule, for all of them
-    assert one(many_cases(20).assign(**SAFETY_OFF), "medguard-x", draws=0)["n_fti"] == 0
+    assert (off["osi_n"], off["fti_n"], off["flag"]) == (20, 20, "")  # 0 by rule, for all of them
+    assert one(many_cases(20).assign(**SAFETY_OFF), "medguard-x", draws=0)["fti_n"] == 0
 
 
 def test_a_proxy_is_passed_on_by_name_where_the_formulation_asks_for_the_encoder() -> None:

@@ -36,7 +36,7 @@ BOTH = pytest.mark.parametrize("formulation", FORMULATIONS)
 def indices(**parts: tuple[float, float, float]) -> pd.DataFrame:
     """Rows of the indices in ``trust-x``: configuration = (accuracy, cdr, rdc)."""
     rows = [
-        {"formulation": "trust-x", "model": "m", "dataset": "d", "level": 100, "configuration": name, "safety": True}
+        {"formulation": "trust-x", "model": "m", "dataset": "d", "level": 100, "configuration": name, "safety": True, "eti_n": 20}
         | dict(zip(["accuracy", "cdr", "rdc"], values, strict=True))
         for name, values in parts.items()
     ]

@@ -1,4 +1,4 @@
-"""Does one diagnosis entail another? One protocol, a real judge by name, and a stand-in that needs no download.
+"""Does one diagnosis entail another? One protocol, a real judge by name, and a rule-based proxy that needs no download.
 
 A judge gives each (premise, hypothesis) pair the probabilities of entailment, neutrality and contradiction. Over a run, each
 distinct pair is judged once; two equal strings entail each other and are never put to it.
@@ -9,16 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from trustlab.knowledge import Knowledge, load_knowledge, normalise
+from trustlab.correctness.kinds import content_words, exclude, is_qualifier
+from trustlab.correctness.names import ALTERNATIVES, bracketed, is_acronym, plain_name, undenied
+from trustlab.correctness.words import DEGREES, SAME_PHRASE
+from trustlab.datasets.lay_names import LAY_NAMES
+from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
 from trustlab.models.cache import connect, select
+from trustlab.paths import offline
 from trustlab.semantics import Encoder, model_fingerprint
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
@@ -27,7 +33,20 @@ STAND_IN = "stand-in"
 SCHEMA = "CREATE TABLE IF NOT EXISTS entailment (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
 BATCH, ROUND = 64, 1024
 
+DECIMALS = 3
+"""Cosines are rounded to these before they are compared."""
+
 Pair = tuple[str, str]
+Row = tuple[float, float, float]
+SAME: Row = (1.0, 0.0, 0.0)
+SPECIFIC: Row = (0.99, 0.01, 0.0)
+"""Entailment, neutral, contradiction where the premise says more: "acute appendicitis", "appendicitis"."""
+GENERAL: Row = (0.3, 0.6, 0.1)
+"""Where the hypothesis says more."""
+BESIDE: Row = (0.1, 0.6, 0.3)
+"""Where each says what the other does not: "acute pancreatitis", "alcoholic pancreatitis"."""
+UNRELATED: Row = (0.0, 1.0, 0.0)
+CONTRADICTS: Row = (0.0, 0.0, 1.0)
 
 
 @runtime_checkable
@@ -111,6 +130,9 @@ class CrossEncoderEntailment:
 
     def _judge(self, pairs: list[Pair], connection: Any = None) -> None:
         """Judge by rising length, keeping what is finished after every :data:`ROUND` pairs."""
+        if pairs and offline():
+            what = f"{len(pairs)} pair(s) are not judged"
+            raise LookupError(f"offline, and {what}, the first: {pairs[0]}")
         pairs = sorted(pairs, key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
         for start in range(0, len(pairs), ROUND):
             part = pairs[start : start + ROUND]
@@ -132,76 +154,226 @@ class CrossEncoderEntailment:
         return f"{self.fingerprint}:{hashlib.sha256(text).hexdigest()}"
 
 
+class Phrase(NamedTuple):
+    """A name as the rules see it: its words with those of degree, and the noun that says what it is ('' if none)."""
+
+    words: frozenset[str]
+    head: str
+
+    def covers(self, other: Phrase) -> bool:
+        """Whether it is the other name, or a kind of it: "viral pneumonia" and "pneumonia"."""
+        more = self.words - other.words
+        kind = self.head == other.head or all(is_qualifier(word) or word in DEGREES for word in more)
+        return other.words == self.words or bool(other.head and other.words < self.words and kind)
+
+
+class Reading(NamedTuple):
+    """What the rules know of a text: what it means (ids), and what it says beside (``extra``)."""
+
+    own: Phrase
+    several: bool = False
+    """It is a list of diagnoses, "A or B"."""
+    syndrome: frozenset[str] = frozenset()
+    condition: str | None = None
+    means: frozenset[str] = frozenset()
+    extra: frozenset[str] = frozenset()
+    phrases: tuple[Phrase, ...] = ()
+    main: frozenset[str] = frozenset()
+    """The words of the condition's first name."""
+
+    @property
+    def said(self) -> frozenset[str]:
+        """All words that may rule another's out."""
+        return self.own.words | self.syndrome
+
+
 class StandInEntailment:
-    """A stand-in for an NLI model, for bare names of diseases: rules over the knowledge table, names and a sentence encoder.
+    """A rule-based proxy for an NLI model, for bare names of diseases: word rules, the knowledge table, lay names, an encoder.
 
-    In this order, after "no", "not", "without", ... have been noted and taken out of both:
+    Spelling, certainty ("probable"), word order and acronyms in brackets play no part. In this order:
 
-    1. The same words, or two names of one condition of the table: entailment; contradiction if one of them is negated.
-    2. Either is negated, or nothing is left of it: neutral.
-    3. Names of two different conditions of the table: contradiction 1 - c/2, entailment c/2, with c their cosine in [0, 1].
-    4. All words of one are among the other's, with the same last word ("viral pneumonia", "pneumonia"): the longer entails the
-       shorter, the shorter says nothing of the longer.
-    5. Else entailment by a logistic curve of the cosine, contradiction the rest. Half lies at :attr:`HALF`: of all pairs of
+    1. Names of two different conditions of the table, as they are or with qualifiers added: contradiction 1 - c/2,
+       entailment c/2, with c their cosine in [0, 0.99].
+    2. The same words; two names of one condition of the table; a name and its lay name; an acronym of three letters or more:
+       entailment both ways.
+    3. Qualifiers that rule each other out (left and right, type 1 and 2, stage I and III, acute and chronic, mild and severe,
+       viral and bacterial, disease and syndrome; :func:`~trustlab.correctness.kinds.exclude`): contradiction.
+    4. A name with more qualifiers, or more words before the same noun, entails the one without ("acute appendicitis",
+       "appendicitis"; :data:`SPECIFIC`). The other way it is neutral with entailment above contradiction
+       (:data:`GENERAL`), so that both are one set.
+    5. The same noun with qualifiers of which neither follows from the other ("acute" and "recurrent"): neutral, two sets
+       (:data:`BESIDE`).
+    6. Else entailment by a logistic curve of the cosine, contradiction the rest. Half lies at :attr:`HALF`: of all pairs of
        different conditions of the table, 999 in 1,000 have a smaller cosine (packaged encoder).
+
+    "No X" and "X ruled out" contradict X and whatever entails it, entail the denial of what entails X, and are neutral to
+    the rest; so is what holds no word. Cosines are rounded (3 decimals), and none lies on the threshold.
+
+    Sets are a transitive closure: where samples hold "pneumothorax" beside "left" and "right pneumothorax", which contradict
+    each other, all three are one set; without the unqualified name they are two.
     """
 
     name, stand_in = STAND_IN, True
-    NEGATIONS = frozenset({"no", "not", "without", "never", "denies", "excluded", "absent", "unlikely", "negative"})
-    HALF, SLOPE = 0.85, 0.03
+    HALF, SLOPE = 0.8495, 0.03
 
     def __init__(self, encoder: Encoder | None = None, knowledge: Knowledge | None = None) -> None:
         self.encoder, self.knowledge = encoder or Encoder(), knowledge or load_knowledge()
-        self._read: dict[str, tuple[tuple[str, ...], bool, str | None]] = {}
+        self._read: dict[str, Reading] = {}
         self._known: dict[Pair, np.ndarray] = {}
 
     @property
     def revision(self) -> str:
         """The judge in a manifest's words."""
-        return f"{STAND_IN} (names, knowledge table, {self.encoder.revision})"
+        return f"{STAND_IN} (word rules, knowledge table, lay names, {self.encoder.revision})"
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct pair is judged once."""
         unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         by_rule = {pair: self._by_rule(*pair) for pair in unknown}
-        self._known |= {pair: row for pair, row in by_rule.items() if row is not None}
+        self._known |= {pair: np.array(row) for pair, row in by_rule.items() if row is not None}
         open_pairs = [pair for pair, row in by_rule.items() if row is None]
         texts = list(dict.fromkeys(text for pair in open_pairs for text in pair))
         vectors = self.encoder.encode(texts).astype(np.float64)
         at = {text: i for i, text in enumerate(texts)}
         for a, b in open_pairs:
-            cosine = float(np.clip(vectors[at[a]] @ vectors[at[b]], 0.0, 1.0))
-            if self._condition(a) and self._condition(b):
-                entails = cosine / 2
+            cosine = round(float(np.clip(vectors[at[a]] @ vectors[at[b]], 0.0, 1.0)), DECIMALS)
+            if self._reading(a).condition and self._reading(b).condition:
+                entails = min(cosine, 0.99) / 2
             else:
                 entails = 1 / (1 + np.exp((self.HALF - cosine) / self.SLOPE))
             self._known[a, b] = np.array([entails, 0.0, 1 - entails])
         return np.stack([self._known[pair] for pair in pairs]) if pairs else np.zeros((0, 3))
 
-    def _by_rule(self, premise: str, hypothesis: str) -> np.ndarray | None:
-        """The probabilities by rules 1, 2 and 4; ``None`` where a cosine is asked for."""
-        (a, a_negated, a_is), (b, b_negated, b_is) = self._reading(premise), self._reading(hypothesis)
-        if a and (a == b or (a_is is not None and a_is == b_is)):
-            return np.eye(3)[ENTAILMENT if a_negated == b_negated else CONTRADICTION]
-        if not a or not b or a_negated or b_negated:
-            return np.eye(3)[NEUTRAL]
-        if not (a_is and b_is) and a[-1] == b[-1] and (set(a) < set(b) or set(b) < set(a)):
-            return np.eye(3)[ENTAILMENT if set(b) < set(a) else NEUTRAL]
-        return None
+    def _by_rule(self, premise: str, hypothesis: str) -> Row | None:
+        """The probabilities by the rules; ``None`` where a cosine is asked for."""
+        if premise == hypothesis:
+            return SAME
+        denied = [None if self._known_name(text) else undenied(text) for text in (premise, hypothesis)]
+        a, b = (text if x is None else x for text, x in zip((premise, hypothesis), denied, strict=True))
+        if not self._reading(a).own.words or not self._reading(b).own.words:
+            return UNRELATED
+        if denied == [None, None]:
+            return self._compared(a, b)
+        if None in denied:  # the one that is told, and the one that is denied
+            follows = self._compared(*((a, b) if denied[0] is None else (b, a))) in (SAME, SPECIFIC)
+            return CONTRADICTS if follows else UNRELATED
+        row = self._compared(b, a)  # who has no appendicitis has no acute one
+        return row if row in (SAME, SPECIFIC, GENERAL) else UNRELATED
 
-    def _condition(self, text: str) -> str | None:
-        return self._reading(text)[2]
+    def _compared(self, premise: str, hypothesis: str) -> Row | None:
+        a, b = self._reading(premise), self._reading(hypothesis)
+        same_condition = a.condition is not None and a.condition == b.condition
+        if a.condition and b.condition and not same_condition:
+            return None
+        one_thing = same_condition or bool(a.means & b.means)
+        if not (one_thing and not a.extra and not b.extra) and exclude(a.said, b.said):
+            return CONTRADICTS
+        if a.own.words == b.own.words and a.several == b.several:
+            return SAME
+        related = one_thing or a.own.covers(b.own) or b.own.covers(a.own)
+        if not related and (exclude(a.said, b.main) or exclude(b.said, a.main)):
+            return CONTRADICTS
+        forward, backward = _follows(a, b, same_condition), _follows(b, a, same_condition)
+        if (forward and backward) or _is_short_for(premise, hypothesis) or _is_short_for(hypothesis, premise):
+            return SAME
+        if forward or backward:
+            return SPECIFIC if forward else GENERAL
+        return BESIDE if one_thing or (_core(a) and _core(a) == _core(b)) else None
 
-    def _reading(self, text: str) -> tuple[tuple[str, ...], bool, str | None]:
-        """The words without negations, whether there was one, and the condition of the table that they name."""
+    def _reading(self, text: str) -> Reading:
         if text not in self._read:
-            said = normalise(text)
-            whole = self.knowledge.condition_named(said)
-            words = said.replace("ruled out", "excluded").split()
-            kept = tuple(w for w in words if w not in self.NEGATIONS) if whole is None else tuple(words)
-            condition = whole or self.knowledge.condition_named(" ".join(kept))
-            self._read[text] = (kept, len(kept) < len(words), condition.id if condition else None)
+            self._read[text] = self._as_read(text)
         return self._read[text]
+
+    def _as_read(self, text: str) -> Reading:
+        plain = plain_name(text)
+        parts = bracketed(plain)
+        if parts and self._said_twice(*parts):
+            plain = parts[0]
+        own = _phrase(plain)
+        syndrome = frozenset(normalise(plain).split()) & {"disease", "syndrome"}
+        whole = self._known_name(text)
+        if whole is None and ALTERNATIVES.search(plain):
+            return Reading(own, True, syndrome)
+        name = own.words if own.words in self._names else self._name_within(own.words)
+        means, extra = self._names.get(name, frozenset()), own.words - name
+        condition = self._conditions.get(name)
+        if whole is not None:
+            condition, extra = self.knowledge.condition_of_name[whole], frozenset()
+        if condition is None:
+            return Reading(own, False, syndrome, None, means, extra, (own,))
+        known = (_phrase(n) for n in condition.names if not ALTERNATIVES.search(n))
+        phrases = (own, *(Phrase(n.words | extra, n.head) for n in known))
+        means, main = means | {condition.id}, self._main[condition.id]
+        return Reading(own, False, syndrome, condition.id, means, extra, phrases, main)
+
+    def _known_name(self, text: str) -> str | None:
+        """The text, normalised, if it is whole a name in the table."""
+        return said if (said := normalise(text)) in self.knowledge.condition_of_name else None
+
+    def _said_twice(self, outside: str, inside: str) -> bool:
+        """Whether what stands in brackets is the acronym of the name before, or another name of it."""
+        one, other = (self._names.get(_phrase(part).words, frozenset()) for part in (outside, inside))
+        return bool(one & other) or is_acronym(inside, outside)
+
+    def _name_within(self, words: frozenset[str]) -> frozenset[str]:
+        """The longest known name to which ``words`` only add qualifiers that do not rule it out; none: empty."""
+        found = [
+            name
+            for name in self._names
+            if name < words
+            and all(is_qualifier(word) or word in DEGREES for word in words - name)
+            and not any(exclude(words, self._main[m]) for m in self._names[name] if m in self._main)
+        ]
+        return max(found, key=lambda name: (len(name), sorted(name)), default=frozenset())
+
+    @cached_property
+    def _main(self) -> dict[str, frozenset[str]]:
+        return {c.id: _phrase(c.name).words for c in self.knowledge.conditions.values()}
+
+    @cached_property
+    def _conditions(self) -> dict[frozenset[str], Condition]:
+        """Words of a name in the table -> its condition."""
+        conditions = self.knowledge.conditions.values()
+        names = ((_phrase(plain_name(n)).words, c) for c in conditions for n in c.names if not ALTERNATIVES.search(n))
+        return dict(names)
+
+    @cached_property
+    def _names(self) -> dict[frozenset[str], frozenset[str]]:
+        """Words of a name -> what it means: ids of conditions, and everyday names of what the table lacks."""
+        found = {words: frozenset({condition.id}) for words, condition in self._conditions.items()}
+        for name, lay in LAY_NAMES.items():
+            condition = self.knowledge.condition_named(name)
+            for one in (name, *lay):
+                words = _phrase(one).words
+                meaning = condition.id if condition else " / ".join(lay)
+                found[words] = found.get(words, frozenset()) | {meaning}
+        return found
+
+
+def _phrase(name: str) -> Phrase:
+    """The words of a name as :func:`~trustlab.correctness.names.plain_name` gives it."""
+    name = normalise(name)
+    for pattern, same in SAME_PHRASE.items():
+        name = re.sub(rf"\b(?:{pattern})\b", same, name)
+    degrees = frozenset(name.split()) & DEGREES
+    first = re.split(r"\b(?:of|in|with|without|from|by|due to|secondary to)\b", name)[0]
+    nouns = (word for part in reversed(first.split()) for word in content_words(part))
+    return Phrase(content_words(name) | degrees, next((word for word in nouns if not is_qualifier(word)), ""))
+
+
+def _core(reading: Reading) -> frozenset[str]:
+    return frozenset(word for word in reading.own.words if not is_qualifier(word) and word not in DEGREES)
+
+
+def _follows(a: Reading, b: Reading, same_condition: bool) -> bool:
+    """Whether a is b or a kind of it, by what they mean or by the words of any of their names."""
+    named = same_condition or (bool(a.means) and a.means <= b.means)
+    return (named and a.extra >= b.extra) or any(x.covers(y) for x in a.phrases for y in b.phrases)
+
+
+def _is_short_for(short: str, long: str) -> bool:
+    return 3 <= len(short) <= 8 and short.isalnum() and is_acronym(short, long)
 
 
 def open_entailment(

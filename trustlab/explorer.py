@@ -178,7 +178,7 @@ def _answer(row: pd.Series, generation: Generation | None, diagnosis: str, truth
     answer = f"<b>{escape(str(row['answer']))}</b>"
     if pd.isna(row["answer"]):
         why = generation.answer.missing if generation and generation.answer else row.get("missing")
-        words = "no answer: the call failed" if pd.isna(row["correct"]) else "no readable answer"
+        words = "no answer" if pd.isna(row["correct"]) else "no readable answer"
         answer = f"<b>{words}</b>{escape(f' ({why})' if why and pd.notna(why) else '')}"
     told = f"Truth: <b>{escape(diagnosis)}</b>"
     if truth == "shown":

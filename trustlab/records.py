@@ -113,7 +113,8 @@ class Reply:
     """What a model returned once.
 
     ``text`` is ``None`` where there is nothing readable, and ``missing`` says why. ``raw`` keeps the words
-    as they came when ``text`` has been parsed out of them.
+    as they came when ``text`` has been parsed out of them. ``finish`` is "stop", "length" (the tokens
+    ran out: no answer, whatever the text says, see :func:`trustlab.parsing.no_answer`) or "error".
     """
 
     text: str | None

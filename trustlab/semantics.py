@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trustlab import paths
 from trustlab.models.cache import connect, select
+from trustlab.models.stored import shortened
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -31,6 +33,8 @@ ROUND = 16 * BATCH
 PROGRESS_FROM = 500
 SURELY_WHOLE = 120
 """Characters that fit any encoder's window."""
+VECTORS = "vectors.sqlite"
+"""Name of the file of vectors that stands beside a cache of replies."""
 SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
 
 _REMEMBERED: dict[str, dict[str, np.ndarray]] = {}  # fingerprint -> text -> vector, for the life of the process
@@ -42,7 +46,9 @@ class Encoder:
 
     ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never touches the network; else a folder or a hub
     name. ``cache_path``: an SQLite file that keeps the vectors; a text found there is not encoded and the model not
-    loaded. ``device``: None takes a GPU if there is one.
+    loaded. ``device``: None takes a GPU if there is one. With TRUSTLAB_OFFLINE=1 nothing is encoded:
+    a text whose vector is neither in ``cache_path`` nor, where that is None, in runs/ raises
+    ``LookupError``.
     """
 
     def __init__(
@@ -142,10 +148,13 @@ class Encoder:
         unknown = [text for text in dict.fromkeys(texts) if text not in vectors]
         if not unknown:
             return
-        if self.cache_path is None:
+        path = self.cache_path
+        if path is None and paths.offline():
+            path = paths.RUNS / VECTORS
+        if path is None:
             self._encode_rounds(unknown)
             return
-        with closing(connect(self.cache_path, SCHEMA)) as connection:
+        with closing(connect(path, SCHEMA)) as connection:
             keys = {self._key(text): text for text in unknown}
             for key, blob in select(connection, "vectors", "value", keys):
                 vectors[keys[key]] = np.frombuffer(blob, dtype="<f4").astype(np.float32)  # type: ignore[arg-type]
@@ -155,6 +164,9 @@ class Encoder:
         """Encode by rising length, keeping what is finished after every :data:`ROUND` texts."""
         if not texts:
             return
+        if paths.offline():
+            what = f"no vector is kept of {len(texts)} text(s)"
+            raise LookupError(f"offline, and {what}, the first: {shortened(texts[0])}")
         from tqdm import tqdm
 
         texts = sorted(texts, key=lambda text: (len(text), text))

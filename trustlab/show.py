@@ -37,7 +37,7 @@ from trustlab.blocks import (
 from trustlab.confidence import METHODS
 from trustlab.confidence.medconf import weighted_support
 from trustlab.knowledge import normalise
-from trustlab.parsing import true_or_false
+from trustlab.parsing import no_answer, true_or_false
 from trustlab.paths import NOTICE
 from trustlab.records import Assessment, Evidence, Generation, Reply, Statement
 from trustlab.retrieval import Passage
@@ -125,10 +125,9 @@ def replies(generation: Generation) -> Html:
         raw = _counted(came) if name == "p_true" else "\n".join(_raw(reply) for reply in came)
         box = preformatted(raw) if came else coloured("no reply", GREY)
         if name == "p_true" and came:
-            readable = sum(true_or_false(reply.text) is not None for reply in came)
+            answers = [reply.text for reply in came if not no_answer(reply)]
+            readable = sum(true_or_false(text) is not None for text in answers)
             box += coloured(f"{readable} of {len(came)} are True or False", GREY)
-        elif any(reply.finish == "length" for reply in came):
-            box += coloured("The reply was cut off.", WARNING)
         value, missing, _ = METHODS[name].evaluate(generation)
         read = coloured(f"missing: {missing}", WARNING) if missing else f"<b>{value:.2f}</b>"
         rows.append(

@@ -14,7 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from trustlab.models.base import Model, Request
-from trustlab.parsing import Unreadable, diagnosis, read_evidence, read_profile, read_prose, read_score, whole
+from trustlab.parsing import (
+    Unreadable,
+    diagnosis,
+    no_answer,
+    read_evidence,
+    read_profile,
+    read_prose,
+    read_score,
+    whole,
+)
 from trustlab.prompts import render
 from trustlab.records import Assessment, Criterion, Reply
 from trustlab.retrieval import Passage, Retriever
@@ -166,9 +175,10 @@ def fits(model: Model, request: Request) -> bool:
 
 def _with_keyword(a: Assessment, reply: Reply) -> Assessment:
     a = _noted(a, "keyword", reply)
-    span = diagnosis(reply.text)
+    why = no_answer(reply)
+    span = None if why else diagnosis(reply.text)
     if span is None:
-        return replace(a, missing=f"keyword: {reply.missing or 'none in square brackets'}")
+        return replace(a, missing=f"keyword: {why or 'none in square brackets'}")
     return replace(a, keyword=span.text)
 
 

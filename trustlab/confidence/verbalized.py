@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 
 from trustlab.confidence.registry import MissingValue, method
-from trustlab.parsing import guesses, score_0_100, true_or_false
+from trustlab.parsing import guesses, no_answer, score_0_100, true_or_false
 from trustlab.records import Generation, Reply
 
 COMBINATIONS = {"mean": fmean, "first": lambda scores: scores[0], "max": max}
@@ -21,10 +21,7 @@ def ce(generation: Generation) -> float:
 @method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.cot_ce",), cite="xiong2024can")
 def cot_ce(generation: Generation) -> float:
     """The score from 0 to 100 that the model gives its answer after saying why, divided by 100, in [0, 1]."""
-    reply = generation.probes["cot_ce"][0]
-    if reply.finish == "length":  # a number in an unfinished explanation is not yet the score
-        raise MissingValue("the reply was cut off")
-    return _stated(reply, generation.told)
+    return _stated(generation.probes["cot_ce"][0], generation.told)
 
 
 @method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.topk_ce",), cite="tian2023just")
@@ -33,10 +30,9 @@ def topk_ce(generation: Generation) -> float:
 
     The parameter ``topk_combination`` may take the first or the highest guess instead of the mean.
     """
-    reply = generation.probes["topk_ce"][0]
-    scores = guesses(reply.text, patient=generation.told)
+    scores = guesses(_words(generation.probes["topk_ce"][0]), patient=generation.told)
     if scores is None:
-        raise MissingValue(reply.missing or "not exactly five guesses G1 to G5 from 0 to 100 in square brackets")
+        raise MissingValue("not exactly five guesses G1 to G5 from 0 to 100 in square brackets")
     return COMBINATIONS[generation.parameters.topk_combination](scores) / 100
 
 
@@ -49,16 +45,26 @@ def p_true(generation: Generation) -> float:
     Unreadable judgements are dropped; fewer than 2 readable ones are missing, as for every sampled method.
     The paper calls it white-box; sampling needs text only.
     """
-    judged = [true_or_false(reply.text) for reply in generation.probes["p_true"]]
+    replies = generation.probes["p_true"]
+    judged = [true_or_false(reply.text) for reply in replies if not no_answer(reply)]
     readable = [verdict for verdict in judged if verdict is not None]
     if len(readable) < 2:
-        raise MissingValue("fewer than 2 replies are True or False")
+        (why, *others) = {no_answer(reply) for reply in replies}
+        few = "fewer than 2 replies are True or False"
+        raise MissingValue(few if others or not why else why)
     return sum(readable) / len(readable)
 
 
 def _stated(reply: Reply, told: str | None) -> float:
     """The one score of a reply, divided by 100; a number that the patient put in brackets is none."""
-    score = score_0_100(reply.text, told)
+    score = score_0_100(_words(reply), told)
     if score is None:
-        raise MissingValue(reply.missing or "no single number from 0 to 100 in square brackets")
+        raise MissingValue("no single number from 0 to 100 in square brackets")
     return score / 100
+
+
+def _words(reply: Reply) -> str | None:
+    """What a reply says; :class:`MissingValue` where it is missing or was cut off."""
+    if why := no_answer(reply):
+        raise MissingValue(why)
+    return reply.text

@@ -11,7 +11,7 @@ from trustlab.correctness.rules import by_rule
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing import true_or_false
+from trustlab.parsing import no_answer, true_or_false
 from trustlab.prompts import render
 from trustlab.records import Case, Reply
 
@@ -26,9 +26,9 @@ class JudgeGrader:
     The prompt ``judge`` shows the true names and the answer and nothing of the patient. What the rules settle is not asked:
     a true name is right; no single diagnosis, an option's letter, more than 200 characters, and a true name with another
     qualifier, degree or kind ("viral pneumonia" for "pneumonia", "mild A" for "severe A") are wrong.
-    A reply other than the one word True or False, and a call that
-    failed, leave the answer ungraded, never wrong. ``cache``: the SQLite file that keeps the replies (memory where ``None``;
-    a ``CachedModel`` keeps its own).
+    A reply other than the one word True or False, one that was cut off, and a call that failed leave
+    the answer ungraded, never wrong. ``cache``: the SQLite file that keeps the replies (memory where
+    ``None``; a ``CachedModel`` keeps its own).
     """
 
     def __init__(
@@ -72,10 +72,10 @@ def judge_request(answer: str, names: Sequence[str], seed: int = 0) -> Request:
 
 
 def _verdict(reply: Reply) -> Grade:
-    if reply.text is None:
-        return Grade(None, f"the judge gave no reply: {reply.missing or 'no reason given'}")
+    if why := no_answer(reply):
+        return Grade(None, f"the judge gave no reply: {why}")
     same = true_or_false(reply.text)
     if same is None:
-        said = " ".join(reply.text.split())
+        said = " ".join(str(reply.text).split())
         return Grade(None, f"the judge's reply is not the one word True or False: {said[:SHOWN]!r}")
     return Grade(int(same))

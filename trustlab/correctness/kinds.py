@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from trustlab.correctness.words import DEGREES, LOOKALIKES, NEUTRAL, PREFIXES, QUALIFIERS, ROMAN, SAME_WORD
+from trustlab.correctness.words import (
+    DEGREES,
+    EXCLUSIVE,
+    LOOKALIKES,
+    NEUTRAL,
+    OPPOSITE_PREFIXES,
+    PREFIXES,
+    QUALIFIERS,
+    ROMAN,
+    SAME_WORD,
+)
 from trustlab.knowledge import normalise
 
 CLOSE = 0.85
@@ -83,6 +93,28 @@ def clash(one: str, other: str) -> bool:
         return True
     a, b = content_words(one), content_words(other)
     return qualifiers(one) != qualifiers(other) or any(a & group and b & group and a & group != b & group for group in LOOKALIKES)
+
+
+def exclude(one: Set[str], other: Set[str]) -> bool:
+    """Whether words of two names rule each other out: left and right, type 1 and type 2, stable and unstable.
+
+    Among the words of a group, and among numbers and single letters, each has one that the other lacks: "acute on chronic"
+    rules "chronic" out no more than "type 2" does the name without a type.
+    """
+    here, there = one - other, other - one
+    return (
+        any(there & group for word in here for group in _RULED_OUT.get(word, ()))
+        or (any(map(_is_code, here)) and any(map(_is_code, there)))
+        or any(a[-3:] == b[-3:] and (_opposite(a, b) or _opposite(b, a)) for a in here for b in there)
+    )
+
+
+_RULED_OUT = {word: [g for g in (*EXCLUSIVE, *LOOKALIKES) if word in g] for group in (*EXCLUSIVE, *LOOKALIKES) for word in group}
+
+
+def _opposite(one: str, other: str) -> bool:
+    """Whether two words differ by opposite prefixes alone; those of four letters or fewer say nothing."""
+    return len(other) > 4 and any(one.startswith(a) and b + one[len(a) :] == other for a, b in OPPOSITE_PREFIXES)
 
 
 def another_kind(answer: str, names: Sequence[str]) -> bool:

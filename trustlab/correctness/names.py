@@ -19,11 +19,12 @@ MAX_LENGTH = 200
 """Characters; a longer answer is a report and no name, unless it is a true name."""
 
 _DENIAL = re.compile(
-    r"\b(?:no|not|never|cannot|(?:isn|doesn|can|won) t|denie[sd]|den(?:y|ying)|exclud(?:e|es|ed|ing)|exclusion of|unlikely"
-    r"|improbable|doubtful|rul(?:e|es|ed|ing) out|r o|absence of|negative for|free (?:of|from)|no evidence|rather than"
+    r"\b(?:(?:no|not any) (?:signs?|evidence|history) of|absence of"
+    r"|no|not|never|cannot|(?:isn|don|doesn|can|won) t|denie[sd]|den(?:y|ying)|exclud(?:e|es|ed|ing)|exclusion of|unlikely"
+    r"|improbable|doubtful|(?:been )?rul(?:e|es|ed|ing) out|r o|negative for|free (?:of|from)|rather than"
     r"|instead of)\b|^without\b|\babsent$"
 )
-_ALTERNATIVES = re.compile(r"\b(?:or|vs|versus|either|differential(?:s)?)\b|[;/|\n]|(?:\b[1-9][.)].*){2}", re.DOTALL)
+ALTERNATIVES = re.compile(r"\b(?:or|vs|versus|either|differential(?:s)?)\b|[;/|\n]|(?:\b[1-9][.)].*){2}", re.DOTALL)
 _ADDITION = re.compile(r"\b(?:and|plus|as well as)\b|[&+]")
 _NOTHING = re.compile(
     r"(?:yes|no|none|nil|nothing|true|false|maybe|perhaps|other|n a|(?:i )?(?:do not|don t) know|not sure|unsure"
@@ -52,13 +53,30 @@ def readings(name: str) -> set[tuple[str, frozenset[str]]]:
     Taken off before: accents, invisible characters, possessive 's, a leading "Diagnosis:", an ICD-10 code or a share of
     1 to 100 % in brackets at the end. "Bronchitis, acute" is turned round. The code itself is not looked up.
     """
-    plain = _turned(_PERCENT.sub("", _CODE.sub("", _unlabelled(folded(name)))))
+    plain = plain_name(name)
     found = {(key, frozenset()) for key in spellings(plain)}
     for key in spellings(CERTAINTY.sub(" ", plain).strip(" ,")):
         words = key.split()
         rest = " ".join(word for word in words if word not in DEGREES)
         found.add((rest, frozenset(words) & DEGREES))
     return {(key, degrees) for key, degrees in found if key}
+
+
+def plain_name(name: str) -> str:
+    """The name :func:`folded`, turned round, and without label, code and share, as :func:`readings` tells."""
+    return _turned(_PERCENT.sub("", _CODE.sub("", _unlabelled(folded(name)))))
+
+
+def undenied(name: str) -> str | None:
+    """What "no X", "X ruled out", "unlikely X" deny: X, normalised; ``None`` where nothing is denied."""
+    words = normalise(CERTAINTY.sub(" ", _unlabelled(folded(name))))
+    return " ".join(_DENIAL.sub(" ", words).split()) if _DENIAL.search(words) else None
+
+
+def bracketed(name: str) -> tuple[str, str] | None:
+    """The two parts of "A (B)"; ``None`` for anything else."""
+    parts = _BRACKETED.fullmatch(name.strip())
+    return (parts[1].strip(), parts[2].strip()) if parts else None
 
 
 def _unlabelled(name: str) -> str:
@@ -85,14 +103,14 @@ def is_named(answer: str, names: Iterable[str]) -> bool:
     listed = list(names)
     if any(same_name(answer, name) for name in listed):
         return True
-    parts = _BRACKETED.fullmatch(_unlabelled(folded(answer)))
+    parts = bracketed(_unlabelled(folded(answer)))
     if parts is None:
         return False
-    outside, inside = (any(same_name(part, name) for name in listed) for part in parts.groups())
-    return (outside and inside) or ((outside or inside) and _is_acronym(parts[2], parts[1]))
+    outside, inside = (any(same_name(part, name) for name in listed) for part in parts)
+    return (outside and inside) or ((outside or inside) and is_acronym(parts[1], parts[0]))
 
 
-def _is_acronym(short: str, long: str) -> bool:
+def is_acronym(short: str, long: str) -> bool:
     """Whether ``short`` is made of the first letters of ``long``, with or without its small words."""
     letters = normalise(short).replace(" ", "")
     for key, _ in readings(long):
@@ -112,8 +130,8 @@ def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
 
 def _with_acronym(name: str) -> tuple[str, ...]:
     """The two names in "Chronic lymphocytic leukemia (CLL)"; none where the bracket is not the acronym of the rest."""
-    parts = _BRACKETED.fullmatch(name.strip())
-    return (parts[1].strip(), parts[2].strip()) if parts and _is_acronym(parts[2], parts[1]) else ()
+    parts = bracketed(name)
+    return parts if parts and is_acronym(parts[1], parts[0]) else ()
 
 
 def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
@@ -128,9 +146,9 @@ def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
         return "no diagnosis"
     if not re.search(r"[^\W\d_]{2}", plain) or _NOTHING.fullmatch(words):
         return "no diagnosis"
-    if _DENIAL.search(normalise(CERTAINTY.sub(" ", plain))):
+    if undenied(answer or "") is not None:
         return "a denial"
-    if _ALTERNATIVES.search(plain):
+    if ALTERNATIVES.search(plain):
         return "several diagnoses"
     if _ADDITION.search(plain) and not any(_ADDITION.search(name.casefold()) for name in names):
         return "several diagnoses"

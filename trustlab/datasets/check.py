@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +19,8 @@ N_LABELS, N_SHOWN = 10, 3
 
 def check_text(name: str, read: Read, knowledge: Knowledge | None = None) -> str:
     """The report of ``trustlab data check``: plain text, a block for each question. Every case is made and looked at."""
-    cases = list(read.cases)
+    read = replace(read, cases=list(read.cases))
+    cases = read.cases
     blocks = [
         f"{name}: {_count(read.n_entries, 'entry', 'entries')} read, {_count(len(cases), 'case')}",
         *(_printable(f"dropped, {loss}") for loss in read.losses),

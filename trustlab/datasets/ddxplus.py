@@ -26,15 +26,18 @@ from trustlab.datasets.reading import Read
 from trustlab.knowledge import Finding, Knowledge, answer_text, load_knowledge, phrase_list, say
 from trustlab.records import Case, Statement
 
-SHORT = f"fewer than {MIN_STATEMENTS} statements"
+SHORT, AGAIN = f"fewer than {MIN_STATEMENTS} statements", "the same row as an earlier one"
+LACKING = "cases whose differential lacks their pathology"
 _PLAIN = {"Y": "yes", "N": "no", "NA": "I cannot say"}
 
 
 def read(path: Path | None = None, seed: int = 0) -> Read:
-    """The cases of a release in file order; rows with too few statements are dropped.
+    """The cases of a release in file order, without repeated rows and those too short.
 
     ``path`` is the release's folder, or a patients file (CSV, or the official zip) with the two JSON files beside it.
-    ``seed`` and the row number decide order and wording. Every row is checked, those dropped too; the first bad one raises
+    ``seed`` and the row number decide order and wording. A differential that lacks the pathology is
+    counted, and the case kept: what is right is the pathology.
+    Every row is checked, those dropped too; the first bad one raises
     :class:`DataError`. A case is made when it is looked at, so that a few of many cost little memory. Raises ``ValueError``,
     saying what to download, without a ``path``.
     """
@@ -42,15 +45,21 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
         raise ValueError(f"path is None; {GET_IT}")
     file = patients_file(path)
     release = read_release(file.parent)
-    kept: list[tuple[int, tuple[str, ...]]] = []
-    short: list[str] = []
-    number = 0
+    kept: dict[tuple[str, ...], int] = {}  # the row's columns -> its number
+    dropped: dict[str, list[str]] = {}
+    number = n_lacking = 0
     for number, row in rows(file):
-        if len(patient_of(file, number, row, release).evidences) >= MIN_STATEMENTS:
-            kept.append((number, tuple(row[column] for column in COLUMNS)))
+        patient = patient_of(file, number, row, release)
+        columns = tuple(row[column] for column in COLUMNS)
+        if len(patient.evidences) < MIN_STATEMENTS:
+            dropped.setdefault(SHORT, []).append(str(number))
+        elif columns in kept:
+            dropped.setdefault(AGAIN, []).append(str(number))
         else:
-            short.append(str(number))
-    return Read(_Cases(file, kept, release, seed), number, {SHORT: short} if short else {})
+            kept[columns] = number
+            n_lacking += patient.pathology not in dict(patient.differential)
+    found = [(number, columns) for columns, number in kept.items()]
+    return Read(_Cases(file, found, release, seed), number, dropped, {LACKING: n_lacking})
 
 
 class _Cases(Sequence[Case]):

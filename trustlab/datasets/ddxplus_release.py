@@ -13,6 +13,7 @@ import re
 import sys
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -154,6 +155,9 @@ def rows(file: Path) -> Iterator[tuple[int, dict]]:
             missing = [c for c in COLUMNS if c not in header]
             if missing:
                 raise DataError(file, None, "header", header, f"all of {', '.join(COLUMNS)}; missing: {', '.join(missing)}")
+            if again := [name for name, times in Counter(header).items() if times > 1]:
+                names = ", ".join(map(repr, again))
+                raise DataError(file, None, "header", header, f"no name twice; repeated: {names}")
             yield from enumerate(reader, 1)
     except UnicodeDecodeError as error:
         raise wrong_encoding(file, error) from error

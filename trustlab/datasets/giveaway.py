@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from os.path import commonprefix
 
 from trustlab.datasets.lay_names import lay_names
 from trustlab.knowledge import normalise
+from trustlab.records import Case
 
 _GENERIC = """
 disease diseases disorder disorders syndrome syndromes condition conditions illness infection infections infectious
@@ -80,7 +82,8 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     - Every acronym of 3 letters or more that the utterance says, unless it is one of :data:`NO_DISEASES` or a word
       ("NOT"), or nothing there is in small letters. One of 2 letters, or which is a word, where its letters begin the words
       of a name, or words that follow each other in the utterance and share such a word with a name.
-    - An acronym that is itself a name, also one of :data:`NO_DISEASES`.
+    - An acronym that is itself a name, also one of :data:`NO_DISEASES`. It is a word of its own:
+      "URTI" is not heard in "hurting".
 
     What it cannot see: an everyday name that the list does not have, a disease told by what it is or does ("your airways
     are narrow"), by its drugs ("metformin") or its organism, a spelling mistake, a word cut in two by a space, an acronym
@@ -91,7 +94,7 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     words = {_stem(word) for name in names for plain in _spellings(name) for word in plain.split() if _distinctive(word)}
     said = {own for own in words if any(_stem(word) == own or _same(word, own) for word in heard)}
     phrases = [normalise(name).split() for name in names]
-    acronyms = {name for name in names if name.isalpha() and name.isupper() and (len(name) < _LONG or _is_word(name))}
+    acronyms = {name for name in names if name.isalpha() and name.isupper() and len(name) < _PREFIX}
     for token in re.findall(r"\b[A-Z][A-Za-z]+\b", utterance):
         acronym = token if token.isupper() else token.removesuffix("s")
         if len(acronym) < 2 or not acronym.isupper():
@@ -108,6 +111,23 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
         whole=frozenset(acronym.lower() for acronym in acronyms - in_capitals) | lay_names(names),
         acronyms=frozenset(in_capitals),
     )
+
+
+def names_its_diagnosis(case: Case) -> bool:
+    """Whether a statement says the diagnosis: an accepted or an everyday name, even to deny it."""
+    names = (case.diagnosis, *case.accepted)
+    return any(_heard(names, statement.text) for statement in case.statements)
+
+
+@lru_cache(maxsize=2**16)
+def _heard(names: tuple[str, ...], text: str) -> bool:
+    """Data sets from templates repeat few texts very often."""
+    return _of_names(names).heard_in(text)
+
+
+@lru_cache(maxsize=2**10)
+def _of_names(names: tuple[str, ...]) -> Giveaway:
+    return giveaway(names, "")
 
 
 def _spellings(text: str) -> tuple[str, str]:

@@ -20,10 +20,14 @@ from trustlab.records import Case, Statement
 NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder that holds just one"
 OTHER, SHORT = "asks for no diagnosis", f"fewer than {MIN_STATEMENTS} statements before the question"
 AGAIN, UNASKED = "the same question as an earlier one", "not among ids"
-ASKING, SAID = "questions that ask for a diagnosis", "statements that say the diagnosis, kept"
+ASKING = "questions that ask for a diagnosis"
+CAUSE = "of these, by its cause or an explanation, which a disease answers"
 
 _ADJECTIVES = r"(?:(?:single|most|likely|probable|accurate|appropriate|best|correct|primary|underlying|current) )*"
-_PATIENT = r"(?:this|the|his|her|their) (?:\w+ )?(?:patient|man|woman|boy|girl|child|infant|newborn|neonate|case|presentation)"
+_PATIENT = (
+    r"(?:this|the|his|her|their) (?:\w+ )?"
+    r"(?:patient|man|woman|boy|girl|child|infant|newborn|neonate|fetus|case|presentation)"
+)
 _PEOPLE = rf"(?:(?:in|of|for) {_PATIENT}|at this time|{_PATIENT} (?:has|have))"
 _KINDS = r"(?:\w+ )?(?:conditions|disorders|diseases|syndromes|diagnoses|condition|disorder|disease|syndrome|diagnosis)"
 _FINDINGS = (
@@ -36,30 +40,84 @@ FORMS: tuple[str, ...] = (
     rf"{_WHICH} (?:is|was|represents|would be) (?:the|his|her|{_PATIENT}'s) {_ADJECTIVES}diagnosis(?: {_PEOPLE})?",
     rf"{_WHICH} (?:is|was) (?:{_LIKELY}) (?:the|his|her|{_PATIENT}'s) (?:underlying )?diagnosis(?: {_PEOPLE})?",
     rf"{_WHICH} {_KINDS} (?:is|was) (?:the )?most likely(?: {_PEOPLE})?",
-    rf"{_WHICH} {_KINDS} does {_PATIENT} {_LIKELY} have",
-    rf"{_WHICH} {_KINDS} is {_PATIENT} {_LIKELY} (?:suffering from|affected by)",
+    rf"{_WHICH} {_KINDS} does {_PATIENT} (?:{_LIKELY}|potentially) (?:have|suffer from)",
+    rf"{_WHICH} {_KINDS} is {_PATIENT} (?:{_LIKELY} )?(?:suffering from|affected by)",
     rf"{_WHICH} {_KINDS} (?:would |could )?(?:{_LIKELY} )?(?:explains?|accounts? for) (?:{_PATIENT}'s|his|her|these) {_FINDINGS}",
     rf"{_PATIENT} (?:{_LIKELY} (?:has|suffers from)|is {_LIKELY} suffering from) {_WHICHEVER} {_KINDS}",
     rf"(?:these|the|{_PATIENT}'s|his|her) {_FINDINGS} (?:is|are) most (?:consistent|compatible) with {_WHICHEVER} {_KINDS}",
+    rf"(?:these|the|{_PATIENT}'s|his|her) {_FINDINGS} (?:support|suggest) (?:a|the) diagnosis of "
+    rf"{_WHICH}",
 )
 """The forms of a question that asks for a diagnosis, in lower case and with plain apostrophes."""
+
+_SHOWN = (
+    rf"(?:{_PATIENT}'s|these|those|his|her|the|this) "
+    r"(?:(?:current|clinical|physical|laboratory|overall|acute) )*(?:(?:signs and )?symptoms"
+    r"|findings|presentation|condition|history|illness|complaints|behavior|picture)"
+)
+_WHY = r"(?:cause|etiology|aetiology|explanation)"
+CAUSE_FORMS: tuple[str, ...] = (
+    rf"{_WHICH} (?:{_KINDS} )?(?:is|was|would be) the "
+    rf"(?:(?:most|likely|probable|best|primary|underlying) )*{_WHY}"
+    rf"(?: (?:of|for) {_SHOWN})?(?: {_PEOPLE})?",
+    rf"{_WHICH} (?:would |could |can )?(?:{_LIKELY} )?(?:explains?|accounts? for) {_SHOWN}"
+    rf"(?: {_PEOPLE})?",
+    rf"{_SHOWN} (?:is|are|can be|could be) (?:{_LIKELY} )?(?:explained|caused) by {_WHICH}",
+    rf"{_WHICH} (?:{_KINDS} )?is (?:most )?(?:consistent|compatible) with {_SHOWN}",
+    rf"{_SHOWN} (?:is|are) (?:most )?(?:consistent|compatible) with {_WHICH}(?: {_KINDS})?",
+    rf"{_WHICH} is (?:most )?likely (?:responsible for|to account for|to have produced) {_SHOWN}",
+    rf"{_PATIENT} (?:{_LIKELY} has|is {_LIKELY} to have|is {_LIKELY} suffering from) {_WHICH}",
+)
+"""The forms that a disease may answer, or a mechanism, an organism, a drug: the answer decides."""
+
+_DISEASES = """
+abruption abscess achalasia anemia aneurysm asthma atresia beriberi cancer cirrhosis delirium
+dementia disease disorder dissection dystrophy eclampsia embolism embolus emphysema epilepsy gout
+hemophilia hernia infarction intussusception ketoacidosis kwashiorkor leukemia malaria marasmus
+measles migraine mumps palsy plague pneumonia pneumothorax porphyria preeclampsia purpura rickets
+rubella scurvy sepsis stroke syndrome tamponade thalassemia torsion tumor volvulus
+"""
+_DISEASES = frozenset(_DISEASES.split())
+_GLANDS = r"(?:thyroid|aldosteron|gonad|pituitar)ism"
+_ENDINGS = re.compile(rf"\w{{2,}}(?:itis|iasis|osis|oma|opathy|cele|{_GLANDS})")
+_NO_ENDINGS = re.compile(
+    r"coma|trauma|stoma|diagnosis|miosis"
+    r"|\w*(?:acidosis|alkalosis|apoptosis|biosis|cyanosis|cytosis|fibrosis|ketosis|mitosis"
+    r"|necrosis|thrombosis|coagulopathy|adenopathy)"
+)
+_LONGEST_NAME = 6
+_TOLD_OF = re.compile(r" (?:from|due to|secondary to|following) ")
+_MECHANISM = re.compile(
+    r"\b(?:increased|decreased|impaired|defective|abnormal|absent|absence|excess|excessive|loss"
+    r"|history|adverse|effect|complication|mutation|formation|secreting|producing|mediated"
+    r"|induced)\b"
+)
 
 _SUPPOSES = r"if|unless|supposing|suppose|imagine|assuming|had|were|should|without"
 _BESIDES = r"in addition|besides|apart from|aside from|other than|along with|together with|instead of|rather than"
 _OPENING = rf"(?!(?:{_SUPPOSES}|{_BESIDES}|which|what|how|why)\b|.*\b(?:if|unless|{_BESIDES})\b).*[,:] "
-_ASKS = re.compile(rf"(?:{_OPENING})?(?:{'|'.join(f'(?:{form})' for form in FORMS)}) ?[?:.]?")
+
+
+def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?:{_OPENING})?(?:{'|'.join(f'(?:{form})' for form in forms)}) ?[?:.]?")
+
+
+_ASKS, _ASKS_WHY = _any_of(FORMS), _any_of(CAUSE_FORMS)
 _MERGED = re.compile(r"(?<=[^\s,;])\s+(?=(?:Which (?:one )?of the following|What is|What was|What are) )")
 _ACRONYM = re.compile(r"\s*\([A-Z][A-Z0-9-]*\)")
 
 
+Bad = Callable[[str, object, str], DataError]
+
+
 @dataclass(frozen=True)
 class _Question:
-    """One entry of a file: its id and text, the right answer, and the exam's step where the file knows it."""
+    """One entry of a file: its id and text, and its row, which :func:`_judged` judges."""
 
     id: str
     text: str
-    answer: str
-    step: str | None
+    row: dict
+    bad: Bad
 
 
 def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str | Path | None = None) -> Read:
@@ -75,7 +133,11 @@ def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str
     is called ``medqa-ID``. A question that is there twice becomes one case; one that ``ids`` leaves
     out does not count. The diagnosis is the answer's text; accepted
     too are that text without an acronym in brackets, and every name that the knowledge table has for it. A statement may
-    say it (a history can): these are kept and counted.
+    say it (a history can): it is kept, and the account counts the case
+    (:data:`trustlab.datasets.reading.NAMED`).
+
+    Ids and questions are judged in every row; options and answer in those that ask for a diagnosis
+    after enough statements. Elsewhere a row may answer "↓ ↑ ↓".
 
     Raises ``ValueError`` where there is no file or an id is unknown, and :class:`DataError` for what breaks the format.
     """
@@ -85,39 +147,69 @@ def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str
     dropped: dict[str, list[str]] = {}
     cases: list[Case] = []
     seen: set[str] = set()
-    n_asking = 0
+    n_asking = n_cause = 0
     for question in questions:
-        case, asked = _case(question)
-        asks = asks_for_diagnosis(asked)
-        n_asking += asks
+        told, asked = split_question(question.text)
+        by_name, answer = asks_for_diagnosis(asked), _answer(question.row)
+        by_cause = not by_name and asks_for_diagnosis(asked, answer)
+        n_asking += by_name or by_cause
+        n_cause += by_cause
         text = normalise(question.text)
         if wanted is not None and question.id not in wanted:
             dropped.setdefault(UNASKED, []).append(question.id)
-        elif wanted is None and not asks:
+        elif wanted is None and not (by_name or by_cause):
             dropped.setdefault(OTHER, []).append(question.id)
-        elif text in seen:
-            dropped.setdefault(AGAIN, []).append(question.id)
-        elif len(case.statements) < MIN_STATEMENTS:
-            dropped.setdefault(SHORT, []).append(question.id)
-            seen.add(text)
         else:
-            cases.append(case)
+            case = _case(question, told) if len(told) >= MIN_STATEMENTS else None
+            if text in seen:
+                dropped.setdefault(AGAIN, []).append(question.id)
+            elif case is None:
+                dropped.setdefault(SHORT, []).append(question.id)
+            else:
+                cases.append(case)
             seen.add(text)
-    said = sum(_says(statement.text, case.accepted) for case in cases for statement in case.statements)
-    return Read(cases, len(questions), dropped, {ASKING: n_asking, SAID: said})
+    return Read(cases, len(questions), dropped, {ASKING: n_asking, CAUSE: n_cause})
 
 
-def asks_for_diagnosis(question: str) -> bool:
+def asks_for_diagnosis(question: str, answer: str | None = "") -> bool:
     """Whether ``question`` asks for the diagnosis itself, so that its answer is the name of a disease.
 
     It must be one of :data:`FORMS`, perhaps after an opening clause ("Based on these findings, ..."), and hold nothing
     else; a clause that supposes another case ("If she had fever, ...") or asks for more ("In addition to gout, ...") is no
-    such opening. Strict on purpose: "the most likely cause of the symptoms" (or of the condition) and "best explains the
-    findings" are answered by a mechanism, an organism or a drug as often as by a disease; "next step in diagnosis", "would
-    confirm the diagnosis" and "treatment for the most likely diagnosis" are answered by something else always.
+    such opening. Strict on purpose: "next step in diagnosis", "would confirm the diagnosis" and
+    "treatment for the most likely diagnosis" are answered by something else always.
+
+    "The most likely cause of the symptoms", "best explains the findings" (:data:`CAUSE_FORMS`) are
+    answered by a mechanism, an organism or a drug as often as by a disease: they count where
+    ``answer`` is the name of one (:func:`names_disease`), or ``None``, which could not be read.
     """
     plain = " ".join(question.lower().replace("’", "'").strip(" \"“”'").split())
-    return _ASKS.fullmatch(plain) is not None
+    if _ASKS.fullmatch(plain):
+        return True
+    return _ASKS_WHY.fullmatch(plain) is not None and (answer is None or names_disease(answer))
+
+
+def names_disease(answer: str) -> bool:
+    """Whether ``answer`` is the name of a disease, by its words alone, strictly.
+
+    The knowledge table has it; or its last word, before a bracket or "due to", is the name of a
+    disease or of a kind of disease ("syndrome"), or ends as these do (-itis, -osis, -oma, -opathy),
+    and no word tells of a mechanism ("impaired", "loss"). Before an "of" only a cancer stands:
+    "infarction of the trabeculae" is none. Neither is a deficiency, infection, poisoning or injury:
+    these are the reason for a disease as often as the disease. A name has 6 words at most.
+    """
+    if load_knowledge().condition_named(answer):
+        return True
+    told = _TOLD_OF.split(_ACRONYM.sub("", answer).lower())[0]
+    if not 0 < len(told.split()) <= _LONGEST_NAME or _MECHANISM.search(told):
+        return False
+    head, _, rest = told.partition(" of ")
+    *_, last = normalise(head).split() or [""]
+    if _NO_ENDINGS.fullmatch(last):
+        return False
+    if rest or " in " in told or " for " in told:
+        return last.endswith("oma") or last == "cancer"
+    return last in _DISEASES or _ENDINGS.fullmatch(last) is not None
 
 
 def split_question(text: str) -> tuple[list[str], str]:
@@ -132,25 +224,20 @@ def split_question(text: str) -> tuple[list[str], str]:
     return before, last
 
 
-def _case(question: _Question) -> tuple[Case, str]:
-    """The case of ``question``, however short, and what it asks."""
-    told, asked = split_question(question.text)
-    short = _ACRONYM.sub("", question.answer).strip()  # "Chronic lymphocytic leukemia (CLL)" is called so without the bracket
-    known = [load_knowledge().condition_named(name) for name in (question.answer, short)]
-    names = [question.answer, short, *(name for condition in known if condition for name in condition.names)]
-    case = Case(
+def _case(question: _Question, told: Sequence[str]) -> Case:
+    """The case of ``question``, of which ``told`` is shown, its row judged."""
+    answer, step = _judged(question)
+    short = _ACRONYM.sub("", answer).strip()  # "Lymphoma (HL)" is called so without the bracket
+    known = [load_knowledge().condition_named(name) for name in (answer, short)]
+    names = [answer, short, *(name for condition in known if condition for name in condition.names)]
+    return Case(
         case_id=f"medqa-{question.id}",
         dataset="medqa",
         statements=tuple(map(Statement, told)),
-        diagnosis=question.answer,
+        diagnosis=answer,
         accepted=tuple(dict.fromkeys(filter(None, names))),
-        patient={} if question.step is None else {"step": question.step},
+        patient={} if step is None else {"step": step},
     )
-    return case, asked
-
-
-def _says(text: str, names: Sequence[str]) -> bool:
-    return any(f" {normalise(name)} " in f" {normalise(text)} " for name in names)
 
 
 def _unquoted(text: str) -> str:
@@ -180,16 +267,14 @@ def _questions(file: Path) -> Iterator[_Question]:
     seen: set[str] = set()
     n_rows = 0
     for n_rows, (bad, row, own_id) in enumerate(_mirage_rows(file) if file.suffix == ".json" else _official_rows(file), 1):
-        question = _question(bad, row, own_id or str(n_rows))
+        text = _text(bad, "question", row.get("question"))
+        question = _Question(own_id or str(n_rows), text, row, bad)
         if question.id in seen:
             raise bad("id", question.id, "an id that no earlier row has")
         seen.add(question.id)
         yield question
     if not n_rows:
         raise DataError(file, None, "rows", 0, "at least one question")
-
-
-Bad = Callable[[str, object, str], DataError]
 
 
 def _official_rows(file: Path) -> Iterator[tuple[Bad, dict, str | None]]:
@@ -224,8 +309,12 @@ def _mirage_error(file: Path, own_id: str, field: str, value: object, allowed: s
     return DataError(file, None, f"question {own_id}, {field}", value, allowed)
 
 
-def _question(bad: Bad, row: dict, own_id: str) -> _Question:
-    text = _text(bad, "question", row.get("question"))
+def _judged(question: _Question) -> tuple[str, str | None]:
+    """The right answer, and the exam's step where the file knows it.
+
+    Raises :class:`DataError` for a bad row.
+    """
+    bad, row = question.bad, question.row
     options = row.get("options")
     if not isinstance(options, dict) or len(options) < 2:
         raise bad("options", options, "an object of at least two options, letter to text")
@@ -242,7 +331,14 @@ def _question(bad: Bad, row: dict, own_id: str) -> _Question:
     step = row.get("meta_info")
     if step is not None and not isinstance(step, str):
         raise bad("meta_info", step, "a str, such as step1")
-    return _Question(own_id, text, answer, step or None)
+    return answer, step or None
+
+
+def _answer(row: dict) -> str | None:
+    """The text of the right option as it stands, ``None`` where the row has no such text."""
+    letter, options = row.get("answer_idx", row.get("answer")), row.get("options")
+    answer = options.get(letter) if isinstance(options, dict) and isinstance(letter, str) else None
+    return _unquoted(answer) if isinstance(answer, str) else None
 
 
 def _text(bad: Bad, field: str, value: object) -> str:

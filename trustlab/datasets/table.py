@@ -23,6 +23,8 @@ OWN = ("id", "statements", "text", "diagnosis", "accepted")
 _TURN = re.compile(r"(?:^|\s+)(?=(?:Doctor|Patient):)")
 _DIALOGUE = re.compile(r"^\s*(?:Doctor|Patient):", re.MULTILINE)
 _EMPTY = (None, "", [])
+_NO_NAMES = ("", "na", "n a", "nan", "null", "nil", "none")
+"""What other programs write for an empty cell, normalised."""
 _SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
 
 
@@ -143,8 +145,9 @@ def _case(bad: partial[DataError], row: dict[str, object]) -> Case:
 
 
 def _name(bad: partial[DataError], field: str, value: object) -> str:
-    if not isinstance(value, str) or not normalise(value):
-        raise bad(field, value, "a name, a str with at least one letter or digit")
+    if not isinstance(value, str) or normalise(value) in _NO_NAMES:
+        allowed = "a name with a letter or digit, and no word for an empty cell (NaN, null, n/a)"
+        raise bad(field, value, allowed)
     return value.strip()
 
 

@@ -19,6 +19,7 @@ from trustlab.agents.consultation import TURN_LIMIT, Consultation, consult, turn
 from trustlab.confidence import select
 from trustlab.experiments.benchmark import Run, benchmark
 from trustlab.experiments.consultations import speakers
+from trustlab.metrics.ties import reaches
 from trustlab.models.base import Model
 from trustlab.records import Case
 
@@ -73,7 +74,7 @@ def consult_until(
     def stop(going: Sequence[Consultation]) -> list[bool]:
         table = judged(going).confidence
         sure = dict(zip(table["case_id"], table["confidence"], strict=True))
-        return [bool(sure[c.case.case_id] >= threshold) for c in going]
+        return [bool(reaches(sure[c.case.case_id], threshold)) for c in going]
 
     try:
         made = consult(cases, with_cache[0], speaker, max_turns=max_turns, tries=tries, seed=seed, stop=stop)

@@ -8,37 +8,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
-from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.experiments.costs import most_frequent_reason
+from trustlab.experiments.robustness_tables import mean
 
 if TYPE_CHECKING:
     from trustlab.experiments.benchmark import Run
 
-COLUMNS = ["set", "n", "what", "value", "low", "high", "n_known"]
+COLUMNS = ["set", "what", "value", "low", "high", "n", "n_cases", "n_missing", "reason"]
 
 
 def beyond_table(runs: Mapping[str, Run], methods: Sequence[str], n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """By set of cases: accuracy, and the mean confidence of each method, with 95 % case-bootstrap intervals.
 
-    Columns set n what value low high n_known: ``what`` is "accuracy" or a method, ``n`` counts answers, ``n_known`` those
-    with a value. One model and one level a run; a mean over no values is missing.
+    Columns set what value low high n n_cases n_missing reason: ``what`` is "accuracy" or a method,
+    values are 0 to 1, ``n``
+    counts the answers behind this very value and ``n_missing`` those without one. One model and one
+    level a run. A mean over
+    no values is missing, and below 10 cases there is no interval; ``reason`` says why.
     """
     rows = []
     for name, run in runs.items():
-        wide = run.confidence.pivot(index="case_id", columns="method", values="confidence")
-        wide["accuracy"] = run.answers.set_index("case_id")["correct"].astype(float)
+        answers = run.answers[["case_id"]].assign(value=run.answers["correct"].astype(float), missing="no answer")
         for what in ("accuracy", *methods):
-            values = wide[what].dropna()
-            value, low, high = _mean(values, n_draws, seed)
-            rows.append((name, len(wide), what, value, low, high, len(values)))
+            mine = run.confidence[run.confidence["method"] == what].rename(columns={"confidence": "value"})
+            held = answers if what == "accuracy" else mine
+            known = held.dropna(subset="value")
+            *found, reason = mean(known["value"], known["case_id"], n_draws, seed)
+            reason = reason if len(known) else f"no value: {most_frequent_reason(held)}"
+            rows.append((name, what, *found, len(answers) - len(known), reason))
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _mean(values: pd.Series, n_draws: int, seed: int) -> tuple[float, float, float]:
-    if not len(values):
-        return (float("nan"),) * 3
-    weights = case_weights(values.index.to_numpy(), n_draws, seed)
-    draws = weights @ values.to_numpy() / weights.sum(1)
-    return float(np.mean(values)), *percentile_interval(draws)

@@ -14,6 +14,7 @@ from scipy.optimize import isotonic_regression
 from trustlab.experiments.method_rows import MethodRows, method_rows
 from trustlab.metrics.calibration import brier_parts_weighted, cross_fitted, ece_weighted, without_excess
 from trustlab.metrics.intervals import bounded_interval
+from trustlab.metrics.ties import tied
 
 AS_GIVEN = "as given"
 FITTED = ("isotonic", "platt")
@@ -138,7 +139,7 @@ def _curve(asked: MethodRows, n_draws: int, seed: int) -> Iterator[dict]:
         why = "right answers alone, or wrong ones alone" if counts["n"] else asked.no_value()
         yield {**dict.fromkeys(("confidence", "probability", "low", "high"), float("nan")), **counts, "reason": why}
         return
-    values, group = np.unique(rows.confidence, return_inverse=True)
+    values, group = np.unique(tied(rows.confidence), return_inverse=True)
     picked = values[np.unique(np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int))]
     sure = rows.correct.astype(float)
 

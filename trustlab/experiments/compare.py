@@ -28,7 +28,7 @@ from trustlab.metrics.table import KEYS
 RUN = ["model", "dataset"]
 ROW = ["case_id", "level"]
 DIFFERENCE = ["value", "reference", "difference", "low", "high", "p", "p_holm", "standard_error"]
-COUNTS = ["n", "n_cases", "n_missing", "cases_needed", "reason"]
+COUNTS = ["n", "n_cases", "n_rarer", "n_missing", "cases_needed", "reason"]
 COMPARED = [*RUN, "method", "family", "against", "metric", "level", *DIFFERENCE, *COUNTS]
 METRIC_NAMES = {"auroc": "AUROC", "auprc": "AUPRC", "cv_group": "CV group", "cv_sample": "CV sample"}
 MADE = ("p_holm", "cases_needed")
@@ -186,7 +186,7 @@ def _no_best(wide: pd.DataFrame, kept: Sequence[str], reference: str, run: pd.Da
         lost = run.loc[run["method"].eq(reference), "missing"].fillna("").replace("", np.nan).dropna() if "missing" in run else []
         reason = f"no {reference}: {lost.mode().iloc[0] if len(lost) else 'no graded answer has a value'}"
     empty = dict.fromkeys([*DIFFERENCE, *CHOSEN], float("nan"))
-    return {"method": "", **empty, "n": 0, "n_cases": 0, "reason": reason}
+    return {"method": "", **empty, "n": 0, "n_cases": 0, "n_rarer": 0, "reason": reason}
 
 
 def _mixed(rows: pd.DataFrame, right: pd.Series, level: str) -> pd.DataFrame:
@@ -209,8 +209,9 @@ def _best_row(
 ) -> dict[str, Any]:
     """The best of ``kept`` on the rows ``both``, or the reason why it is withheld."""
     case, correct = both.index.get_level_values("case_id").to_numpy(), right.to_numpy()
-    counts = {"n": len(both), "n_cases": len(np.unique(case))}
-    if min(correct.sum(), len(correct) - correct.sum()) < least:
+    rarer = int(min(correct.sum(), len(correct) - correct.sum()))
+    counts = {"n": len(both), "n_cases": len(np.unique(case)), "n_rarer": rarer}
+    if rarer < least:
         return {**counts, "reason": f"fewer than {least} correct or wrong"}
     at = both.index.get_level_values("level").to_numpy(int) if level == "within" else np.zeros(len(both), int)
     weights = draws[np.searchsorted(cases, case)].T

@@ -43,10 +43,12 @@ UNTIMED = "seconds unknown: replies came from the cache"
 UNITS = ("replies", "tokens", "seconds", "usd")
 """What a cost can be counted in; tokens are those in and out together."""
 PARETO = [
-    "model", "dataset", "method", "family", "level", "cost", "unit", "value", "low", "high", "n", "n_cases", "on_front", "reason",
+    "model", "dataset", "method", "family", "level", "cost", "unit", "value", "low", "high",
+    "n", "n_cases", "n_rarer", "n_answers", "on_front", "reason",
 ]  # fmt: skip
 
-MEASURED = ["model", "dataset", "method", "level", "value", "low", "high", "n", "n_cases", "reason"]
+MEASURED = ["model", "dataset", "method", "level", "value", "low", "high", "n", "n_cases"]
+MEASURED += ["n_rarer", "reason"]
 """What :func:`pareto_table` reads of the metrics."""
 
 
@@ -135,7 +137,10 @@ def pareto_table(costs: pd.DataFrame, metrics: pd.DataFrame, level: str = "withi
     ``costs`` is the table of :func:`method_costs`, ``metrics`` that of ``metrics_table``; ``cost`` is "replies", "tokens" (in
     and out), "seconds" or "usd", of the method alone. A row a model, data set and method. ``on_front``: no other method of that
     model and data set costs at most as much and is at least as good, one of the two strictly; equals are on it together.
-    Methods without cost or value are not, and ``reason`` says why. Raises ``ValueError`` for an unknown cost, and for a level
+    ``n``, ``n_cases`` and ``n_rarer`` are behind the AUROC, ``n_answers`` (of all data sets) behind
+    the mean cost.
+    Methods without cost or value are not on it, and ``reason`` says why. Raises ``ValueError`` for
+    an unknown cost, and for a level
     that ``metrics`` does not hold.
     """
     if cost not in UNITS:
@@ -147,7 +152,7 @@ def pareto_table(costs: pd.DataFrame, metrics: pd.DataFrame, level: str = "withi
         raise ValueError(
             f"metrics holds no AUROC at level {level!r}; it holds {list(dict.fromkeys(ranking['level'].astype(str)))}"
         )
-    price = costs[["model", "method", "family"]].assign(
+    price = costs[["model", "method", "family", "n_answers"]].assign(
         cost=costs[columns].sum(axis=1, skipna=False), why=costs["reason"].fillna("")
     )
     table = found.merge(price, on=["model", "method"], how="left", validate="many_to_one").assign(unit=cost)

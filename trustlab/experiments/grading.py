@@ -130,7 +130,8 @@ def auroc_by_grader(
 ) -> pd.DataFrame:
     """AUROC of each method under each grader, and the accuracy: what would have been printed, had another one graded.
 
-    Columns model dataset method grader metric level value low high n reason. ``metric`` is "auroc" (``level`` "pooled" and
+    Columns model dataset method grader metric level value low high n n_cases n_rarer reason.
+    ``metric`` is "auroc" (``level`` "pooled" and
     "within") or "accuracy" (method '', "pooled"); intervals resample cases, with the same draws for all graders.
     ``methods``: all of ``confidence`` where ``None``. Raises ``ValueError`` for a method that it does not hold.
     """
@@ -146,7 +147,8 @@ def auroc_by_grader(
         table = metrics_table(regraded, n_draws=n_draws, seed=seed, min_per_class=min_per_class, scales={}, n_jobs=n_jobs)
         wanted = table["metric"].isin(["auroc", "accuracy"]) & table["level"].isin(["pooled", "within"])
         parts.append(table[wanted].assign(grader=grader.name))
-    columns = ["model", "dataset", "method", "grader", "metric", "level", "value", "low", "high", "n", "reason"]
+    columns = ["model", "dataset", "method", "grader", "metric", "level", "value", "low", "high", "n", "n_cases"]
+    columns += ["n_rarer", "reason"]
     return pd.concat(parts, ignore_index=True).reindex(columns=columns)
 
 

@@ -14,6 +14,8 @@ import pandas as pd
 from scipy.stats import kendalltau, rankdata
 
 from trustlab.experiments.tables import judged
+from trustlab.metrics.intervals import MIN_CASES, TOO_FEW
+from trustlab.metrics.ties import tied
 
 RATES = (0.0, 0.05, 0.1, 0.2)
 
@@ -47,9 +49,13 @@ def auroc_under_noise(
 ) -> pd.DataFrame:
     """AUROC of each method when each grade is flipped with chance ``rate``, right or wrong alike.
 
-    Columns model dataset method rate level value low high expected n reason. ``level`` is "pooled" or "within" (mean over the
+    Columns model dataset method rate level value low high expected n n_cases n_rarer reason.
+    ``level`` is "pooled" or "within" (mean over the
     levels that have both classes without noise). ``value`` is the mean over the repeats and ``low`` and ``high`` their 2.5
-    and 97.5 percentiles: the spread over flips, not over cases. ``expected`` is :func:`expected_auroc`, within level as the
+    and 97.5 percentiles: the spread over flips, not over cases, and none below 10 of these. ``n``
+    counts answers, ``n_rarer``
+    those of the rarer kind before any flip. ``expected`` is :func:`expected_auroc`, within level as
+    the
     mean of the levels'. All methods share the flips, and a grade flipped at a rate stays flipped at a higher one. Withheld below
     ``min_per_class`` right or wrong answers, with the reason. Raises ``ValueError`` for rates outside [0, 1], no repeats, or a
     method that ``confidence`` does not hold.
@@ -59,13 +65,17 @@ def auroc_under_noise(
         for method, draws in part.draws.items():
             for i, rate in enumerate(rates):
                 known = draws[i][~np.isnan(draws[i])]
-                low, high = np.percentile(known, [2.5, 97.5]) if len(known) else (np.nan, np.nan)
+                counts, reason = part.counts[method], part.reasons[method]
+                several = len(known) and counts["n_cases"] >= MIN_CASES
+                low, high = np.percentile(known, [2.5, 97.5]) if several else (np.nan, np.nan)
                 value = known.mean() if len(known) else np.nan
+                reason = reason or ("" if several else TOO_FEW)
                 rows.append(
                     {**part.label, "method": method, "rate": float(rate), "level": part.level, "value": value, "low": low}
-                    | {"high": high, "expected": part.expected[method][i], "n": part.n[method], "reason": part.reasons[method]}
+                    | {"high": high, "expected": part.expected[method][i], **counts, "reason": reason}
                 )
-    columns = ["model", "dataset", "method", "rate", "level", "value", "low", "high", "expected", "n", "reason"]
+    columns = ["model", "dataset", "method", "rate", "level", "value", "low", "high", "expected"]
+    columns += ["n", "n_cases", "n_rarer", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -90,7 +100,8 @@ def order_under_noise(
         clean = np.array([part.clean[m] for m in names])
         for i, rate in enumerate(rates):
             noisy = np.array([part.draws[m][i] for m in names]).reshape(len(names), -1)
-            taus = np.array([kendalltau(clean, column).statistic for column in noisy.T]) if len(names) > 1 else np.array([])
+            ranked = zip([tied(clean)] * noisy.shape[1], tied(noisy.T), strict=True)
+            taus = np.array([kendalltau(*two).statistic for two in ranked] if len(names) > 1 else [])
             known = taus[~np.isnan(taus)]
             low, high = np.percentile(known, [2.5, 97.5]) if len(known) else (np.nan, np.nan)
             tau = known.mean() if len(known) else np.nan
@@ -114,7 +125,7 @@ class _Part:
     clean: dict[str, float]
     draws: dict[str, np.ndarray]
     expected: dict[str, np.ndarray]
-    n: dict[str, int]
+    counts: dict[str, dict[str, int]]
     reasons: dict[str, str]
 
 
@@ -149,24 +160,26 @@ def _parts(
 
 def _measured(
     rows: Any, level: str, rates: Sequence[float], chance: np.ndarray, min_per_class: int
-) -> tuple[float, np.ndarray, np.ndarray, int, str]:
-    """AUROC without noise, under it (n_rates, n_repeats), as expected (n_rates,), the number of answers, and why missing."""
+) -> tuple[float, np.ndarray, np.ndarray, dict[str, int], str]:
+    """AUROC without noise, under it (n_rates, n_repeats), as expected (n_rates,), the counts, and why missing."""
     groups = [rows] if level == "pooled" else [part for _, part in rows.groupby("level")]
     groups = [part for part in groups if part["correct"].nunique() == 2]
     n = sum(map(len, groups))
     n_right = int(sum(part["correct"].sum() for part in groups))
     nothing = np.full((len(rates), len(chance)), np.nan)
-    if min(n_right, n - n_right) < max(min_per_class, 1):
+    n_cases = len({case for part in groups for case in part["case_id"]})
+    counts = {"n": n, "n_cases": n_cases, "n_rarer": min(n_right, n - n_right)}
+    if counts["n_rarer"] < max(min_per_class, 1):
         why = f"fewer than {max(min_per_class, 1)} correct or wrong" if len(rows) else "no confidence"
-        return float("nan"), nothing, nothing[:, 0], n, why
+        return float("nan"), nothing, nothing[:, 0], counts, why
     clean, draws, expected = [], [], []
     for part in groups:
-        correct, ranks = part["correct"].to_numpy(bool), rankdata(part["confidence"])
+        correct, ranks = part["correct"].to_numpy(bool), rankdata(tied(part["confidence"]))
         flip = chance[:, part["flips"].to_numpy()]
         clean.append(_auroc(correct[None], ranks)[0])
         draws.append([_auroc(correct ^ (flip < rate), ranks) for rate in rates])
         expected.append([expected_auroc(clean[-1], correct.mean(), rate) for rate in rates])
-    return float(np.mean(clean)), np.mean(draws, axis=0), np.mean(expected, axis=0), n, ""
+    return float(np.mean(clean)), np.mean(draws, axis=0), np.mean(expected, axis=0), counts, ""
 
 
 def _auroc(correct: np.ndarray, ranks: np.ndarray) -> np.ndarray:
@@ -178,6 +191,6 @@ def _auroc(correct: np.ndarray, ranks: np.ndarray) -> np.ndarray:
 
 
 def _places(values: np.ndarray) -> list[int]:
-    """Place of each value, the largest first; equal ones (to 1e-12) in the order given."""
-    order = np.argsort(-values.round(12), kind="stable")
+    """Place of each value, the largest first; near-ties in the order given."""
+    order = np.argsort(-tied(values), kind="stable")
     return [int(place) + 1 for place in np.argsort(order, kind="stable")]

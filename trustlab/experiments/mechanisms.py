@@ -18,14 +18,16 @@ import pandas as pd
 
 from trustlab.confidence import METHODS
 from trustlab.knowledge import Knowledge
-from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.intervals import bounded_interval, case_weights
+from trustlab.metrics.ties import reaches
 
 if TYPE_CHECKING:
     from trustlab.experiments.benchmark import Run
 
 KEYS = ["case_id", "level", "model"]
 MIN_ANSWERS = 10
-"""A mean of fewer answers is withheld, or at least its interval."""
+"""A mean of fewer answers is left out of a figure of means."""
+MEASURED = ["value", "low", "high", "n", "n_cases", "reason"]
 LENGTHS = range(2, 11)
 """Numbers of tokens whose positions are compared."""
 
@@ -33,7 +35,8 @@ LENGTHS = range(2, 11)
 def token_table(run: Run) -> pd.DataFrame:
     """One row a token of each greedy diagnosis whose token probabilities are known.
 
-    Columns case_id level model n_tokens position probability correct; ``position`` counts from 1.
+    Columns case_id level model n_tokens position probability correct n; ``position`` counts from 1,
+    ``n`` answers: one.
     """
     correct = _by_answer(run.answers, "correct")
     rows = []
@@ -44,28 +47,31 @@ def token_table(run: Run) -> pd.DataFrame:
         key = (g.case_id, g.level, g.model)
         for position, probability in enumerate(np.exp(trace.logprobs), start=1):
             rows.append((*key, len(trace), position, float(probability), correct[key]))
-    return pd.DataFrame(rows, columns=[*KEYS, "n_tokens", "position", "probability", "correct"])
+    return pd.DataFrame(rows, columns=[*KEYS, "n_tokens", "position", "probability", "correct"]).assign(n=1)
 
 
 def position_means(tokens: pd.DataFrame) -> pd.DataFrame:
     """Mean token probability by position, for each number of tokens (2 to 10) that at least 10 answers have.
 
-    Columns n_tokens position value n; ``n`` counts answers.
+    Columns n_tokens position value n n_cases; ``n`` counts answers.
     """
     held = tokens[tokens["n_tokens"].isin(LENGTHS)]
-    grouped: Any = held.groupby(["n_tokens", "position"])["probability"]
-    found = grouped.agg(value="mean", n="size").reset_index()
+    grouped: Any = held.groupby(["n_tokens", "position"])
+    counted = {"n": ("probability", "size"), "n_cases": ("case_id", "nunique")}
+    found = grouped.agg(value=("probability", "mean"), **counted).reset_index()
     return found[found["n"] >= MIN_ANSWERS].reset_index(drop=True)
 
 
 def wrong_by_length(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """Of wrong answers, by number of tokens: the mean of all tokens' probabilities (ASP) and of the first token's.
 
-    Columns n_tokens what value low high n; ``what`` is "asp" or "first". Lengths of fewer than 10 wrong answers are left out.
+    Columns n_tokens what value low high n n_cases reason; ``what`` is "asp" or "first". Lengths of
+    fewer than 10 wrong answers
+    are left out; ``reason`` says why there is no interval.
     """
     grouped: Any = tokens[tokens["correct"] == 0].groupby([*KEYS, "n_tokens"])["probability"]
     answers = grouped.agg(asp="mean", first="first").reset_index()
-    columns = ["n_tokens", "what", "value", "low", "high", "n"]
+    columns = ["n_tokens", "what", *MEASURED]
     if not len(answers):
         return pd.DataFrame(columns=columns)
     weights = case_weights(answers["case_id"].to_numpy(), n_draws, seed)
@@ -75,14 +81,31 @@ def wrong_by_length(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) ->
         if at.sum() < MIN_ANSWERS:
             continue
         for what in ("asp", "first"):
-            rows.append((int(length), what, *_mean(answers[what], at, weights), int(at.sum())))
+            rows.append((int(length), what, *_mean(answers[what], at, weights, answers["case_id"])))
     return pd.DataFrame(rows, columns=columns)
+
+
+def token_means(tokens: pd.DataFrame) -> pd.DataFrame:
+    """What the figure of token positions draws: :func:`position_means`, then :func:`wrong_by_length`, told apart by ``answers``.
+
+    ``answers`` is "all" (a value a position) or "wrong" (``what`` "asp" or "first").
+    """
+    parts = {"all": position_means(tokens), "wrong": wrong_by_length(tokens)}
+    return _joined(parts, "answers")
+
+
+def _joined(parts: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
+    """The tables under one another, column ``name`` saying which; those without rows add no columns' types."""
+    held = [part.assign(**{name: key}) for key, part in parts.items() if len(part)]
+    columns = [name, *dict.fromkeys(c for part in parts.values() for c in part)]
+    return pd.concat(held, ignore_index=True).reindex(columns=columns) if held else pd.DataFrame(columns=columns)
 
 
 def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
     """One row an answer: how common the answered condition is, and how far the samples agree.
 
-    Columns case_id level model answer prior poc correct. ``prior`` is the condition's share of all priors in ``knowledge``,
+    Columns case_id level model answer prior poc correct n. ``n`` counts answers, ``prior`` is the
+    condition's share of all priors in ``knowledge``,
     NaN where the answer names none of its conditions; ``poc`` is NaN where missing. Raises ``ValueError`` for a run without PoC.
     """
     if "poc" not in set(run.confidence["method"]):
@@ -92,17 +115,21 @@ def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
     named = [knowledge.condition_named(a) if isinstance(a, str) else None for a in table["answer"]]
     table["prior"] = [math.nan if c is None else c.prior / whole for c in named]
     table["poc"] = _aligned(run, "poc")
-    return table.assign(correct=run.answers["correct"]).reset_index(drop=True)
+    table = table.assign(correct=run.answers["correct"]).reset_index(drop=True)
+    return table.assign(n=table["poc"].notna().astype(int))
 
 
 def prior_means(table: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """Mean PoC by fifths of the answers' prior, right and wrong answers apart.
 
-    Columns correct bin prior value low high n; ``prior`` is the bin's mean over right and wrong, whose limits are the same.
-    Equal priors share a bin; with no more than ``bins`` different priors each is one. Bins of fewer than 10 answers are left out.
+    Columns correct bin prior value low high n n_cases reason; ``prior`` is the bin's mean over
+    right and wrong, whose limits are
+    the same. Equal priors share a bin; with no more than ``bins`` different priors each is one.
+    Bins of fewer than 10 answers
+    are left out; ``reason`` says why there is no interval.
     """
     known = table.dropna(subset=["prior", "poc"])
-    columns = ["correct", "bin", "prior", "value", "low", "high", "n"]
+    columns = ["correct", "bin", "prior", *MEASURED]
     if not len(known):
         return pd.DataFrame(columns=columns)
     if known["prior"].nunique() <= bins:
@@ -117,17 +144,33 @@ def prior_means(table: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: i
             at = (bin_of == b) & (known["correct"] == correct).to_numpy()
             if at.sum() >= MIN_ANSWERS:
                 prior = known["prior"].to_numpy()[bin_of == b].mean()
-                rows.append((correct, int(b), prior, *_mean(known["poc"], at, weights), int(at.sum())))
+                found = _mean(known["poc"], at, weights, known["case_id"])
+                rows.append((correct, int(b), prior, *found))
     return pd.DataFrame(rows, columns=columns)
+
+
+def agreement_drawn(table: pd.DataFrame) -> pd.DataFrame:
+    """What the figure of common answers draws: each answer of :func:`agreement_table`, then :func:`prior_means`.
+
+    ``drawn`` tells them apart, "answer" or "mean"; ``value`` is PoC or its mean.
+    """
+    answers = table.rename(columns={"poc": "value"}).assign(n_cases=table["n"])
+    answers["reason"] = np.where(answers["value"].isna(), "no PoC", "")
+    parts = {"answer": answers, "mean": prior_means(table)}
+    return _joined(parts, "drawn")
 
 
 def consistent_table(run: Run, threshold: float = 0.8, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """By level, the answers whose PoC reaches ``threshold``: how many, how often right, and what MedConf says of them.
 
-    Columns model level threshold n n_answers accuracy low high poc medconf n_medconf shown. ``n_answers`` counts all answers of
+    Columns model level threshold n n_cases n_answers accuracy low high poc medconf n_medconf
+    medconf_cases shown reason.
+    Accuracy, ``poc`` and ``shown`` are means over the ``n`` answers, ``medconf`` over
+    ``n_medconf``. ``n_answers`` counts all of
     the level that could be had, ``n_medconf`` those of the ``n`` that have a MedConf; ``shown`` is the mean share of the case's
     statements shown.
-    ``low`` and ``high`` bound the accuracy and are withheld (NaN) below 10 answers.
+    ``low`` and ``high`` bound the accuracy and are NaN below 10 cases, or where all are alike:
+    ``reason``.
     """
     total = {(g.case_id, g.level, g.model): g.n_total for g in run.generations}
     table = run.answers[[*KEYS, "correct"]].assign(
@@ -141,23 +184,24 @@ def consistent_table(run: Run, threshold: float = 0.8, n_draws: int = 2000, seed
         weights = case_weights(part["case_id"].to_numpy(), n_draws, seed)
         for level in sorted(part["level"].unique()):
             here = ((part["level"] == level) & part["correct"].notna()).to_numpy()
-            at = here & (part["poc"] >= threshold).to_numpy()
+            at = here & reaches(part["poc"], threshold)
             chosen = part[at]
             means = [float(chosen[c].mean()) for c in ("poc", "medconf")]
-            counts = (int(at.sum()), int(here.sum()))
-            accuracy, *interval = _mean(part["correct"], at, weights)
-            interval = interval if at.sum() >= MIN_ANSWERS else [math.nan, math.nan]
-            shown = float(chosen["shown"].mean())
-            n_medconf = int(chosen["medconf"].notna().sum())
-            rows.append((model, int(level), threshold, *counts, accuracy, *interval, *means, n_medconf, shown))
-    columns = ["model", "level", "threshold", "n", "n_answers", "accuracy", "low", "high", "poc", "medconf", "n_medconf", "shown"]
+            accuracy, low, high, n, n_cases, reason = _mean(part["correct"], at, weights, part["case_id"])
+            counts = (n, n_cases, int(here.sum()))
+            scored = chosen.loc[chosen["medconf"].notna(), "case_id"]
+            more = (len(scored), scored.nunique(), float(chosen["shown"].mean()), reason)
+            rows.append((model, int(level), threshold, *counts, accuracy, low, high, *means, *more))
+    columns = ["model", "level", "threshold", "n", "n_cases", "n_answers", "accuracy", "low", "high"]
+    columns += ["poc", "medconf", "n_medconf", "medconf_cases", "shown", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def moves_table(run: Run, case_id: str) -> pd.DataFrame:
     """Every method's confidence at every level for one case, in the run's order of methods.
 
-    Columns case_id model level method family scale confidence missing answer correct. Raises ``ValueError`` for an unknown case.
+    Columns case_id model level method family scale confidence n missing answer correct; ``n`` is 1
+    for a value, 0 for none. Raises ``ValueError`` for an unknown case.
     """
     mine = run.confidence[run.confidence["case_id"] == case_id]
     if not len(mine):
@@ -167,7 +211,8 @@ def moves_table(run: Run, case_id: str) -> pd.DataFrame:
         table[name] = [getattr(METHODS[m], name) for m in table["method"]]
     order = {m: i for i, m in enumerate(dict.fromkeys(table["method"]))}
     table = table.assign(place=table["method"].map(order)).sort_values(["model", "place", "level"], kind="stable")
-    columns = ["case_id", "model", "level", "method", "family", "scale", "confidence", "missing", "answer", "correct"]
+    table = table.assign(n=table["confidence"].notna().astype(int))
+    columns = ["case_id", "model", "level", "method", "family", "scale", "confidence", "n", "missing", "answer", "correct"]
     return table[columns].reset_index(drop=True)
 
 
@@ -183,11 +228,14 @@ def _aligned(run: Run, method: str) -> list[float]:
     return [found.get(key, math.nan) for key in run.answers[KEYS].itertuples(index=False, name=None)]
 
 
-def _mean(values: pd.Series, at: np.ndarray, weights: np.ndarray) -> tuple[float, float, float]:
-    """The mean of the rows ``at`` with its interval; NaN where there are none, no interval where draws often hold none."""
+def _mean(
+    values: pd.Series, at: np.ndarray, weights: np.ndarray, case_ids: pd.Series
+) -> tuple[float, float, float, int, int, str]:
+    """The mean of the rows ``at`` with its interval: :data:`MEASURED`; NaN where there are none."""
     if not at.any():
-        return math.nan, math.nan, math.nan
-    x, w = values.to_numpy(float)[at], weights[:, at]
+        return math.nan, math.nan, math.nan, 0, 0, "no answer"
+    x, w, cases = values.to_numpy(float)[at], weights[:, at], case_ids.to_numpy()[at]
     with np.errstate(invalid="ignore"):
         draws = (w @ x) / w.sum(1)
-    return float(x.mean()), *percentile_interval(draws)
+    low, high, reason = bounded_interval(draws, cases)
+    return float(x.mean()), low, high, len(x), len(np.unique(cases)), reason

@@ -20,9 +20,9 @@ from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 class MethodRows:
     """Every answer of one model on one data set, with one method's confidence; n of them, an array a column.
 
-    ``correct`` is 0, 1 or NaN where unknown (the call failed, or no grader could judge), ``confidence`` NaN where missing, as it
-    is wherever the answer is unknown or could not be read; ``bounded`` marks confidences that are bounds, and ``why`` says why
-    one is missing.
+    ``correct`` is 0, 1 or NaN where unknown (there is no answer, or no grader could judge),
+    ``confidence`` NaN where missing, as it is wherever the answer is unknown or could not be read;
+    ``bounded`` marks confidences that are bounds, and ``why`` says why one is missing.
     """
 
     model: str

@@ -176,7 +176,7 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
         "started": _now(),
         "ok": False,
     }
-    for left in folder.rglob(RUN):
+    for left in [*folder.rglob(RUN), *(folder / "figures").glob("*.*")]:  # of an earlier run here
         left.unlink()
     try:
         papermill.execute_notebook(
@@ -258,9 +258,9 @@ def without_remote_scripts(html: str) -> str:
 def publish(run_dir: Path, name: str) -> None:
     """Make a run the reference: figures to ``figures/``, tables to ``figures/reference/NAME/``, outputs into the notebook.
 
-    The notebook keeps its own cells and default parameters; only outputs are copied, and no path of this machine.
-    Of the tables in :data:`REFERENCE`, those that the run left are kept. They stay in full
-    precision: rounded ones hold ties that the run did not have, which moves AUROC.
+    What this run no longer makes is deleted there. The notebook keeps its own cells and default parameters; only outputs
+    are copied, and no path of this machine. Of the tables in :data:`REFERENCE`, those that the run left are kept. They stay
+    in full precision: rounded ones hold ties that the run did not have, which moves AUROC.
     """
     source = notebook_path(name)
     ours, made = nbformat.read(source, 4), nbformat.read(run_dir / source.name, 4)
@@ -277,7 +277,10 @@ def publish(run_dir: Path, name: str) -> None:
                 output["execution_count"] = None
     nbformat.write(ours, source)
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
-    files |= {run_dir / table: FIGURES / "reference" / source.stem / table for table in REFERENCE if (run_dir / table).is_file()}
+    reference = FIGURES / "reference" / source.stem
+    files |= {run_dir / table: reference / table for table in REFERENCE if (run_dir / table).is_file()}
+    for old in {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")} - set(files.values()):
+        old.unlink()
     for file, target in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)

@@ -15,6 +15,7 @@ from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply,
 SOURCE = "Ren et al. 2026, arXiv 2601.15645 v1, case study"
 TABLES = {"correlation": 2, "comparison": 3, "robustness": 4, "consultation": 5, "ablation": 6}
 """Name of a file in ``data/published`` -> number of the table in the paper."""
+NOT_SAID = "printed without the number of answers"
 CELL = ["model", "dataset", "method"]
 MODELS = {"llama-3.1": "Llama-3.1", "gpt-4.1": "GPT-4.1"}
 DATASETS = {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
@@ -68,6 +69,16 @@ def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
     if name not in TABLES:
         raise ValueError(f"there is no published table {name!r}; there are {', '.join(TABLES)}")
     return pd.read_csv(DATA / "published" / f"{name}.csv", dtype=str if as_text else None)
+
+
+def with_printed(ours: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """``ours`` with the rows of ``printed`` under them, for a figure that shows both: ``source`` is "ours" or "printed".
+
+    How many answers stand behind a printed number the paper does not say: ``n`` is missing, and
+    ``reason`` says so.
+    """
+    theirs = printed.assign(source="printed", reason=NOT_SAID)
+    return pd.concat([ours.assign(source="ours"), theirs], ignore_index=True)
 
 
 def published_claims() -> pd.DataFrame:

@@ -63,7 +63,7 @@ def tally(table: pd.DataFrame, column: str, order: Sequence[str]) -> pd.DataFram
 def apart(audit: pd.DataFrame) -> pd.DataFrame:
     """The coefficients whose printed p is not that of the printed value, the farthest first."""
     shown = [*CELL, "family", "statistic", "value", "p_printed", "p_number", "p_t", "p_low", "p_high"]
-    shown += ["apart", "value_of_p", "fits_n", "fits"]
+    shown += ["n", "apart", "value_of_p", "fits_n", "fits"]
     return audit.loc[audit["apart"] > 0, shown].sort_values("apart", ascending=False).reset_index(drop=True)
 
 
@@ -78,7 +78,7 @@ def points_that_fit(audit: pd.DataFrame, least: int = 4, most: int = 9) -> pd.Se
 def standings(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     """Each coefficient with the strictest correction over the whole table that it passes at ``alpha``, one of STANDINGS."""
     passed = [audit["p_holm"] <= alpha, audit["p_bh"] <= alpha, audit["significant"]]
-    shown = [*CELL, "family", "statistic", "value", "p_printed", "p_t", "p_bh", "p_holm"]
+    shown = [*CELL, "family", "statistic", "value", "n", "p_printed", "p_t", "p_bh", "p_holm"]
     return audit[shown].assign(standing=np.select(passed, STANDINGS[:0:-1], STANDINGS[0]))
 
 
@@ -115,7 +115,8 @@ def survivors(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
 def spearman_steps(audit: pd.DataFrame, n_points: int = 6) -> pd.DataFrame:
     """Every value from 0 up that Spearman's rho over ``n_points`` can take without ties, and every other that is printed.
 
-    Columns rho, p_t, p_exact, n_printed (how often this value is printed), n_significant (how often as significant),
+    Columns rho, n (points), p_t, p_exact, n_printed (how often this value is printed),
+    n_significant (how often as significant),
     attainable ("yes", "only with ties", "no").
     """
     printed = audit[audit["statistic"] == "spearman"]
@@ -127,7 +128,7 @@ def spearman_steps(audit: pd.DataFrame, n_points: int = 6) -> pd.DataFrame:
         can = "yes" if np.abs(possible - rho).min() < 1e-9 else here["attainable"].iloc[0]
         counts = {"n_printed": len(here), "n_significant": int(here["significant"].sum())}
         p = {"p_t": spearman_p(rho, n_points), "p_exact": spearman_exact_p(rho, n_points)}
-        rows.append({"rho": rho, **p, **counts, "attainable": can})
+        rows.append({"rho": rho, "n": n_points, **p, **counts, "attainable": can})
     return pd.DataFrame(rows).sort_values("rho", ignore_index=True)
 
 
@@ -215,13 +216,15 @@ def signs(audit: pd.DataFrame) -> pd.DataFrame:
 def over_band(audit: pd.DataFrame, n_points: int = 6, level: float = 0.95, n_draws: int = 20_000, seed: int = 0) -> pd.DataFrame:
     """The printed Pearsons, MedConf's of Table 3 among them, beside what two unrelated rising series of as many points give.
 
-    Columns model dataset method family r low median high place (one of PLACES).
+    Both are drawn, since the tables print no accuracies by level; each run's own would give another
+    band. Columns model dataset method family r n low median high place (one of PLACES); ``n`` counts
+    the points, ``low`` and ``high`` bound the band.
     """
     ours = published_table("comparison").query("method == 'medconf'").rename(columns={"pearson": "r"}).assign(family="medconf")
     rows = pd.concat([audit[audit["statistic"] == "pearson"], ours])[[*CELL, "family", "r"]].reset_index(drop=True)
     low, median, high = rising_band(n_points, "pearson", level, n_draws, seed)
     place = pd.cut(rows["r"], [-np.inf, low, median, high, np.inf], labels=PLACES, right=False)
-    return rows.assign(low=low, median=median, high=high, place=place.astype(str))
+    return rows.assign(n=n_points, low=low, median=median, high=high, place=place.astype(str))
 
 
 def _cells(audit: pd.DataFrame) -> pd.DataFrame:

@@ -74,7 +74,9 @@ def auroc_differences(
 
     Two rows a difference: ``unit`` "answer" takes the ``n_levels`` answers of a case for independent, "case" lets a case count
     once: the truth lies between. ``share_right`` of the answers are taken to be right (the tables do not say), and the two
-    AUROCs to correlate so over samples. Columns model dataset method family medconf baseline difference unit n se low high cases.
+    AUROCs to correlate so over samples. Columns model dataset method family medconf baseline
+    difference unit n n_rarer se low high
+    n_cases cases; ``n_rarer``: right or wrong answers, whichever are taken to be fewer.
     Hanley & McNeil 1982, 1983; ``low`` and ``high`` bound the normal 95 % interval. ``ValueError`` for a share outside (0, 1).
     """
     if not 0 < share_right < 1:
@@ -89,7 +91,8 @@ def auroc_differences(
             needed = cases_to_tell_apart(row["difference"], se, cases, power, alpha)
             reach = 1.959964 * se
             ends = {"low": row["difference"] - reach, "high": row["difference"] + reach}
-            rows.append({**row, "unit": unit, "n": n, "se": se, **ends, "n_cases": cases, "cases": needed})
+            counts = {"unit": unit, "n": n, "n_rarer": min(right, n - right)}
+            rows.append({**row, **counts, "se": se, **ends, "n_cases": cases, "cases": needed})
     return pd.DataFrame(rows)
 
 

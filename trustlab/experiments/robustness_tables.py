@@ -29,6 +29,7 @@ RUN = ["model", "dataset"]
 VIEW = ["case_id", "level"]
 ROW = ["case_id", "dataset", "level", "model"]
 MEASURED = ["value", "low", "high", "n", "n_cases", "reason"]
+AREA = ["value", "low", "high", "n", "n_cases", "n_rarer"]
 LEAST_SHARE = 0.5
 """A method with a value on a smaller share of the rows than this would take too many from the others."""
 SAME = "the paraphrased conditions show the same text"
@@ -217,8 +218,12 @@ def scatter_table(
 ) -> pd.DataFrame:
     """Stability beside discrimination, a row a method, on the same views: CVs (percent) and AUROC as told (0 to 1) at a level.
 
-    Columns model dataset method cv_group cv_sample cv_low cv_high auroc auroc_low auroc_high n own_rows reason: ``cv_low`` and
-    ``cv_high`` are those of CV sample, ``n`` its rows; ``reason`` says why there is no CV or no AUROC. ``variation`` is the
+    Columns model dataset method cv_group cv_sample cv_low cv_high n n_cases auroc auroc_low
+    auroc_high auroc_n auroc_cases
+    n_rarer own_rows reason: ``cv_low`` and ``cv_high`` are those of CV sample, ``n`` its rows;
+    ``auroc_n`` are those of the
+    AUROC, ``n_rarer`` of the rarer kind, right or wrong; ``reason`` says why there is no CV or no
+    AUROC. ``variation`` is the
     table of ``variation_table``, made of ``confidence``; of "all" levels, the AUROC is the mean within levels.
     """
     cv = variation[variation["level"] == str(level)].set_index([*RUN, "method", "metric"])
@@ -229,12 +234,13 @@ def scatter_table(
         area = _areas(at, mine[0], mine[1], n_draws, seed)
         for method in at.values:
             group, each = cv.loc[(*at.key, method, "cv_group")], cv.loc[(*at.key, method, "cv_sample")]
-            auroc = area.get(method, {"value": np.nan, "low": np.nan, "high": np.nan, "reason": ""})
+            auroc = area.get(method, {**dict.fromkeys(AREA, np.nan), "n": 0, "n_cases": 0, "reason": ""})
             why = [t["reason"] if pd.isna(t["value"]) else "" for t in (each, auroc)]
-            ranks = (auroc["value"], auroc["low"], auroc["high"])
-            more = (each["n"], method in at.own, "; ".join(filter(None, why)))
-            rows.append((*at.key, method, group["value"], each["value"], each["low"], each["high"], *ranks, *more))
-    numbers = ["cv_group", "cv_sample", "cv_low", "cv_high", "auroc", "auroc_low", "auroc_high", "n", "own_rows", "reason"]
+            ends = [each[name] for name in ("value", "low", "high", "n", "n_cases")]
+            more = (*(auroc[name] for name in AREA), method in at.own, "; ".join(filter(None, why)))
+            rows.append((*at.key, method, group["value"], *ends, *more))
+    numbers = ["cv_group", "cv_sample", "cv_low", "cv_high", "n", "n_cases", "auroc", "auroc_low", "auroc_high"]
+    numbers += ["auroc_n", "auroc_cases", "n_rarer", "own_rows", "reason"]
     return pd.DataFrame(rows, columns=[*RUN, "method", *numbers])
 
 

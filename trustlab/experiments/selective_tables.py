@@ -23,7 +23,8 @@ MIN_COVERAGE = 0.5
 CHUNK = 250
 """Bootstrap draws handled at once: keeps the working arrays near the processor's cache."""
 COLUMNS = ["model", "dataset", "method", "measure", "value", "low", "high", "n", "n_cases", "n_missing", "reason"]
-CURVE = ["model", "dataset", "method", "role", "coverage", "risk", "low", "high", "n", "n_cases", "n_missing", "reason"]
+CURVE = ["model", "dataset", "method", "role", "coverage", "risk", "low", "high", "n", "n_cases"]
+CURVE += ["n_shared", "n_rarer", "n_missing", "reason"]
 
 
 def selective_table(
@@ -67,10 +68,16 @@ def risk_coverage_table(
 ) -> pd.DataFrame:
     """Risk (share of wrong answers among those given) at each coverage, of ``methods`` in that order (default: all).
 
-    The methods of a model and data set stand on the ``n`` rows that all of them have; one with a value in fewer than half of
+    The methods of a model and data set stand on the ``n_shared`` rows that all of them have,
+    ``n_rarer`` of the rarer kind,
+    right or wrong; one with a value in fewer than half of
     the answers is left out, in one row that says so. ``role`` is "method", or "reference" for the methods "oracle" (right
-    answers first: no order does better) and "any order" (risk is the error rate at every coverage). ``coverage`` counts the
-    shared rows. ``low`` and ``high`` bound a pointwise interval, NaN below 10 cases or where draws are all alike. Without curves
+    answers first: no order does better) and "any order" (risk is the error rate at every coverage).
+    ``coverage`` is of the
+    shared rows, so that a risk has its own ``n``: the answers given there, of ``n_cases`` cases
+    (equal confidences at the end
+    all counted in). ``low`` and ``high`` bound a pointwise interval, NaN below 10 of these cases or
+    where draws are all alike. Without curves
     below ``min_per_class`` right or wrong answers on those rows: one row a method, with the ``reason``. Raises ``ValueError``
     for a method that the table does not hold, and as :func:`~trustlab.experiments.method_rows.method_rows`.
     """
@@ -92,6 +99,12 @@ def _rarer(rows: MethodRows) -> int:
     return min(n_right, len(rows.correct) - n_right)
 
 
+def _given(ranking: np.ndarray, coverage: float) -> np.ndarray:
+    """Which answers (n,) are among the surest share ``coverage``, all of those that tie with the last of them too."""
+    last = int(np.ceil(round(coverage * len(ranking), 9)))
+    return ranking >= np.sort(ranking)[len(ranking) - max(last, 1)]
+
+
 def _draws(rows: MethodRows, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     starts = range(0, len(weights), CHUNK)
     chunks = [selective_weighted(rows.correct, rows.confidence, weights[start : start + CHUNK]) for start in starts]
@@ -109,7 +122,7 @@ def _curves(several: Sequence[MethodRows], coverages: np.ndarray, n_draws: int, 
         few = f"fewer than {least} correct or wrong"
     if not few:
         first = compared[0].at(shared)
-        counts = {"n": int(shared.sum()), "n_cases": len(np.unique(first.case)), "n_missing": int((~shared).sum())}
+        of_all = {"n_shared": int(shared.sum()), "n_rarer": _rarer(first), "n_missing": int((~shared).sum())}
         weights = compared[0].weights(n_draws, seed).T[shared[compared[0].present]].T
         references = {ORACLE: first.correct, ANY_ORDER: np.zeros(len(first.case))}
         curves = [(name, "reference", ranking, "") for name, ranking in references.items()]
@@ -118,7 +131,9 @@ def _curves(several: Sequence[MethodRows], coverages: np.ndarray, n_draws: int, 
             risk = risk_at(first.correct, ranking, np.ones((1, len(ranking)), int), coverages)[0]
             draws = risk_at(first.correct, ranking, weights, coverages)
             for i, coverage in enumerate(coverages):
-                low, high, why = bounded_interval(draws[:, i], first.case)
+                given = _given(ranking, coverage)
+                low, high, why = bounded_interval(draws[:, i], first.case[given])
+                counts = {"n": int(given.sum()), "n_cases": len(np.unique(first.case[given]))} | of_all
                 numbers = {"coverage": float(coverage), "risk": float(risk[i]), "low": low, "high": high}
                 reason = "; ".join(part for part in (why, note) if part)
                 yield {**first.label, "method": name, "role": role, **numbers, **counts, "reason": reason}

@@ -12,11 +12,22 @@ import pandas as pd
 BRIEF = {"brier": "Brier", "ece": "ECE", "miscalibration": "miscalibration", "discrimination": "discrimination"}
 
 
-def pivoted(table: pd.DataFrame, index: Sequence[str], columns: str = "measure", digits: int = 2) -> pd.DataFrame:
-    """``value [low, high]`` as text: a row for each of ``index``, a column for each of ``columns``, in the table's order."""
+def pivoted(
+    table: pd.DataFrame,
+    index: Sequence[str],
+    columns: str = "measure",
+    digits: int = 2,
+    counted: bool = False,
+) -> pd.DataFrame:
+    """``value [low, high]`` as text: a row for each of ``index``, a column for each of ``columns``, in the table's order.
+
+    ``counted`` adds each value's own ``n``.
+    """
     if table.empty:
         return table[list(index)]
     cells = [with_interval(r.value, r.low, r.high, digits) for r in table.itertuples()]
+    if counted:
+        cells = [f"{cell}, n {n:,}" for cell, n in zip(cells, table["n"], strict=True)]
     wide = table.assign(shown=cells).pivot(index=list(index), columns=columns, values="shown")
     rows = table[list(index)].drop_duplicates()
     wide = wide[list(dict.fromkeys(table[columns]))].reset_index().rename_axis(columns=None)

@@ -20,6 +20,7 @@ from scipy.stats import binomtest
 from trustlab.experiments.consultations import ConsultationRun, purposes_of
 from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.metrics.stopping import along, best_threshold, fold_of, frontier, guarantee, stop_turns
+from trustlab.metrics.ties import reaches
 
 PRICE = 0.005
 """Share of accuracy that one utterance is worth when a threshold is chosen: a percentage point buys two utterances."""
@@ -125,7 +126,7 @@ def stops(run: ConsultationRun, model: str, n_folds: int = 5, price: float = PRI
     n, last = g.correct.shape[0], g.correct.shape[1] - 1
     found: dict[str, np.ndarray] = {}
     for method, threshold in chosen_thresholds(g, n_folds, price, seed).items():
-        reached = g.confidence[method] >= threshold[:, None]  # a threshold of its own for each case
+        reached = reaches(g.confidence[method], threshold[:, None])  # a threshold of its own for each case
         found[method] = stop_turns(np.where(reached, 1.0, 0.0), 1.0)
     found[ITSELF] = stop_turns(g.enough, 1.0)
     for k in sorted({0, *range(2, last + 1, 2), last}):
@@ -228,8 +229,11 @@ def guarantee_table(
 ) -> pd.DataFrame:
     """A stopping rule with a guarantee, calibrated on one half of the cases and tried on the other.
 
-    Columns model method alpha delta threshold reason n_calibration n_test n_early n_wrong error low high. ``n_early`` cases of
-    the other half were diagnosed before the last turn, ``error`` of them wrongly, with a 95 % Clopper-Pearson interval. Where no
+    Columns model method alpha delta threshold reason n_calibration n_test n_early n_wrong error low
+    high note. ``n_early`` cases
+    of the other half were diagnosed before the last turn, ``error`` of them wrongly, with a 95 %
+    Clopper-Pearson interval, or
+    none below 10 of them (``note``). Where no
     threshold can be vouched for ``reason`` says why, and all the others are missing. Scores beyond 0 to 1 are outside the
     thresholds. The assumption: :func:`guarantee`.
 
@@ -248,16 +252,17 @@ def guarantee_table(
             found = None if beyond else guarantee(sure[cal], g.correct[cal], alpha, delta, thresholds)
             if found is None or found.threshold is None:
                 reason = OUTSIDE if found is None else found.reason
-                rows.append((model, method, alpha, delta, np.nan, reason, *sizes, 0, 0, np.nan, np.nan, np.nan))
+                rows.append((model, method, alpha, delta, np.nan, reason, *sizes, 0, 0, np.nan, np.nan, np.nan, ""))
                 continue
             at = stop_turns(sure[test], found.threshold)
             early = at < g.correct.shape[1] - 1
             n, wrong = int(early.sum()), int((1 - along(g.correct[test], at))[early].sum())
-            interval = binomtest(wrong, n).proportion_ci(method="exact") if n else (np.nan, np.nan)
-            error = wrong / n if n else np.nan
-            rows.append((model, method, alpha, delta, found.threshold, "", *sizes, n, wrong, error, *interval))
+            several = enough_cases(np.arange(n))
+            interval = binomtest(wrong, n).proportion_ci(method="exact") if several else (np.nan, np.nan)
+            error, note = wrong / n if n else np.nan, "" if several else TOO_FEW if n else "nobody diagnosed early"
+            rows.append((model, method, alpha, delta, found.threshold, "", *sizes, n, wrong, error, *interval, note))
     columns = ["model", "method", "alpha", "delta", "threshold", "reason", "n_calibration", "n_test", "n_early", "n_wrong"]
-    return pd.DataFrame(rows, columns=[*columns, "error", "low", "high"])
+    return pd.DataFrame(rows, columns=[*columns, "error", "low", "high", "note"])
 
 
 def guarantee_shown(table: pd.DataFrame) -> pd.DataFrame:

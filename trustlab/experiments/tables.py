@@ -6,19 +6,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
 from trustlab.confidence import METHODS
 from trustlab.metrics.correlation import pearson_p, spearman
 from trustlab.metrics.intervals import MIN_CASES, bounded_interval, case_weights
+from trustlab.metrics.ties import tied
 from trustlab.records import Assessment
 
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 """Needs that a judge of entailment meets."""
 KEYS = ["case_id", "dataset", "level", "model"]
+BY_SET = ["model", "dataset", "level", "quantity", "value", "low", "high", "n", "n_cases"]
+BY_SET += ["n_missing", "reason"]
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
@@ -54,7 +59,8 @@ def reliability_table(
 ) -> pd.DataFrame:
     """Per method on the probability scale: equal-mass bins of its confidence with the accuracy in each.
 
-    Columns model method bin mean_confidence accuracy low high n reason. Ties share a bin, so there may be fewer than ``bins``
+    Columns model method bin mean_confidence accuracy low high n n_cases reason. Ties share a bin,
+    so there may be fewer than ``bins``
     (ECE has 15). Intervals are percentile bootstrap over cases, bins held fixed; NaN, with the reason, below 10 cases and where
     a bin's answers are all alike.
     """
@@ -66,39 +72,50 @@ def reliability_table(
     groups: Any = table[table["method"].isin(probable)].groupby(["model", "method"], sort=False)
     for (model, method), part in groups:
         weights = case_weights(part["case_id"].to_numpy(), n_draws, seed)
-        rank = part["confidence"].rank(method="average").to_numpy()
+        rank = rankdata(tied(part["confidence"]))
         bin_of = np.minimum((bins * (rank - 0.5) / len(part)).astype(int), bins - 1)
         correct = part["correct"].to_numpy(float)
         for b in np.unique(bin_of):
             at = bin_of == b
             with np.errstate(invalid="ignore"):
                 draws = (weights[:, at] @ correct[at]) / weights[:, at].sum(1)
-            interval = bounded_interval(draws, part["case_id"])
+            interval = bounded_interval(draws, part["case_id"][at])
             mean = part["confidence"].to_numpy()[at].mean()
-            rows.append((model, method, int(b), mean, correct[at].mean(), *interval[:2], int(at.sum()), interval[2]))
-    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "reason"]
+            counts = (int(at.sum()), part["case_id"][at].nunique())
+            rows.append((model, method, int(b), mean, correct[at].mean(), *interval[:2], *counts, interval[2]))
+    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "n_cases", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Spearman's correlation between every two methods over the answers that both judged; square, NaN where undefined."""
-    wide: Any = confidence[confidence["model"] == model].pivot(index=["case_id", "level"], columns="method", values="confidence")
-    names = [m for m in confidence["method"].unique() if wide[m].notna().any()]
-    matrix = pd.DataFrame(np.nan, index=names, columns=names)
-    for i, a in enumerate(names):
-        for b in names[i:]:
-            both = wide[[a, b]].dropna().to_numpy() if a != b else wide[[a]].dropna().to_numpy()[:, [0, 0]]
-            matrix.loc[a, b] = matrix.loc[b, a] = spearman(both[:, 0], both[:, 1]) if len(both) > 2 else np.nan
-    return matrix
+    """Spearman's correlation between every two methods over the answers that both judged: a row a pair, in the run's order.
+
+    Columns model first second value n n_cases reason; ``reason`` says why a value is NaN. Methods
+    without any value are in no
+    pair.
+    """
+    mine = confidence[confidence["model"] == model]
+    wide: Any = mine.pivot(index=["case_id", "level"], columns="method", values="confidence")
+    names = [m for m in confidence["method"].unique() if m in wide and wide[m].notna().any()]
+    rows = []
+    for first, second in combinations(names, 2):
+        both = wide[[first, second]].dropna()
+        value = spearman(*both.to_numpy().T) if len(both) > 2 else np.nan
+        n_cases = both.index.get_level_values("case_id").nunique()
+        why = "fewer than 3 answers" if len(both) <= 2 else "all alike" if np.isnan(value) else ""
+        rows.append((model, first, second, value, len(both), n_cases, why))
+    columns = ["model", "first", "second", "value", "n", "n_cases", "reason"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
     """Pearson and Spearman between accuracy and mean confidence over the levels, a row a model, data set and method, to read.
 
     Columns model dataset method n_levels, then of Pearson: ``pearson`` with its interval as text, ``p_t_test`` (r and n_levels
-    alone, normal points), ``p_permutation`` (exact, every order as likely), ``pearson_by_chance``, the middle 95 % of two
-    unrelated series that merely rise over as many levels; then ``spearman``, ``p_exact`` and ``spearman_by_chance``. A small
-    p speaks against 0 only, and two rising series are far from 0 by chance. All as text, '' where there is none.
+    alone, normal points), ``p_permutation`` (exact, every order as likely), ``pearson_by_chance``,
+    the median and middle 95 % over confidences that merely rise beside the same accuracies; then
+    ``spearman``, ``p_exact`` and ``spearman_by_chance``. A small p speaks against 0 only, and
+    whatever rises is far from 0 by chance. All as text, '' where there is none.
     """
     rows = metrics[metrics["level"].eq("across") & metrics["metric"].isin(["pearson", "spearman"])]
     keys = ["model", "dataset", "method"]
@@ -108,7 +125,9 @@ def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
     for row in rows.itertuples():
         key = (row.model, row.dataset, row.method)
         n = n_levels.get(key, 0)
-        band = f"{row.chance_low:.2f} to {row.chance_high:.2f}" if row.chance_low < row.chance_high else _text(row.chance, ".0f")
+        band = _text(row.chance, ".3g")
+        if row.chance_low < row.chance_high:
+            band = f"{row.chance:.2f} [{row.chance_low:.2f}, {row.chance_high:.2f}]"
         mine = found.setdefault(key, {**dict(zip(keys, key, strict=True)), "n_levels": n})
         mine |= {row.metric: _with_interval(row)}
         if row.metric == "pearson":
@@ -129,21 +148,23 @@ def _text(value: float, form: str) -> str:
 
 
 def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Accuracy, and mean confidence of ``methods``, at the highest level: a row a model and data set, values in 0 to 1.
+    """Accuracy, and mean confidence of ``methods``, at the highest level: a row a model, data set and quantity, 0 to 1.
 
-    Columns model dataset level n_cases accuracy and one a method, NaN where it has no value. A method's mean is over the
-    answers that it has a value for.
+    Columns model dataset level quantity value low high n n_cases n_missing reason, as in
+    ``metrics``; ``quantity`` is
+    "accuracy" or a method. A method's mean is over the ``n`` answers that it has a value for, which
+    need not be the
+    answers behind the accuracy.
     """
     single = metrics[metrics["level"].astype(str).str.isdigit()]
-    level = single["level"].astype(int).max()
-    top = single[single["level"].astype(int) == level]
-    keys = ["model", "dataset"]
-    accuracy = top[top["metric"] == "accuracy"].set_index(keys)
-    table = accuracy[["level", "n_cases"]].assign(accuracy=accuracy["value"])
-    for name in methods:
-        mine = top[(top["metric"] == "mean_confidence") & (top["method"] == name)].set_index(keys)
-        table[name] = mine["value"]
-    return table.reset_index()
+    top = single[single["level"].astype(int) == single["level"].astype(int).max()]
+    wanted = ["accuracy", *methods]
+    quantity = top["method"].where(top["metric"] == "mean_confidence", top["metric"])
+    table = top.assign(quantity=quantity)[quantity.isin(wanted).to_numpy()]
+    order = table["quantity"].map(wanted.index)
+    runs = pd.MultiIndex.from_frame(table[["model", "dataset"]])
+    table = table.iloc[np.lexsort((order, runs.factorize()[0]))]
+    return table[BY_SET].reset_index(drop=True)
 
 
 def _with_interval(row: Any) -> str:

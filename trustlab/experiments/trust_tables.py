@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from trustlab.metrics import trust, votes
+from trustlab.metrics import ties, trust, votes
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
 from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.metrics.jackknife import jackknife_interval
@@ -28,8 +28,7 @@ from trustlab.metrics.trust_table import ALIKE, COUNTS, KEYS, RUN, RX, TESTS, ch
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PARTS = ["accuracy", "cdr", "rdc"]
-SAME_ETI = 1e-9
-"""ETIs (percent) nearer to each other than this differ by rounding alone."""
+WHEN = ("before", "after", "gain", "before_n", "after_n")
 CORRELATIONS = {"pearson": pearson_rows, "spearman": spearman_rows}
 ALONE = "one doctor: nobody to agree with"
 UNREADABLE = "no case has enough readable diagnoses"
@@ -54,13 +53,14 @@ def weight_sweep(indices: pd.DataFrame, steps: int = 20, formulation: str = "tru
 
     Columns: the run's keys, w_accuracy w_agreement w_rdc, winner (a configuration, "tie", or "" with the reason in
     ``missing``), ``tied`` (the names that tied), eti_percent of the winner, ``margin`` to the next (NaN for one alone, 0 in a
-    tie), n_configurations, n_left_out (a part is missing, so that no weighting is fair). Configurations whose parts are the
+    tie), n_cases (the fewest behind the ETI of any compared), n_configurations, n_left_out (a part
+    is missing, so that no weighting is fair). Configurations whose parts are the
     same with safety on and off count once. ``ValueError`` where ``indices`` hold nothing of the ``formulation``.
     """
     rows = []
     for run, part in _groups(_contenders(indices, formulation), RUN):
         known = part.dropna(subset=PARTS)
-        counts = {"n_configurations": len(known), "n_left_out": len(part) - len(known)}
+        counts = {"n_cases": _fewest(known), "n_configurations": len(known), "n_left_out": len(part) - len(known)}
         names = known["contender"].to_numpy()
         for weights in weight_grid(steps):
             won = _winner(names, _eti_percent(known, weights, formulation))
@@ -86,16 +86,18 @@ def rank_stability(indices: pd.DataFrame, steps: int = 20, formulation: str = "t
     """Kendall's tau-b between the ranking by ETI under the printed weights and under each point of the grid.
 
     Ranked are all rows of a data set and level, model by configuration (as in :func:`weight_sweep`). Columns: dataset, level,
-    the weights, tau (-1 to 1), n ranked, n_left_out, reason where tau is NaN.
+    the weights, tau (-1 to 1), n ranked, n_cases (the fewest behind the ETI of any of them),
+    n_left_out, reason where tau is NaN.
     """
     rows = []
     for label, part in _groups(_contenders(indices, formulation), ["dataset", "level"]):
         known = part.dropna(subset=PARTS)
         printed = _eti_percent(known, np.array(trust.ETI_WEIGHTS), formulation)
+        counts = {"n": len(known), "n_cases": _fewest(known), "n_left_out": len(part) - len(known)}
         for weights in weight_grid(steps):
             at = dict(zip(WEIGHTS, weights, strict=True))
             tau, reason = _tau(printed, _eti_percent(known, weights, formulation))
-            rows.append(label | at | {"tau": tau, "n": len(known), "n_left_out": len(part) - len(known), "reason": reason})
+            rows.append(label | at | {"tau": tau, **counts, "reason": reason})
     return pd.DataFrame(rows)
 
 
@@ -162,7 +164,8 @@ def weak_points(
     scored as one doctor (the same diagnosis, nobody to disagree: CDR 0); every reasoning with ``constant_cosine`` to its
     diagnosis, where 1 is reasoning that only repeats the diagnosis, and another value what some fixed text was measured to
     have. Columns: the keys (``safety`` as it was), what_if, n_cases, and eti, osi, fti (all in percent) each ``_before``,
-    ``_after`` and ``_gain``. ``choices`` go to :func:`trustlab.metrics.trust_table.trust_indices`.
+    ``_after``, ``_gain``, and the cases behind the first two, ``_before_n`` and ``_after_n``.
+    ``choices`` go to :func:`trustlab.metrics.trust_table.trust_indices`.
     """
     table = check_reviews(reviews)
     safety, panel = table["safety"].astype(bool), table["n_doctors"] > 1
@@ -180,9 +183,7 @@ def weak_points(
             before, after = (trust_indices(t, formulation, draws=0, **choices) for t in (table[where], change(table[where])))
             found.append(_compared(before, after).assign(what_if=what_if))
     result = pd.concat(found, ignore_index=True)
-    return result[
-        [*KEYS, "what_if", "n_cases", *(f"{n}_{w}" for n in ("eti", "osi", "fti") for w in ("before", "after", "gain"))]
-    ]
+    return result[[*KEYS, "what_if", "n_cases", *(f"{n}_{w}" for n in ("eti", "osi", "fti") for w in WHEN)]]
 
 
 def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
@@ -200,6 +201,11 @@ def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
     return single.assign(contender=named.where(twice, single["configuration"]))
 
 
+def _fewest(known: pd.DataFrame) -> int:
+    """The fewest cases behind the ETI of any row; 0 without rows."""
+    return int(known["eti_n"].min()) if len(known) else 0
+
+
 def _eti_percent(known: pd.DataFrame, weights: np.ndarray, formulation: str) -> np.ndarray:
     value = trust.eti(*(known[name].to_numpy(float) for name in PARTS), tuple(weights), formulation)
     return value * 100 if formulation == "trust-x" else value
@@ -209,8 +215,8 @@ def _winner(names: np.ndarray, values: np.ndarray) -> dict[str, Any]:
     if not len(names):
         missing = "no configuration has accuracy, CDR and RDC"
         return {"winner": "", "tied": (), "eti_percent": float("nan"), "margin": float("nan"), "missing": missing}
-    order = np.argsort(-values, kind="stable")
-    best = [str(name) for name in names[values > values.max() - SAME_ETI]]
+    level, order = ties.tied(values), np.argsort(-values, kind="stable")
+    best = [str(name) for name in names[level == level.max()]]
     margin = 0.0 if len(best) > 1 else float(values[order[0]] - values[order[1]]) if len(values) > 1 else float("nan")
     tied = tuple(sorted(best)) if len(best) > 1 else ()
     winner = "tie" if tied else best[0]
@@ -220,9 +226,10 @@ def _winner(names: np.ndarray, values: np.ndarray) -> dict[str, Any]:
 def _tau(printed: np.ndarray, other: np.ndarray) -> tuple[float, str]:
     if len(printed) < 2:
         return float("nan"), "fewer than 2 rows to rank"
-    if min(np.ptp(printed), np.ptp(other)) < SAME_ETI:
+    sides = [ties.tied(side) for side in (printed, other)]
+    if min(np.ptp(side) for side in sides) == 0:
         return float("nan"), "all rows have the same ETI"
-    return float(kendalltau(printed.round(9), other.round(9)).statistic), ""
+    return float(kendalltau(*sides).statistic), ""
 
 
 def _groups(table: pd.DataFrame, keys: list[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
@@ -348,4 +355,7 @@ def _compared(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     values = {f"{name}_before": before[column].to_numpy() for name, column in columns.items()}
     values |= {f"{name}_after": after[column].to_numpy() for name, column in columns.items()}
     gains = {f"{name}_gain": values[f"{name}_after"] - values[f"{name}_before"] for name in columns}
+    for name, column in columns.items():
+        values[f"{name}_before_n"] = before[f"{column}_n"].to_numpy()
+        values[f"{name}_after_n"] = after[f"{column}_n"].to_numpy()
     return before[[*KEYS, "n_cases"]].assign(**values, **gains)

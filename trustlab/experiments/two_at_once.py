@@ -103,20 +103,22 @@ def flatness_table(cases: Sequence[Case], levels: Sequence[int], knowledge: Know
 def two_at_once_table(
     singles: tuple[pd.DataFrame, pd.DataFrame], two: TwoAtOnce, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
-    """Merged against single, all levels: model dataset method metric told value low high n n_cases reason.
+    """Merged against single, all levels: accuracy, mean confidence and AUROC, with their difference.
 
+    Columns model dataset method metric told value low high n n_cases reason n_rarer.
     ``singles`` are the answers and confidence as told. ``told`` is "one patient", "two at once" or "difference" (two less one,
     paired: a merged case against the mean of its two patients at the same level, where all three have a value; resampled by
     pair). ``metric`` is accuracy (right about either of two), mean_confidence or auroc (within level; no difference, it is not
-    paired). Only patients that are in a pair.
+    paired; its ``n_rarer`` counts the rarer of right and wrong answers). Only patients that are in
+    a pair.
     """
     patients = {c.case_id for pair in two.pairs.values() for c in pair}
     alone = tuple(t[t["case_id"].isin(patients)] for t in singles)
-    rows = []
+    rows, none = [], float("nan")
     for told, (answers, confidence) in ((ONE, alone), (TWO, (two.answers, two.confidence))):
         for key, name, part, column in _measures(answers, confidence):
             known = part.dropna(subset=column)
-            rows.append((*key, *name, told, *mean(known[column], known["case_id"], n_draws, seed)))
+            rows.append((*key, *name, told, *mean(known[column], known["case_id"], n_draws, seed), none))
         rows += _auroc(answers, confidence, told, n_draws, seed)
     each_alone = {(key, name): part for key, name, part, _ in _measures(*alone)}
     for key, name, together, column in _measures(two.answers, two.confidence):
@@ -128,8 +130,8 @@ def two_at_once_table(
             for (a, b), q in zip(ids, together["level"], strict=True)
         ]
         change = (together[column].astype(float) - expected).dropna()
-        rows.append((*key, *name, "difference", *mean(change, together.loc[change.index, "case_id"], n_draws, seed)))
-    columns = [*RUN, "method", "metric", "told", "value", "low", "high", "n", "n_cases", "reason"]
+        rows.append((*key, *name, "difference", *mean(change, together.loc[change.index, "case_id"], n_draws, seed), none))
+    columns = [*RUN, "method", "metric", "told", "value", "low", "high", "n", "n_cases", "reason", "n_rarer"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -198,5 +200,5 @@ def _auroc(answers: pd.DataFrame, confidence: pd.DataFrame, told: str, n_draws: 
 
     table = metrics_table(Tables(answers, confidence), n_draws=n_draws, seed=seed)
     table = table[(table["metric"] == "auroc") & (table["level"] == "within")]
-    numbers = ["value", "low", "high", "n", "n_cases", "reason"]
+    numbers = ["value", "low", "high", "n", "n_cases", "reason", "n_rarer"]
     return [(r["model"], r["dataset"], r["method"], "auroc", told, *(r[c] for c in numbers)) for r in table.to_dict("records")]

@@ -26,6 +26,7 @@ from trustlab.knowledge import normalise
 from trustlab.meaning import Readers, with_meaning
 from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.metrics.paired import COLUMNS, MIN_COVERAGE, paired_differences, within_level
+from trustlab.metrics.ties import tied
 from trustlab.records import View
 from trustlab.semantics import Encoder
 
@@ -33,7 +34,8 @@ RELEVANT = {"relevance", "sample_relevance"}
 """Needs that are read in a context."""
 CONTEXTS = ("answer", "full")
 DEFAULT = "default"
-RANKS = ["model", "dataset", "method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "n", "n_cases", "reason"]
+RANKS = ["model", "dataset", "method", "auroc", "rank", "low", "high", "first", "lowest", "highest"]
+RANKS += ["n", "n_cases", "n_rarer", "reason"]
 CHANGES = ["model", "dataset", "choice", "method", "option", "tau", "moved", "by", "reason"]
 
 
@@ -167,7 +169,9 @@ def rank_stability(
     """How firm is the order of the methods? A table of ranks, a row a method, and one of choices, a row an option.
 
     Base methods are ranked by AUROC within level, 1 is best, ties share the mean rank, on the ``n`` rows where everything
-    compared has a value. ``low`` and ``high`` bound 95 % of a method's ranks, and ``first`` is its share of first places
+    compared has a value and whose level has both right and wrong answers, ``n_rarer`` of the rarer
+    kind. ``low`` and ``high`` bound 95 % of a method's ranks, and ``first`` is its share of first
+    places
     (ties shared), when cases are drawn anew; ``lowest`` and ``highest`` are its ranks over every combination of rule, context
     and formulas. In the second table ``tau`` is Kendall's between the default's ranking and that with one option changed,
     and ``moved`` the method that moves furthest, ``by`` so many ranks (negative: back); its last row, choice "all", has the
@@ -193,18 +197,23 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
     right = answers.set_index(["case_id", "level"])["correct"].reindex(every_row.index).dropna()
     every_row = every_row.loc[right.index]
     wide, lost = _covered(every_row)
-    correct = right.loc[wide.index].to_numpy(float)
+    correct = right.loc[wide.index].astype(float)
+    if len(wide):  # a level of one kind alone is no part of an AUROC within level
+        mixed = correct.groupby(level="level").transform("nunique") > 1
+        wide, correct = wide[mixed], correct[mixed]
+    correct = correct.to_numpy()
+    rarer = int(min(correct.sum(), len(correct) - correct.sum()))
     plain = [m for m in dict.fromkeys(known["method"]) if (m, DEFAULT) in wide]
     of, of_all = forms(plain), forms([*plain, *(m for m, option in lost if option == DEFAULT)])
     bases = [m for m in plain if not any(m in variants for variants in of.values()) and METHODS[m].family != "baseline"]
     variants_of_bases = {v for m in bases for v in of_all.get(m, [])}
     gone = [m for m, o in lost if o == DEFAULT and m not in variants_of_bases and METHODS[m].family != "baseline"]
     case, level = (wide.index.get_level_values(name).to_numpy() for name in ("case_id", "level"))
-    counts = {"n": len(wide), "n_cases": len(np.unique(case))}
+    counts = {"n": len(wide), "n_cases": len(np.unique(case)), "n_rarer": rarer}
     left_out = [{"method": m, **counts, "reason": lost[m, DEFAULT]} for m in gone]
     if not bases:
         return left_out, []
-    if min(correct.sum(), len(correct) - correct.sum()) < least:
+    if rarer < least:
         why = f"fewer than {least} correct or wrong{_costliest(every_row[wide.columns])}"
         return [*({"method": m, **counts, "reason": why} for m in bases), *left_out], []
     every = np.unique(answers["case_id"])
@@ -212,7 +221,7 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
     made = {key: within_level(level.astype(int), correct, wide[key].to_numpy(), draws) for key in wide.columns}
     value = {key: found[0] for key, found in made.items()}
     default = np.array([value[m, DEFAULT] for m in bases])
-    rank = rankdata(-default)
+    rank = rankdata(-tied(default))
     options = {o: c for o, c in read[["option", "choice"]].drop_duplicates().itertuples(index=False) if c}
     held = {o: c for o, c in options.items() if o in wide.columns.get_level_values("option")}
     single = [(c, "", o, _chosen(bases, value, **{c.replace(" ", "_"): o})) for o, c in options.items()]
@@ -229,13 +238,13 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
         of_base = {v: lost[v, DEFAULT] for v in of_all.get(m, []) if (v, DEFAULT) in lost}
         changes += [{"choice": "formula", "method": m, "option": v, "reason": why} for v, why in of_base.items()]
     all_of = np.array(list(_combinations(bases, value, of, held)))
-    ranked = rankdata(-all_of, axis=1)
+    ranked = rankdata(-tied(all_of), axis=1)
     taus = [_tau(default, other) for other in all_of]
     worst = int(np.argmin(taus))
     last = {"choice": "all", "method": "", "option": f"lowest of {len(taus)} combinations"}
     changes.append({**last, **_moved(bases, default, all_of[worst]), "reason": ""})
     drawn = np.stack([made[m, DEFAULT][1] for m in bases], axis=1)
-    again = np.where(np.isnan(drawn).any(axis=1, keepdims=True), np.nan, rankdata(-drawn, axis=1))
+    again = np.where(np.isnan(drawn).any(axis=1, keepdims=True), np.nan, rankdata(-tied(drawn), axis=1))
     best = again == np.nanmin(again, axis=1, keepdims=True)
     first = np.nanmean(np.where(np.isnan(again), np.nan, best / best.sum(axis=1, keepdims=True).clip(1)), axis=0)
     firm = enough_cases(case)
@@ -298,11 +307,11 @@ def _combinations(
 
 def _moved(bases: Sequence[str], default: np.ndarray, other: np.ndarray) -> dict:
     """Kendall's tau of two rankings and the method whose rank changes most; ``by`` is negative where it falls back."""
-    step = rankdata(-default) - rankdata(-other)
+    step = rankdata(-tied(default)) - rankdata(-tied(other))
     furthest = int(np.argmax(np.abs(step)))
     return {"tau": _tau(default, other), "moved": bases[furthest] if step[furthest] else "", "by": float(step[furthest])}
 
 
 def _tau(a: np.ndarray, b: np.ndarray) -> float:
     """Kendall's tau-b; NaN for fewer than two methods or where one side ranks nothing."""
-    return float(kendalltau(a, b).statistic) if len(a) > 1 else float("nan")
+    return float(kendalltau(tied(a), tied(b)).statistic) if len(a) > 1 else float("nan")

@@ -9,9 +9,7 @@ from numpy.typing import ArrayLike
 
 from trustlab.metrics.intervals import bounded_interval, enough_cases
 from trustlab.metrics.paired import tested
-
-TIE = 1e-12
-"""Values nearer to each other than this are equal up to rounding."""
+from trustlab.metrics.ties import tied
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,8 @@ def best_against(
         raise ValueError(f"values must be (M,) with M at least 1, draws (M, B), reference_draws (B,); received {received}")
     if not (np.isfinite(each).all() and np.isfinite(other)):
         raise ValueError(f"values and reference must be finite; received {values} and {reference}")
-    which = int(np.argmax(each > each.max() - TIE))
-    tied = tuple(int(i) for i in np.flatnonzero(each > each.max() - TIE) if i != which)
+    level = tied(each)
+    which, *equals = (int(i) for i in np.flatnonzero(level == level.max()))
     gaps = drawn[which] - again
     found = tested(gaps, np.asarray(case_ids))
     held = found["low"], found["high"]
@@ -75,7 +73,7 @@ def best_against(
     turned = [(-b, -a) if lowest else (a, b) for a, b in (held, (first, last))]
     share = float(chosen_in(drawn)[which]) if enough_cases(case_ids) else float("nan")
     told = found["p"], found["standard_error"]
-    return Best(which, tied, share, sign * difference, *turned[0], *told, *turned[1], found["reason"])
+    return Best(which, tuple(equals), share, sign * difference, *turned[0], *told, *turned[1], found["reason"])
 
 
 def chosen_in(draws: ArrayLike, lowest: bool = False) -> np.ndarray:
@@ -89,5 +87,6 @@ def chosen_in(draws: ArrayLike, lowest: bool = False) -> np.ndarray:
     known = (-drawn if lowest else drawn)[:, ~np.isnan(drawn).any(axis=0)]
     if not known.shape[1]:
         return np.full(len(known), np.nan)
-    first = known > known.max(axis=0) - TIE
+    level = tied(known.T).T
+    first = level == level.max(axis=0)
     return (first / first.sum(axis=0)).mean(axis=1)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from trustlab.metrics.calibration import TOLERANCE
 from trustlab.metrics.discrimination import auroc
+from trustlab.metrics.ties import tied
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def _lowest_precision(gained: np.ndarray, reached: np.ndarray, above: np.ndarray
 
 def _groups(right: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Right answers in each group of equal confidences from the highest down, and answers down to its end: (G,) twice."""
-    _, group, counts = np.unique(-score, return_inverse=True, return_counts=True)
+    _, group, counts = np.unique(-tied(score), return_inverse=True, return_counts=True)
     return np.bincount(group, weights=right, minlength=len(counts)).astype(np.float64), np.cumsum(counts).astype(np.float64)
 
 

@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import permutation_test, rankdata
 from scipy.stats import t as student
 
+from trustlab.metrics.ties import tied
+
 MAX_EXACT = 8
 """Most points for which every order is tried: 8! = 40,320."""
 MAX_TIED = 7
@@ -27,7 +29,8 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
     """Pearson correlation of two series (n,), in [-1, 1].
 
     NaN with fewer than 3 points, or when a side is constant up to rounding. ``ValueError`` on NaN or other shapes.
-    Two unrelated series that merely rise have a high one too: read it beside :func:`~trustlab.metrics.null_band.rising_band`.
+    A confidence that merely rises has a high one too: read it beside
+    :func:`~trustlab.metrics.null_band.rising_band`.
     """
     left, right = _check_series(x, y)
     return float(pearson_rows(left[None], right[None])[0])
@@ -49,7 +52,7 @@ def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
         raise ValueError(f"exact p-values need at most {MAX_EXACT} points; received {len(left)}")
     if np.isnan(spearman(left, right)):
         return float("nan")
-    return _permutation_p(rankdata(_without_rounding(left)), rankdata(_without_rounding(right)), np.inf, seed=0)
+    return _permutation_p(rankdata(tied(left)), rankdata(tied(right)), np.inf, seed=0)
 
 
 def pearson_permutation_p(x: ArrayLike, y: ArrayLike, n_draws: int = 10_000, seed: int = 0) -> float:
@@ -153,7 +156,7 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Spearman correlation of each pair of rows, (B, n) and (B, n) -> (B,); NaN also for a row that holds NaN."""
-    return pearson_rows(rankdata(_without_rounding(x), axis=1), rankdata(_without_rounding(y), axis=1))
+    return pearson_rows(rankdata(tied(x), axis=1), rankdata(tied(y), axis=1))
 
 
 def _permutation_p(x: np.ndarray, y: np.ndarray, n_draws: float, seed: int) -> float:

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from trustlab.metrics.ties import tied
+
 
 def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Area under the ROC curve, in [0, 1]: the chance that a correct answer is surer than a wrong one, ties half.
@@ -68,7 +70,10 @@ def ranking_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLi
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """``correct`` as bool (n,) and ``confidence`` as float (n,); ``ValueError`` unless 0/1 and finite."""
+    """``correct`` as bool (n,), ``confidence`` as float (n,), near-ties made ties: what everything that ranks begins with.
+
+    ``ValueError`` unless 0/1 and finite.
+    """
     hit, score = np.asarray(correct), np.asarray(confidence, dtype=np.float64)
     if hit.ndim != 1 or hit.shape != score.shape:
         raise ValueError(f"correct and confidence must both have shape (n,); received {hit.shape} and {score.shape}")
@@ -77,7 +82,7 @@ def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, n
         raise ValueError(f"correct must be 0 or 1; received {hit[~np.isin(hit, (0.0, 1.0))][0]}")
     if not np.isfinite(score).all():
         raise ValueError(f"confidence must be finite; received {score[~np.isfinite(score)][0]}: leave missing rows out")
-    return hit.astype(bool), score
+    return hit.astype(bool), tied(score)
 
 
 def check_weights(weights: ArrayLike, n: int) -> np.ndarray:

@@ -30,7 +30,7 @@ MIN_COVERAGE = 0.5
 """A column with a value in a smaller share of the answers is left out where many are compared on the rows that all have."""
 FAMILY = ["model", "dataset", "metric", "level"]
 """What is compared within one of these is a family of tests, corrected together."""
-COLUMNS = ["metric", "level", "value", "reference", "difference", "low", "high", "n", "n_cases", "n_missing"]
+COLUMNS = ["metric", "level", "value", "reference", "difference", "low", "high", "n", "n_cases", "n_rarer", "n_missing"]
 COLUMNS += ["p", "p_holm", "standard_error", "reason"]
 
 
@@ -81,7 +81,10 @@ def paired_differences(
     interval over cases, the same draws for all (and for ``metrics_table`` with that seed). ``p`` is two-sided, from these draws
     (:func:`~trustlab.metrics.significance.bootstrap_p`), ``p_holm`` after Holm over all that is compared in one :data:`FAMILY`,
     ``standard_error`` the draws' standard deviation. ``shared``: "pair" compares on the ``n`` rows that the two have, "all" on
-    those that every column has; ``n_missing`` are left out. Withheld below ``min_per_class`` correct or wrong answers; without
+    those that every column has; ``n_missing`` are left out, and ``n_rarer`` are of the rarer kind,
+    right or wrong, in the
+    column that has fewer of them. Withheld below ``min_per_class`` correct or wrong answers;
+    without
     interval, p and standard error below 10 cases or where the draws are all alike; ``reason`` says so. Raises ``ValueError``
     for lacking columns, an unknown metric or reference, repeated rows, or no other column.
     """
@@ -279,6 +282,7 @@ def _row(metric: str, level: str, part: _Pair, values: Any, draws: np.ndarray | 
         "difference": value - reference,
         "n": len(part.case),
         "n_cases": len(np.unique(part.case)),
+        "n_rarer": part.rarer,
         **found,
         "reason": "; ".join(filter(None, [why, found["reason"]])),
     }

@@ -46,7 +46,7 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     failed = ~readable & table["correct"].isna()
     reason = answers["missing"].astype(object).fillna("") if "missing" in answers else pd.Series("", index=answers.index)
     ungraded = readable & table["correct"].isna() & (reason != "")
-    allowed = "0 or 1, or NaN with no answer where the call failed, or NaN with a reason in missing where it is ungraded"
+    allowed = "0 or 1, or NaN with no answer where none was had, or NaN with a reason in missing where it is ungraded"
     _refuse(table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}")
     correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
     return table.assign(correct=correct, readable=readable, failed=failed, ungraded=ungraded)

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
+from trustlab.metrics.ties import reaches, tied
+
 GRID = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2)) + (0.99,)
 """Thresholds that are tested for the guarantee: chosen before any case is seen."""
 
@@ -51,10 +53,10 @@ class Guarantee:
 def stop_turns(confidence: ArrayLike, threshold: float) -> np.ndarray:
     """The turn (from 0) at which each case stops, (n,): the first that reaches ``threshold``, else the last.
 
-    ``confidence`` is (n, T); NaN (missing) reaches no threshold. Raises ``ValueError`` on another shape or no turn.
+    ``confidence`` is (n, T); a near-tie with the threshold reaches it, NaN (missing) reaches none.
+    Raises ``ValueError`` on another shape or no turn.
     """
-    table = _turns(confidence, "confidence")
-    reached = table >= threshold  # NaN compares false
+    reached = reaches(table := _turns(confidence, "confidence"), threshold)
     return np.where(reached.any(axis=1), reached.argmax(axis=1), table.shape[1] - 1)
 
 
@@ -74,7 +76,7 @@ def frontier(
     if not np.isin(right, (0, 1)).all():
         raise ValueError("correct must hold 0 or 1")
     if thresholds is None:
-        tried = np.concatenate([[np.inf], np.unique(sure[~np.isnan(sure)])[::-1]])
+        tried = np.concatenate([[np.inf], np.unique(tied(sure[~np.isnan(sure)]))[::-1]])
     else:
         tried = np.sort(np.asarray(thresholds, dtype=np.float64))[::-1]
     rows = np.arange(len(sure))

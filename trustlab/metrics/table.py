@@ -25,7 +25,7 @@ from trustlab.metrics.intervals import bounded_interval, case_weights
 from trustlab.metrics.null_band import Band, rising_band
 from trustlab.metrics.run_tables import KEYS, RunTables, checked_answers, joined, need_columns
 
-MEASURED = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_missing"]
+MEASURED = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_rarer", "n_missing"]
 COLUMNS = [*MEASURED, "chance", "chance_low", "chance_high", "p", "reason"]
 OVER_LEVELS = {
     "pearson": (pearson, pearson_rows, pearson_permutation_p),
@@ -41,9 +41,9 @@ CHUNK = 250
 class _Sample:
     """Rows that have a value: case number, level, correct and confidence, each (n,), and what they were taken from.
 
-    ``draws`` (n_cases, n_draws) says how often each case is in each draw; ``n_asked`` how many rows each level should have,
-    ``n_failed`` how many of them have no answer because the call failed, ``n_ungraded`` how many have one that no grader could
-    judge.
+    ``draws`` (n_cases, n_draws) says how often each case is in each draw; ``n_asked`` how many rows
+    each level should have, ``n_failed`` how many of them have no answer (the call failed, the reply
+    was cut off), ``n_ungraded`` how many have one that no grader could judge.
     """
 
     case: np.ndarray
@@ -92,13 +92,16 @@ def metrics_table(
     and in every draw) or 'across' (accuracy against mean confidence over the levels). ``low`` and ``high`` bound a 95 %
     percentile bootstrap interval that resamples cases, all levels together, and are NaN below 10 cases or where all draws are
     alike. ``chance`` is what a value would be of a confidence that knows nothing: 0.5 for AUROC, the share of right answers
-    for AUPRC; for a correlation the median of two unrelated series that merely rise over as many levels, the middle 95 % of
-    which lie between ``chance_low`` and ``chance_high`` (:mod:`trustlab.metrics.null_band`), and ``p`` its exact two-sided
+    for AUPRC; for a correlation the median over confidences that merely rise, held against the same
+    accuracies, the middle 95 % of which lie between ``chance_low`` and ``chance_high``
+    (:mod:`trustlab.metrics.null_band`), and ``p`` its exact two-sided
     permutation p-value, up to 8 levels, which takes every order of the levels as equally likely. Accuracy has method
     '' and counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
-    out ``n_missing``. An answer that could not be had (``answer`` missing and ``correct`` NaN: the call failed) is neither
-    right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason`` counts it; so is an answer that
-    could not be graded (``correct`` NaN, with its reason in the column ``missing``). AUROC and AUPRC are withheld below
+    out ``n_missing``; ``n_rarer`` of them are of the rarer kind, right or wrong. An answer that
+    could not be had (``answer`` missing and ``correct`` NaN: the call failed, the reply was cut off)
+    is neither right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason``
+    counts it; so is an answer that could not be graded (``correct`` NaN, with its reason in the
+    column ``missing``). AUROC and AUPRC are withheld below
     ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and ECE are given for the methods
     whose scale is 'probability' in ``scales`` (method name -> scale; by default the registry's); from ECE's interval the draws'
     mean excess is taken off (:func:`~trustlab.metrics.calibration.without_excess`). ``reason`` says why a
@@ -265,7 +268,7 @@ def _correlation_rows(sample: _Sample, by_level: Mapping[int, _Sample]) -> list[
         elif np.isnan(value):
             why = "accuracy or mean confidence is the same at every level"
         else:
-            band = rising_band(len(parts), metric)
+            band = rising_band(accuracy, metric)
             p = permutation_p(accuracy, confidence) if len(parts) <= MAX_EXACT else p
         rows.append(_row(metric, "across", sample, value, None if draws is None else over_rows(*draws), why, band, p))
     return rows
@@ -319,6 +322,7 @@ def _row(
         "high": high,
         "n": n,
         "n_cases": len(np.unique(part.case)),
+        "n_rarer": _rarer_class(part),
         "n_missing": sum(part.n_asked.values()) - n,
         "chance": chance[1],
         "chance_low": chance[0],

@@ -99,9 +99,10 @@ def trust_indices(
     readable plan: 0 where nothing was proposed, told in ``flag``; missing where none of those
     proposed is rated. ``rx_unrated_percent`` and ``tests_unrated_percent`` of them are not. A panel
     without a readable diagnosis is wrong for accuracy, unless none of its replies is an answer
-    (``unreadable``: "wrong" there too, or "missing" everywhere). ``n_eti``, ``n_osi`` and ``n_fti``
-    are the smallest n of their parts (:func:`answered`); ``flag`` says where these differ.
+    (``unreadable``: "wrong" there too, or "missing" everywhere).
 
+    ``_n``: the cases behind an index, of ETI, OSI and FTI the smallest n of their parts
+    (:func:`answered`; all cases for what is 0 by rule); ``flag`` says where these differ.
     ``_low`` and ``_high``: 95 % percentile bootstrap over cases, ``draws`` of them (0: none), the same cases for all parts
     and all configurations of a data set; ``no_interval`` says where there is none, and why: below 10 cases, or where all are
     alike. ``missing`` says which index is NaN, and why. ``ValueError`` for lacking columns, a case twice in a configuration,
@@ -225,6 +226,9 @@ def _row(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, A
     n_doctors = int(part["n_doctors"].iloc[0])
     values: dict[str, Any] = {}
     notes = _notes(found, behind, safety, n_doctors, 1 if choices.formulation == "trust-x" else 100)
+    parts = _part_counts(part, counts, choices)
+    behind |= {name: min(of.values()) for name, of in parts.items()}
+    behind["eti_percent"] = behind["eti"]
     for name in INDICES:
         low, high = (float("nan"),) * 2
         if drawn.size and name not in notes and not np.isnan(found[name][0]):
@@ -233,13 +237,11 @@ def _row(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, A
                 notes[name] = "undefined in more than 10 % of the draws"
             elif high - low < ALIKE:
                 notes[name], low, high = ALIKE_DRAWS, float("nan"), float("nan")
-        values |= {name: float(found[name][0]), f"{name}_low": low, f"{name}_high": high}
+        values |= {name: float(found[name][0]), f"{name}_low": low, f"{name}_high": high, f"{name}_n": behind[name]}
     flags = _flags(counts, safety and bool(total["planned"][0]), notes if drawn.size else {})
-    parts = _part_counts(part, counts, choices)
     return {
         "n_doctors": n_doctors,
         **{name: counts.pop(name) for name in ("n_cases", "n_judged", "n_readable", "n_cosine")},
-        **{f"n_{name}": min(parts[name].values()) for name in parts},
         **values,
         "accuracy_shared": float(found["accuracy_shared"][0]),
         "fti_as_printed": float(found["fti_as_printed"][0]),

@@ -58,8 +58,10 @@ class Stopped(RuntimeError):
 class Model(Protocol):
     """A backend. ``provides`` is a subset of {"text", *STATISTICS}; ``name`` is what tables show.
 
-    A reply that could not be had has ``text`` ``None`` and the reason in ``missing``. A backend may count what it did in
-    ``usage``, a mapping of names to numbers (retries, say), which reaches the manifest.
+    A reply that could not be had has ``text`` ``None`` and the reason in ``missing``. One that its
+    ``max_tokens`` or the window cut off has finish "length", also where its text is empty. A backend
+    may count what it did in ``usage``, a mapping of names to numbers (retries, say), which reaches
+    the manifest.
     """
 
     name: str

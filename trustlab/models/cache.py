@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import lzma
 import math
 import os
 import re
@@ -23,7 +24,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from trustlab.models.base import Messages, Model, Request, Stopped
 from trustlab.models.stored import (
@@ -35,6 +36,7 @@ from trustlab.models.stored import (
     shortened,
     to_json,
 )
+from trustlab.paths import offline as told_offline
 from trustlab.records import Reply
 
 if TYPE_CHECKING:
@@ -142,10 +144,19 @@ class CachedModel:
     """A model whose complete replies are kept in an SQLite file and never asked for again.
 
     ``path`` None keeps them in memory. ``block``: how many distinct message lists go to the model before the replies
-    are committed. ``offline``: a reply that is not there raises :class:`CacheMiss`. ``calls`` lists the requests served.
+    are committed. ``offline`` (None: as TRUSTLAB_OFFLINE says): a reply that is not there raises
+    :class:`CacheMiss`. ``calls`` lists the requests served.
     """
 
-    def __init__(self, model: Model, path: str | os.PathLike[str] | None, *, offline: bool = False, block: int = 128) -> None:
+    def __init__(
+        self,
+        model: Model,
+        path: str | os.PathLike[str] | None,
+        *,
+        offline: bool | None = None,
+        block: int = 128,
+    ) -> None:
+        offline = told_offline() if offline is None else offline
         if block < 1:
             raise ValueError(f"block must be at least 1, got {block}")
         if offline and path not in (None, ":memory:") and not Path(path).is_file():
@@ -305,9 +316,10 @@ class CachedModel:
 
 
 def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
-    """Write every reply of the cache to one gzip'd JSON-lines file, sorted by key; the number of replies.
+    """Write every reply of the cache to one JSON-lines file, sorted by key; the number of replies.
 
-    The same replies give the same bytes. FileNotFoundError if there is no cache at ``path``.
+    It is compressed by gzip, or by xz, smaller and slower, where its name ends in ".xz". The same
+    replies give the same bytes. FileNotFoundError if there is no cache at ``path``.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no reply cache at {path}")
@@ -318,13 +330,20 @@ def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -
     with (
         closing(connect(path, SCHEMA)) as connection,
         partial.open("wb") as raw,
-        gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=raw, mtime=0) as file,  # no name, no time
+        _compressed(raw, target.suffix == ".xz") as file,
     ):
         for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
             file.write(f'{{"key":"{key}","value":{value}}}\n'.encode())
             n_rows += 1
     partial.replace(target)
     return n_rows
+
+
+def _compressed(raw: BinaryIO, xz: bool) -> lzma.LZMAFile | gzip.GzipFile:
+    """A file that compresses into ``raw``, with no name and no time in it."""
+    if xz:
+        return lzma.open(raw, "wb", preset=9)
+    return gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=raw, mtime=0)
 
 
 def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> dict[str, int]:
@@ -347,7 +366,8 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
     n_lines = 0
     try:
-        with gzip.open(source, "rt", encoding="utf-8") as file:
+        opened = lzma.open if source.suffix == ".xz" else gzip.open
+        with opened(source, "rt", encoding="utf-8") as file:
             for line in file:
                 n_lines += 1
                 fields = json.loads(line, parse_constant=refuse_constant)
@@ -358,7 +378,9 @@ def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
                 value = fields["value"]
                 abilities = set(value) == ABILITY_FIELDS
                 yield fields["key"], to_json(decode_abilities(value)) if abilities else encode_reply(decode_reply(value))
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{source} is not a whole gzip file (after line {n_lines}): {error}") from error
+    except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
+        kind = "xz" if source.suffix == ".xz" else "gzip"
+        where = f"{source} is not a whole {kind} file (after line {n_lines})"
+        raise ValueError(f"{where}: {error}") from error
     except (ValueError, TypeError) as error:
         raise ValueError(f"{source}, line {n_lines}: {error}") from error

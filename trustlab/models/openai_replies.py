@@ -22,6 +22,9 @@ SENTINEL = -9998.0
 MAX_WORDS = 200
 """Characters of a server's own words that a reason quotes."""
 
+CUT_SHORT = frozenset({"length", "max_tokens", "model_length"})
+"""How servers call an end by the token budget or the window; "length" is OpenAI's word."""
+
 NO_LOGPROBS = "the server tells no log-probabilities"
 NO_LIST = "the server lists no alternative tokens"
 NO_SIZE = "the server does not tell the size of its vocabulary; give vocabulary_size"
@@ -141,7 +144,9 @@ def reasons_lacking(provides: frozenset[str], has_template: bool, has_size: bool
 def reply_of(choice: Choice, request: Request, n_tokens: tuple[int, int], n_top: int, vocabulary_size: int | None) -> Reply:
     """One reply, with its trace where the request wants statistics and the server's tokens spell the text.
 
-    ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many alternatives were asked for.
+    ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many alternatives were
+    asked for. A reply that was cut off has finish "length", and an empty text if it came to none (its
+    thought took all tokens, say); where the server does not say how it ended, its tokens are counted.
     """
     said = choice.logprobs.content if choice.logprobs is not None else None
     counts = n_tokens[0], len(said) if said else n_tokens[1]
@@ -149,12 +154,14 @@ def reply_of(choice: Choice, request: Request, n_tokens: tuple[int, int], n_top:
         return missing(f"the model refused: {shortened(choice.message.refusal)}", counts)
     if choice.finish_reason == "content_filter":
         return missing("withheld by the server's content filter", counts)
-    if choice.message.content is None:
+    end = choice.finish_reason
+    cut = end in CUT_SHORT or (end is None and counts[1] >= request.max_tokens)
+    if choice.message.content is None and not cut:
         return missing(f"the server sent no text (finish {choice.finish_reason!r})", counts)
     # A lone surrogate cannot be written to any file.
-    text = choice.message.content.encode("utf-8", "replace").decode()
+    text = (choice.message.content or "").encode("utf-8", "replace").decode()
     trace = trace_of(text, said, request, n_top, vocabulary_size) if request.want and said else None
-    return Reply(text, trace, *counts, finish="length" if choice.finish_reason == "length" else "stop")
+    return Reply(text, trace, *counts, finish="length" if cut else "stop")
 
 
 def token_bytes(said: Said) -> bytes:

@@ -5,16 +5,20 @@ False. ``structured``: MedConf's JSON. ``panel``: what doctors and reviewers rep
 for every reply:
 
 - Nothing is stripped or set aside first: reasoning between ``<think>`` tags, a quotation and an aside count as the reply.
-- A reply that was cut off is never completed, and of two answers none is chosen (save the diagnosis: the last counts).
+- A reply that ran out of tokens is no answer, whatever stands in it: missing, neither right nor
+  wrong. Every reader of a :class:`~trustlab.records.Reply` asks ``whole.no_answer`` first; those
+  that take a text are given that of a whole reply.
+- Of two answers none is chosen (save the diagnosis: the last counts).
 - A number, a name, a criterion or a support level is returned only if the reply spells it out.
 """
 
 from trustlab.parsing.brackets import MAX_CHARACTERS, NO_DIAGNOSIS, Span, diagnosis, diagnosis_reply
 from trustlab.parsing.scores import guesses, score_0_100, true_or_false
 from trustlab.parsing.structured import read_evidence, read_profile, read_prose, read_score
-from trustlab.parsing.whole import Unreadable, whole
+from trustlab.parsing.whole import CUT, Unreadable, no_answer, whole
 
 __all__ = [
+    "CUT",
     "MAX_CHARACTERS",
     "NO_DIAGNOSIS",
     "Span",
@@ -22,6 +26,7 @@ __all__ = [
     "diagnosis",
     "diagnosis_reply",
     "guesses",
+    "no_answer",
     "read_evidence",
     "read_profile",
     "read_prose",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from trustlab.parsing.whole import UNWRITABLE, no_answer
 from trustlab.records import Reply
 
 MAX_CHARACTERS = 200
@@ -19,8 +20,6 @@ MAX_CHARACTERS = 200
 NO_DIAGNOSIS = "no diagnosis in square brackets"
 
 _MARK = re.compile(r"[\[\]\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
-"""Characters that no text file takes: NUL and halves of surrogate pairs."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +76,16 @@ def diagnosis_reply(reply: Reply) -> Reply:
     """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole, ``trace`` only the name's tokens.
 
     A token counts when it carries any character of the name, or no character but stands inside it (the first bytes of
-    a character that a later token completes). Without a diagnosis ``text`` and ``trace`` are ``None`` and ``missing``
-    says so. Raises ``ValueError`` if the trace's tokens do not spell the reply.
+    a character that a later token completes). Without a diagnosis ``text`` and ``trace`` are ``None``
+    and ``missing`` says so: :data:`NO_DIAGNOSIS` of an answer that names none, another reason of a
+    reply that is no answer (:func:`~trustlab.parsing.whole.no_answer`). Raises ``ValueError`` if the
+    trace's tokens do not spell the reply.
     """
-    if reply.text is None:
-        return replace(reply, trace=None, missing=reply.missing or "no reply")
-    span = diagnosis(reply.text)
-    if span is None:
-        return replace(reply, text=None, raw=reply.text, trace=None, missing=NO_DIAGNOSIS)
+    why = no_answer(reply)
+    span = None if why else diagnosis(reply.text)
+    if span is None or reply.text is None:
+        raw = reply.raw if reply.text is None else reply.text
+        return replace(reply, text=None, raw=raw, trace=None, missing=why or NO_DIAGNOSIS)
     trace = reply.trace
     if trace is not None:
         if "".join(trace.tokens) != reply.text:

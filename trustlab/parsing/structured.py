@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from trustlab.knowledge import normalise
-from trustlab.parsing.brackets import UNWRITABLE
 from trustlab.parsing.json_reply import Strict, Words, json_object, json_value, valid
 from trustlab.parsing.scores import out_of
-from trustlab.parsing.whole import Unreadable
+from trustlab.parsing.whole import UNWRITABLE, Unreadable
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence
 
 _SCORE = re.compile(r"<<\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*>>")

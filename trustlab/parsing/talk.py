@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from trustlab.parsing.brackets import UNWRITABLE, groups
-from trustlab.parsing.whole import Unreadable, whole
+from trustlab.parsing.brackets import groups
+from trustlab.parsing.whole import UNWRITABLE, Unreadable, whole
 from trustlab.records import Reply
 
 MAX_QUESTION = 300

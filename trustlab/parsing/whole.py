@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from trustlab.parsing.brackets import UNWRITABLE
+import re
+
 from trustlab.records import Reply
 
 CUT = "ran out of tokens"
-"""Why a reply that was cut off, by the budget or by the window, is no answer, whatever stands in it."""
+"""Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
+UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+"""Characters that no text file takes: NUL and halves of surrogate pairs."""
 
 
 class Unreadable(ValueError):
     """A reply that does not have the asked-for form; its words say what is wrong."""
 
 
+def no_answer(reply: Reply) -> str:
+    """Why a reply is no answer, neither right nor wrong: :data:`CUT`, or why it is missing.
+
+    '' where it is one, readable or not.
+    """
+    if reply.finish == "length":
+        return CUT
+    return "" if reply.text is not None else reply.missing or "no reply"
+
+
 def whole(reply: Reply) -> str:
     """The reply's text; :class:`Unreadable` where it is missing or was cut off."""
-    if reply.text is None:
-        raise Unreadable(reply.missing or "no reply")
-    if reply.finish == "length":
-        raise Unreadable("the reply was cut off")
-    return reply.text
+    if why := no_answer(reply):
+        raise Unreadable(why)
+    return reply.text or ""
 
 
 def writable(reply: Reply) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from trustlab.parsing.brackets import UNWRITABLE, groups
-from trustlab.parsing.whole import Unreadable, whole
+from trustlab.parsing.brackets import groups
+from trustlab.parsing.whole import UNWRITABLE, Unreadable, whole
 from trustlab.records import Reply
 
 MAX_CHARACTERS = 600

@@ -1,7 +1,7 @@
 """What each part, setting and open choice brings: differences to a whole, lines over a setting, ranges of ranks.
 
 Finished tables of one model and data set in, Axes out. Colour and marker mean method family; where two methods of one family
-share a figure, the second is hollow.
+share a figure, the second is paler.
 """
 
 # pandas' types leave open what a selection gives.
@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from trustlab.plots.auroc import LEVEL_NAMES, MARKER_POINTS
-from trustlab.plots.forest import checked_run, look, mark, name_rows, number_column, zero_line
+from trustlab.plots.forest import checked_run, mark, name_rows, number_column, second_colour, zero_line
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
@@ -31,7 +31,9 @@ from trustlab.plots.style import (
     family_of,
     inches,
     label,
+    mark_look,
     panel_grid,
+    plot_marks,
     spread,
     text_colour,
 )
@@ -56,10 +58,11 @@ def differences(
     """Each row's difference to a reference, a panel for each (metric, level), with paired 95 % intervals; 0 is no difference.
 
     ``table`` is that of ``paired_differences``, ``by`` its column that names the rows; at most two methods a row, the second
-    hollow. At the right ``n``, the answers compared; what has no value says why. Raises ``ValueError`` for several runs or a
+    paler. At the right ``n``, the answers compared; what has no value says why. Raises
+    ``ValueError`` for several runs or a
     (metric, level) that the table does not hold.
     """
-    mine = checked_run(table, ["method", by, "metric", "level", "difference", "low", "high", "n", "reason"])
+    mine = checked_run(table, ["method", by, "metric", "level", "difference", "low", "high", "n", "n_cases", "reason"])
     held = set(zip(mine["metric"], mine["level"], strict=True))
     if lacking := [pair for pair in metrics if pair not in held] or not metrics:
         raise ValueError(f"metrics must be some of {sorted(held)}; received {list(metrics)} ({lacking})")
@@ -74,7 +77,7 @@ def differences(
         for y, row in enumerate(rows):
             of_row = part[part[by] == row].to_dict("records")
             for k, one in enumerate(of_row):
-                mark(ax, one, y + 0.3 * (k - (len(of_row) - 1) / 2), families, hollow=k > 0, shift=one["difference"])
+                mark(ax, one, y + 0.3 * (k - (len(of_row) - 1) / 2), families, shift=one["difference"], second=k > 0)
         number_column(ax, {y: [f"{int(n):,}" for n in part.loc[part[by] == row, "n"]] for y, row in enumerate(rows)})
         zero_line(ax, [*part["low"], *part["high"], *part["difference"]])
         _rows(ax, rows if i == 0 or axes is not None else [""] * len(rows))
@@ -87,7 +90,7 @@ def differences(
 
 
 def auroc_by_passages(metrics: pd.DataFrame, families: Mapping[str, str], level: str = "within", ax: Axes | None = None) -> Axes:
-    """AUROC (0 to 1) over the number of passages looked up, a line a method with its 95 % interval; the second method dashed.
+    """AUROC (0 to 1) over the number of passages looked up, a line a method with its 95 % interval; the second paler, dashed.
 
     ``metrics`` is the table of ``variant_metrics``; its ``n``, the answers behind each point, stands above. Raises ``ValueError``
     for several runs or an unknown level.
@@ -100,7 +103,7 @@ def auroc_by_passages(metrics: pd.DataFrame, families: Mapping[str, str], level:
         line = mine[mine["method"] == name].dropna(subset="value").sort_values("n_passages")
         if len(line):
             x = [counts.index(c) + 0.08 * k for c in line["n_passages"]]
-            _line(ax, x, line, family_of(name, families), STYLES[k % len(STYLES)], hollow=k > 0)
+            _line(ax, x, line, family_of(name, families), STYLES[k % len(STYLES)], second=k > 0)
             ends[name] = float(line["value"].iloc[-1])
     ax.set(xticks=range(len(counts)), xticklabels=[str(c) for c in counts], xlim=(-0.3, len(counts) - 0.6))
     ax.set(xlabel="passages looked up", ylabel=f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1")
@@ -137,7 +140,7 @@ def auroc_by_samples(
         for k, temperature in enumerate(temperatures):
             line = of_method[of_method["temperature"] == temperature].dropna(subset="value").sort_values("n_samples")
             x = [counts.index(c) + 0.1 * (k - (len(temperatures) - 1) / 2) for c in line["n_samples"]]
-            _line(ax, x, line, family_of(name, families), STYLES[k], hollow=False)
+            _line(ax, x, line, family_of(name, families), STYLES[k])
         ax.set_title("\n".join(filter(None, [label(name), _answers(of_method)])), size=9.5)
         ax.set(xticks=range(len(counts)), xticklabels=[str(c) for c in counts], xlim=(-0.4, len(counts) - 0.6))
         ax.axhline(0.5, ls="--", lw=1.0, color=INK, zorder=1)
@@ -160,7 +163,7 @@ def rank_ranges(ranks: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
     ``ranks`` is the first table of ``rank_stability``; rank 1 is best. At the right the AUROC and the percentage of draws in
     which the method is first. Raises ``ValueError`` for several runs.
     """
-    mine = checked_run(ranks, ["method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "reason"])
+    mine = checked_run(ranks, ["method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "n_cases", "reason"])
     ax = ax or axes_row(5.2, 0.25 * max(len(mine), 3))[0]
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
     for y, row in enumerate(mine.to_dict("records")):
@@ -171,7 +174,8 @@ def rank_ranges(ranks: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
         marker, colour = FAMILY_MARKERS[family], FAMILY_COLOURS[family]
         ax.hlines(y, row["lowest"] - 0.3, row["highest"] + 0.3, color="#CFCFCF", lw=9, zorder=2)
         ax.hlines(y, row["low"], row["high"], color=colour, lw=2, zorder=3)
-        ax.plot(row["rank"], y, marker=marker, ms=MARKER_POINTS[marker], color=colour, mec="white", mew=0.6, ls="", zorder=4)
+        look: Any = {"marker": marker, "ms": MARKER_POINTS[marker], "zorder": 4}
+        plot_marks(ax, row["rank"], y, row["n_cases"], color=colour, **look)
         first = "" if pd.isna(row["first"]) else f"{100 * row['first']:.0f} %"
         for text, x, shade in ((f"{row['auroc']:.2f}", 42, INK), (first, 84, GREY)):
             ax.annotate(text, (1, y), (x, 0), **beside, ha="right", size=9, color=shade)
@@ -211,7 +215,7 @@ def published_beside_ours(
     left, right = axes if axes is not None else axes_row(3.6, _height(len(rows), 1), 2, 0.5)
     for y, row in enumerate(rows):
         if row in mine.index:
-            mark(left, mine.loc[row].to_dict() | {"method": "medconf"}, y, families, hollow=False, shift=mine.at[row, "value"])
+            mark(left, mine.loc[row].to_dict() | {"method": "medconf"}, y, families, shift=mine.at[row, "value"])
         if row in theirs.index:
             x = float(theirs.at[row, metric])
             right.plot(x, y, "o", ms=8, color=INK, mec="white", mew=0.6)
@@ -231,19 +235,19 @@ def published_beside_ours(
 
 
 def _auroc(metrics: pd.DataFrame, level: str, columns: Sequence[str], metric: str = "auroc") -> pd.DataFrame:
-    mine = checked_run(metrics, ["method", "metric", "level", "value", "low", "high", "reason", *columns])
+    mine = checked_run(metrics, ["method", "metric", "level", "value", "low", "high", "n_cases", "reason", *columns])
     mine = mine[mine["metric"] == metric]
     if level not in set(mine["level"]):
         raise ValueError(f"level is {level!r}; the table holds {list(dict.fromkeys(mine['level']))}")
     return mine[mine["level"] == level]
 
 
-def _line(ax: Axes, x: Sequence[float], line: pd.DataFrame, family: str, style: Any, *, hollow: bool) -> None:
-    colour = FAMILY_COLOURS[family]
+def _line(ax: Axes, x: Sequence[float], line: pd.DataFrame, family: str, style: Any, *, second: bool = False) -> None:
+    colour = second_colour(family, second)
     ax.vlines(x, line["low"], line["high"], color=colour, lw=1.1, alpha=0.5, zorder=2)
-    ax.plot(
-        x, line["value"], color=colour, ls=style, lw=1.6, marker=FAMILY_MARKERS[family], ms=6, zorder=3, **look(colour, hollow)
-    )
+    ax.plot(x, line["value"], color=colour, ls=style, lw=1.6, zorder=2.5)
+    look: Any = {"marker": FAMILY_MARKERS[family], "ms": 6, "zorder": 3}
+    plot_marks(ax, x, line["value"], line["n_cases"], color=colour, **look)
 
 
 def _answers(table: pd.DataFrame) -> str:
@@ -268,8 +272,9 @@ def _legend(ax: Axes, table: pd.DataFrame, families: Mapping[str, str]) -> None:
         return
     handles = []
     for k, name in enumerate(names):
-        colour, marker = FAMILY_COLOURS[family_of(name, families)], FAMILY_MARKERS[family_of(name, families)]
-        handles.append(Line2D([], [], marker=marker, ls="", ms=7.5, label=label(name), **look(colour, k > 0)))
+        family = family_of(name, families)
+        colour, look = second_colour(family, k > 0), {"marker": FAMILY_MARKERS[family], "ms": 7.5, "ls": ""}
+        handles.append(Line2D([], [], label=label(name), **look, **mark_look(colour)))
     place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
     ax.legend(handles=handles, ncols=2, frameon=False, handletextpad=0.1, **place)
 

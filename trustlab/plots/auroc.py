@@ -1,7 +1,8 @@
 """How well each method tells right answers from wrong: AUROC and AUPRC as dots with their intervals.
 
 Every function takes a finished table and draws it. ``metrics`` is the table of ``metrics_table`` (model, dataset, method,
-metric, value, level, low, high, n, reason), cut to one model and one data set; ``families`` maps method to family.
+metric, value, level, low, high, n, n_cases, reason), cut to one model and one data set;
+``families`` maps method to family.
 """
 
 # pandas' types leave open what a selection gives.
@@ -30,6 +31,7 @@ from trustlab.plots.style import (
     family_of,
     inches,
     label,
+    plot_marks,
 )
 
 NAMES = {"auroc": "AUROC", "auprc": "AUPRC"}
@@ -37,7 +39,7 @@ LEVEL_NAMES = {"pooled": "pooled over levels", "within": "within level (mean ove
 ROW_INCHES = 0.27
 MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5}
 """Sizes at which the families' shapes look equally large."""
-HOLLOW: dict[str, Any] = {"ms": 6, "mfc": "white", "mec": "#9A9A9A", "mew": 1.0, "ls": ""}
+REPEATED: dict[str, Any] = {"ms": 6, "mfc": "#D0D0D0", "mec": "#9A9A9A", "mew": 1.0, "ls": ""}
 
 
 def discrimination(
@@ -77,7 +79,8 @@ def discrimination_pair(
 ) -> tuple[Axes, Axes]:
     """Discrimination pooled over levels and within level, side by side, both in the order of the value within level.
 
-    The pooled value is repeated at the right as a hollow marker, so that the drop shows. ``prevalence`` gives chance for
+    The pooled value is repeated at the right as a small grey marker, so that the drop shows.
+    ``prevalence`` gives chance for
     AUPRC by level, such as ``{"pooled": 0.6, "within": 0.6}``. Otherwise as :func:`discrimination`.
     """
     pooled, within = _measured(metrics, metric, "pooled"), _measured(metrics, metric, "within")
@@ -92,13 +95,13 @@ def discrimination_pair(
     for y, method in enumerate(order):
         before, after = tables["pooled"].loc[method, "value"], tables["within"].loc[method, "value"]
         if pd.notna(before) and pd.notna(after):
-            right.plot([before, after], [y, y], color=HOLLOW["mec"], lw=0.9, zorder=1.5)
-            right.plot(before, y, marker=FAMILY_MARKERS[family_of(method, families)], **HOLLOW, zorder=2)
+            right.plot([before, after], [y, y], color=REPEATED["mec"], lw=0.9, zorder=1.5)
+            right.plot(before, y, marker=FAMILY_MARKERS[family_of(method, families)], **REPEATED, zorder=2)
     for ax in (left, right):
         _value_axis(ax, pd.concat(list(tables.values())))
     _method_ticks(left, tables["pooled"])
     right.set(yticks=range(len(order)), yticklabels=[], ylabel="")
-    repeated = Line2D([], [], marker="o", label="pooled value, repeated", **HOLLOW)
+    repeated = Line2D([], [], marker="o", label="pooled value, repeated", **REPEATED)
     family_legend(left, [family_of(method, families) for method in order], [repeated])
     return left, right
 
@@ -180,7 +183,8 @@ def _dots(ax: Axes, table: pd.DataFrame, families: Mapping[str, str]) -> None:
             continue
         colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
         ax.hlines(y, row["low"], row["high"], color=colour, lw=2, alpha=0.8, zorder=3)
-        ax.plot(row["value"], y, marker=marker, ms=MARKER_POINTS[marker], color=colour, mec="white", mew=0.6, ls="", zorder=4)
+        size = MARKER_POINTS[marker]
+        plot_marks(ax, row["value"], y, row["n_cases"], color=colour, marker=marker, ms=size, zorder=4)
         ax.annotate(f"{row['value']:.2f}", (1, y), (36, 0), **beside, ha="right", size=9, color=INK)
         ax.annotate(f"{int(row['n']):,}", (1, y), (74, 0), **beside, ha="right", size=9, color=GREY)
     for words, x, colour in (("value", 36, INK), ("n", 74, GREY)):

@@ -1,7 +1,8 @@
 """The benchmark's figures: accuracy and mean confidence over levels, and correlations between methods.
 
 Every function takes a finished table and draws it. ``metrics`` is the table of ``metrics_table`` (model, dataset, method,
-metric, value, level, low, high, n, reason), cut to one model and one data set; ``families`` maps method to family.
+metric, value, level, low, high, n, n_cases, reason), cut to one model and one data set;
+``families`` maps method to family.
 Values in 0 to 1 are drawn in percent where the axis says so.
 """
 
@@ -13,16 +14,20 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
+from trustlab.metrics.intervals import MIN_CASES
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
+    FEW,
     GREY,
     INK,
     axes_row,
@@ -31,8 +36,10 @@ from trustlab.plots.style import (
     label,
     name_colours,
     panel_grid,
+    plot_marks,
     spread,
     text_colour,
+    told_n,
 )
 
 LEVEL_AXIS = "Information shown (percent of the case's statements; 1 = one statement)"
@@ -58,13 +65,18 @@ def confidence_and_accuracy(
 ) -> Axes:
     """Mean confidence of probability-scale ``methods`` over the levels beside accuracy (black, with its 95 % band), percent.
 
-    Colour and marker say the family, the line's dashes the method within it; names stand at the lines' ends. Methods
+    Colour and marker say the family, the line's dashes the method within it; names stand at the
+    lines' ends, with the number of
+    answers behind each point where it is not that of the accuracy. Methods
     without any value are named under the axis. Raises ``ValueError`` for a method that the table does not hold.
     """
     ax = ax or axes_row(7.0, 4.8)[0]
     accuracy = _by_level(metrics, "accuracy", "")
     _accuracy_line(ax, accuracy, lw=3.4)
-    ends: list[tuple[str, pd.DataFrame, Any, str]] = [("Accuracy", accuracy, INK, "bold")] if len(accuracy) else []
+    whole = told_n(accuracy["n"])
+    ends: list[tuple[str, pd.DataFrame, Any, str]] = []
+    if len(accuracy):
+        ends.append((f"Accuracy (n {whole} a level)", accuracy, INK, "bold"))
     seen: dict[str, int] = {}
     undrawn = []
     for method in methods:
@@ -75,9 +87,13 @@ def confidence_and_accuracy(
         family = family_of(method, families)
         dashes = LINES[seen.setdefault(family, 0) % len(LINES)]
         seen[family] += 1
-        look = {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family], "ls": dashes}
-        ax.plot(table["x"], 100 * table["value"], **look, lw=1.7, ms=6, mec="white", mew=0.6, label=label(method))
-        ends.append((label(method), table, text_colour(family), "normal"))
+        colour, y = FAMILY_COLOURS[family], 100 * table["value"]
+        ax.plot(table["x"], y, color=colour, ls=dashes, lw=1.7, label=label(method))
+        look = {"marker": FAMILY_MARKERS[family], "ms": 6, "zorder": 2.5}
+        plot_marks(ax, table["x"], y, table["n_cases"], color=colour, **look)
+        own = told_n(table["n"])
+        words = label(method) if own == whole else f"{label(method)} (n {own})"
+        ends.append((words, table, text_colour(family), "normal"))
     _level_axis(ax, accuracy)
     ax.set(ylim=(0, 103), yticks=range(0, 101, 20), ylabel="Mean confidence; accuracy (percent)")
     _name_line_ends(ax, ends)
@@ -87,20 +103,28 @@ def confidence_and_accuracy(
     return ax
 
 
-def rank_correlations(matrix: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
+def rank_correlations(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
     """Spearman correlation (-1 to 1) between every two methods' confidences: the lower triangle, in the order given.
 
-    ``matrix`` is methods x methods with the same index and columns, at least two; NaN cells stay grey. The colour of a
-    method's name is its family. Raises ``ValueError`` on another shape.
+    ``table`` is ``tables.rank_correlations``: a row a pair, first second value n n_cases, each pair
+    once and the first method
+    before the second. A pair without a value stays grey; one of fewer than ten cases keeps its
+    number on white. The colour of
+    a method's name is its family. Raises ``ValueError`` without pairs, or where some are lacking.
     """
-    names = [str(name) for name in matrix.columns]
-    if [str(name) for name in matrix.index] != names or len(names) < 2:
-        raise ValueError(f"matrix must have the same two or more methods as index and columns; received {matrix.shape}")
+    need(table, ["first", "second", "value", "n", "n_cases"])
+    names = list(dict.fromkeys([table["first"].iloc[0], *table["second"]]))
+    if [*zip(table["first"], table["second"], strict=True)] != list(combinations(names, 2)):
+        raise ValueError(f"the table must hold every pair of {names} once, in this order; it has {len(table)} rows")
+    square = table.pivot(index="second", columns="first", values=["value", "n_cases"])
+    square = square.reindex(index=names[1:])
+    matrix, cases = (square[name].reindex(columns=names[:-1]).astype(float) for name in ("value", "n_cases"))
     n = len(names)
     if ax is None:
         side = max(0.37 * n, min(0.6 * (n - 1), 3.6))
         ax = axes_row(side, side)[0]
-    cells = pd.DataFrame(matrix.to_numpy(float)[1:, :-1])
+    cells = pd.DataFrame(matrix.to_numpy())
+    few = cases.to_numpy() < MIN_CASES
     upper = np.triu(np.ones(cells.shape, bool), k=1)
     width, height = inches(ax)
     roomy = n >= 10  # then the scale and the families fit into the empty triangle
@@ -108,12 +132,19 @@ def rank_correlations(matrix: pd.DataFrame, families: Mapping[str, str], ax: Axe
     options = {"vmin": -1, "vmax": 1, "center": 0, "linewidths": 0.6, "linecolor": "white", "ax": ax}
     sns.heatmap(cells.fillna(0), mask=upper | cells.notna().to_numpy(), cmap=["#DDDDDD"], cbar=False, **options)
     scale = {"orientation": "horizontal", "ticks": [-1, -0.5, 0, 0.5, 1]}
-    look = {"cmap": "RdBu_r", "annot": True, "fmt": ".2f", "annot_kws": {"size": 7 if n <= 24 else 6}}
-    sns.heatmap(cells, mask=upper | cells.isna().to_numpy(), cbar_ax=bar, cbar_kws=scale, **look, **options)
+    look: dict[str, Any] = {"cmap": "RdBu_r", "annot": True, "fmt": ".2f", "annot_kws": {"size": 7 if n <= 24 else 6}}
+    white = few & cells.notna().to_numpy()
+    sns.heatmap(cells, mask=upper | cells.isna().to_numpy() | white, cbar_ax=bar, cbar_kws=scale, **look, **options)
     for text in ax.texts:
         text.set_color("white" if abs(float(text.get_text())) > 0.6 else INK)
+    for y, x in zip(*np.nonzero(white), strict=True):
+        place: Any = {"facecolor": "white", "edgecolor": GREY, "lw": 0.6, "label": FEW}
+        ax.add_patch(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, **place))
+        middle: Any = {"ha": "center", "va": "center", "color": INK, **look["annot_kws"]}
+        ax.text(x + 0.5, y + 0.5, f"{cells.iat[y, x]:.2f}", **middle)
+    for text in ax.texts:
         text.set_text(text.get_text().replace("-", "−"))
-    bar.set_title("Spearman correlation, −1 to 1", size=10, pad=5)
+    bar.set_title(f"Spearman correlation, −1 to 1\n(n {told_n(table['n'])} answers a pair)", size=10, pad=5)
     bar.tick_params(labelsize=9, length=2)
     ax.set(facecolor="white", xlabel="", ylabel="", xticks=np.arange(n - 1) + 0.5, yticks=np.arange(n - 1) + 0.5)
     ax.grid(False)
@@ -147,7 +178,7 @@ def accuracy_by_set(metrics: pd.DataFrame, axes: Sequence[Axes] | None = None) -
             ylabel="Accuracy (percent)",
         )
         ax.tick_params(labelsize=8.5)
-        set_title(ax, model, dataset, f"n {int(table['n_cases'].max()):,} cases a level", 26)
+        set_title(ax, model, dataset, f"n {told_n(table['n_cases']) or 0} cases a level", 26)
     for ax in panels if axes is None else []:
         ax.label_outer(remove_inner_ticks=True)
     return panels
@@ -183,7 +214,8 @@ def need(table: pd.DataFrame, columns: Sequence[str]) -> None:
 
 def one_run(metrics: pd.DataFrame) -> pd.DataFrame:
     """``metrics`` as it is; ``ValueError`` where it holds more than one model and data set, or is no table of metrics."""
-    need(metrics, ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "reason"])
+    columns = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "reason"]
+    need(metrics, columns)
     runs = metrics[["model", "dataset"]].drop_duplicates()
     if len(runs) > 1:
         raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
@@ -209,12 +241,18 @@ def _by_level(metrics: pd.DataFrame, metric: str, method: str) -> pd.DataFrame:
 
 def _accuracy_line(ax: Axes, table: pd.DataFrame, lw: float = 2.2, marker: str = "") -> None:
     ax.fill_between(table["x"], 100 * table["low"], 100 * table["high"], color=INK, alpha=0.13, lw=0)
-    ax.plot(table["x"], 100 * table["value"], color=INK, lw=lw, marker=marker, ms=6, label="Accuracy")
+    ax.plot(table["x"], 100 * table["value"], color=INK, lw=lw, label="Accuracy")
+    shown = table if marker else table[table["n_cases"] < MIN_CASES]
+    y = 100 * shown["value"]
+    plot_marks(ax, shown["x"], y, shown["n_cases"], color=INK, marker=marker or "o", ms=6, zorder=3)
 
 
 def _level_axis(ax: Axes, table: pd.DataFrame) -> None:
     levels = table.attrs["levels"]
-    ax.set(xticks=levels, xticklabels=[str(level) for level in levels], xlim=(-3, 104), xlabel=LEVEL_AXIS)
+    counts = dict(zip(table["x"], table["n"], strict=True))
+    apart = len(set(counts.values())) > 1
+    names = [f"{level}\nn {counts[level]:,}" if apart and level in counts else str(level) for level in levels]
+    ax.set(xticks=levels, xticklabels=names, xlim=(-3, 104), xlabel=LEVEL_AXIS)
     for level in set(levels) - set(table["x"]):
         words: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "center", "rotation": 90}
         ax.annotate("no answer", (level, 0.5), **words, size=8.5, color=GREY)

@@ -1,7 +1,8 @@
 """Differences to a reference method: every method's, and those of the best of each family.
 
-Finished tables of one model and data set in, Axes out. Colour and marker mean method family; filled is what holds after Holm's
-correction, hollow what does not.
+Finished tables of one model and data set in, Axes out. Colour and marker mean method family; a dark
+edge is what holds after
+Holm's correction.
 """
 
 # pandas' types leave open what a selection gives.
@@ -18,9 +19,10 @@ from matplotlib.lines import Line2D
 
 from trustlab.metrics.power import cases_shown
 from trustlab.plots.forest import checked_run, mark, name_rows, number_column, withheld, zero_line
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS, GREY, INK, axes_row, family_legend, family_of, label
+from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS, GREY, INK, axes_row, family_legend, family_of, label, mark_look
 
-NEED = ["method", "against", "metric", "level", "difference", "low", "high", "p_holm", "n", "cases_needed", "reason"]
+NEED = ["method", "against", "metric", "level", "difference", "low", "high", "p_holm", "n", "n_cases"]
+NEED += ["cases_needed", "reason"]
 HOLDS = 0.05
 ROW_INCHES = 0.27
 WORDS = {
@@ -47,13 +49,13 @@ def compared(
     rows = mine.to_dict("records")
     ax = ax or axes_row(5.2, ROW_INCHES * max(len(rows), 3))[0]
     for y, row in enumerate(rows):
-        mark(ax, row, y, families, hollow=not row["p_holm"] < HOLDS, shift=row["difference"])
+        mark(ax, row, y, families, sure=row["p_holm"] < HOLDS, shift=row["difference"])
     _columns(ax, rows)
     _axis(ax, mine, metric, level, [*mine["difference"], *mine["low"], *mine["high"]])
     name_rows(ax, [label(row["method"]) for row in rows])
     for tick, row in zip(ax.get_yticklabels(), rows, strict=True):
         tick.set_color(GREY if pd.isna(row["difference"]) else INK)
-    family_legend(ax, [family_of(row["method"], families) for row in rows], [_hollow()])
+    family_legend(ax, [family_of(row["method"], families) for row in rows], [_sure()])
     return ax
 
 
@@ -73,7 +75,7 @@ def best_of_families(table: pd.DataFrame, families: Mapping[str, str], ax: Axes 
             withheld(ax, y, row["reason"])
             continue
         ax.hlines(y + 0.25, row["low_chosen"], row["high_chosen"], color=GREY, lw=1.4, zorder=2)
-        mark(ax, row, y, families, hollow=not row["p_holm"] < HOLDS, shift=row["difference"])
+        mark(ax, row, y, families, sure=row["p_holm"] < HOLDS, shift=row["difference"])
     _columns(ax, rows)
     share = ["" if pd.isna(row["chosen_in"]) else f"{100 * row['chosen_in']:.0f} %" for row in rows]
     number_column(ax, {y: [text] for y, text in enumerate(share)}, "best in", 138)
@@ -82,7 +84,7 @@ def best_of_families(table: pd.DataFrame, families: Mapping[str, str], ax: Axes 
     named = [(FAMILY_LABELS.get(row["family"], row["family"]), row["method"]) for row in rows]
     name_rows(ax, [f"{family}: {label(method)}" if method else family for family, method in named])
     anew = Line2D([], [], color=GREY, lw=1.4, label=" chosen anew")
-    family_legend(ax, [row["family"] for row in rows if row["family"] in FAMILY_COLOURS], [_hollow(), anew])
+    family_legend(ax, [row["family"] for row in rows if row["family"] in FAMILY_COLOURS], [_sure(), anew])
     return ax
 
 
@@ -108,6 +110,6 @@ def _axis(ax: Axes, mine: pd.DataFrame, metric: str, level: str, held: Sequence[
     ax.set_xlabel(WORDS[metric].format(level=levels, against=label(str(mine["against"].iloc[0]))))
 
 
-def _hollow() -> Line2D:
-    look: Any = {"ls": "", "marker": "o", "ms": 7, "mfc": "white", "mec": GREY, "mew": 1.4}
-    return Line2D([], [], label="not p < 0.05 (Holm)", **look)
+def _sure() -> Line2D:
+    look = {"color": GREY} | mark_look("#BDBDBD", sure=True)
+    return Line2D([], [], ls="", marker="o", ms=7, label="p < 0.05 (Holm)", **look)

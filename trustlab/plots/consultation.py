@@ -18,17 +18,21 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from trustlab.metrics.intervals import MIN_CASES
 from trustlab.plots.auroc import MARKER_POINTS
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
+    FEW,
     GREY,
     INK,
     axes_row,
     family_of,
     inches,
     label,
+    mark_look,
     panel_grid,
+    plot_marks,
     text_colour,
 )
 
@@ -53,7 +57,7 @@ def frontier(table: pd.DataFrame, chosen: pd.DataFrame, families: Mapping[str, s
     models.
     """
     _one(table, ["model", "method", "accuracy", "utterances"], empty=True)
-    _one(chosen, ["model", "policy", "accuracy", "low", "high", "utterances"])
+    _one(chosen, ["model", "policy", "accuracy", "low", "high", "utterances", "n_cases"])
     ax = ax or axes_row(6.6, 4.6)[0]
     handles = []
     for method, look in _looks(list(dict.fromkeys(table["method"])), families).items():
@@ -88,9 +92,15 @@ def stopping(table: pd.DataFrame, families: Mapping[str, str]) -> list[Axes]:
     for ax, policy in zip(panels, policies, strict=True):
         rows = table[table["policy"] == policy]
         colour = FAMILY_COLOURS[family_of(policy, families)] if policy in families else "#9A9A9A" if policy == ORACLE else INK
-        ax.bar(rows["questions"], 100 * rows["share"], width=0.8, color=colour, edgecolor="white", linewidth=0.5)
+        n_cases = int(rows["n_cases"].max())
+        look = {"color": colour, "edgecolor": "white", "linewidth": 0.5}
+        if n_cases < MIN_CASES:
+            look = {"color": "white", "edgecolor": colour, "linewidth": 1.2}
+        bars = ax.bar(rows["questions"], 100 * rows["share"], width=0.8, **look)
+        for bar in bars if n_cases < MIN_CASES else ():
+            bar.set_label(FEW)
         tint = text_colour(family_of(policy, families)) if policy in families else INK
-        ax.set_title("\n".join(textwrap.wrap(NAMES.get(policy, label(policy)), 22)), size=10, color=tint)
+        ax.set_title("\n".join([*textwrap.wrap(NAMES.get(policy, label(policy)), 22), f"n {n_cases:,}"]), size=10, color=tint)
         last = int(rows["questions"].max())
         ax.set(xticks=range(0, last + 1, max(1, -(-last // 6))), ylim=(0, 104), yticks=range(0, 101, 25))
         ax.set(xlabel="Questions asked", ylabel="Consultations (percent)")
@@ -174,11 +184,12 @@ def guarantee(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None 
     """What was allowed against what came: error (percent) among later cases diagnosed early, with 95 % Clopper-Pearson intervals.
 
     ``table`` is ``guarantee_table``. The dashed line is the rate allowed in the population, while the marks are a few test cases:
-    one above it breaks no promise and one below proves none. A promise stands for one method and one rate named beforehand;
+    one above it breaks no promise and one below proves none; the number beside a mark counts the
+    cases diagnosed early. A promise stands for one method and one rate named beforehand;
     choosing the best mark afterwards voids it. Methods for which no threshold could be vouched are named under the axis.
     Raises ``ValueError`` for lacking columns, no rows or several models.
     """
-    _one(table, ["model", "method", "alpha", "error", "low", "high", "n_early"])
+    _one(table, ["model", "method", "alpha", "error", "low", "high", "n_early", "note"])
     ax = ax or axes_row(5.6, 4.0)[0]
     alphas = sorted(set(table["alpha"]))
     methods = list(dict.fromkeys(table["method"]))
@@ -192,7 +203,10 @@ def guarantee(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None 
             continue
         x = 100 * rows["alpha"] + (i - (len(methods) - 1) / 2) * step
         ax.vlines(x, 100 * rows["low"], 100 * rows["high"], color=look["mark"]["color"], lw=1.8, alpha=0.8, zorder=3)
-        ax.plot(x, 100 * rows["error"], ls="", zorder=4, **look["mark"])
+        shape = {key: look["mark"][key] for key in ("marker", "ms", "color")}
+        plot_marks(ax, x, 100 * rows["error"], rows["n_early"], zorder=4, **shape)
+        for px, py, n in zip(x, 100 * rows["error"], rows["n_early"], strict=True):
+            ax.annotate(f"{n}", (px, py), (7, 0), textcoords="offset points", va="center", size=8, color=GREY)
         handles.append(Line2D([], [], ls="", label=label(method), **look["mark"]))
     handles.append(Line2D([], [], ls="--", lw=1.2, color=INK, label="what was allowed"))
     ax.plot([0, 100], [0, 100], ls="--", lw=1.2, color=INK, zorder=1)
@@ -224,7 +238,8 @@ def _looks(methods: Sequence[str], families: Mapping[str, str]) -> dict[str, dic
 def _marked(ax: Axes, row: Mapping[Any, Any], look: Mapping[str, Any]) -> None:
     if pd.notna(row["low"]):
         ax.vlines(row["utterances"], 100 * row["low"], 100 * row["high"], color=look["color"], lw=1.6, alpha=0.6, zorder=3)
-    ax.plot(row["utterances"], 100 * row["accuracy"], zorder=4, **{**look, "ls": ""})
+    filled = mark_look(look["color"], row["n_cases"])
+    ax.plot(row["utterances"], 100 * row["accuracy"], zorder=4, **{**look, "ls": "", **filled})
 
 
 def _percent(ax: Axes) -> tuple[float, float]:

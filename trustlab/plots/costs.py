@@ -31,11 +31,13 @@ from trustlab.plots.style import (
     family_of,
     inches,
     label,
+    mark_look,
     spread,
     text_colour,
 )
 
-COLUMNS = ["model", "dataset", "method", "level", "cost", "unit", "value", "low", "high", "on_front", "reason"]
+COLUMNS = ["model", "dataset", "method", "level", "cost", "unit", "value", "low", "high", "n_cases"]
+COLUMNS += ["on_front", "reason"]
 UNIT_WORDS = {"replies": "replies", "tokens": "tokens, in and out,", "seconds": "seconds", "usd": "US dollars"}
 STEP, WIDEST = 4.5, 76.0
 """Points between the marks of methods that cost the same, and the most that all of them may take."""
@@ -150,8 +152,8 @@ def _marks(ax: Axes, known: pd.DataFrame, families: Mapping[str, str], named: se
             look: dict[str, Any] = {"color": colour, "transform": place, "alpha": 1 if told else FAINT}
             ax.plot([row["cost"]] * 2, [row["low"], row["high"]], lw=1.8 if told else 1.0, zorder=4 if told else 3, **look)
             size = MARKER_POINTS[marker] * (1 if told else 0.75)
-            edge = {"mec": INK if told else "white", "mew": 0.9 if told else 0.4}
-            ax.plot([row["cost"]], [row["value"]], marker=marker, ms=size, ls="", zorder=5 if told else 3.5, **edge, **look)
+            more = mark_look(colour, row["n_cases"], sure=told) | {"mew": 0.9 if told else 0.4}
+            ax.plot([row["cost"]], [row["value"]], marker=marker, ms=size, ls="", zorder=5 if told else 3.5, **more, **look)
             if told:
                 ends.append((method, float(row["value"]), (row["cost"], place)))
     return ends

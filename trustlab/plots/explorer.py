@@ -112,7 +112,7 @@ def _answers(ax: Axes, steps: pd.DataFrame, truth: bool) -> None:
     """The answer under each level; with ``truth``, right or wrong."""
     for x, row in enumerate(steps.itertuples()):
         verdict = "– not judged" if pd.isna(row.correct) else "✓ right" if row.correct else "✗ wrong"
-        absent = "no answer: the call failed" if pd.isna(row.correct) else "no readable answer"
+        absent = "no answer" if pd.isna(row.correct) else "no readable answer"
         said = absent if pd.isna(row.answer) else str(row.answer)
         lines = textwrap.wrap(said, LETTERS, max_lines=5, placeholder=" …")
         words = "\n".join([verdict, *lines] if truth else lines)

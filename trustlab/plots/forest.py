@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from trustlab.plots.auroc import MARKER_POINTS
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, GREY, INK, family_of, inches
+from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, GREY, INK, family_of, inches, paler, plot_marks
 
 N_POINTS = 26
 """Where the column of counts ends, in points from the axes' right side."""
@@ -27,15 +27,29 @@ def checked_run(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     return table
 
 
-def mark(ax: Axes, row: Mapping[str, Any], y: float, families: Mapping[str, str], *, hollow: bool, shift: float) -> None:
-    """A marker at ``shift`` with its interval, or the reason why there is none."""
+def mark(
+    ax: Axes,
+    row: Mapping[str, Any],
+    y: float,
+    families: Mapping[str, str],
+    *,
+    shift: float,
+    sure: bool = False,
+    second: bool = False,
+) -> None:
+    """A marker at ``shift`` with its interval, or the reason why there is none.
+
+    Hollow below ten cases, ``sure`` with a dark edge, paler where it is the ``second`` of two
+    methods of one family.
+    """
     family = family_of(row["method"], families)
-    colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
+    colour, marker = second_colour(family, second), FAMILY_MARKERS[family]
     if pd.isna(shift):
         withheld(ax, y, row["reason"])
         return
     ax.hlines(y, row["low"], row["high"], color=colour, lw=1.8, alpha=0.85, zorder=3)
-    ax.plot(shift, y, marker=marker, ms=0.95 * MARKER_POINTS[marker], ls="", zorder=4, **look(colour, hollow))
+    look: Any = {"marker": marker, "ms": 0.95 * MARKER_POINTS[marker], "zorder": 4}
+    plot_marks(ax, shift, y, row["n_cases"], color=colour, sure=sure, **look)
 
 
 def withheld(ax: Axes, y: float, reason: object) -> None:
@@ -45,9 +59,9 @@ def withheld(ax: Axes, y: float, reason: object) -> None:
     ax.annotate(words, (0.02, y), **where, va="center", size=7, color=GREY).set_parse_math(False)
 
 
-def look(colour: str, hollow: bool) -> dict[str, Any]:
-    """How a marker is filled."""
-    return {"mfc": "white", "mec": colour, "mew": 1.4} if hollow else {"mfc": colour, "mec": "white", "mew": 0.6}
+def second_colour(family: str, second: bool) -> Any:
+    """The family's colour, or its paler one for the ``second`` of two methods."""
+    return paler(FAMILY_COLOURS[family]) if second else FAMILY_COLOURS[family]
 
 
 def number_column(ax: Axes, of_rows: Mapping[int, Sequence[str]], heading: str = "n", right: int = N_POINTS) -> None:

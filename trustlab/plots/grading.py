@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from trustlab.metrics.intervals import MIN_CASES
 from trustlab.plots.auroc import LEVEL_NAMES, MARKER_POINTS
 from trustlab.plots.style import (
     FAMILY_COLOURS,
@@ -24,12 +25,15 @@ from trustlab.plots.style import (
     family_of,
     inches,
     label,
+    mark_look,
+    plot_marks,
     spread,
     text_colour,
+    told_n,
 )
 
-FILLS = ("none", "full", "left", "right", "top", "bottom")
-"""How a grader's marker is filled, in the order of the graders: shape and colour stay the family's."""
+FILLS = ("full", "left", "right", "top", "bottom")
+"""How a grader's marker is filled, in the order of the graders: shape and colour stay the family's; hollow is for few cases."""
 STEP_INCHES = 0.17
 
 
@@ -43,7 +47,8 @@ def auroc_by_grader(
     """AUROC (0 to 1) of a few methods under each grader: a dot with its 95 % interval for each, the graders below one another.
 
     ``table`` is that of ``experiments.grading.auroc_by_grader``, cut to one model and one data set; ``methods`` are drawn in the
-    order given (the table's where ``None``). Raises ``ValueError`` for several runs, more than six graders, or a method or
+    order given (the table's where ``None``). Raises ``ValueError`` for several runs, more than five
+    graders, or a method or
     level that the table does not hold.
     """
     mine = _chosen(table[table["metric"] == "auroc"] if "metric" in table else table, methods, level, "grader")
@@ -54,6 +59,8 @@ def auroc_by_grader(
     ax = ax or axes_row(5.2, STEP_INCHES * len(names) * (len(graders) + 1))[0]
     gap = 1 / (len(graders) + 1)
     rows: dict[Any, dict[str, Any]] = mine.set_index(["method", "grader"]).to_dict("index")
+    beside: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
+    beside |= {"va": "center_baseline", "size": 8, "color": GREY}
     for i, name in enumerate(names):
         family = family_of(name, families)
         colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
@@ -66,10 +73,12 @@ def auroc_by_grader(
                 ax.annotate(f"{grader}: {why}", (0.01, y), **where, va="center", size=7.5, color=GREY, zorder=4)
                 continue
             ax.hlines(y, row["low"], row["high"], color=colour, lw=1.6, alpha=0.8, zorder=3)
-            look: dict[str, Any] = {"mfc": colour, "mfcalt": "white", "mec": colour, "mew": 1.2, "fillstyle": FILLS[k]}
-            if FILLS[k] == "none":
-                look |= {"mfc": "white", "fillstyle": "full"}  # white, so that the interval does not show through
+            few = row["n_cases"] < MIN_CASES
+            look: dict[str, Any] = mark_look(colour, row["n_cases"]) | {"mec": colour, "mew": 1.2, "mfcalt": "white"}
+            look |= {"fillstyle": "full" if few else FILLS[k]}
             ax.plot(row["value"], y, marker=marker, ms=0.85 * MARKER_POINTS[marker], ls="", zorder=4, **look)
+            ax.annotate(f"{int(row['n']):,}", (1, y), (30, 0), **beside)
+    ax.annotate("n", (1, 1), (30, 4), "axes fraction", **{k: v for k, v in beside.items() if k not in ("xycoords", "va")})
     for i in range(1, len(names)):
         ax.axhline(i - 0.5, color="#E6E6E6", lw=0.8, zorder=0)
     _chance_line(ax, vertical=True)
@@ -107,7 +116,9 @@ def auroc_under_noise(
         family = family_of(name, families)
         colour, x = FAMILY_COLOURS[family], 100 * line["rate"]
         ax.fill_between(x, line["low"], line["high"], color=colour, alpha=0.14, lw=0)
-        ax.plot(x, line["value"], color=colour, marker=FAMILY_MARKERS[family], ms=6, mec="white", mew=0.6, lw=1.8, zorder=3)
+        ax.plot(x, line["value"], color=colour, lw=1.8, zorder=3)
+        look: Any = {"marker": FAMILY_MARKERS[family], "ms": 6, "zorder": 3.5}
+        plot_marks(ax, x, line["value"], line["n_cases"], color=colour, **look)
         ax.plot(x, line["expected"], color=INK, ls=(0, (3, 2)), lw=1.0, zorder=4)
     _chance_line(ax, vertical=False)
     rates = sorted(100 * mine["rate"].unique())
@@ -135,7 +146,7 @@ def auroc_under_noise(
 
 def _chosen(table: pd.DataFrame, methods: Sequence[str] | None, level: str, by: str) -> Any:
     """The rows of one run, level and some methods, each method and ``by`` once."""
-    need = ["model", "dataset", "method", by, "level", "value", "low", "high", "reason"]
+    need = ["model", "dataset", "method", by, "level", "value", "low", "high", "n", "n_cases", "reason"]
     if lacking := [name for name in need if name not in table.columns]:
         raise ValueError(f"the table lacks the columns {lacking}; it has {list(table.columns)}")
     runs = table[["model", "dataset"]].drop_duplicates()
@@ -162,7 +173,7 @@ def _chance_line(ax: Axes, *, vertical: bool) -> None:
 
 def _grader_mark(name: str, fill: str) -> Line2D:
     look: dict[str, Any] = {"marker": "o", "ms": 7, "mec": GREY, "mfc": GREY, "mfcalt": "white", "mew": 1.2, "ls": ""}
-    return Line2D([], [], label=name, **(look | {"mfc": "white"} if fill == "none" else look | {"fillstyle": fill}))
+    return Line2D([], [], label=name, **look, fillstyle=fill)  # pyright: ignore[reportArgumentType]
 
 
 def _name_ends(ax: Axes, lines: Mapping[str, Any], families: Mapping[str, str]) -> None:
@@ -177,4 +188,5 @@ def _name_ends(ax: Axes, lines: Mapping[str, Any], families: Mapping[str, str]) 
         x = 100 * lines[name]["rate"].iloc[-1]
         line = {"arrowstyle": "-", "color": colour, "lw": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
         style: dict[str, Any] = {"color": colour, "size": 9.5, "va": "center", "annotation_clip": False, "arrowprops": line}
-        ax.annotate(label(name), (x, value), (1.05, y), xycoords="data", textcoords=("axes fraction", "data"), **style)
+        own = f"{label(name)} (n {told_n(lines[name]['n'])})"
+        ax.annotate(own, (x, value), (1.05, y), xycoords="data", textcoords=("axes fraction", "data"), **style)

@@ -1,8 +1,10 @@
 """Correlation of accuracy and mean confidence over the levels, each value before what chance alone would give.
 
 ``metrics`` is the table of ``metrics_table``, cut to one model and one data set; ``families`` maps method to family. The grey
-band and its line are the table's ``chance_low``, ``chance_high`` and ``chance``: two unrelated series that merely rise over as
-many levels. Pearson's axis is stretched towards 1 (Fisher's z), where nearly all values lie.
+band and its line are the table's ``chance_low``, ``chance_high`` and ``chance``: the same
+accuracies beside a confidence that merely rises, row by row, since methods that miss answers have
+accuracies of their own. Pearson's axis is stretched towards 1 (Fisher's z), where nearly all values
+lie.
 """
 
 # pandas' types leave open what a selection gives.
@@ -42,9 +44,10 @@ def level_correlation(
 ) -> Axes:
     """Pearson's r or Spearman's rho (-1 to 1) of each method as a dot with its 95 % interval, highest on top, n at the right.
 
-    Grey: the middle 95 % of what two unrelated rising series give over as many levels, the line its median (for Spearman a
-    line at 1). ``unordered``, for Spearman: the value that at most 5 % of series in any order reach in size, dotted; the
-    high end of :func:`~trustlab.metrics.null_band.unordered_band`. Methods without a value stand at the bottom with the
+    Grey: the middle 95 % of what a confidence that merely rises gives with the same accuracies, the
+    line its median (for Spearman all alike: a line). ``unordered``, for Spearman: the value that at
+    most 5 % of series in any order reach in size, dotted; the high end of
+    :func:`~trustlab.metrics.null_band.unordered_band`. Methods without a value stand at the bottom with the
     reason. Raises ``ValueError`` for another metric, several runs, or a method without a family.
     """
     table = _measured(metrics, metric)
@@ -94,7 +97,9 @@ def _panel(ax: Axes, table: pd.DataFrame, families: Mapping[str, str], metric: s
     ax.set_xlabel(f"{NAMES[metric]}, {'−1 to 1' if metric == 'spearman' else 'axis stretched towards 1'}")
     if metric == "spearman" and table["chance"].notna().any():
         above: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "bottom"}
-        ax.annotate("any two rising series: 1", (1, 1), (0, 4), **above, ha="right", size=9, color=GREY)
+        ends = [f"{rho:.2g}".replace("-", "−") for rho in table["chance"].agg(["min", "max"])]
+        words = f"any rising confidence: {' to '.join(dict.fromkeys(ends))}"
+        ax.annotate(words, (1, 1), (0, 4), **above, ha="right", size=9, color=GREY)
 
 
 def _axis(ax: Axes, table: pd.DataFrame, metric: str) -> None:
@@ -126,8 +131,10 @@ def _legend(ax: Axes, table: pd.DataFrame, families: Mapping[str, str], unordere
     family_legend(ax, [family_of(method, families) for method in table.index])
     behind = []
     if table["chance"].notna().any():
-        behind.append(Line2D([], [], color=BAND, marker="s", ms=10, ls="", label="two unrelated rising series: 95 %, and"))
-        behind.append(Line2D([], [], color=GREY, marker="|", ms=11, mew=1.3, ls="", label="their median"))
+        label = "a confidence that merely rises: 95 %, and"
+        behind.append(Line2D([], [], color=BAND, marker="s", ms=10, ls="", label=label))
+        look: Any = {"color": GREY, "marker": "|", "ms": 11, "mew": 1.3, "ls": ""}
+        behind.append(Line2D([], [], **look, label="its median"))
     if unordered is not None:
         behind.append(Line2D([], [], color=INK, lw=1.4, ls=":", label=" reached by at most 5 % of unordered series"))
     if behind:

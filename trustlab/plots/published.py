@@ -70,7 +70,7 @@ def p_values(audit: pd.DataFrame, apart: pd.DataFrame, axes: Sequence[Axes] | No
     rows = apart.to_dict("records")
     for y, row in enumerate(rows):
         right.plot([row["p_t"], row["p_number"]], [y, y], color="#B5B5B5", lw=2, zorder=1)
-        right.plot(row["p_t"], y, "o", ms=7, mfc="white", mec=INK, mew=1.4, zorder=3)
+        right.plot(row["p_t"], y, "o", ms=7, color="#8A8A8A", mec="white", mew=0.6, zorder=3)
         right.plot(row["p_number"], y, "D", ms=6.5, color=INK, mec="white", mew=0.6, zorder=4)
         place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "size": 9}
         right.annotate(f"{row['p_number']:.3f}  {row['p_t']:.3f}", (1, y), (6, 0), ha="left", **place)
@@ -80,7 +80,7 @@ def p_values(audit: pd.DataFrame, apart: pd.DataFrame, axes: Sequence[Axes] | No
     right.set(xlim=(-0.02, 1.02), ylim=(max(len(rows), 1) - 0.5, -0.5), xlabel="p")
     handles = [
         Line2D([], [], marker="D", ls="", ms=6.5, color=INK, label="printed"),
-        Line2D([], [], marker="o", ls="", ms=7, mfc="white", mec=INK, mew=1.4, label="recomputed from the value and n"),
+        Line2D([], [], marker="o", ls="", ms=7, color="#8A8A8A", label="recomputed from the value and n"),
     ]
     _under(right, handles, -0.6)
     return [left, right]

@@ -8,11 +8,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from trustlab.plots.benchmark import need
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, GREY, INK, family_of, label, panel_grid, text_colour
+from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, GREY, INK, family_of, label, panel_grid, plot_marks, text_colour
 
 
 def reliability(
@@ -25,12 +26,13 @@ def reliability(
 ) -> list[Axes]:
     """Accuracy against mean confidence (percent), one panel per method and one point per bin of answers.
 
-    ``table`` has the columns method, mean_confidence, accuracy, n, low, high (all but n in 0 to 1; low and high bound the
-    accuracy, NaN where unknown). On the diagonal, confidence is what it says. A point's area grows with its answers: say
+    ``table`` has the columns method, mean_confidence, accuracy, n, n_cases, low, high (all but the
+    counts in 0 to 1; low and high bound the accuracy, NaN where unknown). On the diagonal,
+    confidence is what it says. A point's area grows with its answers: say
     so in the caption's note. ``curves`` (method, confidence, probability, low, high in 0 to 1) adds a rising curve without
     bins, in grey with its band, in place of the line between the points. At most ``columns`` panels stand in a row.
     """
-    need(table, ["method", "mean_confidence", "accuracy", "n", "low", "high"])
+    need(table, ["method", "mean_confidence", "accuracy", "n", "n_cases", "low", "high"])
     methods = list(dict.fromkeys(table["method"]))
     panels = list(axes) if axes is not None else panel_grid(len(methods), columns)
     if len(panels) < len(methods):
@@ -45,9 +47,10 @@ def reliability(
         else:
             ax.plot(x, y, color=FAMILY_COLOURS[family], lw=1.4, zorder=3)
         ax.vlines(x, 100 * rows["low"], 100 * rows["high"], color=FAMILY_COLOURS[family], lw=1.4, alpha=0.75, zorder=2)
-        area = 12 + 110 * rows["n"] / max(rows["n"].max(), 1)
-        look = {"marker": FAMILY_MARKERS[family], "color": FAMILY_COLOURS[family], "edgecolor": "white", "linewidth": 0.7}
-        ax.scatter(x, y, s=area, zorder=4, **look)
+        size = np.sqrt(12 + 110 * rows["n"] / max(rows["n"].max(), 1))
+        look = {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family], "zorder": 4, "clip_on": False}
+        for point in zip(x, y, rows["n_cases"], size, strict=True):
+            plot_marks(ax, *point[:3], ms=point[3], **look)
         title = "\n".join(textwrap.wrap(label(method), 21))
         ax.set_title(f"{title}\nn {int(rows['n'].sum()):,}", size=10, color=text_colour(family) if families is not None else INK)
         ax.set(xlim=(-4, 104), ylim=(-4, 104), xticks=[0, 50, 100], yticks=[0, 50, 100], aspect="equal")

@@ -13,11 +13,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
+from trustlab.metrics.intervals import MIN_CASES
 from trustlab.plots.auroc import MARKER_POINTS, ROW_INCHES
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
+    FEW,
     GREY,
     INK,
     axes_row,
@@ -25,8 +28,11 @@ from trustlab.plots.style import (
     family_of,
     inches,
     label,
+    paler,
+    plot_marks,
     spread,
     text_colour,
+    told_n,
 )
 
 CVS = {"cv_sample": "CV sample, percent", "cv_group": "CV group, percent"}
@@ -47,10 +53,11 @@ def variation(
     that are exchangeable stay below in 95 % of the draws. A method without a value stands at the bottom with the reason; a star:
     on rows of its own. Raises ``ValueError`` for several runs, an empty table or a level that it does not hold.
     """
-    mine = _one_run(table, ["method", "level", "metric", "value", "low", "high", "n", "chance", "own_rows", "reason"])
+    columns = ["method", "level", "metric", "value", "low", "high", "n", "n_cases", "chance", "own_rows", "reason"]
+    mine = _one_run(table, columns)
     mine = mine[mine["level"] == _held(level, mine["level"], "level")]
     sample = mine[mine["metric"] == "cv_sample"].set_index("method").sort_values("value", na_position="last", kind="stable")
-    panels = list(axes) if axes is not None else axes_row(3.5, ROW_INCHES * max(len(sample), 3), n=2, gap=1.0)
+    panels = list(axes) if axes is not None else axes_row(3.5, ROW_INCHES * max(len(sample), 3), n=2, gap=1.2)
     for i, (ax, metric) in enumerate(zip(panels, CVS, strict=True)):
         rows = mine[mine["metric"] == metric].set_index("method").loc[sample.index]
         for y, (method, row) in enumerate(rows.to_dict("index").items()):
@@ -58,8 +65,7 @@ def variation(
                 ax.barh(y, row["chance"], height=0.62, color=GREY, alpha=0.3, lw=0, zorder=1)
             _dot(ax, y, row, family_of(str(method), families))
         _right(ax, [f"{v:.1f}" if pd.notna(v) else "" for v in rows["value"]], "%", 34)
-        if i == 0:
-            _right(ax, [f"{int(n):,}" for n in rows["n"]], "n", 64, GREY)
+        _right(ax, [f"{int(n):,}" for n in rows["n"]], "n", 64, GREY)
         ax.set(xlabel=CVS[metric], ylim=(len(rows) - 0.5, -0.5), xlim=_limits(rows, 0))
         _names(ax, [str(m) for m in rows.index] if i == 0 else [], len(rows), own=rows["own_rows"])
     band = [Line2D([], [], marker="s", ls="", ms=9, mew=0, color=GREY, alpha=0.3, label="exchangeable conditions, 95 %")]
@@ -70,11 +76,14 @@ def variation(
 def stability_and_discrimination(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
     """Each method's CV sample (percent, less is stabler) against its AUROC as told (0 to 1), with 95 % intervals.
 
-    ``table`` is that of ``scatter_table``, cut to one model and data set. A star: on rows of its own. Good methods stand at
-    the upper left; a constant one
-    stands at the left too, but at 0.5. Methods that lack either number are named below. Raises ``ValueError`` for several runs.
+    ``table`` is that of ``scatter_table``, cut to one model and data set; beside a name the answers
+    behind its CV and its AUROC.
+    A star: on rows of its own. Good methods stand at the upper left; a constant one stands at the
+    left too, but at 0.5. Methods that lack either number are named below. Raises ``ValueError`` for
+    several runs.
     """
-    numbers = ["cv_sample", "cv_low", "cv_high", "auroc", "auroc_low", "auroc_high"]
+    numbers = ["cv_sample", "cv_low", "cv_high", "n", "n_cases", "auroc", "auroc_low", "auroc_high"]
+    numbers += ["auroc_n", "auroc_cases"]
     mine = _one_run(table, ["method", *numbers, "own_rows", "reason"])
     ax = ax or axes_row(5.2, 4.2)[0]
     known = mine.dropna(subset=["cv_sample", "auroc"]).sort_values("auroc", kind="stable")
@@ -83,7 +92,9 @@ def stability_and_discrimination(table: pd.DataFrame, families: Mapping[str, str
         colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
         ax.hlines(row["auroc"], row["cv_low"], row["cv_high"], color=colour, lw=1.2, alpha=0.5, zorder=2)
         ax.vlines(row["cv_sample"], row["auroc_low"], row["auroc_high"], color=colour, lw=1.2, alpha=0.5, zorder=2)
-        ax.plot(row["cv_sample"], row["auroc"], marker, ms=MARKER_POINTS[marker], color=colour, mec="white", mew=0.6, zorder=4)
+        few = min(row["n_cases"], row["auroc_cases"])
+        look: Any = {"marker": marker, "ms": MARKER_POINTS[marker], "zorder": 4}
+        plot_marks(ax, row["cv_sample"], row["auroc"], few, color=colour, **look)
     ax.axhline(0.5, ls="--", lw=1.2, color=INK, zorder=1)
     place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right", "va": "top"}
     ax.annotate("chance 0.50", (1, 0.5), (-3, -3), **place, size=9)
@@ -112,9 +123,12 @@ def shifts(
 
     ``table`` is that of ``shift_table``, cut to one model and data set; all levels together. Bold: the
     shift is other than 0 after Holm over all cells (``p_holm`` below 0.05). A star: on rows of its own. A dash: no value.
-    ``labels`` names the conditions. Raises ``ValueError`` for several runs or another ``among``.
+    ``labels`` names the conditions; at the right the numbers of answers behind a row's cells. A
+    cell of fewer than ten cases is
+    white. Raises ``ValueError`` for several runs or another ``among``.
     """
-    mine = _one_run(table, ["condition", "method", "level", "among", "value", "p_holm", "own_rows"])
+    columns = ["condition", "method", "level", "among", "value", "n", "n_cases", "p_holm", "own_rows"]
+    mine = _one_run(table, columns)
     mine = mine[(mine["level"] == "all") & (mine["among"] == _held(among, mine["among"], "among"))]
     conditions, methods = (list(dict.fromkeys(mine[c])) for c in ("condition", "method"))
     values = mine.pivot(index="method", columns="condition", values="value").loc[methods, conditions].to_numpy(float)
@@ -125,12 +139,18 @@ def shifts(
     ax.imshow(np.ma.masked_invalid(values), cmap="PuOr_r", vmin=-reach, vmax=reach, aspect="auto", zorder=1)
     for y, method in enumerate(methods):
         for x, condition in enumerate(conditions):
-            row = rows.get((method, condition), {"value": np.nan, "p_holm": np.nan, "own_rows": False})
+            row = rows.get((method, condition), {"value": np.nan, "n": 0, "n_cases": 0, "p_holm": np.nan, "own_rows": False})
+            few = row["n_cases"] < MIN_CASES and pd.notna(row["value"])
+            if few:
+                place: Any = {"fc": "white", "ec": GREY, "lw": 0.6, "label": FEW, "zorder": 2}
+                ax.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, **place))
             sure = row["p_holm"] < SURE
             words = _signed(row["value"], 2) + OWN.strip() * bool(row["own_rows"])
-            ink = "white" if abs(row["value"]) > 0.7 * reach else INK
+            ink = "white" if not few and abs(row["value"]) > 0.7 * reach else INK
             ax.text(x, y, words, ha="center", va="center", size=8.5, color=ink, weight="bold" if sure else "normal", zorder=3)
     ax.grid(visible=False)
+    counts = [told_n(mine.loc[mine["method"].eq(m) & mine["value"].notna(), "n"]) for m in methods]
+    _right(ax, counts, "n", 58, GREY)
     _names(ax, methods, len(methods), families)
     shown = ["\n".join(textwrap.wrap(labels.get(c, c), 11)) for c in conditions]
     ax.set_xticks(range(len(conditions)), shown, size=8.5)
@@ -147,17 +167,17 @@ def accuracy_by_condition(table: pd.DataFrame, labels: Mapping[str, str], axes: 
     ``table`` is that of ``accuracy_table``, cut to one model and data set; all levels together. Both over the answers
     whose telling the condition changed: ``n`` of them, with the accuracy at the right. Raises ``ValueError`` for several runs.
     """
-    mine = _one_run(table, ["condition", "level", "metric", "value", "low", "high", "n", "reason"])
+    mine = _one_run(table, ["condition", "level", "metric", "value", "low", "high", "n", "n_cases", "reason"])
     mine = mine[mine["level"] == "all"]
     conditions = list(dict.fromkeys(mine["condition"]))
     panels = list(axes) if axes is not None else axes_row(3.5, 0.3 * max(len(conditions), 3), n=2, gap=1.25)
     wide = {m: mine[mine["metric"] == m].set_index("condition").reindex(conditions) for m in ("accuracy", *MOVED)}
     for i, (ax, (metric, words)) in enumerate(zip(panels, MOVED.items(), strict=True)):
         rows = 100 * wide[metric][["value", "low", "high"]].astype(float)
-        for y, row in enumerate(rows.to_dict("records")):
+        for y, (row, n) in enumerate(zip(rows.to_dict("records"), wide[metric]["n_cases"], strict=True)):
             if pd.notna(row["value"]):
                 ax.hlines(y, row["low"], row["high"], color=INK, lw=2, alpha=0.7, zorder=3)
-                ax.plot(row["value"], y, "o", ms=7, color=INK, mec="white", mew=0.6, zorder=4)
+                plot_marks(ax, row["value"], y, n, color=INK, marker="o", ms=7, zorder=4)
         far = np.nanmax(rows.abs().to_numpy(), initial=10.0)
         ax.set(xlabel=words, xlim=(-1.08 * far, 1.08 * far) if i == 0 else (-3, 103), ylim=(len(conditions) - 0.5, -0.5))
         ax.set(yticks=range(len(conditions)), yticklabels=[labels.get(c, c) for c in conditions] if i == 0 else [])
@@ -180,49 +200,49 @@ def variation_beside_published(
     """The methods that the paper prints CVs of: ours on the left, theirs on the right, two panels with scales of their own.
 
     ``ours`` is the table of ``variation_table`` cut to one model and data set, shown at ``level``, ``published`` that of
-    ``published_table("robustness")``. Filled: CV sample, hollow: CV group. Raises ``ValueError`` for several runs or a level
+    ``published_table("robustness")``. Paler: CV group. At the right of ours the answers behind a
+    row. Raises ``ValueError`` for several runs or a level
     that the table does not hold.
     """
-    mine = _one_run(ours, ["method", "level", "metric", "value"])
-    wide = mine[mine["level"] == _held(level, mine["level"], "level")].pivot(index="method", columns="metric", values="value")
+    mine = _one_run(ours, ["method", "level", "metric", "value", "n", "n_cases"])
+    here = mine[mine["level"] == _held(level, mine["level"], "level")]
+    wide = here.pivot(index="method", columns="metric", values="value")
+    fewest = here[here["value"].notna()].groupby("method")["n_cases"].min()
     methods = list(published.sort_values("cv_sample")["method"])
     who, where = (", ".join(dict.fromkeys(published[c])) for c in ("model", "dataset"))
     sides = {
         f"Ours: {mine['model'].iloc[0]},\n{mine['dataset'].iloc[0]}": wide.reindex(methods),
         f"Printed by Ren et al. 2026:\n{who} (a large model), {where}": published.set_index("method").loc[methods],
     }
-    panels = list(axes) if axes is not None else axes_row(3.2, 0.42 * len(methods), n=2, gap=0.7)
+    panels = list(axes) if axes is not None else axes_row(3.2, 0.42 * len(methods), n=2, gap=0.9)
     for i, (ax, (title, rows)) in enumerate(zip(panels, sides.items(), strict=True)):
         for y, (method, row) in enumerate(rows.to_dict("index").items()):
             family = family_of(str(method), families)
-            look: dict[str, Any] = {
-                "marker": FAMILY_MARKERS[family],
-                "color": FAMILY_COLOURS[family],
-                "ms": 8,
-                "ls": "",
-                "zorder": 3,
-            }
-            ax.plot(row["cv_sample"], y - 0.14, **look)
-            ax.plot(row["cv_group"], y + 0.14, mfc="white", mew=1.4, **look)
+            colour, look = FAMILY_COLOURS[family], {"marker": FAMILY_MARKERS[family], "ms": 8, "zorder": 3}
+            n_cases = fewest.get(method, np.nan) if i == 0 else np.nan
+            plot_marks(ax, row["cv_sample"], y - 0.14, n_cases, color=colour, **look)
+            plot_marks(ax, row["cv_group"], y + 0.14, n_cases, color=paler(colour), **look)
             if pd.isna(row["cv_sample"]):
                 ax.annotate("no value", (0.02, y), xycoords=("axes fraction", "data"), va="center", size=8.5, color=GREY)
         top = np.nanmax(rows[["cv_sample", "cv_group"]].to_numpy(float), initial=0) or 1.0
         ax.set(xlim=(-0.04 * top, 1.08 * top), ylim=(len(methods) - 0.5, -0.5), xlabel="coefficient of variation, percent")
         ax.set_title(title, size=10)
         _names(ax, methods if i == 0 else [], len(methods))
+    _right(panels[0], [told_n(here.loc[here["method"].eq(m), "n"]) for m in methods], "n", 40, GREY)
     marks = [Line2D([], [], marker="o", color=GREY, ls="", ms=7, label="CV sample")]
-    marks.append(Line2D([], [], marker="o", color=GREY, mfc="white", mew=1.4, ls="", ms=7, label="CV group"))
+    marks.append(Line2D([], [], marker="o", color=paler(GREY), ls="", ms=7, label="CV group"))
     family_legend(panels[0], [family_of(m, families) for m in methods], marks)
     return panels
 
 
 def two_at_once(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
-    """Accuracy and each method's mean confidence, of patients alone (hollow) and two told as one (filled), in percent.
+    """Accuracy and each method's mean confidence, of patients alone (paler) and two told as one, in percent.
 
     ``table`` is that of ``two_at_once_table``, cut to one model and data set; the number at the right is the paired difference in
-    points, bold where its 95 % interval does not hold 0. Raises ``ValueError`` for several runs.
+    points, bold where its 95 % interval does not hold 0, and its number of merged cases' answers.
+    Raises ``ValueError`` for several runs.
     """
-    mine = _one_run(table, ["method", "metric", "told", "value", "low", "high"])
+    mine = _one_run(table, ["method", "metric", "told", "value", "low", "high", "n", "n_cases"])
     mine = mine[mine["metric"].isin(["accuracy", "mean_confidence"])]
     methods = list(dict.fromkeys(mine["method"]))
     rows: dict[Any, dict[str, Any]] = mine.set_index(["method", "told"]).to_dict("index")
@@ -230,20 +250,27 @@ def two_at_once(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
     for y, method in enumerate(methods):
         family = family_of(method, families) if method else ""
         colour, marker = (FAMILY_COLOURS[family], FAMILY_MARKERS[family]) if method else (INK, "o")
-        for told, offset, fill in (("one patient", -0.16, "white"), ("two at once", 0.16, colour)):
+        counts = []
+        for told, offset, shade in (("one patient", -0.16, paler(colour)), ("two at once", 0.16, colour)):
             row = {k: 100 * rows[method, told][k] for k in ("value", "low", "high")}
-            ax.hlines(y + offset, row["low"], row["high"], color=colour, lw=1.6, alpha=0.8, zorder=2)
-            ax.plot(row["value"], y + offset, marker, ms=6.5, color=colour, mfc=fill, mew=1.2, ls="", zorder=3)
+            n_cases = rows[method, told]["n_cases"]
+            counts.append(int(rows[method, told]["n"]))
+            ax.hlines(y + offset, row["low"], row["high"], color=shade, lw=1.6, alpha=0.8, zorder=2)
+            plot_marks(ax, row["value"], y + offset, n_cases, color=shade, marker=marker, ms=6.5, zorder=3)
         change = rows[method, "difference"]
         sure = change["low"] > 0 or change["high"] < 0
         words = _signed(100 * change["value"], 0)
         place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
         ax.annotate(words, (1, y), (36, 0), **place, ha="right", size=9, weight="bold" if sure else "normal")
+        number = "; ".join(f"{n:,}" for n in (*counts, int(change["n"])))
+        ax.annotate(number, (1, y), (118, 0), **place, ha="right", size=9, color=GREY)
+    heads = {"ha": "right", "va": "bottom", "size": 9, "color": GREY}
+    ax.annotate("n: one; two; pairs", (1, 1), (148, 4), "axes fraction", "offset points", **heads)
     ax.annotate("difference", (1, 1), (52, 4), "axes fraction", "offset points", ha="right", va="bottom", size=9)
     ax.set(xlim=(-3, 103), ylim=(len(methods) - 0.5, -0.5), xlabel="accuracy, or mean confidence, percent")
     ax.set(yticks=range(len(methods)), yticklabels=[label(m) if m else "Accuracy (either diagnosis)" for m in methods])
     ax.grid(visible=False, axis="y")
-    marks = [Line2D([], [], marker="o", color=GREY, mfc="white", mew=1.2, ls="", ms=6.5, label="one patient")]
+    marks = [Line2D([], [], marker="o", color=paler(GREY), ls="", ms=6.5, label="one patient")]
     marks.append(Line2D([], [], marker="o", color=GREY, ls="", ms=6.5, label="two at once"))
     family_legend(ax, [family_of(m, families) for m in methods if m], marks)
     return ax
@@ -283,7 +310,8 @@ def _dot(ax: Axes, y: float, row: Mapping[str, Any], family: str) -> None:
         return
     colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
     ax.hlines(y, row["low"], row["high"], color=colour, lw=2, alpha=0.8, zorder=3)
-    ax.plot(row["value"], y, marker=marker, ms=MARKER_POINTS[marker], color=colour, mec="white", mew=0.6, ls="", zorder=4)
+    look: Any = {"marker": marker, "ms": MARKER_POINTS[marker], "zorder": 4}
+    plot_marks(ax, row["value"], y, row["n_cases"], color=colour, **look)
 
 
 def _right(ax: Axes, words: Sequence[str], head: str, points: float, colour: str = INK) -> None:
@@ -320,5 +348,6 @@ def _name_points(ax: Axes, known: pd.DataFrame, families: Mapping[str, str]) -> 
         colour = text_colour(family_of(row["method"], families))
         line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.6, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
         style: dict[str, Any] = {"color": colour, "size": 9.5, "va": "center", "annotation_clip": False, "arrowprops": line}
-        name = label(row["method"]) + OWN * bool(row["own_rows"])
+        own = told_n((row["n"], row["auroc_n"])).replace(" to ", ", ")
+        name = f"{label(row['method'])}{OWN * bool(row['own_rows'])} (n {own})"
         ax.annotate(name, (row["cv_sample"], row["auroc"]), (1.03, y), "data", ("axes fraction", "data"), **style)

@@ -12,8 +12,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
+from trustlab.metrics.intervals import MIN_CASES
 from trustlab.plots.benchmark import LINES, need
-from trustlab.plots.style import FAMILY_COLOURS, GREY, axes_row, family_of, label, text_colour
+from trustlab.plots.style import FAMILY_COLOURS, GREY, axes_row, family_of, label, plot_marks, text_colour
 
 REFERENCES: dict[str, dict[str, Any]] = {
     "any order": {"ls": "--", "label": "Answers in any order"},
@@ -28,7 +29,8 @@ def risk_coverage(
 
     ``table`` is that of ``risk_coverage_table`` for one model and data set, values in 0 to 1; ``methods`` those drawn, in this
     order, by default all: a handful stays legible. Lower is better. Grey: answers in any order, and right ones first. Colour
-    says the family, dashes the method within it. Methods without a curve are named under the axis, and where there is none at
+    says the family, dashes the method within it; a hollow mark where the answers given are of fewer
+    than ten cases. Methods without a curve are named under the axis, and where there is none at
     all the reason is told. Raises ``ValueError`` for several runs or a method that the table does not hold.
     """
     need(table, ["model", "dataset", "method", "role", "coverage", "risk", "low", "high", "n", "n_cases", "reason"])
@@ -58,6 +60,9 @@ def risk_coverage(
         x, colour = 100 * rows["coverage"], FAMILY_COLOURS[family]
         ax.fill_between(x, 100 * rows["low"], 100 * rows["high"], color=colour, alpha=0.1, lw=0, zorder=1)
         ax.plot(x, 100 * rows["risk"], color=colour, ls=dashes, lw=2, zorder=3, label=label(method))
+        few = rows[rows["n_cases"] < MIN_CASES]
+        spot = {"color": colour, "marker": "o", "ms": 5, "zorder": 3.5}
+        plot_marks(ax, 100 * few["coverage"], 100 * few["risk"], few["n_cases"], **spot)
         colours.append(text_colour(family))
     ax.set(xlim=(0, 101), xticks=range(0, 101, 20), ylim=(-1, None))
     ax.set(xlabel="Answers given, surest first (percent)", ylabel="Wrong among the answers given (percent)")
@@ -65,7 +70,7 @@ def risk_coverage(
     place: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "borderaxespad": 0, "frameon": False, "handlelength": 2.6}
     known = table.dropna(subset="risk")
     if len(known):
-        behind = f"n {int(known['n'].max()):,} answers, {int(known['n_cases'].max()):,} cases"
+        behind = f"at 100 %: n {int(known['n'].max()):,} answers,\n{int(known['n_cases'].max()):,} cases"
         ax.legend(labelcolor=[GREY] * references + colours, title=behind, title_fontsize=10, alignment="left", **place)
     if not colours:
         why = str(mine.loc[mine["method"].isin(shown), "reason"].iloc[0])

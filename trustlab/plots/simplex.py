@@ -20,8 +20,9 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 
+from trustlab.metrics.intervals import MIN_CASES
 from trustlab.plots.benchmark import need, runs_by_set, set_title
-from trustlab.plots.style import FAMILY_COLOURS, GREY, INK, axes_grid, inches
+from trustlab.plots.style import FAMILY_COLOURS, FEW, GREY, INK, axes_grid, inches
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 CORNERS = ("accuracy", "agreement\n(1 − CDR)", "RDC")
@@ -37,17 +38,20 @@ def winners(sweep: pd.DataFrame) -> list[Axes]:
     ``sweep`` is ``weight_sweep`` at one level; the star is the printed weighting. Where no weighting is fair, since a part is
     missing, the panel says so. Raises ``ValueError`` for lacking columns or no rows.
     """
-    need(sweep, ["model", "dataset", *WEIGHTS, "winner", "missing"])
+    need(sweep, ["model", "dataset", *WEIGHTS, "winner", "n_cases", "missing"])
     names = sorted(set(sweep["winner"]) - {"", "tie"}, key=lambda name: (not name.startswith("one doctor"), name))
     looks = _colours(names)
     runs, n_sets = runs_by_set(sweep)
     panels = _triangles(len(runs) // n_sets, n_sets)
     for ax, ((model, dataset), part) in zip(panels, runs.items(), strict=True):
-        set_title(ax, model, dataset, _shares(part), 36, pad=10)
+        n_cases = int(part["n_cases"].min())
+        set_title(ax, model, dataset, f"{_shares(part)}; n {n_cases} cases", 36, pad=10)
         x, y = _places(part)
+        few = n_cases < MIN_CASES
         for name, (colour, marker) in looks.items():
             at = (part["winner"] == name).to_numpy()
-            ax.scatter(x[at], y[at], s=30, color=colour, marker=marker, lw=0, zorder=3)
+            look: Any = {"facecolor": "white" if few else colour, "edgecolor": colour, "lw": 0.9 if few else 0}
+            ax.scatter(x[at], y[at], s=30, marker=marker, label=FEW if few else None, zorder=3, **look)
         _frame(ax, part)
     handles = [
         Line2D([], [], ls="", marker=m, ms=6.5, color=c, label=name) for name, (c, m) in looks.items() if _used(sweep, name)
@@ -59,21 +63,25 @@ def winners(sweep: pd.DataFrame) -> list[Axes]:
 def rank_stability(table: pd.DataFrame) -> list[Axes]:
     """Kendall's tau between the ranking under the printed weights and under each weighting: a triangle a data set.
 
-    ``table`` is ``trust_tables.rank_stability`` at one level. Points where it has no value are hollow.
+    ``table`` is ``trust_tables.rank_stability`` at one level. Points where it has no value are
+    crosses.
     """
-    need(table, ["dataset", *WEIGHTS, "tau", "n", "reason"])
+    need(table, ["dataset", *WEIGHTS, "tau", "n", "n_cases", "reason"])
     sets = list(dict.fromkeys(table["dataset"]))
     panels = _triangles(1, len(sets))
     scale = ScalarMappable(Normalize(-1, 1), cmap="PuOr")
     for ax, dataset in zip(panels, sets, strict=True):
         part = table[table["dataset"] == dataset]
-        ax.set_title(f"{dataset}\n{int(part['n'].iloc[0])} rows ranked", size=9.5, pad=10, parse_math=False)
+        n_cases = int(part["n_cases"].min())
+        told = f"{dataset}\n{int(part['n'].iloc[0])} rows ranked, n {n_cases} cases"
+        ax.set_title(told, size=9.5, pad=10, parse_math=False)
         x, y = _places(part)
         known = part["tau"].notna().to_numpy()
-        ax.scatter(
-            x[known], y[known], s=30, c=part["tau"][known], cmap=scale.cmap, norm=scale.norm, lw=0.3, ec="#9A9A9A", zorder=3
-        )
-        ax.scatter(x[~known], y[~known], s=12, facecolor="white", edgecolor=TIE, lw=0.8, zorder=3)
+        colours, few = scale.to_rgba(part["tau"][known].to_numpy(float)), n_cases < MIN_CASES
+        look: Any = {"facecolor": "white" if few else colours, "edgecolor": colours if few else "#9A9A9A"}
+        look |= {"lw": 1.6 if few else 0.3, "label": FEW if few else None}
+        ax.scatter(x[known], y[known], s=30, zorder=3, **look)
+        ax.scatter(x[~known], y[~known], s=12, marker="x", color=TIE, lw=0.8, zorder=3)
         _frame(ax, part.assign(missing=part["reason"]).loc[[not known.any()] * len(part)])
     bar = panels[-1].figure.colorbar(scale, ax=list(panels), shrink=0.8, pad=0.02)
     bar.set_label("Kendall's tau, −1 to 1")

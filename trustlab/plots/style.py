@@ -18,6 +18,8 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
+from trustlab.metrics.intervals import MIN_CASES
+
 FAMILY_COLOURS: dict[str, str] = {
     "token": "#0072B2",
     "consistency": "#E69F00",
@@ -98,6 +100,13 @@ METHOD_LABELS: dict[str, str] = {
 INK = "#222222"
 GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
+FEW = "_few"
+"""Label of a mark with fewer cases than an interval takes; matplotlib keeps it out of legends, a caption looks for it."""
+VALUES = (
+    "value", "difference", "risk", "accuracy", "probability", "confidence", "rank", "share", "error", "tau",
+    "eti_percent", "osi", "fti", "osi_after", "r", "rho", "p_number",
+)  # fmt: skip
+"""Columns that hold what a figure draws: a table that has some of them, all without a value, draws nothing."""
 DPI = 150
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "trustlab"}
 """Text stays text, and the names of an SVG's parts do not change from one run to the next."""
@@ -121,6 +130,36 @@ def text_colour(family: str) -> tuple[float, float, float]:
     """The family's colour, darkened until small text is legible on white (contrast at least 4.5 to 1)."""
     red, green, blue = to_rgb(FAMILY_COLOURS[family])
     return 0.65 * red, 0.65 * green, 0.65 * blue
+
+
+def mark_look(colour: Any, n_cases: float = MIN_CASES, *, sure: bool = False) -> dict[str, Any]:
+    """How a mark is filled: with ``colour``, or hollow where fewer than ten cases stand behind it, for it has no interval.
+
+    ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge, whose meaning the
+    figure's legend tells.
+    """
+    if n_cases < MIN_CASES:
+        return {"mfc": "white", "mec": INK if sure else colour, "mew": 1.4, "label": FEW}
+    return {"mfc": colour, "mec": INK if sure else "white", "mew": 1.5 if sure else 0.6}
+
+
+def plot_marks(ax: Axes, x: Any, y: Any, n_cases: Any, *, color: Any, sure: bool = False, **look: Any) -> None:
+    """Marks at ``x`` and ``y`` (n,) without a line, each filled as :func:`mark_look` says of its ``n_cases`` (n,)."""
+    points = zip(np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True)
+    for px, py, n in points:
+        ax.plot(px, py, ls="", color=color, **{**look, **mark_look(color, n, sure=sure)})
+
+
+def paler(colour: Any) -> tuple[float, float, float]:
+    """``colour`` halfway to white: the second of two series of one colour."""
+    red, green, blue = (0.5 + 0.5 * part for part in to_rgb(colour))
+    return red, green, blue
+
+
+def told_n(counts: Iterable[float]) -> str:
+    """The numbers behind several marks: "24", or "8 to 24" where they differ; '' for none."""
+    known = sorted({int(n) for n in counts if n == n})
+    return " to ".join(f"{n:,}" for n in dict.fromkeys([*known[:1], *known[-1:]]))
 
 
 def family_legend(ax: Axes, families: Iterable[str], more: Sequence[Line2D] = ()) -> None:
@@ -248,8 +287,9 @@ def caption(
     ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers, of which ``n_failed`` could not be had
     or graded; ``counts`` are words in place of these numbers, for what is neither; ``levels`` are the information levels
     shown, in percent; ``interval=""`` where the figure shows none. Lines are as wide as what they stand under and break
-    between the parts first. Call it last: it fixes the layout, so that nothing moves into the text. Raises ``ValueError``
-    without numbers and without words for them.
+    between the parts first. Hollow marks (:func:`mark_look`) are explained. Call it last: it fixes
+    the layout, so that
+    nothing moves into the text. Raises ``ValueError`` without numbers and without words for them.
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
     assert isinstance(figure, Figure)
@@ -275,20 +315,29 @@ def caption(
         if n_cases is None or n_rows is None:
             raise ValueError("a caption needs n_cases and n_rows, or counts")
         counts = f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}"
-    parts = [who, f"data {', '.join(sets)}", counts, level_words(levels), interval, note]
+    few = "hollow: fewer than 10 cases, no interval" if _any_few(figure) else ""
+    parts = [who, f"data {', '.join(sets)}", counts, level_words(levels), interval, few, note]
     parts = [part for part in [*parts, "research only, not for clinical use"] if part]
     text.set_text(_wrapped(parts, text, box.width * figure.dpi))
     return text
 
 
-def save_figure(fig: Figure, table: pd.DataFrame, name: str, folder: str | Path) -> tuple[Path, Path, Path]:
+def save_figure(fig: Figure, table: pd.DataFrame, name: str, folder: str | Path) -> tuple[Path, Path, Path] | None:
     """Write ``name``.png, ``name``.svg and ``name``.csv (the table drawn) into ``folder``, made if absent; returns the paths.
 
     Floats in the table are rounded to 6 decimals; an index is kept unless it only counts rows. No file holds a date or a
-    program's name, so the same figure gives the same bytes. Raises ``ValueError`` where ``name`` is not a plain file name.
+    program's name, so the same figure gives the same bytes. Where nothing in the table can be drawn
+    (:data:`VALUES`), no file
+    is written: a line says why, the figure is closed, and ``None`` comes back. Raises
+    ``ValueError`` where ``name`` is not a
+    plain file name.
     """
     if not name or Path(name).name != name:
         raise ValueError(f"name is {name!r}; it must be a file name without folder or ending")
+    if why := _nothing(table):
+        print(f"Nothing to draw for {name}: {why}")
+        plt.close(fig)
+        return None
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
     png, svg, csv = (base / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
@@ -300,6 +349,21 @@ def save_figure(fig: Figure, table: pd.DataFrame, name: str, folder: str | Path)
         rounded[column] = table[column].round(6) + 0.0  # + 0.0 turns -0.0 into 0.0
     rounded.to_csv(csv, index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n", encoding="utf-8")
     return png, svg, csv
+
+
+def _nothing(table: pd.DataFrame) -> str:
+    """Why a table has nothing to draw: its commonest reasons; '' where it has something."""
+    held = [name for name in VALUES if name in table]
+    if len(table) and (not held or table[held].notna().to_numpy().any()):
+        return ""
+    for name in ("reason", "missing"):
+        if name in table and len(told := table[name].replace("", np.nan).dropna()):
+            return "; ".join(told.value_counts().index[:3].astype(str))
+    return "the table has no rows" if not len(table) else "no row has a value"
+
+
+def _any_few(figure: Figure) -> bool:
+    return any(artist.get_label() == FEW for artist in figure.findobj() if artist.get_visible())
 
 
 def _present(families: Iterable[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """The trust indices: all of them in both formulations, over data sets, their components, agreement, reviewers, weak points.
 
-A finished table in, Axes out. One doctor is a dark dot, the panel a purple cross; filled with safety on, hollow with it off.
+A finished table in, Axes out. One doctor is a dark dot, the panel a purple cross; of full colour
+with safety on, paler with it off.
 """
 
 # pandas' types leave open what a selection gives.
@@ -18,7 +19,17 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from trustlab.plots.benchmark import need, runs_by_set, set_title
-from trustlab.plots.style import FAMILY_COLOURS, GREY, INK, axes_grid, axes_row, inches
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    GREY,
+    INK,
+    axes_grid,
+    axes_row,
+    inches,
+    paler,
+    plot_marks,
+    told_n,
+)
 
 ROW_INCHES = 0.42
 ALONE: dict[str, Any] = {"marker": "o", "color": INK, "ms": 7.5}
@@ -38,6 +49,7 @@ INDICES = {
     "fti": "FTI",
 }
 """Columns drawn -> their names; with the arrow, lower is better."""
+ENDS = [f"{name}_{when}" for name in ("eti", "osi", "fti") for when in ("before", "after", "before_n", "after_n")]
 OF_SAFETY = ("unsafe_rx_percent", "test_alerts_percent", "osi", "fti")
 """Where safety on and off differ."""
 TITLES = {
@@ -62,14 +74,17 @@ PARTS = {
 def indices(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list[Axes]:
     """Every index in percent with its 95 % interval, a panel a formulation; a row without a value says why.
 
+    At the right the numbers of cases behind a row's marks.
+
     ``table`` is ``trust_indices`` of one model, data set and level, made percent by ``trust_shown.in_percent``. Raises
     ``ValueError`` for lacking columns, no rows or several models or data sets.
     """
-    need(table, ["model", "dataset", "level", "formulation", "configuration", "safety", "missing", *INDICES])
+    counted = [f"{name}_n" for name in INDICES]
+    need(table, ["model", "dataset", "level", "formulation", "configuration", "safety", "missing", *INDICES, *counted])
     if len(table[["model", "dataset", "level"]].drop_duplicates()) > 1:
         raise ValueError("one figure shows one model, data set and level")
     formulations = list(dict.fromkeys(table["formulation"]))
-    panels = list(axes) if axes is not None else axes_row(4.1, ROW_INCHES * len(INDICES), n=len(formulations), gap=0.5)
+    panels = list(axes) if axes is not None else axes_row(4.1, ROW_INCHES * len(INDICES), n=len(formulations), gap=0.75)
     looks = _looks(table)
     for i, (ax, name) in enumerate(zip(panels, formulations, strict=True)):
         _dots(ax, _index_rows(table[table["formulation"] == name]), list(INDICES), INDICES, looks)
@@ -117,7 +132,10 @@ def correlations(table: pd.DataFrame, measure: str = "spearman") -> list[Axes]:
     mine["series"] = [(c, True) for c in mine["configuration"]]
     counted = mine.assign(n_cases=mine["n"] + mine["n_missing"] if "n_missing" in mine else mine["n"])
     panels = _grid(
-        counted, len(names), lambda ax, part: _dots(ax, part, list(names), names, looks), f"{measure.capitalize()}, −1 to 1"
+        counted,
+        len(names),
+        lambda ax, part: _dots(ax, part.assign(n_cases=part["n"]), list(names), names, looks),
+        f"{measure.capitalize()}, −1 to 1",
     )
     for ax in panels:
         ax.axvline(0, ls="--", lw=1.2, color=INK, zorder=1)
@@ -171,20 +189,21 @@ def weak_points(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list
 
     ``table`` is ``trust_tables.weak_points`` of one model, data set, level and formulation. Missing ones are named.
     """
-    need(table, ["model", "dataset", "configuration", "safety", "what_if", "eti_before", "eti_after", "fti_before", "fti_after"])
+    need(table, ["model", "dataset", "configuration", "safety", "what_if", *ENDS])
     rows = [(r["what_if"], r["configuration"], bool(r["safety"])) for r in table.to_dict("records")]
     if len(set(rows)) < len(rows):
         raise ValueError("one figure shows one model, data set, level and formulation")
     panels = list(axes) if axes is not None else axes_row(2.5, 0.36 * len(rows), n=3, gap=0.3)
     for i, (ax, name) in enumerate(zip(panels, ("eti", "osi", "fti"), strict=True)):
         for y, row in enumerate(table.to_dict("records")):
-            _arrow(ax, y, row[f"{name}_before"], row[f"{name}_after"], _look(row["configuration"], bool(row["safety"])))
+            before, after = ((row[f"{name}_{when}"], row[f"{name}_{when}_n"]) for when in ("before", "after"))
+            _arrow(ax, y, before, after, _look(row["configuration"], bool(row["safety"])))
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(-4, 109), xlabel="Percent", title=name.upper())
         told = [f"{w}: {c}, safety {'on' if s else 'off'}" for w, c, s in rows]
         ax.set_yticks(range(len(rows)), told if not i else [])
-    hollow = Line2D([], [], ls="", marker="o", ms=7, mfc="white", mec=GREY, mew=1.3, label="as measured")
-    filled = Line2D([], [], ls="", marker=">", ms=7, color=GREY, label="by construction")
-    _legend_below(panels[0], [hollow, filled])
+    measured = Line2D([], [], ls="", marker="o", ms=6, color=GREY, label="as measured")
+    made = Line2D([], [], ls="", marker=">", ms=7, color=GREY, label="by construction")
+    _legend_below(panels[0], [measured, made])
     return panels
 
 
@@ -197,13 +216,14 @@ def _index_rows(part: pd.DataFrame, names: Sequence[str] = tuple(INDICES)) -> pd
         for name in names:
             if r["safety"] or name in ("osi", "fti"):
                 value = {"value": r[name], "low": r[f"{name}_low"], "high": r[f"{name}_high"], "reason": reasons.get(name, "")}
+                value["n_cases"] = r[f"{name}_n"]
                 rows.append({"row": name, "series": (r["configuration"], bool(r["safety"]))} | value)
     return pd.DataFrame(rows)
 
 
 def _look(configuration: str, safety: bool) -> dict[str, Any]:
     base = ALONE if configuration == "one doctor" else PANEL
-    return base | {"mfc": base["color"] if safety else "white", "mec": base["color"]}
+    return base if safety else base | {"color": paler(base["color"])}
 
 
 def _looks(table: pd.DataFrame) -> dict[Any, dict[str, Any]]:
@@ -220,6 +240,8 @@ def _dots(
 ) -> None:
     """For each row its series as dots with whiskers, one under the other; where none has a value, why."""
     step = 0.8 / max(len(looks), 1)
+    place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
+    place |= {"size": 8, "color": GREY}
     for y, row in enumerate(rows):
         mine = table[table["row"] == row]
         if not mine["value"].notna().any():
@@ -229,13 +251,17 @@ def _dots(
         shown = [s for s in looks if s in here]
         for k, series in enumerate(shown):
             at, r = y + (k - (len(shown) - 1) / 2) * step, here[series]
-            look = {key: value for key, value in looks[series].items() if key != "label"}
+            look = {key: value for key, value in looks[series].items() if key not in ("label", "color")}
+            colour = looks[series]["color"]
             if pd.notna(r["low"]):
-                ax.hlines(at, r["low"], r["high"], color=look["color"], lw=1.8, alpha=0.75, zorder=3)
+                ax.hlines(at, r["low"], r["high"], color=colour, lw=1.8, alpha=0.75, zorder=3)
             if "n_items" in r:
-                place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
-                ax.annotate(f"{int(r['n_items']):,}", (1, at), (4, 0), size=8, color=GREY, **place)
-            ax.plot(r["value"], at, ls="", mew=1.2 if look.get("mfc") == "white" else 0.6, zorder=4, **{"mec": "white", **look})
+                ax.annotate(f"{int(r['n_items']):,}", (1, at), (4, 0), **place)
+            plot_marks(ax, r["value"], at, r["n_cases"], color=colour, zorder=4, **look)
+        if "n_items" not in mine:
+            ax.annotate(told_n(here[s]["n_cases"] for s in shown), (1, y), (4, 0), **place)
+    if "n_items" not in table:
+        ax.annotate("n", (1, 1), (4, 4), "axes fraction", "offset points", va="bottom", size=8, color=GREY)
     ax.set(ylim=(len(rows) - 0.5, -0.5))
     ax.set_yticks(range(len(rows)), [names[row] for row in rows])
 
@@ -248,18 +274,19 @@ def _say(ax: Axes, y: float, reason: str) -> None:
     text.set_parse_math(False)
 
 
-def _arrow(ax: Axes, y: float, before: float, after: float, look: dict[str, Any]) -> None:
-    colour = look["color"]
+def _arrow(ax: Axes, y: float, start: tuple[float, float], end: tuple[float, float], look: dict[str, Any]) -> None:
+    """From ``start`` to ``end``, each a value and the cases behind it."""
+    colour, (before, n_before), (after, n_after) = look["color"], start, end
     if pd.isna(after):
         _say(ax, y, "a part has no value")
         return
     if pd.isna(before):
-        ax.plot(after, y, marker=">", ms=7, color=colour, ls="", zorder=4)
+        plot_marks(ax, after, y, n_after, color=colour, marker=">", ms=7, zorder=4)
         return
-    ax.plot(before, y, marker="o", ms=7, mfc="white", mec=colour, mew=1.3, ls="", zorder=3)
+    plot_marks(ax, before, y, n_before, color=colour, marker="o", ms=6, zorder=3)
     if abs(after - before) > 0.05:
         ax.plot([before, after], [y, y], color=colour, lw=1.6, zorder=2)
-        ax.plot(after, y, marker=">" if after > before else "<", ms=7, color=colour, ls="", zorder=4)
+        plot_marks(ax, after, y, n_after, color=colour, marker=">" if after > before else "<", ms=7, zorder=4)
 
 
 def _grid(table: pd.DataFrame, n_rows: int, draw, xlabel: str, unit: str = "cases") -> list[Axes]:

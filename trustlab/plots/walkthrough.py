@@ -1,7 +1,10 @@
 """The walkthrough's figures: why confidences mislead, and how every method's confidence moves as more is told.
 
 The tables are those of ``trustlab.experiments.mechanisms``, which also computes the means and intervals drawn here.
-Every figure shows one model. Right answers are filled markers, wrong ones hollow. Values in 0 to 1 are drawn in percent.
+Every figure shows one model; values in 0 to 1 are drawn in percent. Where a marker is one answer
+(:func:`confidence_moves`), it is
+filled if that is right and hollow if wrong; a mean of fewer than ten cases is hollow, as
+everywhere.
 """
 
 # pandas' types leave open what a selection gives.
@@ -33,6 +36,7 @@ from trustlab.plots.style import (
     family_of,
     inches,
     label,
+    plot_marks,
     spread,
     text_colour,
 )
@@ -74,7 +78,7 @@ def agreement_by_prior(table: pd.DataFrame, axes: Sequence[Axes] | None = None) 
     panels = tuple(axes) if axes is not None else tuple(axes_row(4.4, 3.7, n=2, gap=0.35))
     for ax, correct, words in zip(panels, (1, 0), ("Right", "Wrong"), strict=True):
         rows = known[known["correct"] == correct]
-        _agreement(ax, rows, means[means["correct"] == correct], filled=bool(correct))
+        _agreement(ax, rows, means[means["correct"] == correct])
         ax.set_title(f"{words} answers (n {len(rows):,})", pad=22)
         _prior_axis(ax, known["prior"])
         ax.set(ylim=(0, 106), yticks=range(0, 101, 20))
@@ -90,31 +94,41 @@ def agreement_by_prior(table: pd.DataFrame, axes: Sequence[Axes] | None = None) 
 def consistent_but_uninformed(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Of answers on which the samples agree: mean PoC, mean MedConf and the share that is right, over the levels, percent.
 
-    ``table`` is ``consistent_table``. The band is the 95 % interval of the share right, from 10 answers on. Above the axes stand,
-    by level, how many answers these are and the mean share of statements shown.
+    ``table`` is ``consistent_table``. The band is the 95 % interval of the share right, from 10
+    cases on. Above the axes stand,
+    by level, how many answers these are, how many of them have a MedConf, and the mean share of
+    statements shown.
     """
-    _one(table, ["model", "level", "threshold", "n", "accuracy", "low", "high", "poc", "medconf", "shown"])
+    counts = ["n", "n_cases", "n_medconf", "medconf_cases"]
+    _one(table, ["model", "level", "threshold", *counts, "accuracy", "low", "high", "poc", "medconf", "shown"])
     ax = ax or axes_row(6.4, 4.0)[0]
     table = table.sort_values("level")
     x, threshold = table["level"], 100 * table["threshold"].iloc[0]
     ax.axhline(threshold, ls=":", lw=1.2, color=GREY, zorder=1)
     ax.fill_between(x, 100 * table["low"], 100 * table["high"], color=INK, alpha=0.13, lw=0)
-    ax.plot(x, 100 * table["accuracy"], color=INK, lw=2.6, marker="o", ms=6, zorder=4)
+    ax.plot(x, 100 * table["accuracy"], color=INK, lw=2.6, zorder=3.5)
+    plot_marks(ax, x, 100 * table["accuracy"], table["n_cases"], color=INK, marker="o", ms=6, zorder=4)
     for px, py in zip(x, 100 * table["accuracy"], strict=True):
         if pd.notna(py):
             up, va = (-8, "top") if py > 12 else (7, "bottom")
             ax.annotate(f"{py:.0f}", (px, py), (0, up), textcoords="offset points", ha="center", va=va, zorder=5)
     ends = [("Share right", x, 100 * table["accuracy"], INK, "bold")]
+    behind = {"poc": "n_cases", "medconf": "medconf_cases"}
     for method, family in (("poc", "consistency"), ("medconf", "medconf")):
         y = 100 * table[method]
         if y.notna().any():
-            ax.plot(x, y, **_look(family), lw=1.9, ms=7, mec="white", mew=0.6, zorder=3)
+            ax.plot(x, y, color=FAMILY_COLOURS[family], lw=1.9, zorder=2.5)
+            plot_marks(ax, x, y, table[behind[method]], **_look(family), ms=7, zorder=3)
             ends.append((f"Mean {label(method)}", x, y, text_colour(family), "normal"))
     levels = list(x)
     ax.set(xticks=levels, xticklabels=[str(level) for level in levels], xlim=(-3, 104), xlabel=LEVEL_AXIS)
     ax.set(ylim=(0, 106), yticks=range(0, 101, 20), ylabel=f"Answers with PoC of at least {threshold:.0f} % (percent)")
     _name_ends(ax, [*ends, (f"chosen from {threshold:.0f} up", pd.Series([104]), pd.Series([threshold]), GREY, "normal")])
-    rows = (("answers", 6, [f"{n:,}" for n in table["n"]]), ("percent shown", 20, [_number(100 * s) for s in table["shown"]]))
+    rows = (
+        ("answers", 6, [f"{n:,}" for n in table["n"]]),
+        ("with MedConf", 20, [f"{n:,}" for n in table["n_medconf"]]),
+        ("percent shown", 34, [_number(100 * s) for s in table["shown"]]),
+    )
     place: dict[str, Any] = {"textcoords": "offset points", "va": "bottom", "size": 9, "color": GREY}
     for words, up, numbers in rows:
         ax.annotate(words, (1, 1), (6, up), "axes fraction", ha="left", **place)
@@ -197,7 +211,8 @@ def _positions(ax: Axes, means: pd.DataFrame) -> None:
     colours = plt.get_cmap("viridis")(np.linspace(0, 0.82, len(lengths)))
     for length, colour in zip(lengths, colours, strict=True):
         rows = means[means["n_tokens"] == length]
-        ax.plot(rows["position"], 100 * rows["value"], color=colour, marker="o", ms=5, mec="white", mew=0.5, zorder=3)
+        ax.plot(rows["position"], 100 * rows["value"], color=colour, zorder=2.5)
+        plot_marks(ax, rows["position"], 100 * rows["value"], rows["n_cases"], color=colour, marker="o", ms=5, zorder=3)
         over = 100 * means.loc[means["position"] == length, "value"].max()  # no line runs through the number
         beside: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom"}
         ax.annotate(f"n {rows['n'].iloc[0]:,}", (length, over), (0, 5), size=7.5, color=GREY, **beside)
@@ -214,7 +229,8 @@ def _lengths(ax: Axes, means: pd.DataFrame) -> None:
         x, y = rows["n_tokens"] + shift, 100 * rows["value"]
         colour = FAMILY_COLOURS["token"] if what == "asp" else GREY
         ax.vlines(x, 100 * rows["low"], 100 * rows["high"], color=colour, lw=2, alpha=0.8, zorder=3)
-        ax.plot(x, y, color=colour, lw=1.7, marker="o", ms=7, mfc="white", mew=1.6, zorder=4, ls="-" if what == "asp" else "--")
+        ax.plot(x, y, color=colour, lw=1.7, zorder=3.5, ls="-" if what == "asp" else "--")
+        plot_marks(ax, x, y, rows["n_cases"], color=colour, marker="o", ms=7, zorder=4)
         ends.append((words, x, y, text_colour("token") if what == "asp" else GREY, "normal"))
     counts = means[means["what"] == "asp"].set_index("n_tokens")["n"]
     ax.set(xlim=(counts.index.min() - 0.5, counts.index.max() + 0.5), xticks=list(counts.index), ylim=(0, 117))
@@ -222,7 +238,7 @@ def _lengths(ax: Axes, means: pd.DataFrame) -> None:
     _name_ends(ax, ends)
 
 
-def _agreement(ax: Axes, rows: pd.DataFrame, means: pd.DataFrame, filled: bool) -> None:
+def _agreement(ax: Axes, rows: pd.DataFrame, means: pd.DataFrame) -> None:
     colour = FAMILY_COLOURS["consistency"]
     rng = np.random.default_rng(0)
     x = 100 * rows["prior"] * np.exp(rng.uniform(-0.045, 0.045, len(rows)))
@@ -231,9 +247,9 @@ def _agreement(ax: Axes, rows: pd.DataFrame, means: pd.DataFrame, filled: bool) 
     centre = 100 * means["prior"]
     dark = text_colour("consistency")
     ax.vlines(centre, 100 * means["low"], 100 * means["high"], color=dark, lw=2, zorder=3)
-    face = colour if filled else "white"
     size = MARKER_POINTS[FAMILY_MARKERS["consistency"]]
-    ax.plot(centre, 100 * means["value"], color=dark, lw=1.5, marker="s", ms=size, mfc=face, mec=dark, mew=1.4, zorder=4)
+    ax.plot(centre, 100 * means["value"], color=dark, lw=1.5, zorder=3.5)
+    plot_marks(ax, centre, 100 * means["value"], means["n_cases"], color=dark, marker="s", ms=size, zorder=4)
     for px, n in zip(centre, means["n"], strict=True):
         where = ax.get_xaxis_transform()
         ax.annotate(f"n {n:,}", (px, 1), (0, 4), where, "offset points", ha="center", va="bottom", size=8.5, color=GREY)
@@ -342,7 +358,7 @@ def _heat(ax: Axes, table: pd.DataFrame, methods: Sequence[str], families: Mappi
     verdicts = table.drop_duplicates("level").set_index("level")["correct"]
     high = 1 + 0.13 / inches(ax)[1]
     for j, level in enumerate(levels):
-        if pd.isna(verdicts[level]):  # the call failed: neither right nor wrong
+        if pd.isna(verdicts[level]):  # no answer: neither right nor wrong
             continue
         face = INK if verdicts[level] else "white"
         where = ax.get_xaxis_transform()

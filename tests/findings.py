@@ -1,0 +1,396 @@
+"""What the first cell of each notebook says of the reference run: three bullets, every number from the committed tables.
+
+Words stand here, numbers do not: each is put in from ``figures/`` (or from what the committed notebook printed), so that
+a test can hold the cells to them. ``python -m tests.findings`` writes the bullets into the notebooks after a publication.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from trustlab.experiments.notebooks import notebook_path
+from trustlab.paths import DATA, FIGURES
+
+HEADING = "**The finding** (of the reference run; brackets are 95 % intervals over cases)."
+Bullets = list[str]
+
+
+def table(name: str) -> pd.DataFrame:
+    """A committed table, by its place in ``figures/``."""
+    return pd.read_csv(FIGURES / f"{name}.csv", keep_default_na=False, na_values=["", "nan", "NaN"])
+
+
+def rows(found: pd.DataFrame, **where: object) -> pd.DataFrame:
+    """The rows that hold these values; ``AssertionError`` where there is none."""
+    for column, value in where.items():
+        found = found[found[column].isin(value if isinstance(value, list) else [value])]
+    assert len(found), f"no row with {where}"
+    return found
+
+
+def row(found: pd.DataFrame, **where: object) -> pd.Series:
+    """The only row that holds these values."""
+    chosen = rows(found, **where)
+    assert len(chosen) == 1, f"{len(chosen)} rows with {where}"
+    return chosen.iloc[0]
+
+
+def printed(name: str, cell_id: str) -> str:
+    """What a cell of the committed notebook printed as text."""
+    cells = json.loads(notebook_path(name).read_text(encoding="utf-8"))["cells"]
+    (outputs,) = [cell["outputs"] for cell in cells if cell.get("id") == cell_id]
+    return "".join("".join(o["text"]) for o in outputs if o.get("name") == "stdout")
+
+
+def shown(name: str, cell_id: str, n: int = 1) -> pd.DataFrame:
+    """The ``n``-th thing that a cell of the reference run showed, in full precision, as ``make same`` keeps it."""
+    with lzma.open(DATA / "replies" / "tables" / f"{name}.json.xz", "rt", encoding="utf-8") as lines:
+        (columns,) = [kept for of, kept in map(json.loads, lines) if of == f"cell {cell_id} #{n}"]
+    return pd.DataFrame(dict(columns))
+
+
+def pct(share: float) -> str:
+    """A share in whole percent."""
+    return f"{100 * share:.0f}"
+
+
+def span(values: pd.Series, form: Callable[[float], str]) -> str:
+    """The smallest to the largest of the values, or the one that all are."""
+    low, high = form(values.min()), form(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def value(found: pd.Series, name: str = "value", scale: float = 1, sign: str = "") -> str:
+    """A value with its interval in brackets; without one, just the value."""
+    places = 0 if scale == 100 else 2
+    numbers = [scale * found[c] for c in (name, "low", "high")]
+    text = [f"{n + 0.0:{sign}.{places}f}" for n in numbers]
+    return text[0] if np.isnan(numbers[1:]).any() else f"{text[0]} [{text[1]}, {text[2]}]"
+
+
+def named(words: list[str]) -> str:
+    """Several names as a sentence has them."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def counted(n: int, one: str, several: str) -> str:
+    """'No' or a number, with the noun."""
+    return f"{n or 'none'} {one if n == 1 or not n else several}"
+
+
+def walkthrough() -> Bullets:
+    """One patient: the first answer from every side, then what denials do to it, then patients out of its world."""
+    moves, tokens, evidence = table("00_moves"), table("00_tokens"), table("00_evidence")
+    first = moves[moves["level"].eq(tokens["level"].iloc[0])].set_index("method")
+    said = first["confidence"]
+    right = moves[moves["correct"].eq(1)]
+    assert first["correct"].eq(0).all() and moves[moves["level"].ge(right["level"].min())]["correct"].eq(1).all()
+    n_supported = int(evidence["support_level"].eq("supported").sum())
+    before, after = (
+        [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?", line.partition(":")[2])]
+        for line in printed("00_walkthrough", "walk-23").splitlines()
+    )
+    beyond = table("00_beyond")
+    unknown = {what: row(beyond, set="unknown diseases", what=what) for what in ("poc", "ce", "medconf")}
+    longer = re.findall(r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27"))
+    return [
+        f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is wrong; once more is told it "
+        f"answers *{right['answer'].iloc[0]}*, which is right, and stays with it. For the wrong answer its mean token "
+        f"probability is {pct(said['asp'])} %, since {(tokens['probability'] > 0.99).sum()} of {len(tokens)} tokens are "
+        f"mere spelling; the probability of the whole diagnosis is {pct(said['sequence_probability'])} %, "
+        f"{pct(said['poc'])} % of the samples agree, and asked for a score it says {pct(said['ce'])}.",
+        f"MedConf finds {n_supported} of {len(evidence)} criteria supported and says {pct(said['medconf'])} of 100. When the "
+        f"patient denies what speaks for appendicitis, {after[4]:.0f} criteria are contradicted, and fixed weights fall from "
+        f"{before[1]:.0f} to {after[1]:.0f}. The model's own score goes from {before[0]:.0f} to {after[0]:.0f} all the same, "
+        f"and {counted(int(after[5]), 'of its quotations was', 'of its quotations were')} never spoken.",
+        f"On patients whose disease it cannot know its samples still agree ({value(unknown['poc'], scale=100)} % on average, "
+        f"{unknown['poc']['n']:.0f} patients), asked for a score it says {value(unknown['ce'], scale=100)}, and MedConf "
+        f"{value(unknown['medconf'], scale=100)}, where it has a value ({unknown['medconf']['n']:.0f} of them). A longer name "
+        f"does not make a wrong answer look surer here (Spearman's correlation of length and mean token probability "
+        f"{longer[1]} over {longer[0]} wrong answers).",
+    ]
+
+
+def benchmark() -> Bullets:
+    """Accuracy and the pooled trap; the order of the methods; correlations over levels, and the text-only model."""
+    metrics = table("reference/01_benchmark/metrics")
+    sets = list(dict.fromkeys(metrics["dataset"]))
+    accuracy = metrics[metrics["metric"].eq("accuracy") & metrics["level"].str.isdigit()]
+    mine = rows(accuracy, model="embedded", dataset=sets[0]).sort_values("level", key=lambda s: s.astype(int))
+    auroc = rows(metrics, metric="auroc", dataset=sets[0])
+    level, closed = (
+        auroc[auroc["model"].eq(m)].set_index(["method", "level"]).sort_index() for m in ("embedded", "embedded-closed")
+    )
+
+    def within(method: str, of: pd.DataFrame = level) -> str:
+        return value(of.loc[(method, "within")])
+
+    best = rows(table("01_best_of_families"), level="within")
+    ahead = [
+        f"{value(chosen_anew(one), 'difference', sign='+')} ({plots_label(one['method'])})"
+        for _, one in best.iterrows()
+        if one["low_chosen"] > 0
+    ]
+    compared = rows(table("01_compared"), level="within")
+    n_hold = int((compared["p_holm"] < 0.05).sum())
+    bands = {}
+    for who, name in (("embedded", ""), ("embedded-closed", "_embedded-closed")):
+        found = table(f"01_level_correlations{name}")
+        found = found[found["metric"].eq("pearson") & found["value"].notna() & found["chance_low"].notna()]
+        inside = found["value"].between(found["chance_low"], found["chance_high"])
+        bands[who] = (len(found), int(inside.sum()), int((found["value"] > found["chance_high"]).sum()), found)
+    n, inside, above, found = bands["embedded"]
+    band = found.iloc[0]
+    told = rows(found, method="information_level").iloc[0]
+    elsewhere = accuracy[accuracy["dataset"].isin(sets[1:]) & accuracy["level"].eq(mine["level"].iloc[-1])]
+    return [
+        f"On {mine['n_cases'].iloc[0]} generated patients the accuracy of `embedded` rises from "
+        f"{pct(mine['value'].iloc[0])} % at one statement to {pct(mine['value'].iloc[-1])} % when all is told. Pooled over "
+        f"levels, merely knowing *how much was told* already reaches an AUROC of "
+        f"{value(level.loc[('information_level', 'pooled')])}; compared within a level it falls to "
+        f"{within('information_level')}.",
+        f"Within level (mean AUROC): the probability of the whole diagnosis {within('sequence_probability')}, MC-SE "
+        f"{within('mc_se')}, mean token probability (ASP) {within('asp')}, agreement of samples (PoC) {within('poc')}, "
+        f"MedConf {within('medconf')}, P(True) {within('p_true')}, an elicited score (CE) {within('ce')}. Against MedConf on "
+        f"the same answers, with the choice of the best made anew in each draw, "
+        + (
+            f"ahead are the best of {counted(len(ahead), 'family', 'families')}: {named(ahead)}"
+            if ahead
+            else "no family's best is ahead"
+        )
+        + f"; of {len(compared)} single comparisons {counted(n_hold, 'holds', 'hold')} after Holm's correction.",
+        f"Of {n} Pearson correlations of accuracy and mean confidence over the levels, {inside} lie within what an unrelated "
+        f"rising confidence gives beside these accuracies ({band['chance']:.2f} [{band['chance_low']:.2f}, "
+        f'{band["chance_high"]:.2f}]), {above} above it; "information level" has {told["value"]:.2f}. With text-only access '
+        f"(`embedded-closed`) {bands['embedded-closed'][2]} of {bands['embedded-closed'][0]} lie above; there agreement has "
+        f"an AUROC of {within('poc', closed)}, MedConf {within('medconf', closed)}. On conversations and reports the two "
+        f"models are right for {span(elsewhere['value'], pct)} % of {elsewhere['n_cases'].iloc[0]} cases when all is told.",
+    ]
+
+
+def chosen_anew(best: pd.Series) -> pd.Series:
+    """A family's best with the interval that chooses the best anew in each draw."""
+    return best.drop(["low", "high"]).rename({"low_chosen": "low", "high_chosen": "high"})
+
+
+def plots_label(method: str) -> str:
+    """A method's short name, as figures have it."""
+    from trustlab.plots import label
+
+    return label(method)
+
+
+CHANGES = {
+    "small_talk": "small talk", "other_system": "denials about another part of the body", "reordered": "another order",
+    "instruction_100": "the sentence that orders a confidence of 100",
+}  # fmt: skip
+"""What 02 calls its changes, paraphrases apart."""
+
+
+def held(shifts: pd.DataFrame) -> str:
+    """The shifts that hold after Holm's correction, in percentage points, change by change; 'nothing' without any."""
+    found = rows(shifts, level="all")
+    found = found[found["p_holm"] < 0.05].sort_values("value", ascending=False)
+    said = [
+        f"{CHANGES.get(condition, 'a paraphrase')}: "
+        + named([f"{plots_label(m)} {100 * v:+.0f}" for m, v in zip(part["method"], part["value"], strict=True)])
+        for condition, part in found.groupby("condition", sort=False)
+    ]
+    return "; ".join(said) or "nothing"
+
+
+def robustness() -> Bullets:
+    """The answer, how far one patient's confidence moves, and what moves it."""
+    accuracy = table("02_accuracy")
+    accuracy = rows(accuracy, level="all")
+    changed = rows(accuracy, metric="other_answer")
+    shift = rows(accuracy, metric="difference")
+    variation = rows(table("02_variation"), metric="cv_sample").set_index("method")
+    compared = table("02_steadier")
+    n_apart = int((compared["p_holm"] < 0.05).sum())
+    two = table("02_two_at_once")
+    both = {
+        m: row(two, metric="mean_confidence", told="difference", method=m)
+        for m in ("ce", "p_true", "medconf", "sequence_probability", "poc")
+    }
+    return [
+        f"On {accuracy['n_cases'].max()} generated patients, told again in {accuracy['condition'].nunique() - 1} other ways, "
+        f"the accuracy of `embedded` changes by at most {100 * shift['value'].abs().max():.0f} percentage points, but "
+        f"{span(changed['value'], pct)} % of its answers become another diagnosis.",
+        f"When everything is told and only paraphrased, one patient's confidence varies by {variation.at['asp', 'value']:.1f} % "
+        f"of itself (ASP), {variation.at['poc', 'value']:.1f} % (PoC), {variation.at['sequence_probability', 'value']:.1f} % "
+        f"(the probability of the diagnosis), {variation.at['medconf', 'value']:.1f} % (MedConf); "
+        f"{counted(n_apart, 'of the others differs', 'of the others differ')} from MedConf after Holm's "
+        f"correction ({variation.at['medconf', 'n']:.0f} patients whose three versions differ).",
+        f"After correction for all comparisons these shifts of the mean confidence hold (percentage points): "
+        f"{held(table('02_shifts'))}. Among answers that stayed the same: {held(table('02_shifts_same_answer'))}. Told as one "
+        f"with a second patient, CE says {value(both['ce'], scale=100, sign='+')} points, P(True) "
+        f"{value(both['p_true'], scale=100, sign='+')}, MedConf {value(both['medconf'], scale=100, sign='+')}, the probability "
+        f"of the answer {value(both['sequence_probability'], scale=100, sign='+')}, agreement "
+        f"{value(both['poc'], scale=100, sign='+')}.",
+    ]
+
+
+def ablations() -> Bullets:
+    """MedConf's parts; what it reads; the order of the methods."""
+    parts = rows(table("03_parts"), metric="auroc", level="within", method="medconf").set_index("variant")
+    libraries = rows(table("03_libraries"), metric="auroc", level="within", method="medconf")
+    passages = rows(table("03_passages"), metric="auroc", level="within", method="medconf")
+    control = libraries[libraries["variant"].str.contains("another")].iloc[0]
+    ranks = table("03_ranks").dropna(subset="rank").set_index("method")
+    first = ranks.index[0]
+    widest = (ranks["highest"] - ranks["lowest"]).idxmax()
+    best = rows(table("03_best_of_families"), level="within").set_index("family")
+
+    def lost(variant: str) -> str:
+        return value(parts.loc[variant], "difference", sign="+")
+
+    return [
+        f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f} on {parts['n'].max()} answers of `embedded`. "
+        f"Without the structured format it changes by {lost('without_structured_format')}, without the symptom profile by "
+        f"{lost('without_symptom_profile')}, without retrieval by {lost('without_retrieval')}, without importance by "
+        f"{lost('without_importance')}: {parts['n_cases'].max()} patients settle none of it."
+        if not ((parts["low"] > 0) | (parts["high"] < 0)).any()
+        else f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f}; a part changes it.",
+        f"From {passages['n_passages'].min()} to {passages['n_passages'].max()} passages it stays between "
+        f"{span(passages['value'], '{:.2f}'.format)}, and passages about *another* disease change it by "
+        f"{value(control, 'difference', sign='+')}: this model fills the profile from memory, so that what retrieval brings "
+        f"cannot be measured on it.",
+        f"The order of the methods is soft: {plots_label(first)} stands first, but only in {pct(ranks.at[first, 'first'])} % of "
+        f"the draws of other patients, and {plots_label(widest)} takes ranks {ranks.at[widest, 'lowest']:.0f} to "
+        f"{ranks.at[widest, 'highest']:.0f} with the formula that one takes its name to mean. The best token method stands "
+        f"{value(best.loc['token'], 'difference', sign='+')} from MedConf, the best of the samples "
+        f"{value(best.loc['consistency'], 'difference', sign='+')}.",
+    ]
+
+
+def consultation() -> Bullets:
+    """What asking brings; which rule stops best; doctor and patient."""
+    picked = table("04_published").set_index("policy")
+    chosen = shown("04_consultation", "chosen-table").set_index("policy")
+    gaps = shown("04_consultation", "rules-table")
+    asked, said = (shown("04_consultation", cell) for cell in ("tries-table", "patient-table"))
+    reply = said.set_index("what")["n"]
+    end = shown("04_consultation", "ended").set_index("ended")["share"]
+    outcome = reply[["answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable"]]
+    fixed = {n: chosen.loc[f"fixed {n}"] for n in (0, 8)}
+    n_asked_for, n_inventive = reply["found"] + reply["missed"], int(reply["spoke though not told"])
+    better = gaps[gaps["measure"].eq("accuracy") & (gaps["p_holm"] < 0.05)]
+    return [
+        f"Asking brings `embedded` from {pct(fixed[0]['accuracy'])} % right diagnoses after the opening to "
+        f"{pct(fixed[8]['accuracy'])} % after eight questions ({picked['n_cases'].iloc[0]} generated patients): to "
+        f"{pct(reply['rightly not known'] / outcome.sum())} % of its questions the case holds no answer. An oracle that "
+        f"stopped at the right moments would reach {value(chosen.loc['oracle'], 'accuracy', scale=100)} %.",
+        "With thresholds picked on other patients: "
+        + "; ".join(
+            f"{plots_label(m)} {one['utterances']:.1f} utterances and {value(one, 'accuracy', scale=100)} % right"
+            for m, one in picked.iterrows()
+        )
+        + f". In accuracy {counted(len(better), 'of the rules differs', 'of the rules differ')} from "
+        "MedConf's after Holm's correction: so few patients cannot settle it.",
+        f"The doctor is clumsy: {pct(1 - row(asked, tries=1)['share'])} % of its questions were its second or a later try, and "
+        f"{pct(end['repeats itself'])} % of the consultations ended for that. The patient spoke {reply['found']} of "
+        f"{n_asked_for} facts that were asked for, {counted(n_inventive, 'that was', 'that were')} not, "
+        f"and {reply['invented']} attempts to say what is in no fact were caught.",
+    ]
+
+
+def trust_indices() -> Bullets:
+    """What the indices say where doctors are right and wrong; one doctor and three; the reviewers."""
+    sets = table("05_indices_by_set")
+    on = sets[sets["safety"].astype(str).eq("True") & sets["formulation"].eq("trust-x")]
+    first = on["dataset"].iloc[0]
+    known, unknown = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
+    gaps = shown("05_trust_indices", "panel-table")
+    eti = gaps[gaps["index"].eq("ETI")]
+    seen = rows(table("05_reviewers"), dataset=first, kind="prescription")
+
+    def seen_by(model: str) -> str:
+        hit, passed = (row(seen, model=model, measure=m) for m in ("sensitivity", "specificity"))
+        return (
+            f"{hit['n_hits']} of the {hit['n_items']} prescriptions that the rules object to, and let "
+            f"{value(passed, scale=100)} % of the others pass (`{model}`)"
+        )
+
+    return [
+        f"On {known['n_cases'].iloc[0]} generated patients, fully told, the doctors are right for "
+        f"{span(known['accuracy'], '{:.0f}'.format)} % and ETI is {span(known['eti_percent'], '{:.0f}'.format)} %; on "
+        f"conversations and reports, right for {span(unknown['accuracy'], '{:.0f}'.format)} %, ETI is still "
+        f"{span(unknown['eti_percent'], '{:.0f}'.format)} % and FTI {span(unknown['fti'].dropna(), '{:.0f}'.format)}: doctors "
+        "who are wrong together agree, and reasoning that names the diagnosis lies near it.",
+        f"One doctor has the higher ETI than a panel of three in {(eti['difference'] < 0).sum()} of {len(eti)} comparisons "
+        f"(paired by case; {(eti['p_holm'] < 0.05).sum()} hold after Holm's correction), for a CDR of 0 that nobody earned. "
+        "Safety off is 0 by definition in `trust-x`, missing in `medguard-x`.",
+        f"The reviewers find {seen_by('embedded')}; {seen_by('embedded-closed')}. Reviewers who never object would make OSI "
+        "100 by definition.",
+    ]
+
+
+def published_tables() -> Bullets:
+    """The printed p-values, the family of all tests, the sentences."""
+    off, standing, steps = table("06_p_values"), table("06_standings"), table("06_spearman_steps")
+    places = table("06_chance_band")["place"].value_counts()
+    agrees = shown("06_published_tables", "claims-count").iloc[:, :2].set_index("index agrees").iloc[:, 0]
+    kept = standing["standing"].value_counts()
+    n_significant = len(standing) - kept["not significant"]
+    ranks = steps[steps["n_significant"] > 0]
+    n_lost = ranks.loc[ranks["p_exact"] > 0.05, "n_significant"].sum()
+    gaps = table("06_auroc_differences")
+    above = (gaps["low"] > 0).groupby(gaps["unit"]).sum()
+    n_within = places[[place for place in places.index if "half" in place]].sum()
+    n_above = sum(n for place, n in places.items() if "above" in str(place))
+    return [
+        f"Table 2 of Ren et al. 2026 prints {len(standing)} correlations of accuracy with confidence, each with a p-value. "
+        f"{len(off)} of those printed as numbers are not the p of their coefficient over six points, "
+        f"{(off['apart'] > 0.05).sum()} of them by more than 0.05; {(steps['attainable'] == 'no').sum()} rank correlations "
+        "are values that six points cannot have.",
+        f"{n_significant} coefficients are printed at p ≤ 0.05; as one family {n_significant - kept['printed only']} stay "
+        f"significant after Benjamini–Hochberg and {kept['Holm']} after Holm, and by an exact test {n_lost} of the "
+        f"{ranks['n_significant'].sum()} rank correlations among them stay above 0.05. Beside what two unrelated rising "
+        f"series give, {n_above} of {places.sum()} printed Pearsons {'lies' if n_above == 1 else 'lie'} above, {n_within} "
+        f"within, {places['below the band']} below.",
+        f"Of {agrees.sum()} figures in the paper's sentences {agrees['yes']} follow from its tables, {agrees['no']} come out "
+        f"otherwise and {agrees.sum() - agrees['yes'] - agrees['no']} cannot be settled. Of the {len(gaps) // 2} differences "
+        f"in AUROC of Table 3, the 95 % interval lies above 0 for {above['answer']} if each answer counts for itself, for "
+        f"{above['case']} if each case counts once.",
+    ]
+
+
+BULLETS: dict[str, Callable[[], Bullets]] = {
+    "00_walkthrough": walkthrough,
+    "01_benchmark": benchmark,
+    "02_robustness": robustness,
+    "03_ablations": ablations,
+    "04_consultation": consultation,
+    "05_trust_indices": trust_indices,
+    "06_published_tables": published_tables,
+}
+
+
+def finding(name: str) -> str:
+    """The finding of a notebook as its first cell has it: the heading and three bullets."""
+    bullets = BULLETS[name]()
+    assert len(bullets) == 3, name
+    return "\n".join([HEADING, "", *(f"- {bullet}" for bullet in bullets)])
+
+
+def write(name: str) -> None:
+    """Put the finding into the notebook's first cell, between its title and the caveat."""
+    path = notebook_path(name)
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cell = notebook["cells"][0]
+    title, caveat = ("".join(cell["source"]).split("\n\n")[i] for i in (0, -1))
+    text = "\n\n".join([title, finding(name), caveat.strip()])
+    cell["source"] = text.splitlines(keepends=True)
+    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for one in BULLETS:
+        write(one)

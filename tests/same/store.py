@@ -1,0 +1,72 @@
+"""The replies, vectors and judgements that a run read, packed into files without pickles."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from trustlab import entailment, semantics
+from trustlab.models.cache import connect, export_cache, import_cache
+
+REPLIES = "replies.jsonl.xz"
+ARRAYS = {"vectors": (semantics.SCHEMA, "<f4"), "entailment": (entailment.SCHEMA, "<f8")}
+"""Table of a cache beside the replies -> how it is made, and the type of its numbers."""
+DIGEST = 64
+"""A key is the name of a model, ":" and this many hex digits."""
+
+
+def pack(caches: Path, folder: Path) -> dict[str, int]:
+    """Write what the caches in ``caches`` hold to ``folder``; how many of each.
+
+    The same replies, vectors and judgements give the same bytes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = {}
+    if (caches / "replies.sqlite").is_file():
+        counts["replies"] = export_cache(caches / "replies.sqlite", folder / REPLIES)
+    for table in ARRAYS:
+        if (caches / f"{table}.sqlite").is_file():
+            counts[table] = _pack_arrays(caches / f"{table}.sqlite", folder / f"{table}.npz", table)
+    return counts
+
+
+def unpack(folder: Path, caches: Path) -> None:
+    """Make the caches that :func:`pack` wrote down."""
+    if (folder / REPLIES).is_file():
+        import_cache(caches / "replies.sqlite", folder / REPLIES)
+    for table in ARRAYS:
+        if (folder / f"{table}.npz").is_file():
+            _unpack_arrays(folder / f"{table}.npz", caches / f"{table}.sqlite", table)
+
+
+def _pack_arrays(path: Path, target: Path, table: str) -> int:
+    schema, kind = ARRAYS[table]
+    with closing(connect(path, schema)) as connection:
+        rows = list(connection.execute(f"SELECT key, value FROM {table} ORDER BY key"))
+    numbers = np.stack([np.frombuffer(value, dtype=kind) for _, value in rows])
+    models = sorted({key[: -DIGEST - 1] for key, _ in rows})
+    digests = b"".join(bytes.fromhex(key[-DIGEST:]) for key, _ in rows)
+    # All first bytes, then all second ones: signs and exponents are alike and compress well.
+    planes = numbers.view(np.uint8).reshape(*numbers.shape, numbers.itemsize).transpose(2, 0, 1)
+    np.savez_compressed(
+        target,
+        models=np.array(models),
+        model=np.array([models.index(key[: -DIGEST - 1]) for key, _ in rows]),
+        digests=np.frombuffer(digests, dtype=np.uint8).reshape(len(rows), -1),
+        planes=np.ascontiguousarray(planes),
+    )
+    return len(rows)
+
+
+def _unpack_arrays(source: Path, path: Path, table: str) -> None:
+    schema, kind = ARRAYS[table]
+    with np.load(source, allow_pickle=False) as kept:
+        models, model, digests, planes = (kept[k] for k in ("models", "model", "digests", "planes"))
+    numbers = np.ascontiguousarray(planes.transpose(1, 2, 0)).reshape(len(digests), -1).view(kind)
+    hexed = (digest.tobytes().hex() for digest in digests)
+    keys = [f"{models[i]}:{digest}" for i, digest in zip(model, hexed, strict=True)]
+    with closing(connect(path, schema)) as connection, connection:
+        rows = ((key, row.tobytes()) for key, row in zip(keys, numbers, strict=True))
+        connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)

@@ -1,0 +1,226 @@
+"""The table behind every figure: each value drawn has its own n, no interval below ten cases, no ranking of fewer than ten.
+
+:data:`DRAWN` says of each figure what it draws and which columns count it; a figure that is not listed there fails. What is
+committed was made by the reference run: after a change here or in a table, run it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trustlab.metrics.intervals import MIN_CASES
+from trustlab.metrics.trust_table import INDICES
+from trustlab.paths import FIGURES
+
+MIN_PER_CLASS = 10
+"""Right answers, and wrong ones, below which a ranking of right against wrong is withheld (METHODS, section 5)."""
+ENDING = r"(_embedded-closed)?(_starter[a-z-]*)?"
+"""What tells the files of the second model and of other data sets of the reference run."""
+
+
+def of_ranking_metrics(table: pd.DataFrame) -> pd.Series:
+    return table["metric"].isin(["auroc", "auprc"])
+
+
+def everywhere(table: pd.DataFrame) -> pd.Series:
+    return pd.Series(True, index=table.index)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """A column of values that a figure draws, and what counts them.
+
+    ``n`` counts the answers (or points) behind a value, ``cases`` the patients ('' where it is of no patients); ``ends`` are its
+    interval's; ``ranks``: the rows whose value ranks right above wrong, ``rarer`` counting the rarer of these; ``rows``: the
+    rows that hold it; ``reason``: columns that say why one is missing ('' where none ever is). ``least`` is 0 where a value may
+    hold by rule, without any case.
+    """
+
+    value: str = "value"
+    n: str = "n"
+    cases: str = "n_cases"
+    ends: tuple[str, ...] = ("low", "high")
+    ranks: Callable[[pd.DataFrame], pd.Series] | None = None
+    rarer: str = "n_rarer"
+    rows: Callable[[pd.DataFrame], pd.Series] = everywhere
+    reason: tuple[str, ...] = ("reason",)
+    least: int = 1
+
+
+PLAIN = [Marks()]
+RANKED = [Marks(ranks=of_ranking_metrics)]
+ONE_OF_MANY = [Marks("difference", ranks=of_ranking_metrics)]
+BEST = [*ONE_OF_MANY, Marks("difference", ends=("low_chosen", "high_chosen"), ranks=of_ranking_metrics)]
+SINGLE = {"cases": "n", "ends": ()}
+"""One answer of one patient a row."""
+INDEX = [Marks(x, f"{x}_n", f"{x}_n", (f"{x}_low", f"{x}_high"), reason=("missing",), least=0) for x in INDICES if x != "eti"]
+ARROWS = [
+    Marks(f"{x}_{when}", f"{x}_{when}_n", f"{x}_{when}_n", (), reason=(), least=0)
+    for x in ("eti", "osi", "fti")
+    for when in ("before", "after")
+]
+POLICY = [
+    Marks("accuracy", "n_cases", reason=()),
+    Marks("utterances", "n_cases", ends=("utterances_low", "utterances_high"), reason=()),
+]
+POINTS = {"cases": "", "ends": (), "reason": ()}
+DRAWN: dict[str, list[Marks]] = {
+    "00_tokens": [Marks("probability", reason=(), **SINGLE)],
+    "00_evidence": [],  # words of one answer, no number
+    "00_moves": [Marks("confidence", reason=("missing",), **SINGLE)],
+    "00_token_position": PLAIN,
+    "00_agreement": PLAIN,
+    "00_consistent": [
+        Marks("accuracy"),
+        Marks("poc", ends=()),
+        Marks("medconf", "n_medconf", "medconf_cases", ends=(), reason=()),
+        Marks("shown", ends=()),
+    ],
+    "00_beyond": PLAIN,
+    "01_accuracy_by_level": PLAIN,
+    "01_accuracy_by_set": PLAIN,
+    "01_auroc": RANKED,
+    "01_auprc": RANKED,
+    "01_auroc_variants": RANKED,
+    "01_auroc_by_set": RANKED,
+    "01_auroc_by_grader": RANKED,
+    "01_auroc_by_cost": [Marks(ranks=everywhere), Marks("cost", "n_answers", "n_answers", ends=())],
+    "01_auroc_under_noise": [Marks(ranks=everywhere), Marks("expected", ends=(), ranks=everywhere)],
+    "01_compared": ONE_OF_MANY,
+    "01_best_of_families": BEST,
+    "01_confidence_and_accuracy": PLAIN,
+    "01_level_correlations": PLAIN,
+    "01_rank_correlations": [Marks(ends=())],
+    "01_reliability": [
+        Marks("accuracy", rows=lambda t: t["bin"].notna()),
+        Marks("mean_confidence", ends=(), rows=lambda t: t["bin"].notna()),
+        Marks("probability", rows=lambda t: t["bin"].isna()),
+    ],
+    "01_risk_coverage": [Marks("risk", ranks=everywhere)],
+    "02_accuracy": PLAIN,
+    "02_variation": PLAIN,
+    "02_published": PLAIN,
+    "02_steadier": ONE_OF_MANY,
+    "02_steadiest": BEST,
+    "02_stability": [
+        Marks("cv_sample", ends=("cv_low", "cv_high")),
+        Marks("auroc", "auroc_n", "auroc_cases", ("auroc_low", "auroc_high"), ranks=everywhere),
+    ],
+    "02_shifts": PLAIN,
+    "02_shifts_same_answer": PLAIN,
+    "02_two_at_once": RANKED,
+    "03_parts": ONE_OF_MANY,
+    "03_libraries": ONE_OF_MANY,
+    "03_formulas": ONE_OF_MANY,
+    "03_best_of_families": BEST,
+    "03_passages": RANKED,
+    "03_samples": RANKED,
+    "03_published": RANKED,
+    "03_ranks": [Marks("rank", ranks=everywhere), Marks("auroc", ends=(), ranks=everywhere)],
+    "04_one_consultation": [],  # one answer a row, a column a method
+    "04_frontier": POLICY,
+    "04_published": POLICY,
+    "04_stops": [Marks("share", "n_cases", ends=(), reason=())],
+    "04_guarantee": [Marks("error", "n_early", "n_early", reason=("reason", "note"))],
+    "05_indices": INDEX,
+    "05_indices_by_set": INDEX,
+    "05_reviewers": [Marks(n="n_items")],
+    "05_correlations": [Marks(cases="n")],
+    "05_agreement": [Marks(cases="n")],
+    "05_auroc": RANKED,
+    "05_best_against_agreement": BEST,
+    "05_best_against_rdc": BEST,
+    "05_weights": [Marks("eti_percent", "n_cases", ends=(), reason=("missing",))],
+    "05_weights_ranks": [Marks("tau", "n_cases", ends=())],
+    "05_weak_points": ARROWS,
+    "06_p_values": [Marks("p_number", **POINTS)],
+    "06_standings": [Marks("value", **POINTS)],
+    "06_spearman_steps": [Marks("p_exact", **POINTS)],
+    "06_chance_band": [Marks("r", **POINTS)],
+    "06_auroc_differences": [Marks("difference", ranks=everywhere, reason=())],
+}
+
+
+def violations(name: str, table: pd.DataFrame) -> list[str]:
+    """What is wrong with the table of the figure ``name`` (as read from its file), a sentence each; none where it holds."""
+    stem = next((s for s in DRAWN if re.fullmatch(re.escape(s) + ENDING, name)), None)
+    if stem is None:
+        return [f"{name}: DRAWN does not say what this figure draws"]
+    return [f"{name}: {wrong}" for marks in DRAWN[stem] for wrong in _wrong(marks, table)]
+
+
+def _wrong(marks: Marks, whole: pd.DataFrame) -> list[str]:
+    needed = [marks.value, marks.n, *filter(None, [marks.cases]), *marks.ends, *([marks.rarer] if marks.ranks else [])]
+    if lacking := [column for column in needed if column not in whole]:
+        return [f"no column {', '.join(lacking)}"]
+    table = whole[marks.rows(whole)]
+    told = pd.Series(False, index=table.index)
+    for column in marks.reason:
+        told |= table[column].fillna("").astype(str).ne("")
+    known = table[marks.value].notna()
+    printed = table["source"].eq("printed") if "source" in table else ~everywhere(table)
+    excused = printed & table["reason"].fillna("").ne("") if "source" in table else printed
+    ours = table[known & ~printed]
+    found = {
+        f"{marks.value} is missing without a reason": ~known & ~told & bool(marks.reason),
+        f"{marks.value} printed by others, without a word on its n": known & printed & table[marks.n].isna() & ~excused,
+        f"{marks.value} without its n ({marks.n})": ~(ours[marks.n] >= marks.least),
+        "half an interval": ours[list(marks.ends)].isna().any(axis=1) & ours[list(marks.ends)].notna().any(axis=1),
+    }
+    if marks.cases:
+        n_cases = ours[marks.cases]
+        found["no number of cases"] = n_cases.isna()
+        found[f"an interval of {marks.value} below {MIN_CASES} cases"] = ours[list(marks.ends)].notna().any(axis=1) & ~(
+            n_cases >= MIN_CASES
+        )
+    if marks.ranks:
+        ranked = marks.ranks(ours) & ~(ours[marks.rarer] >= MIN_PER_CLASS)
+        found[f"{marks.value} ranks fewer than {MIN_PER_CLASS} right or wrong"] = ranked
+    return [f"{what} ({int(rows.sum())} rows)" for what, rows in found.items() if rows.any()]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FIGURES.glob("*.csv")))
+def test_the_table_behind_a_committed_figure_holds(name: str) -> None:
+    assert violations(name, pd.read_csv(FIGURES / f"{name}.csv")) == []
+
+
+ROW = {"metric": "auroc", "level": "within", "value": 0.8, "low": 0.7, "high": 0.9, "n": 60, "n_cases": 30, "n_rarer": 12}
+NAN = float("nan")
+FAULTS = {
+    "": {},
+    "value is missing without a reason": {"value": NAN, "low": NAN, "high": NAN},
+    "value without its n (n)": {"n": NAN},
+    "half an interval": {"low": NAN},
+    "an interval of value below 10 cases": {"n_cases": 9},
+    "value ranks fewer than 10 right or wrong": {"n_rarer": 9},
+}
+
+
+@pytest.mark.parametrize("wrong", FAULTS)
+def test_each_fault_is_found_and_named(wrong: str) -> None:
+    table = pd.DataFrame([ROW | {"reason": ""}, ROW | {"reason": ""} | FAULTS[wrong]])
+    assert violations("01_auroc_embedded-closed", table) == ([f"01_auroc_embedded-closed: {wrong} (1 rows)"] if wrong else [])
+
+
+def test_a_value_that_is_withheld_with_a_reason_and_a_mark_without_interval_hold() -> None:
+    gone = {"value": NAN, "low": NAN, "high": NAN, "n_rarer": 3, "reason": "fewer than 10 correct or wrong"}
+    alone = {"low": NAN, "high": NAN, "n_cases": 9, "reason": "no interval: fewer than 10 cases"}
+    assert violations("01_auroc", pd.DataFrame([ROW | gone, ROW | alone])) == []
+
+
+def test_a_number_printed_by_others_needs_a_word_on_its_n() -> None:
+    table = pd.DataFrame([ROW | {"source": "ours", "reason": ""}, {"value": 0.7, "source": "printed", "metric": "auroc"}])
+    assert violations("03_published", table) == ["03_published: value printed by others, without a word on its n (1 rows)"]
+    assert violations("03_published", table.fillna({"reason": "printed without the number of answers"})) == []
+
+
+def test_a_new_figure_cannot_be_forgotten() -> None:
+    assert violations("01_auroc_anew", pd.DataFrame([ROW])) == ["01_auroc_anew: DRAWN does not say what this figure draws"]
+    lacking = violations("01_compared", pd.DataFrame([ROW]).assign(difference=np.nan).drop(columns=["n_cases"]))
+    assert lacking == ["01_compared: no column n_cases"]

@@ -1,0 +1,41 @@
+"""The first cell of each notebook says what the committed tables say."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import nbformat
+import pytest
+
+from tests import findings
+from trustlab.experiments.notebooks import notebook_names, notebook_path
+from trustlab.paths import NOTICE
+
+NUMBER = re.compile(r"(?<![\w.{:+#\[])\d+(?:\.\d+)?(?![\w}\]])")
+NAMES = ("Table 2", "Table 3", "2026", "95 %", "0.05", "100")
+"""What a finding may say with digits that no table holds: names, levels, ends of a scale."""
+
+
+def test_every_notebook_has_a_finding() -> None:
+    assert list(findings.BULLETS) == notebook_names()
+
+
+@pytest.mark.parametrize("name", notebook_names())
+def test_the_first_cell_holds_the_finding_word_for_word(name: str) -> None:
+    first = nbformat.read(notebook_path(name), as_version=4).cells[0].source
+    title, *finding, caveat = first.split("\n\n")
+    assert "\n\n".join(finding) == findings.finding(name), "python -m tests.findings writes it anew"
+    assert title.startswith("# ") and NOTICE.removesuffix(".") in caveat
+
+
+def test_no_number_of_a_finding_is_written_by_hand() -> None:
+    written = {}
+    for name, bullets in findings.BULLETS.items():
+        source = inspect.getsource(bullets)
+        texts = re.findall(r'f?"((?:[^"\\]|\\.)*)"', source[source.index("return [") :])
+        words = " ".join(re.sub(r"\{[^{}]*\}", "", text) for text in texts)
+        for allowed in NAMES:
+            words = words.replace(allowed, "")
+        written |= {name: found} if (found := NUMBER.findall(words)) else {}
+    assert not written

@@ -1,0 +1,440 @@
+"""The guard (``same/``): what it calls a difference, what it keeps, and that it asks no model."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import sqlite3
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from same import guard, record
+from same.compare import ELSEWHERE, SAME_MACHINE, Difference, differences
+from same.store import REPLIES, pack, unpack
+from same.tables import lines_of, read_tables, table_of, write_tables
+
+from trustlab import paths, semantics
+from trustlab.entailment import CrossEncoderEntailment
+from trustlab.experiments.notebooks import notebook_names
+from trustlab.models.base import Request
+from trustlab.models.cache import CachedModel, CacheMiss, export_cache, import_cache
+from trustlab.records import Reply
+from trustlab.semantics import Encoder
+
+
+class Echo:
+    """Says what it was asked; ``asked`` counts."""
+
+    name, revision, provides, asked = "echo", "r1", frozenset({"text"}), 0
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        self.asked += len(requests)
+        return [[Reply(q.messages[-1][1], n_tokens_in=1, n_tokens_out=1)] * q.n for q in requests]
+
+
+ASKED = Request((("user", "a cough"),), n=2, temperature=0.5)
+REFERENCE = paths.NOTEBOOKS / "parameters" / "reference.yml"
+
+
+def frame(**changed) -> pd.DataFrame:
+    """Three rows with a key, a number, a count, a time and a reason."""
+    columns = {
+        "method": ["poc", "ce", "asp"],
+        "value": [0.25, 0.5, float("nan")],
+        "n": [10, 20, 30],
+        "seconds": [1.0, 2.0, 3.0],
+        "reason": ["", "", "fewer than 10 correct or wrong"],
+    }
+    return pd.DataFrame(columns | changed)
+
+
+def apart(now: pd.DataFrame, tolerance=SAME_MACHINE, renamed=None, then=None) -> list[Difference]:
+    """What differs between the frame and ``now``."""
+    before = frame() if then is None else then
+    return list(differences({"t": table_of(before)}, {"t": table_of(now)}, tolerance, renamed))
+
+
+# What is a difference
+
+
+def test_nothing_differs_from_itself_and_how_long_it_took_does_not_count():
+    assert apart(frame()) == [] and apart(frame(seconds=[9.0, 9.0, 9.0])) == []
+
+
+def test_a_changed_number_is_told_with_its_row_and_both_values():
+    (found,) = apart(frame(value=[0.25, 0.5001, float("nan")]))
+    assert found == ("t", "row 1 (ce, 20, )", "value", 0.5, 0.5001)
+    assert str(found) == "t, row 1 (ce, 20, ), value: then 0.5, now 0.5001"
+
+
+@pytest.mark.parametrize(
+    ("changed", "column"),
+    [
+        ({"reason": ["", "", "fewer than 10 right or wrong"]}, "reason"),
+        ({"reason": ["", "none", "fewer than 10 correct or wrong"]}, "reason"),
+        ({"n": [10, 21, 30]}, "n"),
+        ({"value": [0.25, 0.5, 0.0]}, "value"),
+        ({"value": [0.25, None, None]}, "value"),
+        ({"method": ["poc", "ce", "msp"]}, "method"),
+    ],
+)
+@pytest.mark.parametrize("tolerance", [SAME_MACHINE, ELSEWHERE])
+def test_reasons_keys_counts_and_what_is_missing_are_equal_everywhere(changed, column, tolerance):
+    assert [found.column for found in apart(frame(**changed), tolerance)] == [column]
+
+
+def test_a_missing_and_a_new_row_are_told_by_their_keys():
+    (gone,) = apart(frame().drop(index=1).reset_index(drop=True))
+    assert (gone.row, gone.then, gone.now) == ("row 1", "ce, 20, ", None)
+    (new,) = apart(frame(), then=frame().drop(index=1).reset_index(drop=True))
+    assert (new.then, new.now) == (None, "ce, 20, ")
+    shorter = frame(value=[0.25, 0.5, 0.75]).drop(index=0).reset_index(drop=True)
+    assert [(d.row, d.column) for d in apart(shorter)][-1] == (
+        "row 2 (asp, 30, fewer than 10 correct or wrong)",
+        "value",
+    )
+
+
+def test_another_order_of_rows_is_one_difference():
+    (found,) = apart(frame().iloc[[1, 0, 2]].reset_index(drop=True))
+    assert found.column == "order of rows"
+
+
+def test_another_order_of_columns_and_an_added_one_are_differences():
+    turned = frame()[["value", "method", "n", "seconds", "reason"]]
+    assert [d.column for d in apart(turned)] == ["columns"]
+    assert [d.column for d in apart(frame().assign(more=1))] == ["columns"]
+    assert [d.column for d in apart(frame().set_index("method"))] == ["columns"]
+
+
+def test_a_renamed_column_is_a_difference_unless_the_map_has_it():
+    now = frame().rename(columns={"value": "estimate"})
+    (found,) = apart(now)
+    assert found.column == "columns" and "estimate" in found.now
+    assert apart(now, renamed={"value": "estimate"}) == []
+    worse = now.assign(estimate=[0.25, 0.6, None])
+    assert [d.column for d in apart(worse, renamed={"value": "estimate"})] == ["estimate"]
+
+
+def test_a_table_that_is_gone_new_or_renamed():
+    one, two = {"a": table_of(frame())}, {"b": table_of(frame())}
+    found = list(differences(one, two, SAME_MACHINE))
+    assert [(d.table, d.then, d.now) for d in found] == [
+        ("a", "a table", None),
+        ("b", None, "a table"),
+    ]
+    assert list(differences(one, two, SAME_MACHINE, {"a": "b"})) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "step", "here", "elsewhere"),
+    [
+        ("confidence", 4e-10, True, True),
+        ("confidence", 4e-7, False, True),
+        ("confidence", 5e-6, False, False),
+        ("value", 4e-10, True, True),
+        ("value", 4e-4, False, True),
+        ("value", 5e-3, False, False),
+    ],
+)
+def test_how_far_a_number_may_move(column, step, here, elsewhere):
+    then, now = (pd.DataFrame({column: [value, 80 * value]}) for value in (0.5, 0.5 + step))
+    assert [not apart(now, t, then=then) for t in (SAME_MACHINE, ELSEWHERE)] == [here, elsewhere]
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "elsewhere"),
+    [
+        ("0.71 [0.62, 0.80]", "0.72 [0.62, 0.80]", True),
+        ("0.71 [0.62, 0.80]", "0.73 [0.62, 0.80]", False),
+        ("0.71 [0.62, 0.80]", "0.71 (0.62, 0.80)", False),
+        ("0.71 [0.62, 0.80]", "0.71", False),
+        ("7 of 12 rows", "8 of 12 rows", False),
+        ("mean −0.5000", "mean −0.5004", True),
+        ("mean −0.5000", "mean 0.5000", False),
+    ],
+)
+def test_a_number_in_a_text_moves_only_elsewhere_and_only_after_the_point(then, now, elsewhere):
+    old, new = (pd.DataFrame({"shown": [text]}) for text in (then, now))
+    assert len(apart(new, SAME_MACHINE, then=old)) == 1
+    assert (apart(new, ELSEWHERE, then=old) == []) == elsewhere
+
+
+# Tables as plain data
+
+
+def test_a_table_keeps_its_index_its_headings_and_every_digit(tmp_path):
+    many = pd.DataFrame(
+        [[1 / 3, True], [np.float32(0.1), None]],
+        columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]),
+    )
+    many.index = pd.Index(["x", "y"], name="method")
+    twice = pd.DataFrame([[1, 2.5], [3, float("inf")]], columns=["n", "n"])
+    tables = {
+        "many": table_of(many),
+        "twice": table_of(twice),
+        "series": table_of(pd.Series([{3, 1}, (0.5, None)], name="s")),
+    }
+    assert [heading for heading, _ in tables["many"]] == ["index method", "a / 1", "a / 2"]
+    assert tables["many"][1][1] == [1 / 3, float(np.float32(0.1))]
+    assert tables["twice"] == [("n", [1, 3]), ("n #2", [2.5, float("inf")])]
+    assert tables["series"] == [("s", ["[1, 3]", "[0.5, null]"])]
+    write_tables(tables, tmp_path / "t.json.xz")
+    assert read_tables(tmp_path / "t.json.xz") == tables
+
+
+def test_of_a_page_its_words_count():
+    page = "<style>p {color: red}</style><p>a &lt; b</p>\n<div style='width:3%'>0.5   of</div>"
+    assert lines_of(page, html=True) == [("text", ["a < b", "0.5 of"])]
+    assert lines_of("<Axes object at 0x7f00aa>\n\n") == [("text", ["<Axes object >"])]
+
+
+# Offline
+
+
+@pytest.fixture
+def offline(monkeypatch, tmp_path) -> Path:
+    """No model may be asked; caches stand in the folder given."""
+    monkeypatch.setenv("TRUSTLAB_OFFLINE", "1")
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    monkeypatch.setattr(semantics, "_REMEMBERED", {})
+    return tmp_path
+
+
+def test_offline_a_reply_that_is_not_kept_is_an_error_that_shows_the_request(offline):
+    CachedModel(Echo(), offline / "r.sqlite", offline=False).close()
+    model = Echo()
+    with pytest.raises(CacheMiss, match="a cough"):
+        CachedModel(model, offline / "r.sqlite").generate([ASKED])
+    assert model.asked == 0
+
+
+def test_online_is_the_default(tmp_path, monkeypatch):
+    monkeypatch.delenv("TRUSTLAB_OFFLINE", raising=False)
+    assert not CachedModel(Echo(), None).offline
+    monkeypatch.setenv("TRUSTLAB_OFFLINE", "0")
+    assert not CachedModel(Echo(), None).offline
+
+
+def test_offline_a_vector_that_is_not_kept_is_an_error_that_names_the_text(offline):
+    encoder = Encoder()
+    with pytest.raises(LookupError, match=r"no vector is kept of 2 text.*, the first: 'a fever'"):
+        encoder.encode(["a fever", "a cough"])
+    assert "model" not in encoder.__dict__  # nor was it loaded
+
+
+def test_offline_an_encoder_without_a_cache_reads_those_of_runs(offline, monkeypatch):
+    vector = np.full(384, 384**-0.5, dtype=np.float32)
+    monkeypatch.setenv("TRUSTLAB_OFFLINE", "0")
+    monkeypatch.setattr(Encoder, "_encode_new", lambda self, texts: np.stack([vector] * len(texts)))
+    Encoder(cache_path=offline / semantics.VECTORS).encode(["a cough"])
+    monkeypatch.setattr(semantics, "_REMEMBERED", {})
+    monkeypatch.setenv("TRUSTLAB_OFFLINE", "1")
+    assert (Encoder().encode(["a cough"])[0] == vector).all()
+
+
+def test_offline_a_pair_that_is_not_judged_is_an_error_that_names_it(offline, monkeypatch):
+    monkeypatch.setattr(CrossEncoderEntailment, "fingerprint", "f" * 64)
+    judge = CrossEncoderEntailment("a/b", cache_path=offline / "entailment.sqlite")
+    with pytest.raises(LookupError, match=r"1 pair.* not judged, the first: \('flu', 'cold'\)"):
+        judge.probabilities([("flu", "cold")])
+
+
+# What is kept
+
+
+def caches(folder: Path) -> Path:
+    """Replies, vectors of two models and judgements."""
+    folder.mkdir()
+    with_replies = CachedModel(Echo(), folder / "replies.sqlite", offline=False)
+    with_replies.generate([ASKED])
+    with_replies.close()
+    rng = np.random.default_rng(0)
+    for table, kind, n, width in (("vectors", "<f4", 5, 384), ("entailment", "<f8", 3, 3)):
+        numbers = rng.normal(size=(n, width)).astype(kind)
+        rows = [(f"m/{i % 2}:{i:064x}", numbers[i].tobytes()) for i in range(n)]
+        store = sqlite3.connect(folder / f"{table}.sqlite")
+        store.execute(f"CREATE TABLE {table} (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID")
+        store.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)
+        store.commit()
+        store.close()
+    return folder
+
+
+def held(folder: Path) -> dict[str, list]:
+    """Every row of every cache."""
+    found = {}
+    for table in ("replies", "vectors", "entailment"):
+        with closing(sqlite3.connect(folder / f"{table}.sqlite")) as store:
+            found[table] = store.execute(f"SELECT * FROM {table} ORDER BY key").fetchall()
+    return found
+
+
+def test_what_is_packed_comes_back_bit_for_bit(tmp_path):
+    first = caches(tmp_path / "caches")
+    assert pack(first, tmp_path / "kept") == {"replies": 2, "vectors": 5, "entailment": 3}
+    unpack(tmp_path / "kept", tmp_path / "again")
+    assert held(tmp_path / "again") == held(first)
+    pack(tmp_path / "again", tmp_path / "twice")
+    files = {file.name for file in (tmp_path / "kept").iterdir()}
+    assert files == {"entailment.npz", REPLIES, "vectors.npz"}
+    for file in files:
+        assert (tmp_path / "kept" / file).read_bytes() == (tmp_path / "twice" / file).read_bytes()
+
+
+def test_replies_are_exported_as_xz_by_the_name(tmp_path):
+    folder = caches(tmp_path / "caches")
+    for name, opened in (("r.jsonl.xz", lzma), ("r.jsonl.gz", gzip)):
+        export_cache(folder / "replies.sqlite", tmp_path / name)
+        assert len(opened.open(tmp_path / name).readlines()) == 2
+        assert import_cache(tmp_path / f"{name}.sqlite", tmp_path / name)["new"] == 2
+    (tmp_path / "cut.xz").write_bytes((tmp_path / "r.jsonl.xz").read_bytes()[:-20])
+    with pytest.raises(ValueError, match="not a whole xz file"):
+        import_cache(tmp_path / "c.sqlite", tmp_path / "cut.xz")
+
+
+# A notebook
+
+CELLS = {
+    "params": "n = 1  # cases\nrun_dir = None",
+    "setup": (
+        "import matplotlib.pyplot as plt, pandas as pd, trustlab as tl\n"
+        "from test_same import Echo\n"
+        "from trustlab import plots\n"
+        "from trustlab.models.base import Request"
+    ),
+    "shown": (
+        "t = pd.DataFrame({'value': [n / 3]}, index=pd.Index(['poc'], name='method'))\n"
+        "print('saved in', run_dir)\n"
+        "display(t['value'])\n"
+        "t.style.format('{:.1f}')"
+    ),
+    "drawn": "made = plots.save_figure(plt.figure(), t, '09_t', f'{run_dir}/figures')",
+    "puts": "asked = Request((('user', 'a cough'),), n=2, temperature=0.5)",
+    "asked": "len(tl.CachedModel(Echo(), STORE).generate([asked])[0])",
+}
+THIRD = [("index method", ["poc"]), ("value", [2 / 3])]
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Writes a notebook of cells, 09_small; nothing of the shell that runs it is left behind."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    def write(cells: dict[str, str]) -> None:
+        made = [nbformat.v4.new_code_cell(code, id=name) for name, code in cells.items()]
+        made[0].metadata["tags"] = ["parameters"]
+        whole = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Words"), *made])
+        nbformat.write(whole, tmp_path / "09_small.ipynb")
+
+    monkeypatch.setattr(record, "notebook_path", lambda name: tmp_path / f"{name}.ipynb")
+    monkeypatch.setattr(record, "check_parameters", lambda *_: None)
+    main = sys.modules["__main__"]
+    yield write
+    InteractiveShell.clear_instance()
+    sys.modules["__main__"] = main
+
+
+def test_all_that_a_notebook_shows_and_draws_is_written_down(small, tmp_path):
+    small(CELLS)
+    values = {"n": 2, "STORE": str(tmp_path / "r.sqlite")}
+    with record.what_is_read(tmp_path / "used"):
+        tables = record.record("09_small", values, tmp_path / "run")
+    assert tables == {
+        "cell shown #1": THIRD,
+        "cell shown #2": THIRD,
+        "cell shown #3": [("text", ["saved in RUN"])],
+        "figure 09_t": THIRD,
+        "cell asked #1": [("text", ["2"])],
+    }
+    files = [file.name for file in (tmp_path / "run" / "figures").iterdir()]
+    assert files == ["09_t.csv"]  # no picture
+    assert pack(tmp_path / "used", tmp_path / "kept") == {"replies": 2}  # those that were read
+
+
+def test_a_cell_that_fails_is_named_with_its_error(small, tmp_path):
+    small({"params": "run_dir = None", "bad": "1 / 0"})
+    with pytest.raises(RuntimeError, match="09_small stopped in cell bad: ZeroDivisionError: div"):
+        record.record("09_small", {}, tmp_path / "run")
+
+
+def test_offline_no_model_is_asked_past_the_cache():
+    from trustlab.models.huggingface import HuggingFaceModel
+
+    model = object.__new__(HuggingFaceModel)
+    model.name = "embedded"
+    with (
+        record.nothing_asked(),
+        pytest.raises(LookupError, match="embedded was asked past the cache"),
+    ):
+        model.generate([ASKED])
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> dict[str, Path]:
+    """A notebook that asks nothing, kept: parameters, what was kept, its figures' tables."""
+    folder = tmp_path_factory.mktemp("same")
+    found = {name: folder / name for name in ("parameters.yml", "runs", "kept", "scratch")}
+    found["parameters.yml"].write_text("06_published_tables: {draws: 500}\n", encoding="utf-8")
+    found["runs"].mkdir()
+    guard.keep(found["parameters.yml"], found["runs"], found["kept"], found["scratch"])
+    return found | {"figures": found["scratch"] / "replayed" / "06_published_tables" / "figures"}
+
+
+@pytest.mark.slow
+@pytest.mark.notebook
+def test_what_was_kept_is_found_again_and_a_change_is_told(kept, tmp_path):
+    name = "06_published_tables"
+    assert guard.tolerance_for(kept["kept"]) == SAME_MACHINE
+    assert guard.tolerance_for(kept["kept"], elsewhere=True) == ELSEWHERE
+    now = guard.recorded(kept["parameters.yml"], tmp_path, kept=kept["kept"])
+    found = guard.found_different(now, kept["kept"], tmp_path, SAME_MACHINE, kept["figures"])
+    assert found == {name: []} and len(now[name]) > 20
+    assert "06_published_tables: the same" in guard.told(found, SAME_MACHINE)
+    now[name]["figure 06_standings"][0][1][3] += "x"
+    written = tmp_path / name / "figures" / "06_p_values.csv"
+    changed = written.read_text(encoding="utf-8").replace("conditional_pmi", "pmi", 1)
+    written.write_text(changed, encoding="utf-8")
+    found = guard.found_different(now, kept["kept"], tmp_path, SAME_MACHINE, kept["figures"])[name]
+    assert [(d.table, d.column) for d in found] == [
+        ("figure 06_standings", "model"),
+        ("file 06_p_values.csv", "method"),
+    ]
+    stopped = {name: {guard.ERROR: [("text", ["it stopped"])]}}
+    found = guard.found_different(stopped, kept["kept"], tmp_path, SAME_MACHINE)
+    assert len(found[name]) == 1 and guard.told(found, SAME_MACHINE) == "it stopped"
+
+
+def test_another_machine_has_other_tolerances(tmp_path, monkeypatch):
+    (tmp_path / guard.ABOUT).write_text('{"machine": "0123456789abcdef"}', encoding="utf-8")
+    assert guard.tolerance_for(tmp_path) == ELSEWHERE
+    assert guard.machine() == guard.machine() and len(guard.machine()) == 16
+    before = guard.machine()
+    monkeypatch.setattr(guard, "versions", lambda: {"numpy": "0.0.0"})
+    assert guard.machine() != before
+
+
+def test_the_map_of_renames_names_notebooks():
+    renames = yaml.safe_load(guard.RENAMED.read_text(encoding="utf-8")) or {}
+    assert set(renames) <= set(notebook_names())
+
+
+# The repository itself
+
+
+@pytest.mark.slow
+@pytest.mark.notebook
+def test_every_table_of_every_notebook_is_what_it_was(tmp_path):
+    if not (guard.KEPT / guard.ABOUT).is_file():
+        pytest.skip("no reference is kept in data/replies: make same-keep")
+    tolerance = guard.tolerance_for(guard.KEPT)
+    now = guard.recorded(REFERENCE, tmp_path, kept=guard.KEPT)
+    found = guard.found_different(now, guard.KEPT, tmp_path, tolerance)
+    assert not any(found.values()), guard.told(found, tolerance)
