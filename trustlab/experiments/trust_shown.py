@@ -54,7 +54,7 @@ def indices_shown(indices: pd.DataFrame) -> pd.DataFrame:
         cells = zip(table[column], table[f"{column}_low"], table[f"{column}_high"], strict=True)
         shown[name] = [with_interval(*cell, digits=0) for cell in cells]
         if name in ("ETI", "FTI"):
-            shown[f"n ({name})"] = table[f"n_{name.lower()}"]
+            shown[f"n ({name})"] = table[f"{column}_n"]
     named = {"variant": "variant", "proxy": "RDC by"}
     return shown.assign(**{name: table[c] for c, name in named.items() if c in table})
 
