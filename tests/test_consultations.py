@@ -293,6 +293,14 @@ def test_the_guarantee_is_calibrated_on_one_half_and_tried_on_the_other() -> Non
     assert math.isnan(table.loc[0.05, "threshold"]) and "77 cases" in table.loc[0.05, "reason"]
 
 
+def test_errors_of_fewer_than_ten_cases_have_no_interval() -> None:
+    n = 18
+    run = handmade([[1, 1, 1, 1]] * n, [[0.65, 0.9, 0.9, 0.9]] * n, [3] * n, [[0] * 3] * n)
+    (row,) = tables.guarantee_table(run, "fake", alphas=(0.4,)).to_dict("records")
+    assert (row["n_early"], row["error"]) == (9, 0) and math.isnan(row["low"]) and math.isnan(row["high"])
+    assert row["note"] == "no interval: fewer than 10 cases"
+
+
 def test_scores_beyond_0_to_1_are_outside_the_thresholds() -> None:
     run = handmade([[1, 1, 1, 1]] * 120, [[0.65, 1.9, 0.9, 0.9]] * 120, [3] * 120, [[0] * 3] * 120)
     table = tables.guarantee_table(run, "fake", alphas=(0.2,))

@@ -79,6 +79,26 @@ def test_wrong_by_length_is_of_wrong_answers_alone():
     assert not len(mechanisms.wrong_by_length(only_right))
 
 
+def test_means_over_few_cases_have_no_interval_however_many_answers():
+    rows = [(f"c{i % 6}", i, "Influenza", 0, (0.2 + 0.05 * i, 0.9), 0.9, 0.2) for i in range(12)]
+    found = mechanisms.wrong_by_length(mechanisms.token_table(made_run(rows)), n_draws=200)
+    assert found["n"].tolist() == [12, 12] and found[["low", "high"]].isna().all(axis=None)
+    table = pd.DataFrame({"case_id": [f"c{i % 6}" for i in range(12)], "level": range(12), "model": "m", "answer": "x"})
+    table = table.assign(prior=0.1, poc=[0.1 * (i % 7) for i in range(12)], correct=1)
+    means = mechanisms.prior_means(table, n_draws=200)
+    assert means["n"].tolist() == [12] and means[["low", "high"]].isna().all(axis=None)
+
+
+def test_what_the_figures_of_means_draw_is_one_table():
+    drawn = mechanisms.token_means(mechanisms.token_table(made_run(many(10, (0.2, 0.9)))))
+    assert drawn.groupby("answers")["n_cases"].unique().str[0].to_dict() == {"all": 10, "wrong": 10}
+    run = made_run()
+    table = mechanisms.agreement_drawn(mechanisms.agreement_table(run, load_knowledge()))
+    assert table["drawn"].tolist() == ["answer"] * 6 and table["n"].tolist() == [1, 1, 1, 1, 0, 1]
+    assert table.loc[table["value"].isna(), "reason"].tolist() == ["no PoC"]
+    assert not len(mechanisms.token_means(mechanisms.token_table(run)))
+
+
 def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
     knowledge = load_knowledge()
     found = mechanisms.agreement_table(made_run(), knowledge)

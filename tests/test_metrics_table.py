@@ -24,7 +24,8 @@ from trustlab.metrics.correlation import pearson_p, pearson_permutation_p, spear
 from trustlab.metrics.null_band import rising_band
 
 LEVELS = (1, 20, 40, 60, 80, 100)
-COLUMNS = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "n_missing"]
+COLUMNS = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases"]
+COLUMNS += ["n_rarer", "n_missing"]
 COLUMNS += ["chance", "chance_low", "chance_high", "p", "reason"]
 
 

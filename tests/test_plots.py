@@ -33,6 +33,7 @@ from trustlab.plots import (
     reliability,
     save_figure,
 )
+from trustlab.plots.auroc import REPEATED
 from trustlab.plots.style import FEW, INK, spread, text_colour, told_n
 
 LEVELS = (1, 20, 40, 60, 80, 100)
@@ -278,7 +279,7 @@ def test_a_caption_can_count_something_else_than_cases_and_answers():
 
 def test_accuracy_by_level():
     ax = accuracy_by_level(metrics_table())
-    (line,) = ax.lines
+    (line,) = (line for line in ax.lines if len(line.get_xdata()) > 1)
     np.testing.assert_allclose(line.get_xdata(), LEVELS)
     np.testing.assert_allclose(line.get_ydata(), 100 * np.array(ACCURACY))
     assert [text.get_text() for text in ax.texts] == ["20", "45", "60", "72", "80", "84"]
@@ -324,9 +325,9 @@ def test_discrimination_pair_shares_the_order_within_level():
     assert left.get_ylim() == right.get_ylim() and left.get_xlim() == right.get_xlim()
     assert (left.get_title(), right.get_title()) == ("Pooled over levels", "Within level (mean over levels)")
 
-    def dots(ax, hollow):
+    def dots(ax, grey):
         single = [line for line in ax.lines if len(line.get_xdata()) == 1]
-        return {line.get_ydata()[0]: line.get_xdata()[0] for line in single if (line.get_mfc() == "white") == hollow}
+        return {line.get_ydata()[0]: line.get_xdata()[0] for line in single if (line.get_mfc() == REPEATED["mfc"]) == grey}
 
     assert dots(left, False) == {0: 0.9, 1: 0.7, 2: 0.8, 3: 0.55, 4: 0.5}
     assert dots(right, False) == {0: 0.75, 1: 0.66, 2: 0.6, 3: 0.52}
@@ -337,13 +338,17 @@ def test_discrimination_pair_shares_the_order_within_level():
 
 def test_confidence_and_accuracy():
     ax = confidence_and_accuracy(metrics_table(), FAMILIES, ["asp", "msp", "poc", "ce"])
-    lines = {line.get_label(): line for line in ax.lines}
+    lines = {line.get_label(): line for line in ax.lines if len(line.get_xdata()) > 1}
     assert list(lines) == ["Accuracy", "ASP", "MSP (as printed: largest token)", "PoC"]
     np.testing.assert_allclose(lines["ASP"].get_ydata(), [100 * (0.5 * a + 0.3) for a in ACCURACY])
     assert lines["ASP"].get_color() == lines["MSP (as printed: largest token)"].get_color() == FAMILY_COLOURS["token"]
     assert lines["ASP"].get_linestyle() != lines["MSP (as printed: largest token)"].get_linestyle()
     assert lines["Accuracy"].get_linewidth() > lines["ASP"].get_linewidth()
     assert "No value, not drawn: CE" in words_of(ax)
+    assert {"Accuracy (n 720 a level)", "ASP"} <= set(words_of(ax))
+    few = metrics_table()
+    few.loc[few["method"] == "asp", "n"] = 500
+    assert "ASP (n 500)" in words_of(confidence_and_accuracy(few, FAMILIES, ["asp", "msp"]))
     assert "(percent)" in ax.get_ylabel() and "percent" in ax.get_xlabel()
     with pytest.raises(ValueError, match="nothing_such"):
         confidence_and_accuracy(metrics_table(), FAMILIES, ["nothing_such"])
@@ -406,7 +411,7 @@ def test_accuracy_by_set_has_a_row_a_model_and_a_column_a_data_set():
     np.testing.assert_allclose(lines["Accuracy"], [50 * a for a in ACCURACY])
     np.testing.assert_allclose(lines["Accuracy of embedded"], [100 * a for a in ACCURACY])
     alone = accuracy_by_set(metrics_table())
-    assert len(alone) == 1 and len(alone[0].lines) == 1
+    assert len(alone) == 1 and sum(len(line.get_xdata()) > 1 for line in alone[0].lines) == 1
     with pytest.raises(ValueError, match="every model needs rows on every data set"):
         accuracy_by_set(table[~(second & (table["dataset"] == "starter"))])
 

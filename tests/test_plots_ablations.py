@@ -20,7 +20,7 @@ from trustlab.experiments.ablations import PARTS
 from trustlab.experiments.published import published_table
 from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure
 from trustlab.plots.ablations import auroc_by_passages, auroc_by_samples, differences, published_beside_ours, rank_ranges
-from trustlab.plots.style import GREY
+from trustlab.plots.style import GREY, paler
 
 KEY = {"model": "embedded", "dataset": "starter"}
 FAMILIES = {"medconf": "medconf", "medconf_weighted": "medconf", "poc": "consistency", "mc_se": "consistency", "asp": "token"}
@@ -126,31 +126,31 @@ def test_no_text_is_clipped_or_overlaps(name: str, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_every_mark_has_its_familys_colour_and_shape_or_is_not_ours(name: str) -> None:
-    allowed = {(FAMILY_MARKERS[f], FAMILY_COLOURS[f]) for f in set(FAMILIES.values())}
+    of = {FAMILY_COLOURS[f]: FAMILY_MARKERS[f] for f in set(FAMILIES.values())}
+    allowed = {(m, c) for colour, m in of.items() for c in (colour, paler(colour))}
     panels = drawn(name)[:1] if name == "published" else drawn(name)  # theirs are black
     for ax in panels:
         for line in markers(ax):
-            assert any(line.get_marker() == m and same_color(_colour(line), c) for m, c in allowed)
+            assert any(line.get_marker() == m and same_color(line.get_markerfacecolor(), c) for m, c in allowed)
 
 
-def _colour(line) -> object:
-    hollow = same_color(line.get_markerfacecolor(), "white")
-    return line.get_markeredgecolor() if hollow else line.get_markerfacecolor()
+def is_second(line) -> bool:
+    """Whether the mark has the paler colour of MedConf with fixed weights."""
+    return same_color(line.get_markerfacecolor(), paler(FAMILY_COLOURS["medconf"]))
 
 
 def test_a_difference_stands_where_the_table_says_and_zero_is_marked() -> None:
     first = drawn("differences")[0]
-    filled = [line for line in markers(first) if not same_color(line.get_markerfacecolor(), "white")]
+    filled = [line for line in markers(first) if not is_second(line)]
     assert [float(line.get_xdata()[0]) for line in filled] == pytest.approx([0, -0.1, -0.2, -0.3])
     assert [round(float(line.get_ydata()[0])) for line in filled] == [0, 1, 2, 3]
     assert any(list(line.get_xdata()) == [0, 0] and line.is_dashed() for line in first.lines)
     assert [t.get_text() for t in first.get_yticklabels()][:2] == ["without symptom profile", "without retrieval"]
 
 
-def test_the_second_method_of_a_row_is_hollow_and_one_without_a_value_says_why() -> None:
+def test_the_second_method_of_a_row_is_paler_and_one_without_a_value_says_why() -> None:
     panels = drawn("differences")
-    hollow = [line for line in markers(panels[1]) if same_color(line.get_markerfacecolor(), "white")]
-    assert len(hollow) == 2
+    assert [is_second(line) for line in markers(panels[1])].count(True) == 2
     assert [t.get_text() for t in panels[0].texts if t.get_color() == GREY and t.get_size() == 7] == [
         GONE.removeprefix("no confidence: ")
     ] * 2
@@ -189,7 +189,7 @@ def test_the_answers_behind_the_points_of_a_line_are_told_and_where_they_differ_
 def test_lines_go_over_the_numbers_of_passages_in_order() -> None:
     table = by_passages().sample(frac=1, random_state=1)
     ax = auroc_by_passages(table, FAMILIES)
-    values = [list(line.get_ydata()) for line in markers(ax)]
+    values = [list(line.get_ydata()) for line in ax.lines if len(line.get_xdata()) == 3]
     assert sorted(values) == [pytest.approx([0.61, 0.65, 0.75]), pytest.approx([0.63, 0.67, 0.77])]
     assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "5", "15"]
     assert {"MedConf", "MedConf (fixed weights)", "chance 0.50"} <= {t.get_text() for t in ax.texts}
@@ -198,7 +198,7 @@ def test_lines_go_over_the_numbers_of_passages_in_order() -> None:
 def test_a_panel_holds_a_line_for_each_temperature_in_a_style_of_its_own() -> None:
     panels = drawn("samples")
     assert [ax.get_title() for ax in panels] == ["PoC\nn = 100", "MC-SE\nn = 100", "ASP"]
-    cold, warm = markers(panels[0])
+    cold, warm = (line for line in panels[0].lines if len(line.get_xdata()) == 3)
     assert list(cold.get_ydata()) == pytest.approx([0.64, 0.67, 0.77]) and list(warm.get_ydata()) == pytest.approx(
         [0.72, 0.75, 0.85]
     )

@@ -14,6 +14,7 @@ from test_plots_ablations import assert_legible, markers
 
 from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure
 from trustlab.plots.compare import best_of_families, compared
+from trustlab.plots.style import INK
 
 KEY = {"model": "embedded", "dataset": "starter", "against": "medconf", "metric": "auroc", "level": "within"}
 FAMILIES = {
@@ -74,10 +75,10 @@ def test_the_best_is_on_top_and_what_has_no_value_at_the_bottom_with_its_reason(
     assert names(lower) == ["CE", "Random", "PoC", "ASP", "Semantic similarity (medical)"]
 
 
-def test_filled_is_what_holds_after_correction() -> None:
+def test_a_dark_edge_is_what_holds_after_correction_and_hollow_has_fewer_than_ten_cases() -> None:
     ax = compared(every(), FAMILIES)
-    filled = {m.get_marker(): m.get_markerfacecolor() != "white" for m in markers(ax)}
-    assert filled == {
+    dark = {m.get_marker(): m.get_markeredgecolor() == INK for m in markers(ax)}
+    assert dark == {
         FAMILY_MARKERS["token"]: True,
         FAMILY_MARKERS["consistency"]: False,
         FAMILY_MARKERS["baseline"]: False,
@@ -85,6 +86,8 @@ def test_filled_is_what_holds_after_correction() -> None:
     }
     first = markers(ax)[0]
     assert first.get_markerfacecolor() == FAMILY_COLOURS["token"]
+    few = markers(compared(every(n_cases=9, low=NAN, high=NAN, p_holm=NAN), FAMILIES))
+    assert {m.get_markerfacecolor() for m in few} == {"white"} and few[0].get_markeredgecolor() == FAMILY_COLOURS["token"]
 
 
 def test_n_and_the_cases_to_tell_apart_stand_at_the_right() -> None:

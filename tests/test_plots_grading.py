@@ -118,7 +118,8 @@ def test_noise_shows_what_was_measured_and_what_the_formula_expects() -> None:
 
 def test_noise_names_its_lines_and_those_that_have_no_value() -> None:
     ax = DRAWINGS["noise"]()
-    assert {"ASP", "PoC", "MedConf", "Semantic entropy"} <= {t.get_text() for t in ax.texts}
+    named = {f"{name} (n 360)" for name in ("ASP", "PoC", "MedConf", "Semantic entropy")}
+    assert named <= {t.get_text() for t in ax.texts}
     assert ax.get_legend().get_title().get_text() == "without a value: CE"
 
 

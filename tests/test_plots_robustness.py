@@ -26,6 +26,7 @@ from trustlab.plots.robustness import (
     variation,
     variation_beside_published,
 )
+from trustlab.plots.style import INK, paler
 
 FAMILIES = {"asp": "token", "poc": "consistency", "deg": "consistency", "ce": "verbalized", "medconf": "medconf"}
 LABELS = {
@@ -184,7 +185,8 @@ def test_stability_is_across_and_discrimination_up() -> None:
     (ax,) = drawn("scatter")
     points = {(float(d.get_xdata()[0]), float(d.get_ydata()[0])) for d in dots(ax)}
     assert points == {(0, 0.7), (10, 0.701), (30, 0.703), (40, 0.704)}
-    assert {"ASP", "PoC", "CE", "MedConf *", "chance 0.50", "without one of the two: Deg"} == set(words(ax))
+    named = {f"{name} (n 84, 90)" for name in ("ASP", "PoC", "CE", "MedConf *")}
+    assert named | {"chance 0.50", "without one of the two: Deg"} == set(words(ax))
     assert ax.get_xlim()[1] > 44 and ax.get_ylim()[1] > 0.804 and ax.get_ylim()[0] < 0.5
 
 
@@ -230,23 +232,27 @@ def test_ours_and_theirs_stand_in_two_panels_that_say_whose_they_are() -> None:
     assert ours.get_title() == "Ours: embedded,\nstarter"
     assert theirs.get_title() == "Printed by Ren et al. 2026:\nllama-3.1 (a large model), ddxplus"
     printed = published_table("robustness").sort_values("cv_sample")
-    filled = [float(d.get_xdata()[0]) for d in dots(theirs) if not same_color(d.get_markerfacecolor(), "white")]
-    hollow = [float(d.get_xdata()[0]) for d in dots(theirs) if same_color(d.get_markerfacecolor(), "white")]
-    assert filled == list(printed["cv_sample"]) and hollow == list(printed["cv_group"])
+    of_family = {FAMILY_COLOURS[family] for family in FAMILIES.values()}
+    plain = [d.get_markerfacecolor() in of_family for d in dots(theirs)]  # CV group is paler
+    values = [float(d.get_xdata()[0]) for d in dots(theirs)]
+    assert [v for v, p in zip(values, plain, strict=True) if p] == list(printed["cv_sample"])
+    assert [v for v, p in zip(values, plain, strict=True) if not p] == list(printed["cv_group"])
     assert [float(d.get_xdata()[0]) for d in dots(ours)][:4] == [8, 5, 40, 37]  # MedConf, ASP
     at_20 = variation_beside_published(cvs(), published_table("robustness"), FAMILIES, "20")
     assert [float(d.get_xdata()[0]) for d in dots(at_20[0])][:4] == [9, 6, 41, 38]
     with pytest.raises(ValueError, match="level is '40'"):
         variation_beside_published(cvs(), published_table("robustness"), FAMILIES, "40")
     drawn_without = variation_beside_published(cvs()[lambda t: t["method"] != "ce"], published_table("robustness"), FAMILIES)
-    assert words(drawn_without[0]) == ["no value"]
+    assert [w for w in words(drawn_without[0]) if w] == ["no value", "90", "90", "90", "n"]
 
 
-def test_two_at_once_is_filled_one_patient_hollow_and_the_difference_bold_where_sure() -> None:
+def test_one_patient_is_paler_than_two_at_once_and_the_difference_bold_where_sure() -> None:
     (ax,) = drawn("two")
     marks = dots(ax)
     assert [float(d.get_xdata()[0]) for d in marks[:4]] == pytest.approx([50, 50, 50, 54])
-    assert [same_color(d.get_markerfacecolor(), "white") for d in marks[:4]] == [True, False, True, False]
+    token = FAMILY_COLOURS["token"]
+    wanted = [paler(INK), INK, paler(token), token]
+    assert all(same_color(d.get_markerfacecolor(), c) for d, c in zip(marks, wanted, strict=False))
     assert same_color(marks[3].get_markerfacecolor(), FAMILY_COLOURS["token"])
     change = {t.get_text(): t.get_weight() for t in ax.texts}
     assert change["+4"] == change["+8"] == "normal" and change["+12"] == change["+20"] == "bold" and change["–"] == "normal"

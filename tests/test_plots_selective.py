@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from trustlab.plots import caption, save_figure
 from trustlab.plots.reliability import reliability
 from trustlab.plots.selective import risk_coverage
-from trustlab.plots.style import FAMILY_COLOURS, text_colour
+from trustlab.plots.style import FAMILY_COLOURS, FEW, text_colour
 
 FAMILIES = {"asp": "token", "msp": "token", "poc": "consistency", "ce": "verbalized"}
 NAN = float("nan")
@@ -55,8 +55,16 @@ def test_risk_is_drawn_against_coverage_in_percent_with_references_in_grey():
     assert "percent" in ax.get_xlabel() and "percent" in ax.get_ylabel()
     assert [text.get_text() for text in ax.texts] == ["No curve: CE"]
     legend = ax.get_legend()
-    assert legend.get_title().get_text() == "n 59 answers, 30 cases"
+    assert legend.get_title().get_text() == "at 100 %: n 59 answers,\n30 cases"
     assert to_rgb(legend.get_texts()[2].get_color()) == text_colour("token")
+
+
+def test_where_the_answers_given_are_of_few_cases_the_point_is_hollow():
+    table = curves()
+    table.loc[table["method"].eq("poc") & table["coverage"].eq(0.25), ["n_cases", "low", "high"]] = [9, NAN, NAN]
+    (mark,) = (line for line in risk_coverage(table, FAMILIES).lines if line.get_label() == FEW)
+    np.testing.assert_allclose(mark.get_xydata(), [[25, 14]])
+    assert mark.get_mfc() == "white" and to_rgb(mark.get_mec()) == to_rgb(FAMILY_COLOURS["consistency"])
 
 
 def test_methods_are_drawn_in_the_order_given_and_unknown_ones_refused():
@@ -86,14 +94,16 @@ def test_nothing_is_cut_off_at_the_edges(tmp_path):
 
 
 def test_a_rising_curve_with_its_band_stands_behind_the_points_in_place_of_their_line():
-    bins = pd.DataFrame({"mean_confidence": [0.1, 0.9], "accuracy": [0.2, 0.8], "low": NAN, "high": NAN, "n": [40, 50]})
+    bins = pd.DataFrame({"mean_confidence": [0.1, 0.9], "accuracy": [0.2, 0.8], "low": NAN, "high": NAN})
+    bins = bins.assign(n=[40, 50], n_cases=[9, 20])
     table = pd.concat([bins.assign(method=name) for name in ("asp", "poc")])
     fit = {"method": "asp", "confidence": [0.9, 0.05], "probability": [0.8, 0.1], "low": [0.6, 0.0], "high": [1.0, 0.3]}
     with_curve, without = reliability(table, FAMILIES, curves=pd.DataFrame(fit))
-    _, curve = with_curve.lines
+    _, curve, few, points = with_curve.lines
+    assert few.get_mfc() == "white" and points.get_mfc() == FAMILY_COLOURS["token"]
     np.testing.assert_allclose(curve.get_xdata(), [5, 90])
     np.testing.assert_allclose(curve.get_ydata(), [10, 80])
-    band, _, points = with_curve.collections
+    band, _ = with_curve.collections
     assert sorted({round(float(y)) for x, y in band.get_paths()[0].vertices if x == 90}) == [60, 100]
     assert band.get_zorder() < curve.get_zorder() < points.get_zorder()
-    assert len(without.lines) == 2 and len(without.lines[1].get_xdata()) == 0  # that method has no curve
+    assert len(without.lines) == 4 and len(without.lines[1].get_xdata()) == 0  # that method has no curve

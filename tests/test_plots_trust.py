@@ -23,7 +23,7 @@ from trustlab.metrics.trust_table import trust_indices
 from trustlab.plots import FAMILY_COLOURS, caption, save_figure
 from trustlab.plots import trust as drawn
 from trustlab.plots.simplex import HEIGHT, rank_stability, winners
-from trustlab.plots.style import INK
+from trustlab.plots.style import FEW, INK, paler
 
 DRAWS = 60
 PROXY = "proxy: all-MiniLM-L6-v2, no biomedical encoder"
@@ -119,10 +119,11 @@ def test_no_text_is_clipped_or_overlaps(name: str, table, tmp_path) -> None:
 
 
 def dots(ax, filled: bool | None = None) -> list[tuple[float, int, str]]:
-    """(x, row, colour) of each mark, rounded to whole rows; of all, or of the filled or hollow ones."""
+    """(x, row, colour) of each mark, rounded to whole rows; of all, or of those in full colour or the paler ones."""
     lines = [line for line in ax.lines if line.get_marker() not in ("None", "", None)]
+    full = {to_rgba(INK), to_rgba(FAMILY_COLOURS["trust"])}
     if filled is not None:
-        lines = [line for line in lines if (to_rgba(line.get_markerfacecolor()) != to_rgba("white")) == filled]
+        lines = [line for line in lines if (to_rgba(line.get_color()) in full) == filled]
     return sorted(
         (float(np.ravel(x.get_xdata())[0]), round(float(np.ravel(x.get_ydata())[0])), str(x.get_color())) for x in lines
     )
@@ -132,31 +133,46 @@ def said(ax) -> list[str]:
     return [t.get_text().replace("\n", " ") for t in ax.texts]
 
 
+def missing(ax) -> list[str]:
+    return [text for text in said(ax) if text.startswith("missing")]
+
+
 def test_every_index_stands_in_its_row_in_percent(table) -> None:
     left, _ = drawn.indices(first(table))
     mine = first(table)[first(table)["formulation"] == "trust-x"]
     expected = []
     for row in mine.to_dict("records"):
         colour = INK if row["configuration"] == "one doctor" else FAMILY_COLOURS["trust"]
+        colour = colour if row["safety"] else paler(colour)
         names = [n for n in drawn.INDICES if row["safety"] or n in ("osi", "fti")]
-        expected += [(row[n], list(drawn.INDICES).index(n), colour) for n in names if pd.notna(row[n])]
+        expected += [(row[n], list(drawn.INDICES).index(n), str(colour)) for n in names if pd.notna(row[n])]
     for got, want in zip(dots(left), sorted(expected), strict=True):
         assert got[0] == pytest.approx(want[0]) and got[1:] == want[1:]
 
 
-def test_safety_off_is_hollow_and_zero_in_trust_x_only(table) -> None:
+def test_safety_off_is_paler_and_zero_in_trust_x_only(table) -> None:
     left, right = drawn.indices(first(table))
     rows = list(drawn.INDICES)
-    hollow = [(x, rows[y]) for x, y, _ in dots(left, filled=False)]
-    assert [x for x, name in hollow if name == "osi"] == [0, 0] and {name for _, name in hollow} == {"osi", "fti"}
+    paler_ones = [(x, rows[y]) for x, y, _ in dots(left, filled=False)]
+    assert [x for x, name in paler_ones if name == "osi"] == [0, 0] and {name for _, name in paler_ones} == {"osi", "fti"}
     assert dots(right, filled=False) == []
+
+
+def test_at_the_right_stand_the_cases_behind_a_row_and_few_of_them_are_hollow(table) -> None:
+    mine = first(table).assign(rdc_n=9)
+    left, _ = drawn.indices(mine)
+    counts = [t.get_text() for t in left.texts if t.get_text() == "n" or t.get_text()[0].isdigit()]
+    assert counts[0] == "12" and "9" in counts and counts[-1] == "n"
+    few = {round(float(line.get_ydata()[0])) for line in left.lines if line.get_label() == FEW}
+    # RDC; and OSI with safety off, which holds by rule and without any case
+    assert few == {list(drawn.INDICES).index("rdc"), list(drawn.INDICES).index("osi")}
 
 
 def test_an_index_without_a_value_says_why(table) -> None:
     left, right = drawn.indices(first(table))
-    assert said(left) == []
+    assert missing(left) == []
     # of FTI the reason with safety on: with it off OSI is missing too
-    assert said(right) == [f"missing: {NO_ENCODER}", "missing: without rdc", "missing: without eti"]
+    assert missing(right) == [f"missing: {NO_ENCODER}", "missing: without rdc", "missing: without eti"]
 
 
 def test_where_nothing_could_be_read_every_row_says_so() -> None:
@@ -169,7 +185,7 @@ def test_where_nothing_could_be_read_every_row_says_so() -> None:
     nothing["diagnoses"] = [(None,) * n for n in nothing["n_doctors"]]
     made = pd.concat([trust_indices(nothing, f, draws=0) for f in FORMULATIONS], ignore_index=True)
     left, right = drawn.indices(first(trust_shown.in_percent(made)))
-    assert len(said(left)) == 6 and len(said(right)) == 7 and {x for x, _, _ in dots(left)} == {0}
+    assert len(missing(left)) == 6 and len(missing(right)) == 7 and {x for x, _, _ in dots(left)} == {0}
     empty = winners(trust_tables.weight_sweep(made, steps=2))[0]
     assert "no configuration has accuracy, CDR and RDC" in " ".join(said(empty)) and "no winner" in empty.get_title()
 
@@ -214,11 +230,16 @@ def test_a_weighting_lies_at_the_corner_of_its_part(table) -> None:
     assert np.ravel(star.get_xydata()) == pytest.approx([0.3 + 0.4 / 2, 0.4 * HEIGHT])
 
 
-def test_the_triangle_of_ranks_is_coloured_by_tau_and_hollow_without() -> None:
+def test_the_triangle_of_ranks_is_coloured_by_tau_and_a_cross_without() -> None:
     made = pd.DataFrame({"w_accuracy": [1.0, 0, 0], "w_agreement": [0.0, 1, 0], "w_rdc": [0.0, 0, 1], "tau": [1.0, -1.0, np.nan]})
+    made["n_cases"] = 20
     ax = rank_stability(made.assign(dataset="starter", n=4, reason=["", "", "all rows have the same ETI"]))[0]
-    known, hollow = (c for c in ax.collections)
-    assert known.get_array().tolist() == [1, -1] and np.allclose(hollow.get_offsets(), [[1, 0]])
+    known, crosses = (c for c in ax.collections)
+    high, low = known.get_facecolors()
+    assert high[2] > high[1] and low[0] > low[2]  # purple at 1, orange at -1
+    assert np.allclose(crosses.get_offsets(), [[1, 0]])
+    few = made.assign(dataset="starter", n=4, n_cases=9, reason="")
+    assert np.allclose(rank_stability(few)[0].collections[0].get_facecolors(), 1)
 
 
 @pytest.mark.parametrize(

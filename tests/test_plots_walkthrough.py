@@ -25,6 +25,7 @@ from trustlab.plots import (
     save_figure,
     token_position,
 )
+from trustlab.plots.style import FEW
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 FAMILIES = {name: m.family for name, m in METHODS.items()}
@@ -133,7 +134,7 @@ def test_token_position_draws_means_by_position_and_wrong_answers_by_length():
     first = table[(table["n_tokens"] == 4) & (table["position"] == 1)]["probability"].mean()
     np.testing.assert_allclose(lines[2].get_ydata(), [100 * first, 97, 97, 97])
     assert [text.get_text() for text in left.texts][1::2] == [str(n) for n in range(2, 11)]
-    asp, alone = right.lines
+    asp, alone = (line for line in right.lines if len(line.get_xdata()) > 1)
     wrong = table[(table["correct"] == 0) & (table["n_tokens"] == 3)]
     np.testing.assert_allclose(asp.get_ydata()[0], 100 * wrong["probability"].mean())
     np.testing.assert_allclose(alone.get_ydata()[0], 100 * wrong[wrong["position"] == 1]["probability"].mean())
@@ -148,18 +149,20 @@ def test_token_position_says_where_there_is_too_little():
     assert "has 10 answers" in words_of(left)
 
 
-def test_agreement_by_prior_has_right_answers_left_and_filled():
+def test_agreement_by_prior_has_right_answers_left_and_hollow_means_of_few_cases():
     table = agreement()
     left, right = agreement_by_prior(table)
     assert (left.get_title(), right.get_title()) == ("Right answers (n 60)", "Wrong answers (n 60)")
     for ax, correct in ((left, 1), (right, 0)):
-        (line,) = ax.lines
+        line, *means = ax.lines
         np.testing.assert_allclose(line.get_xdata(), [0.7, 1, 1.5, 2, 2.8])
+        assert len(means) == 5 and {mark.get_mfc() == "white" for mark in means} == {False}
         group = table[(table["correct"] == correct) & (table["prior"] == 0.01)]
         np.testing.assert_allclose(line.get_ydata()[1], 100 * group["poc"].mean())
         assert ax.get_xscale() == "log" and ax.get_ylim() == left.get_ylim() and ax.get_xlim() == left.get_xlim()
         assert "n 12" in words_of(ax)
-    assert to_rgb(left.lines[0].get_mfc()) == to_rgb(FAMILY_COLOURS["consistency"]) and right.lines[0].get_mfc() == "white"
+    few_cases = agreement_by_prior(table.assign(case_id=[f"c{i % 9}" for i in range(len(table))]))[0]
+    assert {mark.get_mfc() for mark in few_cases.lines[1:]} == {"white"}
     unknown = agreement().replace({"prior": {0.007: NAN}})
     assert "Answers not drawn, prior or PoC unknown: 24." in words_of(agreement_by_prior(unknown)[0])
     few = agreement_by_prior(agreement(8))[1]
@@ -170,8 +173,22 @@ def test_consistent_but_uninformed():
     ax = consistent_but_uninformed(consistent())
     curves = [line for line in ax.lines if len(line.get_xdata()) == 6]
     np.testing.assert_allclose([line.get_ydata()[0] for line in curves], [10, 93, 10])
+    table = consistent()
+    table.loc[0, ["n_cases", "medconf_cases"]] = [12, 3]
+    few = [line for line in consistent_but_uninformed(table).lines if line.get_label() == FEW]
+    assert [line.get_marker() for line in few] == ["D"]  # of MedConf alone
     words = words_of(ax)
-    for part in ("Share right", "Mean PoC", "Mean MedConf", "chosen from 80 up", "1,000", "percent shown", "81"):
+    for part in (
+        "Share right",
+        "Mean PoC",
+        "Mean MedConf",
+        "chosen from 80 up",
+        "1,000",
+        "with MedConf",
+        "900",
+        "percent shown",
+        "81",
+    ):
         assert part in words
     without = consistent_but_uninformed(consistent(NAN))
     assert "No value, not drawn: MedConf" in words_of(without) and "Mean MedConf" not in words_of(without)

@@ -203,7 +203,7 @@ def test_curves_stand_on_the_rows_that_all_compared_methods_have_beside_two_refe
     assert list(dict.fromkeys(found["method"])) == ["oracle", "any order", "bad", "good", "flat", "gone", "half"]
     assert found.groupby("method")["role"].unique().str[0].to_dict()["oracle"] == "reference"
     drawn = found.dropna(subset="risk")
-    assert (drawn[["n", "n_cases", "n_missing"]] == [59, 30, 1]).all(axis=None)
+    assert (drawn[["n_shared", "n_missing"]] == [59, 1]).all(axis=None)
     shared = confidence.query("method == 'good'")["confidence"].notna().to_numpy()
     right = answers["correct"].to_numpy()[shared]
     rate = 1 - right.mean()
@@ -228,6 +228,21 @@ def test_only_the_methods_asked_for_are_compared_in_their_order():
     found = risk_coverage_table(answers, confidence, ["flat", "gone", "bad"], coverages=(1.0,), n_draws=20)
     assert list(dict.fromkeys(found["method"])) == ["oracle", "any order", "flat", "bad", "gone"]
     assert found.dropna(subset="risk")["n"].tolist() == [60] * 4
+
+
+def test_each_point_of_a_curve_counts_the_answers_given_there():
+    answers, confidence = tables()
+    found = risk_coverage_table(answers, confidence, ["bad", "flat"], coverages=(0.1, 0.5, 1.0), n_draws=200)
+    points = found.set_index(["method", "coverage"])
+    assert points.loc["bad", "n"].tolist() == [6, 30, 60]
+    assert points.loc["flat", "n"].tolist() == [60] * 3  # equal confidences stand or fall together
+    assert points.loc[("bad", 0.1), ["low", "high"]].isna().all(), "six answers are of fewer than ten cases"
+    assert points.loc[("bad", 0.1), "reason"] == "no interval: fewer than 10 cases"
+    assert points.loc[("bad", 1.0), ["low", "high"]].notna().all()
+
+
+def test_a_method_that_is_not_there_has_no_curve():
+    answers, confidence = tables()
     with pytest.raises(ValueError, match="nothing_such"):
         risk_coverage_table(answers, confidence, ["nothing_such"])
 

@@ -92,17 +92,22 @@ def test_the_table_by_set_counts_for_each_value_the_answers_behind_it():
 
 
 def test_reliability_bins_hold_equal_numbers_of_answers():
-    values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)] * 2
+    values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)] * 4
     answers, confidence = run_tables([(f"c{i}", 1, hit, p) for i, (p, hit) in enumerate(values)])
     found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=2, n_draws=500)
-    assert list(found.columns) == ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n"] + [
-        "n_cases",
-        "reason",
-    ]
-    assert found[["bin", "n"]].to_numpy().tolist() == [[0, 6], [1, 6]]
+    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "n_cases"]
+    assert list(found.columns) == [*columns, "reason"]
+    assert found[["bin", "n", "n_cases"]].to_numpy().tolist() == [[0, 12, 12], [1, 12, 12]]
     np.testing.assert_allclose(found["mean_confidence"], [0.2, 2.2 / 3])
     np.testing.assert_allclose(found["accuracy"], [1 / 3, 2 / 3])
     assert ((found["low"] <= found["accuracy"]) & (found["accuracy"] <= found["high"])).all()
+
+
+def test_a_bin_of_nine_cases_has_no_interval_though_all_bins_together_have_more():
+    rows = [(f"c{i}", 1, i % 2, 0.1 + 0.05 * i) for i in range(18)]
+    found = tables.reliability_table(*run_tables(rows), {"m": "probability"}, bins=2, n_draws=200)
+    assert found["n"].tolist() == [9, 9] and found[["low", "high"]].isna().all(axis=None)
+    assert found["reason"].tolist() == ["no interval: fewer than 10 cases"] * 2
 
 
 def test_equal_confidences_share_a_bin():

@@ -305,3 +305,17 @@ def test_a_whole_run_gives_ranks_within_their_range(run, read):
 def test_a_run_without_any_value_is_no_error(run, read):
     ranks, changes = rank_stability(run.answers, read.assign(confidence=np.nan), n_draws=10)
     assert ranks.empty and changes.empty
+
+
+def test_answers_at_a_level_of_one_kind_do_not_lift_a_ranking_over_ten_right_and_ten_wrong() -> None:
+    keys = pd.DataFrame([(f"c{i}", "d", level, "m") for level in (1, 100) for i in range(30)])
+    keys.columns = ["case_id", "dataset", "level", "model"]
+    answers = keys.assign(correct=[float(i < 8) for i in range(30)] + [1.0] * 30)  # eight right at 1, all at 100
+    read = pd.concat(
+        [
+            keys.assign(method=method, confidence=[(i * step) % 31 / 31 for i in range(60)])
+            for method, step in (("poc", 7), ("asp", 11))
+        ]
+    ).assign(option="default", choice="")
+    ranks, _ = rank_stability(answers, read, n_draws=50)
+    assert ranks["rank"].isna().all() and ranks["reason"].str.startswith("fewer than 10 correct or wrong").all()
