@@ -49,10 +49,11 @@ def test_conditional_pmi_includes_the_threshold_itself() -> None:
     assert METHODS["conditional_pmi"].score(both) == pytest.approx((P + Q) / 2 + (R + S) / 4)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_result_that_is_not_finite_is_missing(value: float) -> None:
-    confidence, missing, _ = METHODS["renyi_divergence"].evaluate(answered(renyi=[1.0, value]))
-    assert math.isnan(confidence) and missing == f"renyi_divergence is {value}"
+@pytest.mark.parametrize(("name", "value"), [("pmi", math.inf), ("conditional_pmi", -math.inf)])
+def test_a_result_that_is_not_finite_is_missing(name: str, value: float) -> None:
+    made = answered(prior_logprobs=[-1.0, -math.inf], entropies=[2.0, 2.0])
+    confidence, missing, _ = METHODS[name].evaluate(made)
+    assert math.isnan(confidence) and missing == f"{name} is {value}"
 
 
 @pytest.mark.parametrize("name", ["ce", "cot_ce"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 
@@ -256,6 +257,142 @@ def test_a_missing_need_gives_a_reason_and_no_number(name: str) -> None:
         assert METHODS[name].evaluate(given_reason).missing == "the server gives no such thing"
         with pytest.raises(MissingValue, match="not collected"):
             METHODS[name].score(without(FULL, need))
+
+
+def last_changed(part, value: float):
+    """A copy of an array, or of the first array in a tuple, with ``value`` in its last place."""
+    if isinstance(part, tuple):
+        return (last_changed(part[0], value), *part[1:])
+    changed = np.array(part, dtype=float)
+    changed.flat[-1] = value
+    return changed
+
+
+def with_number(need: str, value: float, made: Generation = FULL) -> Generation:
+    """``made`` with ``value`` as one of the numbers of ``need``, which holds some."""
+    head, _, tail = need.partition(".")
+    if need == "answer.alternatives":
+
+        def change(trace: TokenTrace) -> TokenTrace:
+            assert trace.alternatives is not None
+            first, *rest = trace.alternatives
+            return replace(trace, alternatives=((*first[:2], (first[2][0], value)), *rest))
+
+        return with_trace(made, need, 0, change)
+    if need == "panel.cosines":
+        assert made.panel is not None
+        return replace(made, panel=replace(made.panel, cosines=(0.4, value, 0.3)))
+    if tail:
+
+        def put(trace: TokenTrace) -> TokenTrace:
+            return replace(trace, **{tail: last_changed(getattr(trace, tail), value)})
+
+        return with_trace(made, need, 0, put)
+    return replace(made, **{head: last_changed(getattr(made, head), value)})
+
+
+def quietly(name: str, made: Generation) -> tuple[float, str]:
+    """What a method makes of a generation, and why it is missing; no warning may come with it."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        confidence, missing, _ = METHODS[name].evaluate(made)
+    assert [str(w.message) for w in heard] == []
+    return confidence, missing
+
+
+NUMBERS = (
+    "answer.logprobs", "answer.entropies", "answer.renyi", "answer.fisher_rao",
+    "answer.prior_logprobs", "answer.alternatives", "samples.logprobs", "similarity",
+    "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
+    "alternative_entailment",
+)  # fmt: skip
+LOGS = {"answer.logprobs", "answer.prior_logprobs", "answer.alternatives", "samples.logprobs"}
+READ = [(name, need) for name, m in METHODS.items() for need in m.needs if need in NUMBERS]
+
+
+@pytest.mark.parametrize(("name", "need"), READ)
+def test_a_number_that_is_none_makes_the_value_missing(name: str, need: str) -> None:
+    for value in (math.nan, math.inf, *([] if need in LOGS else [-math.inf])):
+        confidence, missing = quietly(name, with_number(need, value))
+        assert math.isnan(confidence) and missing == f"{need} holds NaN or infinity"
+
+
+def test_every_need_with_numbers_is_spoiled() -> None:
+    wordy = {"answer", "samples", "assessment", "panel", "panel.cosines", "shown"}
+    assert {*NUMBERS} == {n for n in NEEDS if n not in wordy and not n.startswith("probes.")}
+
+
+def test_a_sample_that_is_not_read_may_hold_anything() -> None:
+    assert FULL.samples is not None
+    unread = replace(said(None, (0.5,)), text=None)  # type: ignore[arg-type]
+    made = replace(FULL, samples=(*FULL.samples, unread))
+    spoiled = with_trace(made, "samples", 3, lambda t: replace(t, logprobs=np.array([math.nan])))
+    assert METHODS["mc_se"].score(spoiled) == METHODS["mc_se"].score(FULL)
+
+
+def test_a_cosine_that_is_infinite_is_no_cosine_but_a_doctor_may_have_none() -> None:
+    confidence, missing = quietly("rdc", with_number("panel.cosines", math.inf))
+    assert math.isnan(confidence) and missing == "panel.cosines holds NaN or infinity"
+    assert quietly("rdc", with_number("panel.cosines", math.nan)) == (pytest.approx(0.35), "")
+
+
+IMPOSSIBLE = {
+    "asp": 0.25, "msp": 0.5, "sequence_probability": 0.0, "min_token_probability": 0.0,
+    "perplexity": "perplexity is -inf", "pmi": "pmi is -inf",
+    "conditional_pmi": "conditional_pmi is -inf",
+    "conditional_pmi_original": "conditional_pmi_original is -inf",
+    "token_sar": "token_sar is -inf", "ccp": 0.0, "ccp_min": 0.0, "ccp_mean": (5 / 8 + 0.0) / 2,
+    "mc_se": "mc_se is -inf", "mc_nse": "mc_nse is -inf",
+    "sentence_sar_printed": "sentence_sar_printed is -inf",
+}  # fmt: skip
+"""By hand, where the last token of the answer and of the first sample has probability 0."""
+
+
+@EVERY
+def test_a_probability_of_0_gives_its_value_or_a_reason_and_no_warning(name: str) -> None:
+    zero = with_number("samples.logprobs", -math.inf, with_number("answer.logprobs", -math.inf))
+    listed = (("x", -math.inf), ("y", math.log(0.7)), ("z", math.log(0.3)))
+
+    def change(trace: TokenTrace) -> TokenTrace:
+        assert trace.alternatives is not None
+        return replace(trace, alternatives=(trace.alternatives[0], listed))
+
+    classes = (np.array([1, -1, 0]), np.array([1, -1, 0]))
+    made = replace(with_trace(zero, "answer", 0, change), alternative_entailment=classes)
+    confidence, missing = quietly(name, made)
+    expected = IMPOSSIBLE.get(name)
+    if isinstance(expected, str):
+        assert math.isnan(confidence) and missing == expected
+    else:
+        assert math.isfinite(confidence) and missing == ""
+        assert expected is None or confidence == pytest.approx(expected)
+    nowhere = np.full(2, -math.inf)  # neither with the patient information nor without it
+    for need in ("answer.logprobs", "answer.prior_logprobs"):
+        statistic = need.partition(".")[2]
+        made = with_trace(made, need, 0, lambda t, name=statistic: replace(t, **{name: nowhere}))
+    for i in range(3):
+        gone = {"logprobs": nowhere[:2] if i < 2 else np.full(3, -math.inf)}
+        made = with_trace(made, "samples", i, lambda t, gone=gone: replace(t, **gone))
+    confidence, missing = quietly(name, made)
+    assert math.isfinite(confidence) == (missing == "")
+
+
+def test_what_weighs_nothing_counts_for_nothing_whatever_its_probability() -> None:
+    made = replace(answered((0.5, 0.25)), relevance=array([0.7, 0.0]))
+    assert quietly("token_sar", with_number("answer.logprobs", -math.inf, made)) == (
+        pytest.approx(math.log(0.5)), "",
+    )  # fmt: skip
+    # Sets of probability 1/8 and 0: all of what there is lies in the first.
+    one = replace(meant(0, 1), samples=(said("a", (0.125,)), said("b", (0.5,))))
+    none = with_trace(one, "samples", 1, lambda t: replace(t, logprobs=np.array([-math.inf])))
+    assert quietly("semantic_entropy_normalised", none) == (0.0, "")
+
+
+def test_a_sample_that_entails_nothing_has_no_place_in_a_graph() -> None:
+    lost = np.array([[1, 0.5, 0], [0.5, 1, 0], [0, 0, 0]])
+    for name in ("eigv", "ecc"):
+        confidence, missing = quietly(name, replace(FULL, entailment=lost))
+        assert math.isnan(confidence) and missing.startswith("a sample entails nothing")
 
 
 @EVERY

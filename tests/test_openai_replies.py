@@ -81,6 +81,13 @@ def test_alternatives_come_best_first_with_the_chosen_token_among_them():
     assert fewer.entropies is not None and fewer.entropies[0] == trace.entropies[0]
 
 
+def test_the_chosen_token_is_called_as_in_the_trace_wherever_a_server_writes_it_otherwise():
+    listed = [("Ġflu", -0.7), ("Ġgout", -0.7), ("Ġcold", -3.0)]
+    reply = read(" flu", [said("Ġflu", -0.7, listed, raw=list(b" flu"))])
+    assert reply.trace is not None and reply.trace.tokens == (" flu",)
+    assert reply.trace.alternatives == (((" flu", -0.7), *listed[1:]),)
+
+
 @pytest.mark.parametrize(
     ("n_top", "top"),
     [(3, [("flu", 0.5), ("cold", 0.1)]), (2, [("cold", 0.1), ("flu", 0.5)][::-1])],

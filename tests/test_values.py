@@ -12,6 +12,7 @@ from reference_methods import REFERENCE
 
 from benchmarks.records import random_records
 from trustlab.confidence import METHODS, PARAMETERS
+from trustlab.confidence.ccp import place_of
 from trustlab.records import Generation, Reply
 
 log, sqrt = math.log, math.sqrt
@@ -206,6 +207,23 @@ def test_eigenvalue_cut_is_a_parameter() -> None:
     assert METHODS["ecc"].score(wider) == pytest.approx(0)  # two vectors, whose plane holds (1, 1, 1)
 
 
+@pytest.mark.parametrize("k", range(2, 16))
+def test_an_eigenvalue_at_the_cut_is_not_below_it_whatever_its_rounding(k: int) -> None:
+    # Of K samples that mean the same one eigenvalue is 0 and the others are 1, up to rounding.
+    at_one = replace(PARAMETERS, eigenvalue_cut=1.0)
+    for entailed in (1.0, 0.3, 0.1):
+        made = replace(meant(*([0] * k)), entailment=np.full((k, k), entailed))
+        assert METHODS["ecc"].score(replace(made, parameters=at_one)) == 1
+
+
+def test_eigenvalues_clearly_below_the_cut_are_taken() -> None:
+    # Two samples that entail each other s: eigenvalues 0 and 2 s / (1 + s).
+    for s, expected in ((0.5 - 1e-5, 0.0), (0.5, 1.0), (0.5 + 1e-5, 1.0)):
+        made = replace(meant(0, 0), entailment=np.array([[1, s], [s, 1]]))
+        cut = replace(PARAMETERS, eigenvalue_cut=2 / 3)
+        assert METHODS["ecc"].score(replace(made, parameters=cut)) == pytest.approx(expected)
+
+
 def listing(listed: dict[str, float], classes: list[int], token: str = "x", p: float = 0.5) -> Generation:
     made = answered((p,), alternatives=None)
     assert made.answer is not None and made.answer.trace is not None
@@ -224,6 +242,40 @@ def test_a_token_that_is_not_listed_entails_all_the_same() -> None:
     cut = replace(PARAMETERS, n_alternatives=2)
     made = replace(listing({"y": 0.6, "z": 0.2}, [-1, 0], token="x", p=0.1), parameters=cut)
     assert METHODS["ccp"].score(made) == pytest.approx(0.1 / 0.7)
+
+
+def test_another_token_of_the_same_probability_is_not_the_chosen_one() -> None:
+    cut = replace(PARAMETERS, n_alternatives=2)
+    made = replace(listing({"y": 0.4, "z": 0.2}, [-1, 1], token="x", p=0.4), parameters=cut)
+    assert METHODS["ccp"].score(made) == pytest.approx((0.4 + 0.2) / (0.4 + 0.4 + 0.2))
+
+
+@pytest.mark.parametrize(
+    ("token", "listed", "expected"),
+    [
+        ("x", [("y", 0.4), ("x", 0.3)], 1),  # the text tells, whatever a server's rounding
+        ("x", [("x", 0.3), ("x", 0.4)], 1),  # of two with one text, the probability does
+        ("", [("y", 0.3), ("\ufffd", 0.4)], 1),  # part of a character
+        ("\ufffd", [("\ufffd", 0.3), ("\ufffd", 0.4)], 1),
+        ("\ufffd", [("\ufffd", 0.3), ("\ufffd", 0.2)], None),
+        ("é", [("y", 0.4), ("\ufffd", 0.4)], 1),
+        ("é", [("y", 0.4), ("\ufffd", 0.3)], None),
+        ("x", [("y", 0.4), ("z", 0.4)], None),
+        ("x", [], None),
+    ],
+)
+def test_where_a_token_stands_among_its_alternatives(token: str, listed, expected) -> None:
+    found = place_of(token, log(0.4), tuple((text, log(p)) for text, p in listed))
+    assert found == expected
+
+
+def test_ccp_is_missing_where_no_token_that_counts_has_a_probability() -> None:
+    made = listing({"x": 0.5, "y": 0.3, "z": 0.2}, [1, -1, 0])
+    assert made.answer is not None and made.answer.trace is not None
+    listed = ((("x", -math.inf), ("y", -math.inf), ("z", 0.0)),)
+    trace = replace(made.answer.trace, logprobs=array([-math.inf]), alternatives=listed)
+    found = METHODS["ccp"].evaluate(replace(made, answer=replace(made.answer, trace=trace)))
+    assert found.missing == "a token and all that entails or contradicts it have probability 0"
 
 
 def test_ccp_is_missing_where_too_few_alternatives_are_listed() -> None:

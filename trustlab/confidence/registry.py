@@ -9,7 +9,10 @@ import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.records import Generation
@@ -30,6 +33,9 @@ NEEDS = (
 
 WHITE_NEEDS = frozenset({need for need in NEEDS if need.startswith("answer.")} | {"samples.logprobs", "alternative_entailment"})
 """The needs that only a model which shows its token probabilities can meet."""
+
+LOGARITHMS = {need for need in NEEDS if need.endswith("logprobs")} | {"answer.alternatives"}
+"""The needs that hold log-probabilities, of which -inf is one; no other number may be infinite."""
 
 PAPER = (
     "asp", "msp", "perplexity", "entropy", "pmi", "conditional_pmi", "renyi_divergence", "fisher_rao", "token_sar", "ccp",
@@ -83,7 +89,8 @@ class Method:
         for need in self.needs:
             if reason := absence(generation, need):
                 raise MissingValue(reason)
-        value = float(self.function(generation))
+        with np.errstate(all="ignore"):  # a probability of 0 may make an infinity, which is missing
+            value = float(self.function(generation))
         if not math.isfinite(value):
             raise MissingValue(f"{self.name} is {value}")
         return value
@@ -178,7 +185,29 @@ def absence(generation: Generation, need: str) -> str:
     if part is None:
         reasons = generation.reasons
         return reasons.get(need) or reasons.get(need.partition(".")[0]) or f"{need} not collected"
-    return "the diagnosis has no tokens" if need.startswith("answer.") and len(part) == 0 else ""  # pyright: ignore
+    if need.startswith("answer.") and len(part) == 0:  # pyright: ignore
+        return "the diagnosis has no tokens"
+    numbers = _numbers(generation, need, part)
+    if np.isfinite(numbers).all() or (need in LOGARITHMS and (numbers < math.inf).all()):
+        return ""
+    return f"{need} holds NaN or infinity"
+
+
+def _numbers(generation: Generation, need: str, part: Any) -> np.ndarray:
+    """The numbers of a part that methods calculate with, not those of unreadable samples."""
+    if isinstance(part, np.ndarray):
+        return part
+    if need == "answer.alternatives":
+        return np.array([logprob for listed in part for _, logprob in listed])
+    if need == "panel.cosines":  # NaN and None are doctors without one
+        return np.array([c for c in part if c is not None and c == c])
+    arrays: list[np.ndarray] = []
+    if need == "samples.logprobs":
+        read = (sample.text is not None for sample in generation.samples or ())
+        arrays = list(compress(part, read))
+    elif need in ("sample_relevance", "alternative_entailment"):
+        arrays = list(part)
+    return np.concatenate(arrays) if arrays else np.zeros(0)
 
 
 def _part(generation: Generation, need: str) -> object | None:

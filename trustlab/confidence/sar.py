@@ -67,12 +67,15 @@ def sar(generation: Generation) -> float:
 
 
 def weighed(logprobs: np.ndarray, relevance: np.ndarray) -> float:
-    """Sum of ``logprobs`` (L,), each times its share of ``relevance`` (L,); equal shares where none is relevant."""
+    """Sum of ``logprobs`` (L,), each times its share of ``relevance`` (L,).
+
+    Equal shares where none is relevant; else what is not counts for nothing, even a log of 0.
+    """
     if logprobs.shape != relevance.shape:
         raise ValueError(f"expected one relevance a token, {logprobs.shape}; received {relevance.shape}")
     kept = np.where(relevance < IRRELEVANT, 0.0, relevance)
     total = kept.sum()
-    return float(logprobs @ kept / total) if total else fmean(logprobs)
+    return float(np.where(kept > 0, logprobs, 0.0) @ kept / total) if total else fmean(logprobs)
 
 
 def _support(generation: Generation, probabilities: np.ndarray) -> np.ndarray:

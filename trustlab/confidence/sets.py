@@ -9,15 +9,18 @@ Equation numbers are those of Ren et al. 2026. Where its formula is an uncertain
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import xlogy
 
 from trustlab.confidence.consistency import readable, sample_logprobs, square
-from trustlab.confidence.registry import method
+from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation
 
 SETS = ("samples", "entailment", "contradiction")
 GRAPH = ("samples", "entailment")
 NOISE = 1e-12
 """An eigensolver's own: equal samples would otherwise differ by it with K, and rank."""
+AT_THE_CUT = 1e-6
+"""An eigenvalue this near to ``eigenvalue_cut`` stands at it, not below: rounding must not choose."""
 
 
 @method(
@@ -56,10 +59,11 @@ def deg(generation: Generation) -> float:
 def ecc(generation: Generation) -> float:
     """1 minus the length of the samples' centred spectral embeddings, in [1 - sqrt(K - 1), 1].
 
-    The embedding takes the Laplacian's eigenvectors with an eigenvalue below ``eigenvalue_cut`` (not given by the paper).
+    The embedding takes the Laplacian's eigenvectors with an eigenvalue below ``eigenvalue_cut``
+    (not given by the paper); one within 1e-6 of the cut is not below it.
     """
     eigenvalues, vectors = np.linalg.eigh(laplacian(generation))
-    chosen = vectors[:, eigenvalues < generation.parameters.eigenvalue_cut]
+    chosen = vectors[:, eigenvalues < generation.parameters.eigenvalue_cut - AT_THE_CUT]
     centred = chosen - chosen.mean(axis=0)
     spread = (centred**2).sum()
     return 1 - (0.0 if spread < NOISE else np.sqrt(spread))
@@ -96,7 +100,8 @@ def semantic_entropy_normalised(generation: Generation) -> float:
     kept = np.array(list(first.values()))
     total = _log_sum_by_set(logprobs[kept], sets[kept])
     total -= np.logaddexp.reduce(total)
-    return float((np.exp(total) * total).sum())
+    shares = np.exp(total)
+    return float(xlogy(shares, shares).sum())  # a set without any probability adds nothing
 
 
 @method(
@@ -135,7 +140,10 @@ def similarity_graph(generation: Generation) -> np.ndarray:
 def laplacian(generation: Generation) -> np.ndarray:
     """I - D^(-1/2) S D^(-1/2), (K, K), with D the sums of S's rows."""
     s = similarity_graph(generation)
-    scale = s.sum(axis=1) ** -0.5
+    degrees = s.sum(axis=1)
+    if not (degrees > 0).all():
+        raise MissingValue("a sample entails nothing and is entailed by nothing")
+    scale = degrees**-0.5
     return np.eye(len(s)) - scale[:, None] * s * scale
 
 

@@ -219,7 +219,8 @@ def trace_of(text: str, said: list[Said], request: Request, n_top: int, vocabula
         for k, name in enumerate(BOUNDS):
             column = [None if row is None else row[k] for row in at_least]
             wide[name] = None if any(value is None for value in column) else np.array(column, dtype=np.float64)
-        wide["alternatives"] = tuple(_alternatives(s, request.n_alternatives) for s in said)
+        named = zip(said, tokens, strict=True)
+        wide["alternatives"] = tuple(_alternatives(s, t, request.n_alternatives) for s, t in named)
         wide["bounds"] = {name: side for name, side in BOUNDS.items() if wide[name] is not None}
     return TokenTrace(tuple(tokens), logprobs if "logprobs" in request.want else None, **wide)
 
@@ -252,12 +253,15 @@ def _listed(said: Said, n_top: int) -> tuple[list[float], float | None]:
     return known, cap
 
 
-def _alternatives(said: Said, n: int) -> tuple[tuple[str, float], ...]:
-    """The ``n`` most probable tokens, best first, and the chosen one at its place if it is not among them."""
+def _alternatives(said: Said, piece: str, n: int) -> tuple[tuple[str, float], ...]:
+    """The ``n`` most probable tokens, best first, the chosen one at its place if not among them.
+
+    The chosen one is called as in the trace, ``piece``: servers may write it otherwise.
+    """
     best = [(t.token, t.logprob) for t in _told(said)[:n]]
     if said.logprob is not None and said.token not in {token for token, _ in best} and said.logprob > SENTINEL:
         best = sorted([*best, (said.token, said.logprob)], key=lambda pair: -pair[1])
-    return tuple(best)
+    return tuple((piece if token == said.token else token, logprob) for token, logprob in best)
 
 
 def prior_of(answer: ScoreAnswer, tokens: Sequence[str]) -> np.ndarray | None:
