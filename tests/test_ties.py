@@ -1,0 +1,213 @@
+"""What differs by less than 1e-6 is equal before anything is ranked: noise of that size moves no metric of any method."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_medconf import table
+from generations import array, generation, guessing, panel, said, told
+
+from trustlab.confidence import METHODS
+from trustlab.confidence.registry import MissingValue
+from trustlab.experiments.label_noise import auroc_under_noise
+from trustlab.experiments.missingness import missingness_table
+from trustlab.experiments.selective_tables import selective_table
+from trustlab.experiments.tables import rank_correlations, reliability_table
+from trustlab.experiments.trust_tables import rank_stability, weight_sweep
+from trustlab.metrics import frontier, metrics_table, partial_spearman, spearman_permutation_p
+from trustlab.metrics.best import best_against, chosen_in
+from trustlab.metrics.calibration import cross_fitted
+from trustlab.metrics.stopping import stop_turns
+from trustlab.paths import FIGURES
+from trustlab.records import Assessment, Generation
+
+NOISE, ALLOWED = 5e-7, 1e-3
+LEVELS, N_CASES = (20, 60, 100), 48
+KEYS = ["case_id", "dataset", "level", "model"]
+PARTITIONS = ("aaaaaaaa", "aaaaaaab", "aaaaaabb", "aaaabbcc", "aaaabbbb", "aabbccdd", "aaabbbcd", "abcdefgh")
+"""Which of eight samples mean the same."""
+SCALES = {name: method.scale for name, method in METHODS.items()}
+
+Shake = Callable[[Any], np.ndarray]
+
+
+def made(case: int, level: int, rng: np.random.Generator, shake: Shake) -> Generation:
+    """A record with every part: token probabilities of its own, and what is counted or judged from few kinds.
+
+    ``shake`` is applied to each probability, entropy and cosine.
+    """
+    sure = rng.integers(0, 2)
+
+    def probs(n: int) -> np.ndarray:
+        return shake(rng.uniform(0.2 + 0.3 * sure, 0.9, n))
+
+    def logs(n: int) -> np.ndarray:
+        return array(np.log(probs(n)))
+
+    sets = PARTITIONS[int(rng.integers(0, 4) + 4 * (1 - sure))]
+    k, own = len(sets), np.eye(len(sets), dtype=bool)
+    alike = np.equal.outer(list(sets), list(sets))
+
+    def matrix(same: float, other: float, itself: float) -> np.ndarray:
+        half = np.triu(shake(np.where(alike, same, other)), 1)
+        return array(np.where(own, itself, half + half.T))
+
+    chances = probs(3)
+    rest = [(letter, 0.001) for letter in "abcdefgh"]
+    others = [[("x", p), ("y", q), *rest] for p, q in zip(chances, probs(3) / 4, strict=True)]
+    answer = said(
+        "Flu", chances, entropies=shake(rng.uniform(0.1, 2, 3)), renyi=shake(rng.uniform(1, 4, 3)),
+        fisher_rao=shake(rng.uniform(0.3, 0.9, 3)), prior_logprobs=logs(3),
+    )  # fmt: skip
+    assert answer.trace is not None
+    listed = tuple(tuple((t, float(np.log(p))) for t, p in row) for row in others)
+    support = ["supported"] * int(rng.integers(0, 3) + sure) + ["missing", "contradicted"]
+    votes = ("flu", "flu", "flu" if sure else "croup")
+    shown = generation(
+        answer=replace(answer, trace=replace(answer.trace, alternatives=listed)),
+        samples=tuple(said(f"{name} {'i' * n}", probs(2)) for n, name in enumerate(sets, 1)),
+        similarity=matrix(0.9, 0.2, 1), similarity_med=matrix(0.8, 0.4, 1),
+        entailment=matrix(0.95, 0.02, 1), contradiction=matrix(0.02, 0.9, 0),
+        relevance=array(shake([0.7, 0.3, 0.2])), sample_relevance=(array(shake([0.6, 0.4])),) * k,
+        alternative_entailment=(np.array([1, -1, *[0] * 8]),) * 3,
+        probes={
+            "ce": told(f"[{60 + 20 * sure}]"), "cot_ce": told(f"So. [{70 + 10 * sure}]"),
+            "topk_ce": guessing(*[60 + 10 * int(rng.integers(0, 3))] * 5).probes["topk_ce"],
+            "p_true": told("True", *["True" if sure else "False"] * 2, "False"),
+        },
+        assessment=Assessment("Flu", score=40.0 + 20 * sure, evidence=table(support, ["strong"] * len(support))),
+        panel=panel(*votes, cosines=tuple(shake([0.4, 0.3, 0.1 + 0.1 * sure]))),
+    )  # fmt: skip
+    words = 10 * LEVELS.index(level) + int(rng.integers(20, 30))
+    return replace(shown, case_id=f"c{case:02d}", level=level, n_statements=int(12 * level / 100), n_words=words)
+
+
+def a_run(shake: Shake) -> SimpleNamespace:
+    """Answers and confidences of every method on made records; without the noise of ``shake`` two are the same."""
+    rng, rows, answers = np.random.default_rng(0), [], []
+    for case in range(N_CASES):
+        for level in LEVELS:
+            shown = made(case, level, rng, shake)
+            label = {"case_id": shown.case_id, "dataset": "made", "level": level, "model": "made"}
+            right = int(rng.random() < 0.35 + 0.3 * (shown.panel is not None and shown.panel.votes[2] == "flu"))
+            answers.append({**label, "answer": "Flu", "correct": right, "missing": "", "n_words": shown.n_words})
+            for name, method in METHODS.items():
+                try:
+                    rows.append({**label, "method": name, "confidence": float(method.score(shown))})
+                except MissingValue as reason:
+                    raise AssertionError(f"{name} has no value: {reason}") from reason
+    confidence = pd.DataFrame(rows).assign(bound="", missing="")
+    return SimpleNamespace(answers=pd.DataFrame(answers), confidence=confidence)
+
+
+def noisy(seed: int) -> Shake:
+    rng = np.random.default_rng(seed)
+    return lambda values: np.asarray(values, float) + rng.uniform(-NOISE, NOISE, np.shape(values))
+
+
+def every_metric(run: SimpleNamespace) -> pd.Series:
+    """The value of each metric of each model, data set, method and level; also bounds, bins, correlations, calibrated ECE."""
+    a, c = run.answers, run.confidence
+    keys = ["model", "dataset", "method"]
+    whole = metrics_table(run, n_draws=1).set_index([*keys, "metric", "level"])["value"]
+    chosen = selective_table(a, c, n_draws=1).set_index([*keys, "measure"])["value"]
+    ends = missingness_table(a, c, SCALES).set_index([*keys, "metric"])[["worst", "best"]].stack()
+    found: dict[Any, float] = {}
+    for part in (whole, chosen, ends):
+        found |= {tuple(map(str, key)): float(value) for key, value in part.items()}  # type: ignore[arg-type]
+    judged = c.merge(a[[*KEYS, "correct"]], on=KEYS).dropna(subset=["confidence", "correct"])
+    for key, part in judged.groupby(keys):
+        correct, sure, level = (part[name].to_numpy() for name in ("correct", "confidence", "level"))
+        if len(set(correct)) == 2:
+            found[(*key, "partial")] = partial_spearman(correct, sure, level)
+            once = cross_fitted(correct.astype(int), sure, part["case_id"])
+            found[(*key, "isotonic")] = float(np.mean((once - correct) ** 2))
+    for model, dataset in c[["model", "dataset"]].drop_duplicates().itertuples(index=False):
+        ranks = rank_correlations(c[c["dataset"] == dataset], model)
+        found |= {(model, dataset, *map(str, pair), "spearman"): float(v) for pair, v in ranks.stack().items()}  # type: ignore[misc]
+        mine = [t[(t["model"] == model) & (t["dataset"] == dataset)] for t in (a, c)]
+        bins = reliability_table(*mine, SCALES, n_draws=1)
+        found |= {(model, dataset, r.method, f"bin {r.bin}"): float(r.accuracy) for r in bins.itertuples()}  # type: ignore[arg-type]
+    return pd.Series(found)
+
+
+def moved(one: pd.Series, other: pd.Series) -> dict[Any, float]:
+    """What differs by more than is allowed, and by how much; a value that only one has differs infinitely."""
+    one, other = one.align(other)
+    apart = (one - other).abs()
+    apart[one.isna() ^ other.isna()] = np.inf
+    return apart[apart > ALLOWED].to_dict()
+
+
+def test_noise_in_the_records_moves_no_metric_of_any_method() -> None:
+    clean = a_run(lambda values: np.asarray(values, float))
+    assert clean.confidence["method"].nunique() == len(METHODS)
+    before = every_metric(clean)
+    for seed in (1, 2):
+        shaken = a_run(noisy(seed))
+        assert not shaken.confidence["confidence"].equals(clean.confidence["confidence"])
+        assert moved(before, every_metric(shaken)) == {}
+
+
+@pytest.mark.parametrize("noise", [1e-15, NOISE])
+def test_noise_in_the_published_confidences_moves_no_metric(noise: float) -> None:
+    """``1e-15`` is what another order of adding does, as in another processor's eigenvalues.
+
+    At the larger one only what stands on all 144 answers is held: a level has 24, where a single pair that changes its order
+    weighs up to 1/140, and MSP has values as near to 1 as 1e-6 that no rule can keep in order.
+    """
+    folder = FIGURES / "reference" / "01_benchmark"
+    answers, confidence = (pd.read_csv(folder / f"{name}.csv") for name in ("answers", "confidence"))
+    here = [t[(t["model"] == "embedded") & (t["dataset"] == "starter")].reset_index(drop=True) for t in (answers, confidence)]
+    value = here[1]["confidence"].to_numpy(float)
+    shift = np.random.default_rng(0).uniform(-noise, noise, len(value)) * np.maximum(1, np.abs(value))
+    probable = here[1]["method"].map(SCALES).eq("probability").to_numpy()
+    shaken = np.where(probable, np.clip(value + shift, 0, 1), value + shift)
+    both = [SimpleNamespace(answers=here[0], confidence=here[1].assign(confidence=v)) for v in (value, shaken)]
+    far = moved(*map(every_metric, both))
+    small = {"within", *map(str, answers["level"].unique())}
+    assert {key: by for key, by in far.items() if noise < 1e-9 or key[-1] not in small} == {}
+
+
+def test_noise_moves_no_threshold() -> None:
+    sure = np.array([[0.6, 0.8, 1.0], [0.2, 0.8, 0.8]])
+    less = sure - NOISE * np.array([[0, 1, 1], [1, 0, 1]])
+    assert stop_turns(less, 0.8).tolist() == stop_turns(sure, 0.8).tolist() == [1, 1]
+    assert stop_turns(less - 1e-5, 0.8).tolist() == [2, 2]
+    found = [frontier(s, [[0, 1, 1], [1, 0, 1]], [[1, 3, 5]] * 2) for s in (sure, less)]
+    np.testing.assert_allclose(found[1].thresholds, found[0].thresholds, atol=1e-6)
+    np.testing.assert_array_equal(found[1].utterances, found[0].utterances)
+
+
+def test_noise_chooses_no_best_and_orders_no_series() -> None:
+    draws, cases = np.full((3, 20), 0.7), np.arange(20)
+    draws[1] += NOISE
+    found = best_against([0.7, 0.7 + NOISE, 0.6], draws, 0.5, np.full(20, 0.5), cases)
+    assert (found.which, found.tied) == (0, (1,))
+    assert chosen_in(draws) == pytest.approx([1 / 3] * 3)
+    accuracy = [0.2, 0.4, 0.5, 0.6, 0.7]
+    ties, near = [0.1, 0.3, 0.3, 0.5, 0.6], [0.1, 0.3 + NOISE, 0.3, 0.5, 0.6]
+    assert spearman_permutation_p(accuracy, near) == spearman_permutation_p(accuracy, ties)
+
+
+def test_noise_makes_no_winner_of_equal_etis() -> None:
+    shown = {"model": "m", "dataset": "d", "level": 100, "safety": False, "formulation": "trust-x"}
+    rows = [{**shown, "configuration": n, "accuracy": a, "cdr": 0.2, "rdc": r} for n, a, r in (("x", 0.5, 0.4), ("y", 0.5, 0.4))]
+    indices = pd.DataFrame(rows)
+    indices.loc[1, "rdc"] += 1e-8
+    assert set(weight_sweep(indices)["winner"]) == {"tie"}
+    assert rank_stability(indices)["tau"].isna().all()
+
+
+def test_noise_moves_no_metric_under_label_noise() -> None:
+    rng = np.random.default_rng(0)
+    answers = pd.DataFrame({"case_id": [f"c{i}" for i in range(60)], "dataset": "d", "level": 100, "model": "m"})
+    answers = answers.assign(answer="a", correct=rng.integers(0, 2, 60), missing="", n_words=10)
+    table = answers[KEYS].assign(method="poc", confidence=rng.integers(0, 4, 60) / 4, bound="", missing="")
+    near = table.assign(confidence=table["confidence"] + rng.uniform(-NOISE, NOISE, 60))
+    found = [auroc_under_noise(answers, t, ["poc"], n_repeats=20)["value"].to_numpy(float) for t in (table, near)]
+    np.testing.assert_allclose(*found, atol=ALLOWED)
