@@ -33,13 +33,17 @@ CHUNK = 250
 
 
 def made(n_cases: int, n_methods: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Case (n,), correct (n,) and confidences (methods, n) of made answers; every other method gives steps of a fifteenth."""
+    """Case (n,), correct (n,) and confidences (methods, n) of made answers; every other method gives steps of a fifteenth.
+
+    The others are rounded: scikit-learn takes near-ties for different.
+    """
     rng = np.random.default_rng(seed)
     case = np.repeat(np.arange(n_cases), len(LEVELS))
     correct = (rng.random(len(case)) < 0.6).astype(int)
     noise = rng.normal(size=(n_methods, len(case)))
     sure = 1 / (1 + np.exp(-(np.linspace(0, 2, n_methods)[:, None] * correct + noise)))
     sure[::2] = np.round(sure[::2] * 15) / 15
+    sure[1::2] = sure[1::2].round(5)
     return case, correct, sure
 
 

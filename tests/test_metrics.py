@@ -16,6 +16,7 @@ from trustlab.metrics import (
 )
 from trustlab.metrics.calibration import ece_weighted
 from trustlab.metrics.intervals import TOO_FEW, UNDEFINED, bounded_interval
+from trustlab.metrics.ties import reaches, tied
 
 
 def scored(n: int, n_values: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -23,6 +24,36 @@ def scored(n: int, n_values: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
     rng = np.random.default_rng(seed)
     correct = rng.integers(0, 2, n)
     return correct, np.round((rng.random(n) + 0.3 * correct) * n_values) / n_values
+
+
+# What is equal
+
+
+def test_neighbours_nearer_than_a_millionth_are_one_value():
+    near = [0.3, 0.5 + 9e-7, 0.5, 0.5 + 1.8e-6, 0.5, 0.5 + 3e-6, np.nan]
+    expected = [0.3, 0.5, 0.5, 0.5, 0.5, 0.5 + 3e-6, np.nan]
+    np.testing.assert_array_equal(tied(near), expected)
+    rows = tied([near, near[::-1]])
+    np.testing.assert_array_equal(rows, [expected, expected[::-1]])
+    low = [-2000.001, -2000.001, -2000.004]
+    assert tied([-2000.0, *low[1:]]).tolist() == low  # relative above 1
+    assert tied([]).shape == (0,)
+
+
+def test_what_is_tied_stays_so_also_in_parts():
+    rng = np.random.default_rng(0)
+    values = rng.integers(-5, 6, 500) * rng.choice([1.0, 1e-3, 1e3], 500)
+    once = tied(values + rng.uniform(-3e-6, 3e-6, 500))
+    assert 30 < len(np.unique(once)) < 450
+    for part in (once, once[::2], rng.choice(once, 100)):
+        np.testing.assert_array_equal(tied(part), part)
+
+
+def test_a_threshold_is_reached_by_less_than_a_millionth_below_it():
+    assert reaches([0.8, 0.8 - 9e-7, 2.0], 0.8).all()
+    assert not reaches([0.8 - 2e-6, np.nan], 0.8).any()
+    assert reaches([1e9, -1e9], np.inf).tolist() == [False, False]
+    assert reaches([-2000.001, -2000.003], [-2000, -2000]).tolist() == [True, False]
 
 
 # Discrimination

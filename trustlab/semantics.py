@@ -1,7 +1,9 @@
 """How alike sentences are: unit vectors of a sentence encoder and their cosines, each distinct string encoded once.
 
-Cosines move by 1e-7 with the composition of a batch: round them (3 decimals) where they are compared. A text longer
-than the encoder's window (256 word pieces for MiniLM) is read up to there.
+Cosines move by 1e-7 with the composition of a batch and the processor: round them (3 decimals)
+where they are held against a threshold. Not here: at the edge between two roundings one would
+move by more; what is ranked passes :func:`trustlab.metrics.ties.tied`. A text longer than the
+encoder's window (256 word pieces for MiniLM) is read up to there.
 """
 
 from __future__ import annotations

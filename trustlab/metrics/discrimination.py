@@ -70,9 +70,9 @@ def ranking_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLi
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """``correct`` as bool (n,), ``confidence`` as float (n,), near-ties made ties: what everything that ranks begins with.
+    """``correct`` as bool (n,) and ``confidence`` as float (n,), its near-ties made ties.
 
-    ``ValueError`` unless 0/1 and finite.
+    What everything that ranks begins with. ``ValueError`` unless 0/1 and finite.
     """
     hit, score = np.asarray(correct), np.asarray(confidence, dtype=np.float64)
     if hit.ndim != 1 or hit.shape != score.shape:

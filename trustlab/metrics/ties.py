@@ -1,4 +1,4 @@
-"""What counts as equal before anything is ranked: values that differ by rounding alone, on this processor or another."""
+"""What counts as equal before it is ranked: values that differ by rounding, here or elsewhere."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ EQUAL = 1e-6
 
 
 def tied(values: ArrayLike) -> np.ndarray:
-    """``values`` (..., n) with near-ties made ties: each chain of neighbours closer than EQUAL has its lowest value.
+    """``values`` (..., n) with near-ties made ties: a chain of neighbours has its lowest value.
 
-    Each row along the last axis is for itself, NaN stays. In a chain of many links the ends may lie further apart than
-    EQUAL. What has been tied once stays as it is, and so do its parts.
+    Neighbours are closer than :data:`EQUAL`, so that the ends of a chain may lie further apart.
+    Each row along the last axis is for itself, NaN stays. What has been tied once stays as it is,
+    and so do its parts.
     """
     given = np.asarray(values, dtype=np.float64)
     order = np.argsort(given, axis=-1)
@@ -33,6 +34,6 @@ def tied(values: ArrayLike) -> np.ndarray:
 
 
 def reaches(values: ArrayLike, threshold: ArrayLike) -> np.ndarray:
-    """Which ``values`` lie at or above ``threshold`` or less than EQUAL below it; shapes broadcast, NaN reaches nothing."""
+    """Which ``values`` are at least ``threshold``, near-ties too; shapes broadcast, NaN is not."""
     bar = np.asarray(threshold, dtype=np.float64)
     return np.asarray(values) > np.minimum(bar - EQUAL, bar * (1 - EQUAL * np.sign(bar)))
