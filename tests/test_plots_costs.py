@@ -70,7 +70,7 @@ def test_only_the_front_and_medconf_are_named_with_their_values():
     ax = auroc_by_cost(table(), FAMILIES)
     told = {words for words in names(ax) if not words.startswith(("chance", "side by side"))}
     at = table().set_index("method")["value"]
-    assert told == {f"{label(m)} {at[m]:.2f}" for m in (*FRONT, "medconf")}
+    assert told == {f"{label(m)} {at[m]:.2f} (n 240)" for m in (*FRONT, "medconf")}
     assert {w for w in names(auroc_by_cost(table(), FAMILIES, named=())) if w.startswith("MedConf")} == set()
 
 

@@ -1,7 +1,7 @@
 """What becomes of accuracy and confidence where a model is out of the world it was taught."""
 
 # pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportReturnType=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportReturnType=false
 
 from __future__ import annotations
 

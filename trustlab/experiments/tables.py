@@ -162,8 +162,8 @@ def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     quantity = top["method"].where(top["metric"] == "mean_confidence", top["metric"])
     table = top.assign(quantity=quantity)[quantity.isin(wanted).to_numpy()]
     order = table["quantity"].map(wanted.index)
-    runs = pd.MultiIndex.from_frame(table[["model", "dataset"]])
-    table = table.iloc[np.lexsort((order, runs.factorize()[0]))]
+    runs = table.groupby(["model", "dataset"], sort=False).ngroup()
+    table = table.iloc[np.lexsort((order, runs))]
     return table[BY_SET].reset_index(drop=True)
 
 

@@ -116,9 +116,10 @@ def rank_correlations(table: pd.DataFrame, families: Mapping[str, str], ax: Axes
     names = list(dict.fromkeys([table["first"].iloc[0], *table["second"]]))
     if [*zip(table["first"], table["second"], strict=True)] != list(combinations(names, 2)):
         raise ValueError(f"the table must hold every pair of {names} once, in this order; it has {len(table)} rows")
-    square = table.pivot(index="second", columns="first", values=["value", "n_cases"])
-    square = square.reindex(index=names[1:])
-    matrix, cases = (square[name].reindex(columns=names[:-1]).astype(float) for name in ("value", "n_cases"))
+    matrix, cases = (
+        table.pivot(index="second", columns="first", values=name).loc[names[1:], names[:-1]].astype(float)
+        for name in ("value", "n_cases")
+    )
     n = len(names)
     if ax is None:
         side = max(0.37 * n, min(0.6 * (n - 1), 3.6))

@@ -50,7 +50,7 @@ def beyond_world(table: pd.DataFrame, families: Mapping[str, str], titles: Mappi
     ax.annotate("n", (1, 1), (24, 4), "axes fraction", "offset points", ha="right", va="bottom", size=8.5, color=GREY)
     ax.set(xlim=(-2, 102), ylim=(len(sets) - 0.5, -0.5))
     ax.set_xlabel("Accuracy, or mean confidence, when everything is told (percent)")
-    ax.set_yticks(range(len(sets)), [(titles or {}).get(name, name) for name in sets])
+    ax.set_yticks(range(len(sets)), [str((titles or {}).get(name, name)) for name in sets])
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="y", visible=False)
     names = {what: "accuracy" if what == "accuracy" else label(what) for what in lines}

@@ -36,7 +36,7 @@ from trustlab.plots.style import (
     text_colour,
 )
 
-COLUMNS = ["model", "dataset", "method", "level", "cost", "unit", "value", "low", "high", "n_cases"]
+COLUMNS = ["model", "dataset", "method", "level", "cost", "unit", "value", "low", "high", "n", "n_cases"]
 COLUMNS += ["on_front", "reason"]
 UNIT_WORDS = {"replies": "replies", "tokens": "tokens, in and out,", "seconds": "seconds", "usd": "US dollars"}
 STEP, WIDEST = 4.5, 76.0
@@ -137,8 +137,8 @@ def _front(ax: Axes, front: pd.DataFrame) -> None:
     ax.plot(x, y, drawstyle="steps-post", color=INK, lw=1.2, zorder=2.5)
 
 
-def _marks(ax: Axes, known: pd.DataFrame, families: Mapping[str, str], named: set[str]) -> list[tuple[str, float, Any]]:
-    """A mark with its interval for each row; (method, value, transform, cost) of those that get a name."""
+def _marks(ax: Axes, known: pd.DataFrame, families: Mapping[str, str], named: set[str]) -> list[tuple[str, float, int, Any]]:
+    """A mark with its interval for each row; (method, value, n, (cost, transform)) of those that get a name."""
     ends = []
     groups = known.groupby(known["cost"].round(9), sort=True)
     for _, part in groups:
@@ -155,7 +155,7 @@ def _marks(ax: Axes, known: pd.DataFrame, families: Mapping[str, str], named: se
             more = mark_look(colour, row["n_cases"], sure=told) | {"mew": 0.9 if told else 0.4}
             ax.plot([row["cost"]], [row["value"]], marker=marker, ms=size, ls="", zorder=5 if told else 3.5, **more, **look)
             if told:
-                ends.append((method, float(row["value"]), (row["cost"], place)))
+                ends.append((method, float(row["value"]), int(row["n"]), (row["cost"], place)))
     return ends
 
 
@@ -165,17 +165,17 @@ def _moved(ax: Axes, points: float) -> Transform:
     return ax.transData + ScaledTranslation(points / 72, 0, figure.dpi_scale_trans)
 
 
-def _names(ax: Axes, ends: list[tuple[str, float, Any]], families: Mapping[str, str]) -> None:
+def _names(ax: Axes, ends: list[tuple[str, float, int, Any]], families: Mapping[str, str]) -> None:
     """Names with values at the right of the axes, a thin line to each mark, moved up or down to stand apart."""
     ends = sorted(ends, key=lambda end: end[1])
     bottom, top = ax.get_ylim()
-    places = spread([value for _, value, _ in ends], 14 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
-    for (method, value, (cost, place)), y in zip(ends, np.asarray(places), strict=True):
+    places = spread([value for _, value, *_ in ends], 14 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
+    for (method, value, n, (cost, place)), y in zip(ends, np.asarray(places), strict=True):
         colour = text_colour(family_of(method, families))
         line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.8, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 4}
         style: dict[str, Any] = {"color": colour, "size": 9.5, "va": "center", "annotation_clip": False, "arrowprops": line}
         text = ax.annotate(
-            f"{label(method)} {value:.2f}",
+            f"{label(method)} {value:.2f} (n {n:,})",
             (cost, value),
             (1.03, y),
             xycoords=place,

@@ -207,7 +207,7 @@ def variation_beside_published(
     mine = _one_run(ours, ["method", "level", "metric", "value", "n", "n_cases"])
     here = mine[mine["level"] == _held(level, mine["level"], "level")]
     wide = here.pivot(index="method", columns="metric", values="value")
-    fewest = here[here["value"].notna()].groupby("method")["n_cases"].min()
+    cases = here.pivot(index="method", columns="metric", values="n_cases")
     methods = list(published.sort_values("cv_sample")["method"])
     who, where = (", ".join(dict.fromkeys(published[c])) for c in ("model", "dataset"))
     sides = {
@@ -219,9 +219,9 @@ def variation_beside_published(
         for y, (method, row) in enumerate(rows.to_dict("index").items()):
             family = family_of(str(method), families)
             colour, look = FAMILY_COLOURS[family], {"marker": FAMILY_MARKERS[family], "ms": 8, "zorder": 3}
-            n_cases = fewest.get(method, np.nan) if i == 0 else np.nan
-            plot_marks(ax, row["cv_sample"], y - 0.14, n_cases, color=colour, **look)
-            plot_marks(ax, row["cv_group"], y + 0.14, n_cases, color=paler(colour), **look)
+            behind = cases.loc[method] if i == 0 and method in cases.index else {}
+            for metric, aside, shade in (("cv_sample", -0.14, colour), ("cv_group", 0.14, paler(colour))):
+                plot_marks(ax, row[metric], y + aside, behind.get(metric, np.nan), color=shade, **look)
             if pd.isna(row["cv_sample"]):
                 ax.annotate("no value", (0.02, y), xycoords=("axes fraction", "data"), va="center", size=8.5, color=GREY)
         top = np.nanmax(rows[["cv_sample", "cv_group"]].to_numpy(float), initial=0) or 1.0
