@@ -24,6 +24,7 @@ from trustlab.metrics import (
     significance,
     stability,
     stopping,
+    ties,
     trust,
     votes,
 )
@@ -118,6 +119,11 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("null_band.unordered_band", "three points", lambda: null_band.unordered_band(3), (NAN, 0, NAN)),
     ("null_band.unordered_band", "two points", lambda: null_band.unordered_band(2), REFUSED),
     # draws and p-values
+    ("ties.tied", "nothing", lambda: ties.tied([]), NOTHING),
+    ("ties.tied", "all missing", lambda: ties.tied([NAN] * 2), [NAN, NAN]),
+    ("ties.tied", "infinite", lambda: ties.tied([INF, -INF, INF]), [INF, -INF, INF]),
+    ("ties.reaches", "missing", lambda: ties.reaches([NAN, 1.0], 1.0), [0, 1]),
+    ("ties.reaches", "a missing threshold", lambda: ties.reaches([0.0, INF], NAN), [0, 0]),
     ("intervals.percentile_interval", "no draws", lambda: intervals.percentile_interval([]), REFUSED),
     ("intervals.percentile_interval", "infinite", lambda: intervals.percentile_interval([1.0, INF]), REFUSED),
     ("intervals.percentile_interval", "all missing", lambda: intervals.percentile_interval([NAN] * 9), NAN),

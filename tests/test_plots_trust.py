@@ -164,8 +164,7 @@ def test_at_the_right_stand_the_cases_behind_a_row_and_few_of_them_are_hollow(ta
     counts = [t.get_text() for t in left.texts if t.get_text() == "n" or t.get_text()[0].isdigit()]
     assert counts[0] == "12" and "9" in counts and counts[-1] == "n"
     few = {round(float(line.get_ydata()[0])) for line in left.lines if line.get_label() == FEW}
-    # RDC; and OSI with safety off, which holds by rule and without any case
-    assert few == {list(drawn.INDICES).index("rdc"), list(drawn.INDICES).index("osi")}
+    assert few == {list(drawn.INDICES).index("rdc")}
 
 
 def test_an_index_without_a_value_says_why(table) -> None:
