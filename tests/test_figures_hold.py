@@ -162,10 +162,10 @@ def _wrong(marks: Marks, whole: pd.DataFrame) -> list[str]:
     table = whole[marks.rows(whole)]
     told = pd.Series(False, index=table.index)
     for column in marks.reason:
-        told |= table[column].fillna("").astype(str).ne("")
+        told |= table[column].astype(object).fillna("").astype(str).ne("")
     known = table[marks.value].notna()
     printed = table["source"].eq("printed") if "source" in table else ~everywhere(table)
-    excused = printed & table["reason"].fillna("").ne("") if "source" in table else printed
+    excused = printed & table["reason"].astype(object).fillna("").ne("") if "source" in table else printed
     ours = table[known & ~printed]
     found = {
         f"{marks.value} is missing without a reason": ~known & ~told & bool(marks.reason),
