@@ -156,16 +156,23 @@ def violations(name: str, table: pd.DataFrame) -> list[str]:
 
 
 def _wrong(marks: Marks, whole: pd.DataFrame) -> list[str]:
-    needed = [marks.value, marks.n, *filter(None, [marks.cases]), *marks.ends, *([marks.rarer] if marks.ranks else [])]
-    if lacking := [column for column in needed if column not in whole]:
+    needed = [
+        marks.value,
+        marks.n,
+        *filter(None, [marks.cases]),
+        *marks.ends,
+        *marks.reason,
+        *([marks.rarer] if marks.ranks else []),
+    ]
+    if lacking := [column for column in dict.fromkeys(needed) if column not in whole]:
         return [f"no column {', '.join(lacking)}"]
     table = whole[marks.rows(whole)]
     told = pd.Series(False, index=table.index)
     for column in marks.reason:
-        told |= table[column].fillna("").astype(str).ne("")
+        told |= table[column].astype(object).fillna("").astype(str).ne("")
     known = table[marks.value].notna()
     printed = table["source"].eq("printed") if "source" in table else ~everywhere(table)
-    excused = printed & table["reason"].fillna("").ne("") if "source" in table else printed
+    excused = printed & table["reason"].astype(object).fillna("").ne("") if "source" in table else printed
     ours = table[known & ~printed]
     found = {
         f"{marks.value} is missing without a reason": ~known & ~told & bool(marks.reason),
@@ -222,5 +229,5 @@ def test_a_number_printed_by_others_needs_a_word_on_its_n() -> None:
 
 def test_a_new_figure_cannot_be_forgotten() -> None:
     assert violations("01_auroc_anew", pd.DataFrame([ROW])) == ["01_auroc_anew: DRAWN does not say what this figure draws"]
-    lacking = violations("01_compared", pd.DataFrame([ROW]).assign(difference=np.nan).drop(columns=["n_cases"]))
+    lacking = violations("01_compared", pd.DataFrame([ROW]).assign(difference=np.nan, reason="").drop(columns=["n_cases"]))
     assert lacking == ["01_compared: no column n_cases"]
