@@ -132,10 +132,11 @@ def every_metric(run: Any) -> pd.Series:
             once = cross_fitted(correct.astype(int), sure, part["case_id"])
             found[(*key, "isotonic")] = float(np.mean((once - correct) ** 2))
     for model, dataset in c[["model", "dataset"]].drop_duplicates().itertuples(index=False):
-        pairs: Any = rank_correlations(c[c["dataset"] == dataset], model).stack()
+        pairs: Any = rank_correlations(c[c["dataset"] == dataset], model)
+        pairs = pairs.set_index(["first", "second"])["value"] if "first" in pairs else pairs.stack()
         found |= {(model, dataset, *pair, "spearman"): value for pair, value in pairs.items()}
         mine = [t[(t["model"] == model) & (t["dataset"] == dataset)] for t in (a, c)]
-        bins = reliability_table(*mine, SCALES, n_draws=1).to_dict("records")
+        bins = reliability_table(*mine, SCALES, n_draws=1).dropna(subset="bin").to_dict("records")
         found |= {(model, dataset, r["method"], f"bin {r['bin']}"): r["accuracy"] for r in bins}
     return pd.Series(found)
 
@@ -204,7 +205,7 @@ def test_noise_chooses_no_best_and_orders_no_series() -> None:
 
 def test_noise_makes_no_winner_of_equal_etis() -> None:
     shown: dict[str, Any] = {"model": "m", "dataset": "d", "level": 100, "safety": False}
-    shown |= {"formulation": "trust-x", "accuracy": 0.5, "cdr": 0.2, "rdc": 0.4}
+    shown |= {"formulation": "trust-x", "accuracy": 0.5, "cdr": 0.2, "rdc": 0.4, "eti_n": 20}
     rows = [{**shown, "configuration": name} for name in ("x", "y")]
     indices = pd.DataFrame(rows)
     indices.loc[1, "rdc"] += 1e-8
