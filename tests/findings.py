@@ -55,6 +55,12 @@ def shown(name: str, cell_id: str, n: int = 1) -> pd.DataFrame:
     return pd.DataFrame(dict(columns))
 
 
+def number(text: str) -> float:
+    """The first number of a table's text, such as "-0.03 [-0.10, 0.00]" or "< 0.001"; NaN for "–"."""
+    found = re.search(r"[-+]?\d+(?:\.\d+)?", text.replace("−", "-"))
+    return float(found[0]) if found else float("nan")
+
+
 def pct(share: float) -> str:
     """A share in whole percent."""
     return f"{100 * share:.0f}"
@@ -70,7 +76,7 @@ def value(found: pd.Series, name: str = "value", scale: float = 1, sign: str = "
     """A value with its interval in brackets; without one, just the value."""
     places = 0 if scale == 100 else 2
     numbers = [scale * found[c] for c in (name, "low", "high")]
-    text = [f"{n + 0.0:{sign}.{places}f}" for n in numbers]
+    text = [f"{round(n, places) + 0.0:{sign}.{places}f}" for n in numbers]
     return text[0] if np.isnan(numbers[1:]).any() else f"{text[0]} [{text[1]}, {text[2]}]"
 
 
@@ -111,9 +117,9 @@ def walkthrough() -> Bullets:
         f"and {counted(int(after[5]), 'of its quotations was', 'of its quotations were')} never spoken.",
         f"On patients whose disease it cannot know its samples still agree ({value(unknown['poc'], scale=100)} % on average, "
         f"{unknown['poc']['n']:.0f} patients), asked for a score it says {value(unknown['ce'], scale=100)}, and MedConf "
-        f"{value(unknown['medconf'], scale=100)}, where it has a value ({unknown['medconf']['n']:.0f} of them). A longer name "
-        f"does not make a wrong answer look surer here (Spearman's correlation of length and mean token probability "
-        f"{longer[1]} over {longer[0]} wrong answers).",
+        f"{value(unknown['medconf'], scale=100)}, where it has a value (for {unknown['medconf']['n']:.0f}). Over "
+        f"{longer[0]} wrong answers about other patients, the length of the name and its mean token probability have a "
+        f"Spearman correlation of {longer[1]}.",
     ]
 
 
@@ -258,7 +264,7 @@ def ablations() -> Bullets:
         f"{lost('without_importance')}: {parts['n_cases'].max()} patients settle none of it."
         if not ((parts["low"] > 0) | (parts["high"] < 0)).any()
         else f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f}; a part changes it.",
-        f"From {passages['n_passages'].min()} to {passages['n_passages'].max()} passages it stays between "
+        f"With {passages['n_passages'].min()} to {passages['n_passages'].max()} passages it is "
         f"{span(passages['value'], '{:.2f}'.format)}, and passages about *another* disease change it by "
         f"{value(control, 'difference', sign='+')}: this model fills the profile from memory, so that what retrieval brings "
         f"cannot be measured on it.",
@@ -272,8 +278,9 @@ def ablations() -> Bullets:
 
 def consultation() -> Bullets:
     """What asking brings; which rule stops best; doctor and patient."""
-    picked = table("04_published").set_index("policy")
-    chosen = shown("04_consultation", "chosen-table").set_index("policy")
+    picked = table("04_published")
+    picked = picked[picked["n_cases"].notna()].set_index("policy")
+    chosen = shown("04_consultation", "chosen-table").set_index("stops by")["accuracy, %"]
     gaps = shown("04_consultation", "rules-table")
     asked, said = (shown("04_consultation", cell) for cell in ("tries-table", "patient-table"))
     reply = said.set_index("what")["n"]
@@ -281,12 +288,12 @@ def consultation() -> Bullets:
     outcome = reply[["answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable"]]
     fixed = {n: chosen.loc[f"fixed {n}"] for n in (0, 8)}
     n_asked_for, n_inventive = reply["found"] + reply["missed"], int(reply["spoke though not told"])
-    better = gaps[gaps["measure"].eq("accuracy") & (gaps["p_holm"] < 0.05)]
+    better = gaps[gaps["measure"].eq("accuracy") & gaps["p (Holm)"].map(number).lt(0.05)]
     return [
-        f"Asking brings `embedded` from {pct(fixed[0]['accuracy'])} % right diagnoses after the opening to "
-        f"{pct(fixed[8]['accuracy'])} % after eight questions ({picked['n_cases'].iloc[0]} generated patients): to "
+        f"Asking brings `embedded` from {fixed[0]} % right diagnoses after the opening to "
+        f"{fixed[8]} % after eight questions ({picked['n_cases'].iloc[0]:.0f} generated patients): to "
         f"{pct(reply['rightly not known'] / outcome.sum())} % of its questions the case holds no answer. An oracle that "
-        f"stopped at the right moments would reach {value(chosen.loc['oracle'], 'accuracy', scale=100)} %.",
+        f"stopped at the right moments would reach {chosen['oracle']} %.",
         "With thresholds picked on other patients: "
         + "; ".join(
             f"{plots_label(m)} {one['utterances']:.1f} utterances and {value(one, 'accuracy', scale=100)} % right"
@@ -309,6 +316,7 @@ def trust_indices() -> Bullets:
     known, unknown = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
     gaps = shown("05_trust_indices", "panel-table")
     eti = gaps[gaps["index"].eq("ETI")]
+    n_higher, n_hold = eti["difference"].map(number).lt(0).sum(), eti["p (Holm)"].map(number).lt(0.05).sum()
     seen = rows(table("05_reviewers"), dataset=first, kind="prescription")
 
     def seen_by(model: str) -> str:
@@ -324,8 +332,8 @@ def trust_indices() -> Bullets:
         f"conversations and reports, right for {span(unknown['accuracy'], '{:.0f}'.format)} %, ETI is still "
         f"{span(unknown['eti_percent'], '{:.0f}'.format)} % and FTI {span(unknown['fti'].dropna(), '{:.0f}'.format)}: doctors "
         "who are wrong together agree, and reasoning that names the diagnosis lies near it.",
-        f"One doctor has the higher ETI than a panel of three in {(eti['difference'] < 0).sum()} of {len(eti)} comparisons "
-        f"(paired by case; {(eti['p_holm'] < 0.05).sum()} hold after Holm's correction), for a CDR of 0 that nobody earned. "
+        f"One doctor has the higher ETI than a panel of three in {n_higher} of {len(eti)} comparisons (paired by case; "
+        f"{n_hold} hold after Holm's correction), for a CDR of 0 that nobody earned. "
         "Safety off is 0 by definition in `trust-x`, missing in `medguard-x`.",
         f"The reviewers find {seen_by('embedded')}; {seen_by('embedded-closed')}. Reviewers who never object would make OSI "
         "100 by definition.",

@@ -173,7 +173,7 @@ def test_the_table_fills_in_what_is_missing_by_the_projects_rules():
     assert [*found.columns[:3], "metric", *found.columns[3:]] == COLUMNS
     accuracy = found.loc["accuracy"]
     assert accuracy[["method", "n", "n_asked", "coverage", "value"]].tolist() == ["", 5, 6, 5 / 6, 0.4]
-    assert accuracy[["worst", "best", "reason"]].tolist() == [2 / 6, 3 / 6, "1 failed"]
+    assert accuracy[["worst", "best", "reason"]].tolist() == [2 / 6, 3 / 6, "1 missing"]
     mine = found.drop(index="accuracy")
     assert (mine["method"] == "m").all() and (mine["n"] == 3).all() and (mine["coverage"] == 0.5).all()
     assert mine.loc["mean_confidence", ["value", "worst", "best"]].tolist() == pytest.approx([1.4 / 3, 1.4 / 6, 4.4 / 6])

@@ -377,12 +377,12 @@ def test_a_failed_answer_changes_nothing_but_what_is_counted_as_missing():
     told = ["n_missing", "reason"]
     pd.testing.assert_frame_equal(found.drop(columns=told), wanted.drop(columns=told))
     for metric, level, method, n, n_missing, reason in [
-        ("accuracy", "pooled", "", 174, 6, "6 answers failed"),
-        ("accuracy", "20", "", 27, 3, "3 answers failed"),
+        ("accuracy", "pooled", "", 174, 6, "6 answers missing"),
+        ("accuracy", "20", "", 27, 3, "3 answers missing"),
         ("accuracy", "40", "", 30, 0, ""),
-        ("mean_confidence", "1", "good", 27, 3, "3 answers failed"),
-        ("auroc", "pooled", "good", 174, 6, "6 answers failed"),
-        ("ece", "pooled", "good", 174, 6, "6 answers failed"),
+        ("mean_confidence", "1", "good", 27, 3, "3 answers missing"),
+        ("auroc", "pooled", "good", 174, 6, "6 answers missing"),
+        ("ece", "pooled", "good", 174, 6, "6 answers missing"),
     ]:
         row = entry(found, metric, level, method)
         assert (row["n"], row["n_missing"], row["reason"]) == (n, n_missing, reason), (metric, level)
@@ -395,8 +395,8 @@ def test_a_level_whose_answers_all_failed_has_no_value_and_says_why(said, why):
     table = table_of(with_failed(run, run.answers["level"] == 60))
     accuracy, mean = entry(table, "accuracy", "60", ""), entry(table, "mean_confidence", "60")
     assert np.isnan([accuracy["value"], accuracy["low"], mean["value"], entry(table, "auroc", "60")["value"]]).all()
-    assert accuracy["reason"] == "no answer; 25 answers failed"
-    assert mean["reason"] == f"no confidence: {why}; 25 answers failed"
+    assert accuracy["reason"] == "no answer; 25 answers missing"
+    assert mean["reason"] == f"no confidence: {why}; 25 answers missing"
     assert entry(table, "accuracy", "pooled", "")["n"] == 125 and entry(table, "pearson", "across")["value"] > 0
 
 
@@ -406,7 +406,7 @@ def test_one_failed_answer_is_counted_in_the_singular_beside_an_unreadable_one()
     failed = with_failed(run, pd.Series(gone))
     failed.answers.loc[1, ["answer", "correct"]] = [None, 0]
     accuracy = entry(table_of(failed), "accuracy", "pooled", "")
-    assert (accuracy["n"], accuracy["n_missing"], accuracy["reason"]) == (119, 1, "1 answer failed")
+    assert (accuracy["n"], accuracy["n_missing"], accuracy["reason"]) == (119, 1, "1 answer missing")
     assert accuracy["value"] == pytest.approx(run.answers["correct"].iloc[2:].sum() / 119)
     assert entry(table_of(failed), "auroc", "pooled")["n_missing"] == 2
 

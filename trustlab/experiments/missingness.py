@@ -61,7 +61,7 @@ def _accuracy(label: Mapping[str, str], part: pd.DataFrame) -> dict:
     unknown = (part["failed"] | part["ungraded"]).to_numpy(bool)
     correct = np.where(unknown, np.nan, part["correct"].to_numpy(float))
     failed = int(part["failed"].to_numpy(bool).sum())
-    told = [f"{failed} failed"] if failed else []
+    told = [f"{failed} missing"] if failed else []
     told += [f"{int(unknown.sum()) - failed} ungraded"] if unknown.sum() > failed else []
     value = float(np.nanmean(correct)) if not unknown.all() else float("nan")
     return _row(label, "accuracy", ~unknown, value, accuracy_bounds(correct), ", ".join(told))

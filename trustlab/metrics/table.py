@@ -311,7 +311,7 @@ def _row(
     if part.bounded.any():
         notes.append(f"{int(part.bounded.sum())} of {n} confidences are bounds")
     if failed:
-        notes.append(f"{failed} answer{'s' if failed > 1 else ''} failed")
+        notes.append(f"{failed} answer{'s' if failed > 1 else ''} missing")
     if ungraded:
         notes.append(f"{ungraded} answer{'s' if ungraded > 1 else ''} ungraded")
     return {
