@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fake_model import FakeEncoder
 
+from trustlab.datasets.lay_names import LAY_NAMES
 from trustlab.entailment import (
     CrossEncoderEntailment,
     Entailment,
@@ -87,7 +88,7 @@ def test_it_is_named_as_a_stand_in(stand_in: StandInEntailment):
     assert stand_in.stand_in and stand_in.name == "stand-in" and stand_in.revision.startswith("stand-in")
 
 
-# premise | hypothesis | class that way | class the other way | one set? (e entailment, n neutral, c contradiction)
+# premise | hypothesis | class that way, and back (entailment, neutral, contradiction) | one set?
 CONCLUSIONS = """
 Pulmonary embolism | pulmonary  EMBOLISM. | e | e | one
 Pulmonary embolism (PE) | Pulmonary embolism | e | e | one
@@ -156,7 +157,8 @@ No pneumonia | Asthma | n | n | two
 
 
 def test_what_the_stand_in_concludes_both_ways_and_which_names_are_one_set(stand_in):
-    rows = [tuple(cell.strip() for cell in row.split("|")) for row in CONCLUSIONS.strip("\n").split("\n")]
+    lines = CONCLUSIONS.strip("\n").split("\n")
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
     wrong = []
     for a, b, *expected in rows:
         forward, backward = found = stand_in.probabilities([(a, b), (b, a)])
@@ -201,7 +203,16 @@ def test_a_synonym_of_the_table_entails_its_condition_whatever_the_encoder_think
     judge = StandInEntailment(FakeEncoder())  # type: ignore[arg-type]
     pairs = [(name, c.name) for c in judge.knowledge.conditions.values() for name in c.names[1:]]
     assert len(pairs) > 200
-    assert (judge.probabilities(pairs)[:, 0] == 1).all()
+    assert (judge.probabilities([*pairs, *((b, a) for a, b in pairs)])[:, 0] == 1).all()
+
+
+def test_a_name_and_its_everyday_names_are_one_set_unless_the_table_says_otherwise():
+    judge = StandInEntailment(FakeEncoder())  # type: ignore[arg-type]
+    pairs = [(name, lay) for name, all_lay in LAY_NAMES.items() for lay in all_lay]
+    there, back = judge.probabilities(pairs), judge.probabilities([(b, a) for a, b in pairs])
+    one = (there[:, 0] > there[:, 2]) & (back[:, 0] > back[:, 2])
+    apart = [pair for pair, together in zip(pairs, one, strict=True) if not together]
+    assert apart == [("upper respiratory infection", "chest cold")]  # there: acute bronchitis
 
 
 def test_unknown_names_are_judged_by_their_cosine_and_each_text_is_encoded_once():

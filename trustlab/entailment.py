@@ -1,4 +1,4 @@
-"""Does one diagnosis entail another? One protocol, a real judge by name, and a rule-based proxy that needs no download.
+"""Does one diagnosis entail another? A protocol, a real judge by name, a proxy without download.
 
 A judge gives each (premise, hypothesis) pair the probabilities of entailment, neutrality and contradiction. Over a run, each
 distinct pair is judged once; two equal strings entail each other and are never put to it.
@@ -32,7 +32,6 @@ ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
 STAND_IN = "stand-in"
 SCHEMA = "CREATE TABLE IF NOT EXISTS entailment (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
 BATCH, ROUND = 64, 1024
-
 DECIMALS = 3
 """Cosines are rounded to these before they are compared."""
 
@@ -40,11 +39,11 @@ Pair = tuple[str, str]
 Row = tuple[float, float, float]
 SAME: Row = (1.0, 0.0, 0.0)
 SPECIFIC: Row = (0.99, 0.01, 0.0)
-"""Entailment, neutral, contradiction where the premise says more: "acute appendicitis", "appendicitis"."""
+"""The premise says more: "acute appendicitis", "appendicitis"; in the order of the columns."""
 GENERAL: Row = (0.3, 0.6, 0.1)
-"""Where the hypothesis says more."""
+"""The hypothesis says more."""
 BESIDE: Row = (0.1, 0.6, 0.3)
-"""Where each says what the other does not: "acute pancreatitis", "alcoholic pancreatitis"."""
+"""Each says what the other does not: "acute pancreatitis", "alcoholic pancreatitis"."""
 UNRELATED: Row = (0.0, 1.0, 0.0)
 CONTRADICTS: Row = (0.0, 0.0, 1.0)
 
@@ -155,16 +154,21 @@ class CrossEncoderEntailment:
 
 
 class Phrase(NamedTuple):
-    """A name as the rules see it: its words with those of degree, and the noun that says what it is ('' if none)."""
+    """A name as the rules see it: its words, degree included, and the noun that says what it is.
+
+    The noun is '' where qualifiers stand alone.
+    """
 
     words: frozenset[str]
     head: str
 
     def covers(self, other: Phrase) -> bool:
         """Whether it is the other name, or a kind of it: "viral pneumonia" and "pneumonia"."""
+        if not other.words <= self.words:
+            return False
         more = self.words - other.words
-        kind = self.head == other.head or all(is_qualifier(word) or word in DEGREES for word in more)
-        return other.words == self.words or bool(other.head and other.words < self.words and kind)
+        kind = self.head == other.head or all(map(_adds, more))
+        return not more or bool(other.head and kind)
 
 
 class Reading(NamedTuple):
@@ -188,29 +192,34 @@ class Reading(NamedTuple):
 
 
 class StandInEntailment:
-    """A rule-based proxy for an NLI model, for bare names of diseases: word rules, the knowledge table, lay names, an encoder.
+    """A rule-based proxy for an NLI model, for bare names of diseases.
 
-    Spelling, certainty ("probable"), word order and acronyms in brackets play no part. In this order:
+    It reads words, the knowledge table, everyday names, and last a sentence encoder. Case, accents,
+    certainty ("probable"), word order and an acronym in brackets play no part. In this order:
 
-    1. Names of two different conditions of the table, as they are or with qualifiers added: contradiction 1 - c/2,
-       entailment c/2, with c their cosine in [0, 0.99].
-    2. The same words; two names of one condition of the table; a name and its lay name; an acronym of three letters or more:
-       entailment both ways.
-    3. Qualifiers that rule each other out (left and right, type 1 and 2, stage I and III, acute and chronic, mild and severe,
-       viral and bacterial, disease and syndrome; :func:`~trustlab.correctness.kinds.exclude`): contradiction.
-    4. A name with more qualifiers, or more words before the same noun, entails the one without ("acute appendicitis",
-       "appendicitis"; :data:`SPECIFIC`). The other way it is neutral with entailment above contradiction
-       (:data:`GENERAL`), so that both are one set.
-    5. The same noun with qualifiers of which neither follows from the other ("acute" and "recurrent"): neutral, two sets
-       (:data:`BESIDE`).
-    6. Else entailment by a logistic curve of the cosine, contradiction the rest. Half lies at :attr:`HALF`: of all pairs of
-       different conditions of the table, 999 in 1,000 have a smaller cosine (packaged encoder).
+    1. Names of two different conditions of the table, as they are or with qualifiers added:
+       contradiction 1 - c/2, entailment c/2, with c their cosine in [0, 0.99].
+    2. Two names of one condition of the table, with the same qualifiers added; a name and its
+       everyday name (one that several diseases share is their general name): entailment.
+    3. Qualifiers that rule each other out (left and right, type 1 and 2, stage I and III, acute and
+       chronic, mild and severe, viral and bacterial, disease and syndrome;
+       :func:`~trustlab.correctness.kinds.exclude`): contradiction, whatever else the names say.
+    4. The same words, or an acronym of three letters or more: entailment both ways.
+    5. A name with more qualifiers, or more words and the same noun, entails the one without ("acute
+       appendicitis", "appendicitis"; :data:`SPECIFIC`). The other way it is neutral, entailment
+       above contradiction (:data:`GENERAL`), so that both are one set.
+    6. The same noun, each with a qualifier of its own ("acute", "recurrent"): neutral, with
+       contradiction above entailment (:data:`BESIDE`), so two sets.
+    7. Else entailment by a logistic curve of the cosine, contradiction the rest. Half lies at
+       :attr:`HALF`: of all pairs of different conditions of the table, 999 in 1,000 have a smaller
+       cosine (packaged encoder).
 
-    "No X" and "X ruled out" contradict X and whatever entails it, entail the denial of what entails X, and are neutral to
-    the rest; so is what holds no word. Cosines are rounded (3 decimals), and none lies on the threshold.
+    "No X" and "X ruled out" contradict X and its kinds, entail that there is no kind of X, and are
+    neutral to the rest; so is what holds no word. Cosines are rounded (:data:`DECIMALS`), and
+    :attr:`HALF` lies between two rounded ones.
 
-    Sets are a transitive closure: where samples hold "pneumothorax" beside "left" and "right pneumothorax", which contradict
-    each other, all three are one set; without the unqualified name they are two.
+    Sets are a transitive closure: "left pneumothorax" and "right pneumothorax" are two sets, but
+    one where "pneumothorax" is among the samples too.
     """
 
     name, stand_in = STAND_IN, True
@@ -248,14 +257,14 @@ class StandInEntailment:
         """The probabilities by the rules; ``None`` where a cosine is asked for."""
         if premise == hypothesis:
             return SAME
-        denied = [None if self._known_name(text) else undenied(text) for text in (premise, hypothesis)]
-        a, b = (text if x is None else x for text, x in zip((premise, hypothesis), denied, strict=True))
+        not_a, not_b = (None if self._known_name(t) else undenied(t) for t in (premise, hypothesis))
+        a, b = premise if not_a is None else not_a, hypothesis if not_b is None else not_b
         if not self._reading(a).own.words or not self._reading(b).own.words:
             return UNRELATED
-        if denied == [None, None]:
+        if not_a is None and not_b is None:
             return self._compared(a, b)
-        if None in denied:  # the one that is told, and the one that is denied
-            follows = self._compared(*((a, b) if denied[0] is None else (b, a))) in (SAME, SPECIFIC)
+        if not_a is None or not_b is None:  # is what is told a kind of what is denied?
+            follows = self._compared(*((a, b) if not_a is None else (b, a))) in (SAME, SPECIFIC)
             return CONTRADICTS if follows else UNRELATED
         row = self._compared(b, a)  # who has no appendicitis has no acute one
         return row if row in (SAME, SPECIFIC, GENERAL) else UNRELATED
@@ -274,7 +283,8 @@ class StandInEntailment:
         if not related and (exclude(a.said, b.main) or exclude(b.said, a.main)):
             return CONTRADICTS
         forward, backward = _follows(a, b, same_condition), _follows(b, a, same_condition)
-        if (forward and backward) or _is_short_for(premise, hypothesis) or _is_short_for(hypothesis, premise):
+        short = _is_short_for(premise, hypothesis) or _is_short_for(hypothesis, premise)
+        if short or (forward and backward):
             return SAME
         if forward or backward:
             return SPECIFIC if forward else GENERAL
@@ -312,17 +322,17 @@ class StandInEntailment:
         return said if (said := normalise(text)) in self.knowledge.condition_of_name else None
 
     def _said_twice(self, outside: str, inside: str) -> bool:
-        """Whether what stands in brackets is the acronym of the name before, or another name of it."""
-        one, other = (self._names.get(_phrase(part).words, frozenset()) for part in (outside, inside))
-        return bool(one & other) or is_acronym(inside, outside)
+        """Whether in brackets stands the acronym of the name before, or another name of it."""
+        one, other = (self._names.get(_phrase(part).words) for part in (outside, inside))
+        return bool(one and other and one & other) or is_acronym(inside, outside)
 
     def _name_within(self, words: frozenset[str]) -> frozenset[str]:
-        """The longest known name to which ``words`` only add qualifiers that do not rule it out; none: empty."""
+        """The longest known name to which ``words`` only add qualifiers, none against it; or ()."""
         found = [
             name
             for name in self._names
             if name < words
-            and all(is_qualifier(word) or word in DEGREES for word in words - name)
+            and all(map(_adds, words - name))
             and not any(exclude(words, self._main[m]) for m in self._names[name] if m in self._main)
         ]
         return max(found, key=lambda name: (len(name), sorted(name)), default=frozenset())
@@ -334,13 +344,12 @@ class StandInEntailment:
     @cached_property
     def _conditions(self) -> dict[frozenset[str], Condition]:
         """Words of a name in the table -> its condition."""
-        conditions = self.knowledge.conditions.values()
-        names = ((_phrase(plain_name(n)).words, c) for c in conditions for n in c.names if not ALTERNATIVES.search(n))
-        return dict(names)
+        named = [(name, c) for c in self.knowledge.conditions.values() for name in c.names]
+        return {_phrase(plain_name(n)).words: c for n, c in named if not ALTERNATIVES.search(n)}
 
     @cached_property
     def _names(self) -> dict[frozenset[str], frozenset[str]]:
-        """Words of a name -> what it means: ids of conditions, and everyday names of what the table lacks."""
+        """Words of a name -> ids of what it means; what the table lacks goes by its lay names."""
         found = {words: frozenset({condition.id}) for words, condition in self._conditions.items()}
         for name, lay in LAY_NAMES.items():
             condition = self.knowledge.condition_named(name)
@@ -359,11 +368,17 @@ def _phrase(name: str) -> Phrase:
     degrees = frozenset(name.split()) & DEGREES
     first = re.split(r"\b(?:of|in|with|without|from|by|due to|secondary to)\b", name)[0]
     nouns = (word for part in reversed(first.split()) for word in content_words(part))
-    return Phrase(content_words(name) | degrees, next((word for word in nouns if not is_qualifier(word)), ""))
+    head = next((word for word in nouns if not is_qualifier(word)), "")
+    return Phrase(content_words(name) | degrees, head)
+
+
+def _adds(word: str) -> bool:
+    """Whether a word makes a name a kind of the name without it, whatever the name."""
+    return is_qualifier(word) or word in DEGREES
 
 
 def _core(reading: Reading) -> frozenset[str]:
-    return frozenset(word for word in reading.own.words if not is_qualifier(word) and word not in DEGREES)
+    return frozenset(word for word in reading.own.words if not _adds(word))
 
 
 def _follows(a: Reading, b: Reading, same_condition: bool) -> bool:

@@ -96,25 +96,27 @@ def clash(one: str, other: str) -> bool:
 
 
 def exclude(one: Set[str], other: Set[str]) -> bool:
-    """Whether words of two names rule each other out: left and right, type 1 and type 2, stable and unstable.
+    """Whether words of two names rule each other out: left and right, type 1 and type 2.
 
-    Among the words of a group, and among numbers and single letters, each has one that the other lacks: "acute on chronic"
-    rules "chronic" out no more than "type 2" does the name without a type.
+    Among the words of a group, and among numbers and single letters, each has one that the other
+    lacks: "acute on chronic" does not rule "chronic" out, nor "type 2" the name without a type.
     """
     here, there = one - other, other - one
     return (
         any(there & group for word in here for group in _RULED_OUT.get(word, ()))
         or (any(map(_is_code, here)) and any(map(_is_code, there)))
-        or any(a[-3:] == b[-3:] and (_opposite(a, b) or _opposite(b, a)) for a in here for b in there)
+        or any(_opposite(a, b) or _opposite(b, a) for a in here for b in there if a[-3:] == b[-3:])
     )
 
 
-_RULED_OUT = {word: [g for g in (*EXCLUSIVE, *LOOKALIKES) if word in g] for group in (*EXCLUSIVE, *LOOKALIKES) for word in group}
+_GROUPS = (*EXCLUSIVE, *LOOKALIKES)
+_RULED_OUT = {word: [g for g in _GROUPS if word in g] for group in _GROUPS for word in group}
 
 
 def _opposite(one: str, other: str) -> bool:
-    """Whether two words differ by opposite prefixes alone; those of four letters or fewer say nothing."""
-    return len(other) > 4 and any(one.startswith(a) and b + one[len(a) :] == other for a, b in OPPOSITE_PREFIXES)
+    """Whether two words differ by opposite prefixes alone; four letters or fewer say nothing."""
+    pairs = ((a, b) for a, b in OPPOSITE_PREFIXES if one.startswith(a))
+    return len(other) > 4 and any(b + one[len(a) :] == other for a, b in pairs)
 
 
 def another_kind(answer: str, names: Sequence[str]) -> bool:

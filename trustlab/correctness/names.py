@@ -20,11 +20,16 @@ MAX_LENGTH = 200
 
 _DENIAL = re.compile(
     r"\b(?:(?:no|not any) (?:signs?|evidence|history) of|absence of"
-    r"|no|not|never|cannot|(?:isn|don|doesn|can|won) t|denie[sd]|den(?:y|ying)|exclud(?:e|es|ed|ing)|exclusion of|unlikely"
-    r"|improbable|doubtful|(?:been )?rul(?:e|es|ed|ing) out|r o|negative for|free (?:of|from)|rather than"
-    r"|instead of)\b|^without\b|\babsent$"
+    r"|no|not|never|cannot|(?:isn|don|doesn|can|won) t|denie[sd]|den(?:y|ying)"
+    r"|exclud(?:e|es|ed|ing)|exclusion of|unlikely|improbable|doubtful"
+    r"|(?:been )?rul(?:e|es|ed|ing) out|r o|negative for|free (?:of|from)|rather than|instead of)\b"
+    r"|^without\b|\babsent$"
 )
-ALTERNATIVES = re.compile(r"\b(?:or|vs|versus|either|differential(?:s)?)\b|[;/|\n]|(?:\b[1-9][.)].*){2}", re.DOTALL)
+ALTERNATIVES = re.compile(
+    r"\b(?:or|vs|versus|either|differential(?:s)?)\b"  # between names
+    r"|[;/|\n]|(?:\b[1-9][.)].*){2}",  # a list
+    re.DOTALL,
+)
 _ADDITION = re.compile(r"\b(?:and|plus|as well as)\b|[&+]")
 _NOTHING = re.compile(
     r"(?:yes|no|none|nil|nothing|true|false|maybe|perhaps|other|n a|(?:i )?(?:do not|don t) know|not sure|unsure"
@@ -63,12 +68,12 @@ def readings(name: str) -> set[tuple[str, frozenset[str]]]:
 
 
 def plain_name(name: str) -> str:
-    """The name :func:`folded`, turned round, and without label, code and share, as :func:`readings` tells."""
+    """The name :func:`folded`, turned round, without label, code and share (:func:`readings`)."""
     return _turned(_PERCENT.sub("", _CODE.sub("", _unlabelled(folded(name)))))
 
 
 def undenied(name: str) -> str | None:
-    """What "no X", "X ruled out", "unlikely X" deny: X, normalised; ``None`` where nothing is denied."""
+    """The X of "no X", "X ruled out", "unlikely X", normalised; ``None`` if nothing is denied."""
     words = normalise(CERTAINTY.sub(" ", _unlabelled(folded(name))))
     return " ".join(_DENIAL.sub(" ", words).split()) if _DENIAL.search(words) else None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 DEGREES = frozenset({"mild", "moderate", "severe"})
-NEUTRAL = frozenset({"disease", "syndrome", "disorder", "condition", "illness", "of", "the", "an", "in", "sided"})
+_NEUTRAL = "disease syndrome disorder condition illness of the an in sided"
+NEUTRAL = frozenset(_NEUTRAL.split())
 """Words that a longer name may have more without being another kind; but a disease is not a syndrome."""
 _CAUSES = """viral bacterial fungal parasitic tuberculous septic aseptic aspiration atypical allergic infection
 drug alcoholic nonalcoholic autoimmune idiopathic traumatic atraumatic ischemic hemorrhagic thrombotic embolic obstructive
@@ -54,10 +55,11 @@ LOOKALIKES = tuple(
     )
 )
 """Names that look alike and are not the same; two of one line are two diagnoses, however close their letters are."""
-_EXCLUSIVE = """left right bilateral|upper lower|anterior posterior inferior|superior inferior|proximal distal|
-central peripheral|internal external|medial lateral|dorsal ventral|cranial caudal|superficial deep|
-subdural epidural subarachnoid intracerebral|atrial ventricular|aortic mitral tricuspid pulmonic|
-systolic diastolic|artery vein|gastric duodenal esophageal ileal jejunal colonic rectal|
+_EXCLUSIVE = """left right bilateral|upper lower|anterior posterior inferior|superior inferior|
+proximal distal|central peripheral|internal external|medial lateral|dorsal ventral|cranial caudal|
+superficial deep|subdural epidural subarachnoid intracerebral|atrial ventricular|
+aortic mitral tricuspid pulmonic|systolic diastolic|artery vein|
+gastric duodenal esophageal ileal jejunal colonic rectal|
 femoral inguinal umbilical hiatal|cervical thoracic lumbar sacral|acute subacute chronic|
 paroxysmal persistent permanent|early late|active latent|primary secondary tertiary|
 first second third|mild moderate severe|viral bacterial fungal parasitic|ischemic hemorrhagic|
@@ -71,11 +73,12 @@ with without|disease syndrome"""
 EXCLUSIVE = tuple(frozenset(group.split()) for group in _EXCLUSIVE.split("|"))
 """Words of one group rule each other out; a name with one of them is a kind of the name without."""
 OPPOSITE_PREFIXES = (
-    *(("", prefix) for prefix in ("non", "un", "in", "ir", "a", "de", "sub", "supra", "pre", "post", "pseudo")),
+    *(("", prefix) for prefix in ("non", "un", "in", "ir", "a", "de", "sub", "supra")),
+    *(("", prefix) for prefix in ("pre", "post", "pseudo")),
     *(("hyper", "hypo"), ("tachy", "brady"), ("uni", "bi"), ("micro", "macro"), ("intra", "extra")),
     *(("pre", "post"), ("ante", "post"), ("endo", "exo")),
 )
-"""Two words that differ by such a pair alone rule each other out: stable and unstable, eclampsia and preeclampsia."""
+"""Words that differ by such a pair alone rule each other out: eclampsia and preeclampsia."""
 SAME_PHRASE = {
     "nstemi": "non st elevation myocardial infarction",
     "stemi": "st elevation myocardial infarction",
@@ -87,7 +90,7 @@ SAME_PHRASE = {
     "exacerbation of|exacerbation": "acute",
     "non ": "non",
 }
-"""Patterns in a normalised name -> what they are read as, in this order, where names are held against each other."""
+"""Patterns in a normalised name -> what they are read as, in this order, to judge entailment."""
 ROMAN = {numeral: str(n) for n, numeral in enumerate(("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix"), 1)}
 SAME_WORD = {
     **dict.fromkeys(("infectious", "infective", "infected", "infections"), "infection"),
