@@ -17,7 +17,8 @@ import pandas as pd
 from trustlab.experiments.notebooks import notebook_path
 from trustlab.paths import DATA, FIGURES
 
-HEADING = "**The finding** (of the reference run; brackets are 95 % intervals over cases)."
+BRACKETS = "; brackets are 95 % intervals over cases"
+HEADING = f"**The finding** (of the reference run{BRACKETS})."
 Bullets = list[str]
 
 
@@ -104,7 +105,8 @@ def walkthrough() -> Bullets:
     )
     beyond = table("00_beyond")
     unknown = {what: row(beyond, set="unknown diseases", what=what) for what in ("poc", "ce", "medconf")}
-    longer = re.findall(r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27"))
+    n_wrong, n_patients, rho = re.findall(r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27"))
+    lengths = rows(table("00_token_position"), answers="wrong", what="asp").sort_values("n_tokens")
     return [
         f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is wrong; once more is told it "
         f"answers *{right['answer'].iloc[0]}*, which is right, and stays with it. For the wrong answer its mean token "
@@ -116,10 +118,12 @@ def walkthrough() -> Bullets:
         f"{before[1]:.0f} to {after[1]:.0f}. The model's own score goes from {before[0]:.0f} to {after[0]:.0f} all the same, "
         f"and {counted(int(after[5]), 'of its quotations was', 'of its quotations were')} never spoken.",
         f"On patients whose disease it cannot know its samples still agree ({value(unknown['poc'], scale=100)} % on average, "
-        f"{unknown['poc']['n']:.0f} patients), asked for a score it says {value(unknown['ce'], scale=100)}, and MedConf "
+        f"{unknown['poc']['n']:.0f} patients), asked for a score it says {value(unknown['ce'], scale=100)} "
+        f"({unknown['ce']['n']:.0f} patients), and MedConf "
         f"{value(unknown['medconf'], scale=100)}, where it has a value (for {unknown['medconf']['n']:.0f}). Over "
-        f"{longer[0]} wrong answers about other patients, the length of the name and its mean token probability have a "
-        f"Spearman correlation of {longer[1]}.",
+        f"{n_wrong} wrong answers about {n_patients} other patients, the length of the name and its mean token probability "
+        f"have a Spearman correlation of {rho}, though the lengths with ten answers or more go from "
+        f"{pct(lengths['value'].iloc[0])} to {pct(lengths['value'].iloc[-1])} %.",
     ]
 
 
@@ -176,7 +180,8 @@ def benchmark() -> Bullets:
         f'{band["chance_high"]:.2f}]), {above} above it; "information level" has {told["value"]:.2f}. With text-only access '
         f"(`embedded-closed`) {bands['embedded-closed'][2]} of {bands['embedded-closed'][0]} lie above; there agreement has "
         f"an AUROC of {within('poc', closed)}, MedConf {within('medconf', closed)}. On conversations and reports the two "
-        f"models are right for {span(elsewhere['value'], pct)} % of {elsewhere['n_cases'].iloc[0]} cases when all is told.",
+        f"models are right for {span(elsewhere['value'], pct)} % of {span(elsewhere['n'], '{:.0f}'.format)} cases when all is "
+        "told.",
     ]
 
 
@@ -231,9 +236,10 @@ def robustness() -> Bullets:
         f"{span(changed['value'], pct)} % of its answers become another diagnosis.",
         f"When everything is told and only paraphrased, one patient's confidence varies by {variation.at['asp', 'value']:.1f} % "
         f"of itself (ASP), {variation.at['poc', 'value']:.1f} % (PoC), {variation.at['sequence_probability', 'value']:.1f} % "
-        f"(the probability of the diagnosis), {variation.at['medconf', 'value']:.1f} % (MedConf); "
+        f"(the probability of the diagnosis), {variation.at['medconf', 'value']:.1f} % (MedConf, "
+        f"{variation.at['medconf', 'n']:.0f} patients; the others {variation.at['asp', 'n']:.0f}, whose versions differ); "
         f"{counted(n_apart, 'of the others differs', 'of the others differ')} from MedConf after Holm's "
-        f"correction ({variation.at['medconf', 'n']:.0f} patients whose three versions differ).",
+        f"correction, on the {span(compared['n'], '{:.0f}'.format)} patients that both have.",
         f"After correction for all comparisons these shifts of the mean confidence hold (percentage points): "
         f"{held(table('02_shifts'))}. Among answers that stayed the same: {held(table('02_shifts_same_answer'))}. Told as one "
         f"with a second patient, CE says {value(both['ce'], scale=100, sign='+')} points, P(True) "
@@ -266,8 +272,8 @@ def ablations() -> Bullets:
         else f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f}; a part changes it.",
         f"With {passages['n_passages'].min()} to {passages['n_passages'].max()} passages it is "
         f"{span(passages['value'], '{:.2f}'.format)}, and passages about *another* disease change it by "
-        f"{value(control, 'difference', sign='+')}: this model fills the profile from memory, so that what retrieval brings "
-        f"cannot be measured on it.",
+        f"{value(control, 'difference', sign='+')}: as if this model filled the profile from memory, so that what retrieval "
+        f"brings cannot be measured on it.",
         f"The order of the methods is soft: {plots_label(first)} stands first, but only in {pct(ranks.at[first, 'first'])} % of "
         f"the draws of other patients, and {plots_label(widest)} takes ranks {ranks.at[widest, 'lowest']:.0f} to "
         f"{ranks.at[widest, 'highest']:.0f} with the formula that one takes its name to mean. The best token method stands "
@@ -314,6 +320,7 @@ def trust_indices() -> Bullets:
     on = sets[sets["safety"].astype(str).eq("True") & sets["formulation"].eq("trust-x")]
     first = on["dataset"].iloc[0]
     known, unknown = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
+    panels = unknown[unknown["n_doctors"] > 1]
     gaps = shown("05_trust_indices", "panel-table")
     eti = gaps[gaps["index"].eq("ETI")]
     n_higher, n_hold = eti["difference"].map(number).lt(0).sum(), eti["p (Holm)"].map(number).lt(0.05).sum()
@@ -330,8 +337,9 @@ def trust_indices() -> Bullets:
         f"On {known['n_cases'].iloc[0]} generated patients, fully told, the doctors are right for "
         f"{span(known['accuracy'], '{:.0f}'.format)} % and ETI is {span(known['eti_percent'], '{:.0f}'.format)} %; on "
         f"conversations and reports, right for {span(unknown['accuracy'], '{:.0f}'.format)} %, ETI is still "
-        f"{span(unknown['eti_percent'], '{:.0f}'.format)} % and FTI {span(unknown['fti'].dropna(), '{:.0f}'.format)}: doctors "
-        "who are wrong together agree, and reasoning that names the diagnosis lies near it.",
+        f"{span(unknown['eti_percent'], '{:.0f}'.format)} % and FTI {span(unknown['fti'].dropna(), '{:.0f}'.format)}: a panel's "
+        f"CDR rises to no more than {span(panels['cdr'], '{:.0f}'.format)} %, and an RDC of "
+        f"{span(unknown['rdc'], '{:.0f}'.format)} % stays, since reasoning that names the diagnosis lies near it.",
         f"One doctor has the higher ETI than a panel of three in {n_higher} of {len(eti)} comparisons (paired by case; "
         f"{n_hold} hold after Holm's correction), for a CDR of 0 that nobody earned. "
         "Safety off is 0 by definition in `trust-x`, missing in `medguard-x`.",
@@ -363,8 +371,9 @@ def published_tables() -> Bullets:
         f"{ranks['n_significant'].sum()} rank correlations among them stay above 0.05. Beside what two unrelated rising "
         f"series give, {n_above} of {places.sum()} printed Pearsons {'lies' if n_above == 1 else 'lie'} above, {n_within} "
         f"within, {places['below the band']} below.",
-        f"Of {agrees.sum()} figures in the paper's sentences {agrees['yes']} follow from its tables, {agrees['no']} come out "
-        f"otherwise and {agrees.sum() - agrees['yes'] - agrees['no']} cannot be settled. Of the {len(gaps) // 2} differences "
+        f"Of {agrees.drop('no figure is claimed').sum()} figures in the paper's sentences {agrees['yes']} follow from its "
+        f"tables, {agrees['no']} come out otherwise and {agrees['cannot be recomputed']} cannot be settled. "
+        f"Of the {len(gaps) // 2} differences "
         f"in AUROC of Table 3, the 95 % interval lies above 0 for {above['answer']} if each answer counts for itself, for "
         f"{above['case']} if each case counts once.",
     ]
@@ -385,7 +394,8 @@ def finding(name: str) -> str:
     """The finding of a notebook as its first cell has it: the heading and three bullets."""
     bullets = BULLETS[name]()
     assert len(bullets) == 3, name
-    return "\n".join([HEADING, "", *(f"- {bullet}" for bullet in bullets)])
+    heading = HEADING if any(" [" in bullet for bullet in bullets) else HEADING.replace(BRACKETS, "")
+    return "\n".join([heading, "", *(f"- {bullet}" for bullet in bullets)])
 
 
 def write(name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -323,7 +324,9 @@ def test_the_reference_run_is_graded_as_it_was() -> None:
     cases = {c.case_id: c for name in ("starter", "starter-dialogue", "starter-report") for c in load_cases(name)}
     said = [a if a else None for a in answers["answer"]]
     grades = SynonymGrader().grade(said, [cases[i] for i in answers["case_id"]])
-    assert [g.correct for g in grades] == answers["correct"].to_list()
+    right = pd.to_numeric(answers["correct"]).to_numpy()  # missing where the reply was cut off
+    assert np.isnan(right).sum() < 5
+    assert all(g.correct == r for g, r in zip(grades, right, strict=True) if not np.isnan(r))
 
 
 # All graders

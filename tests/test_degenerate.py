@@ -142,6 +142,7 @@ ELSEWHERE = {
     "trust_table.drawn_groups": "inside trust_indices",
     "trust_table.index_draws": "inside trust_indices",
     "trust_table.answered": "inside trust_indices",
+    "trust_table.each_case": "inside trust_indices",
 }
 """Functions that are put to the test in another form than a row above."""
 

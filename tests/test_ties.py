@@ -164,7 +164,8 @@ def test_noise_in_the_published_confidences_moves_no_metric(noise: float) -> Non
     """``1e-15`` is what another order of adding does, as in another processor's eigenvalues.
 
     At the larger one only what stands on all 144 answers is held: a level has 24, where one
-    pair that changes its order weighs 1/140 and more, and MSP has gaps of just 1e-6 near to 1.
+    pair that changes its order weighs 1/140 and more, and MSP has gaps of just 1e-6 near to 1,
+    which shows in its rank correlations, too.
     """
     folder = FIGURES / "reference" / "01_benchmark"
     one: dict[str, Any] = {n: pd.read_csv(folder / f"{n}.csv") for n in ("answers", "confidence")}
@@ -179,7 +180,8 @@ def test_noise_in_the_published_confidences_moves_no_metric(noise: float) -> Non
     both = [SimpleNamespace(answers=answers, confidence=t) for t in tables]
     far = moved(*map(every_metric, both))
     small = {"within", *map(str, answers["level"].unique())}
-    assert {key: by for key, by in far.items() if noise < 1e-9 or key[-1] not in small} == {}
+    held = {k: by for k, by in far.items() if k[-1] not in small and not ("msp" in k and "spearman" in k)}
+    assert (far if noise < 1e-9 else held) == {}
 
 
 def test_noise_moves_no_threshold() -> None:

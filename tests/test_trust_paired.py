@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
 
-from trustlab.experiments.trust_paired import COLUMNS, configuration_differences
+from trustlab.experiments.trust_paired import COLUMNS, configuration_differences, indices_on_shared_cases
+from trustlab.experiments.trust_tables import component_correlations, weight_sweep
 from trustlab.metrics.intervals import TOO_FEW, case_weights, percentile_interval
 from trustlab.metrics.significance import holm
 from trustlab.metrics.trust_table import trust_indices
@@ -110,3 +111,23 @@ def test_a_team_without_the_reference_has_no_row_and_an_unknown_one_is_refused()
         configuration_differences(BOTH, against="two doctors")
     with pytest.raises(ValueError, match="indices must be some of"):
         configuration_differences(BOTH, indices=["cdr"])
+
+
+def test_configurations_are_ranked_on_the_cases_that_all_could_answer() -> None:
+    """The pair above: over all cases one doctor loses 0.4 of ETI's accuracy where the panel cannot be read."""
+    says = ["flu"] * 11 + ["cold"] * 9
+    panel = [review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)]
+    one = [review(f"c{i:02d}", [said], configuration="one doctor") for i, said in enumerate(says)]
+    indices = indices_on_shared_cases(pd.DataFrame(one + panel))
+    assert indices["eti_n"].tolist() == [11, 11]
+    assert set(weight_sweep(indices)["winner"]) == {"tie"} and set(weight_sweep(indices)["n_cases"]) == {11}
+    never = pd.DataFrame([*one[:5], *panel[5:]])  # no case is left to both
+    assert set(weight_sweep(indices_on_shared_cases(never))["winner"]) == {""}
+
+
+def test_an_unreadable_panel_is_wrong_in_the_correlations_of_components() -> None:
+    said = [["flu"] * 3] * 10 + [[None] * 3] * 10
+    table = pd.DataFrame([review(f"c{i:02d}", votes) for i, votes in enumerate(said)])
+    found = component_correlations(table, draws=20)
+    pair = found[found["first"].eq("correct") & found["second"].eq("unsafe_rx")]
+    assert set(pair["n"]) == {20} and not pair["reason"].str.startswith("correct").any()

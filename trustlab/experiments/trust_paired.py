@@ -13,21 +13,19 @@ import pandas as pd
 
 from trustlab.experiments.compare import finished
 from trustlab.experiments.trust import ONE
-from trustlab.metrics import trust
 from trustlab.metrics.paired import tested
 from trustlab.metrics.trust_table import (
+    KEYS,
     RUN,
-    UNREADABLE,
     Choices,
     answered,
     check_reviews,
     checked_choices,
     drawn_groups,
     index_draws,
+    trust_indices,
 )
 
-DEFAULTS = ("unsafe or caution", "largest vote", UNREADABLE[0])
-"""rx_variant, cdr_variant and unreadable of :func:`trustlab.metrics.trust_table.trust_indices`."""
 SHOWN = ("accuracy", "eti_percent", "osi", "fti")
 FAMILY = [*RUN, "safety"]
 COLUMNS = [*FAMILY, "configuration", "against", "index", "value", "reference", "difference", "low", "high", "p", "p_holm"]
@@ -62,7 +60,7 @@ def configuration_differences(
     table = check_reviews(reviews)
     if against not in set(table["configuration"]):
         raise ValueError(f"against is {against!r}; the reviews hold {list(dict.fromkeys(table['configuration']))}")
-    choices = checked_choices(formulation, trust.ETI_WEIGHTS, trust.HALVES, trust.HALVES, *DEFAULTS)
+    choices = checked_choices(formulation)
     teams: dict[tuple, dict[str, tuple[pd.DataFrame, np.ndarray]]] = {}
     for label, part, drawn in drawn_groups(table, draws, seed):
         teams.setdefault(tuple(label[k] for k in FAMILY), {})[label["configuration"]] = part, drawn
@@ -75,6 +73,24 @@ def configuration_differences(
                 label = dict(zip(FAMILY, key, strict=True)) | {"configuration": configuration, "against": against, "index": name}
                 rows.append(label | _paired(pair, name, unit, choices))
     return finished(rows, COLUMNS, FAMILY)
+
+
+def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN, formulation: str = "trust-x") -> pd.DataFrame:
+    """:func:`~trustlab.metrics.trust_table.trust_indices`, without intervals, of the cases that all could answer.
+
+    "All" are the configurations of a group ``of`` keys whose ETI has a case at all; where they share no case, accuracy, CDR
+    and RDC are missing. What ranks configurations (the weight sweep, rank stability) stands on this table.
+    """
+    choices, found = checked_choices(formulation), []
+    for _, group in check_reviews(reviews).groupby(list(of), sort=False, observed=True):
+        teams: Any = group.groupby(KEYS, sort=False, observed=True)
+        could = [set(part.loc[answered(part, choices)["eti"], "case_id"]) for _, part in teams]
+        shared = set[str].intersection(*filter(None, could)) if any(could) else set()
+        kept = group[group["case_id"].isin(shared)]
+        rows = trust_indices(group if kept.empty else kept, formulation, draws=0)
+        nothing = {"accuracy": np.nan, "cdr": np.nan, "rdc": np.nan, "eti_n": 0}
+        found.append(rows.assign(**nothing) if kept.empty else rows)
+    return pd.concat(found, ignore_index=True)
 
 
 def _shared(team: Team, other: Team) -> tuple[Team, Team]:

@@ -24,7 +24,18 @@ from trustlab.metrics import ties, trust, votes
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
 from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.metrics.jackknife import jackknife_interval
-from trustlab.metrics.trust_table import ALIKE, COUNTS, KEYS, RUN, RX, TESTS, check_reviews, trust_indices
+from trustlab.metrics.trust_table import (
+    ALIKE,
+    COUNTS,
+    KEYS,
+    RUN,
+    RX,
+    TESTS,
+    check_reviews,
+    checked_choices,
+    each_case,
+    trust_indices,
+)
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PARTS = ["accuracy", "cdr", "rdc"]
@@ -239,10 +250,11 @@ def _groups(table: pd.DataFrame, keys: list[str]) -> Iterator[tuple[dict[str, An
 
 def _case_parts(part: pd.DataFrame) -> pd.DataFrame:
     """The parts of the indices case by case, NaN where there is none."""
+    each = each_case(part, checked_choices())
     rx, tests = part[RX].sum(axis=1), part[TESTS].sum(axis=1)
     return pd.DataFrame(
         {
-            "correct": part["correct"].astype(float),
+            "correct": each["right"].where(each["has_right"] > 0),
             "agreement": [1 - trust.cdr(d) for d in part["diagnoses"]],
             "cosine": part["cosine"].astype(float),
             "unsafe_rx": (part["n_unsafe"] + part["n_caution"]) / rx.where(rx > 0),

@@ -21,7 +21,7 @@ def tied(values: ArrayLike) -> np.ndarray:
     rising = np.take_along_axis(given, order, axis=-1)
     before, after = rising[..., :-1], rising[..., 1:]
     size = np.maximum(1, np.maximum(-before, after))  # of the larger of the two
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         near = after - before < EQUAL * size
     if not (near & (after > before)).any():
         return given

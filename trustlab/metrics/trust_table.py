@@ -130,7 +130,7 @@ def drawn_groups(table: pd.DataFrame, draws: int, seed: int) -> Iterator[tuple[d
 
 def index_draws(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, np.ndarray]:
     """Every index of one configuration's rows (n), first of the sample itself, then of each draw (draws, n): (1 + draws,)."""
-    return _indices(_totals(_each_case(part, choices), drawn), bool(part["safety"].iloc[0]), choices)
+    return _indices(_totals(each_case(part, choices), drawn), bool(part["safety"].iloc[0]), choices)
 
 
 def answered(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
@@ -140,7 +140,7 @@ def answered(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     answered); for OSI a readable plan of whose prescriptions one at least is rated or none proposed,
     and of its tests likewise, or a value by rule.
     """
-    each, safety = _each_case(part, choices), bool(part["safety"].iloc[0])
+    each, safety = each_case(part, choices), bool(part["safety"].iloc[0])
     found = {name: each[f"has_{column}"] > 0 for name, column in COLUMNS.items()}
     found["accuracy"] &= part["diagnosis"].notna()
     for name, (kind, ratings) in KINDS.items():
@@ -194,7 +194,13 @@ def _refuse(table: pd.DataFrame, bad: Any, message: str) -> None:
 
 
 def checked_choices(
-    formulation: str, eti: Any, osi: Any, fti: Any, rx_variant: str, cdr_variant: str, unreadable: str
+    formulation: str = "trust-x",
+    eti: Any = trust.ETI_WEIGHTS,
+    osi: Any = trust.HALVES,
+    fti: Any = trust.HALVES,
+    rx_variant: str = trust.RX_VARIANTS[0],
+    cdr_variant: str = "largest vote",
+    unreadable: str = UNREADABLE[0],
 ) -> Choices:
     """The :class:`Choices`; ``ValueError`` for unknown ones."""
     trust.check_formulation(formulation)
@@ -211,7 +217,7 @@ def checked_choices(
 
 def _row(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, Any]:
     """One configuration: ``drawn`` (draws, n) says how often each of its n cases is in each draw."""
-    each = _each_case(part, choices)
+    each = each_case(part, choices)
     total = _totals(each, drawn)
     safety = bool(part["safety"].iloc[0])
     found = _indices(total, safety, choices)
@@ -253,8 +259,11 @@ def _row(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, A
     }
 
 
-def _each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
-    """What is summed over cases: values with 0 where missing, beside 1 where there is one."""
+def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
+    """What is summed over the cases of one configuration, (n, columns): values with 0 where missing, beside 1 where there is one.
+
+    ``right`` (accuracy's), ``shared``, ``apart`` (CDR's) and ``cosine``, each with ``has_...``; ``planned``; all of the counts.
+    """
     out = part["diagnosis"].isna()
     unanswered = part["n_no_answer"] >= part["n_doctors"]
     kept = {"wrong": False, "missing": True}.get(choices.unreadable, unanswered)
