@@ -51,7 +51,7 @@ def test_the_finding_says_what_the_tables_give() -> None:
         f"for {clear['answer']} if each answer counts for itself, for {clear['case']} if each case counts once",
     ):
         assert said in finding, said
-    assert audit.loc[audit["significant"], "p_t"].le(0.05).all() and "the t-test agrees with each" in finding
+    assert audit.loc[audit["significant"], "p_t"].le(0.05).all()
 
 
 def test_the_notebook_gives_figures_and_no_verdicts() -> None:
