@@ -34,12 +34,12 @@ _PLAIN = {"Y": "yes", "N": "no", "NA": "I cannot say"}
 def read(path: Path | None = None, seed: int = 0) -> Read:
     """The cases of a release in file order, without repeated rows and those too short.
 
-    ``path`` is the release's folder, or a patients file (CSV, or the official zip) with the two JSON files beside it.
-    ``seed`` and the row number decide order and wording. A differential that lacks the pathology is
-    counted, and the case kept: what is right is the pathology.
-    Every row is checked, those dropped too; the first bad one raises
-    :class:`DataError`. A case is made when it is looked at, so that a few of many cost little memory. Raises ``ValueError``,
-    saying what to download, without a ``path``.
+    ``path`` is the release's folder, or a patients file (CSV, or the official zip) with the two
+    JSON files beside it. ``seed`` and the row number decide order and wording. A differential that
+    lacks the pathology is counted, and the case kept: what is right is the pathology. Every row is
+    checked, those dropped too; the first bad one raises :class:`DataError`. A case is made when it
+    is looked at, so that a few of many cost little memory. Raises ``ValueError``, saying what to
+    download, without a ``path``.
     """
     if path is None:
         raise ValueError(f"path is None; {GET_IT}")

@@ -127,13 +127,14 @@ def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str
     (an object, letter to text, two or more), ``answer_idx`` (a letter), ``answer`` (that option's text), ``meta_info`` (to
     ``Case.patient["step"]``), perhaps ``id``. MIRAGE: one object, ``{"medqa": {id: {"question", "options", "answer": letter}}}``.
 
-    The options and the final question are left out, the rest is cut by :func:`sentences`: a statement each, more than 10 or
-    the case is dropped. Which questions count is said by :func:`asks_for_diagnosis`, or by ``ids``: a list of ids, or a text
-    file with an id a line (blank lines and ``#`` comments aside). The id is the row's own, or its number from 1; the case
+    The options and the final question are left out, the rest is cut by :func:`sentences`: a
+    statement each, more than 10 or the case is dropped. Which questions count is said by
+    :func:`asks_for_diagnosis`, or by ``ids``: a list of ids, or a text file with an id a line
+    (blank lines and ``#`` comments aside). The id is the row's own, or its number from 1; the case
     is called ``medqa-ID``. A question that is there twice becomes one case; one that ``ids`` leaves
-    out does not count. The diagnosis is the answer's text; accepted
-    too are that text without an acronym in brackets, and every name that the knowledge table has for it. A statement may
-    say it (a history can): it is kept, and the account counts the case
+    out does not count. The diagnosis is the answer's text; accepted too are that text without an
+    acronym in brackets, and every name that the knowledge table has for it. A statement may say it
+    (a history can): it is kept, and the account counts the case
     (:data:`trustlab.datasets.reading.NAMED`).
 
     Ids and questions are judged in every row; options and answer in those that ask for a diagnosis

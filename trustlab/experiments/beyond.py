@@ -23,10 +23,9 @@ def beyond_table(runs: Mapping[str, Run], methods: Sequence[str], n_draws: int =
     """By set of cases: accuracy, and the mean confidence of each method, with 95 % case-bootstrap intervals.
 
     Columns set what value low high n n_cases n_missing reason: ``what`` is "accuracy" or a method,
-    values are 0 to 1, ``n``
-    counts the answers behind this very value and ``n_missing`` those without one. One model and one
-    level a run. A mean over
-    no values is missing, and below 10 cases there is no interval; ``reason`` says why.
+    values are 0 to 1, ``n`` counts the answers behind this very value and ``n_missing`` those
+    without one. One model and one level a run. A mean over no values is missing, and below 10 cases
+    there is no interval; ``reason`` says why.
     """
     rows = []
     for name, run in runs.items():

@@ -134,14 +134,13 @@ def method_costs(
 def pareto_table(costs: pd.DataFrame, metrics: pd.DataFrame, level: str = "within", cost: str = "tokens") -> pd.DataFrame:
     """Each method's cost per answer beside its AUROC, and whether any other method is better for less.
 
-    ``costs`` is the table of :func:`method_costs`, ``metrics`` that of ``metrics_table``; ``cost`` is "replies", "tokens" (in
-    and out), "seconds" or "usd", of the method alone. A row a model, data set and method. ``on_front``: no other method of that
-    model and data set costs at most as much and is at least as good, one of the two strictly; equals are on it together.
-    ``n``, ``n_cases`` and ``n_rarer`` are behind the AUROC, ``n_answers`` (of all data sets) behind
-    the mean cost.
-    Methods without cost or value are not on it, and ``reason`` says why. Raises ``ValueError`` for
-    an unknown cost, and for a level
-    that ``metrics`` does not hold.
+    ``costs`` is the table of :func:`method_costs`, ``metrics`` that of ``metrics_table``; ``cost``
+    is "replies", "tokens" (in and out), "seconds" or "usd", of the method alone. A row a model,
+    data set and method. ``on_front``: no other method of that model and data set costs at most as
+    much and is at least as good, one of the two strictly; equals are on it together. ``n``,
+    ``n_cases`` and ``n_rarer`` are behind the AUROC, ``n_answers`` (of all data sets) behind the
+    mean cost. Methods without cost or value are not on it, and ``reason`` says why. Raises
+    ``ValueError`` for an unknown cost, and for a level that ``metrics`` does not hold.
     """
     if cost not in UNITS:
         raise ValueError(f"cost is {cost!r}; allowed are {', '.join(UNITS)}")

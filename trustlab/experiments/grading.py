@@ -131,9 +131,9 @@ def auroc_by_grader(
     """AUROC of each method under each grader, and the accuracy: what would have been printed, had another one graded.
 
     Columns model dataset method grader metric level value low high n n_cases n_rarer reason.
-    ``metric`` is "auroc" (``level`` "pooled" and
-    "within") or "accuracy" (method '', "pooled"); intervals resample cases, with the same draws for all graders.
-    ``methods``: all of ``confidence`` where ``None``. Raises ``ValueError`` for a method that it does not hold.
+    ``metric`` is "auroc" (``level`` "pooled" and "within") or "accuracy" (method '', "pooled");
+    intervals resample cases, with the same draws for all graders. ``methods``: all of
+    ``confidence`` where ``None``. Raises ``ValueError`` for a method that it does not hold.
     """
     held = list(dict.fromkeys(confidence["method"]))
     chosen = held if methods is None else list(methods)

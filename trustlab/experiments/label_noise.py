@@ -50,15 +50,14 @@ def auroc_under_noise(
     """AUROC of each method when each grade is flipped with chance ``rate``, right or wrong alike.
 
     Columns model dataset method rate level value low high expected n n_cases n_rarer reason.
-    ``level`` is "pooled" or "within" (mean over the
-    levels that have both classes without noise). ``value`` is the mean over the repeats and ``low`` and ``high`` their 2.5
-    and 97.5 percentiles: the spread over flips, not over cases, and none below 10 of these. ``n``
-    counts answers, ``n_rarer``
-    those of the rarer kind before any flip. ``expected`` is :func:`expected_auroc`, within level as
-    the
-    mean of the levels'. All methods share the flips, and a grade flipped at a rate stays flipped at a higher one. Withheld below
-    ``min_per_class`` right or wrong answers, with the reason. Raises ``ValueError`` for rates outside [0, 1], no repeats, or a
-    method that ``confidence`` does not hold.
+    ``level`` is "pooled" or "within" (mean over the levels that have both classes without noise).
+    ``value`` is the mean over the repeats and ``low`` and ``high`` their 2.5 and 97.5 percentiles:
+    the spread over flips, not over cases, and none below 10 of these. ``n`` counts answers,
+    ``n_rarer`` those of the rarer kind before any flip. ``expected`` is :func:`expected_auroc`,
+    within level as the mean of the levels'. All methods share the flips, and a grade flipped at a
+    rate stays flipped at a higher one. Withheld below ``min_per_class`` right or wrong answers,
+    with the reason. Raises ``ValueError`` for rates outside [0, 1], no repeats, or a method that
+    ``confidence`` does not hold.
     """
     rows = []
     for part in _parts(answers, confidence, methods, rates, n_repeats, seed, min_per_class):

@@ -66,8 +66,7 @@ def wrong_by_length(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) ->
     """Of wrong answers, by number of tokens: the mean of all tokens' probabilities (ASP) and of the first token's.
 
     Columns n_tokens what value low high n n_cases reason; ``what`` is "asp" or "first". Lengths of
-    fewer than 10 wrong answers
-    are left out; ``reason`` says why there is no interval.
+    fewer than 10 wrong answers are left out; ``reason`` says why there is no interval.
     """
     grouped: Any = tokens[tokens["correct"] == 0].groupby([*KEYS, "n_tokens"])["probability"]
     answers = grouped.agg(asp="mean", first="first").reset_index()
@@ -105,8 +104,8 @@ def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
     """One row an answer: how common the answered condition is, and how far the samples agree.
 
     Columns case_id level model answer prior poc correct n. ``n`` counts answers, ``prior`` is the
-    condition's share of all priors in ``knowledge``,
-    NaN where the answer names none of its conditions; ``poc`` is NaN where missing. Raises ``ValueError`` for a run without PoC.
+    condition's share of all priors in ``knowledge``, NaN where the answer names none of its
+    conditions; ``poc`` is NaN where missing. Raises ``ValueError`` for a run without PoC.
     """
     if "poc" not in set(run.confidence["method"]):
         raise ValueError("the run has no method 'poc', so its samples' agreement is unknown")
@@ -123,10 +122,9 @@ def prior_means(table: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: i
     """Mean PoC by fifths of the answers' prior, right and wrong answers apart.
 
     Columns correct bin prior value low high n n_cases reason; ``prior`` is the bin's mean over
-    right and wrong, whose limits are
-    the same. Equal priors share a bin; with no more than ``bins`` different priors each is one.
-    Bins of fewer than 10 answers
-    are left out; ``reason`` says why there is no interval.
+    right and wrong, whose limits are the same. Equal priors share a bin; with no more than ``bins``
+    different priors each is one. Bins of fewer than 10 answers are left out; ``reason`` says why
+    there is no interval.
     """
     known = table.dropna(subset=["prior", "poc"])
     columns = ["correct", "bin", "prior", *MEASURED]
@@ -164,13 +162,11 @@ def consistent_table(run: Run, threshold: float = 0.8, n_draws: int = 2000, seed
     """By level, the answers whose PoC reaches ``threshold``: how many, how often right, and what MedConf says of them.
 
     Columns model level threshold n n_cases n_answers accuracy low high poc medconf n_medconf
-    medconf_cases shown reason.
-    Accuracy, ``poc`` and ``shown`` are means over the ``n`` answers, ``medconf`` over
-    ``n_medconf``. ``n_answers`` counts all of
-    the level that could be had, ``n_medconf`` those of the ``n`` that have a MedConf; ``shown`` is the mean share of the case's
-    statements shown.
-    ``low`` and ``high`` bound the accuracy and are NaN below 10 cases, or where all are alike:
-    ``reason``.
+    medconf_cases shown reason. Accuracy, ``poc`` and ``shown`` are means over the ``n`` answers,
+    ``medconf`` over ``n_medconf``. ``n_answers`` counts all of the level that could be had,
+    ``n_medconf`` those of the ``n`` that have a MedConf; ``shown`` is the mean share of the case's
+    statements shown. ``low`` and ``high`` bound the accuracy and are NaN below 10 cases, or where
+    all are alike: ``reason``.
     """
     total = {(g.case_id, g.level, g.model): g.n_total for g in run.generations}
     table = run.answers[[*KEYS, "correct"]].assign(

@@ -36,16 +36,17 @@ def missingness_table(
 ) -> pd.DataFrame:
     """Coverage of every method, and each metric on what there is beside its worst and best were the missing had.
 
-    A row a model, data set, method and metric, all levels together; method '' for the accuracy of the answers themselves.
-    ``coverage`` = ``n`` / ``n_asked``, the share of answers asked for that have a value (a grade, for accuracy). ``value`` is the
-    metric on those ``n`` rows, all levels pooled (AUROC and AUPRC withheld below ``min_per_class`` right or
-    wrong answers). ``worst`` and ``best`` are its ends (of a mean
-    confidence the lowest and highest) over every way of filling in the others: sharp, but for ECE and the
-    correlations over levels, where nothing sharper than the metric's range is computed, and for scores that are no
-    probabilities (``scales``, method -> scale), whose mean has no ends. An unreadable answer is wrong, with a missing
-    confidence; a failed or ungraded one may be either. A ``value`` need not lie halfway, and no end is an interval's.
-    ``reason`` says why a value is missing most often, or a number is NaN. Raises ``ValueError`` as
-    :func:`~trustlab.experiments.method_rows.method_rows`.
+    A row a model, data set, method and metric, all levels together; method '' for the accuracy of
+    the answers themselves. ``coverage`` = ``n`` / ``n_asked``, the share of answers asked for that
+    have a value (a grade, for accuracy). ``value`` is the metric on those ``n`` rows, all levels
+    pooled (AUROC and AUPRC withheld below ``min_per_class`` right or wrong answers). ``worst`` and
+    ``best`` are its ends (of a mean confidence the lowest and highest) over every way of filling in
+    the others: sharp, but for ECE and the correlations over levels, where nothing sharper than the
+    metric's range is computed, and for scores that are no probabilities (``scales``, method ->
+    scale), whose mean has no ends. An unreadable answer is wrong, with a missing confidence; a
+    failed or ungraded one may be either. A ``value`` need not lie halfway, and no end is an
+    interval's. ``reason`` says why a value is missing most often, or a number is NaN. Raises
+    ``ValueError`` as :func:`~trustlab.experiments.method_rows.method_rows`.
     """
     runs: dict[tuple[str, str], list[dict]] = {}
     listed: Any = checked_answers(answers).groupby(["model", "dataset"], sort=False)

@@ -116,8 +116,7 @@ def spearman_steps(audit: pd.DataFrame, n_points: int = 6) -> pd.DataFrame:
     """Every value from 0 up that Spearman's rho over ``n_points`` can take without ties, and every other that is printed.
 
     Columns rho, n (points), p_t, p_exact, n_printed (how often this value is printed),
-    n_significant (how often as significant),
-    attainable ("yes", "only with ties", "no").
+    n_significant (how often as significant), attainable ("yes", "only with ties", "no").
     """
     printed = audit[audit["statistic"] == "spearman"]
     possible = spearman_values(n_points)

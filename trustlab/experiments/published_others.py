@@ -72,12 +72,13 @@ def auroc_differences(
 ) -> pd.DataFrame:
     """MedConf's AUROC minus each baseline's of Table 3, with what its sampling error may be and how many cases would show it.
 
-    Two rows a difference: ``unit`` "answer" takes the ``n_levels`` answers of a case for independent, "case" lets a case count
-    once: the truth lies between. ``share_right`` of the answers are taken to be right (the tables do not say), and the two
-    AUROCs to correlate so over samples. Columns model dataset method family medconf baseline
-    difference unit n n_rarer se low high
-    n_cases cases; ``n_rarer``: right or wrong answers, whichever are taken to be fewer.
-    Hanley & McNeil 1982, 1983; ``low`` and ``high`` bound the normal 95 % interval. ``ValueError`` for a share outside (0, 1).
+    Two rows a difference: ``unit`` "answer" takes the ``n_levels`` answers of a case for
+    independent, "case" lets a case count once: the truth lies between. ``share_right`` of the
+    answers are taken to be right (the tables do not say), and the two AUROCs to correlate so over
+    samples. Columns model dataset method family medconf baseline difference unit n n_rarer se low
+    high n_cases cases; ``n_rarer``: right or wrong answers, whichever are taken to be fewer. Hanley
+    & McNeil 1982, 1983; ``low`` and ``high`` bound the normal 95 % interval. ``ValueError`` for a
+    share outside (0, 1).
     """
     if not 0 < share_right < 1:
         raise ValueError(f"share_right must lie between 0 and 1; received {share_right}")

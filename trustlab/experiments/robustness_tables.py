@@ -219,12 +219,11 @@ def scatter_table(
     """Stability beside discrimination, a row a method, on the same views: CVs (percent) and AUROC as told (0 to 1) at a level.
 
     Columns model dataset method cv_group cv_sample cv_low cv_high n n_cases auroc auroc_low
-    auroc_high auroc_n auroc_cases
-    n_rarer own_rows reason: ``cv_low`` and ``cv_high`` are those of CV sample, ``n`` its rows;
-    ``auroc_n`` are those of the
-    AUROC, ``n_rarer`` of the rarer kind, right or wrong; ``reason`` says why there is no CV or no
-    AUROC. ``variation`` is the
-    table of ``variation_table``, made of ``confidence``; of "all" levels, the AUROC is the mean within levels.
+    auroc_high auroc_n auroc_cases n_rarer own_rows reason: ``cv_low`` and ``cv_high`` are those of
+    CV sample, ``n`` its rows; ``auroc_n`` are those of the AUROC, ``n_rarer`` of the rarer kind,
+    right or wrong; ``reason`` says why there is no CV or no AUROC. ``variation`` is the table of
+    ``variation_table``, made of ``confidence``; of "all" levels, the AUROC is the mean within
+    levels.
     """
     cv = variation[variation["level"] == str(level)].set_index([*RUN, "method", "metric"])
     told = answers[answers["condition"] == AS_TOLD.name], confidence[confidence["condition"] == AS_TOLD.name]

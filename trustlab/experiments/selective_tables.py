@@ -69,17 +69,15 @@ def risk_coverage_table(
     """Risk (share of wrong answers among those given) at each coverage, of ``methods`` in that order (default: all).
 
     The methods of a model and data set stand on the ``n_shared`` rows that all of them have,
-    ``n_rarer`` of the rarer kind,
-    right or wrong; one with a value in fewer than half of
-    the answers is left out, in one row that says so. ``role`` is "method", or "reference" for the methods "oracle" (right
-    answers first: no order does better) and "any order" (risk is the error rate at every coverage).
-    ``coverage`` is of the
-    shared rows, so that a risk has its own ``n``: the answers given there, of ``n_cases`` cases
-    (equal confidences at the end
-    all counted in). ``low`` and ``high`` bound a pointwise interval, NaN below 10 of these cases or
-    where draws are all alike. Without curves
-    below ``min_per_class`` right or wrong answers on those rows: one row a method, with the ``reason``. Raises ``ValueError``
-    for a method that the table does not hold, and as :func:`~trustlab.experiments.method_rows.method_rows`.
+    ``n_rarer`` of the rarer kind, right or wrong; one with a value in fewer than half of the
+    answers is left out, in one row that says so. ``role`` is "method", or "reference" for the
+    methods "oracle" (right answers first: no order does better) and "any order" (risk is the error
+    rate at every coverage). ``coverage`` is of the shared rows, so that a risk has its own ``n``:
+    the answers given there, of ``n_cases`` cases (equal confidences at the end all counted in).
+    ``low`` and ``high`` bound a pointwise interval, NaN below 10 of these cases or where draws are
+    all alike. Without curves below ``min_per_class`` right or wrong answers on those rows: one row
+    a method, with the ``reason``. Raises ``ValueError`` for a method that the table does not hold,
+    and as :func:`~trustlab.experiments.method_rows.method_rows`.
     """
     held = list(dict.fromkeys(confidence["method"]))
     if lacking := [name for name in methods or () if name not in held]:

@@ -230,12 +230,10 @@ def guarantee_table(
     """A stopping rule with a guarantee, calibrated on one half of the cases and tried on the other.
 
     Columns model method alpha delta threshold reason n_calibration n_test n_early n_wrong error low
-    high note. ``n_early`` cases
-    of the other half were diagnosed before the last turn, ``error`` of them wrongly, with a 95 %
-    Clopper-Pearson interval, or
-    none below 10 of them (``note``). Where no
-    threshold can be vouched for ``reason`` says why, and all the others are missing. Scores beyond 0 to 1 are outside the
-    thresholds. The assumption: :func:`guarantee`.
+    high note. ``n_early`` cases of the other half were diagnosed before the last turn, ``error`` of
+    them wrongly, with a 95 % Clopper-Pearson interval, or none below 10 of them (``note``). Where
+    no threshold can be vouched for ``reason`` says why, and all the others are missing. Scores
+    beyond 0 to 1 are outside the thresholds. The assumption: :func:`guarantee`.
 
     Each row's promise stands for a method and a rate that were named **before** the table was seen; choosing the best row
     afterwards voids it. It is about the population that the cases come from: ``error``, of a few of them, neither proves nor

@@ -60,9 +60,8 @@ def reliability_table(
     """Per method on the probability scale: equal-mass bins of its confidence with the accuracy in each.
 
     Columns model method bin mean_confidence accuracy low high n n_cases reason. Ties share a bin,
-    so there may be fewer than ``bins``
-    (ECE has 15). Intervals are percentile bootstrap over cases, bins held fixed; NaN, with the reason, below 10 cases and where
-    a bin's answers are all alike.
+    so there may be fewer than ``bins`` (ECE has 15). Intervals are percentile bootstrap over cases,
+    bins held fixed; NaN, with the reason, below 10 cases and where a bin's answers are all alike.
     """
     if bins < 1:
         raise ValueError(f"bins must be at least 1; received {bins}")
@@ -91,8 +90,7 @@ def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
     """Spearman's correlation between every two methods over the answers that both judged: a row a pair, in the run's order.
 
     Columns model first second value n n_cases reason; ``reason`` says why a value is NaN. Methods
-    without any value are in no
-    pair.
+    without any value are in no pair.
     """
     mine = confidence[confidence["model"] == model]
     wide: Any = mine.pivot(index=["case_id", "level"], columns="method", values="confidence")
@@ -151,10 +149,8 @@ def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """Accuracy, and mean confidence of ``methods``, at the highest level: a row a model, data set and quantity, 0 to 1.
 
     Columns model dataset level quantity value low high n n_cases n_missing reason, as in
-    ``metrics``; ``quantity`` is
-    "accuracy" or a method. A method's mean is over the ``n`` answers that it has a value for, which
-    need not be the
-    answers behind the accuracy.
+    ``metrics``; ``quantity`` is "accuracy" or a method. A method's mean is over the ``n`` answers
+    that it has a value for, which need not be the answers behind the accuracy.
     """
     single = metrics[metrics["level"].astype(str).str.isdigit()]
     top = single[single["level"].astype(int) == single["level"].astype(int).max()]

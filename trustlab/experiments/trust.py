@@ -86,12 +86,13 @@ def trust(
 ) -> TrustRun:
     """Convene, plan and review for every model, case and level.
 
-    ``mixed`` adds a panel whose doctors are of all ``models`` in turn. ``reviewer`` marks the plans (the model of the doctor in
-    charge where ``None``). ``medical_encoder`` is the one that ``medguard-x`` calls for; without it
-    ``encoder`` stands in, named in the column ``cosine_med_proxy``, or with ``medical_proxy`` off its
-    RDC is missing. The doctor in charge is the first who voted for the panel's diagnosis, and draws its
-    plan at the doctors' ``temperature``.
-    METHODS: trust indices. ``ValueError`` for a model or case given twice, or fewer than one doctor.
+    ``mixed`` adds a panel whose doctors are of all ``models`` in turn. ``reviewer`` marks the plans
+    (the model of the doctor in charge where ``None``). ``medical_encoder`` is the one that
+    ``medguard-x`` calls for; without it ``encoder`` stands in, named in the column
+    ``cosine_med_proxy``, or with ``medical_proxy`` off its RDC is missing. The doctor in charge is
+    the first who voted for the panel's diagnosis, and draws its plan at the doctors'
+    ``temperature``. METHODS: trust indices. ``ValueError`` for a model or case given twice, or
+    fewer than one doctor.
     """
     given_once(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent

@@ -168,18 +168,19 @@ def rank_stability(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """How firm is the order of the methods? A table of ranks, a row a method, and one of choices, a row an option.
 
-    Base methods are ranked by AUROC within level, 1 is best, ties share the mean rank, on the ``n`` rows where everything
-    compared has a value and whose level has both right and wrong answers, ``n_rarer`` of the rarer
-    kind. ``low`` and ``high`` bound 95 % of a method's ranks, and ``first`` is its share of first
-    places
-    (ties shared), when cases are drawn anew; ``lowest`` and ``highest`` are its ranks over every combination of rule, context
-    and formulas. In the second table ``tau`` is Kendall's between the default's ranking and that with one option changed,
-    and ``moved`` the method that moves furthest, ``by`` so many ranks (negative: back); its last row, choice "all", has the
-    lowest tau over the combinations. A method with values for less than ``MIN_COVERAGE`` of the graded answers is left out, else
-    it would cost all the others their rows: it keeps a row without a rank, whose ``reason`` says so. So is a method's
-    variant or reading by another rule or context, which ``reason`` of the second table names, with ``tau`` NaN where nothing of
-    the option remains. Methods without any value have no row. Withheld below ``min_per_class`` correct or wrong
-    answers, with the method that has fewest values named.
+    Base methods are ranked by AUROC within level, 1 is best, ties share the mean rank, on the ``n``
+    rows where everything compared has a value and whose level has both right and wrong answers,
+    ``n_rarer`` of the rarer kind. ``low`` and ``high`` bound 95 % of a method's ranks, and
+    ``first`` is its share of first places (ties shared), when cases are drawn anew; ``lowest`` and
+    ``highest`` are its ranks over every combination of rule, context and formulas. In the second
+    table ``tau`` is Kendall's between the default's ranking and that with one option changed, and
+    ``moved`` the method that moves furthest, ``by`` so many ranks (negative: back); its last row,
+    choice "all", has the lowest tau over the combinations. A method with values for less than
+    ``MIN_COVERAGE`` of the graded answers is left out, else it would cost all the others their
+    rows: it keeps a row without a rank, whose ``reason`` says so. So is a method's variant or
+    reading by another rule or context, which ``reason`` of the second table names, with ``tau`` NaN
+    where nothing of the option remains. Methods without any value have no row. Withheld below
+    ``min_per_class`` correct or wrong answers, with the method that has fewest values named.
     """
     ranks, changes = [], []
     for (model, dataset), part in read.groupby(["model", "dataset"], sort=False):

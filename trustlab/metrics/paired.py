@@ -72,21 +72,23 @@ def paired_differences(
 ) -> pd.DataFrame:
     """Each column of confidences against ``reference``: their metrics on the same rows, the difference and its interval.
 
-    ``table`` is tidy: case_id dataset level model, the name of the column (``by``), confidence and correct (0, 1 or NaN), and
-    maybe method (compared within, unless ``by`` names it) and missing (why a confidence is NaN). Columns may give different
-    answers: each is judged by its own ``correct``. The result has a row a model, data set, method, column, metric and level:
-    ``level`` is 'pooled' and 'within' (mean over the levels that have both classes in both columns) for auroc and auprc,
-    'across' for pearson and spearman (accuracy against mean confidence over the levels). ``value`` is the column's,
-    ``reference`` the reference's, ``difference`` the first minus the second, ``low`` and ``high`` its 95 % percentile bootstrap
-    interval over cases, the same draws for all (and for ``metrics_table`` with that seed). ``p`` is two-sided, from these draws
-    (:func:`~trustlab.metrics.significance.bootstrap_p`), ``p_holm`` after Holm over all that is compared in one :data:`FAMILY`,
-    ``standard_error`` the draws' standard deviation. ``shared``: "pair" compares on the ``n`` rows that the two have, "all" on
-    those that every column has; ``n_missing`` are left out, and ``n_rarer`` are of the rarer kind,
-    right or wrong, in the
-    column that has fewer of them. Withheld below ``min_per_class`` correct or wrong answers;
-    without
-    interval, p and standard error below 10 cases or where the draws are all alike; ``reason`` says so. Raises ``ValueError``
-    for lacking columns, an unknown metric or reference, repeated rows, or no other column.
+    ``table`` is tidy: case_id dataset level model, the name of the column (``by``), confidence and
+    correct (0, 1 or NaN), and maybe method (compared within, unless ``by`` names it) and missing
+    (why a confidence is NaN). Columns may give different answers: each is judged by its own
+    ``correct``. The result has a row a model, data set, method, column, metric and level: ``level``
+    is 'pooled' and 'within' (mean over the levels that have both classes in both columns) for auroc
+    and auprc, 'across' for pearson and spearman (accuracy against mean confidence over the levels).
+    ``value`` is the column's, ``reference`` the reference's, ``difference`` the first minus the
+    second, ``low`` and ``high`` its 95 % percentile bootstrap interval over cases, the same draws
+    for all (and for ``metrics_table`` with that seed). ``p`` is two-sided, from these draws
+    (:func:`~trustlab.metrics.significance.bootstrap_p`), ``p_holm`` after Holm over all that is
+    compared in one :data:`FAMILY`, ``standard_error`` the draws' standard deviation. ``shared``:
+    "pair" compares on the ``n`` rows that the two have, "all" on those that every column has;
+    ``n_missing`` are left out, and ``n_rarer`` are of the rarer kind, right or wrong, in the column
+    that has fewer of them. Withheld below ``min_per_class`` correct or wrong answers; without
+    interval, p and standard error below 10 cases or where the draws are all alike; ``reason`` says
+    so. Raises ``ValueError`` for lacking columns, an unknown metric or reference, repeated rows, or
+    no other column.
     """
     table = _checked(table, reference, by, metrics, shared)
     inner = _inner(table, by)

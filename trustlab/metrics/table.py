@@ -88,25 +88,28 @@ def metrics_table(
 ) -> pd.DataFrame:
     """Accuracy, mean confidence, discrimination, correlation and calibration of every method, one value a row.
 
-    ``level`` is '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both classes, in the estimate
-    and in every draw) or 'across' (accuracy against mean confidence over the levels). ``low`` and ``high`` bound a 95 %
-    percentile bootstrap interval that resamples cases, all levels together, and are NaN below 10 cases or where all draws are
-    alike. ``chance`` is what a value would be of a confidence that knows nothing: 0.5 for AUROC, the share of right answers
-    for AUPRC; for a correlation the median over confidences that merely rise, held against the same
-    accuracies, the middle 95 % of which lie between ``chance_low`` and ``chance_high``
-    (:mod:`trustlab.metrics.null_band`), and ``p`` its exact two-sided
-    permutation p-value, up to 8 levels, which takes every order of the levels as equally likely. Accuracy has method
-    '' and counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a value and leaves
-    out ``n_missing``; ``n_rarer`` of them are of the rarer kind, right or wrong. An answer that
-    could not be had (``answer`` missing and ``correct`` NaN: the call failed, the reply was cut off)
-    is neither right nor wrong: it is left out of everything, is among ``n_missing``, and ``reason``
-    counts it; so is an answer that could not be graded (``correct`` NaN, with its reason in the
-    column ``missing``). AUROC and AUPRC are withheld below
-    ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and ECE are given for the methods
-    whose scale is 'probability' in ``scales`` (method name -> scale; by default the registry's); from ECE's interval the draws'
-    mean excess is taken off (:func:`~trustlab.metrics.calibration.without_excess`). ``reason`` says why a
-    value or an interval is NaN, which levels were left out, and how many confidences are bounds. Raises ``ValueError`` on
-    missing columns, repeated keys, answers that are lacking, or infinite confidences.
+    ``level`` is '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both
+    classes, in the estimate and in every draw) or 'across' (accuracy against mean confidence over
+    the levels). ``low`` and ``high`` bound a 95 % percentile bootstrap interval that resamples
+    cases, all levels together, and are NaN below 10 cases or where all draws are alike. ``chance``
+    is what a value would be of a confidence that knows nothing: 0.5 for AUROC, the share of right
+    answers for AUPRC; for a correlation the median over confidences that merely rise, held against
+    the same accuracies, the middle 95 % of which lie between ``chance_low`` and ``chance_high``
+    (:mod:`trustlab.metrics.null_band`), and ``p`` its exact two-sided permutation p-value, up to 8
+    levels, which takes every order of the levels as equally likely. Accuracy has method '' and
+    counts an unreadable answer as wrong; everything else uses the ``n`` rows where the method has a
+    value and leaves out ``n_missing``; ``n_rarer`` of them are of the rarer kind, right or wrong.
+    An answer that could not be had (``answer`` missing and ``correct`` NaN: the call failed, the
+    reply was cut off) is neither right nor wrong: it is left out of everything, is among
+    ``n_missing``, and ``reason`` counts it; so is an answer that could not be graded (``correct``
+    NaN, with its reason in the column ``missing``). AUROC and AUPRC are withheld below
+    ``min_per_class`` correct or wrong answers ('within': summed over its levels). Brier and ECE are
+    given for the methods whose scale is 'probability' in ``scales`` (method name -> scale; by
+    default the registry's); from ECE's interval the draws' mean excess is taken off
+    (:func:`~trustlab.metrics.calibration.without_excess`). ``reason`` says why a value or an
+    interval is NaN, which levels were left out, and how many confidences are bounds. Raises
+    ``ValueError`` on missing columns, repeated keys, answers that are lacking, or infinite
+    confidences.
     """
     answers = checked_answers(run.answers)
     confidence = joined(answers, run.confidence)

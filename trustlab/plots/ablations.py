@@ -57,10 +57,10 @@ def differences(
 ) -> list[Axes]:
     """Each row's difference to a reference, a panel for each (metric, level), with paired 95 % intervals; 0 is no difference.
 
-    ``table`` is that of ``paired_differences``, ``by`` its column that names the rows; at most two methods a row, the second
-    paler. At the right ``n``, the answers compared; what has no value says why. Raises
-    ``ValueError`` for several runs or a
-    (metric, level) that the table does not hold.
+    ``table`` is that of ``paired_differences``, ``by`` its column that names the rows; at most two
+    methods a row, the second paler. At the right ``n``, the answers compared; what has no value
+    says why. Raises ``ValueError`` for several runs or a (metric, level) that the table does not
+    hold.
     """
     mine = checked_run(table, ["method", by, "metric", "level", "difference", "low", "high", "n", "n_cases", "reason"])
     held = set(zip(mine["metric"], mine["level"], strict=True))

@@ -80,8 +80,8 @@ def discrimination_pair(
     """Discrimination pooled over levels and within level, side by side, both in the order of the value within level.
 
     The pooled value is repeated at the right as a small grey marker, so that the drop shows.
-    ``prevalence`` gives chance for
-    AUPRC by level, such as ``{"pooled": 0.6, "within": 0.6}``. Otherwise as :func:`discrimination`.
+    ``prevalence`` gives chance for AUPRC by level, such as ``{"pooled": 0.6, "within": 0.6}``.
+    Otherwise as :func:`discrimination`.
     """
     pooled, within = _measured(metrics, metric, "pooled"), _measured(metrics, metric, "within")
     order = _order(within, pooled)

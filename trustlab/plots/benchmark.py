@@ -1,9 +1,9 @@
 """The benchmark's figures: accuracy and mean confidence over levels, and correlations between methods.
 
-Every function takes a finished table and draws it. ``metrics`` is the table of ``metrics_table`` (model, dataset, method,
-metric, value, level, low, high, n, n_cases, reason), cut to one model and one data set;
-``families`` maps method to family.
-Values in 0 to 1 are drawn in percent where the axis says so.
+Every function takes a finished table and draws it. ``metrics`` is the table of ``metrics_table``
+(model, dataset, method, metric, value, level, low, high, n, n_cases, reason), cut to one model and
+one data set; ``families`` maps method to family. Values in 0 to 1 are drawn in percent where the
+axis says so.
 """
 
 # pandas' types leave open what a selection gives.
@@ -66,9 +66,9 @@ def confidence_and_accuracy(
     """Mean confidence of probability-scale ``methods`` over the levels beside accuracy (black, with its 95 % band), percent.
 
     Colour and marker say the family, the line's dashes the method within it; names stand at the
-    lines' ends, with the number of
-    answers behind each point where it is not that of the accuracy. Methods
-    without any value are named under the axis. Raises ``ValueError`` for a method that the table does not hold.
+    lines' ends, with the number of answers behind each point where it is not that of the accuracy.
+    Methods without any value are named under the axis. Raises ``ValueError`` for a method that the
+    table does not hold.
     """
     ax = ax or axes_row(7.0, 4.8)[0]
     accuracy = _by_level(metrics, "accuracy", "")
@@ -107,10 +107,9 @@ def rank_correlations(table: pd.DataFrame, families: Mapping[str, str], ax: Axes
     """Spearman correlation (-1 to 1) between every two methods' confidences: the lower triangle, in the order given.
 
     ``table`` is ``tables.rank_correlations``: a row a pair, first second value n n_cases, each pair
-    once and the first method
-    before the second. A pair without a value stays grey; one of fewer than ten cases keeps its
-    number on white. The colour of
-    a method's name is its family. Raises ``ValueError`` without pairs, or where some are lacking.
+    once and the first method before the second. A pair without a value stays grey; one of fewer
+    than ten cases keeps its number on white. The colour of a method's name is its family. Raises
+    ``ValueError`` without pairs, or where some are lacking.
     """
     need(table, ["first", "second", "value", "n", "n_cases"])
     names = list(dict.fromkeys([table["first"].iloc[0], *table["second"]]))

@@ -26,8 +26,8 @@ def beyond_world(table: pd.DataFrame, families: Mapping[str, str], titles: Mappi
     """One block a set: accuracy in black, each method's mean confidence below it in its family's colour, percent.
 
     ``table`` is ``trustlab.experiments.beyond.beyond_table``; bars are 95 % intervals over cases,
-    and at the right stands
-    how many answers are behind each mark. What has no value says why. ``titles`` renames sets.
+    and at the right stands how many answers are behind each mark. What has no value says why.
+    ``titles`` renames sets.
     """
     sets = list(dict.fromkeys(table["set"]))
     lines = list(dict.fromkeys(table["what"]))

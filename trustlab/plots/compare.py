@@ -1,8 +1,7 @@
 """Differences to a reference method: every method's, and those of the best of each family.
 
 Finished tables of one model and data set in, Axes out. Colour and marker mean method family; a dark
-edge is what holds after
-Holm's correction.
+edge is what holds after Holm's correction.
 """
 
 # pandas' types leave open what a selection gives.

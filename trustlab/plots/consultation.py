@@ -113,9 +113,10 @@ def stopping(table: pd.DataFrame, families: Mapping[str, str]) -> list[Axes]:
 def confidence_by_turn(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
     """One consultation: each method's confidence (0 to 1) after each question; filled where the diagnosis is right.
 
-    Hollow where it is wrong, a cross where it was not judged.
-    ``table`` is ``transcript_rows``: level, correct, and a column a method. Methods without any value are named under the axis,
-    as are those with a value outside 0 to 1, which only rank. Raises ``ValueError`` for lacking columns or rows.
+    Hollow where it is wrong, a cross where it was not judged. ``table`` is ``transcript_rows``:
+    level, correct, and a column a method. Methods without any value are named under the axis, as
+    are those with a value outside 0 to 1, which only rank. Raises ``ValueError`` for lacking
+    columns or rows.
     """
     if not len(table) or not {"level", "correct"} <= set(table.columns):
         raise ValueError(f"the table needs rows and the columns level and correct; it has {len(table)} of {list(table.columns)}")

@@ -46,10 +46,9 @@ def auroc_by_grader(
 ) -> Axes:
     """AUROC (0 to 1) of a few methods under each grader: a dot with its 95 % interval for each, the graders below one another.
 
-    ``table`` is that of ``experiments.grading.auroc_by_grader``, cut to one model and one data set; ``methods`` are drawn in the
-    order given (the table's where ``None``). Raises ``ValueError`` for several runs, more than five
-    graders, or a method or
-    level that the table does not hold.
+    ``table`` is that of ``experiments.grading.auroc_by_grader``, cut to one model and one data set;
+    ``methods`` are drawn in the order given (the table's where ``None``). Raises ``ValueError`` for
+    several runs, more than five graders, or a method or level that the table does not hold.
     """
     mine = _chosen(table[table["metric"] == "auroc"] if "metric" in table else table, methods, level, "grader")
     names, graders = (list(dict.fromkeys(mine[column])) for column in ("method", "grader"))

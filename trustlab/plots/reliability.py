@@ -28,9 +28,10 @@ def reliability(
 
     ``table`` has the columns method, mean_confidence, accuracy, n, n_cases, low, high (all but the
     counts in 0 to 1; low and high bound the accuracy, NaN where unknown). On the diagonal,
-    confidence is what it says. A point's area grows with its answers: say
-    so in the caption's note. ``curves`` (method, confidence, probability, low, high in 0 to 1) adds a rising curve without
-    bins, in grey with its band, in place of the line between the points. At most ``columns`` panels stand in a row.
+    confidence is what it says. A point's area grows with its answers: say so in the caption's note.
+    ``curves`` (method, confidence, probability, low, high in 0 to 1) adds a rising curve without
+    bins, in grey with its band, in place of the line between the points. At most ``columns`` panels
+    stand in a row.
     """
     need(table, ["method", "mean_confidence", "accuracy", "n", "n_cases", "low", "high"])
     methods = list(dict.fromkeys(table["method"]))

@@ -77,10 +77,9 @@ def stability_and_discrimination(table: pd.DataFrame, families: Mapping[str, str
     """Each method's CV sample (percent, less is stabler) against its AUROC as told (0 to 1), with 95 % intervals.
 
     ``table`` is that of ``scatter_table``, cut to one model and data set; beside a name the answers
-    behind its CV and its AUROC.
-    A star: on rows of its own. Good methods stand at the upper left; a constant one stands at the
-    left too, but at 0.5. Methods that lack either number are named below. Raises ``ValueError`` for
-    several runs.
+    behind its CV and its AUROC. A star: on rows of its own. Good methods stand at the upper left; a
+    constant one stands at the left too, but at 0.5. Methods that lack either number are named
+    below. Raises ``ValueError`` for several runs.
     """
     numbers = ["cv_sample", "cv_low", "cv_high", "n", "n_cases", "auroc", "auroc_low", "auroc_high"]
     numbers += ["auroc_n", "auroc_cases"]
@@ -121,11 +120,11 @@ def shifts(
 ) -> Axes:
     """How far each condition moves each method's mean confidence, in the method's units (0 to 1): a field of signed numbers.
 
-    ``table`` is that of ``shift_table``, cut to one model and data set; all levels together. Bold: the
-    shift is other than 0 after Holm over all cells (``p_holm`` below 0.05). A star: on rows of its own. A dash: no value.
-    ``labels`` names the conditions; at the right the numbers of answers behind a row's cells. A
-    cell of fewer than ten cases is
-    white. Raises ``ValueError`` for several runs or another ``among``.
+    ``table`` is that of ``shift_table``, cut to one model and data set; all levels together. Bold:
+    the shift is other than 0 after Holm over all cells (``p_holm`` below 0.05). A star: on rows of
+    its own. A dash: no value. ``labels`` names the conditions; at the right the numbers of answers
+    behind a row's cells. A cell of fewer than ten cases is white. Raises ``ValueError`` for several
+    runs or another ``among``.
     """
     columns = ["condition", "method", "level", "among", "value", "n", "n_cases", "p_holm", "own_rows"]
     mine = _one_run(table, columns)
@@ -199,10 +198,10 @@ def variation_beside_published(
 ) -> list[Axes]:
     """The methods that the paper prints CVs of: ours on the left, theirs on the right, two panels with scales of their own.
 
-    ``ours`` is the table of ``variation_table`` cut to one model and data set, shown at ``level``, ``published`` that of
-    ``published_table("robustness")``. Paler: CV group. At the right of ours the answers behind a
-    row. Raises ``ValueError`` for several runs or a level
-    that the table does not hold.
+    ``ours`` is the table of ``variation_table`` cut to one model and data set, shown at ``level``,
+    ``published`` that of ``published_table("robustness")``. Paler: CV group. At the right of ours
+    the answers behind a row. Raises ``ValueError`` for several runs or a level that the table does
+    not hold.
     """
     mine = _one_run(ours, ["method", "level", "metric", "value", "n", "n_cases"])
     here = mine[mine["level"] == _held(level, mine["level"], "level")]

@@ -284,12 +284,13 @@ def caption(
 ) -> Text:
     """Say in small print under the axes (or the whole figure) what was measured; returns the text.
 
-    ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers, of which ``n_failed`` could not be had
-    or graded; ``counts`` are words in place of these numbers, for what is neither; ``levels`` are the information levels
-    shown, in percent; ``interval=""`` where the figure shows none. Lines are as wide as what they stand under and break
-    between the parts first. Hollow marks (:func:`mark_look`) are explained. Call it last: it fixes
-    the layout, so that
-    nothing moves into the text. Raises ``ValueError`` without numbers and without words for them.
+    ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers, of which
+    ``n_failed`` could not be had or graded; ``counts`` are words in place of these numbers, for
+    what is neither; ``levels`` are the information levels shown, in percent; ``interval=""`` where
+    the figure shows none. Lines are as wide as what they stand under and break between the parts
+    first. Hollow marks (:func:`mark_look`) are explained. Call it last: it fixes the layout, so
+    that nothing moves into the text. Raises ``ValueError`` without numbers and without words for
+    them.
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
     assert isinstance(figure, Figure)
@@ -325,12 +326,10 @@ def caption(
 def save_figure(fig: Figure, table: pd.DataFrame, name: str, folder: str | Path) -> tuple[Path, Path, Path] | None:
     """Write ``name``.png, ``name``.svg and ``name``.csv (the table drawn) into ``folder``, made if absent; returns the paths.
 
-    Floats in the table are rounded to 6 decimals; an index is kept unless it only counts rows. No file holds a date or a
-    program's name, so the same figure gives the same bytes. Where nothing in the table can be drawn
-    (:data:`VALUES`), no file
-    is written: a line says why, the figure is closed, and ``None`` comes back. Raises
-    ``ValueError`` where ``name`` is not a
-    plain file name.
+    Floats in the table are rounded to 6 decimals; an index is kept unless it only counts rows. No
+    file holds a date or a program's name, so the same figure gives the same bytes. Where nothing in
+    the table can be drawn (:data:`VALUES`), no file is written: a line says why, the figure is
+    closed, and ``None`` comes back. Raises ``ValueError`` where ``name`` is not a plain file name.
     """
     if not name or Path(name).name != name:
         raise ValueError(f"name is {name!r}; it must be a file name without folder or ending")

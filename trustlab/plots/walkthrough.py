@@ -1,10 +1,9 @@
 """The walkthrough's figures: why confidences mislead, and how every method's confidence moves as more is told.
 
-The tables are those of ``trustlab.experiments.mechanisms``, which also computes the means and intervals drawn here.
-Every figure shows one model; values in 0 to 1 are drawn in percent. Where a marker is one answer
-(:func:`confidence_moves`), it is
-filled if that is right and hollow if wrong; a mean of fewer than ten cases is hollow, as
-everywhere.
+The tables are those of ``trustlab.experiments.mechanisms``, which also computes the means and
+intervals drawn here. Every figure shows one model; values in 0 to 1 are drawn in percent. Where a
+marker is one answer (:func:`confidence_moves`), it is filled if that is right and hollow if wrong;
+a mean of fewer than ten cases is hollow, as everywhere.
 """
 
 # pandas' types leave open what a selection gives.
@@ -95,9 +94,8 @@ def consistent_but_uninformed(table: pd.DataFrame, ax: Axes | None = None) -> Ax
     """Of answers on which the samples agree: mean PoC, mean MedConf and the share that is right, over the levels, percent.
 
     ``table`` is ``consistent_table``. The band is the 95 % interval of the share right, from 10
-    cases on. Above the axes stand,
-    by level, how many answers these are, how many of them have a MedConf, and the mean share of
-    statements shown.
+    cases on. Above the axes stand, by level, how many answers these are, how many of them have a
+    MedConf, and the mean share of statements shown.
     """
     counts = ["n", "n_cases", "n_medconf", "medconf_cases"]
     _one(table, ["model", "level", "threshold", *counts, "accuracy", "low", "high", "poc", "medconf", "shown"])
