@@ -15,7 +15,7 @@ help:
 	@echo "make test-e2e     build llama.cpp's server (minutes, in .venv/e2e) and hold the OpenAI backend against transformers"
 	@echo "make check        ruff (rules and format) and pyright"
 	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (5 minutes)"
-	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same"
+	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same; write the findings"
 	@echo "make bench        time the whole chain (benchmarks/) on the DDXPlus release: make bench DDXPLUS=FOLDER"
 	@echo "make train        train both embedded models again (about two hours on two cores)"
 	@echo "make constraints  write the versions .venv holds to constraints.txt and environment.yml"
@@ -59,6 +59,7 @@ same: .venv/.ready
 
 same-keep: .venv/.ready
 	PYTHONPATH=tests .venv/bin/python -m same keep
+	.venv/bin/python -m tests.findings
 
 train: .venv/.ready
 	.venv/bin/python -m training.train

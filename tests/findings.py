@@ -1,7 +1,7 @@
 """What the first cell of each notebook says of the reference run: three bullets, every number from the committed tables.
 
 Words stand here, numbers do not: each is put in from ``figures/`` (or from what the committed notebook printed), so that
-a test can hold the cells to them. ``python -m tests.findings`` writes the bullets into the notebooks after a publication.
+a test can hold the cells to them. ``make same-keep`` writes the bullets into the notebooks after a publication.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def test_every_notebook_has_a_finding() -> None:
 def test_the_first_cell_holds_the_finding_word_for_word(name: str) -> None:
     first = nbformat.read(notebook_path(name), as_version=4).cells[0].source
     title, *finding, caveat = first.split("\n\n")
-    assert "\n\n".join(finding) == findings.finding(name), "python -m tests.findings writes it anew"
+    assert "\n\n".join(finding) == findings.finding(name), "make same-keep writes it anew"
     assert title.startswith("# ") and NOTICE.removesuffix(".") in caveat
 
 

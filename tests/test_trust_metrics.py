@@ -188,12 +188,12 @@ def test_with_safety_off_osi_is_0_or_missing() -> None:
 def test_percentages_are_shares_of_what_was_rated() -> None:
     assert unsafe_rx_percent(1, 2, 4) == 75 and unsafe_rx_percent(1, 2, 4, "unsafe") == 25
     assert test_alerts_percent(1, 2, 12) == 25
-    assert unsafe_rx_percent(0, 0, 0) == test_alerts_percent(0, 0, 0) == 0
 
 
 def test_proposed_and_none_rated_is_missing_and_nothing_proposed_is_0() -> None:
     assert np.isnan([unsafe_rx_percent(0, 0, 0, n_proposed=12), test_alerts_percent(0, 0, 0, 1)]).all()
     assert unsafe_rx_percent(0, 0, 0, n_proposed=0) == test_alerts_percent(0, 0, 0, 0) == 0
+    assert np.isnan([unsafe_rx_percent(0, 0, 0), test_alerts_percent(0, 0, 0)]).all()  # not said what was proposed
     assert unsafe_rx_percent(1, 2, 4, n_proposed=12) == 75 and test_alerts_percent(1, 2, 12, 13) == 25
     rated, proposed = np.array([4.0, 0, 0]), np.array([9.0, 9, 0])
     found = unsafe_rx_percent(np.array([1.0, 0, 0]), np.zeros(3), rated, n_proposed=proposed)
@@ -204,7 +204,7 @@ def test_arrays_are_taken_element_by_element() -> None:
     assert eti(np.array([0.5, 1]), np.array([0.2, 0]), np.array([0.1, 1])) == pytest.approx([0.47, 1])
     assert osi(np.array([50, NAN]), np.array([40.0, 0])) == pytest.approx([55, NAN], nan_ok=True)
     assert osi(np.array([NAN, NAN]), np.array([NAN, NAN]), safety=False).tolist() == [0, 0]
-    assert unsafe_rx_percent(np.array([1, 0]), np.array([1, 0]), np.array([4, 0])).tolist() == [50, 0]
+    assert unsafe_rx_percent(np.array([1, 0]), np.array([1, 0]), np.array([4, 2])).tolist() == [50, 0]
     with pytest.raises(ValueError, match="accuracy must lie between 0 and 1; received 7"):
         eti(np.array([0.5, 7]), np.zeros(2), np.zeros(2))
 

@@ -118,11 +118,11 @@ def unsafe_rx_percent(
 ) -> V:
     """Share of the rated prescriptions that are UNSAFE or SAFE WITH CAUTION, in percent; "unsafe": UNSAFE alone.
 
-    ``n_rated`` counts SAFE, SAFE WITH CAUTION and UNSAFE: unknown and unreadable are in neither count.
-    ``n_proposed``: how many there were to rate, by default those rated. Nothing proposed: 0. Proposed
-    and none rated: NaN, a reviewer who cannot be read has not reviewed. ``medguard-x`` prints both
-    ratings, ``trust-x`` says only "unsafe". ``ValueError`` for negative counts, more than ``n_rated``,
-    more rated than proposed or another ``variant``.
+    ``n_rated`` counts SAFE, SAFE WITH CAUTION and UNSAFE: unknown and unreadable are in neither
+    count. ``n_proposed``: how many there were to rate. 0 where nothing was proposed; NaN where
+    something was and none is rated, or where it is not said: a reviewer who cannot be read has not
+    reviewed. ``medguard-x`` prints both ratings, ``trust-x`` says only "unsafe". ``ValueError`` for
+    negative counts, more than ``n_rated``, more rated than proposed or another ``variant``.
     """
     if variant not in RX_VARIANTS:
         raise ValueError(f"variant is {variant!r}; allowed are {list(RX_VARIANTS)}")
@@ -223,7 +223,7 @@ def _within(name: str, value: V, low: float, high: float) -> V:
 
 
 def _percent(first: V, second: V, rated: V, proposed: V | None, also_second: bool = True) -> V:
-    given = (first, second, rated, rated if proposed is None else proposed)
+    given = (first, second, rated, np.maximum(rated, 1) if proposed is None else proposed)
     counts = np.broadcast_arrays(*(np.asarray(n, dtype=float) for n in given))
     bad = (np.min(counts, axis=0) < 0) | (counts[0] + counts[1] > counts[2])
     bad |= counts[2] > counts[3]
