@@ -318,9 +318,13 @@ def test_a_manifest_holds_no_facts_of_an_earlier_run_in_the_same_folder(tmp_path
     small_notebook(tmp_path / "notebooks", "1 / 0")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "run.json").write_text('{"calls_made": 5}')
+    (tmp_path / "out" / "figures").mkdir()
+    for name in ("09_gone.png", "10_kept.png"):
+        (tmp_path / "out" / "figures" / name).write_bytes(b"of an earlier run")
     with pytest.raises(PapermillExecutionError):
         run_notebook("09_small", {}, tmp_path / "out")
     assert "calls_made" not in manifest(tmp_path / "out")
+    assert [p.name for p in (tmp_path / "out" / "figures").iterdir()] == ["10_kept.png"]
 
 
 @pytest.mark.parametrize("values", [{"smaples": 5}, {"n": "many"}, {"seed": True}, {"run_dir": "elsewhere"}], ids=str)

@@ -176,7 +176,7 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
         "started": _now(),
         "ok": False,
     }
-    for left in [*folder.rglob(RUN), *(folder / "figures").glob("*.*")]:  # of an earlier run here
+    for left in [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*")]:
         left.unlink()
     try:
         papermill.execute_notebook(
