@@ -28,9 +28,10 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import special
 
-from trustlab.metrics.calibration import ece_weighted, without_excess
+from trustlab.metrics.calibration import ece_weighted
+from trustlab.metrics.estimate import without_excess
 from trustlab.metrics.discrimination import ranking_weighted
-from trustlab.metrics.intervals import bounded_interval, case_weights
+from trustlab.metrics.estimate import bounded_interval, case_weights
 from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.partial import partial_spearman_weighted
 from trustlab.metrics.power import cases_to_tell_apart

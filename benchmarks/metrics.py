@@ -25,7 +25,7 @@ from sklearn.metrics import roc_auc_score
 
 from trustlab.metrics import metrics_table
 from trustlab.metrics.discrimination import auroc_weighted
-from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.estimate import case_weights, percentile_interval
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 AIM_S = 20

@@ -294,7 +294,7 @@ def consultation() -> Bullets:
     outcome = reply[["answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable"]]
     fixed = {n: chosen.loc[f"fixed {n}"] for n in (0, 8)}
     n_asked_for, n_inventive = reply["found"] + reply["missed"], int(reply["spoke though not told"])
-    better = gaps[gaps["measure"].eq("accuracy") & gaps["p (Holm)"].map(number).lt(0.05)]
+    better = gaps[gaps["metric"].eq("accuracy") & gaps["p (Holm)"].map(number).lt(0.05)]
     return [
         f"Asking brings `embedded` from {fixed[0]} % right diagnoses after the opening to "
         f"{fixed[8]} % after eight questions ({picked['n_cases'].iloc[0]:.0f} generated patients): to "

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trustlab.metrics.agreement import agreement, cohen_kappa, cohen_kappa_weighted
-from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.estimate import case_weights, percentile_interval
 
 # 20 both right, 5 only the first, 10 only the second, 15 both wrong: 0.7 agree, 0.5 by chance
 FIRST = np.repeat([1, 1, 0, 0], [20, 5, 10, 15])
@@ -32,7 +32,7 @@ def test_the_counts_say_where_two_graders_part() -> None:
     found = agreement(FIRST, SECOND, CASES, n_draws=200)
     counts = [found[k] for k in ("n", "both_right", "only_first", "only_second", "both_wrong", "agreement")]
     assert counts == [50, 20, 5, 10, 15, 0.7]
-    assert found["low"] < found["kappa"] < found["high"] and found["reason"] == ""
+    assert found["low"] < found["kappa"] < found["high"] and found["missing"] == ""
 
 
 def test_the_interval_resamples_cases() -> None:
@@ -52,12 +52,12 @@ def test_a_weight_counts_an_answer_that_often() -> None:
 def test_an_undefined_kappa_says_why_and_keeps_its_counts() -> None:
     found = agreement([1, 1, 1], [1, 1, 1], ["a", "a", "b"])
     assert np.isnan([found["kappa"], found["low"]]).all() and found["agreement"] == 1 and found["n"] == 3
-    assert found["reason"] == "kappa is undefined: each grader says the same of all answers"
+    assert found["missing"] == "kappa is undefined: each grader says the same of all answers"
 
 
 def test_nothing_that_both_graded_is_no_agreement() -> None:
     found = agreement([], [], [])
-    assert found["n"] == 0 and np.isnan(found["agreement"]) and found["reason"] == "no answer that both graded"
+    assert found["n"] == 0 and np.isnan(found["agreement"]) and found["missing"] == "no answer that both graded"
 
 
 @pytest.mark.parametrize(("first", "second"), [([1, 0], [1]), ([1, 2], [1, 0]), ([1, np.nan], [1, 0]), ([[1]], [[1]])])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trustlab.metrics.best import best_against, chosen_in
-from trustlab.metrics.intervals import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
 
 CASES = np.arange(30)
 NAN = float("nan")

@@ -42,7 +42,7 @@ def test_below_ten_cases_there_is_a_value_and_no_interval():
 
 def test_what_has_no_value_says_why_and_what_has_no_interval_too():
     found = rows_of(24, 0)["medconf"]
-    assert (found["n"], found["n_missing"], found["reason"]) == (0, 24, "no value: unreadable")
+    assert (found["n"], found["n_missing"], found["missing"]) == (0, 24, "no value: unreadable")
     assert pd.isna(found["value"])
     few = rows_of(24, 8)["medconf"]
-    assert (few["n_missing"], few["reason"]) == (16, "no interval: fewer than 10 cases")
+    assert (few["n_missing"], few["missing"]) == (16, "no interval: fewer than 10 cases")

@@ -173,7 +173,7 @@ def test_the_table_fills_in_what_is_missing_by_the_projects_rules():
     assert [*found.columns[:3], "metric", *found.columns[3:]] == COLUMNS
     accuracy = found.loc["accuracy"]
     assert accuracy[["method", "n", "n_asked", "coverage", "value"]].tolist() == ["", 5, 6, 5 / 6, 0.4]
-    assert accuracy[["worst", "best", "reason"]].tolist() == [2 / 6, 3 / 6, "1 missing"]
+    assert accuracy[["worst", "best", "missing"]].tolist() == [2 / 6, 3 / 6, "1 missing"]
     mine = found.drop(index="accuracy")
     assert (mine["method"] == "m").all() and (mine["n"] == 3).all() and (mine["coverage"] == 0.5).all()
     assert mine.loc["mean_confidence", ["value", "worst", "best"]].tolist() == pytest.approx([1.4 / 3, 1.4 / 6, 4.4 / 6])
@@ -186,26 +186,26 @@ def test_the_table_fills_in_what_is_missing_by_the_projects_rules():
             ends.worst,
             ends.best,
         ]
-    assert mine.loc["auroc", "reason"] == "3 missing, most often: none"
+    assert mine.loc["auroc", "missing"] == "3 missing, most often: none"
 
 
 def test_no_sharp_bound_is_claimed_where_none_is_computed():
     found = table(min_per_class=1)
     assert found.loc["ece", ["worst", "best"]].tolist() == [1, 0]
     assert found.loc["pearson", ["worst", "best"]].tolist() == found.loc["spearman", ["worst", "best"]].tolist() == [-1, 1]
-    assert found.loc[["ece", "pearson", "spearman"], "reason"].str.startswith(ONLY_RANGE).all()
+    assert found.loc[["ece", "pearson", "spearman"], "missing"].str.startswith(ONLY_RANGE).all()
 
 
 def test_a_score_has_no_ends_and_no_calibration():
     found = table(scale="score")
     assert not {"brier", "ece"} & set(found.index)
-    assert np.isnan(found.loc["mean_confidence", "worst"]) and found.loc["mean_confidence", "reason"].startswith(NO_ENDS)
+    assert np.isnan(found.loc["mean_confidence", "worst"]) and found.loc["mean_confidence", "missing"].startswith(NO_ENDS)
     assert found.loc["mean_confidence", "value"] == pytest.approx(1.4 / 3)
 
 
 def test_a_value_is_withheld_where_there_are_few_of_a_class_and_its_ends_stay():
     found = table()
-    assert np.isnan(found.loc["auroc", "value"]) and found.loc["auroc", "reason"].startswith(
+    assert np.isnan(found.loc["auroc", "value"]) and found.loc["auroc", "missing"].startswith(
         "fewer than 10 correct or wrong; 3 m"
     )
     assert found.loc["auroc", "worst"] < found.loc["auroc", "best"]
@@ -217,18 +217,18 @@ def test_with_nothing_missing_the_table_repeats_the_value():
     np.testing.assert_allclose(found["worst"], found["value"])
     np.testing.assert_allclose(found["best"], found["value"])
     assert (found["coverage"] == 1).all()
-    assert found.loc["pearson", "reason"].startswith("fewer than 3 levels, or one side is the same")
+    assert found.loc["pearson", "missing"].startswith("fewer than 3 levels, or one side is the same")
 
 
 def test_a_method_without_any_value_says_so():
     found = table([(case, 1, "x", i % 2, NAN) for i, case in enumerate("abcd")])
     assert found.drop(index="accuracy")["value"].isna().all()
-    assert found.loc[["auroc", "brier"], "reason"].tolist() == ["no confidence: none"] * 2
+    assert found.loc[["auroc", "brier"], "missing"].tolist() == ["no confidence: none"] * 2
     assert found.loc["auroc", ["worst", "best"]].tolist() == [0, 1]
-    assert found.loc["pearson", "reason"] == f"{ONLY_RANGE}; no confidence: none"
+    assert found.loc["pearson", "missing"] == f"{ONLY_RANGE}; no confidence: none"
 
 
 def test_an_answer_without_a_row_for_the_method_is_missing():
     answers, confidence = run_tables(ROWS)
     found = missingness_table(answers, confidence.iloc[:2], {"m": "probability"}).set_index("metric")
-    assert found.loc["brier", ["n", "n_asked", "reason"]].tolist() == [2, 6, "4 missing, most often: no row in the table"]
+    assert found.loc["brier", ["n", "n_asked", "missing"]].tolist() == [2, 6, "4 missing, most often: no row in the table"]

@@ -16,8 +16,8 @@ from trustlab.metrics.calibration import (
     brier_decomposition,
     brier_parts_weighted,
     cross_fitted,
-    without_excess,
 )
+from trustlab.metrics.estimate import without_excess
 
 NAN = float("nan")
 PARTS = ("miscalibration", "discrimination", "uncertainty")
@@ -223,12 +223,12 @@ def test_the_table_has_a_row_for_each_method_way_and_measure(calibrated: pd.Data
     assert list(calibrated.columns) == COLUMNS
     ways = calibrated.groupby("method", sort=False)["how"].unique()
     assert list(ways["p"]) == ["as given", "isotonic", "platt"] and list(ways["s"]) == ["isotonic", "platt"]
-    assert not calibrated.duplicated(["method", "how", "measure"]).any()
+    assert not calibrated.duplicated(["method", "how", "metric"]).any()
     assert (calibrated.query("method != 'gone'")[["n", "n_cases", "n_missing"]] == [90, 30, 0]).all(axis=None)
 
 
 def test_as_given_is_what_the_metrics_table_says(run: Run, calibrated: pd.DataFrame):
-    mine = calibrated.query("method == 'p' and how == 'as given'").set_index("measure")
+    mine = calibrated.query("method == 'p' and how == 'as given'").set_index("metric")
     usual = metrics_table(run, n_draws=300, scales=SCALES).query("method == 'p' and level == 'pooled'").set_index("metric")
     assert mine.loc["brier", "value"] == pytest.approx(usual.loc["brier", "value"])
     assert mine.loc["ece", "value"] == pytest.approx(usual.loc["ece", "value"])
@@ -239,7 +239,7 @@ def test_calibrated_values_are_those_of_the_cross_fitted_probabilities(run: Run,
     cases = run.answers["case_id"].to_numpy()
     for how in ("isotonic", "platt"):
         prob = cross_fitted(run.correct, 20 * run.said - 9, cases, how)
-        mine = calibrated[(calibrated["method"] == "s") & (calibrated["how"] == how)].set_index("measure")["value"]
+        mine = calibrated[(calibrated["method"] == "s") & (calibrated["how"] == how)].set_index("metric")["value"]
         parts = brier_decomposition(run.correct, prob)
         assert mine["ece"] == pytest.approx(ece(run.correct, prob))
         for name in ("brier", *PARTS):
@@ -254,13 +254,13 @@ def test_intervals_hold_their_value_and_never_go_below_nought(calibrated: pd.Dat
 
 def test_an_interval_of_a_part_that_cannot_be_negative_ends_at_nought(run: Run):
     noise = run.confidence.query("method == 'p'").assign(confidence=np.random.default_rng(1).random(len(run.said)))
-    found = calibration_table(run.answers, noise, SCALES, n_draws=300).set_index(["how", "measure"])
+    found = calibration_table(run.answers, noise, SCALES, n_draws=300).set_index(["how", "metric"])
     assert found.loc[("as given", "discrimination"), "low"] == 0 < found.loc[("as given", "discrimination"), "value"]
 
 
 def test_a_method_without_values_says_why_in_every_row(calibrated: pd.DataFrame):
     gone = calibrated.query("method == 'gone'")
-    assert gone["value"].isna().all() and set(gone["reason"]) == {"no confidence: none"}
+    assert gone["value"].isna().all() and set(gone["missing"]) == {"no confidence: none"}
     assert (gone[["n", "n_missing"]] == [0, 90]).all(axis=None)
 
 
@@ -268,22 +268,20 @@ def test_few_wrong_answers_withhold_what_needs_both_classes():
     few = Run()
     few.answers["correct"] = 1
     few.answers.loc[:3, "correct"] = 0
-    found = calibration_table(few.answers, few.confidence.query("method == 'p'"), SCALES, n_draws=50).set_index(
-        ["how", "measure"]
-    )
+    found = calibration_table(few.answers, few.confidence.query("method == 'p'"), SCALES, n_draws=50).set_index(["how", "metric"])
     assert found.loc[("as given", "brier"), "value"] > 0 and found.loc[("as given", "ece"), "value"] > 0
     withheld = found.drop(index=[("as given", "brier"), ("as given", "ece")])
-    assert withheld["value"].isna().all() and set(withheld["reason"]) == {"fewer than 10 correct or wrong"}
+    assert withheld["value"].isna().all() and set(withheld["missing"]) == {"fewer than 10 correct or wrong"}
 
 
 def test_one_class_outside_a_fold_and_too_few_cases_are_told_apart():
     one = Run(4)
     found = calibration_table(one.answers, one.confidence.query("method == 's'"), SCALES, n_draws=20, min_per_class=1)
-    assert set(found["reason"]) == {"fewer than 5 cases to calibrate on"}
+    assert set(found["missing"]) == {"fewer than 5 cases to calibrate on"}
     one = Run(6)
     one.answers["correct"] = [0, 0, 1] + [1] * 15
     found = calibration_table(one.answers, one.confidence.query("method == 's'"), SCALES, n_draws=20, min_per_class=1)
-    assert set(found["reason"]) == {"one class only outside a fold"}
+    assert set(found["missing"]) == {"one class only outside a fold"}
 
 
 def test_a_probability_outside_0_to_1_is_refused_by_its_methods_name(run: Run):
@@ -301,17 +299,17 @@ def test_the_curve_is_the_isotonic_fit_with_a_band(run: Run):
     assert (mine["confidence"].min(), mine["confidence"].max()) == (run.said.min(), run.said.max())
     band = mine.dropna(subset="low")
     assert (band["low"] < band["high"]).all() and len(band) > 10
-    assert mine.loc[mine["low"].isna(), "reason"].str.startswith("no interval").all()
+    assert mine.loc[mine["low"].isna(), "missing"].str.startswith("no interval").all()
 
 
 def test_a_curve_needs_both_classes_and_ten_cases_for_its_band():
     few = Run(9)
     found = recalibration_curves(few.answers, few.confidence.query("method == 'p'"), SCALES, n_draws=20)
     assert found["probability"].notna().all() and found["low"].isna().all()
-    assert set(found["reason"]) == {"no interval: fewer than 10 cases"}
+    assert set(found["missing"]) == {"no interval: fewer than 10 cases"}
     few.answers["correct"] = 1
     (row,) = recalibration_curves(few.answers, few.confidence.query("method == 'p'"), SCALES, n_draws=20).to_dict("records")
-    assert np.isnan(row["probability"]) and row["reason"] == "right answers alone, or wrong ones alone"
+    assert np.isnan(row["probability"]) and row["missing"] == "right answers alone, or wrong ones alone"
 
 
 def test_the_mean_excess_of_draws_is_taken_off_down_to_nothing():

@@ -66,7 +66,7 @@ def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_besi
     found = compare_methods(ANSWERS, SURE, n_draws=200, seed=3)
     table = SURE.merge(ANSWERS, on=["case_id", "level", "dataset", "model"])
     plain = paired_differences(table, "medconf", by="method", metrics=["auroc"], n_draws=200, seed=3)
-    same = ["method", "metric", "level", "value", "reference", "difference", "low", "high", "p", "p_holm", "n", "reason"]
+    same = ["method", "metric", "level", "value", "reference", "difference", "low", "high", "p", "p_holm", "n", "missing"]
     pd.testing.assert_frame_equal(found[same], plain[same])
     assert list(found.columns) == COMPARED and set(found["against"]) == {"medconf"}
     assert list(found["method"].unique()) == ["asp", "msp", "poc", "ce", "random"]
@@ -91,12 +91,12 @@ def test_a_twin_of_the_reference_needs_no_number_of_cases():
     twin = SURE[SURE["method"] == "medconf"].assign(method="medconf_weighted")
     one = row(compare_methods(ANSWERS, pd.concat([SURE, twin]), n_draws=50), method="medconf_weighted", level="within")
     assert one["difference"] == 0 and np.isnan([one["cases_needed"], one["p"], one["low"]]).all()
-    assert one["reason"] == "no interval: all draws alike"
+    assert one["missing"] == "no interval: all draws alike"
 
 
 def test_a_reference_without_values_gives_rows_that_say_why_and_an_unknown_one_is_refused():
     found = compare_methods(ANSWERS, without("medconf"), n_draws=20)
-    assert found["difference"].isna().all() and set(found["reason"]) == {"no confidence: no probabilities"}
+    assert found["difference"].isna().all() and set(found["missing"]) == {"no confidence: no probabilities"}
     for compare in (compare_methods, best_of_families):
         with pytest.raises(ValueError, match=r"reference is 'medcof'; the confidences are of \['medconf', 'asp'"):
             compare(ANSWERS, SURE, "medcof")
@@ -138,15 +138,17 @@ def test_all_of_a_family_stand_on_the_rows_that_all_have_and_who_has_few_is_name
 def test_a_family_or_a_reference_without_values_has_no_best_and_says_why():
     lost = row(best_of_families(ANSWERS, without("poc"), n_draws=20), family="consistency")
     assert (lost["method"], lost["n"], lost["left_out"]) == ("", 0, "poc") and np.isnan(lost["difference"])
-    assert lost["reason"] == "no method has a value on half of the answers"
+    assert lost["missing"] == "no method has a value on half of the answers"
     found = best_of_families(ANSWERS, without("medconf"), n_draws=20)
-    assert set(found["reason"]) == {"no medconf: no probabilities"} and found["p_holm"].isna().all() and len(found) == 4
+    assert set(found["missing"]) == {"no medconf: no probabilities"} and found["p_holm"].isna().all() and len(found) == 4
 
 
 def test_too_few_right_or_wrong_answers_withhold_the_best():
     one_kind = ANSWERS.assign(correct=[float(i >= 9) for i in range(len(ANSWERS))])
     found = best_of_families(one_kind, SURE, n_draws=20, level="pooled")
-    assert found["value"].isna().all() and set(found["reason"]) == {"fewer than 10 correct or wrong"} and set(found["n"]) == {120}
+    assert (
+        found["value"].isna().all() and set(found["missing"]) == {"fewer than 10 correct or wrong"} and set(found["n"]) == {120}
+    )
     enough = best_of_families(one_kind, SURE, n_draws=20, level="pooled", min_per_class=9)
     assert enough["value"].notna().all()
 
@@ -154,7 +156,7 @@ def test_too_few_right_or_wrong_answers_withhold_the_best():
 def test_equals_are_named():
     twin = SURE[SURE["method"] == "asp"].assign(method="perplexity")
     one = row(best_of_families(ANSWERS, pd.concat([SURE, twin]), n_draws=50), family="token")
-    assert (one["method"], one["reason"]) == ("asp", "as good: perplexity") and one["chosen_in"] <= 0.5
+    assert (one["method"], one["missing"]) == ("asp", "as good: perplexity") and one["chosen_in"] <= 0.5
 
 
 def test_ungraded_answers_and_a_level_with_one_kind_count_for_nothing():

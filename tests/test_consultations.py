@@ -290,7 +290,7 @@ def test_the_guarantee_is_calibrated_on_one_half_and_tried_on_the_other() -> Non
     ]
     assert table.loc[0.2, "high"] == pytest.approx(1 - 0.025 ** (1 / 60))
     # 77 early cases without an error would be needed for 5 %
-    assert math.isnan(table.loc[0.05, "threshold"]) and "77 cases" in table.loc[0.05, "reason"]
+    assert math.isnan(table.loc[0.05, "threshold"]) and "77 cases" in table.loc[0.05, "missing"]
 
 
 def test_errors_of_fewer_than_ten_cases_have_no_interval() -> None:
@@ -304,7 +304,7 @@ def test_errors_of_fewer_than_ten_cases_have_no_interval() -> None:
 def test_scores_beyond_0_to_1_are_outside_the_thresholds() -> None:
     run = handmade([[1, 1, 1, 1]] * 120, [[0.65, 1.9, 0.9, 0.9]] * 120, [3] * 120, [[0] * 3] * 120)
     table = tables.guarantee_table(run, "fake", alphas=(0.2,))
-    assert table["threshold"].isna().all() and table["reason"].item().startswith("outside the thresholds")
+    assert table["threshold"].isna().all() and table["missing"].item().startswith("outside the thresholds")
     assert tables.guarantee_shown(table).loc["ce", "20 % allowed"] == "no confidence from 0 to 1"
 
 

@@ -96,7 +96,7 @@ def test_seconds_are_those_of_what_was_asked_now_and_the_cached_are_taken_as_lon
     found = costs_of(a_run())
     assert found.loc[["asp", "poc"], "seconds"].tolist() == [2, 4]  # of poc 4 s for the diagnoses, 2 s for three of six samples
     assert found.loc[["asp", "poc"], "timed"].tolist() == [1, 0.75]
-    assert found.loc["asp", "reason"] == "" and found.loc["poc", "reason"] == "seconds from part of the requests"
+    assert found.loc["asp", "missing"] == "" and found.loc["poc", "missing"] == "seconds from part of the requests"
 
 
 def test_seconds_are_missing_where_all_came_from_the_cache():
@@ -104,7 +104,7 @@ def test_seconds_are_missing_where_all_came_from_the_cache():
     found = costs_of(a_run(cached))
     assert found[["seconds", "extra_seconds", "total_seconds"]].isna().all(axis=None)
     assert found.loc["asp", "n_replies"] == 1
-    assert found.loc["asp", "reason"] == "seconds unknown: replies came from the cache"
+    assert found.loc["asp", "missing"] == "seconds unknown: replies came from the cache"
 
 
 def test_a_request_of_which_only_part_was_asked_now_times_nothing():
@@ -138,13 +138,13 @@ def test_each_model_has_its_own_rates_and_one_without_has_no_price():
 def test_a_method_that_was_never_asked_for_keeps_its_row_without_costs():
     row = costs_of(a_run()).loc["p_true"]
     assert row[["n_replies", "n_tokens_in", "seconds", "extra_replies", "total_replies"]].isna().all()
-    assert row["reason"] == "never asked: p_true"
+    assert row["missing"] == "never asked: p_true"
 
 
 def test_a_method_without_values_keeps_its_row_with_what_it_cost_and_why():
     row = costs_of(a_run(missing=["asp"])).loc["asp"]
     assert (row["n_values"], row["n_answers"], row["n_replies"]) == (0, 2, 1)
-    assert row["reason"] == "no value: no logprobs"
+    assert row["missing"] == "no value: no logprobs"
 
 
 def test_other_readers_and_scoring_without_the_patient_are_named_as_not_counted():
@@ -166,7 +166,7 @@ def test_an_assessors_replies_are_shared_among_all_models_answers():
     assert found["extra_replies"].tolist() == [0.75, 0.75]  # three replies for four answers
     assert found["extra_tokens_in"].tolist() == [6, 6]
     assert found["usd"].tolist() == pytest.approx([6e-6, 6e-6])
-    assert found["reason"].str.contains("assessor judge-model are shared equally").all()
+    assert found["missing"].str.contains("assessor judge-model are shared equally").all()
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_calls_without_their_columns_are_refused():
 
 def test_a_run_without_calls_gives_rows_without_costs():
     found = costs_of(a_run([]))
-    assert found["n_replies"].isna().all() and found["reason"].str.startswith("never asked: diagnosis").all()
+    assert found["n_replies"].isna().all() and found["missing"].str.startswith("never asked: diagnosis").all()
 
 
 # The Pareto front
@@ -205,9 +205,9 @@ def priced(costs, values, **columns) -> pd.DataFrame:
     price = pd.DataFrame(
         {**common, "family": "token", "n_answers": 6, "n_replies": 1.0, "n_tokens_in": costs, "n_tokens_out": 0.0}
     )
-    price = price.assign(seconds=NAN, usd=NAN, reason="seconds unknown")
+    price = price.assign(seconds=NAN, usd=NAN, missing="seconds unknown")
     metrics = pd.DataFrame({**common, "dataset": "d", "metric": "auroc", "level": "within", "value": values})
-    metrics = metrics.assign(low=metrics["value"] - 0.1, high=metrics["value"] + 0.1, n=6, n_cases=3, n_rarer=3, reason="")
+    metrics = metrics.assign(low=metrics["value"] - 0.1, high=metrics["value"] + 0.1, n=6, n_cases=3, n_rarer=3, missing="")
     return pareto_table(price, metrics, **columns)
 
 
@@ -232,7 +232,7 @@ def test_the_front_holds_what_nothing_beats(costs, values, front):
 
 def test_a_method_without_cost_says_why():
     table = priced([1.0, 2.0], [0.5, 0.6], cost="seconds")
-    assert not table["on_front"].any() and set(table["reason"]) == {"no cost: seconds unknown"}
+    assert not table["on_front"].any() and set(table["missing"]) == {"no cost: seconds unknown"}
 
 
 def test_tokens_are_those_in_and_out():
@@ -240,14 +240,14 @@ def test_tokens_are_those_in_and_out():
     values = pd.DataFrame(
         {"model": "m", "dataset": "d", "metric": "auroc", "level": "within", "method": ["asp", "poc"], "value": 0.6}
     )
-    metrics = values.assign(low=NAN, high=NAN, n=2, n_cases=2, n_rarer=1, reason="")
+    metrics = values.assign(low=NAN, high=NAN, n=2, n_cases=2, n_rarer=1, missing="")
     assert pareto_table(method_costs(run), metrics)["cost"].tolist() == [18, 42]
     assert pareto_table(method_costs(run), metrics, cost="replies")["cost"].tolist() == [1, 4]
 
 
 def test_each_model_and_data_set_has_a_front_of_its_own():
     table = priced([1, 2], [0.9, 0.5])
-    price = table.rename(columns={"cost": "n_tokens_in"}).assign(n_replies=1.0, n_tokens_out=0.0, reason="")
+    price = table.rename(columns={"cost": "n_tokens_in"}).assign(n_replies=1.0, n_tokens_out=0.0, missing="")
     metrics = pd.concat([table.assign(dataset=d, value=v, metric="auroc") for d, v in (("d", [0.9, 0.5]), ("e", [0.5, 0.9]))])
     found = pareto_table(price.drop(columns=["value"]), metrics)
     assert found.loc[found["on_front"], ["dataset", "method"]].to_numpy().tolist() == [["d", "x0"], ["e", "x0"], ["e", "x1"]]

@@ -102,7 +102,7 @@ def test_a_cut_answer_is_neither_right_nor_wrong_and_an_unreadable_one_is_wrong(
     assert set(why["a"]) == {REASON} and set(why["b"]) == {"unreadable answer"}
     row = metrics_table(run, n_draws=20).query(POOLED).iloc[0]
     assert (row["value"], row["n"], row["n_missing"]) == (4 / 6, 6, 2)
-    assert "2 answers missing" in row["reason"]
+    assert "2 answers missing" in row["missing"]
     bounds = missingness_table(run.answers, run.confidence, {}).set_index("metric").loc["accuracy"]
     assert (bounds["worst"], bounds["best"]) == (4 / 8, 6 / 8)  # were both cut ones wrong, or right
     for grader in ("exact", JudgeGrader(FakeModel(), knowledge=NO_TABLE)):

@@ -86,8 +86,8 @@ VALUES = ("value", "risk", "probability", "accuracy", "difference")
 def test_tables_say_why_a_number_is_missing_and_give_no_interval_without_width(name, situation):
     found = made_tables()[name](*(part.copy() for part in RUNS[situation]))
     values = next((v for v in VALUES if v in found), None)
-    assert values is not None and "reason" in found
-    silent = found[found["reason"].fillna("").eq("")]
+    assert values is not None and "missing" in found
+    silent = found[found["missing"].fillna("").eq("")]
     assert silent[values].notna().all(), silent
     if "low" in found:
         known = found.dropna(subset=["low", "high"])

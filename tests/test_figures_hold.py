@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.metrics.intervals import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES
 from trustlab.metrics.trust_table import INDICES
 from trustlab.paths import FIGURES
 
@@ -38,7 +38,7 @@ class Marks:
 
     ``n`` counts the answers (or points) behind a value, ``cases`` the patients ('' where it is of no patients); ``ends`` are its
     interval's; ``ranks``: the rows whose value ranks right above wrong, ``rarer`` counting the rarer of these; ``rows``: the
-    rows that hold it; ``reason``: columns that say why one is missing ('' where none ever is). ``least`` is 0 where a value may
+    rows that hold it; ``missing``: columns that say why one is missing ('' where none ever is). ``least`` is 0 where a value may
     hold by rule, without any case.
     """
 
@@ -49,7 +49,7 @@ class Marks:
     ranks: Callable[[pd.DataFrame], pd.Series] | None = None
     rarer: str = "n_rarer"
     rows: Callable[[pd.DataFrame], pd.Series] = everywhere
-    reason: tuple[str, ...] = ("reason",)
+    missing: tuple[str, ...] = ("missing",)
     least: int = 1
 
 
@@ -59,27 +59,27 @@ ONE_OF_MANY = [Marks("difference", ranks=of_ranking_metrics)]
 BEST = [*ONE_OF_MANY, Marks("difference", ends=("low_chosen", "high_chosen"), ranks=of_ranking_metrics)]
 SINGLE = {"cases": "n", "ends": ()}
 """One answer of one patient a row."""
-INDEX = [Marks(x, f"{x}_n", f"{x}_n", (f"{x}_low", f"{x}_high"), reason=("missing",), least=0) for x in INDICES if x != "eti"]
+INDEX = [Marks(x, f"{x}_n", f"{x}_n", (f"{x}_low", f"{x}_high"), missing=("missing",), least=0) for x in INDICES if x != "eti"]
 ARROWS = [
-    Marks(f"{x}_{when}", f"{x}_{when}_n", f"{x}_{when}_n", (), reason=(), least=0)
+    Marks(f"{x}_{when}", f"{x}_{when}_n", f"{x}_{when}_n", (), missing=(), least=0)
     for x in ("eti", "osi", "fti")
     for when in ("before", "after")
 ]
 POLICY = [
-    Marks("accuracy", "n_cases", reason=()),
-    Marks("utterances", "n_cases", ends=("utterances_low", "utterances_high"), reason=()),
+    Marks("accuracy", "n_cases", missing=()),
+    Marks("utterances", "n_cases", ends=("utterances_low", "utterances_high"), missing=()),
 ]
-POINTS = {"cases": "", "ends": (), "reason": ()}
+POINTS = {"cases": "", "ends": (), "missing": ()}
 DRAWN: dict[str, list[Marks]] = {
-    "00_tokens": [Marks("probability", reason=(), **SINGLE)],
+    "00_tokens": [Marks("probability", missing=(), **SINGLE)],
     "00_evidence": [],  # words of one answer, no number
-    "00_moves": [Marks("confidence", reason=("missing",), **SINGLE)],
+    "00_moves": [Marks("confidence", missing=("missing",), **SINGLE)],
     "00_token_position": PLAIN,
     "00_agreement": PLAIN,
     "00_consistent": [
         Marks("accuracy"),
         Marks("poc", ends=()),
-        Marks("medconf", "n_medconf", "medconf_cases", ends=(), reason=()),
+        Marks("medconf", "n_medconf", "medconf_cases", ends=(), missing=()),
         Marks("shown", ends=()),
     ],
     "00_beyond": PLAIN,
@@ -126,8 +126,8 @@ DRAWN: dict[str, list[Marks]] = {
     "04_one_consultation": [],  # one answer a row, a column a method
     "04_frontier": POLICY,
     "04_published": POLICY,
-    "04_stops": [Marks("share", "n_cases", ends=(), reason=())],
-    "04_guarantee": [Marks("error", "n_early", "n_early", reason=("reason", "note"))],
+    "04_stops": [Marks("share", "n_cases", ends=(), missing=())],
+    "04_guarantee": [Marks("error", "n_early", "n_early", missing=("missing", "note"))],
     "05_indices": INDEX,
     "05_indices_by_set": INDEX,
     "05_reviewers": [Marks(n="n_items")],
@@ -136,14 +136,14 @@ DRAWN: dict[str, list[Marks]] = {
     "05_auroc": RANKED,
     "05_best_against_agreement": BEST,
     "05_best_against_rdc": BEST,
-    "05_weights": [Marks("eti_percent", "n_cases", ends=(), reason=("missing",))],
+    "05_weights": [Marks("eti_percent", "n_cases", ends=(), missing=("missing",))],
     "05_weights_ranks": [Marks("tau", "n_cases", ends=())],
     "05_weak_points": ARROWS,
     "06_p_values": [Marks("p_number", **POINTS)],
     "06_standings": [Marks("value", **POINTS)],
     "06_spearman_steps": [Marks("p_exact", **POINTS)],
     "06_chance_band": [Marks("r", **POINTS)],
-    "06_auroc_differences": [Marks("difference", ranks=everywhere, reason=())],
+    "06_auroc_differences": [Marks("difference", ranks=everywhere, missing=())],
 }
 
 
@@ -161,21 +161,21 @@ def _wrong(marks: Marks, whole: pd.DataFrame) -> list[str]:
         marks.n,
         *filter(None, [marks.cases]),
         *marks.ends,
-        *marks.reason,
+        *marks.missing,
         *([marks.rarer] if marks.ranks else []),
     ]
     if lacking := [column for column in dict.fromkeys(needed) if column not in whole]:
         return [f"no column {', '.join(lacking)}"]
     table = whole[marks.rows(whole)]
     told = pd.Series(False, index=table.index)
-    for column in marks.reason:
+    for column in marks.missing:
         told |= table[column].astype(object).fillna("").astype(str).ne("")
     known = table[marks.value].notna()
     printed = table["source"].eq("printed") if "source" in table else ~everywhere(table)
-    excused = printed & table["reason"].astype(object).fillna("").ne("") if "source" in table else printed
+    excused = printed & table["missing"].astype(object).fillna("").ne("") if "source" in table else printed
     ours = table[known & ~printed]
     found = {
-        f"{marks.value} is missing without a reason": ~known & ~told & bool(marks.reason),
+        f"{marks.value} is missing without a reason": ~known & ~told & bool(marks.missing),
         f"{marks.value} printed by others, without a word on its n": known & printed & table[marks.n].isna() & ~excused,
         f"{marks.value} without its n ({marks.n})": ~(ours[marks.n] >= marks.least),
         "half an interval": ours[list(marks.ends)].isna().any(axis=1) & ours[list(marks.ends)].notna().any(axis=1),
@@ -211,23 +211,23 @@ FAULTS = {
 
 @pytest.mark.parametrize("wrong", FAULTS)
 def test_each_fault_is_found_and_named(wrong: str) -> None:
-    table = pd.DataFrame([ROW | {"reason": ""}, ROW | {"reason": ""} | FAULTS[wrong]])
+    table = pd.DataFrame([ROW | {"missing": ""}, ROW | {"missing": ""} | FAULTS[wrong]])
     assert violations("01_auroc_embedded-closed", table) == ([f"01_auroc_embedded-closed: {wrong} (1 rows)"] if wrong else [])
 
 
 def test_a_value_that_is_withheld_with_a_reason_and_a_mark_without_interval_hold() -> None:
-    gone = {"value": NAN, "low": NAN, "high": NAN, "n_rarer": 3, "reason": "fewer than 10 correct or wrong"}
-    alone = {"low": NAN, "high": NAN, "n_cases": 9, "reason": "no interval: fewer than 10 cases"}
+    gone = {"value": NAN, "low": NAN, "high": NAN, "n_rarer": 3, "missing": "fewer than 10 correct or wrong"}
+    alone = {"low": NAN, "high": NAN, "n_cases": 9, "missing": "no interval: fewer than 10 cases"}
     assert violations("01_auroc", pd.DataFrame([ROW | gone, ROW | alone])) == []
 
 
 def test_a_number_printed_by_others_needs_a_word_on_its_n() -> None:
-    table = pd.DataFrame([ROW | {"source": "ours", "reason": ""}, {"value": 0.7, "source": "printed", "metric": "auroc"}])
+    table = pd.DataFrame([ROW | {"source": "ours", "missing": ""}, {"value": 0.7, "source": "printed", "metric": "auroc"}])
     assert violations("03_published", table) == ["03_published: value printed by others, without a word on its n (1 rows)"]
-    assert violations("03_published", table.fillna({"reason": "printed without the number of answers"})) == []
+    assert violations("03_published", table.fillna({"missing": "printed without the number of answers"})) == []
 
 
 def test_a_new_figure_cannot_be_forgotten() -> None:
     assert violations("01_auroc_anew", pd.DataFrame([ROW])) == ["01_auroc_anew: DRAWN does not say what this figure draws"]
-    lacking = violations("01_compared", pd.DataFrame([ROW]).assign(difference=np.nan, reason="").drop(columns=["n_cases"]))
+    lacking = violations("01_compared", pd.DataFrame([ROW]).assign(difference=np.nan, missing="").drop(columns=["n_cases"]))
     assert lacking == ["01_compared: no column n_cases"]

@@ -125,14 +125,14 @@ def test_ungraded_answers_are_left_out_of_every_metric_and_counted() -> None:
     found = metrics_table(SimpleNamespace(answers=open_, confidence=run.confidence), **options)
     pd.testing.assert_series_equal(found["value"], metrics_table(without, **options)["value"])
     pooled = found[found["level"] == "pooled"]
-    assert (pooled["n_missing"] == 4).all() and pooled["reason"].str.contains("4 answers ungraded").all()
+    assert (pooled["n_missing"] == 4).all() and pooled["missing"].str.contains("4 answers ungraded").all()
 
 
 def test_a_level_of_which_nothing_was_graded_says_so() -> None:
     run = a_run()
     at = run.answers["level"] == 20
     run.answers = run.answers.assign(correct=run.answers["correct"].mask(at), missing=np.where(at, "no reply", ""))
-    table = metrics_table(run, n_draws=20, scales={}).set_index(["method", "metric", "level"])["reason"]
+    table = metrics_table(run, n_draws=20, scales={}).set_index(["method", "metric", "level"])["missing"]
     assert table["", "accuracy", "20"] == "no graded answer; 60 answers ungraded"
     assert table["good", "auroc", "20"].startswith("fewer than") or "ungraded answer" in table["good", "auroc", "20"]
 
@@ -255,7 +255,7 @@ def test_the_same_seed_gives_the_same_flips_whatever_the_order_of_the_rows() -> 
 
 def test_too_few_right_answers_are_withheld_with_the_reason() -> None:
     found = noise(a_run(6), min_per_class=10)
-    assert found["value"].isna().all() and set(found["reason"]) == {"fewer than 10 correct or wrong"}
+    assert found["value"].isna().all() and set(found["missing"]) == {"fewer than 10 correct or wrong"}
 
 
 def test_the_order_is_whole_without_flips_and_lost_with_half_of_them() -> None:
@@ -269,7 +269,7 @@ def test_the_order_is_whole_without_flips_and_lost_with_half_of_them() -> None:
 def test_the_order_of_a_single_method_is_missing_with_the_reason() -> None:
     run = a_run()
     table = order_under_noise(run.answers, run.confidence, ["good"])
-    assert table["tau"].isna().all() and set(table["reason"]) == {"fewer than two methods that differ"}
+    assert table["tau"].isna().all() and set(table["missing"]) == {"fewer than two methods that differ"}
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def table(few_levels: str = "") -> pd.DataFrame:
             rows.append(
                 {"model": "embedded", "dataset": "starter", "method": method, "metric": metric, "level": "across"}
                 | {"value": factor * value, "low": factor * value - 0.05, "high": factor * value + 0.02, "n": 240, "n_cases": 40}
-                | {"chance": middle, "chance_low": low, "chance_high": high, "reason": "" if known else "no confidence: silent"}
+                | {"chance": middle, "chance_low": low, "chance_high": high, "missing": "" if known else "no confidence: silent"}
             )
     rows.append({**rows[0], "metric": "auroc", "level": "pooled"})
     return pd.DataFrame(rows)
@@ -124,7 +124,7 @@ def test_a_given_axes_is_used():
 def test_a_table_without_any_value_shows_the_reasons_and_no_band():
     gone = table()
     gone[["value", "low", "high", "chance", "chance_low", "chance_high"]] = NAN
-    gone["reason"] = "fewer than 3 levels"
+    gone["missing"] = "fewer than 3 levels"
     left, right = level_correlations(gone, FAMILIES)
     assert not bands(left) and not marks(right) and words(left).count("withheld: fewer than 3 levels") == 5
 

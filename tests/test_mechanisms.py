@@ -95,7 +95,7 @@ def test_what_the_figures_of_means_draw_is_one_table():
     run = made_run()
     table = mechanisms.agreement_drawn(mechanisms.agreement_table(run, load_knowledge()))
     assert table["drawn"].tolist() == ["answer"] * 6 and table["n"].tolist() == [1, 1, 1, 1, 0, 1]
-    assert table.loc[table["value"].isna(), "reason"].tolist() == ["no PoC"]
+    assert table.loc[table["value"].isna(), "missing"].tolist() == ["no PoC"]
     assert not len(mechanisms.token_means(mechanisms.token_table(run)))
 
 
@@ -135,7 +135,7 @@ def test_prior_means_share_their_limits_between_right_and_wrong():
 def test_consistent_table_keeps_answers_at_or_over_the_threshold():
     found = mechanisms.consistent_table(made_run(), 0.8, n_draws=100).set_index("level")
     columns = ["model", "threshold", "n", "n_cases", "n_answers", "accuracy", "low", "high"]
-    columns += ["poc", "medconf", "n_medconf", "medconf_cases", "shown", "reason"]
+    columns += ["poc", "medconf", "n_medconf", "medconf_cases", "shown", "missing"]
     assert list(found.columns) == columns
     assert found["n"].to_dict() == {1: 2, 100: 1} and found["n_answers"].to_dict() == {1: 3, 100: 3}
     assert found["accuracy"].to_dict() == {1: 0.5, 100: 1.0}

@@ -15,7 +15,7 @@ from trustlab.metrics import (
     percentile_interval,
 )
 from trustlab.metrics.calibration import ece_weighted
-from trustlab.metrics.intervals import TOO_FEW, UNDEFINED, bounded_interval
+from trustlab.metrics.estimate import TOO_FEW, UNDEFINED, bounded_interval
 from trustlab.metrics.ties import reaches, tied
 
 

@@ -20,13 +20,11 @@ from trustlab.metrics import (
     shared_rows,
     spearman,
 )
-from trustlab.metrics.correlation import pearson_p, pearson_permutation_p, spearman_permutation_p
-from trustlab.metrics.null_band import rising_band
+from trustlab.metrics.correlation import pearson_p, pearson_permutation_p, rising_band, spearman_permutation_p
 
 LEVELS = (1, 20, 40, 60, 80, 100)
-COLUMNS = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases"]
-COLUMNS += ["n_rarer", "n_missing"]
-COLUMNS += ["chance", "chance_low", "chance_high", "p", "reason"]
+COLUMNS = ["model", "dataset", "method", "level", "metric", "value", "low", "high", "p"]
+COLUMNS += ["chance", "chance_low", "chance_high", "n", "n_cases", "n_rarer", "n_missing", "missing"]
 
 
 def a_run(n_cases: int = 40, levels=LEVELS, methods=("good",), seed: int = 0) -> SimpleNamespace:
@@ -63,7 +61,7 @@ def test_intervals_need_ten_cases(n_cases: int, given: bool):
         assert np.isfinite(entry(table, "accuracy", "pooled", "")["low"])
     else:
         assert known[["low", "high"]].isna().all(axis=None)
-        assert known["reason"].str.contains("no interval: fewer than 10 cases").all()
+        assert known["missing"].str.contains("no interval: fewer than 10 cases").all()
 
 
 @pytest.mark.parametrize("correct", [0, 1])
@@ -71,7 +69,7 @@ def test_answers_that_are_all_alike_give_an_accuracy_without_a_claim_to_certaint
     run = a_run()
     run.answers["correct"] = correct
     found = entry(table_of(run), "accuracy", "pooled", "")
-    assert found["value"] == correct and np.isnan(found["low"]) and "all answers are alike" in found["reason"]
+    assert found["value"] == correct and np.isnan(found["low"]) and found["missing"] == "no interval: all draws alike"
 
 
 def test_table_has_every_metric_once():
@@ -235,7 +233,7 @@ def test_no_interval_is_without_width():
     for metric, level in (("mean_confidence", "20"), ("auroc", "20"), ("spearman", "across")):
         row = entry(table, metric, level)
         assert np.isfinite(row["value"]) and np.isnan([row["low"], row["high"]]).all(), metric
-        assert row["reason"] == "no interval: all draws alike"
+        assert row["missing"] == "no interval: all draws alike"
     given = table[table["low"].notna()]
     assert len(given) and (given["low"] < given["high"]).all()
 
@@ -303,7 +301,7 @@ def test_within_level_average_by_hand():
         run.confidence.loc[run.confidence["level"] == level, "confidence"] = confidence
     within = entry(table_of(run, min_per_class=1), "auroc", "within")
     assert within["value"] == pytest.approx(0.75)
-    assert within["n"] == 8 and "level 40" in within["reason"]
+    assert within["n"] == 8 and "level 40" in within["missing"]
 
 
 def test_discrimination_is_withheld_below_ten_of_a_class():
@@ -315,7 +313,7 @@ def test_discrimination_is_withheld_below_ten_of_a_class():
         for level in ("pooled", "within", "1"):
             row = entry(table, metric, level)
             assert np.isnan([row["value"], row["low"], row["high"]]).all()
-            assert row["reason"] == "fewer than 10 correct or wrong"
+            assert row["missing"] == "fewer than 10 correct or wrong"
     run.answers.loc[run.answers.index[9], "correct"] = 0
     assert entry(table_of(run), "auroc", "pooled")["value"] > 0
 
@@ -343,7 +341,7 @@ def test_a_method_without_values_is_missing_everywhere():
     table = table_of(run)
     mine = table.loc[table["method"] == "good"]
     assert np.isnan(mine[["value", "low", "high"]].to_numpy()).all() and (mine["n"] == 0).all()
-    assert (mine["reason"] == "no confidence: no token probabilities").all()
+    assert (mine["missing"] == "no confidence: no token probabilities").all()
     assert entry(table, "auroc", "pooled")["n_missing"] == 90
 
 
@@ -374,7 +372,7 @@ def test_a_failed_answer_changes_nothing_but_what_is_counted_as_missing():
     run = a_run(n_cases=30)
     gone = run.answers["case_id"].isin(["case-003", "case-004", "case-005"]) & (run.answers["level"] <= 20)
     found, wanted = table_of(with_failed(run, gone)), table_of(without(run, gone))
-    told = ["n_missing", "reason"]
+    told = ["n_missing", "missing"]
     pd.testing.assert_frame_equal(found.drop(columns=told), wanted.drop(columns=told))
     for metric, level, method, n, n_missing, reason in [
         ("accuracy", "pooled", "", 174, 6, "6 answers missing"),
@@ -385,7 +383,7 @@ def test_a_failed_answer_changes_nothing_but_what_is_counted_as_missing():
         ("ece", "pooled", "good", 174, 6, "6 answers missing"),
     ]:
         row = entry(found, metric, level, method)
-        assert (row["n"], row["n_missing"], row["reason"]) == (n, n_missing, reason), (metric, level)
+        assert (row["n"], row["n_missing"], row["missing"]) == (n, n_missing, reason), (metric, level)
 
 
 @pytest.mark.parametrize(("said", "why"), [("", "failed answer"), ("the server is gone", "the server is gone")])
@@ -395,8 +393,8 @@ def test_a_level_whose_answers_all_failed_has_no_value_and_says_why(said, why):
     table = table_of(with_failed(run, run.answers["level"] == 60))
     accuracy, mean = entry(table, "accuracy", "60", ""), entry(table, "mean_confidence", "60")
     assert np.isnan([accuracy["value"], accuracy["low"], mean["value"], entry(table, "auroc", "60")["value"]]).all()
-    assert accuracy["reason"] == "no answer; 25 answers missing"
-    assert mean["reason"] == f"no confidence: {why}; 25 answers missing"
+    assert accuracy["missing"] == "no answer; 25 answers missing"
+    assert mean["missing"] == f"no confidence: {why}; 25 answers missing"
     assert entry(table, "accuracy", "pooled", "")["n"] == 125 and entry(table, "pearson", "across")["value"] > 0
 
 
@@ -406,7 +404,7 @@ def test_one_failed_answer_is_counted_in_the_singular_beside_an_unreadable_one()
     failed = with_failed(run, pd.Series(gone))
     failed.answers.loc[1, ["answer", "correct"]] = [None, 0]
     accuracy = entry(table_of(failed), "accuracy", "pooled", "")
-    assert (accuracy["n"], accuracy["n_missing"], accuracy["reason"]) == (119, 1, "1 answer missing")
+    assert (accuracy["n"], accuracy["n_missing"], accuracy["missing"]) == (119, 1, "1 answer missing")
     assert accuracy["value"] == pytest.approx(run.answers["correct"].iloc[2:].sum() / 119)
     assert entry(table_of(failed), "auroc", "pooled")["n_missing"] == 2
 
@@ -415,9 +413,9 @@ def test_correlation_is_missing_when_flat_or_short():
     flat = a_run(n_cases=15)
     flat.confidence["confidence"] = 0.7
     row = entry(table_of(flat), "spearman", "across")
-    assert np.isnan(row["value"]) and "same at every level" in row["reason"]
+    assert np.isnan(row["value"]) and "same at every level" in row["missing"]
     short = entry(table_of(a_run(n_cases=15, levels=(1, 20))), "pearson", "across")
-    assert np.isnan(short["value"]) and short["reason"] == "fewer than 3 levels"
+    assert np.isnan(short["value"]) and short["missing"] == "fewer than 3 levels"
 
 
 def test_an_interval_needs_nine_draws_in_ten():
@@ -425,13 +423,13 @@ def test_an_interval_needs_nine_draws_in_ten():
     run.answers["correct"] = 1
     run.answers.loc[0, "correct"] = 0  # one case in 30: absent from 36 % of the draws
     row = entry(table_of(run, min_per_class=1), "auroc", "pooled")
-    assert row["value"] >= 0 and np.isnan(row["low"]) and "10 % of the draws" in row["reason"]
+    assert row["value"] >= 0 and np.isnan(row["low"]) and "10 % of the draws" in row["missing"]
 
 
 def test_bounds_are_counted():
     run = a_run(n_cases=30)
     run.confidence.loc[:4, "bound"] = "lower"
-    assert entry(table_of(run), "auroc", "pooled")["reason"] == "5 of 180 confidences are bounds"
+    assert entry(table_of(run), "auroc", "pooled")["missing"] == "5 of 180 confidences are bounds"
 
 
 def test_models_are_paired_and_kept_apart():

@@ -19,7 +19,7 @@ from trustlab.paths import NOTEBOOKS
 
 NAMES = notebook_names()
 HOSTILE = "<img src=x onerror=alert(1)>"
-SHOWS = [("steps", "reasons"), ("changes", "reason")]
+SHOWS = [("steps", "reasons"), ("changes", "missing")]
 """Tables of 03_ablations that a Styler shows, and a column of each that can hold a model's words."""
 
 
@@ -90,7 +90,7 @@ def test_every_figure_is_saved_under_the_notebooks_number(name: str) -> None:
 def test_a_table_of_reasons_shows_a_models_words_and_runs_none(table: str, column: str) -> None:
     columns = {
         "steps": ["model", "variant", "reasons"],
-        "changes": ["choice", "method", "option", "tau", "moved", "by", "reason"],
+        "changes": ["choice", "method", "option", "tau", "moved", "by", "missing"],
     }
     rows = pd.DataFrame([{**dict.fromkeys(columns[table], HOSTILE), "tau": 0.5, "by": 1.0, column: HOSTILE}])[columns[table]]
     (styled,) = [

@@ -112,7 +112,7 @@ def test_a_run_leaves_complete_tables(smoke):
     per_method = metrics.dropna(subset="method").groupby("method")["metric"].agg(set)
     for name, found in per_method.items():
         assert found == METRICS - {"accuracy"} - (set() if METHODS[name].scale == "probability" else {"brier", "ece"})
-    assert (metrics.loc[metrics["value"].isna(), "reason"].fillna("") != "").all()
+    assert (metrics.loc[metrics["value"].isna(), "missing"].fillna("") != "").all()
 
 
 @pytest.mark.notebook

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from trustlab.metrics.correlation import pearson_rows, spearman_exact_p
-from trustlab.metrics.null_band import rising_band, rising_null, unordered_band
+from trustlab.metrics.correlation import pearson_rows, rising_band, rising_null, spearman_exact_p, unordered_band
 
 STEEP, EVEN = (16, 64, 82, 90, 95, 96), (10, 20, 30, 40, 50, 60)
 

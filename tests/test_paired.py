@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.metrics import metrics_table, paired
+from trustlab.metrics import metrics_table
 from trustlab.metrics.discrimination import auroc_weighted
-from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.estimate import case_weights, interval, percentile_interval
 from trustlab.metrics.paired import METRICS, paired_differences, within_level
 from trustlab.metrics.significance import holm
 
@@ -63,7 +62,7 @@ def test_within_level_is_the_mean_over_levels_that_have_both_classes():
     table = tidy(columns, [1, 0, 1, 0, 1, 1], [20, 20, 60, 60, 100, 100])
     one = row(paired_differences(table, "a", min_per_class=1), level="within")
     assert (one["value"], one["reference"], one["n"]) == (0.5, 1.0, 4)
-    assert one["reason"].startswith("one class only at level 100: left out")
+    assert one["missing"].startswith("one class only at level 100: left out")
 
 
 @pytest.mark.parametrize("level", ["pooled", "within"])
@@ -141,7 +140,7 @@ def test_equal_columns_differ_by_nothing_and_have_no_interval_that_would_claim_c
     twin = table[table["variant"] == "base"].assign(variant="twin")
     found = paired_differences(pd.concat([table, twin]), "base", n_draws=100).query("variant == 'twin'")
     assert (found["difference"] == 0).all() and found[["low", "high", "p", "p_holm", "standard_error"]].isna().all(axis=None)
-    assert set(found["reason"]) == {"no interval: all draws alike"}
+    assert set(found["missing"]) == {"no interval: all draws alike"}
 
 
 def test_ranks_over_three_levels_that_no_draw_changes_have_no_interval():
@@ -153,18 +152,18 @@ def test_ranks_over_three_levels_that_no_draw_changes_have_no_interval():
     table = tidy({"up": up, "down": [-value for value in up]}, correct, levels)
     one = row(paired_differences(table, "up", n_draws=50), "spearman", "across", "down")
     assert one["difference"] == pytest.approx(-2) and np.isnan(one["low"]) and np.isnan(one["high"])
-    assert one["reason"] == "no interval: all draws alike"
+    assert one["missing"] == "no interval: all draws alike"
     assert row(paired_differences(table, "up", n_draws=50), "pearson", "across", "down")["low"] < -1.9
 
 
 def test_an_interval_of_no_width_is_none_even_where_a_few_draws_differ():
     draws = np.zeros(100)
     draws[0] = 1.0
-    part: Any = SimpleNamespace(case=np.arange(12), rarer=6)
-    one = paired._row("auroc", "pooled", part, [0.5, 0.5], draws)
-    assert np.isnan(one["low"]) and one["reason"] == "no interval: nearly all draws alike"
+    one = interval(draws, np.arange(12), test=True)
+    assert np.isnan([one["low"], one["p"]]).all()
+    assert one["missing"] == "no interval: nearly all draws alike"
     draws[:5] = 1.0
-    assert paired._row("auroc", "pooled", part, [0.5, 0.5], draws)["high"] == 1
+    assert interval(draws, np.arange(12))["high"] == 1
 
 
 def test_exchanging_the_two_turns_every_sign():
@@ -191,7 +190,7 @@ def test_only_rows_that_the_pair_shares_count_and_the_others_are_told():
     pairwise, common = (paired_differences(table, "a", min_per_class=1, shared=shared) for shared in ("pair", "all"))
     assert row(pairwise)[["n", "n_missing", "reference"]].to_list() == [3, 2, 0.5]
     assert row(common)["n"] == 2  # one right answer is lost to b, the other to c
-    assert row(common)["reason"] == "fewer than 1 correct or wrong"
+    assert row(common)["missing"] == "fewer than 1 correct or wrong"
 
 
 def test_columns_with_other_answers_are_judged_by_their_own():
@@ -218,11 +217,11 @@ def test_methods_and_runs_are_compared_each_with_its_own():
 
 def test_what_is_too_little_has_no_value_or_no_interval_and_says_why():
     few = row(paired_differences(FOUR, "a"))
-    assert np.isnan(few["difference"]) and few["reason"] == "fewer than 10 correct or wrong"
+    assert np.isnan(few["difference"]) and few["missing"] == "fewer than 10 correct or wrong"
     hurried = row(paired_differences(FOUR, "a", min_per_class=1))
-    assert np.isnan(hurried["low"]) and hurried["reason"] == "no interval: fewer than 10 cases"
+    assert np.isnan(hurried["low"]) and hurried["missing"] == "no interval: fewer than 10 cases"
     assert np.isnan([hurried["p"], hurried["p_holm"], hurried["standard_error"]]).all()
-    assert row(paired_differences(FOUR, "a", min_per_class=1), "pearson", "across")["reason"] == "fewer than 3 levels"
+    assert row(paired_differences(FOUR, "a", min_per_class=1), "pearson", "across")["missing"] == "fewer than 3 levels"
 
 
 def test_a_column_without_values_tells_its_reason():
@@ -230,7 +229,7 @@ def test_a_column_without_values_tells_its_reason():
         confidence=FOUR["confidence"].where(FOUR["variant"] == "a"), missing=["", "", "", "", *["no probabilities"] * 4]
     )
     found = paired_differences(table, "a", min_per_class=1)
-    assert set(found["reason"]) == {"no confidence: no probabilities"} and set(found["n"]) == {0}
+    assert set(found["missing"]) == {"no confidence: no probabilities"} and set(found["n"]) == {0}
 
 
 def test_a_level_left_with_one_class_by_a_draw_is_left_out_of_that_draw():

@@ -136,7 +136,7 @@ def told_run(n_cases: int = 30) -> SimpleNamespace:
 
 
 def one(table: pd.DataFrame, measure: str, method: str = "good") -> dict[str, Any]:
-    found = table[(table["measure"] == measure) & (table["method"] == method)]
+    found = table[(table["metric"] == measure) & (table["method"] == method)]
     assert len(found) == 1
     return found.iloc[0].to_dict()
 
@@ -145,7 +145,7 @@ def test_the_table_has_each_measure_once_with_its_value_and_a_bootstrap_over_cas
     run, share = told_run(20), np.random.default_rng(1).random(120)
     run.confidence.loc[run.confidence["method"] == "information_level", "confidence"] = share  # answers' order
     table = beyond_level_table(run, n_draws=60, seed=3)
-    assert list(zip(table["method"], table["measure"], strict=True)) == [
+    assert list(zip(table["method"], table["metric"], strict=True)) == [
         (method, measure) for method in ("good", "information_level", "word_count") for measure in MEASURES
     ]
     rows = run.answers.merge(run.confidence[run.confidence["method"] == "good"], on=["case_id", "dataset", "level", "model"])
@@ -161,7 +161,7 @@ def test_the_table_has_each_measure_once_with_its_value_and_a_bootstrap_over_cas
         assert found["value"] == pytest.approx(partial_spearman(correct, confidence, *given))
         draws = partial_spearman_weighted(correct, confidence, given[0], weights, given[1])
         assert (found["low"], found["high"]) == pytest.approx(percentile_interval(draws))
-        assert (found["n"], found["n_cases"], found["n_missing"], found["reason"]) == (120, 20, 0, "")
+        assert (found["n"], found["n_cases"], found["n_missing"], found["missing"]) == (120, 20, 0, "")
 
 
 def test_areas_are_those_of_the_metrics_table_given_or_made():
@@ -171,7 +171,7 @@ def test_areas_are_those_of_the_metrics_table_given_or_made():
     pd.testing.assert_frame_equal(table, beyond_level_table(run, n_draws=60))
     usual = metrics.set_index(["method", "metric", "level"])
     for measure, level in (("auroc pooled", "pooled"), ("auroc within", "within")):
-        for column in ("value", "low", "high", "n", "n_cases", "n_missing", "reason"):
+        for column in ("value", "low", "high", "n", "n_cases", "n_missing", "missing"):
             assert one(table, measure)[column] == usual.loc[("good", "auroc", level), column]
 
 
@@ -182,8 +182,8 @@ def test_the_baselines_have_nothing_left_beyond_what_they_count():
         one(table, "partial given level and words", "word_count"),
     )
     for row in (level, words, one(table, "partial given level and words", "information_level")):
-        assert np.isnan([row["value"], row["low"], row["high"]]).all() and row["reason"] == LEFT
-    assert one(table, "partial given level, words and share", "word_count")["reason"] == LEFT
+        assert np.isnan([row["value"], row["low"], row["high"]]).all() and row["missing"] == LEFT
+    assert one(table, "partial given level, words and share", "word_count")["missing"] == LEFT
     assert one(table, "spearman per answer", "information_level")["value"] > 0.2
     assert np.isfinite(one(table, "partial given level", "word_count")["value"])
 
@@ -195,24 +195,24 @@ def test_what_cannot_be_had_says_why():
     run.confidence.loc[run.confidence["method"] == "information_level", "confidence"] = 0.5
     table = beyond_level_table(run, n_draws=20)
     assert (
-        one(table, "partial given level and words")["reason"] == LACKING["n_words"]
-        and one(table, "partial given level")["reason"] == ""
+        one(table, "partial given level and words")["missing"] == LACKING["n_words"]
+        and one(table, "partial given level")["missing"] == ""
     )
     for measure in MEASURES:
-        assert one(table, measure, "word_count")["reason"] == "no confidence: nothing to count"
+        assert one(table, measure, "word_count")["missing"] == "no confidence: nothing to count"
         assert one(table, measure, "word_count")["n_missing"] == 180
-    assert one(table, "spearman per answer", "information_level")["reason"] == "all confidences are alike"
+    assert one(table, "spearman per answer", "information_level")["missing"] == "all confidences are alike"
     run.confidence = run.confidence.drop(run.confidence.index[0])  # a row that is not there is missing too
     row = one(beyond_level_table(run, n_draws=20), "partial given level")
     assert (row["n"], row["n_missing"], row["n_cases"]) == (179, 1, 30)
     alone = SimpleNamespace(answers=run.answers, confidence=run.confidence[run.confidence["method"] == "good"])
     alone.answers["n_words"] = 5
     found = one(beyond_level_table(alone, n_draws=20), "partial given level, words and share")
-    assert np.isnan(found["value"]) and found["reason"] == LACKING["share"]
+    assert np.isnan(found["value"]) and found["missing"] == LACKING["share"]
     few = told_run(9)
-    assert "fewer than 10 cases" in one(beyond_level_table(few, n_draws=20), "partial given level")["reason"]
+    assert "fewer than 10 cases" in one(beyond_level_table(few, n_draws=20), "partial given level")["missing"]
     run.answers["correct"] = 1
-    assert one(beyond_level_table(run, n_draws=20), "spearman per answer")["reason"] == "fewer than 10 correct or wrong"
+    assert one(beyond_level_table(run, n_draws=20), "spearman per answer")["missing"] == "fewer than 10 correct or wrong"
 
 
 def test_metrics_of_another_run_are_refused():

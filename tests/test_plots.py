@@ -56,7 +56,7 @@ def metrics_table() -> pd.DataFrame:
         rows.append(
             {"model": "embedded", "dataset": "starter", "method": method, "metric": metric, "value": value, "level": str(level)}
             | {"low": value - 0.05, "high": value + 0.05, "n": 720 if known else 0, "n_cases": 120, "n_missing": 0}
-            | {"reason": "" if known else REASONS[method]}
+            | {"missing": "" if known else REASONS[method]}
         )
 
     for level, value in reversed(list(zip(LEVELS, ACCURACY, strict=True))):  # out of order on purpose
@@ -80,7 +80,7 @@ def several_sets() -> pd.DataFrame:
             if n_cases == 30:
                 gone = part["metric"].isin(["auroc", "auprc"])
                 part.loc[gone, ["value", "low", "high"]] = np.nan
-                part.loc[gone, "reason"] = "fewer than 10 correct or wrong"
+                part.loc[gone, "missing"] = "fewer than 10 correct or wrong"
             parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
@@ -176,11 +176,11 @@ def test_saving_twice_gives_the_same_bytes(name, tmp_path):
 
 
 def test_saved_table_comes_back(tmp_path):
-    table = pd.DataFrame({"level": ["1", "pooled"], "value": [0.12345678, -1e-9], "n": [3, 4], "reason": ["", "a, b"]})
+    table = pd.DataFrame({"level": ["1", "pooled"], "value": [0.12345678, -1e-9], "n": [3, 4], "missing": ["", "a, b"]})
     figure = plt.figure()
     paths = save_figure(figure, table, "accuracy", tmp_path)
     assert [path.name for path in paths] == ["accuracy.png", "accuracy.svg", "accuracy.csv"]
-    assert paths[2].read_bytes() == b'level,value,n,reason\n1,0.123457,3,\npooled,0.0,4,"a, b"\n'
+    assert paths[2].read_bytes() == b'level,value,n,missing\n1,0.123457,3,\npooled,0.0,4,"a, b"\n'
     assert table["value"].iloc[0] == 0.12345678
     pairs = correlation_pairs(4)
     path = save_figure(figure, pairs, "pairs", tmp_path)[2]
@@ -191,9 +191,9 @@ def test_saved_table_comes_back(tmp_path):
 
 
 NOTHING = {
-    "no rows": (pd.DataFrame({"value": [], "reason": []}), "the table has no rows"),
+    "no rows": (pd.DataFrame({"value": [], "missing": []}), "the table has no rows"),
     "no value": (
-        pd.DataFrame({"value": [np.nan] * 2, "reason": ["fewer than 10 correct or wrong"] * 2}),
+        pd.DataFrame({"value": [np.nan] * 2, "missing": ["fewer than 10 correct or wrong"] * 2}),
         "fewer than 10 correct or wrong",
     ),
     "no reason": (pd.DataFrame({"difference": [np.nan]}), "no row has a value"),

@@ -40,12 +40,12 @@ def paired() -> pd.DataFrame:
                 row = {"method": method, "variant": variant, "metric": metric, "level": level, "difference": value}
                 why = GONE if np.isnan(value) else ""
                 n = 0 if why else 90 + i if k else 100
-                rows.append({**KEY, **row, "low": value - 0.1, "high": value + 0.08, "n": n, "n_cases": 40, "reason": why})
+                rows.append({**KEY, **row, "low": value - 0.1, "high": value + 0.08, "n": n, "n_cases": 40, "missing": why})
     return pd.DataFrame(rows)
 
 
 def measured(value: float, **settings) -> dict:
-    span = {"value": value, "low": value - 0.06, "high": value + 0.05, "reason": GONE if np.isnan(value) else "", "n": 100}
+    span = {"value": value, "low": value - 0.06, "high": value + 0.05, "missing": GONE if np.isnan(value) else "", "n": 100}
     span["n_cases"] = 40
     return {**KEY, "metric": "auroc", "level": "within", **span, **settings}
 
@@ -70,7 +70,7 @@ def ranks() -> pd.DataFrame:
         {"method": m, "auroc": 0.9 - 0.1 * i, "rank": i + 1.0, "low": max(i, 1), "high": min(i + 2, 4), "first": 0.5 - 0.1 * i}
         for i, m in enumerate(names)
     ]
-    return pd.DataFrame([{**KEY, **row, "lowest": 1, "highest": 4, "n_cases": 40, "reason": ""} for row in rows])
+    return pd.DataFrame([{**KEY, **row, "lowest": 1, "highest": 4, "n_cases": 40, "missing": ""} for row in rows])
 
 
 def ours() -> pd.DataFrame:
@@ -221,14 +221,14 @@ def test_ranks_stand_in_the_order_of_the_table_with_their_shares_of_first_places
 
 
 def test_what_has_no_rank_says_why() -> None:
-    gone = ranks().assign(rank=NAN, auroc=NAN, low=NAN, high=NAN, first=NAN, reason="fewer than 10 correct or wrong")
+    gone = ranks().assign(rank=NAN, auroc=NAN, low=NAN, high=NAN, first=NAN, missing="fewer than 10 correct or wrong")
     ax = rank_ranges(gone, FAMILIES)
     assert sum(t.get_text() == "withheld: fewer than 10 correct or wrong" for t in ax.texts) == 4 and not markers(ax)
 
 
 def test_a_method_left_out_of_the_ranking_says_why_below_the_others_and_takes_no_rank() -> None:
     why = "a value for only 6 of 120 answers"
-    gone = {**KEY, "method": "medconf_weighted", "rank": NAN, "reason": why}
+    gone = {**KEY, "method": "medconf_weighted", "rank": NAN, "missing": why}
     ax = rank_ranges(pd.concat([ranks(), pd.DataFrame([gone])], ignore_index=True), FAMILIES)
     assert [t.xy[1] for t in ax.texts if t.get_text() == f"withheld: {why}"] == [4]
     assert ax.get_xlim() == pytest.approx((0.2, 4.8))

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("house_style")
 def every(**changes) -> pd.DataFrame:
     rows = [
         {**KEY, "method": m, "difference": gap, "low": gap - 0.1, "high": gap + 0.12, "p_holm": 0.01 if abs(gap) > 0.12 else 0.3}
-        | {"n": 235, "n_cases": 40, "cases_needed": 1e6 if m == "poc" else 67, "reason": GONE if np.isnan(gap) else ""}
+        | {"n": 235, "n_cases": 40, "cases_needed": 1e6 if m == "poc" else 67, "missing": GONE if np.isnan(gap) else ""}
         for m, gap in GAPS.items()
     ]
     return pd.DataFrame(rows).assign(**changes)
@@ -50,7 +50,7 @@ DRAWINGS = {
     "every": lambda: compared(every(), FAMILIES),
     "best": lambda: best_of_families(best(), FAMILIES),
     "cv": lambda: compared(every(metric="cv_sample", level="100"), FAMILIES, "cv_sample", "100"),
-    "nothing": lambda: compared(every(difference=NAN, low=NAN, high=NAN, p_holm=NAN, cases_needed=NAN, reason=GONE), FAMILIES),
+    "nothing": lambda: compared(every(difference=NAN, low=NAN, high=NAN, p_holm=NAN, cases_needed=NAN, missing=GONE), FAMILIES),
 }
 
 

@@ -32,7 +32,7 @@ def table(methods=tuple(METHODS), **columns) -> pd.DataFrame:
     values = [best.get(m, 0.5 + 0.002 * i) for i, m in enumerate(methods)]
     rows = pd.DataFrame({"model": "embedded", "dataset": "starter", "method": list(methods), "level": "within", "unit": "tokens"})
     rows = rows.assign(cost=[PRICES[FAMILIES[m]] for m in methods], value=values, on_front=[m in FRONT for m in methods])
-    return rows.assign(low=rows["value"] - 0.06, high=rows["value"] + 0.06, n=240, n_cases=40, reason="").assign(**columns)
+    return rows.assign(low=rows["value"] - 0.06, high=rows["value"] + 0.06, n=240, n_cases=40, missing="").assign(**columns)
 
 
 def seen(figure) -> list[Text]:
@@ -139,7 +139,7 @@ def test_methods_without_value_or_cost_are_counted_not_drawn():
 
 def test_without_any_value_the_reason_stands_in_the_axes():
     ax = auroc_by_cost(
-        table(("asp", "poc"), value=NAN, low=NAN, high=NAN, on_front=False, reason="fewer than 10 wrong"), FAMILIES
+        table(("asp", "poc"), value=NAN, low=NAN, high=NAN, on_front=False, missing="fewer than 10 wrong"), FAMILIES
     )
     assert marks(ax) == [] and any("fewer than 10 wrong" in words for words in names(ax))
 

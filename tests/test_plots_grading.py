@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def by_grader() -> pd.DataFrame:
-    rows = [{**KEY, "method": "", "grader": "exact", "metric": "accuracy", "level": "pooled", "value": 0.5, "reason": ""}]
+    rows = [{**KEY, "method": "", "grader": "exact", "metric": "accuracy", "level": "pooled", "value": 0.5, "missing": ""}]
     for i, method in enumerate(FAMILIES):
         for k, grader in enumerate(GRADERS):
             value = NAN if (method, grader) == ("ce", "exact") else 0.9 - 0.08 * i + 0.01 * k
@@ -41,7 +41,7 @@ def by_grader() -> pd.DataFrame:
                 "high": value + 0.05,
             }
             why = WITHHELD if np.isnan(value) else ""
-            rows += [{**KEY, **row, "level": level, "n": 360, "n_cases": 60, "reason": why} for level in ("pooled", "within")]
+            rows += [{**KEY, **row, "level": level, "n": 360, "n_cases": 60, "missing": why} for level in ("pooled", "within")]
     return pd.DataFrame(rows)
 
 
@@ -52,7 +52,7 @@ def noise() -> pd.DataFrame:
             value = NAN if method == "ce" else 0.5 + (0.4 - 0.01 * i) * (1 - 2 * rate)
             row = {"method": method, "rate": rate, "value": value, "low": value - rate / 4, "high": value + rate / 4}
             why = WITHHELD if method == "ce" else ""
-            more = {"expected": value - 0.01, "n": 360, "n_cases": 60, "reason": why}
+            more = {"expected": value - 0.01, "n": 360, "n_cases": 60, "missing": why}
             rows += [{**KEY, **row, **more, "level": q} for q in ("pooled", "within")]
     return pd.DataFrame(rows)
 

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.usefixtures("house_style")
 
 def bounds(value: float, by: float) -> dict[str, object]:
     reason = WHY if np.isnan(value) else ""
-    return {"value": value, "low": value - by, "high": value + by, "n": 0 if reason else 90, "n_cases": 30, "reason": reason}
+    return {"value": value, "low": value - by, "high": value + by, "n": 0 if reason else 90, "n_cases": 30, "missing": reason}
 
 
 def cvs() -> pd.DataFrame:
@@ -64,7 +64,7 @@ def scatter() -> pd.DataFrame:
     for i, method in enumerate(FAMILIES):  # nearly one height, so that names would fall upon each other
         auroc = NAN if method == "deg" else 0.7 + 0.001 * i
         row = {"cv_group": 1.0, "cv_sample": 10.0 * i, "cv_low": 9.0 * i, "cv_high": 11.0 * i, "auroc": auroc}
-        rows.append({**KEY, "method": method, **row, "auroc_low": auroc - 0.1, "auroc_high": auroc + 0.1, "n": 90, "reason": ""})
+        rows.append({**KEY, "method": method, **row, "auroc_low": auroc - 0.1, "auroc_high": auroc + 0.1, "n": 90, "missing": ""})
         rows[-1] |= {"n_cases": 30, "auroc_n": 84, "auroc_cases": 30}
         rows[-1]["own_rows"] = method == "medconf"
     return pd.DataFrame(rows)

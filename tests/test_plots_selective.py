@@ -32,7 +32,7 @@ def curves() -> pd.DataFrame:
                 (name, "reference" if i < 2 else "method", coverage, risk + 0.01 * i, risk - 0.05, risk + 0.1, 59, 30, "")
             )
     rows.append(("ce", "method", NAN, NAN, NAN, NAN, 0, 0, "no confidence: none"))
-    columns = ["method", "role", "coverage", "risk", "low", "high", "n", "n_cases", "reason"]
+    columns = ["method", "role", "coverage", "risk", "low", "high", "n", "n_cases", "missing"]
     return pd.DataFrame(rows, columns=columns).assign(model="x", dataset="d")
 
 

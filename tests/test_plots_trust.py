@@ -191,7 +191,7 @@ def test_where_nothing_could_be_read_every_row_says_so() -> None:
 
 def test_agreement_is_one_minus_cdr_with_its_interval_turned() -> None:
     agreed = trust_tables.agreement_table(reviews(), draws=DRAWS).query("n_doctors > 1")
-    raw_row = first(agreed).set_index("measure").loc["cdr"]
+    raw_row = first(agreed).set_index("metric").loc["cdr"]
     ax = drawn.agreement(agreed)[0]
     assert [x for x, y, _ in dots(ax) if y == 0] == [pytest.approx(1 - raw_row["value"])]
     ends = sorted(np.asarray(ax.collections[0].get_segments()[0])[:, 0])
@@ -232,12 +232,12 @@ def test_a_weighting_lies_at_the_corner_of_its_part(table) -> None:
 def test_the_triangle_of_ranks_is_coloured_by_tau_and_a_cross_without() -> None:
     made = pd.DataFrame({"w_accuracy": [1.0, 0, 0], "w_agreement": [0.0, 1, 0], "w_rdc": [0.0, 0, 1], "tau": [1.0, -1.0, np.nan]})
     made["n_cases"] = 20
-    ax = rank_stability(made.assign(dataset="starter", n=4, reason=["", "", "all rows have the same ETI"]))[0]
+    ax = rank_stability(made.assign(dataset="starter", n=4, missing=["", "", "all rows have the same ETI"]))[0]
     known, crosses = (c for c in ax.collections)
     high, low = known.get_facecolors()
     assert high[2] > high[1] and low[0] > low[2]  # purple at 1, orange at -1
     assert np.allclose(crosses.get_offsets(), [[1, 0]])
-    few = made.assign(dataset="starter", n=4, n_cases=9, reason="")
+    few = made.assign(dataset="starter", n=4, n_cases=9, missing="")
     assert np.allclose(rank_stability(few)[0].collections[0].get_facecolors(), 1)
 
 

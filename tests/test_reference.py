@@ -103,6 +103,6 @@ def test_the_committed_metrics_are_those_of_the_committed_tables():
     p, tables = parameters(), committed()
     run = SimpleNamespace(answers=tables["answers"], confidence=tables["confidence"])
     found = metrics_table(run, n_draws=p["draws"], seed=p["seed"])
-    for column in ("method", "reason"):
+    for column in ("method", "missing"):
         tables["metrics"][column] = tables["metrics"][column].astype(object).fillna("")
     pd.testing.assert_frame_equal(found, tables["metrics"], check_dtype=False, rtol=0, atol=ROUNDING)

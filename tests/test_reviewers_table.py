@@ -20,7 +20,7 @@ from trustlab.experiments.reviewers import (
     rule_kind_table,
     verdict_table,
 )
-from trustlab.metrics.intervals import TOO_FEW
+from trustlab.metrics.estimate import TOO_FEW
 from trustlab.records import Case, Statement
 from trustlab.safety import load_safety
 
@@ -51,7 +51,7 @@ def five() -> pd.DataFrame:
 
 def measured(marks: pd.DataFrame, kind: str = "prescription", **options) -> pd.DataFrame:
     table = reviewer_table(marks, **options)
-    return table[table["kind"] == kind].set_index("measure")
+    return table[table["kind"] == kind].set_index("metric")
 
 
 def test_sensitivity_specificity_and_quotations_by_hand() -> None:
@@ -59,7 +59,7 @@ def test_sensitivity_specificity_and_quotations_by_hand() -> None:
     assert table["value"].to_dict() == pytest.approx({"sensitivity": 2 / 3, "specificity": 1 / 2, "quotation": 2 / 3})
     assert table["n_hits"].to_dict() == {"sensitivity": 2, "specificity": 1, "quotation": 2}
     assert table["n_items"].to_dict() == {"sensitivity": 3, "specificity": 2, "quotation": 3}
-    assert set(table["reason"]) == {TOO_FEW} and table["low"].isna().all()
+    assert set(table["missing"]) == {TOO_FEW} and table["low"].isna().all()
 
 
 def test_an_objection_without_a_quotation_counts_as_one_whose_quotation_does_not_occur() -> None:
@@ -101,8 +101,8 @@ def test_what_cannot_be_compared_is_left_out_and_counted() -> None:
 )
 def test_a_share_of_nothing_is_missing_with_its_reason(marks, reasons) -> None:
     table = measured(pd.DataFrame(marks))
-    assert table["reason"].to_dict() == reasons
-    assert (table["value"].isna() == ~table["reason"].eq(TOO_FEW)).all()
+    assert table["missing"].to_dict() == reasons
+    assert (table["value"].isna() == ~table["missing"].eq(TOO_FEW)).all()
 
 
 def test_a_review_that_came_out_the_same_for_both_configurations_counts_once() -> None:
@@ -130,21 +130,21 @@ def test_intervals_resample_cases_with_all_their_items() -> None:
     assert alone["value"] == together["value"] == 0.75 and (alone["n_cases"], together["n_cases"]) == (20, 10)
     assert alone["low"] < 0.75 < alone["high"] and together["low"] < 0.75 < together["high"]
     assert together["high"] - together["low"] > alone["high"] - alone["low"]
-    assert measured(many(of_a_case=3), draws=500).loc["sensitivity", "reason"] == TOO_FEW
+    assert measured(many(of_a_case=3), draws=500).loc["sensitivity", "missing"] == TOO_FEW
 
 
 def test_items_all_alike_have_no_interval() -> None:
     row = measured(many(20, 0)).loc["sensitivity"]
-    assert row["value"] == 1 and math.isnan(row["low"]) and row["reason"] == ALIKE
+    assert row["value"] == 1 and math.isnan(row["low"]) and row["missing"] == ALIKE
 
 
 def test_models_and_data_sets_of_which_nothing_was_marked_have_their_rows() -> None:
     reviews = pd.DataFrame({"model": ["m", "n"], "dataset": ["d", "d"], "level": [100, 100]})
     table = reviewer_table(five(), reviews)
     silent = table[table["model"] == "n"]
-    assert len(table) == 12 and set(silent["reason"]) == {NOTHING} and silent["value"].isna().all()
+    assert len(table) == 12 and set(silent["missing"]) == {NOTHING} and silent["value"].isna().all()
     empty = reviewer_table(five().iloc[:0], reviews)
-    assert len(empty) == 12 and set(empty["reason"]) == {NOTHING}
+    assert len(empty) == 12 and set(empty["missing"]) == {NOTHING}
 
 
 def test_sensitivity_by_what_the_rule_hangs_on() -> None:

@@ -27,7 +27,7 @@ from trustlab.experiments.two_at_once import (
 )
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
-from trustlab.metrics.intervals import TOO_FEW
+from trustlab.metrics.estimate import TOO_FEW
 from trustlab.metrics.stability import RATIO
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply
@@ -258,7 +258,7 @@ def test_variation_is_over_the_paraphrased_conditions_alone() -> None:
     assert one(found, level="all", metric="cv_group")["value"] == pytest.approx(16.3299, abs=1e-4)
     assert one(found, level="100", metric="cv_sample")["value"] == pytest.approx(20.4124, abs=1e-4)
     row = one(found, level="all", metric="cv_sample")
-    assert (row["n"], row["n_cases"], row["n_missing"], row["n_zero"], row["reason"]) == (2, 2, 0, 0, TOO_FEW)
+    assert (row["n"], row["n_cases"], row["n_missing"], row["n_zero"], row["missing"]) == (2, 2, 0, 0, TOO_FEW)
     assert np.isnan(row["low"]) and list(found["level"].unique()) == ["100", "all"]
 
 
@@ -274,7 +274,7 @@ def test_variation_with_enough_cases_has_an_interval_around_it() -> None:
     values = np.random.default_rng(0).uniform(0.2, 0.9, (3, 30))
     found = variation_table(confidence({f"paraphrase_{k}": list(v) for k, v in enumerate(values)}), 500)
     for row in found.to_dict("records"):
-        assert row["low"] <= row["value"] <= row["high"] and row["low"] < row["high"] and row["reason"] == ""
+        assert row["low"] <= row["value"] <= row["high"] and row["low"] < row["high"] and row["missing"] == ""
 
 
 def test_accuracy_is_paired_and_other_words_for_one_answer_are_the_same_answer() -> None:
@@ -378,7 +378,7 @@ def test_two_at_once_is_held_against_the_mean_of_its_two_patients(tmp_path) -> N
     assert row["value"] == pytest.approx(expected) and (row["n"], row["n_cases"]) == (4, 2)
     assert one(found, metric="mean_confidence", method="asp", told="two at once")["value"] == pytest.approx(merged.mean())
     assert one(found, metric="accuracy", told="one patient")["value"] == pytest.approx(said["correct"].mean())
-    assert "fewer than 10 correct or wrong" in one(found, metric="auroc", method="asp", told="two at once")["reason"]
+    assert "fewer than 10 correct or wrong" in one(found, metric="auroc", method="asp", told="two at once")["missing"]
 
 
 def test_strata_hold_every_view_with_a_known_finding_once(tmp_path) -> None:

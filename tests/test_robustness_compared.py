@@ -59,7 +59,7 @@ def test_variation_is_taken_over_the_rows_that_all_methods_have() -> None:
     assert marked.loc[("asp", "all", "cv_sample"), ["n", "own_rows"]].tolist() == [1, True]
     assert marked.loc[("poc", "all", "cv_sample"), ["n", "own_rows"]].tolist() == [4, False]
     apart = pd.concat([varied([ROWS[0], [NAN] * 4]), varied([[NAN] * 4, ROWS[0]], "asp")])
-    assert set(variation_table(apart, 50)["reason"]) == {NOT_SHARED}
+    assert set(variation_table(apart, 50)["missing"]) == {NOT_SHARED}
 
 
 def test_views_whose_conditions_show_one_text_twice_are_left_out_and_counted() -> None:
@@ -70,14 +70,14 @@ def test_views_whose_conditions_show_one_text_twice_are_left_out_and_counted() -
     assert (row["value"], row["n"], row["n_same"], row["n_missing"]) == (0, 1, 1, 0)
     alike = table.assign(shown="one text")
     row = one(variation_table(alike, 50), level="100", metric="cv_group")
-    assert (row["n"], row["n_same"], row["reason"]) == (0, 2, SAME) and np.isnan([row["value"], row["chance"]]).all()
+    assert (row["n"], row["n_same"], row["missing"]) == (0, 2, SAME) and np.isnan([row["value"], row["chance"]]).all()
 
 
 def test_a_level_with_one_statement_says_why_it_has_no_variation() -> None:
     asked = {"encoder": FakeEncoder(), "quiet": True, "wording": Voice(), "changes": []}
     found = robustness(told_cases(3), [FakeModel()], ["asp"], (1, 100), 3, **asked)
     table = variation_table(found.confidence, 50)
-    assert set(table.loc[table["level"] == "1", "reason"]) == {SAME} and set(table.loc[table["level"] == "1", "n_same"]) == {3}
+    assert set(table.loc[table["level"] == "1", "missing"]) == {SAME} and set(table.loc[table["level"] == "1", "n_same"]) == {3}
     texts = {
         (c, r.case_id): r.shown for c, part in found.answers.query("level == 1").groupby("condition") for r in part.itertuples()
     }
@@ -161,7 +161,7 @@ def test_stability_and_discrimination_are_of_the_same_rows() -> None:
     assert found["n"].to_dict() == {"poc": 30, "asp": 30, "ce": 12}
     assert found.loc[["poc", "asp"], "auroc"].tolist() == [1, 0.5] and found.loc["asp", "cv_sample"] == 0
     assert found.loc["ce", "own_rows"] and np.isnan(found.loc["ce", "auroc"])
-    assert found.loc["ce", "reason"] == "fewer than 10 correct or wrong" and found.loc["poc", "reason"] == ""
+    assert found.loc["ce", "missing"] == "fewer than 10 correct or wrong" and found.loc["poc", "missing"] == ""
     assert found.loc["poc", "cv_group"] == one(cv, method="poc", level="100", metric="cv_group")["value"]
 
 
@@ -169,7 +169,7 @@ def test_stability_and_discrimination_are_of_the_same_rows() -> None:
 
 
 def test_strata_are_told_with_interval_and_count() -> None:
-    key = {"model": "fake", "dataset": "made", "metric": "mean_confidence", "told": "one patient", "reason": ""}
+    key = {"model": "fake", "dataset": "made", "metric": "mean_confidence", "told": "one patient", "missing": ""}
     numbers = [("flat", 0.623, 0.5, 0.741, 20), ("clear", 0.8, NAN, NAN, 3), ("middle", NAN, NAN, NAN, 0)]
     rows = [
         {**key, "method": m, "stratum": s, "value": v, "low": a, "high": b, "n": n}

@@ -164,7 +164,7 @@ def test_the_table_holds_values_intervals_and_counts():
     answers, confidence = tables()
     found = selective_table(answers, confidence, n_draws=200, min_per_class=5)
     assert list(found.columns) == COLUMNS
-    by = found.set_index(["method", "measure"])
+    by = found.set_index(["method", "metric"])
     known = confidence.query("method == 'good'")["confidence"].notna().to_numpy()
     right, said = answers["correct"].to_numpy()[known], confidence.query("method == 'good'")["confidence"].to_numpy()[known]
     assert by.loc[("good", "aurc"), "value"] == pytest.approx(aurc(right, said))
@@ -172,18 +172,18 @@ def test_the_table_holds_values_intervals_and_counts():
     assert ratio["value"] == pytest.approx(prediction_rejection_ratio(right, said))
     assert ratio["low"] < ratio["value"] < ratio["high"] <= 1
     assert ratio[["n", "n_cases", "n_missing"]].tolist() == [59, 30, 1]
-    assert by.loc[("gone", "aurc"), "reason"] == "no confidence: none" and np.isnan(by.loc[("gone", "aurc"), "value"])
+    assert by.loc[("gone", "aurc"), "missing"] == "no confidence: none" and np.isnan(by.loc[("gone", "aurc"), "value"])
     flat = by.loc[("flat", "prediction_rejection_ratio")]
     assert (
         flat["value"] == pytest.approx(0, abs=1e-12)
         and np.isnan(flat["low"])
-        and flat["reason"] == "no interval: all draws alike"
+        and flat["missing"] == "no interval: all draws alike"
     )
 
 
 def test_the_interval_is_of_draws_over_all_cases():
     answers, confidence = tables()
-    found = selective_table(answers, confidence.query("method == 'bad'"), n_draws=150, seed=3).set_index("measure").loc["aurc"]
+    found = selective_table(answers, confidence.query("method == 'bad'"), n_draws=150, seed=3).set_index("metric").loc["aurc"]
     said = confidence.query("method == 'bad'")["confidence"]
     draws, _ = selective_weighted(answers["correct"], said, case_weights(answers["case_id"], 150, 3))
     assert (found["low"], found["high"]) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
@@ -191,9 +191,9 @@ def test_the_interval_is_of_draws_over_all_cases():
 
 def test_few_of_a_class_are_withheld_and_few_cases_have_no_interval():
     found = selective_table(*tables(methods=("good",)), n_draws=20, min_per_class=40)
-    assert found["value"].isna().all() and set(found["reason"]) == {"fewer than 40 correct or wrong"}
+    assert found["value"].isna().all() and set(found["missing"]) == {"fewer than 40 correct or wrong"}
     found = selective_table(*tables(9, methods=("bad",)), n_draws=20, min_per_class=1)
-    assert found["value"].notna().all() and set(found["reason"]) == {"no interval: fewer than 10 cases"}
+    assert found["value"].notna().all() and set(found["missing"]) == {"no interval: fewer than 10 cases"}
 
 
 def test_curves_stand_on_the_rows_that_all_compared_methods_have_beside_two_references():
@@ -218,9 +218,9 @@ def test_curves_stand_on_the_rows_that_all_compared_methods_have_beside_two_refe
     np.testing.assert_allclose(
         at_all, [expected] * len(at_all)
     )  # the same draws for all: where all answers are given, one interval
-    reasons = found.set_index("method")["reason"]
+    reasons = found.set_index("method")["missing"]
     assert reasons["gone"] == "no confidence: none" and reasons["half"] == "a value in 24 of 60 answers only: not compared"
-    assert drawn.loc[drawn["low"].isna(), "reason"].str.startswith("no interval").all()
+    assert drawn.loc[drawn["low"].isna(), "missing"].str.startswith("no interval").all()
 
 
 def test_only_the_methods_asked_for_are_compared_in_their_order():
@@ -237,7 +237,7 @@ def test_each_point_of_a_curve_counts_the_answers_given_there():
     assert points.loc["bad", "n"].tolist() == [6, 30, 60]
     assert points.loc["flat", "n"].tolist() == [60] * 3  # equal confidences stand or fall together
     assert points.loc[("bad", 0.1), ["low", "high"]].isna().all(), "six answers are of fewer than ten cases"
-    assert points.loc[("bad", 0.1), "reason"] == "no interval: fewer than 10 cases"
+    assert points.loc[("bad", 0.1), "missing"] == "no interval: fewer than 10 cases"
     assert points.loc[("bad", 1.0), ["low", "high"]].notna().all()
 
 
@@ -251,7 +251,7 @@ def test_few_right_or_wrong_answers_leave_no_curve():
     answers, confidence = tables(methods=("bad", "good"))
     found = risk_coverage_table(answers, confidence, n_draws=10, min_per_class=40)
     assert found["method"].tolist() == ["bad", "good"] and found["risk"].isna().all()
-    assert set(found["reason"]) == {"fewer than 40 correct or wrong"}
+    assert set(found["missing"]) == {"fewer than 40 correct or wrong"}
 
 
 def test_without_a_shared_row_there_is_no_curve():
@@ -261,4 +261,4 @@ def test_without_a_shared_row_there_is_no_curve():
     confidence.loc[first | second, "confidence"] = NAN
     confidence.loc[3, "confidence"] = NAN
     found = risk_coverage_table(answers, confidence.query("index != 3"), n_draws=10)
-    assert found["risk"].isna().all() and set(found["reason"]) == {"no row that all methods have"}
+    assert found["risk"].isna().all() and set(found["missing"]) == {"no row that all methods have"}

@@ -20,14 +20,14 @@ def test_a_value_stands_with_its_interval_where_it_has_one(value, low, high, wor
 
 def test_a_pivoted_table_keeps_the_order_of_rows_and_columns():
     rows = [("b", "y", 0.5), ("b", "x", 0.25), ("a", "y", NAN), ("a", "x", 1.0)]
-    table = pd.DataFrame(rows, columns=["method", "measure", "value"]).assign(low=NAN, high=NAN)
+    table = pd.DataFrame(rows, columns=["method", "metric", "value"]).assign(low=NAN, high=NAN)
     assert shown.pivoted(table, ["method"]).to_numpy().tolist() == [["b", "0.50", "0.25"], ["a", "–", "1.00"]]
     assert list(shown.pivoted(table, ["method"])) == ["method", "y", "x"]
     assert shown.pivoted(table[:0], ["method"]).empty
 
 
 def calibration(rows):
-    table = pd.DataFrame(rows, columns=["method", "how", "measure", "value"])
+    table = pd.DataFrame(rows, columns=["method", "how", "metric", "value"])
     return table.assign(model="m", low=NAN, high=NAN)
 
 

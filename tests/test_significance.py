@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import false_discovery_control
 
-from trustlab.metrics.significance import benjamini_hochberg, bootstrap_p, holm
+from trustlab.metrics.estimate import bootstrap_p
+from trustlab.metrics.significance import benjamini_hochberg, holm
 
 NAN = float("nan")
 

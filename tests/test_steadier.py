@@ -10,7 +10,7 @@ from test_robustness import confidence, one
 from trustlab.experiments.compare import BEST, COMPARED
 from trustlab.experiments.robustness_tables import NOT_SHARED, variation_table
 from trustlab.experiments.steadier import cv_differences, steadiest_of_families
-from trustlab.metrics.intervals import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
 from trustlab.metrics.stability import cv_group_weighted, cv_sample_weighted
 
 NAN = float("nan")
@@ -61,7 +61,7 @@ def test_a_steadier_method_lies_below_0_and_a_wobblier_above():
 def test_a_method_with_few_views_is_held_against_the_reference_on_its_own():
     found = cv_differences(made(asp=16), n_draws=50)
     few, usual = (one(found, method=m, metric="cv_sample", level="all") for m in ("asp", "poc"))
-    assert (few["n"], few["n_missing"], usual["n"]) == (8, 16, 24) and few["reason"] == TOO_FEW
+    assert (few["n"], few["n_missing"], usual["n"]) == (8, 16, 24) and few["missing"] == TOO_FEW
     assert few["reference"] != usual["reference"] and np.isnan([few["low"], few["p"], few["p_holm"]]).all()
 
 
@@ -73,8 +73,8 @@ def test_a_view_of_mean_0_has_no_cv_sample_and_is_left_out_of_both():
     assert one(found, method="poc", metric="cv_group", level="all")["n"] == 24
     table.loc[table["method"].eq("poc"), "confidence"] = 0.0
     nothing = cv_differences(table, n_draws=50)
-    assert one(nothing, method="poc", metric="cv_group", level="all")["reason"] == "the mean confidence is 0"
-    assert one(nothing, method="poc", metric="cv_sample", level="all")["reason"] == NOT_SHARED
+    assert one(nothing, method="poc", metric="cv_group", level="all")["missing"] == "the mean confidence is 0"
+    assert one(nothing, method="poc", metric="cv_sample", level="all")["missing"] == NOT_SHARED
 
 
 def test_the_steadiest_of_a_family_is_the_one_with_the_lowest_cv():
@@ -91,9 +91,9 @@ def test_the_steadiest_of_a_family_is_the_one_with_the_lowest_cv():
 def test_a_family_or_reference_without_views_says_so():
     found = steadiest_of_families(made(asp=24), n_draws=20)
     row = one(found, family="token", metric="cv_group", level="all")
-    assert row["method"] == "" and row["reason"] == "no method has a value on half of the views" and np.isnan(row["difference"])
+    assert row["method"] == "" and row["missing"] == "no method has a value on half of the views" and np.isnan(row["difference"])
     nobody = cv_differences(made(medconf=24), n_draws=20)
-    assert nobody["difference"].isna().all() and set(nobody["reason"]) == {NOT_SHARED}
+    assert nobody["difference"].isna().all() and set(nobody["missing"]) == {NOT_SHARED}
 
 
 @pytest.mark.parametrize("table", [cv_differences, steadiest_of_families])

@@ -70,7 +70,7 @@ def by_set_metrics() -> pd.DataFrame:
     rows += [("x", "m", "mean_confidence", "100", 0.8, 8), ("y", "m", "mean_confidence", "100", NAN, 0)]
     rows += [("y", "", "accuracy", "100", 0.4, 24), ("y", "m", "auroc", "100", 0.5, 24)]
     table = pd.DataFrame(rows, columns=["model", "method", "metric", "level", "value", "n"])
-    return table.assign(dataset="d", n_cases=table["n"], low=NAN, high=NAN, n_missing=24 - table["n"], reason="")
+    return table.assign(dataset="d", n_cases=table["n"], low=NAN, high=NAN, n_missing=24 - table["n"], missing="")
 
 
 def test_the_table_by_set_shows_the_highest_level():
@@ -96,7 +96,7 @@ def test_reliability_bins_hold_equal_numbers_of_answers():
     answers, confidence = run_tables([(f"c{i}", 1, hit, p) for i, (p, hit) in enumerate(values)])
     found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=2, n_draws=500)
     columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "n_cases"]
-    assert list(found.columns) == [*columns, "reason"]
+    assert list(found.columns) == [*columns, "missing"]
     assert found[["bin", "n", "n_cases"]].to_numpy().tolist() == [[0, 12, 12], [1, 12, 12]]
     np.testing.assert_allclose(found["mean_confidence"], [0.2, 2.2 / 3])
     np.testing.assert_allclose(found["accuracy"], [1 / 3, 2 / 3])
@@ -107,7 +107,7 @@ def test_a_bin_of_nine_cases_has_no_interval_though_all_bins_together_have_more(
     rows = [(f"c{i}", 1, i % 2, 0.1 + 0.05 * i) for i in range(18)]
     found = tables.reliability_table(*run_tables(rows), {"m": "probability"}, bins=2, n_draws=200)
     assert found["n"].tolist() == [9, 9] and found[["low", "high"]].isna().all(axis=None)
-    assert found["reason"].tolist() == ["no interval: fewer than 10 cases"] * 2
+    assert found["missing"].tolist() == ["no interval: fewer than 10 cases"] * 2
 
 
 def test_equal_confidences_share_a_bin():
@@ -176,7 +176,7 @@ def test_rank_correlations_are_undefined_for_constants_and_leave_out_methods_wit
     rows = [("a", 1, 0, 0.1, 0.5, NAN), ("b", 1, 0, 0.2, 0.5, NAN), ("c", 1, 0, 0.3, 0.5, NAN)]
     _, confidence = run_tables(rows, ("p", "flat", "gone"))
     found = tables.rank_correlations(confidence, "x")
-    assert pairs(found) == {("p", "flat"): (NAN, 3, 3)} and found["reason"].tolist() == ["all alike"]
+    assert pairs(found) == {("p", "flat"): (NAN, 3, 3)} and found["missing"].tolist() == ["all alike"]
 
 
 def test_rank_correlations_are_of_one_model():

@@ -118,7 +118,7 @@ def every_metric(run: Any) -> pd.Series:
     a, c = run.answers, run.confidence
     keys = ["model", "dataset", "method"]
     whole = metrics_table(run, n_draws=1).set_index([*keys, "metric", "level"])["value"]
-    chosen = selective_table(a, c, n_draws=1).set_index([*keys, "measure"])["value"]
+    chosen = selective_table(a, c, n_draws=1).set_index([*keys, "metric"])["value"]
     ends = missingness_table(a, c, SCALES).set_index([*keys, "metric"])[["worst", "best"]].stack()
     found: dict[Any, float] = {}
     for part in (whole, chosen, ends):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review, two_cases
 
-from trustlab.metrics.intervals import case_weights, percentile_interval
+from trustlab.metrics.estimate import case_weights, percentile_interval
 from trustlab.metrics.trust import FORMULATIONS
 from trustlab.metrics.trust_table import INDICES, NEEDED, trust_indices
 

@@ -9,7 +9,7 @@ from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
 
 from trustlab.experiments.trust_paired import COLUMNS, configuration_differences, indices_on_shared_cases
 from trustlab.experiments.trust_tables import component_correlations, weight_sweep
-from trustlab.metrics.intervals import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
 from trustlab.metrics.significance import holm
 from trustlab.metrics.trust_table import trust_indices
 
@@ -54,7 +54,7 @@ def test_only_cases_that_both_have_are_compared_whatever_the_order_of_rows():
     assert set(found["n_cases"]) == {28}
     pd.testing.assert_frame_equal(found, shuffled)
     nothing = configuration_differences(fewer[fewer["configuration"].eq("one doctor") | fewer["case_id"].eq("c00")], draws=20)
-    assert set(nothing["reason"]) == {"no case that both have"} and nothing["difference"].isna().all()
+    assert set(nothing["missing"]) == {"no case that both have"} and nothing["difference"].isna().all()
 
 
 def test_fault_two_that_answer_alike_wherever_both_answer_do_not_differ():
@@ -83,17 +83,17 @@ def test_each_index_is_compared_on_the_cases_that_both_could_answer_in_all_its_p
     assert found.loc["fti", "difference"] == pytest.approx(expected["difference"])
     apart = table.assign(cosine=table["cosine"].where(mine == (table["case_id"] < "c15")))
     told = configuration_differences(apart, draws=40).set_index("index").loc["eti_percent"]
-    assert (told["n_cases"], told["reason"]) == (0, "no case that both could answer")
+    assert (told["n_cases"], told["missing"]) == (0, "no case that both could answer")
 
 
 def test_what_is_the_same_by_rule_or_missing_has_no_interval_and_says_why():
     off = configuration_differences(BOTH.assign(**SAFETY_OFF), draws=50).set_index("index")
-    assert off.loc["osi", "difference"] == 0 and off.loc["osi", "reason"] == "no interval: all draws alike"
+    assert off.loc["osi", "difference"] == 0 and off.loc["osi", "missing"] == "no interval: all draws alike"
     assert off.loc["osi", ["low", "p", "p_holm", "cases_needed"]].isna().all() and off.loc["eti_percent", "low"] < 0
     gone = configuration_differences(BOTH.assign(cosine_med=np.nan, cosine_med_missing="no encoder"), "medguard-x", draws=50)
-    assert gone.set_index("index").loc["fti", "reason"] == "one of the two has no value"
+    assert gone.set_index("index").loc["fti", "missing"] == "one of the two has no value"
     few = configuration_differences(BOTH[BOTH["case_id"] < "c09"], draws=50)
-    assert set(few["reason"]) == {TOO_FEW} and few["low"].isna().all()
+    assert set(few["missing"]) == {TOO_FEW} and few["low"].isna().all()
 
 
 def test_holm_is_over_the_indices_of_a_model_data_set_level_and_safety():
@@ -130,4 +130,4 @@ def test_an_unreadable_panel_is_wrong_in_the_correlations_of_components() -> Non
     table = pd.DataFrame([review(f"c{i:02d}", votes) for i, votes in enumerate(said)])
     found = component_correlations(table, draws=20)
     pair = found[found["first"].eq("correct") & found["second"].eq("unsafe_rx")]
-    assert set(pair["n"]) == {20} and not pair["reason"].str.startswith("correct").any()
+    assert set(pair["n"]) == {20} and not pair["missing"].str.startswith("correct").any()

@@ -23,8 +23,7 @@ from trustlab.experiments.trust_tables import (
     weight_shares,
     weight_sweep,
 )
-from trustlab.metrics.intervals import case_weights, percentile_interval
-from trustlab.metrics.jackknife import jackknife_interval
+from trustlab.metrics.estimate import case_weights, jackknife_interval, percentile_interval
 from trustlab.metrics.trust import FORMULATIONS, pair_agreement
 from trustlab.metrics.trust_table import trust_indices
 from trustlab.metrics.votes import fleiss_kappa, gwet_ac1
@@ -135,9 +134,9 @@ def test_models_are_ranked_together_and_data_sets_apart() -> None:
 
 
 def test_a_ranking_of_one_or_of_equals_has_no_tau() -> None:
-    assert set(rank_stability(indices(a=(0.9, 0.6, 0.1)), 2)["reason"]) == {"fewer than 2 rows to rank"}
+    assert set(rank_stability(indices(a=(0.9, 0.6, 0.1)), 2)["missing"]) == {"fewer than 2 rows to rank"}
     corner = at(rank_stability(indices(a=(0.9, 0.2, 0.1), b=(0.9, 0.3, 0.1)), 2), 1, 0, 0)
-    assert np.isnan(corner["tau"]) and corner["reason"] == "all rows have the same ETI"
+    assert np.isnan(corner["tau"]) and corner["missing"] == "all rows have the same ETI"
 
 
 @pytest.mark.parametrize("make", [weight_sweep, rank_stability])
@@ -152,7 +151,7 @@ def test_indices_of_another_formulation_are_refused(make: Callable) -> None:
 
 
 def pair(table: pd.DataFrame, first: str, second: str, measure: str = "pearson") -> pd.Series:
-    found = table[(table["first"] == first) & (table["second"] == second) & (table["measure"] == measure)]
+    found = table[(table["first"] == first) & (table["second"] == second) & (table["metric"] == measure)]
     assert len(found) == 1
     return found.iloc[0]
 
@@ -170,8 +169,8 @@ def test_correlations_of_the_parts_over_cases() -> None:
     # Agreement less its mean 1/3, 0, -1/3; cosine less 0.4: 0.5, -0.2, -0.3: (0.8/3) / sqrt(2/9 · 0.38) = 0.9177
     assert pair(found, "agreement", "cosine")["value"] == pytest.approx(0.9177, abs=1e-4)
     assert pair(found, "agreement", "cosine", "spearman")["value"] == pytest.approx(1)
-    assert pair(found, "agreement", "cosine")["reason"] == "no interval: fewer than 10 cases"
-    assert pair(found, "cosine", "test_alerts")["reason"] == "test_alerts the same in every case"
+    assert pair(found, "agreement", "cosine")["missing"] == "no interval: fewer than 10 cases"
+    assert pair(found, "cosine", "test_alerts")["missing"] == "test_alerts the same in every case"
 
 
 def test_cases_that_lack_a_part_are_left_out_of_its_pairs_and_counted() -> None:
@@ -196,9 +195,9 @@ def test_the_interval_of_a_correlation_resamples_its_cases() -> None:
 
 def test_with_safety_off_no_case_has_shares_of_ratings() -> None:
     found = component_correlations(many_cases(12).assign(**SAFETY_OFF), draws=20)
-    assert pair(found, "correct", "unsafe_rx")["reason"] == "no case has unsafe_rx"
-    assert pair(found, "unsafe_rx", "test_alerts")["reason"] == "no case has unsafe_rx or test_alerts"
-    assert pair(found, "correct", "cosine")["reason"] == ""
+    assert pair(found, "correct", "unsafe_rx")["missing"] == "no case has unsafe_rx"
+    assert pair(found, "unsafe_rx", "test_alerts")["missing"] == "no case has unsafe_rx or test_alerts"
+    assert pair(found, "correct", "cosine")["missing"] == ""
 
 
 # Agreement
@@ -207,7 +206,7 @@ def test_with_safety_off_no_case_has_shares_of_ratings() -> None:
 def test_agreement_of_a_panel_with_intervals_over_cases() -> None:
     cases = many_cases(25)
     votes = list(cases["diagnoses"])
-    found = agreement_table(cases, draws=60, seed=1).set_index("measure")
+    found = agreement_table(cases, draws=60, seed=1).set_index("metric")
     means = {"pair_agreement": np.mean([pair_agreement(v) for v in votes])}
     assert found["value"].to_dict() | means == pytest.approx(found["value"].to_dict())
     weights = case_weights(cases["case_id"], 60, 1)
@@ -219,31 +218,31 @@ def test_agreement_of_a_panel_with_intervals_over_cases() -> None:
         row = found.loc[measure]
         expected = (kappa(votes), *jackknife_interval(kappa(votes), without)[:2])
         assert (row["value"], row["low"], row["high"]) == pytest.approx(expected), measure
-    assert found.loc["gwet_ac1", "value"] < agreement_table(cases, 65, 60).set_index("measure").loc["gwet_ac1", "value"]
+    assert found.loc["gwet_ac1", "value"] < agreement_table(cases, 65, 60).set_index("metric").loc["gwet_ac1", "value"]
 
 
 def test_agreement_by_hand_with_unreadable_votes() -> None:
     cases = [review("a", ["flu", "flu", "cold"]), review("b", ["flu", None, None]), review("c", [None] * 3)]
-    found = agreement_table(pd.DataFrame(cases), draws=20).set_index("measure")
+    found = agreement_table(pd.DataFrame(cases), draws=20).set_index("metric")
     # One case has two readable votes: CDR 1/3, of three pairs one agrees.
     # Shares 2/3, 1/3: (1/3 - 5/9)/(4/9) and (1/3 - 4/9)/(5/9)
     expected = {"cdr": 1 / 3, "any_disagreement": 1, "pair_agreement": 1 / 3, "fleiss_kappa": -0.5, "gwet_ac1": -0.2}
     assert found["value"].to_dict() == pytest.approx(expected)
     assert found["n"].tolist() == [1] * 5 and found["n_missing"].tolist() == [2] * 5
-    assert set(found["reason"]) == {"no interval: fewer than 10 cases"}
+    assert set(found["missing"]) == {"no interval: fewer than 10 cases"}
 
 
 def test_one_doctor_agrees_with_nobody() -> None:
-    found = agreement_table(pd.DataFrame([review(str(i), ["flu"]) for i in range(12)]), draws=20).set_index("measure")
-    assert found.loc["cdr", "value"] == 0 and found.loc["cdr", "reason"] == "0 by definition with one doctor"
+    found = agreement_table(pd.DataFrame([review(str(i), ["flu"]) for i in range(12)]), draws=20).set_index("metric")
+    assert found.loc["cdr", "value"] == 0 and found.loc["cdr", "missing"] == "0 by definition with one doctor"
     alone = found.loc[["pair_agreement", "fleiss_kappa", "gwet_ac1"]]
-    assert alone["value"].isna().all() and set(alone["reason"]) == {"one doctor: nobody to agree with"}
+    assert alone["value"].isna().all() and set(alone["missing"]) == {"one doctor: nobody to agree with"}
 
 
 def test_a_panel_that_always_says_the_same_has_no_kappa() -> None:
-    found = agreement_table(pd.DataFrame([review(str(i), ["flu"] * 3) for i in range(12)]), draws=20).set_index("measure")
-    assert found.loc["pair_agreement", "value"] == 1 and found.loc["pair_agreement", "reason"] == "no interval: all draws alike"
-    assert np.isnan(found.loc["fleiss_kappa", "value"]) and found.loc["fleiss_kappa", "reason"] == "one diagnosis in all cases"
+    found = agreement_table(pd.DataFrame([review(str(i), ["flu"] * 3) for i in range(12)]), draws=20).set_index("metric")
+    assert found.loc["pair_agreement", "value"] == 1 and found.loc["pair_agreement", "missing"] == "no interval: all draws alike"
+    assert np.isnan(found.loc["fleiss_kappa", "value"]) and found.loc["fleiss_kappa", "missing"] == "one diagnosis in all cases"
 
 
 def test_the_doctors_count_once_whether_or_not_they_are_reviewed() -> None:

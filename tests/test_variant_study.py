@@ -23,7 +23,7 @@ from trustlab.experiments.variant_study import (
     readings,
 )
 from trustlab.levels import views
-from trustlab.metrics.intervals import TOO_FEW
+from trustlab.metrics.estimate import TOO_FEW
 
 CASES, LEVELS = made_cases(12), [20, 60, 100]
 VIEWS = views(CASES, LEVELS)
@@ -240,7 +240,7 @@ def test_a_method_with_few_values_costs_the_others_nothing_and_is_named():
     pd.testing.assert_frame_equal(ranks.iloc[:3], whole, check_dtype=False)
     left_out = ranks.iloc[3]
     assert (left_out["method"], left_out["n"]) == ("medconf", 24) and np.isnan(left_out["rank"])
-    assert left_out["reason"] == "a value for only 11 of 24 answers" and len(ranks) == 4
+    assert left_out["missing"] == "a value for only 11 of 24 answers" and len(ranks) == 4
 
 
 def test_half_of_the_answers_is_enough_to_be_ranked():
@@ -263,8 +263,8 @@ def test_a_formula_or_reading_with_few_values_is_left_out_and_named_and_its_meth
     ranks, changes = rank_stability(answers, read.assign(confidence=read["confidence"].mask(few)), n_draws=20)
     assert list(ranks["method"]) == ["deg", "asp", "msp"] and set(ranks["n"]) == {24}
     rows, why = changes.set_index("option"), "a value for only 6 of 24 answers"
-    assert rows.loc["min_token_probability", ["choice", "method", "reason"]].to_list() == ["formula", "msp", why]
-    assert rows.loc["r", ["choice", "reason"]].to_list() == ["same meaning", f"without deg: {why}"]
+    assert rows.loc["min_token_probability", ["choice", "method", "missing"]].to_list() == ["formula", "msp", why]
+    assert rows.loc["r", ["choice", "missing"]].to_list() == ["same meaning", f"without deg: {why}"]
     assert rows["tau"].iloc[:2].isna().all() and changes.iloc[-1]["option"] == "lowest of 1 combinations"
 
 
@@ -273,7 +273,7 @@ def test_a_reading_that_some_methods_have_is_kept_for_those():
     other = read[read["option"] == "r"].assign(method="asp")
     other["confidence"] = other["confidence"].where(other["case_id"] < "c06")
     rows = rank_stability(answers, pd.concat([read, other]), n_draws=20)[1].set_index("option")
-    assert rows.loc["r", "tau"] == 0 and rows.loc["r", "reason"] == "without asp: a value for only 6 of 24 answers"
+    assert rows.loc["r", "tau"] == 0 and rows.loc["r", "missing"] == "without asp: a value for only 6 of 24 answers"
 
 
 def test_where_all_is_withheld_the_reason_names_the_method_with_fewest_values():
@@ -281,16 +281,16 @@ def test_where_all_is_withheld_the_reason_names_the_method_with_fewest_values():
     for method, last in (("asp", "c13"), ("msp", "c20")):
         read.loc[(read["method"] == method) & (read["case_id"] > last), "confidence"] = np.nan
     ranks, changes = rank_stability(answers, read, n_draws=20)
-    assert set(ranks["reason"]) == {"fewer than 10 correct or wrong; fewest values: asp (14 of 24)"} and changes.empty
+    assert set(ranks["missing"]) == {"fewer than 10 correct or wrong; fewest values: asp (14 of 24)"} and changes.empty
     none, _ = rank_stability(answers, read[read["method"].isin(["asp"])].head(5), n_draws=20)
-    assert set(none["reason"]) == {"fewer than 10 correct or wrong"}
+    assert set(none["missing"]) == {"fewer than 10 correct or wrong"}
 
 
 def test_too_few_answers_are_withheld_and_too_few_cases_have_no_range():
     ranks, changes = rank_stability(*by_hand(12), n_draws=20)
-    assert ranks["rank"].isna().all() and set(ranks["reason"]) == {"fewer than 10 correct or wrong"} and changes.empty
+    assert ranks["rank"].isna().all() and set(ranks["missing"]) == {"fewer than 10 correct or wrong"} and changes.empty
     few, _ = rank_stability(*by_hand(8), n_draws=20, min_per_class=1)
-    assert few[["low", "high", "first"]].isna().all(axis=None) and set(few["reason"]) == {TOO_FEW}
+    assert few[["low", "high", "first"]].isna().all(axis=None) and set(few["missing"]) == {TOO_FEW}
     assert few["rank"].to_list() == [1, 2, 3]
 
 
@@ -318,4 +318,4 @@ def test_answers_at_a_level_of_one_kind_do_not_lift_a_ranking_over_ten_right_and
         ]
     ).assign(option="default", choice="")
     ranks, _ = rank_stability(answers, read, n_draws=50)
-    assert ranks["rank"].isna().all() and ranks["reason"].str.startswith("fewer than 10 correct or wrong").all()
+    assert ranks["rank"].isna().all() and ranks["missing"].str.startswith("fewer than 10 correct or wrong").all()

@@ -19,7 +19,7 @@ from trustlab.confidence.cost import readers
 from trustlab.confidence.registry import FAMILIES
 from trustlab.experiments.benchmark import Run
 from trustlab.experiments.costs import most_frequent_reason
-from trustlab.metrics.intervals import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES
 from trustlab.paths import NOTICE
 
 CHOICES: dict[str, frozenset[str]] = {

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SHOWN = {
     "purposes": "requests", "n_replies": "replies", "n_tokens_in": "tokens in", "n_tokens_out": "tokens out",
     "seconds": "seconds", "usd": "US dollars", "extra_replies": "replies beyond the answer", "not_counted": "not counted",
-    "reason": "remarks",
+    "missing": "remarks",
 }  # fmt: skip
 """Columns of the costs that are printed, and their heads; methods that cost the same share a row."""
 
@@ -94,7 +94,7 @@ class Report:
 
     def _printed(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Model by model, who it is and the costs as words, a row for all methods that cost the same."""
-        table = self.costs.assign(reason=self.costs["reason"].str.replace(rf"(; )?{UNTIMED}", "", regex=True))
+        table = self.costs.assign(missing=self.costs["missing"].str.replace(rf"(; )?{UNTIMED}", "", regex=True))
         kept = [name for name in SHOWN if not (table[name].isna() | table[name].eq("")).all()]
         for name in table[kept].select_dtypes("floating"):
             table[name] = table[name].map(_number)
@@ -157,7 +157,7 @@ def _cost_words(costs: pd.DataFrame, usd_in: Any, usd_out: Any, prompts: str) ->
     if usd_in is not None:
         rates = [", ".join(f"{m} {v:g}" for m, v in r.items()) if isinstance(r, Mapping) else f"{r:g}" for r in (usd_in, usd_out)]
         told.append(f"US dollars for a million tokens: {rates[0]} in, {rates[1]} out")
-    if costs["reason"].str.contains(UNTIMED).any():
+    if costs["missing"].str.contains(UNTIMED).any():
         told.append(f"where no seconds are given, they are {UNTIMED.removeprefix('seconds ')}")
     return f"{'; '.join(told)}."
 

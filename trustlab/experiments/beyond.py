@@ -16,7 +16,7 @@ from trustlab.experiments.robustness_tables import mean
 if TYPE_CHECKING:
     from trustlab.experiments.benchmark import Run
 
-COLUMNS = ["set", "what", "value", "low", "high", "n", "n_cases", "n_missing", "reason"]
+COLUMNS = ["set", "what", "value", "low", "high", "n", "n_cases", "n_missing", "missing"]
 
 
 def beyond_table(runs: Mapping[str, Run], methods: Sequence[str], n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
@@ -25,7 +25,7 @@ def beyond_table(runs: Mapping[str, Run], methods: Sequence[str], n_draws: int =
     Columns set what value low high n n_cases n_missing reason: ``what`` is "accuracy" or a method,
     values are 0 to 1, ``n`` counts the answers behind this very value and ``n_missing`` those
     without one. One model and one level a run. A mean over no values is missing, and below 10 cases
-    there is no interval; ``reason`` says why.
+    there is no interval; ``missing`` says why.
     """
     rows = []
     for name, run in runs.items():

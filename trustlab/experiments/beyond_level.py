@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trustlab.metrics.intervals import bounded_interval, case_weights
+from trustlab.metrics.estimate import CHUNK, bounded_interval, case_weights
 from trustlab.metrics.partial import partial_spearman, partial_spearman_weighted
 from trustlab.metrics.run_tables import KEYS, RunTables, checked_answers, joined
-from trustlab.metrics.table import CHUNK, metrics_table
+from trustlab.metrics.table import metrics_table
 
 AREAS = {"auroc pooled": "pooled", "auroc within": "within"}
 GIVEN: dict[str, tuple[str, ...]] = {
@@ -26,7 +26,7 @@ GIVEN: dict[str, tuple[str, ...]] = {
 """Of each rank correlation over answers, what is taken out of it."""
 MEASURES = (*AREAS, *GIVEN)
 RUN = ["model", "dataset"]
-COLUMNS = [*RUN, "method", "measure", "value", "low", "high", "n", "n_cases", "n_missing", "reason"]
+COLUMNS = [*RUN, "method", "metric", "value", "low", "high", "n", "n_cases", "n_missing", "missing"]
 SHARE = "information_level"
 """The method whose value is the share of the statements shown. It differs within a level, since cases differ in length."""
 LACKING = {"n_words": "answers have no n_words", "share": f"{SHARE} has no value for every answer"}
@@ -43,7 +43,7 @@ def beyond_level_table(
     over answers, -1 to 1), and the same "partial given level", "... and words" (the number of words shown, ``answers``'
     column ``n_words``) and "... and share" (of the statements shown, the method information_level;
     :mod:`trustlab.metrics.partial`). ``low`` and ``high``: 95 % percentile bootstrap over cases, all levels together, the draws
-    of ``metrics_table`` with that seed. Withheld below ``min_per_class`` correct or wrong answers; ``reason`` says why a value
+    of ``metrics_table`` with that seed. Withheld below ``min_per_class`` correct or wrong answers; ``missing`` says why a value
     or an interval is missing. Raises ``ValueError`` as ``metrics_table``, and for ``metrics`` of another run.
     """
     if metrics is None:
@@ -67,15 +67,15 @@ def beyond_level_table(
         for method, given in part.groupby("method", sort=False):
             label = {**dict(zip(RUN, key, strict=True)), "method": method}
             for measure, level in AREAS.items():
-                rows.append({**label, "measure": measure, **area.loc[(*key, method, level), COLUMNS[4:]].to_dict()})
+                rows.append({**label, "metric": measure, **area.loc[(*key, method, level), COLUMNS[4:]].to_dict()})
             known = given[given["confidence"].notna()]
             weights = draws[np.searchsorted(cases, known["case_id"])]
             counts = {"n": len(known), "n_cases": known["case_id"].nunique(), "n_missing": len(mine) - len(known)}
             for measure in GIVEN:
                 value, low, high, reason = _measured(known, measure, weights, max(min_per_class, 1))
                 if not len(known):  # why it has no value at all
-                    reason = area.loc[(*key, method, "pooled"), "reason"]
-                rows.append({**label, "measure": measure, "value": value, "low": low, "high": high, **counts, "reason": reason})
+                    reason = area.loc[(*key, method, "pooled"), "missing"]
+                rows.append({**label, "metric": measure, "value": value, "low": low, "high": high, **counts, "missing": reason})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -12,8 +12,8 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 
 from trustlab.experiments.method_rows import MethodRows, method_rows
-from trustlab.metrics.calibration import brier_parts_weighted, cross_fitted, ece_weighted, without_excess
-from trustlab.metrics.intervals import bounded_interval
+from trustlab.metrics.calibration import brier_parts_weighted, cross_fitted, ece_weighted
+from trustlab.metrics.estimate import bounded_interval, without_excess
 from trustlab.metrics.ties import tied
 
 AS_GIVEN = "as given"
@@ -21,8 +21,8 @@ FITTED = ("isotonic", "platt")
 MEASURES = ("brier", "miscalibration", "discrimination", "uncertainty", "ece")
 CHUNK = 250
 """Bootstrap draws handled at once: keeps the working arrays near the processor's cache."""
-COLUMNS = ["model", "dataset", "method", "how", "measure", "value", "low", "high", "n", "n_cases", "n_missing", "reason"]
-CURVE = ["model", "dataset", "method", "confidence", "probability", "low", "high", "n", "n_cases", "reason"]
+COLUMNS = ["model", "dataset", "method", "how", "metric", "value", "low", "high", "n", "n_cases", "n_missing", "missing"]
+CURVE = ["model", "dataset", "method", "confidence", "probability", "low", "high", "n", "n_cases", "missing"]
 MAX_POINTS = 60
 """Most points of a recalibration curve: more could not be told apart in a small panel."""
 
@@ -40,12 +40,12 @@ def calibration_table(
     """Brier score, its parts and ECE of every method, as given and calibrated: a row a model, data set, method, how and measure.
 
     ``how`` is "as given" (only where ``scales``, method -> scale, says 'probability'), "isotonic" or "platt": fitted on the
-    other folds of cases (:func:`trustlab.metrics.calibration.cross_fitted`). ``measure`` is "brier" = "miscalibration" -
+    other folds of cases (:func:`trustlab.metrics.calibration.cross_fitted`). ``metric`` is "brier" = "miscalibration" -
     "discrimination" + "uncertainty", or "ece" (15 equal-mass bins). ``low`` and ``high``: 95 % percentile bootstrap over cases;
     the calibrated probabilities are held fixed, while the isotonic recalibration behind the parts and the bins of ECE are
     formed anew in each draw. A draw repeats cases, which makes miscalibration, discrimination and ECE larger than in the sample
     by chance alone: that mean excess is taken off both ends (at least 0 remains). What needs right and wrong answers is
-    withheld below ``min_per_class`` of either; ``reason`` says why a value or an interval is NaN. Raises ``ValueError`` as
+    withheld below ``min_per_class`` of either; ``missing`` says why a value or an interval is NaN. Raises ``ValueError`` as
     :func:`~trustlab.experiments.method_rows.method_rows`, and for an "as given" confidence outside [0, 1].
     """
     rows: list[dict] = []
@@ -59,7 +59,7 @@ def calibration_table(
                 why = asked.no_value() if not len(known.case) else why
                 reason = "; ".join([*([why] if why else []), *asked.notes()])
                 numbers = {"value": value, "low": low, "high": high}
-                rows.append({**asked.label, "how": how, "measure": measure, **numbers, **asked.counts(), "reason": reason})
+                rows.append({**asked.label, "how": how, "metric": measure, **numbers, **asked.counts(), "missing": reason})
     return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
 
 
@@ -137,7 +137,7 @@ def _curve(asked: MethodRows, n_draws: int, seed: int) -> Iterator[dict]:
     counts = {"n": len(rows.case), "n_cases": len(np.unique(rows.case))}
     if len(np.unique(rows.correct)) < 2:
         why = "right answers alone, or wrong ones alone" if counts["n"] else asked.no_value()
-        yield {**dict.fromkeys(("confidence", "probability", "low", "high"), float("nan")), **counts, "reason": why}
+        yield {**dict.fromkeys(("confidence", "probability", "low", "high"), float("nan")), **counts, "missing": why}
         return
     values, group = np.unique(tied(rows.confidence), return_inverse=True)
     picked = values[np.unique(np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int))]
@@ -154,4 +154,4 @@ def _curve(asked: MethodRows, n_draws: int, seed: int) -> Iterator[dict]:
     draws = np.stack([fit(weight) for weight in asked.weights(n_draws, seed)])
     for i, (value, height) in enumerate(zip(picked, fit(np.ones(len(sure))), strict=True)):
         low, high, note = bounded_interval(draws[:, i], rows.case)
-        yield {"confidence": float(value), "probability": float(height), "low": low, "high": high, **counts, "reason": note}
+        yield {"confidence": float(value), "probability": float(height), "low": low, "high": high, **counts, "missing": note}

@@ -19,7 +19,7 @@ import pandas as pd
 from trustlab.confidence import METHODS
 from trustlab.experiments.shown import with_interval
 from trustlab.metrics.best import best_against
-from trustlab.metrics.intervals import case_weights
+from trustlab.metrics.estimate import case_weights
 from trustlab.metrics.paired import FAMILY, MIN_COVERAGE, paired_differences, within_level
 from trustlab.metrics.power import cases_shown, cases_to_tell_apart
 from trustlab.metrics.significance import holm
@@ -28,7 +28,7 @@ from trustlab.metrics.table import KEYS
 RUN = ["model", "dataset"]
 ROW = ["case_id", "level"]
 DIFFERENCE = ["value", "reference", "difference", "low", "high", "p", "p_holm", "standard_error"]
-COUNTS = ["n", "n_cases", "n_rarer", "n_missing", "cases_needed", "reason"]
+COUNTS = ["n", "n_cases", "n_rarer", "n_missing", "cases_needed", "missing"]
 COMPARED = [*RUN, "method", "family", "against", "metric", "level", *DIFFERENCE, *COUNTS]
 METRIC_NAMES = {"auroc": "AUROC", "auprc": "AUPRC", "cv_group": "CV group", "cv_sample": "CV sample"}
 MADE = ("p_holm", "cases_needed")
@@ -77,7 +77,7 @@ def best_of_families(
     chosen, and ``low_chosen`` to ``high_chosen`` the interval of best minus reference with the choice made anew in each draw
     (:func:`trustlab.metrics.best.best_against`); ``low``, ``high``, ``p`` (``p_holm``: over the families), ``standard_error``
     and ``cases_needed`` hold the method fixed. The reference itself is left out of its family. Withheld as in
-    :func:`compare_methods`, with the ``reason``; equals are named there too. ``level`` is "within" or "pooled".
+    :func:`compare_methods`, with the ``missing``; equals are named there too. ``level`` is "within" or "pooled".
     """
     if level not in ("within", "pooled"):
         raise ValueError(f"level is {level!r}; allowed are 'within' and 'pooled'")
@@ -94,7 +94,7 @@ def best_of_families(
         for family, members in families_of(dict.fromkeys(run["method"]), reference).items():
             kept, left_out = covered(wide, members)
             row = {"n_methods": len(kept), "left_out": ", ".join(left_out), **_no_best(wide, kept, reference, run)}
-            if not row["reason"]:
+            if not row["missing"]:
                 both = _mixed(wide[[*kept, reference]].dropna(), right, level)
                 row |= _best_row(both, right.loc[both.index], kept, reference, cases, draws, level, max(min_per_class, 1))
             rows.append({**label, "family": family, **row, "n_missing": n_asked - row["n"]})
@@ -137,7 +137,7 @@ def differences_shown(table: pd.DataFrame, names: Sequence[str] = ("model", "met
         if column in table:
             shown[name] = table[column].to_numpy()
     shown["cases to tell apart"] = [cases_shown(r["cases_needed"]) for r in rows]
-    return shown.assign(note=table["reason"].to_numpy())
+    return shown.assign(note=table["missing"].to_numpy())
 
 
 def p_shown(p: float) -> str:
@@ -186,7 +186,7 @@ def _no_best(wide: pd.DataFrame, kept: Sequence[str], reference: str, run: pd.Da
         lost = run.loc[run["method"].eq(reference), "missing"].fillna("").replace("", np.nan).dropna() if "missing" in run else []
         reason = f"no {reference}: {lost.mode().iloc[0] if len(lost) else 'no graded answer has a value'}"
     empty = dict.fromkeys([*DIFFERENCE, *CHOSEN], float("nan"))
-    return {"method": "", **empty, "n": 0, "n_cases": 0, "n_rarer": 0, "reason": reason}
+    return {"method": "", **empty, "n": 0, "n_cases": 0, "n_rarer": 0, "missing": reason}
 
 
 def _mixed(rows: pd.DataFrame, right: pd.Series, level: str) -> pd.DataFrame:
@@ -212,7 +212,7 @@ def _best_row(
     rarer = int(min(correct.sum(), len(correct) - correct.sum()))
     counts = {"n": len(both), "n_cases": len(np.unique(case)), "n_rarer": rarer}
     if rarer < least:
-        return {**counts, "reason": f"fewer than {least} correct or wrong"}
+        return {**counts, "missing": f"fewer than {least} correct or wrong"}
     at = both.index.get_level_values("level").to_numpy(int) if level == "within" else np.zeros(len(both), int)
     weights = draws[np.searchsorted(cases, case)].T
     measured = {m: within_level(at, correct, both[m].to_numpy(float), weights) for m in [*kept, reference]}
@@ -230,5 +230,5 @@ def told_best(best: Any, names: Sequence[str], reference: float) -> dict[str, An
         "value": reference + best.difference,
         "reference": reference,
         **{name: getattr(best, name) for name in columns},
-        "reason": "; ".join(filter(None, [best.reason, same])),
+        "missing": "; ".join(filter(None, [best.reason, same])),
     }

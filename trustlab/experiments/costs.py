@@ -37,18 +37,18 @@ COSTS = [
     "n_replies", "n_tokens_in", "n_tokens_out", "seconds", "usd",
     "extra_replies", "extra_tokens_in", "extra_tokens_out", "extra_seconds", "extra_usd",
     "total_replies", "total_tokens_in", "total_tokens_out", "total_seconds", "total_usd",
-    "timed", "not_counted", "reason",
+    "timed", "not_counted", "missing",
 ]  # fmt: skip
 UNTIMED = "seconds unknown: replies came from the cache"
 UNITS = ("replies", "tokens", "seconds", "usd")
 """What a cost can be counted in; tokens are those in and out together."""
 PARETO = [
     "model", "dataset", "method", "family", "level", "cost", "unit", "value", "low", "high",
-    "n", "n_cases", "n_rarer", "n_answers", "on_front", "reason",
+    "n", "n_cases", "n_rarer", "n_answers", "on_front", "missing",
 ]  # fmt: skip
 
 MEASURED = ["model", "dataset", "method", "level", "value", "low", "high", "n", "n_cases"]
-MEASURED += ["n_rarer", "reason"]
+MEASURED += ["n_rarer", "missing"]
 """What :func:`pareto_table` reads of the metrics."""
 
 
@@ -104,7 +104,7 @@ def method_costs(
 
     ``n_values`` of the answers have a value; a method without any keeps its row. ``not_counted`` names other readers, and
     PMI's scoring of the answer without the patient, which no table of requests holds. An ``assessor``'s replies are
-    shared equally among all models' answers. ``reason`` says what is missing and why. Raises ``ValueError`` for lacking
+    shared equally among all models' answers. ``missing`` says what is missing and why. Raises ``ValueError`` for lacking
     columns, negative or half-given rates, or ``prompts`` other than "once" and "each".
     """
     if prompts not in PROMPTS:
@@ -139,7 +139,7 @@ def pareto_table(costs: pd.DataFrame, metrics: pd.DataFrame, level: str = "withi
     data set and method. ``on_front``: no other method of that model and data set costs at most as
     much and is at least as good, one of the two strictly; equals are on it together. ``n``,
     ``n_cases`` and ``n_rarer`` are behind the AUROC, ``n_answers`` (of all data sets) behind the
-    mean cost. Methods without cost or value are not on it, and ``reason`` says why. Raises
+    mean cost. Methods without cost or value are not on it, and ``missing`` says why. Raises
     ``ValueError`` for an unknown cost, and for a level that ``metrics`` does not hold.
     """
     if cost not in UNITS:
@@ -152,14 +152,14 @@ def pareto_table(costs: pd.DataFrame, metrics: pd.DataFrame, level: str = "withi
             f"metrics holds no AUROC at level {level!r}; it holds {list(dict.fromkeys(ranking['level'].astype(str)))}"
         )
     price = costs[["model", "method", "family", "n_answers"]].assign(
-        cost=costs[columns].sum(axis=1, skipna=False), why=costs["reason"].fillna("")
+        cost=costs[columns].sum(axis=1, skipna=False), why=costs["missing"].fillna("")
     )
     table = found.merge(price, on=["model", "method"], how="left", validate="many_to_one").assign(unit=cost)
     unpriced = table["cost"].isna()
-    reason = table["reason"].astype(object).fillna("")
+    reason = table["missing"].astype(object).fillna("")
     why = table["why"].astype(object).where(table["why"].notna(), "not among the costs").replace("", "no reason given")
     reason = reason.where(~unpriced, [_joined(r, f"no cost: {w}") for r, w in zip(reason, why, strict=True)])
-    table = table.assign(reason=reason, on_front=False)
+    table = table.assign(missing=reason, on_front=False)
     for _, part in table.groupby(["model", "dataset"], sort=False):
         table.loc[part.index, "on_front"] = _undominated(part["cost"].to_numpy(float), part["value"].to_numpy(float))
     return table[PARETO].reset_index(drop=True)
@@ -252,7 +252,7 @@ def _row(
         **{f"total_{a}": all_in[a] for a in AMOUNTS},
         "timed": timed,
         "not_counted": ", ".join(filter(None, others)),
-        "reason": "; ".join(notes),
+        "missing": "; ".join(notes),
     }
 
 

@@ -148,7 +148,7 @@ def auroc_by_grader(
         wanted = table["metric"].isin(["auroc", "accuracy"]) & table["level"].isin(["pooled", "within"])
         parts.append(table[wanted].assign(grader=grader.name))
     columns = ["model", "dataset", "method", "grader", "metric", "level", "value", "low", "high", "n", "n_cases"]
-    columns += ["n_rarer", "reason"]
+    columns += ["n_rarer", "missing"]
     return pd.concat(parts, ignore_index=True).reindex(columns=columns)
 
 

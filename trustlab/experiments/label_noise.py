@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.stats import kendalltau, rankdata
 
 from trustlab.experiments.tables import judged
-from trustlab.metrics.intervals import MIN_CASES, TOO_FEW
+from trustlab.metrics.estimate import MIN_CASES, TOO_FEW
 from trustlab.metrics.ties import tied
 
 RATES = (0.0, 0.05, 0.1, 0.2)
@@ -71,10 +71,10 @@ def auroc_under_noise(
                 reason = reason or ("" if several else TOO_FEW)
                 rows.append(
                     {**part.label, "method": method, "rate": float(rate), "level": part.level, "value": value, "low": low}
-                    | {"high": high, "expected": part.expected[method][i], **counts, "reason": reason}
+                    | {"high": high, "expected": part.expected[method][i], **counts, "missing": reason}
                 )
     columns = ["model", "dataset", "method", "rate", "level", "value", "low", "high", "expected"]
-    columns += ["n", "n_cases", "n_rarer", "reason"]
+    columns += ["n", "n_cases", "n_rarer", "missing"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -109,9 +109,9 @@ def order_under_noise(
             reason = "" if len(known) else "fewer than two methods that differ"
             rows.append(
                 {**part.label, "level": part.level, "rate": float(rate), "tau": tau, "low": low, "high": high}
-                | {"n_methods": len(names), "moved": moved, "reason": reason}
+                | {"n_methods": len(names), "moved": moved, "missing": reason}
             )
-    columns = ["model", "dataset", "level", "rate", "tau", "low", "high", "n_methods", "moved", "reason"]
+    columns = ["model", "dataset", "level", "rate", "tau", "low", "high", "n_methods", "moved", "missing"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from trustlab.confidence import METHODS
 from trustlab.knowledge import Knowledge
-from trustlab.metrics.intervals import bounded_interval, case_weights
+from trustlab.metrics.estimate import bounded_interval, case_weights
 from trustlab.metrics.ties import reaches
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 KEYS = ["case_id", "level", "model"]
 MIN_ANSWERS = 10
 """A mean of fewer answers is left out of a figure of means."""
-MEASURED = ["value", "low", "high", "n", "n_cases", "reason"]
+MEASURED = ["value", "low", "high", "n", "n_cases", "missing"]
 LENGTHS = range(2, 11)
 """Numbers of tokens whose positions are compared."""
 
@@ -66,7 +66,7 @@ def wrong_by_length(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) ->
     """Of wrong answers, by number of tokens: the mean of all tokens' probabilities (ASP) and of the first token's.
 
     Columns n_tokens what value low high n n_cases reason; ``what`` is "asp" or "first". Lengths of
-    fewer than 10 wrong answers are left out; ``reason`` says why there is no interval.
+    fewer than 10 wrong answers are left out; ``missing`` says why there is no interval.
     """
     grouped: Any = tokens[tokens["correct"] == 0].groupby([*KEYS, "n_tokens"])["probability"]
     answers = grouped.agg(asp="mean", first="first").reset_index()
@@ -123,7 +123,7 @@ def prior_means(table: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: i
 
     Columns correct bin prior value low high n n_cases reason; ``prior`` is the bin's mean over
     right and wrong, whose limits are the same. Equal priors share a bin; with no more than ``bins``
-    different priors each is one. Bins of fewer than 10 answers are left out; ``reason`` says why
+    different priors each is one. Bins of fewer than 10 answers are left out; ``missing`` says why
     there is no interval.
     """
     known = table.dropna(subset=["prior", "poc"])
@@ -153,7 +153,7 @@ def agreement_drawn(table: pd.DataFrame) -> pd.DataFrame:
     ``drawn`` tells them apart, "answer" or "mean"; ``value`` is PoC or its mean.
     """
     answers = table.rename(columns={"poc": "value"}).assign(n_cases=table["n"])
-    answers["reason"] = np.where(answers["value"].isna(), "no PoC", "")
+    answers["missing"] = np.where(answers["value"].isna(), "no PoC", "")
     parts = {"answer": answers, "mean": prior_means(table)}
     return _joined(parts, "drawn")
 
@@ -166,7 +166,7 @@ def consistent_table(run: Run, threshold: float = 0.8, n_draws: int = 2000, seed
     ``medconf`` over ``n_medconf``. ``n_answers`` counts all of the level that could be had,
     ``n_medconf`` those of the ``n`` that have a MedConf; ``shown`` is the mean share of the case's
     statements shown. ``low`` and ``high`` bound the accuracy and are NaN below 10 cases, or where
-    all are alike: ``reason``.
+    all are alike: ``missing``.
     """
     total = {(g.case_id, g.level, g.model): g.n_total for g in run.generations}
     table = run.answers[[*KEYS, "correct"]].assign(
@@ -189,7 +189,7 @@ def consistent_table(run: Run, threshold: float = 0.8, n_draws: int = 2000, seed
             more = (len(scored), scored.nunique(), float(chosen["shown"].mean()), reason)
             rows.append((model, int(level), threshold, *counts, accuracy, low, high, *means, *more))
     columns = ["model", "level", "threshold", "n", "n_cases", "n_answers", "accuracy", "low", "high"]
-    columns += ["poc", "medconf", "n_medconf", "medconf_cases", "shown", "reason"]
+    columns += ["poc", "medconf", "n_medconf", "medconf_cases", "shown", "missing"]
     return pd.DataFrame(rows, columns=columns)
 
 

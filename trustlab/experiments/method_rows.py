@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trustlab.metrics.intervals import case_weights
+from trustlab.metrics.estimate import case_weights
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 
 

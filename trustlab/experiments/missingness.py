@@ -26,7 +26,7 @@ from trustlab.metrics.correlation import pearson, spearman
 from trustlab.metrics.discrimination import auprc, auroc
 from trustlab.metrics.run_tables import checked_answers
 
-COLUMNS = ["model", "dataset", "method", "metric", "n", "n_asked", "coverage", "value", "worst", "best", "reason"]
+COLUMNS = ["model", "dataset", "method", "metric", "n", "n_asked", "coverage", "value", "worst", "best", "missing"]
 NO_ENDS = "a score has no ends, so no worst and best"
 ONLY_RANGE = "no sharp bound is computed: only the metric's range"
 
@@ -45,7 +45,7 @@ def missingness_table(
     metric's range is computed, and for scores that are no probabilities (``scales``, method ->
     scale), whose mean has no ends. An unreadable answer is wrong, with a missing confidence; a
     failed or ungraded one may be either. A ``value`` need not lie halfway, and no end is an
-    interval's. ``reason`` says why a value is missing most often, or a number is NaN. Raises
+    interval's. ``missing`` says why a value is missing most often, or a number is NaN. Raises
     ``ValueError`` as :func:`~trustlab.experiments.method_rows.method_rows`.
     """
     runs: dict[tuple[str, str], list[dict]] = {}
@@ -112,4 +112,4 @@ def _method(asked: MethodRows, is_probability: bool, least: int) -> list[dict]:
 def _row(label: Mapping[str, str], metric: str, present: np.ndarray, value: float, bounds: Bounds, reason: str) -> dict:
     n, n_asked = int(present.sum()), len(present)
     shares = {"n": n, "n_asked": n_asked, "coverage": n / n_asked if n_asked else float("nan")}
-    return {**label, "metric": metric, **shares, "value": value, "worst": bounds.worst, "best": bounds.best, "reason": reason}
+    return {**label, "metric": metric, **shares, "value": value, "worst": bounds.worst, "best": bounds.best, "missing": reason}

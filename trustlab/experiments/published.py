@@ -75,9 +75,9 @@ def with_printed(ours: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
     """``ours`` with the rows of ``printed`` under them, for a figure that shows both: ``source`` is "ours" or "printed".
 
     How many answers stand behind a printed number the paper does not say: ``n`` is missing, and
-    ``reason`` says so.
+    ``missing`` says so.
     """
-    theirs = printed.assign(source="printed", reason=NOT_SAID)
+    theirs = printed.assign(source="printed", missing=NOT_SAID)
     return pd.concat([ours.assign(source="ours"), theirs], ignore_index=True)
 
 

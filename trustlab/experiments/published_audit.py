@@ -20,8 +20,7 @@ import pandas as pd
 from trustlab.audit import audit_correlations, fitting_points
 from trustlab.confidence import METHODS
 from trustlab.experiments.published import CELL, DATASETS, MODELS, published_table
-from trustlab.metrics.correlation import spearman_exact_p, spearman_p, spearman_values
-from trustlab.metrics.null_band import rising_band
+from trustlab.metrics.correlation import rising_band, spearman_exact_p, spearman_p, spearman_values
 from trustlab.metrics.significance import benjamini_hochberg, holm
 from trustlab.plots.style import label
 

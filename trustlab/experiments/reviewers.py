@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from trustlab.chart import Chart, chart_of
-from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.records import FLAGS, RATINGS, Case
 from trustlab.safety import Safety, load_safety
 
@@ -86,8 +86,8 @@ def reviewer_table(
             part = _where(table, label)
             for measure, (column, value, counted, why) in MEASURES.items():
                 found = _share(part[part[column] == value], counted, why if len(part) else NOTHING, draws, seed)
-                rows.append(label | {"measure": measure} | found)
-    return pd.DataFrame(rows, columns=[*BY, "measure", "value", "low", "high", "n_items", "n_hits", "n_cases", "reason"])
+                rows.append(label | {"metric": measure} | found)
+    return pd.DataFrame(rows, columns=[*BY, "metric", "value", "low", "high", "n_items", "n_hits", "n_cases", "missing"])
 
 
 def rule_kind_table(marks: pd.DataFrame, draws: int = 2000, seed: int = 0, safety: Safety | None = None) -> pd.DataFrame:
@@ -100,7 +100,7 @@ def rule_kind_table(marks: pd.DataFrame, draws: int = 2000, seed: int = 0, safet
     rows = []
     for key, part in table.groupby(["model", "kind", "rule_kind"], sort=False, observed=True):
         rows.append(dict(zip(("model", "kind", "rule_kind"), key, strict=True)) | _share(part, "objects", NO_RULE, draws, seed))
-    columns = ["model", "kind", "rule_kind", "value", "low", "high", "n_items", "n_hits", "n_cases", "reason"]
+    columns = ["model", "kind", "rule_kind", "value", "low", "high", "n_items", "n_hits", "n_cases", "missing"]
     found = pd.DataFrame(rows, columns=columns)
     return found.sort_values(["model", "kind", "n_items"], ascending=[True, True, False], kind="stable", ignore_index=True)
 
@@ -180,14 +180,14 @@ def _share(part: pd.DataFrame, counted: str, none: str, draws: int, seed: int) -
     hits = part[counted].to_numpy(float)
     cases = (part["dataset"].astype(str) + " " + part["case_id"].astype(str)).to_numpy(str)
     found = {"value": np.nan, "low": np.nan, "high": np.nan, "n_items": len(hits), "n_hits": int(hits.sum())}
-    found |= {"n_cases": len(np.unique(cases)), "reason": none}
+    found |= {"n_cases": len(np.unique(cases)), "missing": none}
     if not len(hits):
         return found
-    found |= {"value": float(hits.mean()), "reason": ""}
+    found |= {"value": float(hits.mean()), "missing": ""}
     if not enough_cases(cases):
-        return found | {"reason": TOO_FEW}
+        return found | {"missing": TOO_FEW}
     if np.ptp(hits) == 0:
-        return found | {"reason": ALIKE}
+        return found | {"missing": ALIKE}
     weights = case_weights(cases, draws, seed)
     found["low"], found["high"] = percentile_interval((weights @ hits) / weights.sum(axis=1))
     return found

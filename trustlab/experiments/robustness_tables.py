@@ -20,7 +20,7 @@ from scipy.stats import ttest_1samp
 
 from trustlab.changes import AS_TOLD, PARAPHRASES
 from trustlab.knowledge import normalise
-from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.metrics.significance import holm
 from trustlab.metrics.stability import ALIKE, NO_SPREAD, RATIO, cv_group, cv_group_by_chance, cv_sample
 from trustlab.metrics.table import metrics_table
@@ -28,7 +28,7 @@ from trustlab.metrics.table import metrics_table
 RUN = ["model", "dataset"]
 VIEW = ["case_id", "level"]
 ROW = ["case_id", "dataset", "level", "model"]
-MEASURED = ["value", "low", "high", "n", "n_cases", "reason"]
+MEASURED = ["value", "low", "high", "n", "n_cases", "missing"]
 AREA = ["value", "low", "high", "n", "n_cases", "n_rarer"]
 LEAST_SHARE = 0.5
 """A method with a value on a smaller share of the rows than this would take too many from the others."""
@@ -48,7 +48,7 @@ def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
     (``own_rows``). ``chance`` (CV group only): what conditions that are exchangeable would stay below,
     :func:`~trustlab.metrics.stability.cv_group_by_chance`. Empty where there are fewer than two paraphrased conditions.
     """
-    counts = ["n", "n_cases", "n_missing", "n_same", "n_zero", "chance", "own_rows", "reason"]
+    counts = ["n", "n_cases", "n_missing", "n_same", "n_zero", "chance", "own_rows", "missing"]
     rows = []
     for at in compared_views(confidence):
         for method, values in at.values.items():
@@ -221,7 +221,7 @@ def scatter_table(
     Columns model dataset method cv_group cv_sample cv_low cv_high n n_cases auroc auroc_low
     auroc_high auroc_n auroc_cases n_rarer own_rows reason: ``cv_low`` and ``cv_high`` are those of
     CV sample, ``n`` its rows; ``auroc_n`` are those of the AUROC, ``n_rarer`` of the rarer kind,
-    right or wrong; ``reason`` says why there is no CV or no AUROC. ``variation`` is the table of
+    right or wrong; ``missing`` says why there is no CV or no AUROC. ``variation`` is the table of
     ``variation_table``, made of ``confidence``; of "all" levels, the AUROC is the mean within
     levels.
     """
@@ -233,13 +233,13 @@ def scatter_table(
         area = _areas(at, mine[0], mine[1], n_draws, seed)
         for method in at.values:
             group, each = cv.loc[(*at.key, method, "cv_group")], cv.loc[(*at.key, method, "cv_sample")]
-            auroc = area.get(method, {**dict.fromkeys(AREA, np.nan), "n": 0, "n_cases": 0, "reason": ""})
-            why = [t["reason"] if pd.isna(t["value"]) else "" for t in (each, auroc)]
+            auroc = area.get(method, {**dict.fromkeys(AREA, np.nan), "n": 0, "n_cases": 0, "missing": ""})
+            why = [t["missing"] if pd.isna(t["value"]) else "" for t in (each, auroc)]
             ends = [each[name] for name in ("value", "low", "high", "n", "n_cases")]
             more = (*(auroc[name] for name in AREA), method in at.own, "; ".join(filter(None, why)))
             rows.append((*at.key, method, group["value"], *ends, *more))
     numbers = ["cv_group", "cv_sample", "cv_low", "cv_high", "n", "n_cases", "auroc", "auroc_low", "auroc_high"]
-    numbers += ["auroc_n", "auroc_cases", "n_rarer", "own_rows", "reason"]
+    numbers += ["auroc_n", "auroc_cases", "n_rarer", "own_rows", "missing"]
     return pd.DataFrame(rows, columns=[*RUN, "method", *numbers])
 
 

@@ -13,13 +13,13 @@ import pandas as pd
 from trustlab.experiments.compare import finished
 from trustlab.experiments.consultations import ConsultationRun
 from trustlab.experiments.stopping import ORACLE, PRICE, grid, stops
-from trustlab.metrics.intervals import case_weights
+from trustlab.metrics.estimate import case_weights
 from trustlab.metrics.paired import tested
 from trustlab.metrics.stopping import along
 
 MEASURES = ("accuracy", "utterances")
-COLUMNS = ["model", "policy", "against", "measure", "value", "reference", "difference", "low", "high", "p", "p_holm"]
-COLUMNS += ["standard_error", "cases_needed", "n_cases", "reason"]
+COLUMNS = ["model", "policy", "against", "metric", "value", "reference", "difference", "low", "high", "p", "p_holm"]
+COLUMNS += ["standard_error", "cases_needed", "n_cases", "missing"]
 
 
 def rules_compared(
@@ -37,7 +37,7 @@ def rules_compared(
     cases, with its 95 % case-bootstrap interval and two-sided ``p``; thresholds are picked on other cases, and held fixed in the
     draws. ``p_holm`` is over the rules of a measure, ``cases_needed`` as in ``compare_methods``. Where ``against`` has no rule
     the longest consultation stands for it. The oracle is left out, since nobody could follow it. No interval below 10 cases
-    or where all draws are alike; ``reason`` says so.
+    or where all draws are alike; ``missing`` says so.
     """
     g = grid(run, model)
     at = stops(run, model, n_folds, price, seed)
@@ -47,14 +47,14 @@ def rules_compared(
     for measure, each in zip(MEASURES, (g.correct, g.utterances), strict=True):
         theirs = along(each, at[base])
         for policy in (p for p in at if p not in (base, ORACLE)):
-            label = {"model": model, "policy": policy, "against": base, "measure": measure, "n_cases": len(theirs)}
+            label = {"model": model, "policy": policy, "against": base, "metric": measure, "n_cases": len(theirs)}
             rows.append(label | _paired(along(each, at[policy]), theirs, g.case_ids, draws))
-    return finished(rows, COLUMNS, ["measure"])
+    return finished(rows, COLUMNS, ["metric"])
 
 
 def _paired(mine: np.ndarray, theirs: np.ndarray, case_ids: np.ndarray, draws: np.ndarray) -> dict[str, Any]:
     if not len(mine):
-        return {"reason": "no consultation could be judged throughout"}
+        return {"missing": "no consultation could be judged throughout"}
     gap = mine - theirs
     found = {"value": mine.mean(), "reference": theirs.mean(), "difference": gap.mean()}
     return found | tested(draws @ gap / draws.sum(axis=1), case_ids)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from trustlab.experiments.method_rows import MethodRows, method_rows
-from trustlab.metrics.intervals import bounded_interval
+from trustlab.metrics.estimate import bounded_interval
 from trustlab.metrics.selective import risk_at, selective_weighted
 
 MEASURES = ("aurc", "prediction_rejection_ratio")
@@ -22,9 +22,9 @@ MIN_COVERAGE = 0.5
 """A method with a value in a smaller share of the answers is left out where many are compared on the rows that all have."""
 CHUNK = 250
 """Bootstrap draws handled at once: keeps the working arrays near the processor's cache."""
-COLUMNS = ["model", "dataset", "method", "measure", "value", "low", "high", "n", "n_cases", "n_missing", "reason"]
+COLUMNS = ["model", "dataset", "method", "metric", "value", "low", "high", "n", "n_cases", "n_missing", "missing"]
 CURVE = ["model", "dataset", "method", "role", "coverage", "risk", "low", "high", "n", "n_cases"]
-CURVE += ["n_shared", "n_rarer", "n_missing", "reason"]
+CURVE += ["n_shared", "n_rarer", "n_missing", "missing"]
 
 
 def selective_table(
@@ -32,9 +32,9 @@ def selective_table(
 ) -> pd.DataFrame:
     """Area under the risk–coverage curve and prediction-rejection ratio: a row a model, data set, method and measure.
 
-    ``measure`` is "aurc" (a risk, lower is better: :func:`trustlab.metrics.selective.aurc`) or "prediction_rejection_ratio"
+    ``metric`` is "aurc" (a risk, lower is better: :func:`trustlab.metrics.selective.aurc`) or "prediction_rejection_ratio"
     (1 best, 0 any order, negative worse). Over the ``n`` rows where the method has a value, of ``n_cases`` cases, all levels
-    together; ``n_missing`` are left out. Withheld below ``min_per_class`` right or wrong answers; ``reason`` says why a value or
+    together; ``n_missing`` are left out. Withheld below ``min_per_class`` right or wrong answers; ``missing`` says why a value or
     an interval is NaN. Raises ``ValueError`` as :func:`~trustlab.experiments.method_rows.method_rows`.
     """
     nothing = float("nan")
@@ -52,7 +52,7 @@ def selective_table(
         for measure, (value, low, high, said) in found.items():
             reason = "; ".join([*([said] if said else []), *asked.notes()])
             numbers = {"value": value, "low": low, "high": high}
-            rows.append({**asked.label, "measure": measure, **numbers, **asked.counts(), "reason": reason})
+            rows.append({**asked.label, "metric": measure, **numbers, **asked.counts(), "missing": reason})
     return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
 
 
@@ -76,7 +76,7 @@ def risk_coverage_table(
     the answers given there, of ``n_cases`` cases (equal confidences at the end all counted in).
     ``low`` and ``high`` bound a pointwise interval, NaN below 10 of these cases or where draws are
     all alike. Without curves below ``min_per_class`` right or wrong answers on those rows: one row
-    a method, with the ``reason``. Raises ``ValueError`` for a method that the table does not hold,
+    a method, with the ``missing``. Raises ``ValueError`` for a method that the table does not hold,
     and as :func:`~trustlab.experiments.method_rows.method_rows`.
     """
     held = list(dict.fromkeys(confidence["method"]))
@@ -134,11 +134,11 @@ def _curves(several: Sequence[MethodRows], coverages: np.ndarray, n_draws: int, 
                 counts = {"n": int(given.sum()), "n_cases": len(np.unique(first.case[given]))} | of_all
                 numbers = {"coverage": float(coverage), "risk": float(risk[i]), "low": low, "high": high}
                 reason = "; ".join(part for part in (why, note) if part)
-                yield {**first.label, "method": name, "role": role, **numbers, **counts, "reason": reason}
+                yield {**first.label, "method": name, "role": role, **numbers, **counts, "missing": reason}
     for rows in several:
         if rows.method in names and not few:
             continue
         n, asked = int(rows.present.sum()), len(rows.present)
         why = few if rows.method in names else f"a value in {n} of {asked} answers only: not compared"
         why = why if n else rows.no_value()
-        yield {**rows.label, "role": "method", **nothing, **rows.counts(), "reason": why}
+        yield {**rows.label, "role": "method", **nothing, **rows.counts(), "missing": why}

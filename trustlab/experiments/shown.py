@@ -15,7 +15,7 @@ BRIEF = {"brier": "Brier", "ece": "ECE", "miscalibration": "miscalibration", "di
 def pivoted(
     table: pd.DataFrame,
     index: Sequence[str],
-    columns: str = "measure",
+    columns: str = "metric",
     digits: int = 2,
     counted: bool = False,
 ) -> pd.DataFrame:
@@ -48,8 +48,8 @@ def _plain(value: float, digits: int) -> str:
 
 def calibration_shown(table: pd.DataFrame, hows: Sequence[str] = ("as given", "isotonic", "platt")) -> pd.DataFrame:
     """The table of ``calibration_table`` to read: a row a method, a column for each measure and each of ``hows``."""
-    kept = table[table["measure"].isin(list(BRIEF)) & table["how"].isin(list(hows))]
-    kept = kept.assign(column=kept["measure"].map(BRIEF) + ", " + kept["how"])
+    kept = table[table["metric"].isin(list(BRIEF)) & table["how"].isin(list(hows))]
+    kept = kept.assign(column=kept["metric"].map(BRIEF) + ", " + kept["how"])
     order = [f"{name}, {how}" for name in BRIEF.values() for how in hows]
     wide = pivoted(kept, ["model", "method"], "column")
     return wide[["model", "method", *[name for name in order if name in wide]]].fillna("–")

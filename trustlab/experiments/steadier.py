@@ -21,7 +21,7 @@ import pandas as pd
 from trustlab.experiments.compare import BEST, COMPARED, families_of, family_name, finished, told_best
 from trustlab.experiments.robustness_tables import NOT_SHARED, ComparedViews, compared_views
 from trustlab.metrics.best import best_against
-from trustlab.metrics.intervals import case_weights
+from trustlab.metrics.estimate import case_weights
 from trustlab.metrics.paired import MIN_COVERAGE, tested
 from trustlab.metrics.stability import UNDEFINED, cv_group_weighted, cv_sample_weighted
 
@@ -109,18 +109,18 @@ def _drawn(both: np.ndarray, case: np.ndarray, metric: str, n_draws: int, seed: 
 def _pair(both: np.ndarray, case: np.ndarray, metric: str, n_draws: int, seed: int) -> dict[str, Any]:
     """One method (first) against the reference (second)."""
     if not len(case):
-        return {"reason": NOT_SHARED}
+        return {"missing": NOT_SHARED}
     values, draws = _drawn(both, case, metric, n_draws, seed)
     if np.isnan(values).any():
-        return {"reason": UNDEFINED}
+        return {"missing": UNDEFINED}
     found = {"value": values[0], "reference": values[1], "difference": values[0] - values[1]}
     return found | tested(draws[0] - draws[1], case)
 
 
 def _best(both: np.ndarray, case: np.ndarray, kept: Sequence[str], metric: str, n_draws: int, seed: int) -> dict[str, Any]:
     if not kept or not len(case):
-        return {"method": "", "reason": NOT_SHARED if kept else "no method has a value on half of the views"}
+        return {"method": "", "missing": NOT_SHARED if kept else "no method has a value on half of the views"}
     values, draws = _drawn(both, case, metric, n_draws, seed)
     if np.isnan(values).any():
-        return {"method": "", "reason": UNDEFINED}
+        return {"method": "", "missing": UNDEFINED}
     return told_best(best_against(values[:-1], draws[:-1], values[-1], draws[-1], case, lowest=True), kept, values[-1])

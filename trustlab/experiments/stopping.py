@@ -18,7 +18,7 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from trustlab.experiments.consultations import ConsultationRun, purposes_of
-from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, case_weights, enough_cases, percentile_interval
 from trustlab.metrics.stopping import along, best_threshold, fold_of, frontier, guarantee, stop_turns
 from trustlab.metrics.ties import reaches
 
@@ -232,7 +232,7 @@ def guarantee_table(
     Columns model method alpha delta threshold reason n_calibration n_test n_early n_wrong error low
     high note. ``n_early`` cases of the other half were diagnosed before the last turn, ``error`` of
     them wrongly, with a 95 % Clopper-Pearson interval, or none below 10 of them (``note``). Where
-    no threshold can be vouched for ``reason`` says why, and all the others are missing. Scores
+    no threshold can be vouched for ``missing`` says why, and all the others are missing. Scores
     beyond 0 to 1 are outside the thresholds. The assumption: :func:`guarantee`.
 
     Each row's promise stands for a method and a rate that were named **before** the table was seen; choosing the best row
@@ -259,7 +259,7 @@ def guarantee_table(
             interval = binomtest(wrong, n).proportion_ci(method="exact") if several else (np.nan, np.nan)
             error, note = wrong / n if n else np.nan, "" if several else TOO_FEW if n else "nobody diagnosed early"
             rows.append((model, method, alpha, delta, found.threshold, "", *sizes, n, wrong, error, *interval, note))
-    columns = ["model", "method", "alpha", "delta", "threshold", "reason", "n_calibration", "n_test", "n_early", "n_wrong"]
+    columns = ["model", "method", "alpha", "delta", "threshold", "missing", "n_calibration", "n_test", "n_early", "n_wrong"]
     return pd.DataFrame(rows, columns=[*columns, "error", "low", "high", "note"])
 
 
@@ -269,7 +269,7 @@ def guarantee_shown(table: pd.DataFrame) -> pd.DataFrame:
     One cell, named beforehand, carries the guarantee; the best of them, chosen here, does not.
     """
     words = [f"from {r.threshold:g}: {r.n_wrong} of {r.n_early} wrong" for r in table.itertuples()]
-    none = np.where(table["reason"] == OUTSIDE, "no confidence from 0 to 1", "none")
+    none = np.where(table["missing"] == OUTSIDE, "no confidence from 0 to 1", "none")
     texts = np.where(table["threshold"].notna(), words, none)
     shown = table.assign(text=texts, allowed=[f"{100 * a:g} % allowed" for a in table["alpha"]])
     wide = shown.pivot(index="method", columns="allowed", values="text")

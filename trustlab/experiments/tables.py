@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from trustlab.confidence import METHODS
 from trustlab.metrics.correlation import pearson_p, spearman
-from trustlab.metrics.intervals import MIN_CASES, bounded_interval, case_weights
+from trustlab.metrics.estimate import MIN_CASES, bounded_interval, case_weights
 from trustlab.metrics.ties import tied
 from trustlab.records import Assessment
 
@@ -23,7 +23,7 @@ JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 """Needs that a judge of entailment meets."""
 KEYS = ["case_id", "dataset", "level", "model"]
 BY_SET = ["model", "dataset", "level", "quantity", "value", "low", "high", "n", "n_cases"]
-BY_SET += ["n_missing", "reason"]
+BY_SET += ["n_missing", "missing"]
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
@@ -82,14 +82,14 @@ def reliability_table(
             mean = part["confidence"].to_numpy()[at].mean()
             counts = (int(at.sum()), part["case_id"][at].nunique())
             rows.append((model, method, int(b), mean, correct[at].mean(), *interval[:2], *counts, interval[2]))
-    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "n_cases", "reason"]
+    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "n_cases", "missing"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
     """Spearman's correlation between every two methods over the answers that both judged: a row a pair, in the run's order.
 
-    Columns model first second value n n_cases reason; ``reason`` says why a value is NaN. Methods
+    Columns model first second value n n_cases reason; ``missing`` says why a value is NaN. Methods
     without any value are in no pair.
     """
     mine = confidence[confidence["model"] == model]
@@ -102,7 +102,7 @@ def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
         n_cases = both.index.get_level_values("case_id").nunique()
         why = "fewer than 3 answers" if len(both) <= 2 else "all alike" if np.isnan(value) else ""
         rows.append((model, first, second, value, len(both), n_cases, why))
-    columns = ["model", "first", "second", "value", "n", "n_cases", "reason"]
+    columns = ["model", "first", "second", "value", "n", "n_cases", "missing"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -165,7 +165,7 @@ def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
 
 def _with_interval(row: Any) -> str:
     if pd.isna(row.value):
-        return f"missing ({row.reason})" if row.reason else "missing"
+        return f"missing ({row.missing})" if row.missing else "missing"
     return f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]" if pd.notna(row.low) else f"{row.value:.3f}"
 
 

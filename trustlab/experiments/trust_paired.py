@@ -29,7 +29,7 @@ from trustlab.metrics.trust_table import (
 SHOWN = ("accuracy", "eti_percent", "osi", "fti")
 FAMILY = [*RUN, "safety"]
 COLUMNS = [*FAMILY, "configuration", "against", "index", "value", "reference", "difference", "low", "high", "p", "p_holm"]
-COLUMNS += ["standard_error", "cases_needed", "n_cases", "reason"]
+COLUMNS += ["standard_error", "cases_needed", "n_cases", "missing"]
 Team = tuple[pd.DataFrame, np.ndarray]
 """One configuration's reviews (n), and how often each is in each draw (draws, n)."""
 
@@ -52,7 +52,7 @@ def configuration_differences(
     comparison, however its accuracy counts it. ``low`` and ``high``: 95 % case bootstrap, both
     from the same cases in each draw; ``p`` two-sided from these, ``p_holm`` over the rows of a model, data set, level and safety;
     ``cases_needed`` as in ``compare_methods``. A team without ``against`` has no row. No value where one of the two has none,
-    no interval below 10 cases or where all draws are alike: ``reason`` says so. ``ValueError`` for an unknown index, or where
+    no interval below 10 cases or where all draws are alike: ``missing`` says so. ``ValueError`` for an unknown index, or where
     ``against`` is nowhere.
     """
     if not indices or not set(indices) <= set(SHOWN):
@@ -104,13 +104,13 @@ def _shared(team: Team, other: Team) -> tuple[Team, Team]:
 def _paired(pair: Sequence[Team], name: str, unit: float, choices: Choices) -> dict[str, Any]:
     """One index of the two, over the cases that both could answer."""
     if not len(pair[0][0]):
-        return {"n_cases": 0, "reason": "no case that both have"}
+        return {"n_cases": 0, "missing": "no case that both have"}
     each = np.array([answered(part, choices)[name] for part, _ in pair])
     both = each.all(axis=0)
     n = {"n_cases": int(both.sum())}
     if not both.any():
         alone = each.any(axis=1).all()
-        return n | {"reason": "no case that both could answer" if alone else "one of the two has no value"}
+        return n | {"missing": "no case that both could answer" if alone else "one of the two has no value"}
     mine, theirs = (
         unit * index_draws(part[both], drawn[:, both], choices)[name]
         for part, drawn in pair  # the two with the same cases in each draw
@@ -118,4 +118,4 @@ def _paired(pair: Sequence[Team], name: str, unit: float, choices: Choices) -> d
     found = n | {"value": float(mine[0]), "reference": float(theirs[0])}
     found["difference"] = found["value"] - found["reference"]
     cases = pair[0][0]["case_id"].to_numpy()[both]
-    return found | (tested(mine[1:] - theirs[1:], cases) if len(mine) > 1 else {"reason": "no draws"})
+    return found | (tested(mine[1:] - theirs[1:], cases) if len(mine) > 1 else {"missing": "no draws"})

@@ -73,9 +73,9 @@ def why_missing(indices: pd.DataFrame) -> pd.DataFrame:
         for column in ("missing", "no_interval"):
             for part in filter(None, str(row[column]).split("; ")):
                 name, _, reason = part.partition(": ")
-                rows.append(where | {"what": column.replace("_", " "), "index": NAMES.get(name, name.upper()), "reason": reason})
-    table = pd.DataFrame(rows, columns=["formulation", "safety", "what", "index", "reason"])
-    merged = table.groupby(["formulation", "safety", "what", "reason"], sort=False)["index"].agg(
+                rows.append(where | {"what": column.replace("_", " "), "index": NAMES.get(name, name.upper()), "missing": reason})
+    table = pd.DataFrame(rows, columns=["formulation", "safety", "what", "index", "missing"])
+    merged = table.groupby(["formulation", "safety", "what", "missing"], sort=False)["index"].agg(
         lambda x: ", ".join(dict.fromkeys(x))
     )
     return merged.reset_index()

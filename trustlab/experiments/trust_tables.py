@@ -22,8 +22,7 @@ from scipy.stats import kendalltau
 
 from trustlab.metrics import ties, trust, votes
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
-from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
-from trustlab.metrics.jackknife import jackknife_interval
+from trustlab.metrics.estimate import TOO_FEW, case_weights, enough_cases, jackknife_interval, percentile_interval
 from trustlab.metrics.trust_table import (
     ALIKE,
     COUNTS,
@@ -49,7 +48,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     "unreadable votes agree with nobody": {"cdr_variant": "unreadable disagrees"},
 }
 """Other readings of what the sources leave open, as choices of ``trust_indices``."""
-MEASURED = ["value", "low", "high", "n", "n_missing", "reason"]
+MEASURED = ["value", "low", "high", "n", "n_missing", "missing"]
 
 
 def weight_grid(steps: int = 20) -> np.ndarray:
@@ -108,7 +107,7 @@ def rank_stability(indices: pd.DataFrame, steps: int = 20, formulation: str = "t
         for weights in weight_grid(steps):
             at = dict(zip(WEIGHTS, weights, strict=True))
             tau, reason = _tau(printed, _eti_percent(known, weights, formulation))
-            rows.append(label | at | {"tau": tau, **counts, "reason": reason})
+            rows.append(label | at | {"tau": tau, **counts, "missing": reason})
     return pd.DataFrame(rows)
 
 
@@ -131,17 +130,17 @@ def component_correlations(reviews: pd.DataFrame, draws: int = 2000, seed: int =
                 value = float("nan") if why else float(over_rows(x[None], y[None])[0])
                 found = _measured(value, partial(over_rows, x[again], y[again]), len(both), why)
                 lost = {"n_missing": len(parts) - len(both)}
-                rows.append(label | {"first": first, "second": second, "measure": measure} | found | lost)
-    return pd.DataFrame(rows, columns=[*KEYS, "first", "second", "measure", *MEASURED])
+                rows.append(label | {"first": first, "second": second, "metric": measure} | found | lost)
+    return pd.DataFrame(rows, columns=[*KEYS, "first", "second", "metric", *MEASURED])
 
 
 def agreement_table(reviews: pd.DataFrame, n_diagnoses: int | None = None, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """How far the doctors of each configuration agree: raw, whatever their number, and beyond chance.
 
-    ``measure`` is cdr, any_disagreement, pair_agreement (fractions), fleiss_kappa or gwet_ac1 (``n_diagnoses`` as in
+    ``metric`` is cdr, any_disagreement, pair_agreement (fractions), fleiss_kappa or gwet_ac1 (``n_diagnoses`` as in
     :func:`trustlab.metrics.votes.gwet_ac1`). Columns: model, dataset, level, configuration, n_doctors, measure, value, low,
     high, n (cases behind it), n_missing (too few readable diagnoses), reason. One doctor has CDR 0 by definition and nothing
-    else. Intervals of kappa and AC1 are :func:`~trustlab.metrics.jackknife.jackknife_interval`, the others bootstrap. Safety
+    else. Intervals of kappa and AC1 are :func:`~trustlab.metrics.estimate.jackknife_interval`, the others bootstrap. Safety
     on and off have the same doctors and count once; where they do not, ``safety`` tells them apart.
     """
     table, keys = _doctors(check_reviews(reviews))
@@ -150,8 +149,8 @@ def agreement_table(reviews: pd.DataFrame, n_diagnoses: int | None = None, draws
         label |= {"n_doctors": int(part["n_doctors"].iloc[0])}
         weights = case_weights(part["case_id"].astype(str), draws, seed)
         found = _agreement(part, weights) | _beyond_chance(part, n_diagnoses)
-        rows += [label | {"measure": measure} | row | {"n_missing": len(part) - row["n"]} for measure, row in found.items()]
-    return pd.DataFrame(rows, columns=[*keys, "n_doctors", "measure", *MEASURED])
+        rows += [label | {"metric": measure} | row | {"n_missing": len(part) - row["n"]} for measure, row in found.items()]
+    return pd.DataFrame(rows, columns=[*keys, "n_doctors", "metric", *MEASURED])
 
 
 def variants(
@@ -292,7 +291,7 @@ def _measured(value: float, drawn: Callable[[], np.ndarray], n: int, why: str) -
             why = "no interval: undefined in more than 10 % of the draws"
         elif high - low < ALIKE:
             low, high, why = float("nan"), float("nan"), "no interval: all draws alike"
-    return {"value": value, "low": low, "high": high, "n": n, "reason": why}
+    return {"value": value, "low": low, "high": high, "n": n, "missing": why}
 
 
 def _doctors(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -337,7 +336,7 @@ def _beyond_chance(part: pd.DataFrame, n_diagnoses: int | None) -> dict[str, dic
         why = why or ("one diagnosis in all cases" if np.isnan(value) else "")
         if not why:
             low, high, why = jackknife_interval(value, drawn[1:], most=1.0)
-        found[name] = {"value": value, "low": low, "high": high, "n": n, "reason": why}
+        found[name] = {"value": value, "low": low, "high": high, "n": n, "missing": why}
     return found
 
 

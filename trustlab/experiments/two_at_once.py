@@ -85,7 +85,7 @@ def named_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd
         for what, column in columns.items():
             known = part.dropna(subset=column)
             rows.append((*key, what, *mean(known[column], known["case_id"], n_draws, seed)))
-    return pd.DataFrame(rows, columns=[*RUN, "level", "what", "value", "low", "high", "n", "n_cases", "reason"])
+    return pd.DataFrame(rows, columns=[*RUN, "level", "what", "value", "low", "high", "n", "n_cases", "missing"])
 
 
 def flatness_table(cases: Sequence[Case], levels: Sequence[int], knowledge: Knowledge | None = None) -> pd.DataFrame:
@@ -131,7 +131,7 @@ def two_at_once_table(
         ]
         change = (together[column].astype(float) - expected).dropna()
         rows.append((*key, *name, "difference", *mean(change, together.loc[change.index, "case_id"], n_draws, seed), none))
-    columns = [*RUN, "method", "metric", "told", "value", "low", "high", "n", "n_cases", "reason", "n_rarer"]
+    columns = [*RUN, "method", "metric", "told", "value", "low", "high", "n", "n_cases", "missing", "n_rarer"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -153,7 +153,7 @@ def strata_table(
     known finding are in none; with fewer than three views that have one the table is empty and the cut points ``None``.
     """
     flat = pd.concat([flatness_table(some, [level], knowledge) for some in (cases, two.cases)])
-    columns = [*RUN, "method", "metric", "told", "stratum", "value", "low", "high", "n", "n_cases", "reason"]
+    columns = [*RUN, "method", "metric", "told", "stratum", "value", "low", "high", "n", "n_cases", "missing"]
     try:
         cuts = tertiles(list(flat["flatness"]))
     except ValueError:
@@ -200,5 +200,5 @@ def _auroc(answers: pd.DataFrame, confidence: pd.DataFrame, told: str, n_draws: 
 
     table = metrics_table(Tables(answers, confidence), n_draws=n_draws, seed=seed)
     table = table[(table["metric"] == "auroc") & (table["level"] == "within")]
-    numbers = ["value", "low", "high", "n", "n_cases", "reason", "n_rarer"]
+    numbers = ["value", "low", "high", "n", "n_cases", "missing", "n_rarer"]
     return [(r["model"], r["dataset"], r["method"], "auroc", told, *(r[c] for c in numbers)) for r in table.to_dict("records")]

@@ -24,8 +24,9 @@ from trustlab.experiments.benchmark import Run, score
 from trustlab.experiments.tables import JUDGED, KEYS
 from trustlab.knowledge import normalise
 from trustlab.meaning import Readers, with_meaning
-from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
-from trustlab.metrics.paired import COLUMNS, MIN_COVERAGE, paired_differences, within_level
+from trustlab.metrics.estimate import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.paired import DIFFERENCE, MIN_COVERAGE, paired_differences, within_level
+from trustlab.metrics.schema import LINE
 from trustlab.metrics.ties import tied
 from trustlab.records import View
 from trustlab.semantics import Encoder
@@ -35,8 +36,8 @@ RELEVANT = {"relevance", "sample_relevance"}
 CONTEXTS = ("answer", "full")
 DEFAULT = "default"
 RANKS = ["model", "dataset", "method", "auroc", "rank", "low", "high", "first", "lowest", "highest"]
-RANKS += ["n", "n_cases", "n_rarer", "reason"]
-CHANGES = ["model", "dataset", "choice", "method", "option", "tau", "moved", "by", "reason"]
+RANKS += ["n", "n_cases", "n_rarer", "missing"]
+CHANGES = ["model", "dataset", "choice", "method", "option", "tau", "moved", "by", "missing"]
 
 
 class ExactEntailment:
@@ -156,7 +157,7 @@ def differences(
     table = pd.concat(parts, ignore_index=True).merge(answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one")
     varied = set(table.loc[table["option"] != DEFAULT, "method"])
     if not varied:
-        return pd.DataFrame(columns=pd.Index(["model", "dataset", "method", "option", *COLUMNS, "choice"]))
+        return pd.DataFrame(columns=pd.Index(["model", "dataset", "method", "option", "level", *LINE, *DIFFERENCE, "n_rarer", "choice"]))
     settings = {"metrics": ["auroc"], "n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
     found = paired_differences(table[table["method"].isin(varied)], DEFAULT, by="option", **settings)
     choice = table.drop_duplicates("option").set_index("option")["choice"]
@@ -177,8 +178,8 @@ def rank_stability(
     ``moved`` the method that moves furthest, ``by`` so many ranks (negative: back); its last row,
     choice "all", has the lowest tau over the combinations. A method with values for less than
     ``MIN_COVERAGE`` of the graded answers is left out, else it would cost all the others their
-    rows: it keeps a row without a rank, whose ``reason`` says so. So is a method's variant or
-    reading by another rule or context, which ``reason`` of the second table names, with ``tau`` NaN
+    rows: it keeps a row without a rank, whose ``missing`` says so. So is a method's variant or
+    reading by another rule or context, which ``missing`` of the second table names, with ``tau`` NaN
     where nothing of the option remains. Methods without any value have no row. Withheld below
     ``min_per_class`` correct or wrong answers, with the method that has fewest values named.
     """
@@ -211,12 +212,12 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
     gone = [m for m, o in lost if o == DEFAULT and m not in variants_of_bases and METHODS[m].family != "baseline"]
     case, level = (wide.index.get_level_values(name).to_numpy() for name in ("case_id", "level"))
     counts = {"n": len(wide), "n_cases": len(np.unique(case)), "n_rarer": rarer}
-    left_out = [{"method": m, **counts, "reason": lost[m, DEFAULT]} for m in gone]
+    left_out = [{"method": m, **counts, "missing": lost[m, DEFAULT]} for m in gone]
     if not bases:
         return left_out, []
     if rarer < least:
         why = f"fewer than {least} correct or wrong{_costliest(every_row[wide.columns])}"
-        return [*({"method": m, **counts, "reason": why} for m in bases), *left_out], []
+        return [*({"method": m, **counts, "missing": why} for m in bases), *left_out], []
     every = np.unique(answers["case_id"])
     draws = np.ascontiguousarray(case_weights(every, n_draws, seed).T)[np.searchsorted(every, case)].T
     made = {key: within_level(level.astype(int), correct, wide[key].to_numpy(), draws) for key in wide.columns}
@@ -232,18 +233,18 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
     changes = [{"choice": c, "method": m, "option": o, **_moved(bases, default, other)} for c, m, o, other in single]
     for change in changes:
         without = {m: why for (m, o), why in lost.items() if o == change["option"] and (m, DEFAULT) in wide}
-        change["reason"] = "; ".join(f"without {m}: {why}" for m, why in without.items())
+        change["missing"] = "; ".join(f"without {m}: {why}" for m, why in without.items())
         if without and change["option"] not in held:
             change |= {"tau": float("nan"), "moved": "", "by": float("nan")}
     for m in bases:
         of_base = {v: lost[v, DEFAULT] for v in of_all.get(m, []) if (v, DEFAULT) in lost}
-        changes += [{"choice": "formula", "method": m, "option": v, "reason": why} for v, why in of_base.items()]
+        changes += [{"choice": "formula", "method": m, "option": v, "missing": why} for v, why in of_base.items()]
     all_of = np.array(list(_combinations(bases, value, of, held)))
     ranked = rankdata(-tied(all_of), axis=1)
     taus = [_tau(default, other) for other in all_of]
     worst = int(np.argmin(taus))
     last = {"choice": "all", "method": "", "option": f"lowest of {len(taus)} combinations"}
-    changes.append({**last, **_moved(bases, default, all_of[worst]), "reason": ""})
+    changes.append({**last, **_moved(bases, default, all_of[worst]), "missing": ""})
     drawn = np.stack([made[m, DEFAULT][1] for m in bases], axis=1)
     again = np.where(np.isnan(drawn).any(axis=1, keepdims=True), np.nan, rankdata(-tied(drawn), axis=1))
     best = again == np.nanmin(again, axis=1, keepdims=True)
@@ -253,7 +254,7 @@ def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: in
     for i, m in enumerate(bases):
         low, high = percentile_interval(again[:, i]) if firm else (np.nan, np.nan)
         row = {"method": m, "auroc": default[i], "rank": rank[i], "low": low, "high": high, "first": first[i] if firm else np.nan}
-        row |= {"lowest": ranked[:, i].min(), "highest": ranked[:, i].max(), **counts, "reason": "" if firm else TOO_FEW}
+        row |= {"lowest": ranked[:, i].min(), "highest": ranked[:, i].max(), **counts, "missing": "" if firm else TOO_FEW}
         rows.append(row)
     return [*sorted(rows, key=lambda row: row["rank"]), *left_out], changes
 

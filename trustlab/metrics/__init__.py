@@ -7,20 +7,22 @@ from trustlab.metrics.correlation import (
     pearson,
     pearson_p,
     pearson_permutation_p,
+    rising_band,
+    rising_null,
     spearman,
     spearman_exact_p,
     spearman_p,
     spearman_permutation_p,
     spearman_values,
+    unordered_band,
 )
 from trustlab.metrics.discrimination import auprc, auprc_weighted, auroc, auroc_weighted
-from trustlab.metrics.intervals import bounded_interval, case_weights, percentile_interval
-from trustlab.metrics.null_band import rising_band, rising_null, unordered_band
+from trustlab.metrics.estimate import bootstrap_p, bounded_interval, case_weights, percentile_interval
 from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.partial import partial_spearman
 from trustlab.metrics.power import auroc_difference_standard_error, auroc_standard_error, cases_to_tell_apart
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_coverage
-from trustlab.metrics.significance import benjamini_hochberg, bootstrap_p, holm
+from trustlab.metrics.significance import benjamini_hochberg, holm
 from trustlab.metrics.stability import cv_group, cv_sample
 from trustlab.metrics.stopping import frontier, guarantee, stop_turns
 from trustlab.metrics.table import metrics_table, shared_rows

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import cohen_kappa_score
 
-from trustlab.metrics.intervals import bounded_interval, case_weights
+from trustlab.metrics.estimate import bounded_interval, case_weights
 
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
@@ -61,7 +61,7 @@ def agreement(a: ArrayLike, b: ArrayLike, case_ids: ArrayLike, n_draws: int = 20
     else:
         draws = cohen_kappa_weighted(one, other, case_weights(case_ids, n_draws, seed))
         low, high, reason = bounded_interval(draws, case_ids)
-    return {**counts, "low": low, "high": high, "reason": reason}
+    return {**counts, "low": low, "high": high, "missing": reason}
 
 
 def _check(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

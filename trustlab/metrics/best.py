@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.intervals import bounded_interval, enough_cases
-from trustlab.metrics.paired import tested
+from trustlab.metrics.estimate import bounded_interval, enough_cases, interval
 from trustlab.metrics.ties import tied
 
 
@@ -19,7 +18,7 @@ class Best:
     ``which`` is its place among the M (the first of equals; ``tied`` are the others), ``chosen_in`` the share of draws in which
     this very one would be best, ties shared. ``difference`` is best minus reference, ``low`` and ``high`` its 95 % interval,
     ``p`` two-sided and ``standard_error``, all with this method held fixed, as if it had been named beforehand. ``low_chosen``
-    and ``high_chosen`` are of best minus reference whoever is best. NaN where there is none; ``reason`` says why.
+    and ``high_chosen`` are of best minus reference whoever is best. NaN where there is none; ``missing`` says why.
     """
 
     which: int
@@ -64,7 +63,7 @@ def best_against(
     level = tied(each)
     which, *equals = (int(i) for i in np.flatnonzero(level == level.max()))
     gaps = drawn[which] - again
-    found = tested(gaps, np.asarray(case_ids))
+    found = interval(gaps, np.asarray(case_ids), test=True)
     held = found["low"], found["high"]
     difference = each[which] - other
     gained = drawn.max(axis=0) - drawn[which]  # NaN where any method has none
@@ -73,7 +72,7 @@ def best_against(
     turned = [(-b, -a) if lowest else (a, b) for a, b in (held, (first, last))]
     share = float(chosen_in(drawn)[which]) if enough_cases(case_ids) else float("nan")
     told = found["p"], found["standard_error"]
-    return Best(which, tuple(equals), share, sign * difference, *turned[0], *told, *turned[1], found["reason"])
+    return Best(which, tuple(equals), share, sign * difference, *turned[0], *told, *turned[1], found["missing"])
 
 
 def chosen_in(draws: ArrayLike, lowest: bool = False) -> np.ndarray:

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
 from trustlab.metrics.discrimination import check_pair, check_weights
-from trustlab.metrics.intervals import checked_draws
+from trustlab.metrics.estimate import Metric, Rows
 
 TOLERANCE = 1e-9
 """How far outside [0, 1] a probability may lie through rounding."""
@@ -109,18 +109,6 @@ def ece_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, 
     gaps = np.bincount(cell.ravel(), weights=gap.ravel(), minlength=bins * len(total)).reshape(len(total), bins)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(total > 0, np.abs(gaps).sum(axis=1) / total, np.nan)
-
-
-def without_excess(draws: ArrayLike, value: float) -> np.ndarray:
-    """Bootstrap draws (B,) of a measure that cannot be below 0, less their mean excess over ``value``, its estimate; (B,).
-
-    Miscalibration, discrimination and ECE are the larger the fewer different answers there are; a draw repeats cases, so that
-    its values lie above the sample's by chance alone. Draws without a value (NaN) stay so. Raises ``ValueError`` without draws
-    or for infinite ones.
-    """
-    drawn = checked_draws(draws)
-    known = drawn[~np.isnan(drawn)]
-    return np.maximum(drawn - (known.mean() - value), 0.0) if len(known) else drawn
 
 
 class Isotonic:
@@ -222,3 +210,18 @@ def _check_both(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, 
 
 def _one_class(hit: np.ndarray) -> bool:
     return bool(hit.all() or not hit.any())
+
+
+def brier_over(rows: Rows) -> np.ndarray:
+    """:func:`brier` of the rows, (1 + draws,)."""
+    hit, prob = _check_probability(rows["correct"], rows["confidence"])
+    return rows.mean((prob - hit) ** 2)
+
+
+def ece_over(rows: Rows) -> np.ndarray:
+    """:func:`ece` of the rows, (1 + draws,)."""
+    correct, confidence = rows["correct"], rows["confidence"]
+    return rows.over(lambda weights: ece_weighted(correct, confidence, weights))
+
+
+CALIBRATION = {"brier": Metric(brier_over), "ece": Metric(ece_over, excess=True)}

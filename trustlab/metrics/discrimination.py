@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from trustlab.metrics.estimate import Rows, Statistic
 from trustlab.metrics.ties import tied
 
 
@@ -97,3 +100,16 @@ def check_weights(weights: ArrayLike, n: int) -> np.ndarray:
 
 def _one_class(hit: np.ndarray) -> bool:
     return bool(hit.all() or not hit.any())
+
+
+def ranking(rows: Rows) -> np.ndarray:
+    """AUROC and average precision of rows with ``correct`` and ``confidence``, (2, 1 + draws)."""
+    correct, confidence = rows["correct"], rows["confidence"]
+    return rows.over(lambda weights: ranking_weighted(correct, confidence, weights))
+
+
+RANKING: dict[str, tuple[Statistic, Callable[[Rows], float]]] = {
+    "auroc": (lambda rows: rows.drawn(ranking)[0], lambda rows: 0.5),
+    "auprc": (lambda rows: rows.drawn(ranking)[1], lambda rows: float(rows["correct"].mean())),
+}
+"""Metric -> its statistic, and what a confidence that knows nothing has."""

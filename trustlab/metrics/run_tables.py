@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+
+from trustlab.metrics.estimate import Draws, Rows
+from trustlab.metrics.schema import need
 
 KEYS = ["case_id", "dataset", "level", "model"]
 
@@ -26,11 +30,12 @@ class RunTables(Protocol):
         ...
 
 
-def need_columns(table: pd.DataFrame, names: Sequence[str], what: str) -> None:
-    """Raise ``ValueError`` where ``table``, called ``what``, lacks any of the columns ``names``."""
-    lacking = [name for name in names if name not in table.columns]
-    if lacking:
-        raise ValueError(f"{what} lacks the columns {lacking}; it has {list(table.columns)}")
+@dataclass(frozen=True)
+class Tables:
+    """The two tables that make a run to measure."""
+
+    answers: pd.DataFrame
+    confidence: pd.DataFrame
 
 
 def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
@@ -39,7 +44,7 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     An unreadable answer is wrong; the ``correct`` of a failed or ungraded one is 0 and must not be used. Raises
     ``ValueError`` on missing columns, repeated keys, or a ``correct`` that is lacking without such a reason.
     """
-    need_columns(answers, [*KEYS, "answer", "correct"], "answers")
+    need(answers, [*KEYS, "answer", "correct"], "answers")
     table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
     _refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
     readable = table["answer"].notna()
@@ -59,7 +64,7 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     columns, repeated keys, infinite confidences, or answers that are lacking.
     """
     names = [*KEYS, "method", "confidence", "bound", "missing"]
-    need_columns(confidence, names, "confidence")
+    need(confidence, names, "confidence")
     table = confidence[names].assign(level=confidence["level"].astype(int), confidence=confidence["confidence"].astype(float))
     _refuse(table, table.duplicated([*KEYS, "method"]), "confidence must hold each case, level, model and method once")
     _refuse(table, np.isinf(table["confidence"]), "a confidence must be finite, or NaN where missing")
@@ -73,6 +78,53 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     why = why.mask(failed & (why.isna() | (why == "")), "failed answer")
     why = why.mask(ungraded & (why.isna() | (why == "")), "ungraded answer")
     return table.assign(confidence=table["confidence"].where(readable & ~ungraded), missing=why)
+
+
+def rows_of_methods(
+    answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
+) -> Iterator[tuple[dict[str, str], Rows]]:
+    """(model dataset method, rows) of a run: the answers themselves (method ''), then each method.
+
+    - Every answer that was asked for is among ``asked``, with ``correct``, ``confidence``,
+      ``level``, ``bound``, ``failed``, ``ungraded``, ``readable`` and, where a value is missing,
+      why; ``known`` are those with a confidence (for method '' with a grade).
+    - The methods of a model and data set share their draws, of all cases that were asked.
+    - Further columns of ``answers``, such as ``n_words``, are passed on.
+    - ``ValueError`` as :func:`checked_answers` and :func:`joined`.
+    """
+    table = checked_answers(answers)
+    of_methods = ["method", "confidence", "bound", "missing"]
+    more = [name for name in answers.columns if name not in {*table.columns, *of_methods}]
+    whole = table.assign(**{name: answers[name] for name in more})
+    told = joined(table, confidence)[[*KEYS, *of_methods]]
+    for (dataset, model), asked in whole.groupby(["dataset", "model"], sort=False):
+        draws = Draws.of(asked["case_id"].to_numpy(), n_draws, seed)
+        label = {"model": str(model), "dataset": str(dataset)}
+        graded = ~(asked["failed"] | asked["ungraded"]).to_numpy()
+        none = "no graded answer" if asked["ungraded"].any() else "no answer"
+        yield label | {"method": ""}, Rows(asked, graded, draws, none)
+        mine = told[(told["dataset"] == dataset) & (told["model"] == model)]
+        for method, part in mine.groupby("method", sort=False):
+            every = asked.merge(part, on=KEYS, how="left", validate="one_to_one")
+            why = every["missing"].astype(object).where(every["method"].notna(), "no row in the table")
+            bound = every["bound"].astype(object).fillna("").ne("")
+            every = every.assign(missing=why, bound=bound)
+            known = every["confidence"].notna().to_numpy()
+            yield label | {"method": str(method)}, Rows(every, known, draws)
+
+
+def shared_rows(confidence: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """The keys (case_id, dataset, level, model) for which all ``methods`` have a confidence, sorted.
+
+    ``ValueError`` for no methods or a method that the table does not hold.
+    """
+    need(confidence, [*KEYS, "method", "confidence"], "confidence")
+    wanted, held = set(methods), set(confidence["method"])
+    if not wanted or not wanted <= held:
+        raise ValueError(f"methods must be one or more of {sorted(held)}; received {sorted(wanted)}")
+    known = confidence[confidence["method"].isin(list(wanted)) & confidence["confidence"].notna()]
+    counts = known.groupby(KEYS, observed=True)["method"].nunique().reset_index()
+    return counts.loc[counts["method"] == len(wanted), KEYS].reset_index(drop=True)
 
 
 def _refuse(table: pd.DataFrame, bad: ArrayLike, message: str) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.intervals import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, case_weights, enough_cases, percentile_interval
 
 RATIO = (
     "asp", "msp", "sequence_probability", "min_token_probability", "ccp", "ccp_min", "ccp_mean", "poc", "semantic_poc", "ce",

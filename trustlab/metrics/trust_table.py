@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from trustlab.metrics import trust
-from trustlab.metrics.intervals import MIN_CASES, TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.estimate import MIN_CASES, TOO_FEW, case_weights, percentile_interval
 
 RUN = ["model", "dataset", "level"]
 KEYS = [*RUN, "configuration", "safety"]

@@ -62,7 +62,7 @@ def differences(
     says why. Raises ``ValueError`` for several runs or a (metric, level) that the table does not
     hold.
     """
-    mine = checked_run(table, ["method", by, "metric", "level", "difference", "low", "high", "n", "n_cases", "reason"])
+    mine = checked_run(table, ["method", by, "metric", "level", "difference", "low", "high", "n", "n_cases", "missing"])
     held = set(zip(mine["metric"], mine["level"], strict=True))
     if lacking := [pair for pair in metrics if pair not in held] or not metrics:
         raise ValueError(f"metrics must be some of {sorted(held)}; received {list(metrics)} ({lacking})")
@@ -163,12 +163,12 @@ def rank_ranges(ranks: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
     ``ranks`` is the first table of ``rank_stability``; rank 1 is best. At the right the AUROC and the percentage of draws in
     which the method is first. Raises ``ValueError`` for several runs.
     """
-    mine = checked_run(ranks, ["method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "n_cases", "reason"])
+    mine = checked_run(ranks, ["method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "n_cases", "missing"])
     ax = ax or axes_row(5.2, 0.25 * max(len(mine), 3))[0]
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
     for y, row in enumerate(mine.to_dict("records")):
         if pd.isna(row["rank"]):
-            ax.annotate(f"withheld: {row['reason']}", (0, y), (6, 0), **beside, size=8, color=GREY)
+            ax.annotate(f"withheld: {row['missing']}", (0, y), (6, 0), **beside, size=8, color=GREY)
             continue
         family = family_of(row["method"], families)
         marker, colour = FAMILY_MARKERS[family], FAMILY_COLOURS[family]
@@ -235,7 +235,7 @@ def published_beside_ours(
 
 
 def _auroc(metrics: pd.DataFrame, level: str, columns: Sequence[str], metric: str = "auroc") -> pd.DataFrame:
-    mine = checked_run(metrics, ["method", "metric", "level", "value", "low", "high", "n_cases", "reason", *columns])
+    mine = checked_run(metrics, ["method", "metric", "level", "value", "low", "high", "n_cases", "missing", *columns])
     mine = mine[mine["metric"] == metric]
     if level not in set(mine["level"]):
         raise ValueError(f"level is {level!r}; the table holds {list(dict.fromkeys(mine['level']))}")
@@ -292,7 +292,7 @@ def _chance(ax: Axes) -> None:
 
 
 def _withheld(ax: Axes, table: pd.DataFrame) -> None:
-    why = " / ".join(dict.fromkeys(str(r).removeprefix("no confidence: ") for r in table["reason"]))
+    why = " / ".join(dict.fromkeys(str(r).removeprefix("no confidence: ") for r in table["missing"]))
     words = "\n".join(textwrap.wrap(why, int(inches(ax)[0] * 72 / 5)))
     ax.annotate(words, (0.5, 0.75), xycoords="axes fraction", ha="center", va="center", size=8, color=GREY)
 

@@ -175,7 +175,7 @@ def _dots(ax: Axes, table: pd.DataFrame, families: Mapping[str, str]) -> None:
     for y, (method, row) in enumerate(rows.items()):
         family = family_of(method, families)
         if pd.isna(row["value"]):
-            words = textwrap.wrap(_why(row["reason"]), int(inches(ax)[0] * 72 / 4.9), max_lines=2, placeholder=" …")
+            words = textwrap.wrap(_why(row["missing"]), int(inches(ax)[0] * 72 / 4.9), max_lines=2, placeholder=" …")
             small = {"size": 8 if len(words) == 1 else 7, "color": GREY, "va": "center", "linespacing": 1.05}
             paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
             text = ax.annotate("\n".join(words), (0, y), (6, 0), **{**beside, **small}, bbox=paper, zorder=4)

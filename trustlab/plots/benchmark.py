@@ -23,7 +23,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from trustlab.metrics.intervals import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
@@ -214,7 +214,7 @@ def need(table: pd.DataFrame, columns: Sequence[str]) -> None:
 
 def one_run(metrics: pd.DataFrame) -> pd.DataFrame:
     """``metrics`` as it is; ``ValueError`` where it holds more than one model and data set, or is no table of metrics."""
-    columns = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "reason"]
+    columns = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "missing"]
     need(metrics, columns)
     runs = metrics[["model", "dataset"]].drop_duplicates()
     if len(runs) > 1:

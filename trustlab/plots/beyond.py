@@ -41,7 +41,7 @@ def beyond_world(table: pd.DataFrame, families: Mapping[str, str], titles: Mappi
             value, low, high = (100 * float(row[c]) for c in ("value", "low", "high"))
             ax.annotate(f"{int(row['n']):,}", (1, y), (24, 0), ha="right", va="center", **small)
             if pd.isna(value):
-                ax.annotate(str(row["reason"]), (0, y), (6, 0), va="center", **small).set_parse_math(False)
+                ax.annotate(str(row["missing"]), (0, y), (6, 0), va="center", **small).set_parse_math(False)
                 continue
             ax.plot([low, high], [y, y], color=look["color"], linewidth=1.6, solid_capstyle="butt", zorder=2)
             plot_marks(ax, value, y, row["n_cases"], zorder=3, **look)

@@ -21,7 +21,7 @@ from trustlab.plots.forest import checked_run, mark, name_rows, number_column, w
 from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS, GREY, INK, axes_row, family_legend, family_of, label, mark_look
 
 NEED = ["method", "against", "metric", "level", "difference", "low", "high", "p_holm", "n", "n_cases"]
-NEED += ["cases_needed", "reason"]
+NEED += ["cases_needed", "missing"]
 HOLDS = 0.05
 ROW_INCHES = 0.27
 WORDS = {
@@ -71,7 +71,7 @@ def best_of_families(table: pd.DataFrame, families: Mapping[str, str], ax: Axes 
     ax = ax or axes_row(5.2, 0.4 * max(len(rows), 3))[0]
     for y, row in enumerate(rows):
         if pd.isna(row["difference"]):
-            withheld(ax, y, row["reason"])
+            withheld(ax, y, row["missing"])
             continue
         ax.hlines(y + 0.25, row["low_chosen"], row["high_chosen"], color=GREY, lw=1.4, zorder=2)
         mark(ax, row, y, families, sure=row["p_holm"] < HOLDS, shift=row["difference"])

@@ -18,7 +18,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from trustlab.metrics.intervals import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES
 from trustlab.plots.auroc import MARKER_POINTS
 from trustlab.plots.style import (
     FAMILY_COLOURS,

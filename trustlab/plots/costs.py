@@ -37,7 +37,7 @@ from trustlab.plots.style import (
 )
 
 COLUMNS = ["model", "dataset", "method", "level", "cost", "unit", "value", "low", "high", "n", "n_cases"]
-COLUMNS += ["on_front", "reason"]
+COLUMNS += ["on_front", "missing"]
 UNIT_WORDS = {"replies": "replies", "tokens": "tokens, in and out,", "seconds": "seconds", "usd": "US dollars"}
 STEP, WIDEST = 4.5, 76.0
 """Points between the marks of methods that cost the same, and the most that all of them may take."""
@@ -72,7 +72,7 @@ def auroc_by_cost(
         ends = _marks(ax, known, families, set(named))
         _names(ax, ends, families)
     else:
-        reasons = textwrap.fill(" / ".join(dict.fromkeys(map(str, rows["reason"]))) or "no reason given", 60, max_lines=5)
+        reasons = textwrap.fill(" / ".join(dict.fromkeys(map(str, rows["missing"]))) or "no reason given", 60, max_lines=5)
         place = {"transform": ax.transAxes, "ha": "center", "va": "center", "color": GREY, "size": 9}
         ax.text(0.5, 0.75, f"no method has both AUROC and cost:\n{reasons}", **place).set_parse_math(False)
     front = [Line2D([], [], color=INK, lw=1.2, label=" Pareto front")] if len(known) else []

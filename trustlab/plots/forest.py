@@ -45,7 +45,7 @@ def mark(
     family = family_of(row["method"], families)
     colour, marker = second_colour(family, second), FAMILY_MARKERS[family]
     if pd.isna(shift):
-        withheld(ax, y, row["reason"])
+        withheld(ax, y, row["missing"])
         return
     ax.hlines(y, row["low"], row["high"], color=colour, lw=1.8, alpha=0.85, zorder=3)
     look: Any = {"marker": marker, "ms": 0.95 * MARKER_POINTS[marker], "zorder": 4}

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from trustlab.metrics.intervals import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES
 from trustlab.plots.auroc import LEVEL_NAMES, MARKER_POINTS
 from trustlab.plots.style import (
     FAMILY_COLOURS,
@@ -67,7 +67,7 @@ def auroc_by_grader(
             y = i + gap * (k - (len(graders) - 1) / 2)
             row = rows.get((name, grader))
             if row is None or pd.isna(row["value"]):
-                why = "no row" if row is None else row["reason"].removeprefix("no confidence: ") or "no value"
+                why = "no row" if row is None else row["missing"].removeprefix("no confidence: ") or "no value"
                 where: Any = {"xycoords": ("axes fraction", "data"), "bbox": {"fc": "white", "ec": "none", "pad": 0.6}}
                 ax.annotate(f"{grader}: {why}", (0.01, y), **where, va="center", size=7.5, color=GREY, zorder=4)
                 continue
@@ -128,7 +128,7 @@ def auroc_under_noise(
     limits = (held.min() - 0.03, held.max() + 0.03) if known else (0, 1)
     ax.set_ylim(max(limits[0], -0.01), min(limits[1], 1.01))
     if not known:
-        why = " / ".join(dict.fromkeys(mine["reason"]))
+        why = " / ".join(dict.fromkeys(mine["missing"]))
         ax.annotate(f"withheld: {why}", (0.5, 0.75), xycoords="axes fraction", ha="center", size=9, color=GREY)
     _name_ends(ax, known, families)
     handles = [
@@ -145,7 +145,7 @@ def auroc_under_noise(
 
 def _chosen(table: pd.DataFrame, methods: Sequence[str] | None, level: str, by: str) -> Any:
     """The rows of one run, level and some methods, each method and ``by`` once."""
-    need = ["model", "dataset", "method", by, "level", "value", "low", "high", "n", "n_cases", "reason"]
+    need = ["model", "dataset", "method", by, "level", "value", "low", "high", "n", "n_cases", "missing"]
     if lacking := [name for name in need if name not in table.columns]:
         raise ValueError(f"the table lacks the columns {lacking}; it has {list(table.columns)}")
     runs = table[["model", "dataset"]].drop_duplicates()

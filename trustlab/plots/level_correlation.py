@@ -47,7 +47,7 @@ def level_correlation(
     Grey: the middle 95 % of what a confidence that merely rises gives with the same accuracies, the
     line its median (for Spearman all alike: a line). ``unordered``, for Spearman: the value that at
     most 5 % of series in any order reach in size, dotted; the high end of
-    :func:`~trustlab.metrics.null_band.unordered_band`. Methods without a value stand at the bottom with the
+    :func:`~trustlab.metrics.correlation.unordered_band`. Methods without a value stand at the bottom with the
     reason. Raises ``ValueError`` for another metric, several runs, or a method without a family.
     """
     table = _measured(metrics, metric)

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from trustlab.metrics.intervals import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES
 from trustlab.plots.auroc import MARKER_POINTS, ROW_INCHES
 from trustlab.plots.style import (
     FAMILY_COLOURS,
@@ -53,7 +53,7 @@ def variation(
     that are exchangeable stay below in 95 % of the draws. A method without a value stands at the bottom with the reason; a star:
     on rows of its own. Raises ``ValueError`` for several runs, an empty table or a level that it does not hold.
     """
-    columns = ["method", "level", "metric", "value", "low", "high", "n", "n_cases", "chance", "own_rows", "reason"]
+    columns = ["method", "level", "metric", "value", "low", "high", "n", "n_cases", "chance", "own_rows", "missing"]
     mine = _one_run(table, columns)
     mine = mine[mine["level"] == _held(level, mine["level"], "level")]
     sample = mine[mine["metric"] == "cv_sample"].set_index("method").sort_values("value", na_position="last", kind="stable")
@@ -83,7 +83,7 @@ def stability_and_discrimination(table: pd.DataFrame, families: Mapping[str, str
     """
     numbers = ["cv_sample", "cv_low", "cv_high", "n", "n_cases", "auroc", "auroc_low", "auroc_high"]
     numbers += ["auroc_n", "auroc_cases"]
-    mine = _one_run(table, ["method", *numbers, "own_rows", "reason"])
+    mine = _one_run(table, ["method", *numbers, "own_rows", "missing"])
     ax = ax or axes_row(5.2, 4.2)[0]
     known = mine.dropna(subset=["cv_sample", "auroc"]).sort_values("auroc", kind="stable")
     for row in known.to_dict("records"):
@@ -166,7 +166,7 @@ def accuracy_by_condition(table: pd.DataFrame, labels: Mapping[str, str], axes: 
     ``table`` is that of ``accuracy_table``, cut to one model and data set; all levels together. Both over the answers
     whose telling the condition changed: ``n`` of them, with the accuracy at the right. Raises ``ValueError`` for several runs.
     """
-    mine = _one_run(table, ["condition", "level", "metric", "value", "low", "high", "n", "n_cases", "reason"])
+    mine = _one_run(table, ["condition", "level", "metric", "value", "low", "high", "n", "n_cases", "missing"])
     mine = mine[mine["level"] == "all"]
     conditions = list(dict.fromkeys(mine["condition"]))
     panels = list(axes) if axes is not None else axes_row(3.5, 0.3 * max(len(conditions), 3), n=2, gap=1.25)
@@ -304,7 +304,7 @@ def _held(value: str, column: pd.Series, what: str) -> str:
 
 def _dot(ax: Axes, y: float, row: Mapping[str, Any], family: str) -> None:
     if pd.isna(row["value"]):
-        words = textwrap.shorten(row["reason"] or "no reason given", int(inches(ax)[0] * 72 / 4.4), placeholder=" …")
+        words = textwrap.shorten(row["missing"] or "no reason given", int(inches(ax)[0] * 72 / 4.4), placeholder=" …")
         ax.annotate(words, (0.02, y), xycoords=("axes fraction", "data"), va="center", size=8, color=GREY)
         return
     colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from trustlab.metrics.intervals import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES
 from trustlab.plots.benchmark import LINES, need
 from trustlab.plots.style import FAMILY_COLOURS, GREY, axes_row, family_of, label, plot_marks, text_colour
 
@@ -33,7 +33,7 @@ def risk_coverage(
     than ten cases. Methods without a curve are named under the axis, and where there is none at
     all the reason is told. Raises ``ValueError`` for several runs or a method that the table does not hold.
     """
-    need(table, ["model", "dataset", "method", "role", "coverage", "risk", "low", "high", "n", "n_cases", "reason"])
+    need(table, ["model", "dataset", "method", "role", "coverage", "risk", "low", "high", "n", "n_cases", "missing"])
     runs = table[["model", "dataset"]].drop_duplicates()
     if len(runs) > 1:
         raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
@@ -73,7 +73,7 @@ def risk_coverage(
         behind = f"at 100 %: n {int(known['n'].max()):,} answers,\n{int(known['n_cases'].max()):,} cases"
         ax.legend(labelcolor=[GREY] * references + colours, title=behind, title_fontsize=10, alignment="left", **place)
     if not colours:
-        why = str(mine.loc[mine["method"].isin(shown), "reason"].iloc[0])
+        why = str(mine.loc[mine["method"].isin(shown), "missing"].iloc[0])
         words = textwrap.fill(why if why.startswith("no confidence") else f"withheld: {why}", 60)
         ax.set_ylim(0, 100)
         ax.annotate(words, (0.5, 0.45), xycoords="axes fraction", ha="center", color=GREY, size=9.5, backgroundcolor="white")

@@ -20,7 +20,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 
-from trustlab.metrics.intervals import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES
 from trustlab.plots.benchmark import need, runs_by_set, set_title
 from trustlab.plots.style import FAMILY_COLOURS, FEW, GREY, INK, axes_grid, inches
 
@@ -66,7 +66,7 @@ def rank_stability(table: pd.DataFrame) -> list[Axes]:
     ``table`` is ``trust_tables.rank_stability`` at one level. Points where it has no value are
     crosses.
     """
-    need(table, ["dataset", *WEIGHTS, "tau", "n", "n_cases", "reason"])
+    need(table, ["dataset", *WEIGHTS, "tau", "n", "n_cases", "missing"])
     sets = list(dict.fromkeys(table["dataset"]))
     panels = _triangles(1, len(sets))
     scale = ScalarMappable(Normalize(-1, 1), cmap="PuOr")
@@ -82,7 +82,7 @@ def rank_stability(table: pd.DataFrame) -> list[Axes]:
         look |= {"lw": 1.6 if few else 0.3, "label": FEW if few else None}
         ax.scatter(x[known], y[known], s=30, zorder=3, **look)
         ax.scatter(x[~known], y[~known], s=12, marker="x", color=TIE, lw=0.8, zorder=3)
-        _frame(ax, part.assign(missing=part["reason"]).loc[[not known.any()] * len(part)])
+        _frame(ax, part.assign(missing=part["missing"]).loc[[not known.any()] * len(part)])
     bar = panels[-1].figure.colorbar(scale, ax=list(panels), shrink=0.8, pad=0.02)
     bar.set_label("Kendall's tau, −1 to 1")
     _legend(panels[0], [_star()])

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
-from trustlab.metrics.intervals import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES
 
 FAMILY_COLOURS: dict[str, str] = {
     "token": "#0072B2",
@@ -355,7 +355,7 @@ def _nothing(table: pd.DataFrame) -> str:
     held = [name for name in VALUES if name in table]
     if len(table) and (not held or table[held].notna().to_numpy().any()):
         return ""
-    for name in ("reason", "missing"):
+    for name in ("missing", "missing"):
         if name in table and len(told := table[name].replace("", np.nan).dropna()):
             return "; ".join(told.value_counts().index[:3].astype(str))
     return "the table has no rows" if not len(table) else "no row has a value"

@@ -122,8 +122,8 @@ def correlations(table: pd.DataFrame, measure: str = "spearman") -> list[Axes]:
 
     ``table`` is ``component_correlations`` of one safety setting and level. Raises ``ValueError`` for a measure it does not hold.
     """
-    need(table, ["model", "dataset", "configuration", "first", "second", "measure", "value", "low", "high", "n", "reason"])
-    mine = table[table["measure"] == measure]
+    need(table, ["model", "dataset", "configuration", "first", "second", "metric", "value", "low", "high", "n", "missing"])
+    mine = table[table["metric"] == measure]
     if not len(mine):
         raise ValueError(f"measure is {measure!r}; the table holds {list(dict.fromkeys(table['measure']))}")
     mine = mine.assign(row=mine["first"] + "|" + mine["second"], series=mine["configuration"])
@@ -149,11 +149,11 @@ def agreement(table: pd.DataFrame) -> list[Axes]:
 
     ``table`` is ``agreement_table`` of panels (K above 1) at one level; 1 − CDR is drawn from its cdr.
     """
-    need(table, ["model", "dataset", "configuration", "n_doctors", "measure", "value", "low", "high", "n", "reason"])
-    raw = table[table["measure"] == "cdr"]
-    turned = raw.assign(measure="agreement", value=1 - raw["value"], low=1 - raw["high"], high=1 - raw["low"])
-    mine = pd.concat([turned, table[table["measure"].isin(list(MEASURES))]])
-    mine = mine.assign(row=mine["measure"], series=[(c, True) for c in mine["configuration"]])
+    need(table, ["model", "dataset", "configuration", "n_doctors", "metric", "value", "low", "high", "n", "missing"])
+    raw = table[table["metric"] == "cdr"]
+    turned = raw.assign(metric="agreement", value=1 - raw["value"], low=1 - raw["high"], high=1 - raw["low"])
+    mine = pd.concat([turned, table[table["metric"].isin(list(MEASURES))]])
+    mine = mine.assign(row=mine["metric"], series=[(c, True) for c in mine["configuration"]])
     looks = _looks(mine.assign(safety=True))
     counted = mine.assign(n_cases=mine["n"])
     panels = _grid(
@@ -170,9 +170,9 @@ def reviewers(table: pd.DataFrame) -> list[Axes]:
 
     ``table`` is ``reviewer_table`` at one level. At the right stand the items behind each mark; without any, why.
     """
-    need(table, ["model", "dataset", "kind", "measure", "value", "low", "high", "n_items", "n_cases", "reason"])
+    need(table, ["model", "dataset", "kind", "metric", "value", "low", "high", "n_items", "n_cases", "missing"])
     names = {"sensitivity": "Sensitivity", "specificity": "Specificity", "quotation": "Quotation occurs"}
-    mine = table.assign(row=table["measure"], series=table["kind"])
+    mine = table.assign(row=table["metric"], series=table["kind"])
     looks = {kind: KINDS[kind] | {"label": f"{kind}s"} for kind in KINDS if kind in set(table["kind"])}
     panels = _grid(
         mine, len(names), lambda ax, part: _dots(ax, part, list(names), names, looks), "Share, 0 to 1", unit="cases at most"
@@ -215,7 +215,7 @@ def _index_rows(part: pd.DataFrame, names: Sequence[str] = tuple(INDICES)) -> pd
         reasons["eti_percent"] = reasons.get("eti", "")
         for name in names:
             if r["safety"] or name in ("osi", "fti"):
-                value = {"value": r[name], "low": r[f"{name}_low"], "high": r[f"{name}_high"], "reason": reasons.get(name, "")}
+                value = {"value": r[name], "low": r[f"{name}_low"], "high": r[f"{name}_high"], "missing": reasons.get(name, "")}
                 value["n_cases"] = r[f"{name}_n"]
                 rows.append({"row": name, "series": (r["configuration"], bool(r["safety"]))} | value)
     return pd.DataFrame(rows)
@@ -245,7 +245,7 @@ def _dots(
     for y, row in enumerate(rows):
         mine = table[table["row"] == row]
         if not mine["value"].notna().any():
-            _say(ax, y, next((r for r in mine["reason"] if r), "no reason given") if len(mine) else "not measured")
+            _say(ax, y, next((r for r in mine["missing"] if r), "no reason given") if len(mine) else "not measured")
             continue
         here = {s: r for s, r in zip(mine["series"], mine.to_dict("records"), strict=True) if pd.notna(r["value"])}
         shown = [s for s in looks if s in here]

@@ -1,0 +1,469 @@
+"""One way to measure: a statistic of weighted rows, with its interval, its counts, and why one is missing.
+
+A *statistic* is a function of :class:`Rows` that gives its value in the sample first and then in
+every bootstrap draw, an array (1 + draws,), NaN where it is undefined. What draws cases, what a
+number needs behind it and the words for what is missing stand here and nowhere else:
+
+- :func:`measure` makes a table of any number of :class:`Metric` over any number of rows;
+- :func:`estimate` is one line of it;
+- :func:`within`, :func:`across` and :func:`difference` make statistics of statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.stats import t
+
+MAX_UNDEFINED = 0.1
+"""Largest share of draws without a value under which an interval is still given."""
+MIN_CASES = 10
+"""Fewer cases than this give no interval: resampling three patients says nothing of a fourth."""
+TOO_FEW = f"no interval: fewer than {MIN_CASES} cases"
+UNDEFINED = f"no interval: undefined in more than {100 * MAX_UNDEFINED:.0f} % of the draws"
+ALIKE = 1e-12
+"""Draws nearer to each other than this differ by rounding alone (times their size above 1)."""
+CHUNK = 250
+"""Draws handled at once: keeps the working arrays near the processor's cache."""
+NAN = float("nan")
+
+
+def enough_cases(case_ids: ArrayLike) -> bool:
+    """Whether ``case_ids`` (n,) name enough different cases for an interval."""
+    return len(np.unique(np.asarray(case_ids))) >= MIN_CASES
+
+
+def case_weights(case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> np.ndarray:
+    """How often each row is in each bootstrap draw, shape (n_draws, n), integers.
+
+    - ``case_ids`` (n,) names each row's case. Cases are drawn with replacement, as many as there
+      are, and all rows of a case come with it.
+    - The same set of cases and seed give every case the same draws, whatever the rows' order.
+    - ``ValueError`` without rows or draws.
+    """
+    ids = np.asarray(case_ids)
+    if ids.ndim != 1 or len(ids) == 0:
+        raise ValueError(f"case_ids must be (n,) with n at least 1; received {ids.shape}")
+    if n_draws < 1:
+        raise ValueError(f"n_draws must be at least 1; received {n_draws}")
+    cases, code = np.unique(ids, return_inverse=True)
+    return _times(len(cases), n_draws, seed)[:, 1:].astype(np.int32)[code].T
+
+
+@lru_cache(maxsize=16)
+def _times(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
+    """How often each case is in the sample (once) and in each draw, (n_cases, 1 + n_draws)."""
+    chances = np.full(n_cases, 1 / max(n_cases, 1))
+    drawn = np.random.default_rng(seed).multinomial(n_cases, chances, size=n_draws)
+    found = np.concatenate([np.ones((n_cases, 1)), drawn.T], axis=1)
+    found.flags.writeable = False  # it is shared
+    return found
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The cases that are resampled, in order, and how often each is in each draw.
+
+    - ``cases`` (C,): their ids, sorted, each once.
+    - ``times`` (C, 1 + draws): the sample first, in which each is once.
+    """
+
+    cases: np.ndarray
+    times: np.ndarray
+
+    @classmethod
+    def of(cls, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> Draws:
+        """The draws of these cases (n,), as :func:`case_weights` makes them; none are allowed."""
+        if n_draws < 0:
+            raise ValueError(f"n_draws must be at least 0; received {n_draws}")
+        cases = np.unique(np.asarray(case_ids))
+        return cls(cases, _times(len(cases), n_draws, seed))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What is measured together: rows of a table, those with a value and those without.
+
+    - ``asked``: a row for each thing that should have a value, with its ``case_id`` and whatever a
+      statistic reads. Where it has them, ``missing`` says why a row has no value, ``bound`` marks a
+      value that is a bound, ``failed`` and ``ungraded`` an answer that was not had or not graded.
+    - ``known`` (len(asked),): which of them have a value; all others count as missing.
+    - ``draws``: of the cases, the same for all that is compared.
+    - ``none``: why there is no value where no row has one (by default the commonest ``missing``).
+    - ``reference``: the same rows as something else judged them, for :func:`difference`.
+    """
+
+    asked: pd.DataFrame
+    known: np.ndarray
+    draws: Draws
+    none: str = ""
+    reference: Rows | None = None
+
+    @classmethod
+    def of(
+        cls,
+        asked: pd.DataFrame,
+        column: str,
+        n_draws: int | Draws = 2000,
+        seed: int = 0,
+        none: str = "",
+    ) -> Rows:
+        """The rows of ``asked`` that have a value in ``column``, with draws of their own cases.
+
+        ``n_draws`` may be the :class:`Draws` of more cases, shared with other rows.
+        """
+        known = asked[column].notna().to_numpy()
+        if not isinstance(n_draws, Draws):
+            n_draws = Draws.of(asked.loc[known, "case_id"].to_numpy(), n_draws, seed)
+        return cls(asked, known, n_draws, none)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The n rows that have a value."""
+        return self.asked[self.known]
+
+    @cached_property
+    def case(self) -> np.ndarray:
+        """The place of each row's case among those drawn, (n,)."""
+        return np.searchsorted(self.draws.cases, self.table["case_id"].to_numpy())
+
+    @cached_property
+    def _made(self) -> dict[Any, Any]:
+        return {}
+
+    def __len__(self) -> int:
+        return int(self.known.sum())
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        """A column of the rows that have a value, (n,)."""
+        return self.table[column].to_numpy()
+
+    @property
+    def n_cases(self) -> int:
+        """Different cases among the rows that have a value."""
+        return len(np.unique(self.case))
+
+    @property
+    def rarer(self) -> int:
+        """How many answers are of the rarer kind, right or wrong; with a reference the fewer."""
+        right = int(self["correct"].sum())
+        mine = min(right, len(self) - right)
+        return mine if self.reference is None else min(mine, self.reference.rarer)
+
+    @property
+    def why(self) -> str:
+        """Why no row has a value."""
+        return self.none or f"no confidence: {most_frequent(self.asked[~self.known])}"
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know of these rows: bounds among them, answers not had."""
+        bounds = int(self["bound"].astype(bool).sum()) if "bound" in self.asked else 0
+        found = [f"{bounds} of {len(self)} confidences are bounds"] if bounds else []
+        for column, word in (("failed", "missing"), ("ungraded", "ungraded")):
+            if lost := int(self.asked[column].sum()) if column in self.asked else 0:
+                found.append(f"{lost} answer{'s' if lost > 1 else ''} {word}")
+        return found
+
+    def at(self, keep: np.ndarray) -> Rows:
+        """The rows of ``asked`` where ``keep`` (len(asked),) is true, in the same draws."""
+        return self._cut(keep, self.reference and self.reference.at(keep))
+
+    def _cut(self, keep: np.ndarray, reference: Rows | None) -> Rows:
+        return replace(self, asked=self.asked[keep], known=self.known[keep], reference=reference)
+
+    def by(self, column: str) -> dict[Any, Rows]:
+        """The rows of each value of a column, ascending; made once."""
+        if column not in self._made:
+            values = self.asked[column].to_numpy()
+            theirs = self.reference.by(column) if self.reference else {}
+            cut = {v: self._cut(values == v, theirs.get(v)) for v in np.unique(values)}
+            self._made[column] = cut
+        return self._made[column]
+
+    def where(self, column: str, wanted: Sequence[Any]) -> Rows:
+        """The rows whose ``column`` has one of these values, with the parts that :meth:`by` made."""
+        theirs = self.reference and self.reference.where(column, wanted)
+        kept = self._cut(np.isin(self.asked[column].to_numpy(), list(wanted)), theirs)
+        kept._made[column] = {v: part for v, part in self.by(column).items() if v in wanted}
+        return kept
+
+    def drawn(self, statistic: Statistic) -> np.ndarray:
+        """The statistic of these rows, made once: (..., 1 + draws)."""
+        if statistic not in self._made:
+            self._made[statistic] = statistic(self)
+        return self._made[statistic]
+
+    def mean(self, values: ArrayLike) -> np.ndarray:
+        """The mean of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
+        n_cases = len(self.draws.cases)
+        count = np.bincount(self.case, minlength=n_cases).astype(np.float64)
+        total = np.bincount(self.case, np.asarray(values, dtype=np.float64), n_cases)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (total @ self.draws.times) / (count @ self.draws.times)
+
+    def over(self, weighted: Callable[[np.ndarray], Any]) -> np.ndarray:
+        """``weighted`` of how often each row is in the sample and in each draw, (..., 1 + draws).
+
+        It takes weights (B, n), some draws at a time, and gives (..., B), or a tuple of (B,).
+        """
+        times = self.draws.times
+        starts = [0, *range(1, times.shape[1], CHUNK)]
+        parts = [slice(a, b) for a, b in zip(starts, [1, *(s + CHUNK for s in starts[1:])], strict=True)]
+        return np.concatenate([np.asarray(weighted(times[:, p][self.case].T)) for p in parts], axis=-1)
+
+
+Statistic = Callable[[Rows], np.ndarray]
+"""Rows -> (1 + draws,): the value in the sample, then in every draw; NaN where undefined."""
+
+
+def most_frequent(rows: pd.DataFrame) -> str:
+    """The commonest reason in ``missing`` of these rows, the first by name among equals."""
+    if not len(rows):
+        return "no row in the table"
+    if "missing" not in rows:
+        return "no reason given"
+    words = rows["missing"].astype(object).fillna("").replace("", "no reason given").astype(str)
+    names, counts = np.unique(words.to_numpy(dtype=str), return_counts=True)
+    return str(names[counts.argmax()])
+
+
+def mean(column: str) -> Statistic:
+    """The mean of a column."""
+    return lambda rows: rows.mean(rows[column].astype(np.float64))
+
+
+def within(statistic: Statistic, column: str = "level") -> Statistic:
+    """The mean of a statistic over the levels at which the sample has it, in every draw too.
+
+    A draw that leaves a level without it has the mean over the others.
+    """
+
+    def of(rows: Rows) -> np.ndarray:
+        nothing = [np.full(rows.draws.times.shape[1], NAN)]
+        each = [part.drawn(statistic) for part in rows.by(column).values() if len(part)]
+        return mean_of_known(np.stack([d for d in each if not np.isnan(d[0])] or nothing))
+
+    return of
+
+
+def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Statistic:
+    """A correlation (B, levels), (B, levels) -> (B,) of accuracy and mean confidence by level."""
+
+    def of(rows: Rows) -> np.ndarray:
+        parts = [part for part in rows.by("level").values() if len(part)]
+        means = [np.stack([p.mean(p[c]) for p in parts], axis=1) for c in ("correct", "confidence")]
+        return correlation(*means)
+
+    return of
+
+
+def difference(statistic: Statistic) -> Statistic:
+    """A statistic of the rows less that of their reference, in the same draws."""
+
+    def of(rows: Rows) -> np.ndarray:
+        assert rows.reference is not None, "these rows have no reference"
+        return rows.drawn(statistic) - rows.reference.drawn(statistic)
+
+    return of
+
+
+def mean_of_known(values: np.ndarray) -> np.ndarray:
+    """The mean over the first axis of what is not NaN, (k, ...) -> (...); NaN where all is."""
+    known = ~np.isnan(values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(known, values, 0).sum(axis=0) / known.sum(axis=0)
+
+
+def at_least(least: int) -> Callable[[Rows], str]:
+    """Why a ranking is withheld: fewer than ``least`` (and at least 1) right or wrong answers."""
+    few = max(least, 1)
+    return lambda rows: f"fewer than {few} correct or wrong" if rows.rarer < few else ""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A statistic and what is said of it.
+
+    - ``withheld``: the reason why rows are not measured, or ''.
+    - ``undefined``: why the sample's value is NaN.
+    - ``excess``: a draw's value lies above the sample's by chance (:func:`without_excess`).
+    """
+
+    statistic: Statistic
+    withheld: Callable[[Rows], str] = lambda rows: ""
+    undefined: str = "undefined"
+    excess: bool = False
+
+
+def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False) -> dict[str, Any]:
+    """One line of a table: value, interval, counts and the reason for what is missing.
+
+    - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
+    - ``low`` and ``high`` bound a 95 % percentile bootstrap interval over cases; NaN below 10
+      cases, or where draws are alike or more than 10 % of them undefined.
+    - ``note`` is told in ``missing`` whether or not there is a value.
+    - ``test``: also ``p`` (two-sided, of the value being 0) and ``standard_error``, from the draws.
+    """
+    made = metric if isinstance(metric, Metric) else Metric(metric)
+    found: dict[str, Any] = {"value": NAN, "low": NAN, "high": NAN}
+    found |= {"p": NAN, "standard_error": NAN} if test else {}
+    told = [note] if note else []
+    if len(rows.asked) and not len(rows):
+        told = [rows.why]
+    elif why := made.withheld(rows):
+        told = [why]
+    elif len(rows):
+        drawn = rows.drawn(made.statistic)
+        found["value"] = float(drawn[0])
+        told += [made.undefined] if np.isnan(drawn[0]) else []
+        if not np.isnan(drawn[0]):
+            draws = without_excess(drawn[1:], drawn[0]) if made.excess else drawn[1:]
+            found |= interval(draws, rows.case, test)
+            told += [found["missing"]] if found["missing"] else []
+    found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": len(rows.asked) - len(rows)}
+    found |= {"n_rarer": rows.rarer} if "correct" in rows.asked else {}
+    return found | {"missing": "; ".join(filter(None, told + rows.notes))}
+
+
+def interval(draws: np.ndarray, case_ids: ArrayLike, test: bool = False) -> dict[str, Any]:
+    """``low``, ``high`` and ``missing`` of draws (B,); ``test`` adds ``p`` and ``standard_error``."""
+    low, high, why = bounded_interval(draws, case_ids) if len(draws) else (NAN, NAN, "no draws")
+    found: dict[str, Any] = {"low": low, "high": high, "missing": why}
+    if test:
+        error = NAN if why else float(np.nanstd(draws, ddof=1))
+        found |= {"p": NAN if why else bootstrap_p(draws), "standard_error": error}
+    return found
+
+
+Labelled = Iterable[tuple[Mapping[str, Any], Rows]]
+"""What a line is about (its keys), and its rows."""
+
+
+def measure(labelled: Labelled, metrics: Mapping[str, Metric | Statistic], *, test: bool = False) -> Iterator[dict[str, Any]]:
+    """A line for each of the labelled rows and each metric: its keys, ``metric``, its estimate."""
+    for label, rows in labelled:
+        for name, metric in metrics.items():
+            yield {**label, "metric": name, **estimate(rows, metric, test=test)}
+
+
+def grouped(table: pd.DataFrame, by: Sequence[str], column: str, **how: Any) -> Labelled:
+    """The rows of each group of ``by``, in the table's order; ``how``: as in :meth:`Rows.of`."""
+    for key, part in table.groupby(list(by), sort=False, observed=True, dropna=False):
+        yield dict(zip(by, key, strict=True)), Rows.of(part, column, **how)
+
+
+def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """(low, high) between which the middle ``level`` of the draws (B,) lies.
+
+    - Undefined draws (NaN) are left out; both ends are NaN when more than 10 % are undefined.
+    - ``ValueError`` for no draws, infinite ones or a ``level`` outside (0, 1).
+    """
+    values = checked_draws(draws)
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1; received {level}")
+    known = values[~np.isnan(values)]
+    if len(values) - len(known) > MAX_UNDEFINED * len(values):
+        return NAN, NAN
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def bounded_interval(draws: ArrayLike, case_ids: ArrayLike, level: float = 0.95) -> tuple[float, float, str]:
+    """(low, high, missing): :func:`percentile_interval`, or NaN twice and why there is none.
+
+    - ``case_ids`` (n,) names the cases of the rows that were resampled.
+    - None below 10 cases, where more than 10 % of the draws are undefined, or where the middle
+      draws are all alike, since an interval without width would claim certainty.
+    - Raises as :func:`percentile_interval`.
+    """
+    values = checked_draws(draws)
+    if not enough_cases(case_ids):
+        return NAN, NAN, TOO_FEW
+    low, high = percentile_interval(values, level)
+    if np.isnan(low):
+        return NAN, NAN, UNDEFINED
+    if all_alike(np.array([low, high])):
+        every = "all" if all_alike(values[~np.isnan(values)]) else "nearly all"
+        return NAN, NAN, f"no interval: {every} draws alike"
+    return low, high, ""
+
+
+def jackknife_interval(
+    value: float, left_out: ArrayLike, level: float = 0.95, most: float = float("inf")
+) -> tuple[float, float, str]:
+    """(low, high, missing): ``value`` plus and minus Student's t times its jackknife error.
+
+    For a statistic that compares cases, such as a kappa: a case that a bootstrap draws twice
+    brings its diagnoses twice, which passes for chance agreement. Left-out cases repeat nothing.
+
+    - ``left_out`` (n,): the statistic without each of the n cases; ``most``: where ``high`` is cut.
+    - The error is sqrt((n - 1) / n times the sum of squares around their mean), with n - 1 degrees
+      of freedom: Efron & Tibshirani 1993, ch. 11, as Gwet 2014 has it for AC1.
+    - NaN twice and the reason below 10 cases, for a NaN, or where all are alike.
+    - ``ValueError`` for other shapes, infinite values or a ``level`` outside (0, 1).
+    """
+    each = np.asarray(left_out, dtype=np.float64)
+    if each.ndim != 1 or np.isinf(each).any() or np.isinf(value):
+        raise ValueError(f"left_out must be (n,) and finite; received {each.shape}, value {value}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1; received {level}")
+    if len(each) < MIN_CASES:
+        return NAN, NAN, TOO_FEW
+    if np.isnan(each).any() or np.isnan(value):
+        return NAN, NAN, "no interval: undefined without one of the cases"
+    if all_alike(each):
+        return NAN, NAN, "no interval: the same without any one of the cases"
+    n = len(each)
+    error = np.sqrt((n - 1) / n * np.sum((each - each.mean()) ** 2))
+    reach = float(t.ppf((1 + level) / 2, n - 1)) * error
+    return float(value - reach), float(min(value + reach, most)), ""
+
+
+def bootstrap_p(draws: ArrayLike) -> float:
+    """Two-sided p of a difference being 0: twice the rarer sign's draws (B,), and one more.
+
+    - (2 · min(#{d <= 0}, #{d >= 0}) + 1) / (B + 1), at most 1: never 0, since B draws cannot show
+      that. Efron & Tibshirani 1993, ch. 15 (achieved significance level).
+    - NaN where more than 10 % of the draws are undefined (NaN; the others are the B) or all alike.
+    - ``ValueError`` for no draws, other shapes or infinite values.
+    """
+    values = checked_draws(draws)
+    known = values[~np.isnan(values)]
+    if len(values) - len(known) > MAX_UNDEFINED * len(values) or all_alike(known):
+        return NAN
+    rarer = min(int(np.sum(known <= ALIKE)), int(np.sum(known >= -ALIKE)))
+    return min((2 * rarer + 1) / (len(known) + 1), 1.0)
+
+
+def without_excess(draws: ArrayLike, value: float) -> np.ndarray:
+    """Draws (B,) of a measure that cannot be below 0, less their mean excess over ``value``; (B,).
+
+    Miscalibration, discrimination and ECE are the larger the fewer different answers there are; a
+    draw repeats cases, so that its values lie above the sample's by chance alone. Draws without a
+    value (NaN) stay so. ``ValueError`` without draws or for infinite ones.
+    """
+    drawn = checked_draws(draws)
+    known = drawn[~np.isnan(drawn)]
+    return np.maximum(drawn - (known.mean() - value), 0.0) if len(known) else drawn
+
+
+def all_alike(values: np.ndarray) -> bool:
+    """Whether the finite values (n,) are one and the same up to rounding; so are none."""
+    return len(values) == 0 or bool(np.ptp(values) <= ALIKE * max(1.0, float(np.abs(values).max())))
+
+
+def checked_draws(draws: ArrayLike) -> np.ndarray:
+    """``draws`` as an array (B,); ``ValueError`` without any, for other shapes, or infinite ones."""
+    values = np.asarray(draws, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"draws must be (B,) with B at least 1; received {values.shape}")
+    if np.isinf(values).any():
+        raise ValueError(f"draws must be finite, or NaN; received {values[np.isinf(values)][0]}")
+    return values

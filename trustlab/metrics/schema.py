@@ -1,0 +1,118 @@
+"""The columns that tables of numbers have: name, type, unit and meaning, written down once.
+
+Every table is long, a number a row: first what it is about (:data:`KEYS`), then which ``metric``,
+its ``value`` and interval, what it is held against, and the counts behind it; ``missing`` says why
+a value or an interval is not there. :func:`table` makes one of lines and refuses what is not
+written down here; :func:`described` is the documentation of any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+
+class Column(NamedTuple):
+    """A column's ``type``, its ``unit`` ('' where it has none) and what it means."""
+
+    type: str
+    unit: str
+    meaning: str
+
+
+KEYS = {
+    "model": Column("text", "", "the model that answered, or whom it is about"),
+    "dataset": Column("text", "", "the data set"),
+    "level": Column("text", "%", "share of the case told, or pooled, within, across, all"),
+    "condition": Column("text", "", "what was changed in what is told"),
+    "configuration": Column("text", "", "the team of doctors"),
+    "safety": Column("flag", "", "whether reviewers check the plan"),
+    "formulation": Column("text", "", "whose formulas of the trust indices"),
+    "variant": Column("text", "", "a setting that was changed"),
+    "n_doctors": Column("count", "doctors", "doctors of the team"),
+    "what_if": Column("text", "", "what was changed though nothing became better"),
+    "kind": Column("text", "", "prescription or test"),
+    "rule_kind": Column("text", "", "what the rule hangs on"),
+    "set": Column("text", "", "the set of cases"),
+    "told": Column("text", "", "one patient, two at once, or their difference"),
+    "stratum": Column("text", "", "how flat the differential is"),
+    "policy": Column("text", "", "the rule that stops a consultation"),
+    "method": Column("text", "", "the confidence method; '' for the answers themselves"),
+    "family": Column("text", "", "the method's family"),
+    "role": Column("text", "", "method, or a reference curve"),
+    "grader": Column("text", "", "who judged the answers"),
+    "choice": Column("text", "", "the kind of choice that was made otherwise"),
+    "option": Column("text", "", "the choice made"),
+    "how": Column("text", "", "the confidence as given, or calibrated how"),
+    "among": Column("text", "", "all answers, or those that stayed the same"),
+    "first": Column("text", "", "the first of a pair"),
+    "second": Column("text", "", "the second of a pair"),
+    "against": Column("text", "", "the reference of a difference"),
+    "coverage": Column("number", "share", "share of the answers given, the surest first"),
+    "threshold": Column("number", "", "confidence from which on something is done"),
+    "alpha": Column("number", "share", "error allowed"),
+    "rate": Column("number", "share", "chance that a grade is flipped"),
+    "bin": Column("count", "", "place of a group of confidences, from the lowest"),
+    "n_tokens": Column("count", "tokens", "length of the answer"),
+    "position": Column("count", "", "place of a token, from 1"),
+    "prior": Column("number", "share", "how common the answered condition is"),
+    "correct": Column("flag", "", "whether the answers are right"),
+    "confidence": Column("number", "", "the confidence at which a curve is read"),
+}
+"""What a row is about."""
+MEASURED = {
+    "metric": Column("text", "", "what was measured"),
+    "value": Column("number", "the metric's", "its value in the sample"),
+    "reference": Column("number", "the metric's", "the reference's value on the same rows"),
+    "difference": Column("number", "the metric's", "value minus reference"),
+    "low": Column("number", "the metric's", "lower end of the 95 % interval over cases"),
+    "high": Column("number", "the metric's", "upper end"),
+    "p": Column("number", "", "two-sided p of the value, or difference, being 0"),
+    "p_holm": Column("number", "", "p after Holm over the rows compared together"),
+    "standard_error": Column("number", "the metric's", "standard deviation over the draws"),
+    "low_chosen": Column("number", "the metric's", "lower end with the best chosen anew in each draw"),
+    "high_chosen": Column("number", "the metric's", "upper end of that"),
+    "chosen_in": Column("number", "share", "share of draws in which this one would be the best"),
+    "chance": Column("number", "the metric's", "value of a confidence that knows nothing"),
+    "chance_low": Column("number", "the metric's", "lower end of what chance gives"),
+    "chance_high": Column("number", "the metric's", "upper end of what chance gives"),
+    "expected": Column("number", "the metric's", "what a formula expects"),
+    "worst": Column("number", "the metric's", "its worst end were the missing had"),
+    "best": Column("number", "the metric's", "its best end were the missing had"),
+    "n": Column("count", "rows", "rows behind the value"),
+    "n_cases": Column("count", "cases", "cases behind the value"),
+    "n_rarer": Column("count", "rows", "those of the rarer kind, right or wrong"),
+    "n_missing": Column("count", "rows", "rows that should have a value and have none"),
+    "cases_needed": Column("number", "cases", "cases to tell the difference from 0, 4 times in 5"),
+    "own_rows": Column("flag", "", "measured on rows of its own, not on those all share"),
+    "missing": Column("text", "", "why a value or an interval is not there; what to know of it"),
+}
+"""What is said of it."""
+COLUMNS = KEYS | MEASURED
+LINE = ("metric", "value", "low", "high", "n", "n_cases", "n_missing", "missing")
+"""What every table of numbers has."""
+
+
+def table(lines: Iterable[Mapping[str, Any]], keys: Sequence[str], more: Sequence[str] = ()) -> pd.DataFrame:
+    """Lines as a table: ``keys``, then :data:`LINE` and ``more`` in this module's order.
+
+    ``ValueError`` for a column that is not written down here; what a line lacks is missing.
+    """
+    if unknown := [name for name in (*keys, *more) if name not in COLUMNS]:
+        raise ValueError(f"columns {unknown} are not in trustlab.metrics.schema")
+    named = [name for name in COLUMNS if name in {*LINE, *more} - {*keys}]
+    return pd.DataFrame(list(lines), columns=[*keys, *named])
+
+
+def need(found: pd.DataFrame, names: Iterable[str], what: str = "the table") -> None:
+    """``ValueError`` where a table, called ``what``, lacks any of the columns ``names``."""
+    if lacking := [name for name in names if name not in found.columns]:
+        raise ValueError(f"{what} lacks the columns {lacking}; it has {list(found.columns)}")
+
+
+def described(found: pd.DataFrame) -> pd.DataFrame:
+    """Type, unit and meaning of each column of a table that is written down here, a row a column."""
+    named = {name: COLUMNS[name] for name in found.columns if name in COLUMNS}
+    return pd.DataFrame(named.values(), index=pd.Index(list(named), name="column"))
