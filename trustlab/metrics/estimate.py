@@ -215,8 +215,12 @@ class Rows:
         """
         times = self.draws.times
         starts = [0, *range(1, times.shape[1], CHUNK)]
-        parts = [slice(a, b) for a, b in zip(starts, [1, *(s + CHUNK for s in starts[1:])], strict=True)]
-        return np.concatenate([np.asarray(weighted(times[:, p][self.case].T)) for p in parts], axis=-1)
+        parts = [
+            slice(a, b) for a, b in zip(starts, [1, *(s + CHUNK for s in starts[1:])], strict=True)
+        ]
+        return np.concatenate(
+            [np.asarray(weighted(times[:, p][self.case].T)) for p in parts], axis=-1
+        )
 
 
 Statistic = Callable[[Rows], np.ndarray]
@@ -302,7 +306,9 @@ class Metric:
     excess: bool = False
 
 
-def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False) -> dict[str, Any]:
+def estimate(
+    rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False
+) -> dict[str, Any]:
     """One line of a table: value, interval, counts and the reason for what is missing.
 
     - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
@@ -324,7 +330,9 @@ def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bo
         found["value"] = float(drawn[0])
         told += [made.undefined] if np.isnan(drawn[0]) else []
         if not np.isnan(drawn[0]):
-            draws = without_excess(drawn[1:], drawn[0]) if made.excess else drawn[1:]
+            draws = drawn[1:]
+            if made.excess and len(draws):
+                draws = without_excess(draws, found["value"])
             found |= interval(draws, rows.case, test)
             told += [found["missing"]] if found["missing"] else []
     found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": len(rows.asked) - len(rows)}
@@ -346,7 +354,9 @@ Labelled = Iterable[tuple[Mapping[str, Any], Rows]]
 """What a line is about (its keys), and its rows."""
 
 
-def measure(labelled: Labelled, metrics: Mapping[str, Metric | Statistic], *, test: bool = False) -> Iterator[dict[str, Any]]:
+def measure(
+    labelled: Labelled, metrics: Mapping[str, Metric | Statistic], *, test: bool = False
+) -> Iterator[dict[str, Any]]:
     """A line for each of the labelled rows and each metric: its keys, ``metric``, its estimate."""
     for label, rows in labelled:
         for name, metric in metrics.items():
@@ -375,7 +385,9 @@ def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, f
     return float(low), float(high)
 
 
-def bounded_interval(draws: ArrayLike, case_ids: ArrayLike, level: float = 0.95) -> tuple[float, float, str]:
+def bounded_interval(
+    draws: ArrayLike, case_ids: ArrayLike, level: float = 0.95
+) -> tuple[float, float, str]:
     """(low, high, missing): :func:`percentile_interval`, or NaN twice and why there is none.
 
     - ``case_ids`` (n,) names the cases of the rows that were resampled.
