@@ -11,6 +11,8 @@ import pytest
 # At import, since trustlab.paths reads the variable when it is first imported.
 _FOLDER = tempfile.TemporaryDirectory(prefix="trustlab-tests-", ignore_cleanup_errors=True)
 os.environ["TRUSTLAB_RUNS"] = _FOLDER.name
+if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: one thread each
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_unconfigure() -> None:

@@ -1,0 +1,77 @@
+"""One test for many values: it tries them all, then fails with every one that failed, by name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LONGEST_NAME = 200
+MADE_ANEW = {"tmp_path", "monkeypatch", "capsys", "capfd", "caplog", "recwarn", "house_style"}
+"""Fixtures of one test: what one value leaves in them, the next would find."""
+
+
+def each(
+    names: str | Sequence[str],
+    values: Iterable[Any],
+    ids: Iterable[str] | Callable[[Any], str] | None = None,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Written like ``pytest.mark.parametrize``, but one test, whose message names all that fails.
+
+    For many quick values: a test of its own costs each some milliseconds. ``ValueError`` where there
+    are no values, or where the test uses a fixture that is made anew for every test.
+    """
+    names = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
+    rows = [tuple(v) if len(names) > 1 else (v,) for v in values]
+    called = _names(names, rows, ids)
+    if not rows:
+        raise ValueError(f"no values for {', '.join(names)}: the test could not fail")
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(test)
+        if shared := MADE_ANEW & set(signature.parameters):
+            raise ValueError(f"{test.__name__} uses {', '.join(sorted(shared))}: parametrize it")
+
+        @functools.wraps(test)
+        def every(**fixtures: Any) -> None:
+            failed = []
+            for name, row in zip(called, rows, strict=True):
+                try:
+                    test(**fixtures, **dict(zip(names, row, strict=True)))
+                except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+                    failed.append(f"{name}: {type(error).__name__}{_place(error)}: {error}")
+            if failed:
+                told = "\n\n".join(failed)
+                pytest.fail(f"{len(failed)} of {len(rows)} fail\n\n{told}", pytrace=False)
+
+        rest = [p for name, p in signature.parameters.items() if name not in names]
+        every.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
+        del every.__wrapped__  # pytest would look there for the arguments  # type: ignore[attr-defined]
+        return every
+
+    return decorate
+
+
+def _place(error: BaseException) -> str:
+    """The line of a test file from which ``error`` came."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).name.startswith("test_")]
+    return f" in line {lines[-1]}" if lines else ""
+
+
+def _names(names: Sequence[str], rows: Sequence[tuple], ids: Any) -> list[str]:
+    """What each row is called in a message."""
+    if callable(ids):
+        return [" ".join(str(ids(value)) for value in row) for row in rows]
+    if ids is not None:
+        given = [str(name) for name in ids]
+        if len(given) != len(rows):
+            raise ValueError(f"{len(given)} ids for {len(rows)} values")
+        return given
+    told = [", ".join(f"{n}={v!r}" for n, v in zip(names, row, strict=True)) for row in rows]
+    return [t if len(t) <= LONGEST_NAME else f"{t[:LONGEST_NAME]}..." for t in told]
