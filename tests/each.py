@@ -6,25 +6,27 @@ import functools
 import inspect
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 LONGEST_NAME = 200
-MADE_ANEW = {"tmp_path", "monkeypatch", "capsys", "capfd", "caplog", "recwarn", "house_style"}
-"""Fixtures of one test: what one value leaves in them, the next would find."""
+SHARED = {"capsys", "capfd", "caplog", "recwarn", "house_style"}
+"""Fixtures in which the next value would find what one value left."""
 
 
 def each(
     names: str | Sequence[str],
     values: Iterable[Any],
-    ids: Iterable[str] | Callable[[Any], str] | None = None,
+    ids: Iterable[str] | Callable[[Any], Any] | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Written like ``pytest.mark.parametrize``, but one test, whose message names all that fails.
 
-    For many quick values: a test of its own costs each some milliseconds. ``ValueError`` where there
-    are no values, or where the test uses a fixture that is made anew for every test.
+    For many quick values: a test of its own costs each of them some milliseconds. Every value has
+    a ``tmp_path`` and a ``monkeypatch`` of its own. ``ValueError`` where there are no values, or
+    where the test uses a fixture of :data:`SHARED`.
     """
     names = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
     rows = [tuple(v) if len(names) > 1 else (v,) for v in values]
@@ -34,15 +36,17 @@ def each(
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
-        if shared := MADE_ANEW & set(signature.parameters):
+        if shared := SHARED & set(signature.parameters):
             raise ValueError(f"{test.__name__} uses {', '.join(sorted(shared))}: parametrize it")
 
         @functools.wraps(test)
         def every(**fixtures: Any) -> None:
             failed = []
-            for name, row in zip(called, rows, strict=True):
+            for i, (name, row) in enumerate(zip(called, rows, strict=True)):
                 try:
-                    test(**fixtures, **dict(zip(names, row, strict=True)))
+                    with ExitStack() as stack:
+                        own = _own(fixtures, str(i), stack)
+                        test(**own, **dict(zip(names, row, strict=True)))
                 except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
                     failed.append(f"{name}: {type(error).__name__}{_place(error)}: {error}")
             if failed:
@@ -51,10 +55,21 @@ def each(
 
         rest = [p for name, p in signature.parameters.items() if name not in names]
         every.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
-        del every.__wrapped__  # pytest would look there for the arguments  # type: ignore[attr-defined]
+        del every.__wrapped__  # pytest would look there for the arguments
         return every
 
     return decorate
+
+
+def _own(fixtures: dict[str, Any], name: str, stack: ExitStack) -> dict[str, Any]:
+    """The fixtures for one value: an empty folder, and patches that are undone after it."""
+    own = dict(fixtures)
+    if "tmp_path" in own:
+        own["tmp_path"] = own["tmp_path"] / name
+        own["tmp_path"].mkdir()
+    if "monkeypatch" in own:
+        own["monkeypatch"] = stack.enter_context(pytest.MonkeyPatch.context())
+    return own
 
 
 def _place(error: BaseException) -> str:
@@ -66,12 +81,18 @@ def _place(error: BaseException) -> str:
 
 def _names(names: Sequence[str], rows: Sequence[tuple], ids: Any) -> list[str]:
     """What each row is called in a message."""
-    if callable(ids):
-        return [" ".join(str(ids(value)) for value in row) for row in rows]
-    if ids is not None:
+    if ids is not None and not callable(ids):
         given = [str(name) for name in ids]
         if len(given) != len(rows):
             raise ValueError(f"{len(given)} ids for {len(rows)} values")
         return given
-    told = [", ".join(f"{n}={v!r}" for n, v in zip(names, row, strict=True)) for row in rows]
-    return [t if len(t) <= LONGEST_NAME else f"{t[:LONGEST_NAME]}..." for t in told]
+
+    def told(i: int, name: str, value: Any) -> str:
+        given = ids(value) if callable(ids) else None
+        if given is not None:
+            return str(given)
+        shown = repr(value)
+        return f"{name} number {i}" if " at 0x" in shown else f"{name}={shown}"
+
+    called = [", ".join(map(told, [i] * len(row), names, row)) for i, row in enumerate(rows)]
+    return [t if len(t) <= LONGEST_NAME else f"{t[:LONGEST_NAME]}..." for t in called]

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pandas as pd
 import pytest
+from each import each
 from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made_cases
 
 from trustlab.agents import MedConf
@@ -136,7 +137,7 @@ def test_two_processes_score_as_one():
     pd.testing.assert_frame_equal(together, run.confidence)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "message"),
     [
         ({"cases": []}, "no cases"),

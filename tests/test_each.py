@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def test_what_holds_for_every_value_passes() -> None:
 
 @pytest.mark.parametrize(
     ("ids", "name"),
-    [(None, "a='x', b=0"), (["first", "second"], "first"), (lambda value: f"<{value}>", "<x> <0>")],
+    [(None, "a='x', b=0"), (["first", "second"], "first"), (lambda value: value or None, "x, b=0")],
 )
 def test_a_value_is_called_by_its_id(ids, name: str) -> None:
     @each("a, b", [("x", 0), ("y", 1)], ids=ids)
@@ -59,6 +60,15 @@ def test_a_value_is_called_by_its_id(ids, name: str) -> None:
     with pytest.raises(pytest.fail.Exception, match="1 of 2 fail") as told:
         divides()
     assert f"\n\n{name}: ZeroDivisionError in line " in str(told.value)
+
+
+def test_a_value_without_words_is_called_by_its_place() -> None:
+    @each("change", [str.upper, lambda text: text])
+    def rises(change) -> None:
+        assert change("a") == "A"
+
+    with pytest.raises(pytest.fail.Exception, match="1 of 2 fail\n\nchange number 1: Assertion"):
+        rises()
 
 
 def test_a_skip_inside_hides_no_failure() -> None:
@@ -99,10 +109,17 @@ def test_no_values_and_fixtures_of_one_test_are_refused() -> None:
     with pytest.raises(ValueError, match="1 ids for 2 values"):
         each("n", [1, 2], ids=["one"])
 
-    def writing(n: int, tmp_path) -> None: ...
+    def printing(n: int, capsys) -> None: ...
 
-    with pytest.raises(ValueError, match="writing uses tmp_path: parametrize it"):
-        each("n", [1])(writing)
+    with pytest.raises(ValueError, match="printing uses capsys: parametrize it"):
+        each("n", [1])(printing)
+
+
+@each("n", [1, 2])
+def test_each_value_has_a_folder_and_patches_of_its_own(n: int, tmp_path, monkeypatch) -> None:
+    assert not list(tmp_path.iterdir()) and "TRUSTLAB_EACH" not in os.environ
+    (tmp_path / "left").write_text("here")
+    monkeypatch.setenv("TRUSTLAB_EACH", str(n))
 
 
 @each("n", range(3))
