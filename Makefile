@@ -35,9 +35,9 @@ help:
 run: .venv/.ready
 	.venv/bin/trustlab run all
 
-# Tests that share what is costly to make (a run, a notebook) name it as their group: one process runs them.
+# Processes, each with whole files of tests and one thread (tests/conftest.py).
 WORKERS ?= 2
-PYTEST = .venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST = .venv/bin/python -m pytest -n $(WORKERS)
 
 test: .venv/.ready
 	$(PYTEST) -m "not slow"

@@ -158,7 +158,7 @@ def test_the_two_tiers_of_tests_leave_out_none() -> None:
     tiers = re.findall(r"^(test\S*): \.venv/\.ready\n\t\$\(PYTEST\)(.*)\n$", text, flags=re.M)
     expected = {"test": ' -m "not slow"', "test-slow": " -m slow", "test-all": ""}
     assert dict(tiers) == expected
-    assert "WORKERS ?= 2\nPYTEST = .venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup\n" in text
+    assert "WORKERS ?= 2\nPYTEST = .venv/bin/python -m pytest -n $(WORKERS)\n" in text
 
 
 def test_make_explains_its_targets() -> None:
