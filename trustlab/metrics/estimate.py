@@ -59,7 +59,9 @@ def case_weights(case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> np.
 @lru_cache(maxsize=16)
 def _times(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
     """How often each case is in the sample (once) and in each draw, (n_cases, 1 + n_draws)."""
-    chances = np.full(n_cases, 1 / max(n_cases, 1))
+    if not n_cases:
+        return np.empty((0, 1 + n_draws))
+    chances = np.full(n_cases, 1 / n_cases)
     drawn = np.random.default_rng(seed).multinomial(n_cases, chances, size=n_draws)
     found = np.concatenate([np.ones((n_cases, 1)), drawn.T], axis=1)
     found.flags.writeable = False  # it is shared
@@ -227,13 +229,13 @@ Statistic = Callable[[Rows], np.ndarray]
 """Rows -> (1 + draws,): the value in the sample, then in every draw; NaN where undefined."""
 
 
-def most_frequent(rows: pd.DataFrame) -> str:
+def most_frequent(lost: pd.DataFrame) -> str:
     """The commonest reason in ``missing`` of these rows, the first by name among equals."""
-    if not len(rows):
+    if not len(lost):
         return "no row in the table"
-    if "missing" not in rows:
+    if "missing" not in lost:
         return "no reason given"
-    words = rows["missing"].astype(object).fillna("").replace("", "no reason given").astype(str)
+    words = lost["missing"].astype(object).fillna("").replace("", "no reason given").astype(str)
     names, counts = np.unique(words.to_numpy(dtype=str), return_counts=True)
     return str(names[counts.argmax()])
 
