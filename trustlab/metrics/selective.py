@@ -72,6 +72,31 @@ def prediction_rejection_ratio(correct: ArrayLike, confidence: ArrayLike) -> flo
     return float(selective_weighted(hit, score, np.ones((1, len(hit)), int))[1][0])
 
 
+def augrc(correct: ArrayLike, confidence: ArrayLike) -> float:
+    """Area under the generalised risk–coverage curve, in [0, 1/2], lower is better.
+
+    Generalised risk is the share of wrong answers given among *all* n answers, so that a silent
+    failure weighs the same at every coverage. Straight between two confidences, it is
+    (1 - AUROC) a (1 - a) + (1 - a)² / 2, a being the share of right answers. Traub et al. 2024,
+    Overcoming common flaws in the evaluation of selective classification systems (NeurIPS).
+
+    - Arguments, NaN and errors as in :func:`aurc`.
+    """
+    hit, _ = check_pair(correct, confidence)
+    return float(augrc_weighted(correct, confidence, np.ones((1, len(hit)), int))[0])
+
+
+def augrc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
+    """:func:`augrc` under each of B weightings (B, n), as in :func:`selective_weighted`; (B,)."""
+    hit, score = check_pair(correct, confidence)
+    reached, wrong = _curves(hit, score, _whole(weights, len(hit)))
+    n, n_wrong = reached[-1], wrong[-1]
+    area = (np.diff(reached, axis=0) * (wrong[:-1] + wrong[1:]) / 2).sum(axis=0)
+    both = (n_wrong > 0) & (n_wrong < n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(both, area / n.astype(float) ** 2, np.nan)
+
+
 def selective_weighted(
     correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -138,8 +163,15 @@ def selective(rows: Rows) -> np.ndarray:
     return rows.over(lambda w: selective_weighted(correct, confidence, w.astype(np.int64)))
 
 
+def generalised(rows: Rows) -> np.ndarray:
+    """AUGRC of rows, (1 + draws,)."""
+    correct, confidence = rows["correct"], rows["confidence"]
+    return rows.over(lambda w: augrc_weighted(correct, confidence, w.astype(np.int64)))
+
+
 SELECTIVE: dict[str, Statistic] = {
     "aurc": lambda rows: rows.drawn(selective)[0],
+    "augrc": generalised,
     "prediction_rejection_ratio": lambda rows: rows.drawn(selective)[1],
 }
 """Metric -> its statistic."""
