@@ -143,7 +143,7 @@ def _best(
 def differences_shown(
     table: pd.DataFrame, names: Sequence[str] = ("model", "method"), digits: int = 2
 ) -> pd.DataFrame:
-    """A table of differences to read: ``names`` first, values and intervals as text, "–" for none.
+    """A table of differences to read: ``names`` first, values, intervals as text, "–" for none.
 
     Of bests also the interval of whoever is best, the share of draws in which this one is, and who
     was left out.
@@ -182,7 +182,8 @@ def p_shown(p: float) -> str:
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
-    """``wanted`` where it is among the methods, else the first of them; ``wanted`` too where there is none."""
+    """``wanted`` where it is among the methods, else the first of them; ``wanted`` too where there
+    is none."""
     names = list(methods)
     return wanted if wanted in names or not names else names[0]
 
@@ -202,7 +203,8 @@ def family_name(method: str) -> str:
 
 
 def covered(wide: pd.DataFrame, members: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The methods with a value on at least half of the rows of ``wide`` (n, methods), and the others."""
+    """The methods with a value on at least half of the rows of ``wide`` (n, methods), and the
+    others."""
     has = {
         m: m in wide and len(wide) > 0 and float(wide[m].notna().mean()) >= MIN_COVERAGE
         for m in members

@@ -21,6 +21,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import t
 
+from trustlab.metrics.ties import numbers
+
 MAX_UNDEFINED = 0.1
 """Largest share of draws without a value under which an interval is still given."""
 MIN_CASES = 10
@@ -423,9 +425,7 @@ def jackknife_interval(
     - NaN twice and the reason below 10 cases, for a NaN, or where all are alike.
     - ``ValueError`` for other shapes, infinite values or a ``level`` outside (0, 1).
     """
-    each = np.asarray(left_out, dtype=np.float64)
-    if each.ndim != 1 or np.isinf(each).any() or np.isinf(value):
-        raise ValueError(f"left_out must be (n,) and finite; received {each.shape}, value {value}")
+    each, _ = numbers("left_out", left_out, missing=True), numbers("value", [value], missing=True)
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1; received {level}")
     if len(each) < MIN_CASES:
@@ -475,9 +475,7 @@ def all_alike(values: np.ndarray) -> bool:
 
 def checked_draws(draws: ArrayLike) -> np.ndarray:
     """``draws`` as an array (B,); ``ValueError`` without any, for other shapes, or infinite ones."""
-    values = np.asarray(draws, dtype=np.float64)
-    if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"draws must be (B,) with B at least 1; received {values.shape}")
-    if np.isinf(values).any():
-        raise ValueError(f"draws must be finite, or NaN; received {values[np.isinf(values)][0]}")
+    values = numbers("draws", draws, missing=True)
+    if not len(values):
+        raise ValueError("draws must be (B,) with B at least 1; received none")
     return values

@@ -17,7 +17,10 @@ KEYS = ["case_id", "dataset", "level", "model"]
 
 
 class RunTables(Protocol):
-    """What a run must hold: ``answers`` and ``confidence``, keyed by case_id, dataset, level, model (and method)."""
+    """What a run must hold: ``answers`` and ``confidence``.
+
+    Keyed by case_id, dataset, level, model (and method).
+    """
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -39,10 +42,12 @@ class Tables:
 
 
 def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers with ``correct`` 0 or 1 and, each true or false, ``readable``, ``failed`` (none was had) and ``ungraded``.
+    """The answers with ``correct`` 0 or 1 and, what became of each.
 
-    An unreadable answer is wrong; the ``correct`` of a failed or ungraded one is 0 and must not be used. Raises
-    ``ValueError`` on missing columns, repeated keys, or a ``correct`` that is lacking without such a reason.
+    True or false: ``readable``, ``failed`` (none was had) and ``ungraded``. An unreadable answer is
+    wrong; the ``correct`` of a failed or ungraded one is 0 and must not be used. Raises
+    ``ValueError`` on missing columns, repeated keys, or a ``correct`` that is lacking without such
+    a reason.
     """
     need(answers, [*KEYS, "answer", "correct"], "answers")
     table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
@@ -55,7 +60,10 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
         else pd.Series("", index=answers.index)
     )
     ungraded = readable & table["correct"].isna() & (reason != "")
-    allowed = "0 or 1, or NaN with no answer where none was had, or NaN with a reason in missing where it is ungraded"
+    allowed = (
+        "0 or 1, or NaN with no answer where none was had, "
+        "or NaN with a reason in missing where it is ungraded"
+    )
     _refuse(
         table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}"
     )
@@ -64,9 +72,10 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """Confidence rows with ``correct`` beside them; a method has no value where the answer could not be read or had.
+    """Confidence rows with ``correct`` beside them.
 
-    ``answers`` are those of :func:`checked_answers`; ``missing`` says why a value is NaN. Raises ``ValueError`` on missing
+    A method has no value where the answer could not be read or had. ``answers`` are those of
+    :func:`checked_answers`; ``missing`` says why a value is NaN. Raises ``ValueError`` on missing
     columns, repeated keys, infinite confidences, or answers that are lacking.
     """
     names = [*KEYS, "method", "confidence", "bound", "missing"]
@@ -135,9 +144,9 @@ def rows_of_methods(
 
 
 def shared_rows(confidence: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """The keys (case_id, dataset, level, model) for which all ``methods`` have a confidence, sorted.
+    """The keys (case_id, dataset, level, model) for which all ``methods`` have a confidence.
 
-    ``ValueError`` for no methods or a method that the table does not hold.
+    They are sorted. ``ValueError`` for no methods or a method that the table does not hold.
     """
     need(confidence, [*KEYS, "method", "confidence"], "confidence")
     wanted, held = set(methods), set(confidence["method"])
