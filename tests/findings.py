@@ -104,9 +104,9 @@ def walkthrough() -> Bullets:
         for line in printed("00_walkthrough", "walk-23").splitlines()
     )
     beyond = table("00_beyond")
-    unknown = {what: row(beyond, set="unknown diseases", what=what) for what in ("poc", "ce", "medconf")}
+    unknown = {m: row(beyond, set="unknown diseases", method=m) for m in ("poc", "ce", "medconf")}
     n_wrong, n_patients, rho = re.findall(r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27"))
-    lengths = rows(table("00_token_position"), answers="wrong", what="asp").sort_values("n_tokens")
+    lengths = rows(table("00_token_position"), among="wrong answers", metric="asp").sort_values("n_tokens")
     return [
         f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is wrong; once more is told it "
         f"answers *{right['answer'].iloc[0]}*, which is right, and stays with it. For the wrong answer its mean token "

@@ -239,6 +239,7 @@ ELSEWHERE = {
     "paired.corrected": "test_degenerate_tables.py",
     "paired.compared": "test_degenerate_tables.py",
     **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),
+    "stability.views": "inside cv_group and cv_sample",
     "trust_table.trust_indices": "test_degenerate_tables.py",
     "trust_table.check_reviews": "test_degenerate_tables.py",
     "trust_table.checked_choices": "test_degenerate_tables.py",

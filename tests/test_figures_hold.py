@@ -56,7 +56,8 @@ class Marks:
 PLAIN = [Marks()]
 RANKED = [Marks(ranks=of_ranking_metrics)]
 ONE_OF_MANY = [Marks("difference", ranks=of_ranking_metrics)]
-BEST = [*ONE_OF_MANY, Marks("difference", ends=("low_chosen", "high_chosen"), ranks=of_ranking_metrics)]
+CHOSEN = ("low_chosen", "high_chosen")
+BEST = [*ONE_OF_MANY, Marks("difference", ends=CHOSEN, ranks=of_ranking_metrics)]
 SINGLE = {"cases": "n", "ends": ()}
 """One answer of one patient a row."""
 INDEX = [Marks(x, f"{x}_n", f"{x}_n", (f"{x}_low", f"{x}_high"), missing=("missing",), least=0) for x in INDICES if x != "eti"]
@@ -76,12 +77,7 @@ DRAWN: dict[str, list[Marks]] = {
     "00_moves": [Marks("confidence", missing=("missing",), **SINGLE)],
     "00_token_position": PLAIN,
     "00_agreement": PLAIN,
-    "00_consistent": [
-        Marks("accuracy"),
-        Marks("poc", ends=()),
-        Marks("medconf", "n_medconf", "medconf_cases", ends=(), missing=()),
-        Marks("shown", ends=()),
-    ],
+    "00_consistent": PLAIN,
     "00_beyond": PLAIN,
     "01_accuracy_by_level": PLAIN,
     "01_accuracy_by_set": PLAIN,
@@ -105,12 +101,9 @@ DRAWN: dict[str, list[Marks]] = {
     "02_accuracy": PLAIN,
     "02_variation": PLAIN,
     "02_published": PLAIN,
-    "02_steadier": ONE_OF_MANY,
-    "02_steadiest": BEST,
-    "02_stability": [
-        Marks("cv_sample", ends=("cv_low", "cv_high")),
-        Marks("auroc", "auroc_n", "auroc_cases", ("auroc_low", "auroc_high"), ranks=everywhere),
-    ],
+    "02_steadier": [Marks("difference")],
+    "02_steadiest": [Marks("difference"), Marks("difference", ends=CHOSEN)],
+    "02_stability": RANKED,
     "02_shifts": PLAIN,
     "02_shifts_same_answer": PLAIN,
     "02_two_at_once": RANKED,

@@ -329,7 +329,9 @@ def estimate(
         told = [rows.why]
     elif why := made.withheld(rows):
         told = [why]
-    elif len(rows):
+    elif not len(rows):
+        told = [rows.why]
+    else:
         drawn = rows.drawn(made.statistic)
         found["value"] = float(drawn[0])
         told += [made.undefined] if np.isnan(drawn[0]) else []
