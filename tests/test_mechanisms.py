@@ -134,7 +134,7 @@ def test_prior_means_share_their_limits_between_right_and_wrong():
 
 
 def consistent(run, threshold=0.8, n_draws=100) -> dict[str, pd.DataFrame]:
-    """metric -> its rows, by level."""
+    """Of each metric its rows, by level."""
     found = mechanisms.consistent_table(run, threshold, n_draws)
     return {metric: part.set_index("level") for metric, part in found.groupby("metric")}
 

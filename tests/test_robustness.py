@@ -321,7 +321,8 @@ def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_ov
     row = one(same, condition="small_talk", level="all", metric="difference")
     assert (row["n"], row["n_missing"], row["missing"]) == (0, 12, NOT_BOTH)
     moved = [0.5 + 0.01 * i for i in range(12)]
-    row = one(shift_table(table, confidence({"as_told": [0.5] * 12, "small_talk": moved}), 400, 3), level="all", among="all answers")
+    held = confidence({"as_told": [0.5] * 12, "small_talk": moved})
+    row = one(shift_table(table, held, 400, 3), level="all", among="all answers")
     drawn = case_weights([f"c{i}" for i in range(12)], 400, 3) @ (np.array(moved) - 0.5) / 12
     assert (row["low"], row["high"]) == pytest.approx(percentile_interval(drawn)) and row["missing"] == ""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from trustlab.metrics.estimate import Rows, estimate, mean
+from trustlab.metrics.estimate import Rows, mean, measure
 from trustlab.metrics.schema import table
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def beyond_table(
         columns = ["case_id", "method", "confidence", "missing"]
         values = pd.concat([right.assign(missing="no answer")[columns], run.confidence[columns]])
         for method in ("", *methods):
-            rows = Rows.of(values[values["method"] == method], "confidence", n_draws, seed)
-            metric = "mean_confidence" if method else "accuracy"
-            about = {"set": name, "method": method, "metric": metric}
-            lines.append(about | estimate(rows, mean("confidence")))
+            held: Any = values[values["method"] == method]
+            metric = {"mean_confidence" if method else "accuracy": mean("confidence")}
+            about = {"set": name, "method": method}
+            lines += measure([(about, Rows.of(held, "confidence", n_draws, seed))], metric)
     return table(lines, ["set", "method"])

@@ -4,6 +4,10 @@ The mechanisms of Ren et al. 2026, figure 5: forced tokens, common answers, samp
 agree. Each function is pure; tables of numbers have the columns of :mod:`trustlab.metrics.schema`.
 """
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportReturnType=false
+
 from __future__ import annotations
 
 import math

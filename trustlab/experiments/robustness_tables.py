@@ -5,6 +5,10 @@ columns are those of :mod:`trustlab.metrics.schema`. Rows in which a condition c
 no test of it: they are left out of that condition. ``level`` is one of the run, or "all".
 """
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +20,7 @@ from scipy.stats import ttest_1samp
 from trustlab.changes import AS_TOLD, PARAPHRASES
 from trustlab.experiments.shown import with_interval
 from trustlab.knowledge import normalise
-from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, mean, measure
+from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, mean, measure, parts
 from trustlab.metrics.run_tables import Tables
 from trustlab.metrics.schema import table
 from trustlab.metrics.significance import holm
@@ -44,18 +48,17 @@ def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
     - ``chance``, of CV group only: :func:`~trustlab.metrics.stability.cv_group_by_chance`.
     - Empty where there are fewer than two paraphrased conditions.
     """
-    keys, lines = [*RUN, "level", "method"], []
-    for key, part in compared_views(confidence).groupby(keys, sort=False):
+    lines = []
+    for about, part in parts(compared_views(confidence), [*RUN, "level", "method"]):
         apart = part[~part["same"]]
         values = apart[conditions(apart)].where(apart["used"])
         lost = (apart["whole"] & apart["possible"]).any() and not apart["used"].any()
         alike = part["same"].any() and not part["possible"].any()
         why = NOT_SHARED if lost else SAME if alike else ""
-        about = dict(zip(keys, key, strict=True)) | {"own_rows": part["own"].any()}
-        for metric, cv in (("cv_group", cv_group), ("cv_sample", cv_sample)):
-            line = cv(values, apart["case_id"], n_draws, seed) | {"n_same": part["same"].sum()}
-            if metric == "cv_group":
-                line["chance"] = cv_group_by_chance(values, n_draws, seed)
+        about |= {"own_rows": part["own"].any(), "n_same": part["same"].sum()}
+        group, each = (cv(values, apart["case_id"], n_draws, seed) for cv in (cv_group, cv_sample))
+        group["chance"] = cv_group_by_chance(values, n_draws, seed)
+        for metric, line in (("cv_group", group), ("cv_sample", each)):
             lines.append(about | line | {"metric": metric, "missing": why or line["missing"]})
     return table(lines, [*RUN, "method", "level"], ["n_same", "n_zero", "chance", "own_rows"])
 
@@ -216,13 +219,13 @@ def scatter_table(
     views = compared_views(confidence)
     views = views[views["used"] & views["level"].eq(str(level))]
     views = views.drop(columns="level").rename(columns={"percent": "level"})
-    answers, confidence = (t[t["condition"] == AS_TOLD.name] for t in (answers, confidence))
+    said, sure = (t[t["condition"] == AS_TOLD.name] for t in (answers, confidence))
     areas: dict[Any, dict[str, Any]] = {}
     for _, part in views.groupby([*RUN, views["method"].where(views["own"], "")]):
         rows = part[ROW].drop_duplicates()
-        mine = confidence[confidence["method"].isin(part["method"])].merge(rows, on=ROW)
+        mine = sure[sure["method"].isin(part["method"])].merge(rows, on=ROW)
         which = "within" if level == "all" else str(level)
-        made = aurocs(answers.merge(rows, on=ROW), mine, which, n_draws, seed)
+        made = aurocs(said.merge(rows, on=ROW), mine, which, n_draws, seed)
         areas |= {(line["model"], line["dataset"], line["method"]): line for line in made}
     lines = []
     for line in variation[variation["level"] == str(level)].to_dict("records"):

@@ -21,7 +21,7 @@ import pandas as pd
 from trustlab.experiments.compare import families_of, family_name, told_best
 from trustlab.experiments.robustness_tables import NOT_SHARED, RUN, compared_views, conditions
 from trustlab.metrics.best import best_against
-from trustlab.metrics.estimate import Rows
+from trustlab.metrics.estimate import Rows, parts
 from trustlab.metrics.paired import MIN_COVERAGE, compared, corrected
 from trustlab.metrics.stability import CVS, NO_MEAN, views
 
@@ -86,13 +86,12 @@ def _compared(
     confidence: pd.DataFrame, reference: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, pd.DataFrame]]]:
     """Each run at each level: what it is about, and each method's views, in one order."""
-    keys = [*RUN, "level"]
-    for key, part in compared_views(confidence).groupby(keys, sort=False):
+    for about, part in parts(compared_views(confidence), [*RUN, "level"]):
         of = {str(m): mine for m, mine in part.groupby("method", sort=False)}
         if reference not in of:
             has = list(of)
             raise ValueError(f"reference is {reference!r}; the run has {has} on a ratio scale")
-        yield {**dict(zip(keys, key, strict=True)), "against": reference}, of
+        yield about | {"against": reference}, of
 
 
 def _values(part: pd.DataFrame, where: str) -> np.ndarray:

@@ -4,6 +4,9 @@ No one disease fits them both. The paper's abstract claims stability under sever
 and shows no experiment; this one is ours.
 """
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +23,14 @@ from trustlab.experiments.benchmark import Run, benchmark
 from trustlab.experiments.robustness_tables import NOT_BOTH, RUN, VIEW, aurocs, cell, in_cells
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.levels import view
-from trustlab.metrics.estimate import Rows, estimate, grouped, mean
+from trustlab.metrics.estimate import Rows, estimate, grouped, mean, measure, parts
 from trustlab.metrics.schema import table
 from trustlab.models.base import Model
 from trustlab.records import Case
 
 ONE, TWO = "one patient", "two at once"
 ABOUT = [*RUN, "method", "metric"]
+NO_VIEW = "no view of this kind has a value"
 
 
 @dataclass(frozen=True)
@@ -92,13 +96,11 @@ def named_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd
     ``metric``: "either", "told first" or "told second" (whose statement opens the story is first).
     """
     columns = {"either": "correct", "told first": "names_first", "told second": "names_second"}
-    keys = [*RUN, "level"]
-    lines = [
-        dict(zip(keys, key, strict=True))
-        | {"metric": metric, **estimate(Rows.of(part, column, n_draws, seed), mean(column))}
-        for key, part in answers.groupby(keys, sort=False)
-        for metric, column in columns.items()
-    ]
+    keys, lines = [*RUN, "level"], []
+    for about, part in parts(answers, keys):
+        for metric, column in columns.items():
+            rows = Rows.of(part, column, n_draws, seed, "no graded answer")
+            lines += measure([(about, rows)], {metric: mean(column)})
     return table(lines, keys)
 
 
@@ -171,15 +173,14 @@ def strata_table(
         return table([], keys), None
     stratum = flat.assign(stratum=[cuts.of(v) for v in flat["flatness"]])
     stratum = stratum.set_index(VIEW)["stratum"]
-    parts = {ONE: _values(*singles), TWO: _values(two.answers, two.confidence)}
-    values = pd.concat([part.assign(told=told) for told, part in parts.items()])
+    each = {ONE: _values(*singles), TWO: _values(two.answers, two.confidence)}
+    values = pd.concat([some.assign(told=told) for told, some in each.items()])
     placed = values[values["level"] == level].join(stratum, on=VIEW)
-    lines = [
-        {**dict(zip([*ABOUT, "told"], key, strict=True)), "stratum": which}
-        | estimate(Rows.of(part[part["stratum"] == which], "value", n_draws, seed), mean("value"))
-        for key, part in placed.groupby([*ABOUT, "told"], sort=False)
-        for which in STRATA
-    ]
+    lines = []
+    for about, part in parts(placed, [*ABOUT, "told"]):
+        for which in STRATA:
+            rows = Rows.of(part[part["stratum"] == which], "value", n_draws, seed, NO_VIEW)
+            lines.append(about | {"stratum": which} | estimate(rows, mean("value")))
     return table(lines, keys), cuts
 
 

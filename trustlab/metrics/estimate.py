@@ -369,10 +369,18 @@ def measure(
             yield {**label, "metric": name, **estimate(rows, metric, test=test)}
 
 
-def grouped(table: pd.DataFrame, by: Sequence[str], column: str, **how: Any) -> Labelled:
-    """The rows of each group of ``by``, in the table's order; ``how``: as in :meth:`Rows.of`."""
-    for key, part in table.groupby(list(by), sort=False, observed=True, dropna=False):
-        yield dict(zip(by, key, strict=True)), Rows.of(part, column, **how)
+def parts(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Each group of ``by``, in the table's order: its keys, and its part of the table."""
+    groups: Any = table.groupby(list(by), sort=False, observed=True, dropna=False)
+    for key, part in groups:
+        yield dict(zip(by, key, strict=True)), part
+
+
+def grouped(
+    table: pd.DataFrame, by: Sequence[str], column: str, **how: Any
+) -> Iterator[tuple[dict[str, Any], Rows]]:
+    """The rows of each of the :func:`parts`; ``how``: as in :meth:`Rows.of`."""
+    return ((about, Rows.of(part, column, **how)) for about, part in parts(table, by))
 
 
 def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:

@@ -80,8 +80,8 @@ def cv_group(
     - A row that lacks a value in any condition is left out of all (``n_missing``).
     """
     (rows,) = views("cv_group", [confidence], case_ids, n_draws, seed)
-    zero = {"n_zero": int(rows.asked["mean"].eq(0).sum())}
-    return estimate(rows, Metric(CVS["cv_group"], undefined=NO_MEAN)) | zero
+    zero = rows.asked["mean"].eq(0).to_numpy()
+    return estimate(rows, Metric(CVS["cv_group"], undefined=NO_MEAN)) | {"n_zero": int(zero.sum())}
 
 
 def cv_sample(
