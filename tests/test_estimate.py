@@ -78,7 +78,7 @@ def test_a_line_has_value_interval_and_counts():
 
 def test_cases_are_drawn_with_all_their_rows_and_the_same_for_all_that_is_compared():
     every = Draws.of(TABLE["case_id"].to_numpy(), 50, 1)
-    assert (every.times[:, 0] == 1).all() and (every.times[:, 1:].sum(axis=0) == 20).all()
+    assert every.times.shape == (20, 50) and (every.times.sum(axis=0) == 20).all()
     some = TABLE[TABLE["level"] == 40]
     part = Rows.of(some, "confidence", every)
     np.testing.assert_array_equal(part.draws.times, every.times)
