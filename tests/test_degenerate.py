@@ -236,6 +236,7 @@ ELSEWHERE = {
     "schema.table": "columns alone; test_estimate.py",
     "schema.need": "columns alone; test_estimate.py",
     "schema.described": "columns alone; test_estimate.py",
+    "schema.check": "columns alone; test_estimate.py",
     "paired.corrected": "test_degenerate_tables.py",
     "paired.compared": "test_degenerate_tables.py",
     **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),

@@ -33,6 +33,8 @@ from trustlab.metrics.estimate import (
     percentile_interval,
     within,
 )
+from trustlab.metrics.paired import DIFFERENCE
+from trustlab.paths import ROOT
 
 NAN = float("nan")
 AUROC = RANKING["auroc"][0]
@@ -78,7 +80,7 @@ def test_a_line_has_value_interval_and_counts():
 
 def test_cases_are_drawn_with_all_their_rows_and_the_same_for_all_that_is_compared():
     every = Draws.of(TABLE["case_id"].to_numpy(), 50, 1)
-    assert (every.times[:, 0] == 1).all() and (every.times[:, 1:].sum(axis=0) == 20).all()
+    assert every.times.shape == (20, 50) and (every.times.sum(axis=0) == 20).all()
     some = TABLE[TABLE["level"] == 40]
     part = Rows.of(some, "confidence", every)
     np.testing.assert_array_equal(part.draws.times, every.times)
@@ -213,3 +215,20 @@ def test_every_column_is_described_once_with_type_and_meaning():
     assert (
         schema.described(schema.table([], ["model"])).loc["low", "meaning"].startswith("lower end")
     )
+
+
+def test_the_readme_describes_the_columns_as_the_schema_does():
+    told = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in (*schema.LINE, *DIFFERENCE, "cases_needed"):
+        column = schema.COLUMNS[name]
+        assert f"| `{name}` | {column.unit} | {column.meaning} |" in told
+
+
+def test_a_table_whose_columns_hold_something_else_is_refused():
+    good = schema.table([estimate(ROWS, AUROC) | {"metric": "auroc", "model": "m"}], ["model"])
+    schema.check(good, ["model"])
+    for column, value in (("model", 3), ("n", 1.5), ("value", "0.4"), ("n_cases", -1)):
+        with pytest.raises(ValueError, match=f"column '{column}' holds no"):
+            schema.check(good.assign(**{column: [value]}))
+    with pytest.raises(ValueError, match="lacks"):
+        schema.check(good.drop(columns="missing"))

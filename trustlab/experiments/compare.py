@@ -182,8 +182,7 @@ def p_shown(p: float) -> str:
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
-    """``wanted`` where it is among the methods, else the first of them; ``wanted`` too where there
-    is none."""
+    """``wanted`` where it is among the methods, or there is none; else the first of them."""
     names = list(methods)
     return wanted if wanted in names or not names else names[0]
 
@@ -203,13 +202,10 @@ def family_name(method: str) -> str:
 
 
 def covered(wide: pd.DataFrame, members: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The methods with a value on at least half of the rows of ``wide`` (n, methods), and the
-    others."""
-    has = {
-        m: m in wide and len(wide) > 0 and float(wide[m].notna().mean()) >= MIN_COVERAGE
-        for m in members
-    }
-    return [m for m in members if has[m]], [m for m in members if not has[m]]
+    """The methods with a value on at least half of the rows (n, methods), and the others."""
+    share = wide.notna().mean().reindex(list(members)).fillna(0)
+    kept = [m for m in members if share[m] >= MIN_COVERAGE]
+    return kept, [m for m in members if m not in kept]
 
 
 def _joined(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> pd.DataFrame:

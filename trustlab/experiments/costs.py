@@ -16,6 +16,7 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, Method
 from trustlab.confidence.cost import readers
+from trustlab.metrics import schema
 
 ANSWER = "diagnosis"
 """The purpose of the request that gives the answer itself."""
@@ -43,14 +44,7 @@ COSTS = [
 UNTIMED = "seconds unknown: replies came from the cache"
 UNITS = ("replies", "tokens", "seconds", "usd")
 """What a cost can be counted in; tokens are those in and out together."""
-PARETO = [
-    "model", "dataset", "method", "family", "level", "cost", "unit", "value", "low", "high",
-    "n", "n_cases", "n_rarer", "n_answers", "on_front", "missing",
-]  # fmt: skip
-
-MEASURED = ["model", "dataset", "method", "level", "value", "low", "high", "n", "n_cases"]
-MEASURED += ["n_rarer", "missing"]
-"""What :func:`pareto_table` reads of the metrics."""
+PARETO = ["model", "dataset", "method", "family", "level", "cost", "unit"]
 
 
 class Asked(Protocol):
@@ -177,34 +171,26 @@ def pareto_table(
     )
     ranking = metrics[metrics["metric"] == "auroc"]
     levels = ranking["level"].astype(str)
-    found = ranking.loc[levels == level, MEASURED]
+    read = ["model", "dataset", "method", "level", *schema.LINE, "n_rarer"]
+    found = ranking[levels == level].reindex(columns=read)
     if not len(found):
         raise ValueError(
             f"metrics holds no AUROC at level {level!r}; it holds {sorted(set(levels))}"
         )
     price = costs[["model", "method", "family", "n_answers"]].assign(
-        cost=costs[columns].sum(axis=1, skipna=False), why=costs["missing"].fillna("")
+        cost=costs[columns].sum(axis=1, skipna=False),
+        why="no cost: " + costs["missing"].fillna("").replace("", "no reason given"),
     )
-    table = found.merge(price, on=["model", "method"], how="left", validate="many_to_one").assign(
-        unit=cost
-    )
-    unpriced = table["cost"].isna()
-    reason = table["missing"].astype(object).fillna("")
-    why = (
-        table["why"]
-        .astype(object)
-        .where(table["why"].notna(), "not among the costs")
-        .replace("", "no reason given")
-    )
-    reason = reason.where(
-        ~unpriced, [_joined(r, f"no cost: {w}") for r, w in zip(reason, why, strict=True)]
-    )
-    table = table.assign(missing=reason, on_front=False)
+    table = found.merge(price, on=["model", "method"], how="left", validate="many_to_one")
+    why = table["why"].fillna("no cost: not among the costs").where(table["cost"].isna(), "")
+    told = zip(table["missing"].fillna(""), why, strict=True)
+    table = table.assign(unit=cost, missing=[_joined(*two) for two in told], on_front=False)
     for _, part in table.groupby(["model", "dataset"], sort=False):
         table.loc[part.index, "on_front"] = _undominated(
             part["cost"].to_numpy(float), part["value"].to_numpy(float)
         )
-    return table[PARETO].reset_index(drop=True)
+    more = ["n_rarer", "n_answers", "on_front"]
+    return schema.table(table.to_dict("records"), PARETO, more)
 
 
 def _undominated(cost: np.ndarray, value: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from trustlab.confidence import METHODS
+from trustlab.metrics import schema
 from trustlab.metrics.correlation import pearson_p, spearman
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.records import Assessment
@@ -20,8 +21,6 @@ from trustlab.records import Assessment
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 """Needs that a judge of entailment meets."""
 KEYS = ["case_id", "dataset", "level", "model"]
-BY_SET = ["model", "dataset", "level", "quantity", "value", "low", "high", "n", "n_cases"]
-BY_SET += ["n_missing", "missing"]
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
@@ -55,21 +54,22 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
     """Spearman's correlation between every two methods over the answers that both judged.
 
-    A row a pair, in the run's order. Columns model first second value n n_cases reason; ``missing``
-    says why a value is NaN. Methods without any value are in no pair.
+    A row a pair, ``first`` and ``second``, in the run's order; without intervals. Methods without
+    any value are in no pair.
     """
     mine = confidence[confidence["model"] == model]
     wide: Any = mine.pivot(index=["case_id", "level"], columns="method", values="confidence")
     names = [m for m in confidence["method"].unique() if m in wide and wide[m].notna().any()]
-    rows = []
+    lines = []
     for first, second in combinations(names, 2):
         both = wide[[first, second]].dropna()
         value = spearman(*both.to_numpy().T) if len(both) > 2 else np.nan
-        n_cases = both.index.get_level_values("case_id").nunique()
+        counts = {"n": len(both), "n_cases": both.index.get_level_values("case_id").nunique()}
         why = "fewer than 3 answers" if len(both) <= 2 else "all alike" if np.isnan(value) else ""
-        rows.append((model, first, second, value, len(both), n_cases, why))
-    columns = ["model", "first", "second", "value", "n", "n_cases", "missing"]
-    return pd.DataFrame(rows, columns=columns)
+        label = {"model": model, "first": first, "second": second, "metric": "spearman"}
+        more = {"value": value, "n_missing": len(wide) - len(both), "missing": why}
+        lines.append(label | counts | more)
+    return schema.table(lines, ["model", "first", "second"]).drop(columns=["low", "high"])
 
 
 def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -136,7 +136,7 @@ def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     order = table["quantity"].map(wanted.index)
     runs = table.groupby(["model", "dataset"], sort=False).ngroup()
     table = table.iloc[np.lexsort((order, runs))]
-    return table[BY_SET].reset_index(drop=True)
+    return schema.table(table.to_dict("records"), ["model", "dataset", "level", "quantity"])
 
 
 def _with_interval(row: Any) -> str:

@@ -55,17 +55,17 @@ def case_weights(case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> np.
     if n_draws < 1:
         raise ValueError(f"n_draws must be at least 1; received {n_draws}")
     cases, code = np.unique(ids, return_inverse=True)
-    return _times(len(cases), n_draws, seed)[:, 1:].astype(np.int32)[code].T
+    return _times(len(cases), n_draws, seed).astype(np.int32)[code].T
 
 
 @lru_cache(maxsize=16)
 def _times(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
-    """How often each case is in the sample (once) and in each draw, (n_cases, 1 + n_draws)."""
+    """How often each case is in each draw, (n_cases, n_draws)."""
     if not n_cases:
-        return np.empty((0, 1 + n_draws))
+        return np.empty((0, n_draws))
     chances = np.full(n_cases, 1 / n_cases)
     drawn = np.random.default_rng(seed).multinomial(n_cases, chances, size=n_draws)
-    found = np.concatenate([np.ones((n_cases, 1)), drawn.T], axis=1)
+    found = np.ascontiguousarray(drawn.T, dtype=np.float64)
     found.flags.writeable = False  # it is shared
     return found
 
@@ -75,7 +75,7 @@ class Draws:
     """The cases that are resampled, in order, and how often each is in each draw.
 
     - ``cases`` (C,): their ids, sorted, each once.
-    - ``times`` (C, 1 + draws): the sample first, in which each is once.
+    - ``times`` (C, draws); in the sample itself each is once.
     """
 
     cases: np.ndarray
@@ -204,31 +204,34 @@ class Rows:
             self._made[statistic] = statistic(self)
         return self._made[statistic]
 
+    def total(self, values: ArrayLike) -> np.ndarray:
+        """The sum of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
+        each = np.bincount(self.case, np.asarray(values, dtype=np.float64), len(self.draws.cases))
+        return np.r_[each.sum(), each @ self.draws.times]
+
     def mean(self, values: ArrayLike) -> np.ndarray:
         """The mean of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
-        n_cases = len(self.draws.cases)
-        count = np.bincount(self.case, minlength=n_cases).astype(np.float64)
-        total = np.bincount(self.case, np.asarray(values, dtype=np.float64), n_cases)
+        count = self.drawn(_count)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return (total @ self.draws.times) / (count @ self.draws.times)
+            return self.total(values) / count
 
     def over(self, weighted: Callable[[np.ndarray], Any]) -> np.ndarray:
         """``weighted`` of how often each row is in the sample and in each draw, (..., 1 + draws).
 
         It takes weights (B, n), some draws at a time, and gives (..., B), or a tuple of (B,).
         """
-        times = self.draws.times
-        starts = [0, *range(1, times.shape[1], CHUNK)]
-        parts = [
-            slice(a, b) for a, b in zip(starts, [1, *(s + CHUNK for s in starts[1:])], strict=True)
-        ]
-        return np.concatenate(
-            [np.asarray(weighted(times[:, p][self.case].T)) for p in parts], axis=-1
-        )
+        times, made = self.draws.times, [weighted(np.ones((1, len(self))))]
+        for start in range(0, times.shape[1], CHUNK):
+            made.append(weighted(times[:, start : start + CHUNK][self.case].T))
+        return np.concatenate([np.asarray(part) for part in made], axis=-1)
 
 
 Statistic = Callable[[Rows], np.ndarray]
 """Rows -> (1 + draws,): the value in the sample, then in every draw; NaN where undefined."""
+
+
+def _count(rows: Rows) -> np.ndarray:
+    return rows.total(np.ones(len(rows)))
 
 
 def most_frequent(lost: pd.DataFrame) -> str:
@@ -242,6 +245,7 @@ def most_frequent(lost: pd.DataFrame) -> str:
     return str(names[counts.argmax()])
 
 
+@lru_cache
 def mean(column: str) -> Statistic:
     """The mean of a column."""
     return lambda rows: rows.mean(rows[column].astype(np.float64))
@@ -254,7 +258,7 @@ def within(statistic: Statistic, column: str = "level") -> Statistic:
     """
 
     def of(rows: Rows) -> np.ndarray:
-        nothing = [np.full(rows.draws.times.shape[1], NAN)]
+        nothing = [np.full(1 + rows.draws.times.shape[1], NAN)]
         each = [part.drawn(statistic) for part in rows.by(column).values() if len(part)]
         return mean_of_known(np.stack([d for d in each if not np.isnan(d[0])] or nothing))
 
@@ -266,7 +270,8 @@ def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Stati
 
     def of(rows: Rows) -> np.ndarray:
         parts = [part for part in rows.by("level").values() if len(part)]
-        means = [np.stack([p.mean(p[c]) for p in parts], axis=1) for c in ("correct", "confidence")]
+        both = mean("correct"), mean("confidence")
+        means = [np.stack([p.drawn(of) for p in parts], axis=1) for of in both]
         return correlation(*means)
 
     return of
