@@ -108,12 +108,11 @@ def test_variation_is_told_by_level_with_interval_and_count() -> None:
     many = [[0.5, 0.2 + 0.02 * i, 0.4, 0.6] for i in range(12)]
     cv = variation_table(pd.concat([varied(many, level=100), varied(ROWS, level=20)]), 50)
     found = variation_cells(cv)
-    assert list(found.columns) == ["20", "100", "all"]
-    assert found.index.names == ["model", "dataset", "method", "metric"]
+    assert list(found.columns) == ["model", "dataset", "method", "metric", "20", "100", "all"]
     row = one(cv, level="100", metric="cv_sample")
-    assert found.loc[("fake", "made", "poc", "cv_sample")].tolist()[:2] == [
-        "20.4, n = 2", f"{row['value']:.1f} [{row['low']:.1f}, {row['high']:.1f}], n = 12"
-    ]  # fmt: skip
+    told = one(found, model="fake", dataset="made", method="poc", metric="cv_sample")
+    ends = f"[{row['low']:.1f}, {row['high']:.1f}]"
+    assert told[["20", "100"]].tolist() == ["20.4, n 2", f"{row['value']:.1f} {ends}, n 12"]
 
 
 # -- shifts -----------------------------------------------------------------------------------------------------------
@@ -203,10 +202,9 @@ def test_strata_are_told_with_interval_and_count() -> None:
         for s, v, a, b, n in numbers
     ]
     found = strata_cells(pd.DataFrame(rows))
-    assert list(found.columns) == ["clear", "middle", "flat"] and found.index.get_level_values("method").tolist() == [
-        "accuracy", "poc"
-    ]  # fmt: skip
-    assert found.iloc[0].tolist() == ["80, n = 3", "–, n = 0", "62 [50, 74], n = 20"]
+    assert list(found.columns) == ["model", "dataset", "method", "told", "clear", "middle", "flat"]
+    assert found["method"].tolist() == ["accuracy", "poc"]
+    assert found.iloc[0, 4:].tolist() == ["80, n 3", "–, n 0", "62 [50, 74], n 20"]
 
 
 def test_no_cases_in_common_with_the_table_leave_nothing_to_tell() -> None:

@@ -11,14 +11,14 @@ no test of it: they are left out of that condition. ``level`` is one of the run,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 from scipy.stats import ttest_1samp
 
 from trustlab.changes import AS_TOLD, PARAPHRASES
-from trustlab.experiments.shown import with_interval
+from trustlab.experiments.shown import pivoted
 from trustlab.knowledge import normalise
 from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, mean, measure, parts
 from trustlab.metrics.run_tables import Tables
@@ -64,22 +64,8 @@ def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
 
 
 def variation_cells(variation: pd.DataFrame) -> pd.DataFrame:
-    """The table of :func:`variation_table` to read: a column a level, cells as of :func:`cell`."""
-    cells = [cell(r, 1) for r in variation.to_dict("records")]
-    return in_cells(variation.assign(cell=cells), [*RUN, "method", "metric"], "level")
-
-
-def cell(row: Mapping[str, Any], digits: int, factor: float = 1) -> str:
-    """A value, its interval and rows: "62 [50, 74], n = 20"; without a value "–, n = 0"."""
-    numbers = (factor * row[name] for name in ("value", "low", "high"))
-    return f"{with_interval(*numbers, digits)}, n = {row['n']}"
-
-
-def in_cells(rows: pd.DataFrame, index: list[str], columns: str) -> pd.DataFrame:
-    """Column ``cell`` of the rows by ``index`` and ``columns``, both in their order."""
-    wide = rows.set_index([*index, columns])["cell"].unstack(columns)
-    order = pd.MultiIndex.from_frame(rows[index].drop_duplicates())
-    return wide.reindex(order, columns=list(dict.fromkeys(rows[columns])))
+    """The table of :func:`variation_table` to read: a column a level, with interval and n."""
+    return pivoted(variation, [*RUN, "method", "metric"], "level", 1, counted=True)
 
 
 def compared_views(confidence: pd.DataFrame) -> pd.DataFrame:

@@ -20,7 +20,8 @@ from trustlab.changes import merged, pairs
 from trustlab.correctness import Grader, SynonymGrader, open_grader
 from trustlab.differential import STRATA, Strata, differential, flatness, tertiles
 from trustlab.experiments.benchmark import Run, benchmark
-from trustlab.experiments.robustness_tables import NOT_BOTH, RUN, VIEW, aurocs, cell, in_cells
+from trustlab.experiments.robustness_tables import NOT_BOTH, RUN, VIEW, aurocs
+from trustlab.experiments.shown import pivoted
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.levels import view
 from trustlab.metrics.estimate import Rows, estimate, grouped, mean, measure, parts
@@ -185,15 +186,12 @@ def strata_table(
 
 
 def strata_cells(strata: pd.DataFrame) -> pd.DataFrame:
-    """The table of :func:`strata_table` to read, in percent: a column a stratum.
-
-    Cells such as "62 [50, 74], n = 20": :func:`~trustlab.experiments.robustness_tables.cell`. Rows:
-    model dataset method ("accuracy" for accuracy) told.
-    """
-    cells = [cell(r, 0, 100) for r in strata.to_dict("records")]
-    text = strata.assign(cell=cells, method=strata["method"].replace("", "accuracy"))
-    wide = in_cells(text, [*RUN, "method", "told"], "stratum")[list(STRATA)]
-    return wide.sort_index(level=[*RUN, "method"], sort_remaining=False, kind="stable")
+    """The table of :func:`strata_table` to read, in percent: a column a stratum, interval and n."""
+    ends = strata[["value", "low", "high"]].astype(float) * 100
+    named = strata.assign(method=strata["method"].replace("", "accuracy"), **ends)
+    found = pivoted(named, [*RUN, "method", "told"], "stratum", 0, counted=True)
+    columns = [*RUN, "method", "told", *STRATA]
+    return found.sort_values(columns[:3], kind="stable", ignore_index=True)[columns]
 
 
 def _values(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
