@@ -18,7 +18,7 @@ import pandas as pd
 
 from trustlab.confidence import METHODS
 from trustlab.knowledge import Knowledge
-from trustlab.metrics.estimate import Draws, Rows, grouped, mean, measure
+from trustlab.metrics.estimate import Draws, Rows, grouped, mean, measure, parts
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 
@@ -51,7 +51,7 @@ def token_table(run: Run) -> pd.DataFrame:
 
 
 def position_means(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """Mean token ``probability`` by position, by number of tokens (2 to 10); ``n`` counts answers."""
+    """Mean token ``probability`` by number of tokens (2 to 10) and position; ``n``: answers."""
     held = tokens[tokens["n_tokens"].isin(LENGTHS)]
     return _group_means(held, ["n_tokens", "position"], ["probability"], n_draws, seed)
 
@@ -65,8 +65,8 @@ def wrong_by_length(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) ->
 
 def token_means(tokens: pd.DataFrame) -> pd.DataFrame:
     """What the figure of token positions draws; ``among``: "all answers" or "wrong answers"."""
-    parts = {"all answers": position_means(tokens), "wrong answers": wrong_by_length(tokens)}
-    return _under_one_another(parts, "among")
+    means = {"all answers": position_means(tokens), "wrong answers": wrong_by_length(tokens)}
+    return _under_one_another(means, "among")
 
 
 def _group_means(
@@ -79,10 +79,10 @@ def _group_means(
     return table(measure(groups, {name: mean(name) for name in columns}), by)
 
 
-def _under_one_another(parts: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
+def _under_one_another(tables: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
     """The tables with a column ``name`` saying which; those without rows add no columns' types."""
-    held = [part.assign(**{name: key}) for key, part in parts.items() if len(part)]
-    columns = [name, *dict.fromkeys(c for part in parts.values() for c in part)]
+    held = [part.assign(**{name: key}) for key, part in tables.items() if len(part)]
+    columns = [name, *dict.fromkeys(c for part in tables.values() for c in part)]
     found = pd.concat(held, ignore_index=True) if held else pd.DataFrame()
     return found.reindex(columns=columns)
 
@@ -110,14 +110,14 @@ def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
 
 
 def prior_means(
-    agreement: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: int = 0
+    table: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """Mean ``poc`` by fifths of the answers' prior, right and wrong answers apart.
 
     ``prior`` is the bin's mean over right and wrong, whose limits are the same. Equal priors share
     a bin; with no more than ``bins`` different priors each is one. From 10 answers on.
     """
-    known = agreement.dropna(subset=["prior", "poc"])
+    known = table.dropna(subset=["prior", "poc"])
     if known["prior"].nunique() <= bins:
         place = known["prior"].rank(method="dense") - 1
     else:
@@ -129,15 +129,15 @@ def prior_means(
     return found.sort_values("correct", ascending=False, kind="stable", ignore_index=True)
 
 
-def agreement_drawn(agreement: pd.DataFrame) -> pd.DataFrame:
+def agreement_drawn(table: pd.DataFrame) -> pd.DataFrame:
     """What the figure of common answers draws: each answer's PoC, then :func:`prior_means`.
 
     ``drawn`` tells them apart, "answer" or "mean".
     """
-    answers = agreement.rename(columns={"poc": "value"})
+    answers = table.rename(columns={"poc": "value"})
     why = np.where(answers["value"].isna(), "no PoC", "")
     answers = answers.assign(metric="poc", n_cases=answers["n"], missing=why)
-    return _under_one_another({"answer": answers, "mean": prior_means(agreement)}, "drawn")
+    return _under_one_another({"answer": answers, "mean": prior_means(table)}, "drawn")
 
 
 def consistent_table(
@@ -149,22 +149,17 @@ def consistent_table(
     - ``n_answers``: all of the level that could be had.
     """
     total = {(g.case_id, g.level, g.model): g.n_total for g in run.generations}
-    answers = run.answers.assign(
-        accuracy=run.answers["correct"],
-        poc=_aligned(run, "poc"),
-        medconf=_aligned(run, "medconf"),
-        shown=[
-            r.n_statements / total[r.case_id, r.level, r.model] for r in run.answers.itertuples()
-        ],
-    )
-    columns = ["accuracy", "poc", "medconf", "shown"]
-    lines = []
-    for model, part in answers.groupby("model", sort=False):
+    whole = [total[key] for key in run.answers[KEYS].itertuples(index=False, name=None)]
+    answers = run.answers.assign(accuracy=run.answers["correct"])
+    answers = answers.assign(poc=_aligned(run, "poc"), medconf=_aligned(run, "medconf"))
+    answers["shown"] = answers["n_statements"] / whole
+    columns, lines = ["accuracy", "poc", "medconf", "shown"], []
+    for about, part in parts(answers, ["model"]):
         draws = Draws.of(part["case_id"].to_numpy(), n_draws, seed)
         for level, every in part.groupby("level"):
             had = every[every["correct"].notna()]
             chosen = had.loc[reaches(had["poc"], threshold), ["case_id", *columns]]
-            about = {"model": model, "level": level, "threshold": threshold, "n_answers": len(had)}
+            about |= {"level": level, "threshold": threshold, "n_answers": len(had)}
             for name in columns:
                 rows = Rows.of(chosen, name, draws, none="" if len(chosen) else "no answer")
                 lines += measure([(about, rows)], {name: mean(name)})
