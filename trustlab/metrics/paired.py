@@ -25,6 +25,7 @@ from trustlab.metrics.estimate import (
     at_least,
     difference,
     estimate,
+    groups,
     most_frequent,
     within,
 )
@@ -73,10 +74,10 @@ def paired_differences(
     checked = _checked(table, reference, by, metrics, shared)
     inner = _inner(table, by)
     lines: list[dict[str, Any]] = []
-    for (model, dataset), run in checked.groupby(["model", "dataset"], sort=False):
+    for of_run, run in groups(checked, ["model", "dataset"]):
         draws = Draws.of(run["case_id"].to_numpy(), n_draws, seed)
-        for key, part in run.groupby(inner, sort=False) if inner else [((), run)]:
-            label = {"model": model, "dataset": dataset, **dict(zip(inner, key, strict=True))}
+        for within_run, part in groups(run, inner):
+            label = of_run | within_run
             sides = {
                 str(name): side.set_index(["case_id", "level"])
                 for name, side in part.groupby(by, sort=False)
@@ -147,7 +148,7 @@ def _inner(given: pd.DataFrame, by: str) -> list[str]:
     return ["method"] if "method" in given and by != "method" else []
 
 
-def _known(side: pd.DataFrame) -> pd.Series:
+def _known(side: pd.DataFrame) -> Any:
     return side["confidence"].notna() & side["correct"].notna()
 
 
