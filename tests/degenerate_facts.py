@@ -17,7 +17,6 @@ from trustlab.metrics import (
     discrimination,
     estimate,
     paired,
-    power,
     significance,
     stability,
     stopping,
@@ -181,20 +180,20 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
         (0, 1, 0.5, 0, *[NAN] * 6),
     ),
     # rates by formula
-    ("power.auroc_standard_error", "missing", lambda: power.auroc_standard_error(NAN, 9, 9), NAN),
-    ("power.auroc_standard_error", "one class", lambda: power.auroc_standard_error(0.8, 9, 0), NAN),
-    ("power.auroc_standard_error", "perfect order", lambda: power.auroc_standard_error(1, 9, 9), NAN),
-    ("power.auroc_standard_error", "infinite", lambda: power.auroc_standard_error(INF, 9, 9), REFUSED),
-    ("power.auroc_difference_standard_error", "equal", lambda: power.auroc_difference_standard_error(0.8, 0.8, 9, 9, 1), NAN),
-    ("power.auroc_difference_standard_error", "missing", lambda: power.auroc_difference_standard_error(0.8, NAN, 9, 9, 0), NAN),
+    ("significance.auroc_standard_error", "missing", lambda: significance.auroc_standard_error(NAN, 9, 9), NAN),
+    ("significance.auroc_standard_error", "one class", lambda: significance.auroc_standard_error(0.8, 9, 0), NAN),
+    ("significance.auroc_standard_error", "perfect order", lambda: significance.auroc_standard_error(1, 9, 9), NAN),
+    ("significance.auroc_standard_error", "infinite", lambda: significance.auroc_standard_error(INF, 9, 9), REFUSED),
+    ("significance.auroc_difference_standard_error", "equal", lambda: significance.auroc_difference_standard_error(0.8, 0.8, 9, 9, 1), NAN),
+    ("significance.auroc_difference_standard_error", "missing", lambda: significance.auroc_difference_standard_error(0.8, NAN, 9, 9, 0), NAN),
     (
-        "power.auroc_difference_standard_error",
+        "significance.auroc_difference_standard_error",
         "infinite",
-        lambda: power.auroc_difference_standard_error(1, 1, 9, 9, INF),
+        lambda: significance.auroc_difference_standard_error(1, 1, 9, 9, INF),
         REFUSED,
     ),
     *[
-        ("power.cases_to_tell_apart", situation, lambda given=given: power.cases_to_tell_apart(*given), expected)
+        ("significance.cases_to_tell_apart", situation, lambda given=given: power.cases_to_tell_apart(*given), expected)
         for situation, given, expected in (
             ("no difference", (0, 0.1, 40), NAN),
             ("no spread", (0.1, 0, 40), NAN),
@@ -203,8 +202,8 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
             ("infinite", (0.1, INF, 40), NAN),
         )
     ],
-    ("power.cases_shown", "missing", lambda: power.cases_shown(NAN), NOTHING),
-    ("power.cases_shown", "infinite", lambda: power.cases_shown(INF), NOTHING),
+    ("significance.cases_shown", "missing", lambda: significance.cases_shown(NAN), NOTHING),
+    ("significance.cases_shown", "infinite", lambda: significance.cases_shown(INF), NOTHING),
     # ends of single columns
     ("bounds.accuracy_bounds", "no rows", lambda: bounds.accuracy_bounds([]), NAN),
     ("bounds.accuracy_bounds", "all missing", lambda: bounds.accuracy_bounds([NAN, NAN]), (0, 1)),

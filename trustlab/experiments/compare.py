@@ -30,8 +30,8 @@ from trustlab.metrics.estimate import (
     within,
 )
 from trustlab.metrics.paired import MIN_COVERAGE, corrected, paired_differences
-from trustlab.metrics.power import cases_shown
 from trustlab.metrics.run_tables import KEYS
+from trustlab.metrics.significance import cases_shown
 
 RUN = ["model", "dataset"]
 ROW = ["case_id", "level"]

@@ -29,9 +29,8 @@ from trustlab.metrics.estimate import (
     most_frequent,
     within,
 )
-from trustlab.metrics.power import cases_to_tell_apart
 from trustlab.metrics.run_tables import KEYS
-from trustlab.metrics.significance import holm
+from trustlab.metrics.significance import cases_to_tell_apart, holm
 from trustlab.metrics.table import FLAT
 
 METRICS = (*RANKING, *OVER_LEVELS)
@@ -99,7 +98,7 @@ def corrected(
     """Lines of differences as a table: Holm within each ``family``, and the cases needed.
 
     ``cases_needed``: how many cases like these would tell the difference observed from 0 four times
-    in five at 5 % (:func:`trustlab.metrics.power.cases_to_tell_apart`).
+    in five at 5 % (:func:`trustlab.metrics.significance.cases_to_tell_apart`).
     """
     found = schema.table(lines, keys, [*DIFFERENCE, "cases_needed", *more])
     each = zip(found["difference"], found["standard_error"], found["n_cases"], strict=True)
