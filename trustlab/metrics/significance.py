@@ -1,10 +1,8 @@
-"""Could this be chance? P-values of many tests, corrected together.
+"""Could this be chance, and how many cases would it take to know? Corrections, errors, numbers.
 
-How many cases does it take to tell two AUROCs apart? Standard errors by formula.
-
-And the number of cases they ask for. The formulas are for independent answers. Six answers of one
-case are not six cases: where they are at hand, take the standard error of paired bootstrap draws
-over cases (the column ``standard_error`` of ``paired_differences``) instead.
+The standard errors by formula are for independent answers. Six answers of one case are not six
+cases: where they are at hand, take the standard error of paired bootstrap draws over cases (the
+column ``standard_error`` of ``paired_differences``) instead.
 """
 
 from __future__ import annotations
