@@ -4,10 +4,6 @@ The mechanisms of Ren et al. 2026, figure 5: forced tokens, common answers, samp
 agree. Each function is pure; tables of numbers have the columns of :mod:`trustlab.metrics.schema`.
 """
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportReturnType=false
-
 from __future__ import annotations
 
 import math
@@ -18,7 +14,7 @@ import pandas as pd
 
 from trustlab.confidence import METHODS
 from trustlab.knowledge import Knowledge
-from trustlab.metrics.estimate import Draws, Rows, grouped, mean, measure, parts
+from trustlab.metrics.estimate import Draws, Rows, grouped, groups, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 
@@ -70,13 +66,13 @@ def token_means(tokens: pd.DataFrame) -> pd.DataFrame:
 
 
 def _group_means(
-    rows: pd.DataFrame, by: list[str], columns: list[str], n_draws: int, seed: int
+    rows: Any, by: list[str], columns: list[str], n_draws: int, seed: int
 ) -> pd.DataFrame:
     """The means of ``columns`` by group, ascending, of groups of at least 10 answers."""
     draws = Draws.of(rows["case_id"].to_numpy(), n_draws, seed)
     enough = rows.groupby(by)[columns[0]].transform("size") >= MIN_ANSWERS
-    groups = grouped(rows[enough].sort_values(by), by, columns[0], n_draws=draws)
-    return table(measure(groups, {name: mean(name) for name in columns}), by)
+    held = grouped(rows[enough].sort_values(by), by, columns[0], n_draws=draws)
+    return table(measure(held, {name: mean(name) for name in columns}), by)
 
 
 def _under_one_another(tables: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
@@ -117,7 +113,7 @@ def prior_means(
     ``prior`` is the bin's mean over right and wrong, whose limits are the same. Equal priors share
     a bin; with no more than ``bins`` different priors each is one. From 10 answers on.
     """
-    known = table.dropna(subset=["prior", "poc"])
+    known: Any = table.dropna(subset=["prior", "poc"])
     if known["prior"].nunique() <= bins:
         place = known["prior"].rank(method="dense") - 1
     else:
@@ -154,7 +150,7 @@ def consistent_table(
     answers = answers.assign(poc=_aligned(run, "poc"), medconf=_aligned(run, "medconf"))
     answers["shown"] = answers["n_statements"] / whole
     columns, lines = ["accuracy", "poc", "medconf", "shown"], []
-    for about, part in parts(answers, ["model"]):
+    for about, part in groups(answers, ["model"]):
         draws = Draws.of(part["case_id"].to_numpy(), n_draws, seed)
         for level, every in part.groupby("level"):
             had = every[every["correct"].notna()]
@@ -178,7 +174,7 @@ def moves_table(run: Run, case_id: str) -> pd.DataFrame:
         raise ValueError(f"the run has no case {case_id!r}; it has {known} ...")
     said = run.answers[[*KEYS, "answer", "correct"]]
     order = {m: i for i, m in enumerate(dict.fromkeys(mine["method"]))}
-    found = mine.merge(said, on=KEYS, how="left", validate="many_to_one").assign(
+    found: Any = mine.merge(said, on=KEYS, how="left", validate="many_to_one").assign(
         family=lambda t: [METHODS[m].family for m in t["method"]],
         scale=lambda t: [METHODS[m].scale for m in t["method"]],
         n=lambda t: t["confidence"].notna().astype(int),
@@ -199,7 +195,7 @@ def moves_table(run: Run, case_id: str) -> pd.DataFrame:
     return found[[*columns, "answer", "correct"]]
 
 
-def _by_answer(table: pd.DataFrame, column: str) -> dict[Any, Any]:
+def _by_answer(table: Any, column: str) -> dict[Any, Any]:
     """``column`` by (case_id, level, model)."""
     keys = table[KEYS].itertuples(index=False, name=None)
     return dict(zip(keys, table[column], strict=True))

@@ -5,10 +5,6 @@ columns are those of :mod:`trustlab.metrics.schema`. Rows in which a condition c
 no test of it: they are left out of that condition. ``level`` is one of the run, or "all".
 """
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportReturnType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -20,7 +16,7 @@ from scipy.stats import ttest_1samp
 from trustlab.changes import AS_TOLD, PARAPHRASES
 from trustlab.experiments.shown import pivoted
 from trustlab.knowledge import normalise
-from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, mean, measure, parts
+from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, groups, mean, measure
 from trustlab.metrics.run_tables import Tables
 from trustlab.metrics.schema import table
 from trustlab.metrics.significance import holm
@@ -49,7 +45,7 @@ def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
     - Empty where there are fewer than two paraphrased conditions.
     """
     lines = []
-    for about, part in parts(compared_views(confidence), [*RUN, "level", "method"]):
+    for about, part in groups(compared_views(confidence), [*RUN, "level", "method"]):
         apart = part[~part["same"]]
         values = apart[conditions(apart)].where(apart["used"])
         lost = (apart["whole"] & apart["possible"]).any() and not apart["used"].any()
@@ -77,8 +73,8 @@ def compared_views(confidence: pd.DataFrame) -> pd.DataFrame:
     :func:`compared_rows`. Empty where there are fewer than two paraphrased conditions.
     """
     again = conditions(confidence["condition"].unique())
-    asked = confidence["condition"].isin([AS_TOLD.name, *again]) & confidence["method"].isin(RATIO)
-    asked = confidence[asked & (len(again) > 1)]
+    ours = confidence["condition"].isin([AS_TOLD.name, *again]) & confidence["method"].isin(RATIO)
+    asked: Any = confidence[ours & (len(again) > 1)]
     texts = asked.drop_duplicates([*ROW, "condition"]).set_index([*ROW, "condition"])
     shown, changed = (texts[name].unstack("condition") for name in ("shown", "changed"))
     moved = changed[conditions(changed)].astype(bool).all(axis=1)
@@ -107,7 +103,7 @@ def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     of_method = (
         whole.where(rows["possible"]).astype(float).groupby([rows[c] for c in (*by, "method")])
     )
-    share = of_method.transform("mean").fillna(0)
+    share: Any = of_method.transform("mean").fillna(0)
     many = share >= LEAST_SHARE
     of_view = (whole | ~many).groupby([rows[c] for c in (*by, "case_id", "percent")])
     used = whole & (of_view.transform("all") | ~many)
@@ -138,8 +134,8 @@ def accuracy_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) ->
     both = both.assign(accuracy=right, difference=change, other_answer=~_same_answer(both))
     keys: list[str] = [*RUN, "condition", "level"]
     rows = by_level(both, keys[:-1])
-    groups = grouped(rows, keys, "difference", n_draws=n_draws, seed=seed, none=NOT_BOTH)
-    found = table(measure(groups, {name: mean(name) for name in MOVED}), keys)
+    held = grouped(rows, keys, "difference", n_draws=n_draws, seed=seed, none=NOT_BOTH)
+    found: Any = table(measure(held, {name: mean(name) for name in MOVED}), keys)
     plain = found["condition"].eq(AS_TOLD.name) & found["metric"].ne("accuracy")
     return found[~plain].reset_index(drop=True)
 
@@ -185,7 +181,8 @@ def shift_table(
 def _paired_p(rows: Rows) -> float:
     """Two-sided p of the mean of the cases' mean shifts against 0."""
     each = rows.table.groupby("case_id")["shift"].mean().to_numpy()
-    return float(ttest_1samp(each, 0).pvalue) if each.std() >= NO_SPREAD else NAN
+    test: Any = ttest_1samp(each, 0)
+    return float(test.pvalue) if each.std() >= NO_SPREAD else NAN
 
 
 def scatter_table(
@@ -202,10 +199,10 @@ def scatter_table(
     :func:`variation_table` made of ``confidence``) or auroc: as told, 0 to 1, of "all" levels the
     mean within levels.
     """
-    views = compared_views(confidence)
+    views: Any = compared_views(confidence)
     views = views[views["used"] & views["level"].eq(str(level))]
     views = views.drop(columns="level").rename(columns={"percent": "level"})
-    said, sure = (t[t["condition"] == AS_TOLD.name] for t in (answers, confidence))
+    said, sure = (pd.DataFrame(t[t["condition"] == AS_TOLD.name]) for t in (answers, confidence))
     areas: dict[Any, dict[str, Any]] = {}
     for _, part in views.groupby([*RUN, views["method"].where(views["own"], "")]):
         rows = part[ROW].drop_duplicates()
@@ -213,8 +210,8 @@ def scatter_table(
         which = "within" if level == "all" else str(level)
         made = aurocs(said.merge(rows, on=ROW), mine, which, n_draws, seed)
         areas |= {(line["model"], line["dataset"], line["method"]): line for line in made}
-    lines = []
-    for line in variation[variation["level"] == str(level)].to_dict("records"):
+    lines, cvs = [], pd.DataFrame(variation[variation["level"] == str(level)])
+    for line in cvs.to_dict("records"):
         lines.append(line)
         if line["metric"] == "cv_sample":
             about = {name: line[name] for name in (*RUN, "method", "own_rows", "missing")}
@@ -228,11 +225,11 @@ def aurocs(
     answers: pd.DataFrame, confidence: pd.DataFrame, level: str, n_draws: int, seed: int
 ) -> list[dict[str, Any]]:
     """Each method's AUROC at a level, as lines of :func:`~trustlab.metrics.table.metrics_table`."""
-    found = metrics_table(Tables(answers, confidence), n_draws=n_draws, seed=seed)
+    found: Any = metrics_table(Tables(answers, confidence), n_draws=n_draws, seed=seed)
     return found[found["metric"].eq("auroc") & found["level"].eq(level)].to_dict("records")
 
 
-def _same_answer(both: pd.DataFrame) -> pd.Series:
+def _same_answer(both: pd.DataFrame) -> Any:
     """Whether ``answer`` and ``answer_told`` are the same words, case and punctuation aside."""
     said, told = (
         both[name].map(lambda a: normalise(a) if isinstance(a, str) else " ")

@@ -21,7 +21,7 @@ import pandas as pd
 from trustlab.experiments.compare import families_of, family_name, told_best
 from trustlab.experiments.robustness_tables import NOT_SHARED, RUN, compared_views, conditions
 from trustlab.metrics.best import best_against
-from trustlab.metrics.estimate import Rows, parts
+from trustlab.metrics.estimate import Rows, groups
 from trustlab.metrics.paired import MIN_COVERAGE, compared, corrected
 from trustlab.metrics.stability import CVS, NO_MEAN, views
 
@@ -86,7 +86,7 @@ def _compared(
     confidence: pd.DataFrame, reference: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, pd.DataFrame]]]:
     """Each run at each level: what it is about, and each method's views, in one order."""
-    for about, part in parts(compared_views(confidence), [*RUN, "level"]):
+    for about, part in groups(compared_views(confidence), [*RUN, "level"]):
         of = {str(m): mine for m, mine in part.groupby("method", sort=False)}
         if reference not in of:
             has = list(of)

@@ -4,9 +4,6 @@ No one disease fits them both. The paper's abstract claims stability under sever
 and shows no experiment; this one is ours.
 """
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportReturnType=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +21,7 @@ from trustlab.experiments.robustness_tables import NOT_BOTH, RUN, VIEW, aurocs
 from trustlab.experiments.shown import pivoted
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.levels import view
-from trustlab.metrics.estimate import Rows, estimate, grouped, mean, measure, parts
+from trustlab.metrics.estimate import Rows, estimate, grouped, groups, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.models.base import Model
 from trustlab.records import Case
@@ -98,7 +95,7 @@ def named_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd
     """
     columns = {"either": "correct", "told first": "names_first", "told second": "names_second"}
     keys, lines = [*RUN, "level"], []
-    for about, part in parts(answers, keys):
+    for about, part in groups(answers, keys):
         for metric, column in columns.items():
             rows = Rows.of(part, column, n_draws, seed, "no graded answer")
             lines += measure([(about, rows)], {metric: mean(column)})
@@ -130,8 +127,8 @@ def two_at_once_table(
       against the mean of its two patients at the same level; resampled by pair).
     - ``auroc`` is within level and has no difference: it is not paired.
     """
-    patients = {c.case_id for pair in two.pairs.values() for c in pair}
-    alone = tuple(t[t["case_id"].isin(patients)] for t in singles)
+    patients = [c.case_id for pair in two.pairs.values() for c in pair]
+    alone: Any = tuple(t[t["case_id"].isin(patients)] for t in singles)
     lines = []
     for told, (answers, confidence) in ((ONE, alone), (TWO, (two.answers, two.confidence))):
         lines += _means(_values(answers, confidence).assign(told=told), n_draws, seed)
@@ -178,7 +175,7 @@ def strata_table(
     values = pd.concat([some.assign(told=told) for told, some in each.items()])
     placed = values[values["level"] == level].join(stratum, on=VIEW)
     lines = []
-    for about, part in parts(placed, [*ABOUT, "told"]):
+    for about, part in groups(placed, [*ABOUT, "told"]):
         for which in STRATA:
             rows = Rows.of(part[part["stratum"] == which], "value", n_draws, seed, NO_VIEW)
             lines.append(about | {"stratum": which} | estimate(rows, mean("value")))
@@ -189,12 +186,12 @@ def strata_cells(strata: pd.DataFrame) -> pd.DataFrame:
     """The table of :func:`strata_table` to read, in percent: a column a stratum, interval and n."""
     ends = strata[["value", "low", "high"]].astype(float) * 100
     named = strata.assign(method=strata["method"].replace("", "accuracy"), **ends)
-    found = pivoted(named, [*RUN, "method", "told"], "stratum", 0, counted=True)
+    found: Any = pivoted(named, [*RUN, "method", "told"], "stratum", 0, counted=True)
     columns = [*RUN, "method", "told", *STRATA]
     return found.sort_values(columns[:3], kind="stable", ignore_index=True)[columns]
 
 
-def _values(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
+def _values(answers: pd.DataFrame, confidence: pd.DataFrame) -> Any:
     """A row a value, case_id level value and :data:`ABOUT`: accuracy, then each confidence."""
     right = answers.assign(method="", metric="accuracy", value=answers["correct"].astype(float))
     sure = confidence.assign(metric="mean_confidence", value=confidence["confidence"])

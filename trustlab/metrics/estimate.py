@@ -128,7 +128,7 @@ class Rows:
         return cls(asked, known, n_draws, none)
 
     @cached_property
-    def table(self) -> pd.DataFrame:
+    def table(self) -> Any:
         """The n rows that have a value."""
         return self.asked[self.known]
 
@@ -171,7 +171,8 @@ class Rows:
         bounds = int(self["bound"].astype(bool).sum()) if "bound" in self.asked else 0
         found = [f"{bounds} of {len(self)} confidences are bounds"] if bounds else []
         for column, word in (("failed", "missing"), ("ungraded", "ungraded")):
-            if lost := int(self.asked[column].sum()) if column in self.asked else 0:
+            lost = int(np.sum(self.asked[column])) if column in self.asked else 0
+            if lost:
                 found.append(f"{lost} answer{'s' if lost > 1 else ''} {word}")
         return found
 
@@ -234,7 +235,7 @@ def _count(rows: Rows) -> np.ndarray:
     return rows.total(np.ones(len(rows)))
 
 
-def most_frequent(lost: pd.DataFrame) -> str:
+def most_frequent(lost: Any) -> str:
     """The commonest reason in ``missing`` of these rows, the first by name among equals."""
     if not len(lost):
         return "no row in the table"
@@ -361,7 +362,7 @@ def interval(draws: np.ndarray, case_ids: ArrayLike, test: bool = False) -> dict
     return found
 
 
-Labelled = Iterable[tuple[Mapping[str, Any], Rows]]
+Labelled = Iterable[tuple[dict[str, Any], Rows]]
 """What a line is about (its keys), and its rows."""
 
 
@@ -374,18 +375,17 @@ def measure(
             yield {**label, "metric": name, **estimate(rows, metric, test=test)}
 
 
-def parts(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Each group of ``by``, in the table's order: its keys, and its part of the table."""
-    groups: Any = table.groupby(list(by), sort=False, observed=True, dropna=False)
-    for key, part in groups:
+def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Each group's keys and its rows, in the table's order; one group without keys."""
+    parts: Any = table.groupby(list(by), sort=False, observed=True, dropna=False) if by else ()
+    for key, part in parts if by else [((), table)]:
         yield dict(zip(by, key, strict=True)), part
 
 
-def grouped(
-    table: pd.DataFrame, by: Sequence[str], column: str, **how: Any
-) -> Iterator[tuple[dict[str, Any], Rows]]:
-    """The rows of each of the :func:`parts`; ``how``: as in :meth:`Rows.of`."""
-    return ((about, Rows.of(part, column, **how)) for about, part in parts(table, by))
+def grouped(table: pd.DataFrame, by: Sequence[str], column: str, **how: Any) -> Labelled:
+    """The rows of each group of ``by``, in the table's order; ``how``: as in :meth:`Rows.of`."""
+    for label, part in groups(table, by):
+        yield label, Rows.of(part, column, **how)
 
 
 def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
