@@ -11,7 +11,7 @@ import pytest
 from degenerate_facts import INF, NAN, REFUSED, check
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, review
 
-from trustlab.experiments import beyond_level, calibrated, compare, missingness, selective_tables, tables
+from trustlab.experiments import beyond_level, calibrated, compare, missingness, selective_tables
 from trustlab.metrics import paired, trust, trust_table
 from trustlab.metrics.table import metrics_table
 
@@ -61,7 +61,7 @@ def made_tables() -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.DataFra
         "risk_coverage_table": lambda a, c: selective_tables.risk_coverage_table(a, c, coverages=(0.5, 1.0), **one),
         "missingness_table": lambda a, c: missingness.missingness_table(a, c, scales, min_per_class=1),
         "beyond_level_table": lambda a, c: beyond_level.beyond_level_table(Run(a, c), **few),
-        "reliability_table": lambda a, c: tables.reliability_table(a, c, scales, **few),
+        "reliability_table": lambda a, c: calibrated.reliability_table(a, c, scales, **few),
         "compare_methods": lambda a, c: compare.compare_methods(a, twice(c), "m", **one),
         "best_of_families": lambda a, c: compare.best_of_families(a, twice(c), "m", **one),
         "paired.paired_differences": lambda a, c: paired.paired_differences(
@@ -78,7 +78,7 @@ def twice(confidence: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([confidence, confidence.assign(method="same")], ignore_index=True)
 
 
-VALUES = ("value", "risk", "probability", "accuracy", "difference")
+VALUES = ("value", "probability", "accuracy", "difference")
 
 
 @pytest.mark.parametrize("situation", RUNS)

@@ -57,8 +57,8 @@ def calibration_shown(table: pd.DataFrame, hows: Sequence[str] = ("as given", "i
 
 def missingness_shown(table: pd.DataFrame) -> pd.DataFrame:
     """The table of ``missingness_table`` to read: ``value [worst, best]`` and coverage, a row a method that misses anything."""
-    lacking = table[(table["n"] < table["n_asked"]) & table["worst"].notna() & table["n"].gt(0)]
+    lacking = table[table["n_missing"].gt(0) & table["worst"].notna() & table["n"].gt(0)]
     lacking = lacking.rename(columns={"worst": "low", "best": "high"})
-    lacking = lacking.assign(coverage=[f"{row.n} of {row.n_asked}" for row in lacking.itertuples()])
+    lacking = lacking.assign(coverage=[f"{row.n} of {row.n + row.n_missing}" for row in lacking.itertuples()])
     lacking = lacking.assign(method=lacking["method"].replace("", "(the answers)"))
     return pivoted(lacking, ["model", "dataset", "method", "coverage"], "metric").fillna("–")

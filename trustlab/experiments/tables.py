@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from trustlab.confidence import METHODS
 from trustlab.metrics.correlation import pearson_p, spearman
-from trustlab.metrics.estimate import MIN_CASES, bounded_interval, case_weights
-from trustlab.metrics.ties import tied
+from trustlab.metrics.estimate import MIN_CASES
 from trustlab.records import Assessment
 
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
@@ -42,48 +40,6 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
     if "low" not in table or table["low"].notna().to_numpy().any():
         return words
     return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none"
-
-
-def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """The confidence rows that have a value, each with whether its answer was correct.
-
-    Without those whose answer could not be had (``correct`` NaN): it is neither right nor wrong.
-    """
-    present = confidence[confidence["confidence"].notna()]
-    table = present.merge(answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one")
-    return table.dropna(subset="correct").reset_index(drop=True)
-
-
-def reliability_table(
-    answers: pd.DataFrame, confidence: pd.DataFrame, scales: Mapping[str, str], bins: int = 10, n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
-    """Per method on the probability scale: equal-mass bins of its confidence with the accuracy in each.
-
-    Columns model method bin mean_confidence accuracy low high n n_cases reason. Ties share a bin,
-    so there may be fewer than ``bins`` (ECE has 15). Intervals are percentile bootstrap over cases,
-    bins held fixed; NaN, with the reason, below 10 cases and where a bin's answers are all alike.
-    """
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1; received {bins}")
-    rows = []
-    table = judged(answers, confidence)
-    probable = [name for name, scale in scales.items() if scale == "probability"]
-    groups: Any = table[table["method"].isin(probable)].groupby(["model", "method"], sort=False)
-    for (model, method), part in groups:
-        weights = case_weights(part["case_id"].to_numpy(), n_draws, seed)
-        rank = rankdata(tied(part["confidence"]))
-        bin_of = np.minimum((bins * (rank - 0.5) / len(part)).astype(int), bins - 1)
-        correct = part["correct"].to_numpy(float)
-        for b in np.unique(bin_of):
-            at = bin_of == b
-            with np.errstate(invalid="ignore"):
-                draws = (weights[:, at] @ correct[at]) / weights[:, at].sum(1)
-            interval = bounded_interval(draws, part["case_id"][at])
-            mean = part["confidence"].to_numpy()[at].mean()
-            counts = (int(at.sum()), part["case_id"][at].nunique())
-            rows.append((model, method, int(b), mean, correct[at].mean(), *interval[:2], *counts, interval[2]))
-    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "n_cases", "missing"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:

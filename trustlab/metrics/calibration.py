@@ -59,7 +59,9 @@ def brier_decomposition(correct: ArrayLike, confidence: ArrayLike) -> BrierParts
     return BrierParts(brier(hit, prob), *(float(part) for part in parts))
 
 
-def brier_parts_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
+def brier_parts_weighted(
+    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
+) -> np.ndarray:
     """Miscalibration, discrimination and uncertainty under each of B weightings (B, n), recalibrated anew in each: (B, 3)."""
     hit, prob = _check_probability(correct, confidence)
     weight = check_weights(weights, len(hit))
@@ -70,14 +72,20 @@ def brier_parts_weighted(correct: ArrayLike, confidence: ArrayLike, weights: Arr
     total = mass.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share, rate = right.sum(axis=0) / total, right / mass
-        score = (mass * values[:, None] ** 2 - 2 * right * values[:, None] + right).sum(axis=0) / total
+        score = (mass * values[:, None] ** 2 - 2 * right * values[:, None] + right).sum(
+            axis=0
+        ) / total
     for b in np.flatnonzero((share > 0) & (share < 1)):
         held = mass[:, b] > 0
         fit = isotonic_regression(rate[held, b], weights=mass[held, b]).x
         # Each pool's fit is its own rate, so the recalibrated score is the share less the mean square of the fit.
         squared = mass[held, b] @ fit**2 / total[b]
         uncertainty = share[b] * (1 - share[b])
-        found[b] = max(score[b] - share[b] + squared, 0), max(squared - share[b] ** 2, 0), uncertainty
+        found[b] = (
+            max(score[b] - share[b] + squared, 0),
+            max(squared - share[b] ** 2, 0),
+            uncertainty,
+        )
     return found
 
 
@@ -91,7 +99,9 @@ def ece(correct: ArrayLike, confidence: ArrayLike, bins: int = 15) -> float:
     return float(ece_weighted(hit, prob, np.ones((1, len(hit))), bins)[0])
 
 
-def ece_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, bins: int = 15) -> np.ndarray:
+def ece_weighted(
+    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, bins: int = 15
+) -> np.ndarray:
     """:func:`ece` under each of B weightings (B, n) of the same rows, bins formed anew in each: shape (B,)."""
     hit, prob = _check_probability(correct, confidence)
     weight = check_weights(weights, len(hit))
@@ -106,7 +116,9 @@ def ece_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, 
     # A group without weight adds nothing, wherever it is put.
     place = np.minimum(np.nan_to_num(middle * bins), bins - 1).astype(np.int64)
     cell = place + bins * np.arange(len(total))
-    gaps = np.bincount(cell.ravel(), weights=gap.ravel(), minlength=bins * len(total)).reshape(len(total), bins)
+    gaps = np.bincount(cell.ravel(), weights=gap.ravel(), minlength=bins * len(total)).reshape(
+        len(total), bins
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(total > 0, np.abs(gaps).sum(axis=1) / total, np.nan)
 
@@ -117,7 +129,9 @@ class Isotonic:
     def fit(self, correct: ArrayLike, confidence: ArrayLike) -> Isotonic:
         """Learn from ``correct`` (n,), 0 or 1 with both among them, and finite ``confidence`` (n,); ``ValueError`` otherwise."""
         hit, score = _check_both(correct, confidence)
-        self._fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(score, hit.astype(np.float64))
+        self._fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
+            score, hit.astype(np.float64)
+        )
         return self
 
     def predict(self, confidence: ArrayLike) -> np.ndarray:
@@ -137,15 +151,22 @@ class Platt:
         hit, score = _check_both(correct, confidence)
         n_right, n_wrong = hit.sum(), (~hit).sum()
         target = np.where(hit, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
-        self._centre, self._scale = float(score.mean()), float(score.std()) if np.ptp(score) > 0 else 1.0
-        each = np.tile(self._scaled(score), (2, 1))  # once as right, once as wrong, weighed by the target
+        self._centre, self._scale = (
+            float(score.mean()),
+            float(score.std()) if np.ptp(score) > 0 else 1.0,
+        )
+        each = np.tile(
+            self._scaled(score), (2, 1)
+        )  # once as right, once as wrong, weighed by the target
         classes, shares = np.repeat([1, 0], len(score)), np.concatenate([target, 1 - target])
         self._fitted = LogisticRegression(C=np.inf).fit(each, classes, sample_weight=shares)
         return self
 
     def predict(self, confidence: ArrayLike) -> np.ndarray:
         """The probability that each confidence (n,) stands for, (n,)."""
-        return self._fitted.predict_proba(self._scaled(np.asarray(confidence, dtype=np.float64)))[:, 1]
+        return self._fitted.predict_proba(self._scaled(np.asarray(confidence, dtype=np.float64)))[
+            :, 1
+        ]
 
     def _scaled(self, score: np.ndarray) -> np.ndarray:
         return ((score - self._centre) / self._scale)[:, None]
@@ -155,7 +176,12 @@ CALIBRATORS: dict[str, Any] = {"isotonic": Isotonic, "platt": Platt}
 
 
 def cross_fitted(
-    correct: ArrayLike, confidence: ArrayLike, case_ids: ArrayLike, how: str = "isotonic", n_folds: int = 5, seed: int = 0
+    correct: ArrayLike,
+    confidence: ArrayLike,
+    case_ids: ArrayLike,
+    how: str = "isotonic",
+    n_folds: int = 5,
+    seed: int = 0,
 ) -> np.ndarray:
     """Calibrated probabilities (n,), each by a calibrator fitted on other cases, so that no row judges itself.
 
@@ -184,13 +210,19 @@ def cross_fitted(
     return found
 
 
-def _by_value(prob: np.ndarray, weight: np.ndarray, amount: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _by_value(
+    prob: np.ndarray, weight: np.ndarray, amount: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The distinct probabilities (G,), and in each weighting the weight and the weighed ``amount`` (n,) of each: (G, B) twice."""
     values, group = np.unique(prob, return_inverse=True)
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(len(values)))
     ordered = weight.T[order].astype(np.float64)
-    return values, np.add.reduceat(ordered, starts, axis=0), np.add.reduceat(ordered * amount[order, None], starts, axis=0)
+    return (
+        values,
+        np.add.reduceat(ordered, starts, axis=0),
+        np.add.reduceat(ordered * amount[order, None], starts, axis=0),
+    )
 
 
 def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -204,7 +236,9 @@ def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.nd
 def _check_both(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     hit, score = check_pair(correct, confidence)
     if _one_class(hit):
-        raise ValueError(f"a calibrator needs right and wrong answers; received {int(hit.sum())} right of {len(hit)}")
+        raise ValueError(
+            f"a calibrator needs right and wrong answers; received {int(hit.sum())} right of {len(hit)}"
+        )
     return hit, score
 
 
@@ -224,4 +258,17 @@ def ece_over(rows: Rows) -> np.ndarray:
     return rows.over(lambda weights: ece_weighted(correct, confidence, weights))
 
 
-CALIBRATION = {"brier": Metric(brier_over), "ece": Metric(ece_over, excess=True)}
+def parts_over(rows: Rows) -> np.ndarray:
+    """Miscalibration, discrimination and uncertainty of the rows, (3, 1 + draws)."""
+    correct, confidence = rows["correct"], rows["confidence"]
+    return rows.over(lambda weights: brier_parts_weighted(correct, confidence, weights).T)
+
+
+CALIBRATION = {
+    "brier": Metric(brier_over),
+    "miscalibration": Metric(lambda rows: rows.drawn(parts_over)[0], excess=True),
+    "discrimination": Metric(lambda rows: rows.drawn(parts_over)[1], excess=True),
+    "uncertainty": Metric(lambda rows: rows.drawn(parts_over)[2]),
+    "ece": Metric(ece_over, excess=True),
+}
+"""Metric -> its statistic."""

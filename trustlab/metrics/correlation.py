@@ -69,7 +69,9 @@ def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
     return _permutation_p(rankdata(tied(left)), rankdata(tied(right)), np.inf, seed=0)
 
 
-def pearson_permutation_p(x: ArrayLike, y: ArrayLike, n_draws: int = 10_000, seed: int = 0) -> float:
+def pearson_permutation_p(
+    x: ArrayLike, y: ArrayLike, n_draws: int = 10_000, seed: int = 0
+) -> float:
     """Two-sided permutation p-value of Pearson's r: the share of pairings whose r is at least as far from 0.
 
     Exact up to 8 points. Above, ``n_draws`` seeded random pairings, one more counted as extreme so that p is never 0 (Phipson
@@ -126,7 +128,9 @@ def spearman_values(n: int, ties: bool = False) -> np.ndarray:
     n (n² - 1) / 3 (4 cannot be had of 3 points). ``ValueError`` below 3 points, or with ties above 7.
     """
     if not float(n).is_integer() or n < 3 or (ties and n > MAX_TIED):
-        raise ValueError(f"n must be a whole number from 3{f' to {MAX_TIED} with ties' if ties else ''}; received {n}")
+        raise ValueError(
+            f"n must be a whole number from 3{f' to {MAX_TIED} with ties' if ties else ''}; received {n}"
+        )
     n = int(n)
     if ties:
         return _tied_values(n).copy()
@@ -148,7 +152,9 @@ def _all_orders(n: int) -> np.ndarray:
 def _tied_values(n: int) -> np.ndarray:
     """Every value of rho over two rankings with or without ties: one in ascending order, the other in each order of its own."""
     steps = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n - 1)) & 1  # where neighbours differ
-    ranks = rankdata(np.cumsum(np.hstack([np.zeros((len(steps), 1), int), steps]), axis=1), axis=1)[1:]  # not all tied
+    ranks = rankdata(np.cumsum(np.hstack([np.zeros((len(steps), 1), int), steps]), axis=1), axis=1)[
+        1:
+    ]  # not all tied
     centred = ranks - ranks.mean(axis=1, keepdims=True)
     unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
     orders = np.array(list(permutations(range(n))))
@@ -204,7 +210,9 @@ def rising_null(
     if statistic not in OVER_LEVELS:
         raise ValueError(f"statistic is {statistic!r}; allowed are {list(OVER_LEVELS)}")
     if n_points < 3 or n_draws < 1:
-        raise ValueError(f"at least 3 points and 1 draw are needed; received {n_points} and {n_draws}")
+        raise ValueError(
+            f"at least 3 points and 1 draw are needed; received {n_points} and {n_draws}"
+        )
     if not 0 <= noise < np.inf:
         raise ValueError(f"noise must be finite and at least 0; received {noise}")
     n_drawn = 2 if isinstance(fixed, int) else 1
@@ -289,7 +297,12 @@ def _permutation_p(x: np.ndarray, y: np.ndarray, n_draws: float, seed: int) -> f
         # 0 or 1 rather than the coefficient itself: equal ones must count as equal whatever their rounding.
         return (np.abs((shuffled * left).sum(axis=axis) / size) >= least).astype(float)
 
-    kind: Any = {"permutation_type": "pairings", "alternative": "greater", "vectorized": True, "n_resamples": n_draws}
+    kind: Any = {
+        "permutation_type": "pairings",
+        "alternative": "greater",
+        "vectorized": True,
+        "n_resamples": n_draws,
+    }
     return float(permutation_test((right,), as_far, rng=np.random.default_rng(seed), **kind).pvalue)
 
 
@@ -307,7 +320,9 @@ def _constant(rows: np.ndarray) -> np.ndarray:
 def _check_series(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     left, right = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if left.ndim != 1 or left.shape != right.shape:
-        raise ValueError(f"both series must have shape (n,); received {left.shape} and {right.shape}")
+        raise ValueError(
+            f"both series must have shape (n,); received {left.shape} and {right.shape}"
+        )
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
         raise ValueError(f"both series must be finite; received {left} and {right}")
     return left, right

@@ -45,7 +45,9 @@ def auprc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
     return ranking_weighted(correct, confidence, weights)[1]
 
 
-def ranking_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def ranking_weighted(
+    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
     """AUROC and average precision together, each (B,), from one sort; fastest when ``weights.T`` is C-contiguous."""
     hit, score = check_pair(correct, confidence)
     weight = check_weights(weights, len(hit))
@@ -69,7 +71,9 @@ def ranking_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLi
     lost = np.einsum("gb,gb->b", gained, false) / 2
     both = (n_true > 0) & (n_false > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(both, 1 - lost / (n_true * n_false), np.nan), np.where(both, average / n_true, np.nan)
+        return np.where(both, 1 - lost / (n_true * n_false), np.nan), np.where(
+            both, average / n_true, np.nan
+        )
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -79,12 +83,16 @@ def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, n
     """
     hit, score = np.asarray(correct), np.asarray(confidence, dtype=np.float64)
     if hit.ndim != 1 or hit.shape != score.shape:
-        raise ValueError(f"correct and confidence must both have shape (n,); received {hit.shape} and {score.shape}")
+        raise ValueError(
+            f"correct and confidence must both have shape (n,); received {hit.shape} and {score.shape}"
+        )
     hit = hit.astype(np.float64)
     if not np.isin(hit, (0.0, 1.0)).all():
         raise ValueError(f"correct must be 0 or 1; received {hit[~np.isin(hit, (0.0, 1.0))][0]}")
     if not np.isfinite(score).all():
-        raise ValueError(f"confidence must be finite; received {score[~np.isfinite(score)][0]}: leave missing rows out")
+        raise ValueError(
+            f"confidence must be finite; received {score[~np.isfinite(score)][0]}: leave missing rows out"
+        )
     return hit.astype(bool), tied(score)
 
 
@@ -94,7 +102,9 @@ def check_weights(weights: ArrayLike, n: int) -> np.ndarray:
     if weight.ndim != 2 or weight.shape[1] != n:
         raise ValueError(f"weights must have shape (B, {n}); received {weight.shape}")
     if weight.size and not (weight.min() >= 0 and np.isfinite(weight.max())):
-        raise ValueError(f"weights must be finite and at least 0; received {weight.min()} to {weight.max()}")
+        raise ValueError(
+            f"weights must be finite and at least 0; received {weight.min()} to {weight.max()}"
+        )
     return weight
 
 

@@ -59,7 +59,9 @@ def case_weights(case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> np.
 @lru_cache(maxsize=16)
 def _times(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
     """How often each case is in the sample (once) and in each draw, (n_cases, 1 + n_draws)."""
-    chances = np.full(n_cases, 1 / max(n_cases, 1))
+    if not n_cases:
+        return np.ones((0, 1 + n_draws))
+    chances = np.full(n_cases, 1 / n_cases)
     drawn = np.random.default_rng(seed).multinomial(n_cases, chances, size=n_draws)
     found = np.concatenate([np.ones((n_cases, 1)), drawn.T], axis=1)
     found.flags.writeable = False  # it is shared
@@ -215,8 +217,12 @@ class Rows:
         """
         times = self.draws.times
         starts = [0, *range(1, times.shape[1], CHUNK)]
-        parts = [slice(a, b) for a, b in zip(starts, [1, *(s + CHUNK for s in starts[1:])], strict=True)]
-        return np.concatenate([np.asarray(weighted(times[:, p][self.case].T)) for p in parts], axis=-1)
+        parts = [
+            slice(a, b) for a, b in zip(starts, [1, *(s + CHUNK for s in starts[1:])], strict=True)
+        ]
+        return np.concatenate(
+            [np.asarray(weighted(times[:, p][self.case].T)) for p in parts], axis=-1
+        )
 
 
 Statistic = Callable[[Rows], np.ndarray]
@@ -304,7 +310,9 @@ class Metric:
     widthless: bool = False
 
 
-def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False) -> dict[str, Any]:
+def estimate(
+    rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False
+) -> dict[str, Any]:
     """One line of a table: value, interval, counts and the reason for what is missing.
 
     - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
@@ -326,7 +334,9 @@ def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bo
         found["value"] = float(drawn[0])
         told += [made.undefined] if np.isnan(drawn[0]) else []
         if not np.isnan(drawn[0]):
-            draws = without_excess(drawn[1:], drawn[0]) if made.excess else drawn[1:]
+            draws = drawn[1:]
+            if made.excess and len(draws):
+                draws = without_excess(draws, found["value"])
             found |= interval(draws, rows.case, test, made.widthless)
             told += [found["missing"]] if found["missing"] else []
     found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": len(rows.asked) - len(rows)}
@@ -366,7 +376,9 @@ Labelled = Iterable[tuple[Mapping[str, Any], Rows]]
 """What a line is about (its keys), and its rows."""
 
 
-def measure(labelled: Labelled, metrics: Mapping[str, Metric | Statistic], *, test: bool = False) -> Iterator[dict[str, Any]]:
+def measure(
+    labelled: Labelled, metrics: Mapping[str, Metric | Statistic], *, test: bool = False
+) -> Iterator[dict[str, Any]]:
     """A line for each of the labelled rows and each metric: its keys, ``metric``, its estimate."""
     for label, rows in labelled:
         for name, metric in metrics.items():

@@ -49,10 +49,16 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     _refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
     readable = table["answer"].notna()
     failed = ~readable & table["correct"].isna()
-    reason = answers["missing"].astype(object).fillna("") if "missing" in answers else pd.Series("", index=answers.index)
+    reason = (
+        answers["missing"].astype(object).fillna("")
+        if "missing" in answers
+        else pd.Series("", index=answers.index)
+    )
     ungraded = readable & table["correct"].isna() & (reason != "")
     allowed = "0 or 1, or NaN with no answer where none was had, or NaN with a reason in missing where it is ungraded"
-    _refuse(table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}")
+    _refuse(
+        table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}"
+    )
     correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
     return table.assign(correct=correct, readable=readable, failed=failed, ungraded=ungraded)
 
@@ -65,11 +71,22 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     """
     names = [*KEYS, "method", "confidence", "bound", "missing"]
     need(confidence, names, "confidence")
-    table = confidence[names].assign(level=confidence["level"].astype(int), confidence=confidence["confidence"].astype(float))
-    _refuse(table, table.duplicated([*KEYS, "method"]), "confidence must hold each case, level, model and method once")
-    _refuse(table, np.isinf(table["confidence"]), "a confidence must be finite, or NaN where missing")
+    table = confidence[names].assign(
+        level=confidence["level"].astype(int), confidence=confidence["confidence"].astype(float)
+    )
+    _refuse(
+        table,
+        table.duplicated([*KEYS, "method"]),
+        "confidence must hold each case, level, model and method once",
+    )
+    _refuse(
+        table, np.isinf(table["confidence"]), "a confidence must be finite, or NaN where missing"
+    )
     table = table.merge(
-        answers[[*KEYS, "correct", "readable", "failed", "ungraded"]], on=KEYS, how="left", validate="many_to_one"
+        answers[[*KEYS, "correct", "readable", "failed", "ungraded"]],
+        on=KEYS,
+        how="left",
+        validate="many_to_one",
     )
     _refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
     readable = table["readable"].astype(bool)
@@ -106,7 +123,11 @@ def rows_of_methods(
         mine = told[(told["dataset"] == dataset) & (told["model"] == model)]
         for method, part in mine.groupby("method", sort=False):
             every = asked.merge(part, on=KEYS, how="left", validate="one_to_one")
-            why = every["missing"].astype(object).where(every["method"].notna(), "no row in the table")
+            why = (
+                every["missing"]
+                .astype(object)
+                .where(every["method"].notna(), "no row in the table")
+            )
             bound = every["bound"].astype(object).fillna("").ne("")
             every = every.assign(missing=why, bound=bound)
             known = every["confidence"].notna().to_numpy()
@@ -121,7 +142,9 @@ def shared_rows(confidence: pd.DataFrame, methods: Sequence[str]) -> pd.DataFram
     need(confidence, [*KEYS, "method", "confidence"], "confidence")
     wanted, held = set(methods), set(confidence["method"])
     if not wanted or not wanted <= held:
-        raise ValueError(f"methods must be one or more of {sorted(held)}; received {sorted(wanted)}")
+        raise ValueError(
+            f"methods must be one or more of {sorted(held)}; received {sorted(wanted)}"
+        )
     known = confidence[confidence["method"].isin(list(wanted)) & confidence["confidence"].notna()]
     counts = known.groupby(KEYS, observed=True)["method"].nunique().reset_index()
     return counts.loc[counts["method"] == len(wanted), KEYS].reset_index(drop=True)
@@ -130,4 +153,6 @@ def shared_rows(confidence: pd.DataFrame, methods: Sequence[str]) -> pd.DataFram
 def _refuse(table: pd.DataFrame, bad: ArrayLike, message: str) -> None:
     found = np.flatnonzero(bad)
     if len(found):
-        raise ValueError(f"{message}; received {table.iloc[found[0]].to_dict()} and {len(found) - 1} more")
+        raise ValueError(
+            f"{message}; received {table.iloc[found[0]].to_dict()} and {len(found) - 1} more"
+        )

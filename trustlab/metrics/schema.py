@@ -81,7 +81,9 @@ MEASURED = {
     "p": Column("number", "", "two-sided p of the value, or difference, being 0"),
     "p_holm": Column("number", "", "p after Holm over the rows compared together"),
     "standard_error": Column("number", "the metric's", "standard deviation over the draws"),
-    "low_chosen": Column("number", "the metric's", "lower end with the best chosen anew in each draw"),
+    "low_chosen": Column(
+        "number", "the metric's", "lower end with the best chosen anew in each draw"
+    ),
     "high_chosen": Column("number", "the metric's", "upper end of that"),
     "chosen_in": Column("number", "share", "share of draws in which this one would be the best"),
     "chance": Column("number", "the metric's", "value of a confidence that knows nothing"),
@@ -92,6 +94,9 @@ MEASURED = {
     "best": Column("number", "the metric's", "its best end were the missing had"),
     "n": Column("count", "rows", "rows behind the value"),
     "n_cases": Column("count", "cases", "cases behind the value"),
+    "n_methods": Column("count", "methods", "methods among which the best was chosen"),
+    "left_out": Column("text", "", "methods left out, with too few values"),
+    "n_shared": Column("count", "rows", "rows that all compared have"),
     "n_rarer": Column("count", "rows", "those of the rarer kind, right or wrong"),
     "n_hits": Column("count", "rows", "those of the n that a share counts"),
     "n_missing": Column("count", "rows", "rows that should have a value and have none"),
@@ -115,7 +120,9 @@ LINE = ("metric", "value", "low", "high", "n", "n_cases", "n_missing", "missing"
 """What every table of numbers has."""
 
 
-def table(lines: Iterable[Mapping[str, Any]], keys: Sequence[str], more: Sequence[str] = ()) -> pd.DataFrame:
+def table(
+    lines: Iterable[Mapping[str, Any]], keys: Sequence[str], more: Sequence[str] = ()
+) -> pd.DataFrame:
     """Lines as a table: ``keys``, then :data:`LINE` and ``more`` in this module's order.
 
     ``ValueError`` for a column that is not written down here; what a line lacks is missing.

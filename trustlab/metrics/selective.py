@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustlab.metrics.discrimination import check_pair, check_weights
+from trustlab.metrics.estimate import Rows, Statistic
 
 
 def risk_coverage(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -25,7 +26,9 @@ def risk_coverage(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray
     return reached[1:, 0] / max(len(hit), 1), wrong[1:, 0] / np.maximum(reached[1:, 0], 1)
 
 
-def risk_at(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, coverage: ArrayLike) -> np.ndarray:
+def risk_at(
+    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, coverage: ArrayLike
+) -> np.ndarray:
     """Mean risk, over the orders of equal confidences, at each ``coverage`` (C,) in (0, 1], in each of B weightings: (B, C).
 
     ``weights`` (B, n) as in :func:`selective_weighted`. A coverage that falls on no whole number of answers counts a part of
@@ -34,7 +37,9 @@ def risk_at(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, cover
     hit, score = check_pair(correct, confidence)
     at = np.asarray(coverage, dtype=np.float64)
     if at.ndim != 1 or not ((at > 0) & (at <= 1)).all():
-        raise ValueError(f"coverage must have shape (C,) with values above 0 and at most 1; received {coverage}")
+        raise ValueError(
+            f"coverage must have shape (C,) with values above 0 and at most 1; received {coverage}"
+        )
     reached, wrong = _curves(hit, score, _whole(weights, len(hit)))
     found = np.full((reached.shape[1], len(at)), np.nan)
     for b in np.flatnonzero(reached[-1]):
@@ -67,7 +72,9 @@ def prediction_rejection_ratio(correct: ArrayLike, confidence: ArrayLike) -> flo
     return float(selective_weighted(hit, score, np.ones((1, len(hit)), int))[1][0])
 
 
-def selective_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def selective_weighted(
+    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
     """AURC and prediction-rejection ratio together, each (B,), from one sort.
 
     ``weights`` (B, n) are whole numbers of at least 0: how often each answer is in a bootstrap draw. A weighting that leaves
@@ -86,7 +93,9 @@ def selective_weighted(correct: ArrayLike, confidence: ArrayLike, weights: Array
         return np.where(both, area, np.nan), np.where(both, (rate - area) / (rate - best), np.nan)
 
 
-def _area(many: np.ndarray, lost: np.ndarray, reached: np.ndarray, wrong: np.ndarray, harmonic: np.ndarray) -> np.ndarray:
+def _area(
+    many: np.ndarray, lost: np.ndarray, reached: np.ndarray, wrong: np.ndarray, harmonic: np.ndarray
+) -> np.ndarray:
     """Expected AURC (B,) of groups of ``many`` equal confidences, ``lost`` of them wrong, each (G, B), entering in turn.
 
     After j answers of a group the expected number wrong is e + j·lost/many, e and m being wrong and given before it; by j =
@@ -94,10 +103,14 @@ def _area(many: np.ndarray, lost: np.ndarray, reached: np.ndarray, wrong: np.nda
     """
     share = lost / np.maximum(many, 1)
     before, until = reached[:-1], reached[1:]
-    return (lost + (wrong[:-1] - share * before) * (harmonic[until] - harmonic[before])).sum(axis=0) / reached[-1]
+    return (lost + (wrong[:-1] - share * before) * (harmonic[until] - harmonic[before])).sum(
+        axis=0
+    ) / reached[-1]
 
 
-def _curves(hit: np.ndarray, score: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _curves(
+    hit: np.ndarray, score: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Answers given, and wrong ones among them, after each group of equal confidences: (G + 1, B) twice, from 0 on."""
     order = np.argsort(-score, kind="stable")
     falling = score[order]
@@ -113,5 +126,20 @@ def _curves(hit: np.ndarray, score: np.ndarray, weight: np.ndarray) -> tuple[np.
 def _whole(weights: ArrayLike, n: int) -> np.ndarray:
     weight = check_weights(weights, n)
     if not np.array_equal(weight, np.floor(weight)):
-        raise ValueError(f"weights must be whole numbers; received {weight[weight != np.floor(weight)][0]}")
+        raise ValueError(
+            f"weights must be whole numbers; received {weight[weight != np.floor(weight)][0]}"
+        )
     return weight.astype(np.int64)
+
+
+def selective(rows: Rows) -> np.ndarray:
+    """AURC and prediction-rejection ratio of rows, (2, 1 + draws)."""
+    correct, confidence = rows["correct"], rows["confidence"]
+    return rows.over(lambda w: selective_weighted(correct, confidence, w.astype(np.int64)))
+
+
+SELECTIVE: dict[str, Statistic] = {
+    "aurc": lambda rows: rows.drawn(selective)[0],
+    "prediction_rejection_ratio": lambda rows: rows.drawn(selective)[1],
+}
+"""Metric -> its statistic."""
