@@ -49,7 +49,8 @@ def patient_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> p
         rows = Rows.of(turns.assign(said=said), "said", rows.draws)
         lines += [{**label, "metric": o, **share(rows, "outcome", o)} for o in OUTCOMES]
         for part, names in ((rows.at(known), ASKED_FOR), (rows.at(not_told), NOT_TOLD)):
-            lines += [{**label, "metric": m, **share(part, "said", m)} for m in names]
+            none = "" if len(part) else "no such question"
+            lines += [{**label, "metric": m, **share(part, "said", m, note=none)} for m in names]
     return table(lines, ["model"], ["n_hits"])
 
 
@@ -63,7 +64,8 @@ def ended_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.
                 continue  # nothing stops a recorded consultation
             about = {**label, "ended": why}
             lines.append({**about, "metric": "share", **share(rows, "ended", why)})
-            lines.append({**about, "metric": "questions", **estimate(mine, mean("n_turns"))})
+            length = estimate(mine, mean("n_turns"), note="" if len(mine) else "none ended so")
+            lines.append({**about, "metric": "questions", **length})
     return table(lines, ["model", "ended"], ["n_hits"])
 
 
