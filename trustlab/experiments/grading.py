@@ -1,4 +1,4 @@
-"""How far a run's numbers depend on who graded its answers; the diagnosing model is not asked again."""
+"""How far a run's numbers depend on who graded its answers; no diagnosis is asked for again."""
 
 from __future__ import annotations
 
