@@ -87,9 +87,8 @@ def order_under_noise(
     confidence: pd.DataFrame,
     methods: Sequence[str],
     rates: Sequence[float] = RATES,
-    n_repeats: int = 20,
-    seed: int = 0,
     min_per_class: int = 10,
+    **how: Any,
 ) -> pd.DataFrame:
     """How far flipped grades change the order of the methods: Kendall's tau (b) to that without.
 
@@ -100,11 +99,9 @@ def order_under_noise(
     """
     few = at_least(min_per_class)
     lines = []
-    for label, _, rows, drawn in _parts(answers, confidence, methods, rates, n_repeats, seed):
+    for label, _, rows, drawn in _parts(answers, confidence, methods, rates, **how):
         names = [m for m in methods if not few(rows[m]) and not np.isnan(drawn[m]).any()]
-        each = np.array([drawn[m] for m in names]).reshape(
-            len(names), 1 + len(rates), 1 + n_repeats
-        )
+        each = np.stack([drawn[m] for m in names] or [np.zeros((1 + len(rates), 2))])[: len(names)]
         for i, rate in enumerate(map(float, rates), 1):
             before, after = (
                 rankdata(-tied(x), "ordinal").astype(int) for x in (each[:, 0, 0], each[:, i, 0])
@@ -122,8 +119,8 @@ def _parts(
     confidence: pd.DataFrame,
     methods: Sequence[str],
     rates: Sequence[float],
-    n_repeats: int,
-    seed: int,
+    n_repeats: int = 20,
+    seed: int = 0,
 ) -> Iterator[tuple[dict[str, str], Callable, dict[str, Rows], dict[str, np.ndarray]]]:
     """Each run pooled and within level: its keys, how a statistic is taken there, and by method.
 
@@ -158,8 +155,9 @@ def _pooled(statistic: Statistic) -> Statistic:
 
 
 def _mixed(rows: Rows) -> Rows:
-    """The rows at levels that have both classes."""
-    return rows.where("level", [q for q, part in rows.by("level").items() if part.rarer])
+    """The rows at levels that have both classes; all where none has a value."""
+    levels = [level for level, part in rows.by("level").items() if part.rarer]
+    return rows.where("level", levels) if len(rows) else rows
 
 
 def _flipped(chance: np.ndarray, rate: float) -> Statistic:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from trustlab.experiments.consultations import ConsultationRun, purposes_of
-from trustlab.experiments.shown import with_interval
+from trustlab.experiments.shown import pivoted
 from trustlab.metrics import stopping as rules
 from trustlab.metrics.estimate import (
     Draws,
@@ -211,27 +211,21 @@ def chosen_table(
 
 
 def chosen_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """:func:`chosen_table` to read: a row a policy, accuracy and difference in percent.
+    """:func:`chosen_table` to read: a row a policy, shares in percent, costs without interval.
 
-    ``threshold`` is the folds', from the lowest to the highest. Costs stand without interval.
+    ``threshold`` is the folds', from the lowest to the highest.
     """
-    policies = table.drop_duplicates("policy").set_index("policy")
-    of = {metric: part.set_index("policy") for metric, part in table.groupby("metric")}
-
-    def text(metric: str, scale: float, digits: int) -> list[str]:
-        part = scale * of[metric].reindex(policies.index)[["value", "low", "high"]].to_numpy(float)
-        return [with_interval(value, low, high, digits) for value, low, high in part.tolist()]
-
-    ends = policies[["threshold_low", "threshold_high"]].itertuples(index=False)
-    costs = {"questions": 1, "calls": 1, "replies": 1, "tokens": 0}
-    shown = {
-        "threshold": [_span(*pair) for pair in ends],
-        "accuracy, %": text("accuracy", 100, 0),
-        "utterances": text("utterances", 1, 1),
-        **{metric: of[metric]["value"].round(digits) for metric, digits in costs.items()},
-        f"accuracy minus {policies['against'].iloc[0]}'s": text("difference", 100, 0),
-    }
-    return pd.DataFrame(shown, policies.index).rename_axis("stops by").reset_index()
+    percent = table["metric"].isin(["accuracy", "difference"])
+    ends = {c: table[c].where(percent | table["metric"].eq("utterances")) for c in ("low", "high")}
+    shown: Any = table.assign(**ends)
+    spans = zip(table["threshold_low"], table["threshold_high"], strict=True)
+    shown["threshold"] = [_span(*pair) for pair in spans]
+    shown[["value", "low", "high"]] *= np.where(percent, 100, 1)[:, None]
+    keys = ["policy", "threshold"]
+    wide = pivoted(shown[percent], keys, digits=0).merge(pivoted(shown[~percent], keys, digits=1))
+    against = f"accuracy minus {table['against'].iloc[0]}'s"
+    names = {"policy": "stops by", "accuracy": "accuracy, %", "difference": against}
+    return wide.rename(columns=names).fillna("–")
 
 
 def rules_compared(

@@ -152,17 +152,11 @@ def _read_again(
     return score(views, with_meaning(given, views, needs, readers), methods)
 
 
-def differences(
-    answers: pd.DataFrame,
-    read: pd.DataFrame,
-    n_draws: int = 2000,
-    seed: int = 0,
-    min_per_class: int = 10,
-) -> pd.DataFrame:
+def differences(answers: pd.DataFrame, read: pd.DataFrame, **how: Any) -> pd.DataFrame:
     """AUROC within level under each choice against the default: ``paired_differences`` by choice.
 
     A formula stands under its base's name with ``option`` its own; rules and contexts under the
-    method that they change.
+    method that they change. ``how``: n_draws, seed and min_per_class.
     """
     plain = read[read["option"] == DEFAULT]
     parts = [read]
@@ -175,7 +169,6 @@ def differences(
     varied = every[every["method"].isin(every.loc[every["option"] != DEFAULT, "method"])]
     found = corrected([], ["model", "dataset", "method", "option", "level"], ["n_rarer"])
     if len(varied):
-        how = {"n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
         found = paired_differences(varied, DEFAULT, by="option", metrics=["auroc"], **how)
     choice = every.drop_duplicates("option").set_index("option")["choice"]
     found = found.assign(choice=found["option"].map(choice))

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.metrics import cohen_kappa_score
 
 from trustlab.metrics.estimate import Metric, Rows, estimate, mean
 
-SAME = "kappa is undefined: each grader says the same of all answers"
 AGREEMENT = {
     "kappa": Metric(
         lambda rows: rows.over(lambda w: cohen_kappa_weighted(rows["first"], rows["second"], w)),
-        undefined=SAME,
+        undefined="kappa is undefined: each grader says the same of all answers",
     ),
     "agreement": mean("same"),
 }
@@ -31,10 +29,7 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
       cannot be told apart.
     - ``ValueError`` on other shapes or values.
     """
-    one, other = _check(a, b)
-    if len(one) == 0 or (len(np.unique(one)) == 1 and len(np.unique(other)) == 1):
-        return float("nan")
-    return float(cohen_kappa_score(one, other, labels=[0, 1]))
+    return float(cohen_kappa_weighted(a, b, np.ones((1, np.size(a))))[0])
 
 
 def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.ndarray:
@@ -61,14 +56,13 @@ def agreement(
     grades = [np.asarray(grader, dtype=np.float64) for grader in (a, b)]
     known = ~np.isnan(grades).any(axis=0)
     one, other = _check(*(grader[known] for grader in grades))
-    counts = [int(x.sum()) for x in (one & other, one & ~other, ~one & other, ~one & ~other)]
+    counts = (int(x.sum()) for x in (one & other, one & ~other, ~one & other, ~one & ~other))
+    shared = dict(zip(COUNTS, counts, strict=True))
     asked = pd.DataFrame({"case_id": np.asarray(case_ids), "first": grades[0], "second": grades[1]})
     asked["same"] = np.where(known, grades[0] == grades[1], np.nan)
     rows = Rows.of(asked, "same", n_draws, seed, none="no answer that both graded")
     note = "" if len(asked) else rows.none
-    shared = dict(zip(COUNTS, counts, strict=True))
-    lines = AGREEMENT.items()
-    return [{"metric": m, **shared, **estimate(rows, of, note=note)} for m, of in lines]
+    return [{"metric": m, **shared, **estimate(rows, x, note=note)} for m, x in AGREEMENT.items()]
 
 
 def _check(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
