@@ -274,8 +274,9 @@ def ablations() -> Bullets:
         f"{span(passages['value'], '{:.2f}'.format)}, and passages about *another* disease change it by "
         f"{value(control, 'difference', sign='+')}: as if this model filled the profile from memory, so that what retrieval "
         f"brings cannot be measured on it.",
-        f"The order of the methods is soft: {plots_label(first)} stands first, but only in {pct(ranks.at[first, 'chosen_in'])} % of "
-        f"the draws of other patients, and {plots_label(widest)} takes ranks {ranks.at[widest, 'lowest']:.0f} to "
+        f"The order of the methods is soft: {plots_label(first)} stands first, but only in "
+        f"{pct(ranks.at[first, 'chosen_in'])} % of the draws of other patients, and {plots_label(widest)} takes "
+        f"ranks {ranks.at[widest, 'lowest']:.0f} to "
         f"{ranks.at[widest, 'highest']:.0f} with the formula that one takes its name to mean. The best token method stands "
         f"{value(best.loc['token'], 'difference', sign='+')} from MedConf, the best of the samples "
         f"{value(best.loc['consistency'], 'difference', sign='+')}.",

@@ -206,7 +206,7 @@ def rank_stability(
     ranks, changes = [], []
     for key, part in read.groupby(["model", "dataset"], sort=False):
         label = dict(zip(["model", "dataset"], tuple(key), strict=True))
-        mine = answers[answers[list(label)].eq(key).all(axis=1)]
+        mine = answers[answers[list(label)].eq(list(key)).all(axis=1)]
         draws = Draws.of(mine["case_id"].to_numpy(), n_draws, seed)
         of_ranks, of_changes = _stability(mine, part, draws, max(min_per_class, 1))
         ranks += [{**label, **row} for row in of_ranks]
