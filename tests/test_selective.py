@@ -11,7 +11,15 @@ from sklearn.metrics import auc
 
 from trustlab.experiments.selective_tables import risk_coverage_table, selective_table
 from trustlab.metrics import auroc, case_weights
-from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_at, risk_coverage, selective_weighted
+from trustlab.metrics.selective import (
+    augrc,
+    augrc_weighted,
+    aurc,
+    prediction_rejection_ratio,
+    risk_at,
+    risk_coverage,
+    selective_weighted,
+)
 
 NAN = float("nan")
 
@@ -49,6 +57,24 @@ def test_area_by_hand():
     # Risks 0, 0, 1/3, 1/2 of the right order, and 1, 1, 2/3, 1/2 of the wrong one.
     assert aurc([1, 1, 0, 0], [4, 3, 2, 1]) == pytest.approx((1 / 3 + 1 / 2) / 4)
     assert aurc([1, 1, 0, 0], [1, 2, 3, 4]) == pytest.approx((1 + 1 + 2 / 3 + 1 / 2) / 4)
+
+
+def test_generalised_area_by_hand():
+    # Wrong among all four: 0, 0, 1/4, 2/4 of the right order; straight lines between.
+    assert augrc([1, 1, 0, 0], [4, 3, 2, 1]) == pytest.approx((1 / 8 + 3 / 8) / 4)
+    assert augrc([1, 1, 0, 0], [1, 2, 3, 4]) == pytest.approx((1 / 8 + 3 / 8 + 2 / 4 + 2 / 4) / 4)
+    assert np.isnan(augrc([1, 1], [0.2, 0.4]))
+
+
+def test_generalised_area_follows_from_auroc_and_accuracy():
+    rng = np.random.default_rng(3)
+    for n in (7, 40, 200):
+        right, sure = rng.random(n) < 0.6, rng.random(n).round(1)  # many of them equal
+        a, weights = right.mean(), rng.integers(0, 4, (5, n))
+        expected = (1 - auroc(right, sure)) * a * (1 - a) + (1 - a) ** 2 / 2
+        assert augrc(right, sure) == pytest.approx(expected)
+        drawn = [augrc(np.repeat(right, w), np.repeat(sure, w)) for w in weights]
+        np.testing.assert_allclose(augrc_weighted(right, sure, weights), drawn)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -1,7 +1,8 @@
-"""Do accuracy and mean confidence rise together over the information levels, and could that be chance?
+"""Do accuracy and mean confidence rise together over the levels, and could that be chance?
 
-P-values are two-sided. "Exact" ones count orders and assume nothing but that every order is as likely; those of the t-test
-assume normal points, and need the coefficient and n alone, so that they can be had for a published coefficient too.
+P-values are two-sided. "Exact" ones count orders and assume nothing but that
+every order is as likely; those of the t-test assume normal points, and need the coefficient and n
+alone, so that they can be had for a published coefficient too.
 
 Accuracy rises with information, and so does nearly any confidence, whatever it knows of the
 answers: the *rising* null. A run's accuracies are known, and stay as they are; what is drawn is a
@@ -15,6 +16,13 @@ Where no accuracies are known, as for a coefficient in a published table, both s
 over six points 0.925 (0.73 to 0.99), an average over curves that stands for none of them. Beside
 the rising null stands the *unordered* one, in which every order of the one series is as likely:
 what the usual p-values hold a coefficient against.
+
+Beyond how much was told there is the *partial* rank correlation, over answers. Accuracy rises with
+information, so that a confidence which merely counts what it was told tells right answers from
+wrong. Here level and length are taken out: confidence and length become ranks, from ranks and
+correctness the mean of each level is taken, and then what is linear in the ranks of length. What is
+left of the two is correlated. Ranks are made once, in the sample, so that a weighting of the
+answers weighs the same numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +37,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import permutation_test, rankdata
 from scipy.stats import t as student
 
-from trustlab.metrics.ties import tied
+from trustlab.metrics.discrimination import check_pair, check_weights
+from trustlab.metrics.ties import numbers, same_shape, tied
 
 MAX_EXACT = 8
 """Most points for which every order is tried: 8! = 40,320."""
@@ -42,8 +51,8 @@ SAME = 1e-9
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
     """Pearson correlation of two series (n,), in [-1, 1].
 
-    NaN with fewer than 3 points, or when a side is constant up to rounding. ``ValueError`` on NaN or other shapes.
-    A confidence that merely rises has a high one too: read it beside
+    NaN with fewer than 3 points, or when a side is constant up to rounding. ``ValueError`` on NaN
+    or other shapes. A confidence that merely rises has a high one too: read it beside
     :func:`~trustlab.metrics.correlation.rising_band`.
     """
     left, right = _check_series(x, y)
@@ -51,15 +60,19 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
-    """Spearman rank correlation of two series (n,), in [-1, 1], ties given their mean rank; NaN as in :func:`pearson`."""
+    """Spearman rank correlation of two series (n,), in [-1, 1], ties given their mean rank.
+
+    NaN as in :func:`pearson`.
+    """
     left, right = _check_series(x, y)
     return float(spearman_rows(left[None], right[None])[0])
 
 
 def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
-    """Exact two-sided p-value of Spearman's rho: the share of all n! pairings at least as far from 0.
+    """Exact two-sided p-value of Spearman's rho.
 
-    Series (n,) with n at most 8, ``ValueError`` above. NaN where :func:`spearman` is.
+    The share of all n! pairings at least as far from 0. Series (n,) with n at most 8,
+    ``ValueError`` above. NaN where :func:`spearman` is.
     """
     left, right = _check_series(x, y)
     if len(left) > MAX_EXACT:
@@ -72,10 +85,12 @@ def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
 def pearson_permutation_p(
     x: ArrayLike, y: ArrayLike, n_draws: int = 10_000, seed: int = 0
 ) -> float:
-    """Two-sided permutation p-value of Pearson's r: the share of pairings whose r is at least as far from 0.
+    """Two-sided permutation p-value of Pearson's r.
 
-    Exact up to 8 points. Above, ``n_draws`` seeded random pairings, one more counted as extreme so that p is never 0 (Phipson
-    & Smyth 2010). NaN where :func:`pearson` is; errors as there, and ``ValueError`` for less than one draw.
+    The share of pairings whose r is at least as far from 0. Exact up to 8 points. Above,
+    ``n_draws`` seeded random pairings, one more counted as extreme so that p is never 0 (Phipson &
+    Smyth 2010). NaN where :func:`pearson` is; errors as there, and ``ValueError`` for less than one
+    draw.
     """
     left, right = _check_series(x, y)
     if n_draws < 1:
@@ -86,10 +101,11 @@ def pearson_permutation_p(
 
 
 def pearson_p(r: float, n: int) -> float:
-    """Two-sided p-value of a Pearson correlation of ``n`` points by the t-test with n - 2 degrees of freedom.
+    """Two-sided p-value of a Pearson correlation of ``n`` points by the t-test.
 
-    t = r sqrt((n - 2) / (1 - r²)); 0 where |r| is 1. ``r`` may be a published one. NaN below 3 points or where ``r`` is NaN.
-    ``ValueError`` for an ``r`` outside -1 to 1 or an ``n`` that is no count.
+    With n - 2 degrees of freedom, t = r sqrt((n - 2) / (1 - r²)); 0 where |r| is 1. ``r`` may be a
+    published one. NaN below 3 points or where ``r`` is NaN. ``ValueError`` for an ``r`` outside -1
+    to 1 or an ``n`` that is no count.
     """
     _check_coefficient(r, n)
     if np.isnan(r) or n < 3:
@@ -100,16 +116,20 @@ def pearson_p(r: float, n: int) -> float:
 
 
 def spearman_p(rho: float, n: int) -> float:
-    """As :func:`pearson_p`, of a rank correlation: the approximation that scipy.stats.spearmanr prints, poor for few points."""
+    """As :func:`pearson_p`, of a rank correlation.
+
+    The approximation that scipy.stats.spearmanr prints, poor for few points.
+    """
     return pearson_p(rho, n)
 
 
 def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
-    """Exact two-sided p-value of a rank correlation of ``n`` points without ties: the share of all n! orders as far from 0.
+    """Exact two-sided p-value of a rank correlation of ``n`` points without ties.
 
-    An order counts where its |rho| is at least |``rho``| - ``rounding``, half a unit of the last digit of a printed value, so
-    that a value rounded up still meets itself. NaN below 3 points or where ``rho`` is NaN. ``ValueError`` above 8 points, for
-    a ``rho`` outside -1 to 1, or a negative ``rounding``.
+    The share of all n! orders as far from 0. An order counts where its |rho| is at least |``rho``|
+    - ``rounding``, half a unit of the last digit of a printed value, so that a value rounded up
+    still meets itself. NaN below 3 points or where ``rho`` is NaN. ``ValueError`` above 8 points,
+    for a ``rho`` outside -1 to 1, or a negative ``rounding``.
     """
     _check_coefficient(rho, n)
     if not rounding >= 0:
@@ -122,14 +142,15 @@ def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
 
 
 def spearman_values(n: int, ties: bool = False) -> np.ndarray:
-    """The values that a rank correlation of ``n`` points can take, ascending, (m,); with ``ties`` also those of tied ranks.
+    """The values that a rank correlation of ``n`` points can take, ascending, (m,).
 
-    Without ties it is 1 - 6 D / (n (n² - 1)), where D, the sum of squared rank differences, is any even number up to
-    n (n² - 1) / 3 (4 cannot be had of 3 points). ``ValueError`` below 3 points, or with ties above 7.
+    With ``ties`` also those of tied ranks. Without ties it is 1 - 6 D / (n (n² - 1)), where D, the
+    sum of squared rank differences, is any even number up to n (n² - 1) / 3 (4 cannot be had of 3
+    points). ``ValueError`` below 3 points, or with ties above 7.
     """
     if not float(n).is_integer() or n < 3 or (ties and n > MAX_TIED):
         raise ValueError(
-            f"n must be a whole number from 3{f' to {MAX_TIED} with ties' if ties else ''}; received {n}"
+            f"n must be whole, from 3{f' to {MAX_TIED} with ties' if ties else ''}; received {n}"
         )
     n = int(n)
     if ties:
@@ -150,7 +171,10 @@ def _all_orders(n: int) -> np.ndarray:
 
 @cache
 def _tied_values(n: int) -> np.ndarray:
-    """Every value of rho over two rankings with or without ties: one in ascending order, the other in each order of its own."""
+    """Every value of rho over two rankings with or without ties.
+
+    One in ascending order, the other in each order of its own.
+    """
     steps = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n - 1)) & 1  # where neighbours differ
     ranks = rankdata(np.cumsum(np.hstack([np.zeros((len(steps), 1), int), steps]), axis=1), axis=1)[
         1:
@@ -164,7 +188,10 @@ def _tied_values(n: int) -> np.ndarray:
 
 
 def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Pearson correlation of each pair of rows, (B, n) and (B, n) -> (B,); NaN also for a row that holds NaN."""
+    """Pearson correlation of each pair of rows, (B, n) and (B, n) -> (B,).
+
+    NaN also for a row that holds NaN.
+    """
     if x.shape[1] < 3:
         return np.full(len(x), np.nan)
     left, right = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
@@ -175,7 +202,10 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Spearman correlation of each pair of rows, (B, n) and (B, n) -> (B,); NaN also for a row that holds NaN."""
+    """Spearman correlation of each pair of rows, (B, n) and (B, n) -> (B,).
+
+    NaN also for a row that holds NaN.
+    """
     return pearson_rows(rankdata(tied(x), axis=1), rankdata(tied(y), axis=1))
 
 
@@ -269,11 +299,12 @@ def _fixed(accuracies: int | ArrayLike) -> int | tuple[float, ...]:
 
 @cache
 def unordered_band(n_points: int = 6, level: float = 0.95) -> Band:
-    """(low, median, high) of Spearman's rho of two unrelated series of ``n_points`` in any order, without ties; exact.
+    """(low, median, high) of Spearman's rho of two unrelated series of ``n_points`` in any order.
 
-    ``high`` is the critical value: the smallest rho that at most 1 - ``level`` of all orders reach or pass in size (0.886 for
-    six points and 5 %), ``low`` its negative; NaN where no value is so rare, as below 5 points at 5 %. Raises ``ValueError``
-    for fewer than 3 points or more than 8, or a ``level`` outside (0, 1).
+    Exact, without ties. ``high`` is the critical value: the smallest rho that at most 1 - ``level``
+    of all orders reach or pass in size (0.886 for six points and 5 %), ``low`` its negative; NaN
+    where no value is so rare, as below 5 points at 5 %. Raises ``ValueError`` for fewer than 3
+    points or more than 8, or a ``level`` outside (0, 1).
     """
     _check_level(level)
     values = spearman_values(n_points)
@@ -288,13 +319,16 @@ def _check_level(level: float) -> None:
 
 
 def _permutation_p(x: np.ndarray, y: np.ndarray, n_draws: float, seed: int) -> float:
-    """Share of pairings of two series (n,) whose Pearson correlation is as far from 0; of all where n_draws is infinite."""
+    """Share of pairings of two series (n,) whose Pearson correlation is as far from 0.
+
+    Of all where n_draws is infinite.
+    """
     left, right = x - x.mean(), y - y.mean()
     size = np.sqrt((left**2).sum() * (right**2).sum())
     least = abs((left * right).sum() / size) - SAME
 
     def as_far(shuffled: np.ndarray, axis: int) -> np.ndarray:
-        # 0 or 1 rather than the coefficient itself: equal ones must count as equal whatever their rounding.
+        # 0 or 1 rather than the coefficient: equal ones count as equal whatever their rounding.
         return (np.abs((shuffled * left).sum(axis=axis) / size) >= least).astype(float)
 
     kind: Any = {
@@ -318,13 +352,8 @@ def _constant(rows: np.ndarray) -> np.ndarray:
 
 
 def _check_series(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    left, right = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if left.ndim != 1 or left.shape != right.shape:
-        raise ValueError(
-            f"both series must have shape (n,); received {left.shape} and {right.shape}"
-        )
-    if not (np.isfinite(left).all() and np.isfinite(right).all()):
-        raise ValueError(f"both series must be finite; received {left} and {right}")
+    left, right = numbers("x", x), numbers("y", y)
+    same_shape(x=left, y=right)
     return left, right
 
 
@@ -333,3 +362,105 @@ def _check_coefficient(value: float, n: float) -> None:
         raise ValueError(f"a correlation must lie between -1 and 1; received {value}")
     if not (n >= 0 and float(n).is_integer()):
         raise ValueError(f"n must be a whole number of points; received {n}")
+
+
+NOTHING_LEFT = 1e-9
+"""A share of the sum of squares below this is rounding."""
+
+
+def partial_spearman(
+    correct: ArrayLike, confidence: ArrayLike, level: ArrayLike, others: ArrayLike | None = None
+) -> float:
+    """Rank correlation of ``confidence`` and ``correct`` given ``level`` (and ``others``).
+
+    It lies in [-1, 1]. ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers, ``level``
+    (n,) categories of any kind, ``others`` (n,) or (n, k) finite numbers, such as how many words
+    were shown. Ties have their mean rank. One level for all and no others gives Spearman's rho. NaN
+    where nothing of the confidence or of correctness is left: a confidence that the level (and the
+    others) fixes, levels of one class, no rows. Raises ``ValueError`` on other shapes or values.
+    """
+    ones = np.ones((1, np.size(correct)))
+    return float(partial_spearman_weighted(correct, confidence, level, ones, others)[0])
+
+
+def partial_spearman_weighted(
+    correct: ArrayLike,
+    confidence: ArrayLike,
+    level: ArrayLike,
+    weights: ArrayLike,
+    others: ArrayLike | None = None,
+) -> np.ndarray:
+    """:func:`partial_spearman` under each of B weightings (B, n) of the same answers, shape (B,).
+
+    ``weights`` are non-negative, such as how often each answer is in a bootstrap draw; fastest when
+    ``weights.T`` is C-contiguous. A weighting that leaves nothing of either gives NaN.
+    """
+    hit, score = check_pair(correct, confidence)
+    weight = check_weights(weights, len(hit))
+    group = _levels(level, len(hit))
+    columns = np.column_stack([score, hit, *_columns(others, len(hit))])
+    if len(hit) == 0:
+        return np.full(len(weight), np.nan)
+    ranks = rankdata(columns, axis=0)
+    ranks = ranks - ranks.mean(axis=0)
+    whole = _squares(ranks, np.zeros(len(hit), int), weight)
+    within = _squares(ranks, group, weight)
+    least = NOTHING_LEFT * np.einsum("bkk->bk", whole)
+    return _correlation(within, least)
+
+
+def _squares(ranks: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Sums of squares and products (B, k, k) of the columns (n, k).
+
+    Of each is taken off its weighted mean in its group.
+    """
+    k = ranks.shape[1]
+    total = np.zeros((len(weight), k, k))
+    for g in range(group.max() + 1):
+        at = group == g
+        mine = ranks[at] - ranks[at].mean(axis=0)
+        drawn = weight.T[at].T.astype(np.float64)
+        mass = drawn.sum(axis=1)
+        sums = drawn @ mine
+        products = (
+            drawn @ (mine[:, :, None] * mine[:, None, :]).reshape(len(mine), k * k)
+        ).reshape(-1, k, k)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.where(mass[:, None] > 0, sums / mass[:, None], 0)
+        total += products - sums[:, :, None] * means[:, None, :]
+    return total
+
+
+def _correlation(squares: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Of the first two columns, the others taken out one by one where something of them is left.
+
+    (B, k, k) -> (B,).
+    """
+    left = squares
+    for j in range(2, squares.shape[1]):
+        column, size = left[:, :, j], left[:, j, j]
+        varies = size > least[:, j]
+        slope = column / np.where(varies, size, np.inf)[:, None]
+        left = left - slope[:, :, None] * column[:, None, :]
+    size = np.einsum("bkk->bk", left)[:, :2]
+    known = (size > least[:, :2]).all(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = left[:, 0, 1] / np.sqrt(size.prod(axis=1))
+    return np.where(known, np.clip(found, -1, 1), np.nan)
+
+
+def _columns(others: ArrayLike | None, n: int) -> np.ndarray:
+    """The others as rows, (k, n)."""
+    if others is None:
+        return np.empty((0, n))
+    found = numbers("others", others, n_dim=max(np.ndim(others), 1))
+    if found.ndim > 2 or len(found) != n:
+        raise ValueError(f"others must be ({n},) or ({n}, k); received {found.shape}")
+    return found.reshape(n, -1).T if found.size else np.empty((0, n))
+
+
+def _levels(level: ArrayLike, n: int) -> np.ndarray:
+    found = np.asarray(level)
+    if found.shape != (n,):
+        raise ValueError(f"level must have shape ({n},); received {found.shape}")
+    return np.unique(found, return_inverse=True)[1]

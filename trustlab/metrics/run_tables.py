@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import Draws, Rows
+from trustlab.metrics.estimate import Draws, Rows, groups
 from trustlab.metrics.schema import need
 
 KEYS = ["case_id", "dataset", "level", "model"]
 
 
 class RunTables(Protocol):
-    """What a run must hold: ``answers`` and ``confidence``, keyed by case_id, dataset, level, model (and method)."""
+    """What a run must hold: ``answers`` and ``confidence``.
+
+    Keyed by case_id, dataset, level, model (and method).
+    """
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -39,10 +42,12 @@ class Tables:
 
 
 def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers with ``correct`` 0 or 1 and, each true or false, ``readable``, ``failed`` (none was had) and ``ungraded``.
+    """The answers with ``correct`` 0 or 1 and, what became of each.
 
-    An unreadable answer is wrong; the ``correct`` of a failed or ungraded one is 0 and must not be used. Raises
-    ``ValueError`` on missing columns, repeated keys, or a ``correct`` that is lacking without such a reason.
+    True or false: ``readable``, ``failed`` (none was had) and ``ungraded``. An unreadable answer is
+    wrong; the ``correct`` of a failed or ungraded one is 0 and must not be used. Raises
+    ``ValueError`` on missing columns, repeated keys, or a ``correct`` that is lacking without such
+    a reason.
     """
     need(answers, [*KEYS, "answer", "correct"], "answers")
     table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
@@ -55,7 +60,10 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
         else pd.Series("", index=answers.index)
     )
     ungraded = readable & table["correct"].isna() & (reason != "")
-    allowed = "0 or 1, or NaN with no answer where none was had, or NaN with a reason in missing where it is ungraded"
+    allowed = (
+        "0 or 1, or NaN with no answer where none was had, "
+        "or NaN with a reason in missing where it is ungraded"
+    )
     _refuse(
         table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}"
     )
@@ -64,9 +72,10 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """Confidence rows with ``correct`` beside them; a method has no value where the answer could not be read or had.
+    """Confidence rows with ``correct`` beside them.
 
-    ``answers`` are those of :func:`checked_answers`; ``missing`` says why a value is NaN. Raises ``ValueError`` on missing
+    A method has no value where the answer could not be read or had. ``answers`` are those of
+    :func:`checked_answers`; ``missing`` says why a value is NaN. Raises ``ValueError`` on missing
     columns, repeated keys, infinite confidences, or answers that are lacking.
     """
     names = [*KEYS, "method", "confidence", "bound", "missing"]
@@ -114,13 +123,13 @@ def rows_of_methods(
     more = [name for name in answers.columns if name not in {*table.columns, *of_methods}]
     whole = table.assign(**{name: answers[name] for name in more})
     told = joined(table, confidence)[[*KEYS, *of_methods]]
-    for (dataset, model), asked in whole.groupby(["dataset", "model"], sort=False):
+    for run, asked in groups(whole, ["dataset", "model"]):
         draws = Draws.of(asked["case_id"].to_numpy(), n_draws, seed)
-        label = {"model": str(model), "dataset": str(dataset)}
+        label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
         graded = ~(asked["failed"] | asked["ungraded"]).to_numpy()
         none = "no graded answer" if asked["ungraded"].any() else "no answer"
         yield label | {"method": ""}, Rows(asked, graded, draws, none)
-        mine = told[(told["dataset"] == dataset) & (told["model"] == model)]
+        mine: Any = told[(told["dataset"] == run["dataset"]) & (told["model"] == run["model"])]
         for method, part in mine.groupby("method", sort=False):
             every = asked.merge(part, on=KEYS, how="left", validate="one_to_one")
             why = (
@@ -135,9 +144,9 @@ def rows_of_methods(
 
 
 def shared_rows(confidence: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """The keys (case_id, dataset, level, model) for which all ``methods`` have a confidence, sorted.
+    """The keys (case_id, dataset, level, model) for which all ``methods`` have a confidence.
 
-    ``ValueError`` for no methods or a method that the table does not hold.
+    They are sorted. ``ValueError`` for no methods or a method that the table does not hold.
     """
     need(confidence, [*KEYS, "method", "confidence"], "confidence")
     wanted, held = set(methods), set(confidence["method"])

@@ -3,7 +3,7 @@
 Every table is long, a number a row: first what it is about (:data:`KEYS`), then which ``metric``,
 its ``value`` and interval, what it is held against, and the counts behind it; ``missing`` says why
 a value or an interval is not there. :func:`table` makes one of lines and refuses what is not
-written down here; :func:`described` is the documentation of any of them.
+written down here; :func:`check` holds one against it; :func:`described` is its documentation.
 """
 
 from __future__ import annotations
@@ -52,6 +52,9 @@ KEYS = {
     "option": Column("text", "", "the choice made"),
     "how": Column("text", "", "the confidence as given, or calibrated how"),
     "among": Column("text", "", "all answers, or those that stayed the same"),
+    "quantity": Column("text", "", "accuracy, or the method whose mean confidence it is"),
+    "cost": Column("number", "the unit's", "mean cost of an answer"),
+    "unit": Column("text", "", "what a cost is counted in"),
     "first": Column("text", "", "the first of a pair"),
     "second": Column("text", "", "the second of a pair"),
     "against": Column("text", "", "the reference of a difference"),
@@ -94,6 +97,8 @@ MEASURED = {
     "best": Column("number", "the metric's", "its best end were the missing had"),
     "n": Column("count", "rows", "rows behind the value"),
     "n_cases": Column("count", "cases", "cases behind the value"),
+    "n_answers": Column("count", "answers", "answers behind a mean cost"),
+    "on_front": Column("flag", "", "no other is better for less"),
     "n_methods": Column("count", "methods", "methods that are ordered, or the best chosen from"),
     "left_out": Column("text", "", "methods left out, with too few values"),
     "n_shared": Column("count", "rows", "rows that all compared have"),
@@ -138,7 +143,26 @@ def need(found: pd.DataFrame, names: Iterable[str], what: str = "the table") -> 
         raise ValueError(f"{what} lacks the columns {lacking}; it has {list(found.columns)}")
 
 
-def described(found: pd.DataFrame) -> pd.DataFrame:
-    """Type, unit and meaning of each column of a table that is written down here, a row a column."""
-    named = {name: COLUMNS[name] for name in found.columns if name in COLUMNS}
+def check(found: pd.DataFrame, keys: Sequence[str] = ()) -> None:
+    """``ValueError`` unless a table has :data:`LINE` and every column that it has is of its type.
+
+    ``keys``: further columns that it must have. Columns that are not written down here may be
+    anything.
+    """
+    need(found, [*keys, *LINE])
+    for name in (n for n in found.columns if n in COLUMNS):
+        kind, values = COLUMNS[name].type, pd.Series(found[name]).dropna()
+        if kind == "text":
+            right = values.map(lambda v: isinstance(v, str)).all() or name == "level"
+        elif kind == "count":
+            right = (values.astype(float) % 1 == 0).all() and (values.astype(float) >= 0).all()
+        else:
+            right = not len(values) or pd.api.types.is_numeric_dtype(values.infer_objects())
+        if not right:
+            raise ValueError(f"column {name!r} holds no {kind}s: received {values.iloc[0]!r}")
+
+
+def described(names: Iterable[str]) -> pd.DataFrame:
+    """Type, unit and meaning of those of the columns that are written down here, a row a column."""
+    named = {name: COLUMNS[name] for name in names if name in COLUMNS}
     return pd.DataFrame(named.values(), index=pd.Index(list(named), name="column"))
