@@ -66,10 +66,6 @@ ARROWS = [
     for x in ("eti", "osi", "fti")
     for when in ("before", "after")
 ]
-POLICY = [
-    Marks("accuracy", "n_cases", missing=()),
-    Marks("utterances", "n_cases", ends=("utterances_low", "utterances_high"), missing=()),
-]
 POINTS = {"cases": "", "ends": (), "missing": ()}
 DRAWN: dict[str, list[Marks]] = {
     "00_tokens": [Marks("probability", missing=(), **SINGLE)],
@@ -114,12 +110,12 @@ DRAWN: dict[str, list[Marks]] = {
     "03_passages": RANKED,
     "03_samples": RANKED,
     "03_published": RANKED,
-    "03_ranks": [Marks("rank", ranks=everywhere), Marks("auroc", ends=(), ranks=everywhere)],
+    "03_ranks": [Marks(ranks=everywhere)],
     "04_one_consultation": [],  # one answer a row, a column a method
-    "04_frontier": POLICY,
-    "04_published": POLICY,
-    "04_stops": [Marks("share", "n_cases", ends=(), missing=())],
-    "04_guarantee": [Marks("error", "n_early", "n_early", missing=("missing", "note"))],
+    "04_frontier": PLAIN,
+    "04_published": PLAIN,
+    "04_stops": PLAIN,
+    "04_guarantee": PLAIN,
     "05_indices": INDEX,
     "05_indices_by_set": INDEX,
     "05_reviewers": [Marks(n="n_items")],
