@@ -138,9 +138,9 @@ ELSEWHERE = {
     "run_tables.need_columns": "names of columns alone; test_metrics_table.py",
     "trust_table.trust_indices": "test_degenerate_tables.py",
     "trust_table.check_reviews": "test_degenerate_tables.py",
-    "trust_table.checked_choices": "test_degenerate_tables.py",
-    "trust_table.drawn_groups": "inside trust_indices",
-    "trust_table.index_draws": "inside trust_indices",
+    "trust_table.review_counts": "test_trust_indices.py",
+    "trust_table.configurations": "inside trust_indices",
+    "trust_table.indices": "inside trust_indices",
     "trust_table.answered": "inside trust_indices",
     "trust_table.each_case": "inside trust_indices",
 }

@@ -59,8 +59,10 @@ def case_weights(case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> np.
 @lru_cache(maxsize=16)
 def _times(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
     """How often each case is in the sample (once) and in each draw, (n_cases, 1 + n_draws)."""
-    chances = np.full(n_cases, 1 / max(n_cases, 1))
-    drawn = np.random.default_rng(seed).multinomial(n_cases, chances, size=n_draws)
+    drawn = np.empty((n_draws, 0))
+    if n_cases:
+        chances = np.full(n_cases, 1 / n_cases)
+        drawn = np.random.default_rng(seed).multinomial(n_cases, chances, size=n_draws)
     found = np.concatenate([np.ones((n_cases, 1)), drawn.T], axis=1)
     found.flags.writeable = False  # it is shared
     return found
@@ -84,6 +86,12 @@ class Draws:
             raise ValueError(f"n_draws must be at least 0; received {n_draws}")
         cases = np.unique(np.asarray(case_ids))
         return cls(cases, _times(len(cases), n_draws, seed))
+
+    @classmethod
+    def without_each(cls, case_ids: ArrayLike) -> Draws:
+        """Every case left out once, for a :attr:`Metric.jackknife`."""
+        cases = np.unique(np.asarray(case_ids))
+        return cls(cases, np.hstack([np.ones((len(cases), 1)), 1 - np.eye(len(cases))]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,12 +302,14 @@ class Metric:
     - ``withheld``: the reason why rows are not measured, or ''.
     - ``undefined``: why the sample's value is NaN.
     - ``excess``: a draw's value lies above the sample's by chance (:func:`without_excess`).
+    - ``jackknife``: where :func:`jackknife_interval` is cut; the rows' draws leave out a case each.
     """
 
     statistic: Statistic
     withheld: Callable[[Rows], str] = lambda rows: ""
     undefined: str = "undefined"
     excess: bool = False
+    jackknife: float | None = None
 
 
 def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False) -> dict[str, Any]:
@@ -315,7 +325,7 @@ def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bo
     found: dict[str, Any] = {"value": NAN, "low": NAN, "high": NAN}
     found |= {"p": NAN, "standard_error": NAN} if test else {}
     told = [note] if note else []
-    if len(rows.asked) and not len(rows):
+    if not len(rows) and (len(rows.asked) or rows.none):
         told = [rows.why]
     elif why := made.withheld(rows):
         told = [why]
@@ -325,7 +335,11 @@ def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bo
         told += [made.undefined] if np.isnan(drawn[0]) else []
         if not np.isnan(drawn[0]):
             draws = without_excess(drawn[1:], drawn[0]) if made.excess else drawn[1:]
-            found |= interval(draws, rows.case, test)
+            if made.jackknife is None:
+                found |= interval(draws, rows.case, test)
+            else:
+                ends = jackknife_interval(found["value"], draws, most=made.jackknife)
+                found |= dict(zip(("low", "high", "missing"), ends, strict=True))
             told += [found["missing"]] if found["missing"] else []
     found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": len(rows.asked) - len(rows)}
     found |= {"n_rarer": rows.rarer} if "correct" in rows.asked else {}

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 
 class Column(NamedTuple):
@@ -32,6 +34,9 @@ KEYS = {
     "formulation": Column("text", "", "whose formulas of the trust indices"),
     "variant": Column("text", "", "a setting that was changed"),
     "n_doctors": Column("count", "doctors", "doctors of the team"),
+    "w_accuracy": Column("number", "share", "weight of accuracy in ETI"),
+    "w_agreement": Column("number", "share", "weight of agreement, 1 - CDR, in ETI"),
+    "w_rdc": Column("number", "share", "weight of RDC in ETI"),
     "what_if": Column("text", "", "what was changed though nothing became better"),
     "kind": Column("text", "", "prescription or test"),
     "rule_kind": Column("text", "", "what the rule hangs on"),
@@ -85,8 +90,13 @@ MEASURED = {
     "n_cases": Column("count", "cases", "cases behind the value"),
     "n_rarer": Column("count", "rows", "those of the rarer kind, right or wrong"),
     "n_missing": Column("count", "rows", "rows that should have a value and have none"),
+    "n_reference": Column("count", "rows", "rows behind the reference, where they are others"),
     "cases_needed": Column("number", "cases", "cases to tell the difference from 0, 4 times in 5"),
     "own_rows": Column("flag", "", "measured on rows of its own, not on those all share"),
+    "winner": Column("text", "", "who has the highest value, or tie"),
+    "tied": Column("names", "", "those that share it"),
+    "margin": Column("number", "the metric's", "the highest value less the next"),
+    "proxy": Column("text", "", "what stood in for what a formula asks for"),
     "missing": Column("text", "", "why a value or an interval is not there; what to know of it"),
 }
 """What is said of it."""
@@ -110,6 +120,14 @@ def need(found: pd.DataFrame, names: Iterable[str], what: str = "the table") -> 
     """``ValueError`` where a table, called ``what``, lacks any of the columns ``names``."""
     if lacking := [name for name in names if name not in found.columns]:
         raise ValueError(f"{what} lacks the columns {lacking}; it has {list(found.columns)}")
+
+
+def refuse(found: pd.DataFrame, bad: ArrayLike, message: str) -> None:
+    """``ValueError`` with ``message`` and the first row where ``bad`` (n,) is true, if any is."""
+    rows = np.flatnonzero(np.asarray(bad, dtype=bool))
+    if len(rows):
+        received = f"received {found.iloc[rows[0]].to_dict()} and {len(rows) - 1} more"
+        raise ValueError(f"{message}; {received}")
 
 
 def described(found: pd.DataFrame) -> pd.DataFrame:
