@@ -1,4 +1,4 @@
-"""What the trust indices stand on: their weights, how their parts go together, agreement, weak points.
+"""What the trust indices stand on: weights, how the parts go together, agreement, weak points.
 
 Pure functions of ``reviews`` (:data:`trustlab.metrics.trust_table.NEEDED`) or of the indices that
 :func:`trustlab.metrics.trust_table.trust_indices` makes of them.
@@ -21,9 +21,9 @@ from trustlab.metrics.estimate import (
     Draws,
     Metric,
     Rows,
-    Statistic,
     all_alike,
     estimate,
+    groups,
     mean,
     measure,
 )
@@ -31,9 +31,8 @@ from trustlab.metrics.trust_table import (
     BY_DEFINITION,
     COUNTS,
     KEYS,
+    KINDS,
     RUN,
-    RX,
-    TESTS,
     Choices,
     check_reviews,
     configurations,
@@ -59,10 +58,7 @@ VARIANTS: dict[str, dict[str, str]] = {
 
 
 def weight_grid(steps: int = 20) -> np.ndarray:
-    """All weights of (accuracy, 1 - CDR, RDC) that sum to 1, in steps of 1/``steps``.
-
-    Shape ((steps + 1)(steps + 2)/2, 3).
-    """
+    """All weights of (accuracy, 1 - CDR, RDC) that sum to 1 in steps of 1/``steps``, (points, 3)."""
     if steps < 1:
         raise ValueError(f"steps must be at least 1; received {steps}")
     grid = [(i, j, steps - i - j) for i in range(steps + 1) for j in range(steps + 1 - i)]
@@ -72,7 +68,7 @@ def weight_grid(steps: int = 20) -> np.ndarray:
 def weight_sweep(
     indices: pd.DataFrame, steps: int = 20, formulation: str = "trust-x"
 ) -> pd.DataFrame:
-    """Which configuration has the highest ETI, in percent, at each point of the grid of weights.
+    """The highest ETI, in percent, at each point of the grid of weights, and whose it is.
 
     - ``winner``: a configuration, "tie" (``tied`` names them), or "" with the reason in
       ``missing``; ``margin`` to the next: NaN for one alone, 0 in a tie.
@@ -81,14 +77,8 @@ def weight_sweep(
     - Configurations whose parts are the same with safety on and off count once.
     - ``ValueError`` where ``indices`` hold nothing of the ``formulation``.
     """
-    lines = []
-    for run, part in _groups(_contenders(indices, formulation), RUN):
-        known, counts = _ranked(part)
-        for weights in weight_grid(steps):
-            values = _eti_percent(known, weights, formulation)
-            won = _winner(known["contender"].to_numpy(), values)
-            at = dict(zip(WEIGHTS, weights, strict=True))
-            lines.append({**run, **at, "metric": "eti_percent", **won, **counts})
+    swept = _swept(indices, steps, formulation, RUN)
+    lines = [{**line, "metric": "eti_percent", **_winner(eti)} for line, eti, _ in swept]
     return schema.table(lines, [*RUN, *WEIGHTS], ["winner", "tied", "margin"])
 
 
@@ -97,15 +87,16 @@ def weight_shares(sweep: pd.DataFrame) -> pd.DataFrame:
 
     Ties are split evenly; a configuration that never wins has no row.
     """
+    won = sweep[sweep["winner"] != ""]
+    named = won.assign(configuration=won["tied"].where(won["tied"].map(len) > 0, won["winner"]))
+    named = named.assign(value=1 / won["tied"].map(len).clip(lower=1)).explode("configuration")
     lines = []
-    for run, part in _groups(sweep[sweep["winner"] != ""], RUN):
-        each = [t or (w,) for w, t in zip(part["winner"], part["tied"], strict=True)]
-        counts = {"n": len(part), "n_cases": part["n_cases"].min(), "n_missing": 0, "missing": ""}
-        for name in dict.fromkeys(name for names in each for name in names):
-            share = sum(1 / len(names) for names in each if name in names) / len(part)
-            lines.append(
-                {**run, "configuration": name, "metric": "share", "value": share, **counts}
-            )
+    for label, part in groups(named, [*RUN, "configuration"]):
+        run = won[(won[RUN] == pd.Series(label)[RUN]).all(axis=1)]
+        counts = {"n": len(run), "n_cases": run["n_cases"].min(), "n_missing": 0, "missing": ""}
+        lines.append(
+            {**label, "metric": "share", "value": part["value"].sum() / len(run), **counts}
+        )
     return schema.table(lines, [*RUN, "configuration"])
 
 
@@ -114,18 +105,11 @@ def rank_stability(
 ) -> pd.DataFrame:
     """Kendall's tau-b between the ranking by ETI under the printed weights and under others.
 
-    - A row a data set, level and point of the grid. Ranked are all ``n`` rows of a data set and
-      level, model by configuration, counted as in :func:`weight_sweep`.
+    A row a data set, level and point of the grid. Ranked are all ``n`` rows of a data set and
+    level, model by configuration, counted as in :func:`weight_sweep`.
     """
-    lines = []
-    for label, part in _groups(_contenders(indices, formulation), ["dataset", "level"]):
-        known, counts = _ranked(part)
-        printed = _eti_percent(known, np.array(trust.ETI_WEIGHTS), formulation)
-        for weights in weight_grid(steps):
-            at = dict(zip(WEIGHTS, weights, strict=True))
-            tau, why = _tau(printed, _eti_percent(known, weights, formulation))
-            found = {"metric": "kendall_tau", "value": tau, "missing": why}
-            lines.append({**label, **at, **found, **counts})
+    swept = _swept(indices, steps, formulation, ["dataset", "level"])
+    lines = [{**line, "metric": "kendall_tau", **_tau(*etis)} for line, *etis in swept]
     return schema.table(lines, ["dataset", "level", *WEIGHTS])
 
 
@@ -148,8 +132,7 @@ def agreement_table(
     - ``fleiss_kappa`` and ``gwet_ac1`` (``n_diagnoses`` as in
       :func:`trustlab.metrics.votes.gwet_ac1`) have jackknife intervals: a case drawn twice would
       pass for chance agreement.
-    - ``n_missing`` cases have too few readable diagnoses. One doctor has CDR 0 by definition and
-      agrees with nobody.
+    - ``n_missing`` cases have too few readable diagnoses. One doctor has CDR 0 by definition.
     - Safety on and off have the same doctors and count once; where they do not, ``safety`` tells
       them apart.
     """
@@ -157,16 +140,13 @@ def agreement_table(
     once = table.drop_duplicates([*keys, "case_id", "diagnoses"])
     if once.duplicated([*keys, "case_id"]).any():
         once, keys = table, KEYS
-    groups = _groups(once, [*keys, "n_doctors"])
-    lines = [{**g, **f} for g, part in groups for f in _agreement(part, n_diagnoses, draws, seed)]
-    return schema.table(lines, [*keys, "n_doctors"])
+    keys, how = [*keys, "n_doctors"], (n_diagnoses, draws, seed)
+    lines = [{**of, **line} for of, part in groups(once, keys) for line in _agreement(part, *how)]
+    return schema.table(lines, keys)
 
 
 def variants(
-    reviews: pd.DataFrame,
-    formulation: str = "trust-x",
-    draws: int = 2000,
-    seed: int = 0,
+    reviews: pd.DataFrame, formulation: str = "trust-x", draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """``trust_indices`` under each of :data:`VARIANTS`, named in the column ``variant``."""
     how: dict[str, Any] = {"formulation": formulation, "draws": draws, "seed": seed}
@@ -192,31 +172,28 @@ def weak_points(
     """
     table = check_reviews(reviews)
     safety, panel = table["safety"].astype(bool), table["n_doctors"] > 1
-    text = "reasoning that only repeats the diagnosis"
-    text = text if constant_cosine == 1 else f"every cosine {constant_cosine:g}"
-    cosines = dict.fromkeys(["cosine", "cosine_med"], constant_cosine)
+    fixed, text = constant_cosine, "reasoning that only repeats the diagnosis"
     nothing: dict[str, Any] = dict.fromkeys(COUNTS, 0)
-    changes: list[tuple[str, Any, Callable[[pd.DataFrame], pd.DataFrame]]] = [
+    changes: list[tuple[str, pd.Series, Callable[[pd.DataFrame], pd.DataFrame]]] = [
         ("reviewers who never object", safety, _never_objecting),
         ("reviewers who never object", ~safety, _never_objecting),
         ("an empty plan", safety, lambda t: t.assign(**nothing, plan_missing="")),
         ("a panel scored as one doctor", panel, _as_one_doctor),
-        (text, safety.notna(), lambda t: t.assign(**cosines)),
+        (
+            text if fixed == 1 else f"every cosine {fixed:g}",
+            safety.notna(),
+            partial(_cosine, fixed),
+        ),
     ]
     found = []
     for what_if, where, change in changes:
         if where.any():
             both = (table[where], change(table[where]))
-            before, after = (trust_indices(t, formulation, draws=0, **choices) for t in both)
-            found.append(_gains(before, after).assign(what_if=what_if))
-    keys = [*KEYS, "formulation", "what_if"]
+            indices = (trust_indices(t, formulation, draws=0, **choices) for t in both)
+            found.append(_gains(*indices).assign(what_if=what_if))
     lines: Any = pd.concat(found).to_dict("records")
-    return schema.table(lines, keys, ["reference", "difference", "n_reference"])
-
-
-def _groups(table: pd.DataFrame, keys: list[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    for key, part in table.groupby(keys, sort=False, observed=True, dropna=False):
-        yield dict(zip(keys, key, strict=True)), part
+    more = ["reference", "difference", "n_reference"]
+    return schema.table(lines, [*KEYS, "formulation", "what_if"], more)
 
 
 def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
@@ -233,7 +210,7 @@ def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
     if lacking := {*PARTS, "eti"} - {*held["metric"]}:
         raise ValueError(f"indices lack {sorted(lacking)}; they have {sorted({*held['metric']})}")
     rows = []
-    for label, part in _groups(held, KEYS):
+    for label, part in groups(held, KEYS):
         of = part.set_index("metric")
         rows.append({**label, **of["value"][PARTS].to_dict(), "n": of["n"]["eti"]})
     single = pd.DataFrame(rows).drop_duplicates([*RUN, "configuration", *PARTS])
@@ -242,61 +219,66 @@ def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
     return single.assign(contender=single["configuration"] + on.where(twice, ""))
 
 
-def _ranked(part: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The rows that have all parts, and the counts of a line about them."""
-    known = part.dropna(subset=PARTS)
-    fewest = int(known["n"].min()) if len(known) else 0
-    return known, {"n": len(known), "n_cases": fewest, "n_missing": len(part) - len(known)}
+def _swept(
+    indices: pd.DataFrame, steps: int, formulation: str, by: list[str]
+) -> Iterator[tuple[dict[str, Any], pd.Series, pd.Series]]:
+    """Keys and counts at each weighting, and the ETI of each contender there and as printed."""
+    unit = 100 if formulation == "trust-x" else 1
+    for label, part in groups(_contenders(indices, formulation), by):
+        known = part.dropna(subset=PARTS).set_index("contender")
+        counts = {"n": len(known), "n_missing": len(part) - len(known)}
+        counts["n_cases"] = int(known["n"].min()) if len(known) else 0
+        parts = [known[name].to_numpy(float) for name in PARTS]
+        for weights in weight_grid(steps):
+            both = (trust.eti(*parts, w, formulation) for w in (tuple(weights), trust.ETI_WEIGHTS))
+            etis = (pd.Series(unit * eti, index=known.index) for eti in both)
+            yield label | dict(zip(WEIGHTS, weights, strict=True)) | counts, *etis
 
 
-def _eti_percent(known: pd.DataFrame, weights: np.ndarray, formulation: str) -> np.ndarray:
-    parts = (known[name].to_numpy(float) for name in PARTS)
-    value = trust.eti(*parts, tuple(weights), formulation)
-    return value * 100 if formulation == "trust-x" else value
-
-
-def _winner(names: np.ndarray, values: np.ndarray) -> dict[str, Any]:
-    if not len(names):
+def _winner(eti: pd.Series) -> dict[str, Any]:
+    if not len(eti):
         return {"winner": "", "tied": (), "missing": "no configuration has accuracy, CDR and RDC"}
-    level, order = ties.tied(values), np.argsort(-values, kind="stable")
-    best = sorted(str(name) for name in names[level == level.max()])
-    found = {"winner": best[0], "tied": (), "value": float(values.max()), "missing": ""}
+    level = ties.tied(eti.to_numpy())
+    best = tuple(sorted(eti.index[level == level.max()]))
+    high = eti.nlargest(2).to_numpy()
+    found = {"value": high[0], "missing": ""}
     if len(best) > 1:
-        return found | {"winner": "tie", "tied": tuple(best), "margin": 0.0}
-    return found | ({"margin": float(-np.diff(values[order[:2]])[0])} if len(values) > 1 else {})
+        return found | {"winner": "tie", "tied": best, "margin": 0.0}
+    return found | {
+        "winner": best[0],
+        "tied": (),
+        "margin": high[0] - high[1] if len(eti) > 1 else np.nan,
+    }
 
 
-def _tau(printed: np.ndarray, other: np.ndarray) -> tuple[float, str]:
-    if len(printed) < 2:
-        return float("nan"), "fewer than 2 rows to rank"
-    sides = [ties.tied(side) for side in (printed, other)]
+def _tau(eti: pd.Series, printed: pd.Series) -> dict[str, Any]:
+    if len(eti) < 2:
+        return {"missing": "fewer than 2 rows to rank"}
+    sides = [ties.tied(side.to_numpy()) for side in (printed, eti)]
     if min(np.ptp(side) for side in sides) == 0:
-        return float("nan"), "all rows have the same ETI"
-    return float(kendalltau(*sides).statistic), ""
+        return {"missing": "all rows have the same ETI"}
+    return {"value": float(kendalltau(*sides).statistic), "missing": ""}
 
 
 def _pairs(reviews: pd.DataFrame, draws: int, seed: int) -> Iterator[tuple[dict[str, Any], Rows]]:
     """Two parts, ``x`` and ``y``, of the cases of each configuration; NaN where there is none."""
     for label, part, rows in configurations(reviews, Choices(), draws=0):
         each = rows.asked
-        rx, tests = each[RX].sum(axis=1), each[TESTS].sum(axis=1)
+        rated = [each[names].sum(axis=1) for _, names in KINDS.values()]
         parts = {
             "correct": each["right"].where(each["has_right"] > 0),
             "agreement": 1 - each["apart"].where(each["has_apart"] > 0),
             "cosine": part["cosine"].astype(float),
-            "unsafe_rx": (each["n_unsafe"] + each["n_caution"]) / rx.where(rx > 0),
-            "test_alerts": (each["n_risky"] + each["n_redundant"]) / tests.where(tests > 0),
+            "unsafe_rx": (each["n_unsafe"] + each["n_caution"]) / rated[0].where(rated[0] > 0),
+            "test_alerts": (each["n_risky"] + each["n_redundant"]) / rated[1].where(rated[1] > 0),
         }
-        for names in combinations(parts, 2):
-            x, y = (parts[name] for name in names)
-            known = (x.notna() & y.notna()).to_numpy()
-            drawn = Draws.of(each["case_id"][known].to_numpy(), draws, seed)
+        for first, second in combinations(parts, 2):
+            x, y = parts[first], parts[second]
+            both = (x.notna() & y.notna()).to_numpy()
+            drawn = Draws.of(each["case_id"][both], draws, seed)
+            why = _why_no_correlation({first: x, second: y}, both)
             asked = pd.DataFrame({"case_id": each["case_id"], "x": x, "y": y})
-            why = _why_no_correlation({name: parts[name] for name in names}, known)
-            yield (
-                {**label, **dict(zip(("first", "second"), names, strict=True))},
-                Rows(asked, known, drawn, why),
-            )
+            yield {**label, "first": first, "second": second}, Rows(asked, both, drawn, why)
 
 
 def _why_no_correlation(parts: dict[str, pd.Series], both: np.ndarray) -> str:
@@ -312,10 +294,10 @@ def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> 
     """A correlation (B, n), (B, n) -> (B,) of ``x`` and ``y``, each case as often as drawn."""
 
     def of(rows: Rows) -> np.ndarray:
-        x, y, place = rows["x"], rows["y"], np.arange(len(rows))
+        x, y, places = rows["x"], rows["y"], np.arange(len(rows))
 
         def drawn(times: np.ndarray) -> np.ndarray:
-            again = np.repeat(np.tile(place, len(times)), times.astype(int).ravel())
+            again = np.repeat(np.tile(places, len(times)), times.astype(int).ravel())
             again = again.reshape(len(times), -1)
             return correlation(x[again], y[again])
 
@@ -332,44 +314,34 @@ def _agreement(
 ) -> Iterator[dict[str, Any]]:
     """A line for each measure of one configuration."""
     alone = part["n_doctors"].iloc[0] == 1
-    each = {name: part["diagnoses"].map(measure).astype(float) for name, measure in RAW.items()}
-    asked = part.assign(case_id=part["case_id"].astype(str), **each)[
-        ["case_id", "diagnoses", *each]
-    ]
+    each = {name: part["diagnoses"].map(of).astype(float) for name, of in RAW.items()}
+    asked = part[["diagnoses"]].assign(case_id=part["case_id"].astype(str), **each)
     drawn = Draws.of(asked["case_id"], draws, seed)
     for name in RAW:
-        paired = name == "pair_agreement"
-        rows = Rows.of(asked, name, drawn, none=ALONE if alone and paired else UNREADABLE)
+        none = ALONE if alone and name == "pair_agreement" else UNREADABLE
+        rows = Rows.of(asked, name, drawn, none=none)
         note = BY_DEFINITION if alone and len(rows) else ""
         yield {"metric": name, **estimate(rows, mean(name), note=note)}
-    known = asked["pair_agreement"].notna()
-    without = Draws.without_each(asked["case_id"][known])
+    without = Draws.without_each(asked["case_id"][asked["pair_agreement"].notna()])
     rows = Rows.of(asked, "pair_agreement", without, none=ALONE if alone else UNREADABLE)
+    counted = votes.count_votes(list(rows["diagnoses"]))
     ac1 = partial(votes.gwet_ac1_weighted, n_diagnoses=n_diagnoses)
     for name, kappa in (("fleiss_kappa", votes.fleiss_kappa_weighted), ("gwet_ac1", ac1)):
-        metric = Metric(_of_votes(kappa), undefined="one diagnosis in all cases", jackknife=1.0)
+        over = partial(Rows.over, weighted=partial(kappa, counted))
+        metric = Metric(over, undefined="one diagnosis in all cases", jackknife=1.0)
         yield {"metric": name, **estimate(rows, metric)}
-
-
-def _of_votes(kappa: Callable[[votes.Votes, np.ndarray], np.ndarray]) -> Statistic:
-    def of(rows: Rows) -> np.ndarray:
-        return rows.over(partial(kappa, votes.count_votes(list(rows["diagnoses"]))))
-
-    return of
 
 
 def _never_objecting(table: pd.DataFrame) -> pd.DataFrame:
     """Every prescription and test that is known and readable is rated, and nothing is found."""
-    left = {
-        name: (table[f"n_{kind}"] - table[f"n_{short}_unknown"] - table[f"n_{short}_unreadable"])
-        for name, kind, short in (
-            ("n_safe", "prescriptions", "rx"),
-            ("n_unflagged", "tests", "tests"),
-        )
-    }
-    fine: dict[str, Any] = {name: n.clip(lower=0) for name, n in left.items()}
-    nothing: dict[str, Any] = dict.fromkeys(["n_caution", "n_unsafe", "n_risky", "n_redundant"], 0)
-    return table.assign(safety=True, **fine, **nothing)
+    changed: dict[str, Any] = dict.fromkeys(["n_caution", "n_unsafe", "n_risky", "n_redundant"], 0)
+    for name, n, short in (
+        ("n_safe", "n_prescriptions", "rx"),
+        ("n_unflagged", "n_tests", "tests"),
+    ):
+        left = table[n] - table[f"n_{short}_unknown"] - table[f"n_{short}_unreadable"]
+        changed[name] = left.clip(lower=0)
+    return table.assign(safety=True, **changed)
 
 
 def _as_one_doctor(table: pd.DataFrame) -> pd.DataFrame:
@@ -378,13 +350,20 @@ def _as_one_doctor(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(diagnoses=alone, n_doctors=1, n_no_answer=no_answer)
 
 
+def _cosine(value: float, table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(cosine=value, cosine_med=value)
+
+
 def _gains(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """ETI, OSI and FTI after a change, beside those before: the same rows in the same order."""
     shown = before["metric"].isin(["eti_percent", "osi", "fti"])
     then, now = before[shown], after[shown]
     why = now["missing"].where(now["value"].isna(), "")
     why = why.mask(then["value"].isna() & why.eq(""), "before: " + then["missing"])
-    found = now[["metric", "value", "n", "n_cases", "n_missing"]].assign(missing=why)
-    found = found.assign(reference=then["value"], n_reference=then["n"])
-    found = found.assign(difference=now["value"] - then["value"])
-    return then[[*KEYS, "formulation"]].join(found)
+    return now.assign(
+        safety=then["safety"],
+        reference=then["value"],
+        difference=now["value"] - then["value"],
+        n_reference=then["n"],
+        missing=why,
+    )

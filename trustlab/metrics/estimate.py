@@ -367,10 +367,16 @@ def measure(labelled: Labelled, metrics: Mapping[str, Metric | Statistic], *, te
             yield {**label, "metric": name, **estimate(rows, metric, test=test)}
 
 
+def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[Any, Any], pd.DataFrame]]:
+    """The keys and the rows of each group of ``by``, in the table's order."""
+    for key, part in table.groupby(list(by), sort=False, observed=True, dropna=False):
+        yield dict(zip(by, key, strict=True)), part
+
+
 def grouped(table: pd.DataFrame, by: Sequence[str], column: str, **how: Any) -> Labelled:
     """The rows of each group of ``by``, in the table's order; ``how``: as in :meth:`Rows.of`."""
-    for key, part in table.groupby(list(by), sort=False, observed=True, dropna=False):
-        yield dict(zip(by, key, strict=True)), Rows.of(part, column, **how)
+    for label, part in groups(table, by):
+        yield label, Rows.of(part, column, **how)
 
 
 def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:

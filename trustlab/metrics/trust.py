@@ -44,10 +44,7 @@ def cdr(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
 
 
 def any_disagreement(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
-    """1 where the ``diagnoses`` of one case differ, 0 where they are all the same: a variant of CDR.
-
-    NaN and ``unreadable`` as in :func:`cdr`.
-    """
+    """1 where the ``diagnoses`` of one case differ, else 0: a variant, with NaN as :func:`cdr`."""
     votes = _voices(diagnoses, unreadable)
     return float(len(votes) > 1) if votes else float("nan")
 
@@ -55,9 +52,8 @@ def any_disagreement(diagnoses: Iterable[str | None], unreadable: str = "dropped
 def pair_agreement(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
     """Share of the pairs of doctors with the same diagnosis of one case; NaN without a pair.
 
-    - Its expectation is the chance that two doctors agree, whatever K (the unbiased form of
-      Simpson's index): 1 - CDR falls as doctors are added, and is 1 for one doctor.
-    - ``unreadable`` as in :func:`cdr`.
+    Its expectation is the chance that two doctors agree, whatever K (the unbiased form of Simpson's
+    index): 1 - CDR falls as doctors are added, and is 1 for one doctor.
     """
     votes = _voices(diagnoses, unreadable)
     if votes.total() < 2:
@@ -72,7 +68,7 @@ def majority(diagnoses: Iterable[str | None], case_id: str) -> tuple[str | None,
       doctors' order does not matter, and a case gives the same answer every time.
     - Unreadable diagnoses (None) have no vote: (None, ()) without any.
     """
-    votes = _votes(diagnoses)
+    votes = Counter(d for d in _said(diagnoses) if d is not None)
     if not votes:
         return None, ()
     most = max(votes.values())
@@ -161,9 +157,7 @@ def osi(
     rx = _within("unsafe_rx_percent", unsafe_rx_percent, 0, 100)
     tests = _within("test_alerts_percent", test_alerts_percent, 0, 100)
     off = 0.0 if check_formulation(formulation) == "trust-x" else float("nan")
-    if safety:
-        return 100 - (first * rx + second * tests)
-    return _like(rx, np.full(np.shape(rx), off))
+    return 100 - (first * rx + second * tests) if safety else _like(rx, np.full(np.shape(rx), off))
 
 
 def fti(
@@ -175,16 +169,14 @@ def fti(
 ) -> V:
     """Final trust index, in percent: w1 ETI + w2 OSI.
 
-    - ``eti`` in its own unit (``trust-x``: a fraction in [-1, 1]; ``medguard-x``: percent).
-    - ``trust-x`` as printed adds that fraction to a percentage, so that ETI hardly counts; it is
-      taken times 100 but for ``as_printed``.
+    ``eti`` in its own unit. ``trust-x`` as printed adds a fraction to a percentage, so that ETI
+    hardly counts; it is taken times 100 but for ``as_printed``.
     """
     first, second = check_weights(weights, 2)
-    if check_formulation(formulation) == "trust-x":
-        thought = _within("eti", eti, -1, 1) * (1 if as_printed else 100)
-    else:
-        thought = _within("eti", eti, 0, 100)
-    return first * thought + second * _within("osi", osi, 0, 100)
+    fraction = check_formulation(formulation) == "trust-x"
+    thought = _within("eti", eti, -1, 1) if fraction else _within("eti", eti, 0, 100)
+    unit = 100 if fraction and not as_printed else 1
+    return first * (unit * thought) + second * _within("osi", osi, 0, 100)
 
 
 def check_formulation(formulation: str) -> str:
@@ -195,16 +187,12 @@ def check_formulation(formulation: str) -> str:
 
 
 def check_weights(weights: Sequence[float], n: int) -> tuple[float, ...]:
-    """The ``n`` weights; ``ValueError`` for another number, a negative one or another sum than 1."""
+    """The ``n`` weights; ``ValueError`` for another number, a negative one or another sum."""
     found = tuple(float(w) for w in weights)
     if len(found) != n or not all(w >= 0 for w in found) or abs(sum(found) - 1) > 1e-9:
         must = f"weights must be {n} numbers, none negative, that sum to 1"
         raise ValueError(f"{must}; received {tuple(weights)}")
     return found
-
-
-def _votes(diagnoses: Iterable[str | None]) -> Counter[str]:
-    return Counter(d for d in _said(diagnoses) if d is not None)
 
 
 def _said(diagnoses: Iterable[str | None]) -> list[str | None]:
@@ -219,7 +207,7 @@ def _voices(diagnoses: Iterable[str | None], unreadable: str) -> Counter[Any]:
     if unreadable not in UNREADABLE:
         raise ValueError(f"unreadable is {unreadable!r}; allowed are {list(UNREADABLE)}")
     said = _said(diagnoses)
-    votes: Counter[Any] = Counter(_votes(said))
+    votes: Counter[Any] = Counter(d for d in said if d is not None)
     if unreadable == "disagrees" and len(said) > 1:
         votes.update(i for i, d in enumerate(said) if d is None)  # a number is no diagnosis
     return votes if votes.total() >= min(len(said), 2) else Counter()
@@ -228,28 +216,23 @@ def _voices(diagnoses: Iterable[str | None], unreadable: str) -> Counter[Any]:
 def _within(name: str, value: V, low: float, high: float) -> V:
     """The value, put on the range's end where rounding alone took it out; NaN passes."""
     values = np.asarray(value, dtype=float)
-    bad = (values < low - ROUNDING) | (values > high + ROUNDING)
-    if bad.any():
-        raise ValueError(
-            f"{name} must lie between {low} and {high}; received {values[bad].flat[0]}"
-        )
+    outside = values[(values < low - ROUNDING) | (values > high + ROUNDING)]
+    if len(outside):
+        raise ValueError(f"{name} must lie between {low} and {high}; received {outside[0]}")
     return _like(value, np.clip(values, low, high))
 
 
 def _percent(first: V, second: V, rated: V, proposed: V | None, also_second: bool = True) -> V:
     given = (first, second, rated, np.maximum(rated, 1) if proposed is None else proposed)
     counts = np.broadcast_arrays(*(np.asarray(n, dtype=float) for n in given))
-    bad = (np.min(counts, axis=0) < 0) | (counts[0] + counts[1] > counts[2])
-    bad |= counts[2] > counts[3]
+    one, two, done, there = counts
+    bad = (np.min(counts, axis=0) < 0) | (one + two > done) | (done > there)
     if bad.any():
         received = [float(n[bad].flat[0]) for n in counts[: 3 if proposed is None else 4]]
-        raise ValueError(
-            "counts must not be negative, nor more rated than proposed, nor the first two together "
-            f"above those rated; received {received}"
-        )
-    part = counts[0] + counts[1] if also_second else counts[0]
-    share = 100 * part / np.where(counts[2] > 0, counts[2], 1)
-    return _like(rated, np.where(counts[2] > 0, share, np.where(counts[3] > 0, np.nan, 0.0)))
+        must = "counts must not be negative, nor more rated than proposed"
+        raise ValueError(f"{must}, nor the first two above those rated; received {received}")
+    share = 100 * (one + two if also_second else one) / np.where(done > 0, done, 1)
+    return _like(rated, np.where(done > 0, share, np.where(there > 0, np.nan, 0.0)))
 
 
 def _like(given: Any, found: np.ndarray) -> Any:

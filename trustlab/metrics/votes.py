@@ -50,7 +50,7 @@ def count_votes(cases: Sequence[Diagnoses]) -> Votes:
 def fleiss_kappa(cases: Sequence[Diagnoses]) -> float:
     """Fleiss' kappa of the doctors over ``cases``, at most 1; 0 is what chance gives.
 
-    NaN without a pair of readable diagnoses, or where all doctors say one and the same of all cases.
+    NaN without a pair of readable diagnoses, or where all doctors always say one and the same.
     """
     votes = count_votes(cases)
     return float(fleiss_kappa_weighted(votes, np.ones((1, len(votes.index))))[0])
@@ -76,10 +76,7 @@ def fleiss_kappa_weighted(votes: Votes, weights: np.ndarray) -> np.ndarray:
 def gwet_ac1_weighted(
     votes: Votes, weights: np.ndarray, n_diagnoses: int | None = None
 ) -> np.ndarray:
-    """AC1 under each of B weightings (B, n) of the cases of ``votes``, (B,).
-
-    The number of diagnoses stays the same.
-    """
+    """AC1 under each of B weightings (B, n) of the cases, (B,); as many diagnoses in each."""
     used = votes.shares.shape[1]
     among = used if n_diagnoses is None else n_diagnoses
     if among < used:
