@@ -6,12 +6,14 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-e2e lab check same same-keep clean constraints train bench ddxplus-given
+.PHONY: help run test test-slow test-all test-e2e lab check same same-keep clean constraints train bench ddxplus-given
 
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
 	@echo "make lab          open the notebooks in JupyterLab"
-	@echo "make test         run the tests"
+	@echo "make test         run the tests that every change must pass (4 minutes on two cores)"
+	@echo "make test-slow    run the others: what is made again at full length, killed, or served (15 minutes)"
+	@echo "make test-all     run both in one call, as .ci/run does; WORKERS=N for other than two processes"
 	@echo "make test-e2e     build llama.cpp's server (minutes, in .venv/e2e) and hold the OpenAI backend against transformers"
 	@echo "make check        ruff (rules and format) and pyright"
 	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (5 minutes)"
@@ -33,8 +35,18 @@ help:
 run: .venv/.ready
 	.venv/bin/trustlab run all
 
+# Processes, each with whole files of tests and one thread (tests/conftest.py).
+WORKERS ?= 2
+PYTEST = .venv/bin/python -m pytest -n $(WORKERS)
+
 test: .venv/.ready
-	.venv/bin/python -m pytest
+	$(PYTEST) -m "not slow"
+
+test-slow: .venv/.ready
+	$(PYTEST) -m slow
+
+test-all: .venv/.ready
+	$(PYTEST)
 
 # An environment inside the first, so that the server's packages touch nothing else. Needs a C++ compiler.
 .venv/e2e/.ready: .venv/.ready pyproject.toml

@@ -5,16 +5,62 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from smoke import SmokeRuns
 
 # At import, since trustlab.paths reads the variable when it is first imported.
 _FOLDER = tempfile.TemporaryDirectory(prefix="trustlab-tests-", ignore_cleanup_errors=True)
 os.environ["TRUSTLAB_RUNS"] = _FOLDER.name
+if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: one thread each
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_unconfigure() -> None:
     _FOLDER.cleanup()
+
+
+ON_SMOKE_RUNS = ("test_experiments_run.py", "test_notebooks.py", "test_published_notebook.py")
+"""Files whose tests look at the notebooks' smoke runs: one process runs all of them."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several processes what takes longest comes first."""
+    for item in items:
+        uses = "smoke_runs" in getattr(item, "fixturenames", ())
+        if uses and item.path.name not in ON_SMOKE_RUNS:
+            raise pytest.UsageError(f"{item.nodeid} uses smoke_runs: add its file to ON_SMOKE_RUNS")
+    if hasattr(config, "workerinput"):
+        first = [*ON_SMOKE_RUNS, "test_same.py"]
+        items.sort(key=lambda i: (*first, i.path.name).index(i.path.name))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file's tests stay in one process, so that what they share is made once.
+
+    In place of ``--dist loadgroup``: under pytest 9.2 xdist 3.8 finds no groups.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0].rpartition("/")[2]
+            return "smoke runs" if file in ON_SMOKE_RUNS else file
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+@pytest.fixture(scope="session")
+def smoke_runs(tmp_path_factory: pytest.TempPathFactory) -> SmokeRuns:
+    """Each notebook's run with the smoke parameters, made when first asked for."""
+    from smoke import SmokeRuns  # here, since most tests run no notebook
+
+    return SmokeRuns(tmp_path_factory.mktemp("smoke"))
 
 
 @pytest.fixture

@@ -323,6 +323,10 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("trust.fti", "infinite", lambda: trust.fti(0.5, INF), REFUSED),
     ("trust.check_formulation", "unknown", lambda: trust.check_formulation(""), REFUSED),
     ("trust.check_weights", "missing", lambda: trust.check_weights([NAN, 1], 2), REFUSED),
+    ("ties.numbers", "infinite", lambda: ties.numbers("x", [INF], missing=True), REFUSED),
+    ("ties.numbers", "missing", lambda: ties.numbers("x", [NAN]), REFUSED),
+    ("ties.numbers", "missing, allowed", lambda: ties.numbers("x", [NAN], missing=True), NAN),
+    ("ties.same_shape", "other", lambda: ties.same_shape(x=FEW, y=MANY), REFUSED),
     ("discrimination.check_pair", "infinite", lambda: discrimination.check_pair([1], [INF]), REFUSED),
     ("discrimination.check_weights", "infinite", lambda: discrimination.check_weights([[INF]], 1), REFUSED),
 ]

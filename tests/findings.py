@@ -319,9 +319,10 @@ def trust_indices() -> Bullets:
     sets = table("05_indices_by_set")
     on = sets[sets["safety"].astype(str).eq("True") & sets["formulation"].eq("trust-x")]
     first = on["dataset"].iloc[0]
-    n_patients = (on["n"] + on["n_missing"])[on["dataset"].eq(first)].iloc[0]
-    known, unknown = (dict(iter(part.groupby("metric")["value"])) for part in (on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]))
-    panels = rows(on[on["dataset"].ne(first) & on["n_doctors"].gt(1)], metric="cdr")["value"]
+    told, untold = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
+    known, unknown = (dict(iter(part.groupby("metric")["value"])) for part in (told, untold))
+    n_patients = (told["n"] + told["n_missing"]).iloc[0]
+    panels = rows(untold[untold["n_doctors"] > 1], metric="cdr")["value"]
     gaps = shown("05_trust_indices", "panel-table")
     eti = gaps[gaps["metric"].eq("ETI")]
     n_higher, n_hold = eti["difference"].map(number).lt(0).sum(), eti["p (Holm)"].map(number).lt(0.05).sum()

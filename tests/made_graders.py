@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from each import each
 
 from trustlab.correctness import EncoderGrader, ExactGrader, JudgeGrader, SynonymGrader
 from trustlab.knowledge import Condition, Knowledge, normalise
@@ -50,5 +50,6 @@ class EverythingAlike(Encoder):
 EXACT, SYNONYM = ExactGrader(), SynonymGrader(NO_TABLE)
 ALIKE = EncoderGrader(EverythingAlike(), knowledge=NO_TABLE)
 AGREEABLE = JudgeGrader(SaysTrue(), knowledge=NO_TABLE)
-EVERY = pytest.mark.parametrize("grader", [EXACT, SYNONYM, ALIKE, AGREEABLE], ids=["exact", "synonym", "encoder", "judge"])
-BY_WORDS = pytest.mark.parametrize("grader", [SYNONYM, ALIKE], ids=["synonym", "encoder"])
+GRADERS = {"exact": EXACT, "synonym": SYNONYM, "encoder": ALIKE, "judge": AGREEABLE}
+EVERY = each("grader", GRADERS.values(), ids=GRADERS)
+BY_WORDS = each("grader", [SYNONYM, ALIKE], ids=["synonym", "encoder"])

@@ -9,6 +9,7 @@ from math import isnan
 import numpy as np
 import pandas as pd
 import pytest
+from each import each
 from scipy.stats import pearsonr, spearmanr
 
 from trustlab import audit
@@ -31,8 +32,8 @@ def p_of_six(r: float) -> float:
 # -- the p-value again -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("r", [-0.943, -0.2, 0.0, 0.14, 0.5, 0.8114, 0.999])
-@pytest.mark.parametrize("statistic", ["pearson", "spearman"])
+@each("r", [-0.943, -0.2, 0.0, 0.14, 0.5, 0.8114, 0.999])
+@each("statistic", ["pearson", "spearman"])
 def test_p_over_six_points_is_that_of_the_closed_form(statistic: str, r: float) -> None:
     found = one(statistic, f"{r:.4f}")
     assert found["p_t"] == pytest.approx(p_of_six(r), abs=1e-12)
@@ -121,7 +122,7 @@ def test_the_test_that_a_printed_p_fits_is_named(statistic: str, value: str, p: 
     assert one(statistic, value, p)["fits"] == fits
 
 
-@pytest.mark.parametrize(
+@each(
     ("p", "fits"),
     [
         ("<0.05", "t"), ("<=0.05", "t"), ("≤ 0.05", "t"), ("p < .05", "t"), ("P=0.042", "t"), ("<0.001", "neither"),
@@ -175,7 +176,7 @@ def test_the_value_that_has_the_printed_p_has_it() -> None:
 # -- values, signs, families -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "n", "attainable", "nearest"),
     [
         ("0.943", 6, "yes", ""), ("-0.943", 6, "yes", ""), ("1.000", 6, "yes", ""), ("0.042", 6, "no", "0.029, 0.086"),
@@ -235,7 +236,7 @@ def test_further_columns_index_and_order_are_kept_and_the_input_is_not_changed()
     pd.testing.assert_frame_equal(found[given.columns], given)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "p", "n", "reason"),
     [
         (None, "0.2", 6, "no value"), ("", "0.2", 6, "no value"), ("0.5", "0.2", None, "no number of points"),
@@ -258,7 +259,7 @@ def test_no_rows_give_no_rows() -> None:
     assert len(audit_correlations(table().assign(set=[]), family="set")) == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("column", "cell", "words"),
     [
         ("value", "1.2", "a number from -1 to 1"), ("value", "high", "a number from -1 to 1"), ("value", np.inf, "from -1 to 1"),

@@ -9,16 +9,16 @@ from typing import ClassVar
 
 import pandas as pd
 import pytest
+from each import each
 from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made_cases
 
 from trustlab.agents import MedConf
 from trustlab.confidence import METHODS, Parameters, select
 from trustlab.correctness import JudgeGrader
-from trustlab.datasets import load_cases
 from trustlab.experiments.benchmark import LIBRARIES, Run, benchmark, cases_hash, score
 from trustlab.levels import views
 from trustlab.metrics import metrics_table
-from trustlab.models import Request, open_model
+from trustlab.models import Request
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
 from trustlab.prompts import template
@@ -136,7 +136,7 @@ def test_two_processes_score_as_one():
     pd.testing.assert_frame_equal(together, run.confidence)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "message"),
     [
         ({"cases": []}, "no cases"),
@@ -247,33 +247,6 @@ def test_the_hash_of_the_cases_is_of_what_the_model_sees():
     labelled = replace(first, statements=tuple(replace(s, finding="fever") for s in first.statements), patient={"age": 3})
     assert cases_hash([labelled, *rest]) == cases_hash(CASES) == cases_hash(made_cases(4))
     assert len(cases_hash(CASES)) == 16 and int(cases_hash(CASES), 16) >= 0
-
-
-# The model in the repository
-
-
-def test_ten_cases_on_the_embedded_model(tmp_path):
-    cases = load_cases("starter", n=10, seed=0)
-    model = open_model("embedded", device="cpu")
-    run = benchmark(cases, [model], "all", samples=5, run_dir=tmp_path, quiet=True)
-    assert len(run.answers) == 60
-    assert len(run.confidence) == 60 * len(METHODS)
-    assert (run.confidence["confidence"].isna() == (run.confidence["missing"] != "")).all()
-    # It was taught to answer in brackets: most answers can be read, and then only what is read from further words can be missing.
-    readable = run.answers["answer"].notna()
-    assert readable.mean() > 0.8
-    silent = run.confidence[(run.confidence["missing"] != "") & (run.confidence["missing"] != "unreadable answer")]
-    without_encoder = silent["method"] == "semantic_similarity_med"
-    assert set(silent.loc[without_encoder, "missing"]) == {"no medical encoder is named"}
-    assert {METHODS[name].family for name in silent.loc[~without_encoder, "method"]} <= {"verbalized", "medconf"}
-    chances = run.confidence[run.confidence["method"].map(lambda m: METHODS[m].scale) == "probability"]["confidence"].dropna()
-    assert chances.between(0, 1).all()
-    # Within a level the answers differ, and so do the samples behind them.
-    assert run.answers["answer"].nunique() > 5
-    assert run.confidence.query("method == 'poc'")["confidence"].nunique() > 1
-    again = benchmark(cases, [model], "all", samples=5, run_dir=tmp_path, quiet=True)
-    assert again.calls["n_made"].sum() == 0
-    pd.testing.assert_frame_equal(again.confidence, run.confidence)
 
 
 # Where the backend fails

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from trustlab.experiments.missingness import COLUMNS, NO_ENDS, ONLY_RANGE, missingness_table
+from trustlab.experiments.missingness import NO_ENDS, ONLY_RANGE, missingness_table
 from trustlab.metrics import auprc, auroc, brier
 from trustlab.metrics.bounds import accuracy_bounds, auprc_bounds, auroc_bounds, brier_bounds, mean_confidence_bounds
 
@@ -170,12 +170,11 @@ def table(rows=ROWS, scale: str = "probability", **options) -> pd.DataFrame:
 
 def test_the_table_fills_in_what_is_missing_by_the_projects_rules():
     found = table(min_per_class=1)
-    assert [*found.columns[:3], "metric", *found.columns[3:]] == COLUMNS
     accuracy = found.loc["accuracy"]
-    assert accuracy[["method", "n", "n_asked", "coverage", "value"]].tolist() == ["", 5, 6, 5 / 6, 0.4]
+    assert accuracy[["method", "n", "n_missing", "value"]].tolist() == ["", 5, 1, 0.4]
     assert accuracy[["worst", "best", "missing"]].tolist() == [2 / 6, 3 / 6, "1 missing"]
     mine = found.drop(index="accuracy")
-    assert (mine["method"] == "m").all() and (mine["n"] == 3).all() and (mine["coverage"] == 0.5).all()
+    assert (mine["method"] == "m").all() and (mine[["n", "n_missing"]] == 3).all(axis=None)
     assert mine.loc["mean_confidence", ["value", "worst", "best"]].tolist() == pytest.approx([1.4 / 3, 1.4 / 6, 4.4 / 6])
     assert mine.loc["brier", ["value", "worst", "best"]].tolist() == pytest.approx([0.14 / 3, 3.14 / 6, 0.14 / 6])
     correct, confidence = [1, 0, 1, 0, NAN, 0], [0.9, 0.2, NAN, NAN, NAN, 0.3]
@@ -216,7 +215,7 @@ def test_with_nothing_missing_the_table_repeats_the_value():
     found = table(rows, min_per_class=1)
     np.testing.assert_allclose(found["worst"], found["value"])
     np.testing.assert_allclose(found["best"], found["value"])
-    assert (found["coverage"] == 1).all()
+    assert (found["n_missing"] == 0).all()
     assert found.loc["pearson", "missing"].startswith("fewer than 3 levels, or one side is the same")
 
 
@@ -231,4 +230,4 @@ def test_a_method_without_any_value_says_so():
 def test_an_answer_without_a_row_for_the_method_is_missing():
     answers, confidence = run_tables(ROWS)
     found = missingness_table(answers, confidence.iloc[:2], {"m": "probability"}).set_index("metric")
-    assert found.loc["brier", ["n", "n_asked", "missing"]].tolist() == [2, 6, "4 missing, most often: no row in the table"]
+    assert found.loc["brier", ["n", "n_missing", "missing"]].tolist() == [2, 4, "4 missing, most often: no row in the table"]

@@ -20,6 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from each import each
 
 from trustlab.models.base import Model, Request, Stopped
 from trustlab.models.cache import CachedModel, CacheMiss, export_cache, import_cache, request_keys
@@ -103,7 +104,7 @@ def n_rows(path: Path) -> int:
 # What is in a key
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"messages": (("system", "Name it."), ("user", "Chest pain!"))},
@@ -578,7 +579,7 @@ def test_import_never_overwrites(tmp_path):
 GOOD = json.loads(encode_reply(Reply("x", TokenTrace(("a",), logprobs=np.array([-0.5])))))
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "message"),
     [
         ("{", "Expecting property name"),

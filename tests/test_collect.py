@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from each import each
 from fake_medconf import Shelf
 from fake_model import EVERYTHING, NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases, prompt_of
 
@@ -52,7 +53,7 @@ def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
     assert len(set(model.requests)) == len(model.requests)
 
 
-@pytest.mark.parametrize(
+@each(
     ("methods", "asked"),
     [
         (["information_level"], {"diagnosis": set()}),
@@ -271,7 +272,7 @@ def test_text_alone_leaves_black_box_methods_as_they_are_and_white_ones_missing_
                 assert found == method.evaluate(a)
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "given", "missing"),
     [
         ("asp", {"distributions", "prior"}, "the backend gives no logprobs"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from each import each
 from generations import FULL, answered, generation, guessing, pmi_of, said, sampled, told
 
 from trustlab.confidence import METHODS, PARAMETERS
@@ -56,8 +57,8 @@ def test_a_result_that_is_not_finite_is_missing(name: str, value: float) -> None
     assert math.isnan(confidence) and missing == f"{name} is {value}"
 
 
-@pytest.mark.parametrize("name", ["ce", "cot_ce"])
-@pytest.mark.parametrize("text", ["85", "[101]", "[80] [90]", None])
+@each("name", ["ce", "cot_ce"])
+@each("text", ["85", "[101]", "[80] [90]", None])
 def test_an_unreadable_score_is_missing(text: str | None, name: str) -> None:
     made = generation(probes={name: (Reply(text, missing=None if text else "refused"),)})
     expected = "no single number from 0 to 100 in square brackets" if text else "refused"

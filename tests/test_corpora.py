@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from made_corpora import ids, row, written
@@ -80,8 +81,8 @@ BAD: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "field"), BAD, ids=lambda v: str(v)[:40])
-@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
+@each(("bad", "field"), BAD, ids=lambda v: str(v)[:40])
+@each("name", ["corpus.jsonl", "corpus.jsonl.gz"])
 def test_a_bad_line_is_named(tmp_path: Path, bad: object, field: str, name: str) -> None:
     file = written(tmp_path, row(), "", bad, name=name)
     with pytest.raises(DataError) as refused:
@@ -192,7 +193,7 @@ def broken(content: bytes) -> bytes:
 LINE = '{"id": "a", "title": "Croup", "content": "Ödem: it barks."}\n'.encode()
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "content", "said"),
     [
         ("c.jsonl.gz", truncated(LINE), "a whole gzip file"),

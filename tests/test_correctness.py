@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from made_graders import AGREEABLE, ALIKE, BY_WORDS, COPD, EVERY, EXACT, NO_TABLE, PNEUMONIA, SYNONYM, TABLE, case
@@ -22,7 +23,7 @@ REFERENCE = Path(__file__).parents[1] / "figures/reference/01_benchmark/answers.
 
 
 @EVERY
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         "Yes.",
@@ -49,7 +50,7 @@ def test_an_unreadable_answer_is_wrong_and_not_ungraded(grader: Grader) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         "pneumonia or bronchitis",
@@ -73,7 +74,7 @@ def test_several_diagnoses_are_not_one(grader: Grader, answer: str) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         "not pneumonia",
@@ -96,7 +97,7 @@ def test_a_denial_is_not_the_diagnosis(grader: Grader, answer: str) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize(
+@each(
     "name",
     ["Acute COPD exacerbation / infection", "HIV (initial infection)", "Foot, hand and mouth disease", "No-reflow, or worse"],
 )
@@ -105,7 +106,7 @@ def test_signs_of_lists_and_denials_in_a_true_name_do_not_count(grader: Grader, 
 
 
 @BY_WORDS
-@pytest.mark.parametrize(
+@each(
     ("answer", "truth"),
     [
         ("viral pneumonia", "Pneumonia"),
@@ -162,13 +163,13 @@ TRAPS = [
 
 
 @EVERY
-@pytest.mark.parametrize(("answer", "truth"), TRAPS)
+@each(("answer", "truth"), TRAPS)
 def test_every_grader_refuses_the_same_traps(grader: Grader, answer: str, truth: str) -> None:
     assert grader.correct(answer, case(truth)) == 0
 
 
 @BY_WORDS
-@pytest.mark.parametrize(
+@each(
     ("answer", "truth"),
     [
         ("Bronchitis, acute", "Acute bronchitis"),
@@ -191,7 +192,7 @@ def test_another_way_to_write_the_name_is_right_but_not_to_the_exact_grader(grad
 
 
 @BY_WORDS
-@pytest.mark.parametrize(
+@each(
     ("answer", "truth"),
     [
         ("Diagnosis: not pneumonia", "Pneumonia"),
@@ -223,18 +224,18 @@ CERTAIN = [
 
 
 @BY_WORDS
-@pytest.mark.parametrize("answer", CERTAIN)
+@each("answer", CERTAIN)
 def test_words_of_certainty_and_degree_change_nothing(grader: Grader, answer: str) -> None:
     assert grader.correct(answer, PNEUMONIA) == 1
 
 
-@pytest.mark.parametrize("answer", CERTAIN)
+@each("answer", CERTAIN)
 def test_the_exact_grader_is_strict_about_them(answer: str) -> None:
     assert EXACT.correct(answer, PNEUMONIA) == 0
 
 
 @BY_WORDS
-@pytest.mark.parametrize(
+@each(
     ("answer", "right"),
     [
         ("Chronic obstructive pulmonary disease (COPD)", 1),
@@ -257,7 +258,7 @@ def test_an_accepted_abbreviation_may_follow_the_words_that_it_stands_for() -> N
 # The exact and the synonym grader
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "right"),
     [
         ("Influenza", 1),

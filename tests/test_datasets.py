@@ -7,6 +7,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+from each import each
 from made_ddxplus import patients, release
 
 from trustlab.datasets import LOADERS, DataError, load_cases, load_sets, starter
@@ -132,7 +133,7 @@ def test_starter_row_becomes_a_case(tmp_path: Path) -> None:
     assert load_cases("starter", path=file) == [first, second]
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "field"),
     [
         ({"case_id": ""}, "case_id"),

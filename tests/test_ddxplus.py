@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from each import each
 from made_ddxplus import (
     COLUMNS,
     ELEVEN,
@@ -261,7 +262,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("field", "value", "allowed"), BAD)
+@each(("field", "value", "allowed"), BAD)
 def test_a_bad_row_is_refused_with_its_place(tmp_path: Path, field: str, value: str, allowed: str) -> None:
     short = ROW | {"EVIDENCES": str(["E_91"])}
     with pytest.raises(DataError) as caught:
@@ -320,8 +321,8 @@ def test_another_encoding_is_refused(tmp_path: Path, encoding: str) -> None:
         load_cases("ddxplus", path=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["release_conditions.json", "release_evidences.json"])
-@pytest.mark.parametrize("content", [b'{"E_53": ', b"[1]", b"{}", '{"é": 1}'.encode("latin-1")])
+@each("name", ["release_conditions.json", "release_evidences.json"])
+@each("content", [b'{"E_53": ', b"[1]", b"{}", '{"é": 1}'.encode("latin-1")])
 def test_a_broken_json_file_is_named(tmp_path: Path, name: str, content: bytes) -> None:
     (release(tmp_path) / name).write_bytes(content)
     with pytest.raises(DataError, match=name):

@@ -15,11 +15,25 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from degenerate_facts import A_SHARE, INF, NAN, NO_VALUE, NOTHING, OTHERS, REFUSED, check, once
+from degenerate_facts import (
+    A_SHARE,
+    INF,
+    NAN,
+    NO_VALUE,
+    NOTHING,
+    OTHERS,
+    REFUSED,
+    check,
+    numbers,
+    once,
+)
+from each import each
 
 import trustlab.metrics
-from trustlab.metrics import bounds, calibration, discrimination, paired, partial, selective
+from trustlab.metrics import bounds, calibration, discrimination, partial, selective
+from trustlab.metrics.estimate import Rows
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -34,9 +48,15 @@ PAIRS: dict[str, tuple[list, list]] = {
 }
 OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
     "discrimination.auroc": (discrimination.auroc, (*NO_VALUE, 0.5, 2.5 / 6)),
-    "discrimination.auroc_weighted": (lambda c, s: discrimination.auroc_weighted(c, s, once(c)), (*NO_VALUE, 0.5, 2.5 / 6)),
+    "discrimination.auroc_weighted": (
+        lambda c, s: discrimination.auroc_weighted(c, s, once(c)),
+        (*NO_VALUE, 0.5, 2.5 / 6),
+    ),
     "discrimination.auprc": (discrimination.auprc, (*NO_VALUE, 0.5, 11 / 30)),
-    "discrimination.auprc_weighted": (lambda c, s: discrimination.auprc_weighted(c, s, once(c)), (*NO_VALUE, 0.5, 11 / 30)),
+    "discrimination.auprc_weighted": (
+        lambda c, s: discrimination.auprc_weighted(c, s, once(c)),
+        (*NO_VALUE, 0.5, 11 / 30),
+    ),
     "discrimination.ranking_weighted": (
         lambda c, s: np.stack(discrimination.ranking_weighted(c, s, once(c)), axis=1),
         (*NO_VALUE, (0.5, 0.5), (2.5 / 6, 11 / 30)),
@@ -59,27 +79,38 @@ OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
         lambda c, s: calibration.cross_fitted(c, s, np.arange(np.size(c)), n_folds=2, seed=1),
         (NOTHING, NAN, NAN, A_SHARE, A_SHARE),
     ),
-    "calibration.Isotonic": (lambda c, s: calibration.Isotonic().fit(c, s).predict(s), (*(REFUSED,) * 3, 0.5, 0.4)),
-    "calibration.Platt": (lambda c, s: calibration.Platt().fit(c, s).predict(s).round(3), (*(REFUSED,) * 3, 0.5, A_SHARE)),
+    "calibration.Isotonic": (
+        lambda c, s: calibration.Isotonic().fit(c, s).predict(s),
+        (*(REFUSED,) * 3, 0.5, 0.4),
+    ),
+    "calibration.Platt": (
+        lambda c, s: calibration.Platt().fit(c, s).predict(s).round(3),
+        (*(REFUSED,) * 3, 0.5, A_SHARE),
+    ),
     "selective.risk_coverage": (
         selective.risk_coverage,
         (NOTHING, (1, 0), (1 / 3, 2 / 3, 1, 0, 0, 0), (1, 0.5), (0.6, 1, 2 / 3, 0.6)),
     ),
-    "selective.risk_at": (lambda c, s: selective.risk_at(c, s, once(c), [1.0]), (NAN, 0, 0, 0.5, 0.6)),
+    "selective.risk_at": (
+        lambda c, s: selective.risk_at(c, s, once(c), [1.0]),
+        (NAN, 0, 0, 0.5, 0.6),
+    ),
     "selective.aurc": (selective.aurc, (*NO_VALUE, 0.5, 0.645)),
-    "selective.prediction_rejection_ratio": (selective.prediction_rejection_ratio, (*NO_VALUE, 0, -0.045 / (0.6 - 0.86 / 3))),
+    "selective.prediction_rejection_ratio": (
+        selective.prediction_rejection_ratio,
+        (*NO_VALUE, 0, -0.045 / (0.6 - 0.86 / 3)),
+    ),
     "selective.selective_weighted": (
         lambda c, s: np.stack(selective.selective_weighted(c, s, once(c)), axis=1),
         (*NO_VALUE, (0.5, 0), (0.645, -0.045 / (0.6 - 0.86 / 3))),
     ),
-    "partial.partial_spearman": (lambda c, s: partial.partial_spearman(c, s, np.zeros(np.size(c))), (*(NAN,) * 4, -1 / 6)),
+    "partial.partial_spearman": (
+        lambda c, s: partial.partial_spearman(c, s, np.zeros(np.size(c))),
+        (*(NAN,) * 4, -1 / 6),
+    ),
     "partial.partial_spearman_weighted": (
         lambda c, s: partial.partial_spearman_weighted(c, s, np.zeros(np.size(c)), once(c)),
         (*(NAN,) * 4, -1 / 6),
-    ),
-    "paired.within_level": (
-        lambda c, s: paired.within_level(np.zeros(np.size(c)), np.asarray(c, float), np.asarray(s, float), once(c)),
-        (*NO_VALUE, 0.5, 2.5 / 6),
     ),
 }
 ENDS_OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
@@ -91,8 +122,8 @@ ENDS_OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
 BOTH = OF_PAIRS | ENDS_OF_PAIRS
 
 
-@pytest.mark.parametrize("situation", PAIRS)
-@pytest.mark.parametrize("name", BOTH)
+@each("situation", PAIRS)
+@each("name", BOTH)
 def test_answers_with_confidences(name, situation):
     call, expected = BOTH[name]
     check(lambda: call(*PAIRS[situation]), expected[list(PAIRS).index(situation)])
@@ -107,35 +138,110 @@ NOT_FINITE = {
 }
 
 
-@pytest.mark.parametrize("situation", NOT_FINITE)
-@pytest.mark.parametrize("name", [name for name in OF_PAIRS if name != "paired.within_level"])
+@each("situation", NOT_FINITE)
+@each("name", OF_PAIRS)
 def test_answers_or_confidences_that_are_no_numbers_are_refused(name, situation):
     check(lambda: BOTH[name][0](*NOT_FINITE[situation]), REFUSED)
 
 
-@pytest.mark.parametrize("situation", ["infinite", "minus infinite", "other lengths"])
-@pytest.mark.parametrize("name", ENDS_OF_PAIRS)
+@each("situation", ["infinite", "minus infinite", "other lengths"])
+@each("name", ENDS_OF_PAIRS)
 def test_ends_refuse_what_is_neither_a_number_nor_missing(name, situation):
     check(lambda: BOTH[name][0](*NOT_FINITE[situation]), REFUSED)
+
+
+# Whatever measures answers with confidences, found by its arguments
+
+OF_ARRAYS = (["correct", "confidence"], ["correct", "confidence", "weights"])
+
+
+def public() -> dict[str, Any]:
+    """Every public function of the metrics, and every class that is fitted, by module.name."""
+    found = {}
+    for module in pkgutil.iter_modules(trustlab.metrics.__path__):
+        held = import_module(f"trustlab.metrics.{module.name}")
+        for name, thing in vars(held).items():
+            own = getattr(thing, "__module__", "") == held.__name__ and not name.startswith("_")
+            if own and (
+                inspect.isfunction(thing) or hasattr(thing, "cache_info") or hasattr(thing, "fit")
+            ):
+                found[f"{module.name}.{name}"] = thing
+    return found
+
+
+def measures() -> dict[str, tuple[Callable[[Any, Any], Any], bool]]:
+    """What measures (correct, confidence), maybe weighted, or rows that hold them; whether it takes arrays."""
+    found: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {}
+    for name, thing in public().items():
+        wanted = [*inspect.signature(thing).parameters] if inspect.isfunction(thing) else []
+        if wanted == ["rows"]:
+            found[name] = (lambda c, s, of=thing: of(rows_of(c, s)), False)
+        elif wanted in OF_ARRAYS and name not in ENDS_OF_PAIRS:
+            more = len(wanted) > 2
+            found[name] = (
+                lambda c, s, of=thing, more=more: of(c, s, *([once(c)] if more else [])),
+                True,
+            )
+    return found
+
+
+def rows_of(correct: Any, confidence: Any) -> Rows:
+    table = pd.DataFrame({"correct": correct, "confidence": confidence, "level": 1})
+    table = table.assign(case_id=[f"c{i:02d}" for i in range(len(table))], missing="none")
+    return Rows.of(table, "confidence", 20)
+
+
+@each("situation", PAIRS)
+@each("name", measures())
+def test_a_measure_is_a_number_or_none_or_refused(name, situation):
+    try:
+        found = numbers(measures()[name][0](*PAIRS[situation]))
+    except ValueError as error:
+        assert str(error)
+    else:
+        assert not np.isinf(found).any()
+
+
+@each("situation", NOT_FINITE)
+@each("name", [name for name, (_, of_arrays) in measures().items() if of_arrays])
+def test_a_measure_refuses_what_is_no_number(name, situation):
+    check(lambda: measures()[name][0](*NOT_FINITE[situation]), REFUSED)
 
 
 # Everything else
 
 
-@pytest.mark.parametrize(("call", "expected"), [pytest.param(c, e, id=f"{name}, {what}") for name, what, c, e in OTHERS])
+@each(
+    "call, expected",
+    [fact[2:] for fact in OTHERS],
+    ids=[f"{fact[0]}, {fact[1]}" for fact in OTHERS],
+)
 def test_everything_else(call, expected):
     check(call, expected)
 
 
 # Nothing is forgotten
 
+OF_ROWS = [
+    "estimate", "interval", "measure", "grouped", "mean", "within", "across", "difference",
+    "at_least", "most_frequent", "mean_of_known",
+]  # fmt: skip
 ELSEWHERE = {
     "paired.paired_differences": "test_degenerate_tables.py",
     "table.metrics_table": "test_degenerate_tables.py",
-    "table.shared_rows": "keys alone; test_metrics_table.py",
+    "run_tables.shared_rows": "keys alone; test_metrics_table.py",
     "run_tables.checked_answers": "keys and reasons alone; test_metrics_table.py",
     "run_tables.joined": "keys and reasons alone; test_metrics_table.py",
-    "run_tables.need_columns": "names of columns alone; test_metrics_table.py",
+    "run_tables.rows_of_methods": "test_degenerate_tables.py",
+    "schema.table": "columns alone; test_estimate.py",
+    "schema.need": "columns alone; test_estimate.py",
+    "schema.described": "columns alone; test_estimate.py",
+    "schema.check": "columns alone; test_estimate.py",
+    "schema.refuse": "names a row; test_trust_indices.py",
+    "estimate.groups": "keys alone; inside grouped",
+    "paired.corrected": "test_degenerate_tables.py",
+    "paired.compared": "test_degenerate_tables.py",
+    **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),
     "trust_table.trust_indices": "test_degenerate_tables.py",
     "trust_table.check_reviews": "test_degenerate_tables.py",
     "trust_table.review_counts": "test_trust_indices.py",
@@ -147,19 +253,7 @@ ELSEWHERE = {
 """Functions that are put to the test in another form than a row above."""
 
 
-def public_functions() -> set[str]:
-    """Every public function of the metrics, and every class that is fitted, as module.name."""
-    found = set()
-    for module in pkgutil.iter_modules(trustlab.metrics.__path__):
-        held = import_module(f"trustlab.metrics.{module.name}")
-        for name, thing in vars(held).items():
-            own = getattr(thing, "__module__", "") == held.__name__ and not name.startswith("_")
-            if own and (inspect.isfunction(thing) or hasattr(thing, "cache_info") or hasattr(thing, "fit")):
-                found.add(f"{module.name}.{name}")
-    return found
-
-
 def test_every_public_function_is_put_to_degenerate_data():
-    tried = set(BOTH) | {name for name, *_ in OTHERS} | set(ELSEWHERE)
-    assert public_functions() - tried == set(), "add each to OF_PAIRS, OTHERS, the tables or ELSEWHERE"
-    assert tried - public_functions() == set(), "these are gone"
+    tried = {*BOTH, *measures(), *ELSEWHERE, *(name for name, *_ in OTHERS)}
+    assert public().keys() - tried == set(), "add each to OF_PAIRS, OTHERS, the tables or ELSEWHERE"
+    assert tried - public().keys() == set(), "these are gone"

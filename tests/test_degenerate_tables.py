@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from degenerate_facts import INF, NAN, REFUSED, check
+from each import each
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, review
 
-from trustlab.experiments import beyond_level, calibrated, compare, missingness, selective_tables, tables
+from trustlab.experiments import beyond_level, calibrated, compare, missingness, selective_tables
 from trustlab.metrics import paired, trust, trust_table
 from trustlab.metrics.table import metrics_table
 
@@ -19,11 +20,19 @@ pytestmark = pytest.mark.filterwarnings("error")
 KEY = {"dataset": "d", "model": "x"}
 
 
-def degenerate_run(correct: list[float], confidence: list[float], cases: list[str], levels: list[int]):
+def degenerate_run(
+    correct: list[float], confidence: list[float], cases: list[str], levels: list[int]
+):
     """Answers and confidences ("m") of one run; an unknown answer's call failed, a missing confidence has the reason "none"."""
     keys = pd.DataFrame({"case_id": cases, "level": levels}).assign(**KEY)
     said = pd.Series(["a" if c == c else None for c in correct], dtype=object)
-    answers = keys.assign(answer=said, correct=np.array(correct, float), missing="", n_statements=1, n_words=range(len(cases)))
+    answers = keys.assign(
+        answer=said,
+        correct=np.array(correct, float),
+        missing="",
+        n_statements=1,
+        n_words=range(len(cases)),
+    )
     told = keys.assign(method="m", confidence=np.array(confidence, float), bound="", missing="none")
     return answers, told
 
@@ -58,10 +67,14 @@ def made_tables() -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.DataFra
         "calibration_table": lambda a, c: calibrated.calibration_table(a, c, scales, **one),
         "recalibration_curves": lambda a, c: calibrated.recalibration_curves(a, c, scales, **few),
         "selective_table": lambda a, c: selective_tables.selective_table(a, c, **one),
-        "risk_coverage_table": lambda a, c: selective_tables.risk_coverage_table(a, c, coverages=(0.5, 1.0), **one),
-        "missingness_table": lambda a, c: missingness.missingness_table(a, c, scales, min_per_class=1),
+        "risk_coverage_table": lambda a, c: selective_tables.risk_coverage_table(
+            a, c, coverages=(0.5, 1.0), **one
+        ),
+        "missingness_table": lambda a, c: missingness.missingness_table(
+            a, c, scales, min_per_class=1
+        ),
         "beyond_level_table": lambda a, c: beyond_level.beyond_level_table(Run(a, c), **few),
-        "reliability_table": lambda a, c: tables.reliability_table(a, c, scales, **few),
+        "reliability_table": lambda a, c: calibrated.reliability_table(a, c, scales, **few),
         "compare_methods": lambda a, c: compare.compare_methods(a, twice(c), "m", **one),
         "best_of_families": lambda a, c: compare.best_of_families(a, twice(c), "m", **one),
         "paired.paired_differences": lambda a, c: paired.paired_differences(
@@ -78,11 +91,11 @@ def twice(confidence: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([confidence, confidence.assign(method="same")], ignore_index=True)
 
 
-VALUES = ("value", "risk", "probability", "accuracy", "difference")
+VALUES = ("value", "probability", "accuracy", "difference")
 
 
-@pytest.mark.parametrize("situation", RUNS)
-@pytest.mark.parametrize("name", made_tables())
+@each("situation", RUNS)
+@each("name", made_tables())
 def test_tables_say_why_a_number_is_missing_and_give_no_interval_without_width(name, situation):
     found = made_tables()[name](*(part.copy() for part in RUNS[situation]))
     values = next((v for v in VALUES if v in found), None)
@@ -98,7 +111,7 @@ def test_tables_say_why_a_number_is_missing_and_give_no_interval_without_width(n
         assert found.loc[found["low"].isna(), "p"].isna().all()
 
 
-@pytest.mark.parametrize("name", made_tables())
+@each("name", made_tables())
 def test_tables_of_nothing_are_empty_or_refused(name):
     answers, confidence = (part.iloc[:0] for part in RUNS["ties everywhere"])
     try:
@@ -107,39 +120,56 @@ def test_tables_of_nothing_are_empty_or_refused(name):
         assert str(error)
 
 
-@pytest.mark.parametrize("value", [INF, -INF])
-@pytest.mark.parametrize("name", [name for name in made_tables() if name not in ("reliability_table",)])
+@each("value", [INF, -INF])
+@each("name", [name for name in made_tables() if name not in ("reliability_table",)])
 def test_tables_refuse_infinite_confidences(name, value):
     answers, confidence = RUNS["ties everywhere"]
     check(lambda: made_tables()[name](answers, confidence.assign(confidence=value)), REFUSED)
 
 
 NOT_A_NUMBER = [
-    ("no rows", lambda: trust_table.trust_indices(pd.DataFrame(columns=trust_table.NEEDED)), REFUSED),
+    (
+        "no rows",
+        lambda: trust_table.trust_indices(pd.DataFrame(columns=trust_table.NEEDED)),
+        REFUSED,
+    ),
     ("other columns", lambda: trust_table.check_reviews(pd.DataFrame({"a": [1]})), REFUSED),
-    ("unknown choice", lambda: trust_table.Choices("", (1, 0, 0), (1, 0), (1, 0), "", "", ""), REFUSED),
+    (
+        "unknown choice",
+        lambda: trust_table.Choices("", (1, 0, 0), (1, 0), (1, 0), "", "", ""),
+        REFUSED,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("call", "expected"), [pytest.param(c, e, id=what) for what, c, e in NOT_A_NUMBER])
+@each("call, expected", [fact[1:] for fact in NOT_A_NUMBER], ids=[fact[0] for fact in NOT_A_NUMBER])
 def test_reviews_that_are_none_are_refused(call, expected):
     check(call, expected)
 
 
 REVIEWS = {
     "one case": [review("a", ["flu", "flu", "cold"])],
-    "nothing readable": [review(f"c{i:02d}", [None] * 3, cosine=NAN, cosine_missing="no reasoning") for i in range(12)],
+    "nothing readable": [
+        review(f"c{i:02d}", [None] * 3, cosine=NAN, cosine_missing="no reasoning")
+        for i in range(12)
+    ],
     "all alike": [review(f"c{i:02d}", ["flu"] * 3) for i in range(12)],
     "empty plans": [review(f"c{i:02d}", ["flu", "cold", "flu"], **EMPTY_PLAN) for i in range(12)],
-    "safety off": [review(f"c{i:02d}", ["flu", "cold"], **SAFETY_OFF, n_prescriptions=0, n_tests=0) for i in range(12)],
+    "safety off": [
+        review(f"c{i:02d}", ["flu", "cold"], **SAFETY_OFF, n_prescriptions=0, n_tests=0)
+        for i in range(12)
+    ],
 }
 
 
-@pytest.mark.parametrize("formulation", trust.FORMULATIONS)
-@pytest.mark.parametrize("situation", REVIEWS)
-def test_trust_indices_say_why_one_is_missing_and_give_no_interval_without_width(situation, formulation):
+@each("formulation", trust.FORMULATIONS)
+@each("situation", REVIEWS)
+def test_trust_indices_say_why_one_is_missing_and_give_no_interval_without_width(
+    situation, formulation
+):
     found = trust_table.trust_indices(pd.DataFrame(REVIEWS[situation]), formulation, draws=40)
     assert found["metric"].tolist() == trust_table.INDICES
     without = found["low"].isna()
-    assert (found.loc[without, "missing"] != "").all() and found.loc[found["value"].isna(), "low"].isna().all()
+    assert (found.loc[without, "missing"] != "").all()
+    assert found.loc[found["value"].isna(), "low"].isna().all()
     assert (found["high"] - found["low"])[~without].gt(1e-12).all()

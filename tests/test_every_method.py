@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
+from each import each
 from fake_medconf import table
 from generations import (
     FULL,
@@ -33,7 +34,7 @@ from trustlab.confidence import METHODS, NEEDS, MissingValue
 from trustlab.confidence.registry import FAMILIES, WHITE_NEEDS
 from trustlab.records import IMPORTANCES, Assessment, Generation, Reply, TokenTrace
 
-EVERY = pytest.mark.parametrize("name", list(METHODS))
+EVERY = each("name", list(METHODS))
 RECORDS = [made.generation for made in random_records(200, seed=21)]
 
 
@@ -123,7 +124,7 @@ def test_every_method_has_a_surer_pair() -> None:
     assert SURER.keys() | WITHOUT_DIRECTION.keys() == METHODS.keys()
 
 
-@pytest.mark.parametrize("name", list(SURER))
+@each("name", list(SURER))
 def test_the_surer_record_scores_higher(name: str) -> None:
     less, surer = SURER[name]
     assert METHODS[name].score(less) < METHODS[name].score(surer) - 1e-3
@@ -310,7 +311,7 @@ LOGS = {"answer.logprobs", "answer.prior_logprobs", "answer.alternatives", "samp
 READ = [(name, need) for name, m in METHODS.items() for need in m.needs if need in NUMBERS]
 
 
-@pytest.mark.parametrize(("name", "need"), READ)
+@each(("name", "need"), READ)
 def test_a_number_that_is_none_makes_the_value_missing(name: str, need: str) -> None:
     for value in (math.nan, math.inf, *([] if need in LOGS else [-math.inf])):
         confidence, missing = quietly(name, with_number(need, value))
@@ -415,8 +416,8 @@ def test_an_unreadable_answer_is_missing_for_every_method(name: str) -> None:
     assert METHODS[name].evaluate(failed).missing == "the server did not answer"
 
 
-@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if m.family == "consistency"])
-@pytest.mark.parametrize("k", [0, 1])
+@each("name", [n for n, m in METHODS.items() if m.family == "consistency"])
+@each("k", [0, 1])
 def test_one_sample_says_nothing_about_consistency(name: str, k: int) -> None:
     square = array(np.ones((k, k)))
     matrices = {need: square for need in ("similarity", "similarity_med", "entailment", "contradiction")}
@@ -424,7 +425,7 @@ def test_one_sample_says_nothing_about_consistency(name: str, k: int) -> None:
     assert METHODS[name].evaluate(made).missing == "fewer than 2 readable samples"
 
 
-@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if m.access == "white"])
+@each("name", [n for n, m in METHODS.items() if m.access == "white"])
 def test_a_diagnosis_without_tokens_is_missing(name: str) -> None:
     assert FULL.answer is not None and FULL.answer.trace is not None and FULL.samples is not None
     nothing = Reply("Flu", FULL.answer.trace.part(0, 0))
@@ -469,7 +470,7 @@ def with_trace(made: Generation, need: str, position: int, change: Callable[[Tok
     return replace(made, samples=tuple(changed(s) if i == position else s for i, s in enumerate(made.samples)))
 
 
-@pytest.mark.parametrize(("name", "need"), BOUNDABLE)
+@each(("name", "need"), BOUNDABLE)
 def test_a_bound_is_claimed_on_the_side_to_which_the_value_moves(name: str, need: str) -> None:
     statistic, m = need.partition(".")[2], METHODS[name]
     for made in RECORDS[:40]:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from trustlab.datasets.lay_names import LAY_NAMES, lay_names
 from trustlab.knowledge import normalise
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "utterance", "text"),
     [
         (["gout"], "It is gout.", "My father has Gout, I think."),
@@ -50,7 +51,7 @@ def test_what_gives_the_diagnosis_away_is_heard(names: list[str], utterance: str
     assert giveaway(names, utterance).heard_in(text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "utterance", "text"),
     [
         (["gout"], "It is gout.", "I do not know about that."),

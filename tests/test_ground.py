@@ -146,18 +146,26 @@ def test_environment_lists_the_dependencies_with_the_constraints_pins() -> None:
     assert listed == {name: pins[name] for name in direct_dependencies()}
 
 
-def test_ci_runs_check_then_test() -> None:
+def test_ci_runs_check_then_both_tiers_of_tests_in_one_call() -> None:
     commands = [line.strip() for line in read(".ci/run").splitlines()]
     assert "set -euo pipefail" in commands
-    assert commands.index("make check") < commands.index("make test")
+    assert commands[-2:] == ["make check", "make test-all"]
     assert (ROOT / ".ci" / "run").stat().st_mode & stat.S_IXUSR
+
+
+def test_the_two_tiers_of_tests_leave_out_none() -> None:
+    text = read("Makefile")
+    tiers = re.findall(r"^(test\S*): \.venv/\.ready\n\t\$\(PYTEST\)(.*)\n$", text, flags=re.M)
+    expected = {"test": ' -m "not slow"', "test-slow": " -m slow", "test-all": ""}
+    assert dict(tiers) == expected
+    assert "WORKERS ?= 2\nPYTEST = .venv/bin/python -m pytest -n $(WORKERS)\n" in text
 
 
 def test_make_explains_its_targets() -> None:
     text = read("Makefile")
-    targets = {"help", "run", "test", "lab", "check", "clean", "constraints", "train", "bench"}
-    assert targets <= set(re.findall(r"^([a-z]+):", text, flags=re.M))
-    assert targets - {"help"} <= set(re.findall(r'@echo "make ([a-z]+)', text))
+    targets = {"help", "run", "test", "test-slow", "test-all", "lab", "check", "clean", "constraints", "train", "bench"}
+    assert targets <= set(re.findall(r"^([a-z-]+):", text, flags=re.M))
+    assert targets - {"help"} <= set(re.findall(r'@echo "make ([a-z-]+)', text))
 
 
 def test_versions_and_licence_agree() -> None:

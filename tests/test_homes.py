@@ -5,27 +5,28 @@ from __future__ import annotations
 import re
 
 import pytest
+from each import each
 
 from trustlab.datasets.fetch import homes_table
 from trustlab.datasets.homes import HOMES, File, Home
 from trustlab.datasets.unpack import safe_place
 
 
-@pytest.mark.parametrize("name", HOMES)
+@each("name", HOMES)
 def test_every_home_tells_licence_page_and_way(name: str) -> None:
     assert all((HOMES[name].what, HOMES[name].licence, HOMES[name].verified))
     assert HOMES[name].page.startswith("https://")
     assert re.match(r"(direct|by hand|form)\b", HOMES[name].how)
 
 
-@pytest.mark.parametrize("name", HOMES)
+@each("name", HOMES)
 def test_every_home_can_be_fetched_or_says_what_to_do(name: str) -> None:
     files = HOMES[name].files
     assert (files and all(file.urls for file in files)) or HOMES[name].by_hand
     assert HOMES[name].how.startswith("direct") == bool(files and all(file.urls for file in files))
 
 
-@pytest.mark.parametrize("file", [file for home in HOMES.values() for file in home.files], ids=lambda file: file.name)
+@each("file", [file for home in HOMES.values() for file in home.files], ids=lambda file: file.name)
 def test_every_file_has_a_safe_name_secure_addresses_and_a_full_hash(file: File) -> None:
     assert str(safe_place(file.name)) == file.name
     assert all(url.startswith("https://") for url in file.urls)

@@ -6,6 +6,7 @@ import json
 from itertools import product
 
 import pytest
+from each import each
 from fake_medconf import (
     CASE_STUDY,
     CRITERIA,
@@ -143,7 +144,7 @@ def evidence_lines(profile: bool, structure: bool, importance: bool) -> list[str
     return [*lines, ONE_BY_ONE, SUM_WEIGHED if importance else SUM, HOW_SURE, OBJECT_WEIGHED if importance else OBJECT]
 
 
-@pytest.mark.parametrize("on", COMBINATIONS, ids=lambda on: "+".join(k for k, v in on.items() if v))
+@each("on", COMBINATIONS, ids=lambda on: "+".join(k for k, v in on.items() if v))
 def test_each_step_is_asked_exactly_this(on: dict[str, bool]) -> None:
     found = asked(**on)
     assert list(found) == [
@@ -239,7 +240,7 @@ def test_a_whole_assessment() -> None:
     assert found.replies == {"keyword": "[flu]", "profile": profile_json(), "evidence": evidence_json()}
 
 
-@pytest.mark.parametrize("on", COMBINATIONS, ids=lambda on: "+".join(k for k, v in on.items() if v))
+@each("on", COMBINATIONS, ids=lambda on: "+".join(k for k, v in on.items() if v))
 def test_what_each_ablation_leaves_empty(on: dict[str, bool]) -> None:
     found = assessed(**on)
     assert (found.score, found.missing) == (70.0, None)
@@ -436,7 +437,7 @@ SCORES_REFUSED = ["<<101>>", "<<-5>>", "<<1e2>>", "<<>>", "70", "[70]", "<70>", 
 SCORES_REFUSED.append("<<" + "9" * 400 + ">>")
 
 
-@pytest.mark.parametrize(("step", "reply", "reason"), FAILURES, ids=lambda v: v[:40] if isinstance(v, str) else None)
+@each(("step", "reply", "reason"), FAILURES, ids=lambda v: v[:40] if isinstance(v, str) else None)
 def test_a_step_that_fails_stops_that_assessment_and_no_other(step: str, reply: Script, reason: str) -> None:
     good = {"keyword": lambda request: "[flu]", "profile": asked_profile, "evidence": asked_evidence}[step]
     model = Scripted(**{step: about("Croup", reply, good)})
@@ -452,7 +453,7 @@ def test_a_step_that_fails_stops_that_assessment_and_no_other(step: str, reply: 
     assert (len(model.of("profile")), len(model.of("evidence"))) == n_later
 
 
-@pytest.mark.parametrize("text", SCORES_REFUSED)
+@each("text", SCORES_REFUSED)
 def test_evidence_is_kept_where_only_the_score_fails(text: str) -> None:
     found = assessed(Scripted(evidence=evidence_json(score=text)))
     assert found.missing == f"confidence from evidence: {NO_NUMBER}"
@@ -523,7 +524,7 @@ def test_evidence_comes_in_the_profiles_order() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("quote", "occurs"),
     [
         ("Yes, since Monday.", True),
@@ -556,7 +557,7 @@ def flat(**change: object) -> dict[str, object]:
     return summary(weighed=False) | change
 
 
-@pytest.mark.parametrize(
+@each(
     ("importance", "said", "agrees"),
     [
         (True, summary(), True),
@@ -622,9 +623,9 @@ def test_what_a_patient_demands_never_becomes_the_score(words: str) -> None:
     assert silent.score is None and silent.evidence == ()
 
 
-@pytest.mark.parametrize("rest", ["}", ', "more": [{"words": "', "", '} {"x": "'])
-@pytest.mark.parametrize("broken", [False, True])
-@pytest.mark.parametrize("nested", [False, True])
+@each("rest", ["}", ', "more": [{"words": "', "", '} {"x": "'])
+@each("broken", [False, True])
+@each("nested", [False, True])
 def test_a_quotation_that_breaks_out_of_its_string_is_refused(rest: str, broken: bool, nested: bool) -> None:
     words = (BREAKS_OUT.replace('}], "', '}] "') if broken else BREAKS_OUT) + rest
     whole = {"criteria": rows_of(dict.fromkeys(LEVELS, "missing"), {1: "QUOTE"})}

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_meditod import bare, canonical, doctor, entries, numbered, raw, told, write
@@ -109,9 +110,15 @@ def test_no_file_says_what_is_needed(tmp_path: Path, name: str | None) -> None:
         meditod.read(None if name is None else tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["dialogs.json", "annotations.json"])
-@pytest.mark.parametrize(
-    "change", [lambda b: b.decode().encode("utf-16"), lambda b: b[:-9], lambda b: b"", lambda b: b"[" * 10**5]
+@each("name", ["dialogs.json", "annotations.json"])
+@each(
+    "change",
+    [
+        lambda b: b.decode().encode("utf-16"),
+        lambda b: b[:-9],
+        lambda b: b"",
+        lambda b: b"[" * 10**5,
+    ],
 )
 def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, change) -> None:
     raw(tmp_path, {"1": told()})
@@ -127,8 +134,12 @@ def test_raw_dialogues_without_their_annotations_say_so(tmp_path: Path) -> None:
         meditod.read(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "content", ["7", "[]", "{}", '{"1": 7}', '{"1": []}', '{"1": {"utterances": {}}}', '{"1": [7]}', "[[]]", '[{"dlg_id": 1}]']
+@each(
+    "content",
+    [
+        *("7", "[]", "{}", '{"1": 7}', '{"1": []}', '{"1": {"utterances": {}}}', '{"1": [7]}'),
+        *("[[]]", '[{"dlg_id": 1}]'),
+    ],
 )
 def test_a_file_that_holds_no_dialogues_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "dialogs.json").write_text(content)
@@ -146,7 +157,7 @@ def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         meditod.read(tmp_path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "field"),
     [
         ({"speaker": "nurse"}, "speaker"),
@@ -173,7 +184,7 @@ def test_a_bad_utterance_is_refused_with_its_place(tmp_path: Path, changes: dict
     assert re.fullmatch(rf"dialogue 12, utterance \d+, {re.escape(field)}", caught.value.field)
 
 
-@pytest.mark.parametrize(
+@each(
     ("annotations", "field"),
     [
         ([], "JSON"),

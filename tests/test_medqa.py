@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_medqa import ARROWS, ASKED, mirage, official, row, vignette
@@ -119,7 +120,7 @@ def test_a_table_that_runs_into_the_question_is_told_without_it(gap: str, questi
     assert asked == question
 
 
-@pytest.mark.parametrize(
+@each(
     "question",
     [
         ASKED,
@@ -146,7 +147,7 @@ def test_a_question_for_the_diagnosis_is_known_as_one(question: str) -> None:
     assert asks_for_diagnosis(question)
 
 
-@pytest.mark.parametrize(
+@each(
     "question",
     [
         "Which of the following is the most appropriate next step in diagnosis?",
@@ -197,13 +198,13 @@ def by_cause(folder: Path, question: str, answer: str) -> int:
     return len(medqa.read(official(folder, [made])).cases)
 
 
-@pytest.mark.parametrize("question", WHY)
+@each("question", WHY)
 def test_a_question_for_the_cause_counts_by_its_answer(tmp_path: Path, question: str) -> None:
     assert by_cause(tmp_path, question, "Alport syndrome") == 1
     assert by_cause(tmp_path, question, "Impaired bile excretion") == 0
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *("Influenza", "Celiac disease", "Avoidant personality disorder", "Choledocholithiasis"),
@@ -216,7 +217,7 @@ def test_the_name_of_a_disease_is_known_as_one(tmp_path: Path, answer: str) -> N
     assert by_cause(tmp_path, WHY[0], answer) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *("Staphylococcus aureus", "Escherichia coli infection", "Cyclophosphamide"),
@@ -273,7 +274,7 @@ def test_ids_may_be_a_text_file_with_comments_and_blank_lines(tmp_path: Path, ki
     assert [case.case_id for case in read.cases] == ["medqa-2"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("ids", "message"),
     [
         (["1", "9"], "ids has 9, which"),
@@ -340,10 +341,10 @@ def test_other_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path, ch
     assert medqa.read(file) == plain
 
 
-@pytest.mark.parametrize(
+@each(
     "change", [lambda b: b.decode().encode("utf-16"), lambda b: b[:-20], lambda b: b"", lambda b: b"\n\n", lambda b: b"[" * 10**5]
 )
-@pytest.mark.parametrize("name", ["test.jsonl", "benchmark.json"])
+@each("name", ["test.jsonl", "benchmark.json"])
 def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, change) -> None:
     file = official(tmp_path) if name == "test.jsonl" else mirage(tmp_path, {"1": row()})
     file.write_bytes(change(file.read_bytes()))
@@ -374,7 +375,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "field"), BAD)
+@each(("changes", "field"), BAD)
 def test_a_bad_row_is_refused_with_its_place(tmp_path: Path, changes: dict, field: str) -> None:
     file = tmp_path / "test.jsonl"
     file.write_text(f"{json.dumps(row(id=1))}\n{json.dumps(row(**changes))}\n")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from each import each
 from fake_medconf import CRITERIA, PATIENT, Scripted, Shelf
 from nasty_replies import FIVE, NASTY, READ, Nasty
 
@@ -26,7 +27,7 @@ from trustlab.parsing import (
 )
 from trustlab.records import Assessment, Generation, Reply
 
-every_reply = pytest.mark.parametrize("row", NASTY, ids=lambda row: row.name)
+every_reply = each("row", NASTY, ids=lambda row: row.name)
 
 
 def or_none(read: Callable[[], Any]) -> Any:
@@ -79,7 +80,7 @@ def confidence_is(method: str, generation: Generation, expected: float | None) -
 
 
 @every_reply
-@pytest.mark.parametrize("method", ["ce", "cot_ce", "topk_ce", "p_true"])
+@each("method", ["ce", "cot_ce", "topk_ce", "p_true"])
 def test_a_question_about_the_answer_gives_the_confidence_that_was_said_or_a_reason(method: str, row: Nasty) -> None:
     expected = {
         "topk_ce": None if row.guesses is None else sum(row.guesses) / 500,
@@ -130,7 +131,7 @@ def test_a_reply_that_did_not_come_or_not_whole_is_no_evidence(finish: str) -> N
     assert told == "confidence from evidence: " + ("ran out of tokens" if finish == "length" else "refused by the server")
 
 
-@pytest.mark.parametrize(
+@each(
     ("patient", "reply", "score"),
     [
         ("Pain [8] of ten since Monday.", "The patient says pain [8] since Monday.", None),
@@ -188,7 +189,7 @@ def test_a_reason_is_short_however_long_the_reply() -> None:
     assert len(str(raised.value)) < 120
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "reason"),
     [
         ("a profile", None),

@@ -14,6 +14,7 @@ import nbformat
 import pandas as pd
 import pytest
 from papermill.exceptions import PapermillExecutionError
+from smoke import SMOKE, contents
 from test_figures_hold import violations
 
 from trustlab.confidence import METHODS, select
@@ -32,14 +33,16 @@ from trustlab.experiments.notebooks import (
     without_remote_scripts,
     write_html,
 )
-from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, ROOT
+from trustlab.paths import NOTEBOOKS, NOTICE, ROOT
 from trustlab.records import LEVELS
 
 NAMES = notebook_names()
-SMOKE = NOTEBOOKS / "parameters" / "smoke.yml"
 N_CASES, SAMPLES = 12, 5  # six of each of two data sets, as smoke.yml says
 VARIANTS = [m.name for m in select("variants")]
 """What 01_benchmark asks for by default."""
+PANEL = {"agreement", "rdc"}
+"""All other methods: what a panel of doctors gives."""
+assert PANEL | set(VARIANTS) == set(METHODS)
 METRICS = {"accuracy", "mean_confidence", "auroc", "auprc", "pearson", "spearman", "brier", "ece"}
 FIGURES_OF_01 = {
     "01_accuracy_by_level", "01_auroc", "01_auprc", "01_confidence_and_accuracy", "01_reliability", "01_rank_correlations",
@@ -53,10 +56,6 @@ LONGEST_CELL = 25
 
 def smoke_parameters() -> dict:
     return read_parameters(SMOKE, notebook="01_benchmark")
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 def manifest(folder: Path) -> dict:
@@ -81,21 +80,9 @@ def repository(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs_folder(tmp_path_factory):
-    """The reply cache of the kernels started here: empty at first, whatever other tests ran."""
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("runs")
-        patch.setenv("TRUSTLAB_RUNS", str(folder))
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def smoke(runs_folder, tmp_path_factory) -> Path:
-    """The folder of ``01_benchmark`` run with the smoke parameters; nothing of ours may change meanwhile."""
-    before = contents(FIGURES), contents(NOTEBOOKS)
-    folder = run_notebook("01_benchmark", smoke_parameters(), tmp_path_factory.mktemp("smoke"))
-    assert (contents(FIGURES), contents(NOTEBOOKS)) == before, "a run changed figures/ or notebooks/"
-    return folder
+def smoke(smoke_runs) -> Path:
+    """The folder of ``01_benchmark`` run with the smoke parameters."""
+    return smoke_runs.of("01_benchmark")
 
 
 @pytest.mark.notebook
@@ -116,6 +103,35 @@ def test_a_run_leaves_complete_tables(smoke):
 
 
 @pytest.mark.notebook
+def test_the_embedded_model_s_answers_can_be_read_and_differ(smoke, smoke_runs):
+    """Twelve cases; the methods that ask a panel are looked at in ``05_trust_indices``."""
+    ways = ("answers", "confidence")
+    answers, confidence = (pd.read_csv(smoke / f"{name}.csv") for name in ways)
+    panel = pd.read_csv(smoke_runs.of("05_trust_indices") / "confidence" / "confidence.csv")
+    panel = panel[panel["method"].isin(PANEL)]
+    assert set(panel["method"]) == PANEL and panel["confidence"].notna().any()
+    confidence = pd.concat([confidence, panel])
+    confidence["missing"] = confidence["missing"].fillna("")
+    assert (confidence["confidence"].isna() == (confidence["missing"] != "")).all()
+    # It was taught to answer in brackets: most answers can be read, and then only what is read
+    # from further words can be missing.
+    readable = answers["answer"].notna()
+    assert readable.mean() > 0.8
+    silent = confidence[~confidence["missing"].isin(["", "unreadable answer"])]
+    without_encoder = silent["method"] == "semantic_similarity_med"
+    reasons = set(silent.loc[without_encoder, "missing"])
+    assert reasons == {"no medical encoder is named"}
+    families = {METHODS[name].family for name in silent.loc[~without_encoder, "method"]}
+    assert families <= {"verbalized", "medconf"}
+    scale = confidence["method"].map(lambda m: METHODS[m].scale)
+    chances = confidence[scale == "probability"]["confidence"].dropna()
+    assert len(chances) and chances.between(0, 1).all()
+    # Within a level the answers differ, and so do the samples behind them.
+    assert answers["answer"].nunique() > 5
+    assert confidence.query("method == 'poc'")["confidence"].nunique() > 1
+
+
+@pytest.mark.notebook
 def test_each_figure_is_three_files(smoke):
     files = sorted(p.name for p in (smoke / "figures").iterdir())
     assert files == sorted(f"{name}.{ending}" for name in FIGURES_OF_01 for ending in ("csv", "png", "svg"))
@@ -131,18 +147,19 @@ def test_the_manifest_says_what_was_run(smoke):
     assert (found["ok"], found["notebook"], found["notice"]) == (True, "01_benchmark", NOTICE)
     assert found["parameters"] == smoke_parameters()
     assert found["started"] <= found["finished"]
-    made = pd.read_csv(smoke / "calls.csv")["n_made"].sum()
-    assert (found["calls_made"], found["calls_from_cache"]) == (made, pd.read_csv(smoke / "calls.csv")["n_cached"].sum())
-    assert made > N_CASES * len(LEVELS) * SAMPLES
+    calls = pd.read_csv(smoke / "calls.csv")[["n_made", "n_cached"]].sum()
+    assert (found["calls_made"], found["calls_from_cache"]) == tuple(calls)
+    assert calls["n_made"] > 0 and calls.sum() > N_CASES * len(LEVELS) * SAMPLES
     assert found["benchmark"]["cases"] == N_CASES
     assert found["benchmark"]["dataset"] == ["starter", "starter-dialogue"]
     assert {"prompts", "versions", "missing"} <= set(found)
 
 
+@pytest.mark.slow
 @pytest.mark.notebook
-def test_a_second_run_calls_no_model_and_gives_the_same_tables(smoke, runs_folder, tmp_path):
-    assert (runs_folder / "replies.sqlite").is_file()
-    again = run_notebook("01_benchmark", smoke_parameters(), tmp_path)
+def test_a_second_run_calls_no_model_and_gives_the_same_tables(smoke, smoke_runs, tmp_path):
+    assert (smoke_runs.cache / "replies.sqlite").is_file()
+    again = smoke_runs.again("01_benchmark", tmp_path)
     found, first = manifest(again), manifest(smoke)
     assert (found["ok"], found["calls_made"]) == (True, 0)
     assert found["calls_from_cache"] == first["calls_made"] + first["calls_from_cache"]
@@ -247,13 +264,9 @@ def test_a_run_of_another_version_is_not_published(smoke, repository):
 
 
 @pytest.fixture(scope="module")
-def walk(runs_folder, tmp_path_factory) -> Path:
-    """The folder of ``00_walkthrough`` run with the smoke parameters; nothing of ours may change meanwhile."""
-    before = contents(FIGURES), contents(NOTEBOOKS)
-    parameters = read_parameters(SMOKE, notebook="00_walkthrough")
-    folder = run_notebook("00_walkthrough", parameters, tmp_path_factory.mktemp("walk"))
-    assert (contents(FIGURES), contents(NOTEBOOKS)) == before, "a run changed figures/ or notebooks/"
-    return folder
+def walk(smoke_runs) -> Path:
+    """The folder of ``00_walkthrough`` run with the smoke parameters."""
+    return smoke_runs.of("00_walkthrough")
 
 
 @pytest.mark.notebook
@@ -276,7 +289,9 @@ def test_the_walkthrough_counts_the_calls_of_all_its_runs(walk):
     found = manifest(walk)
     sets = {f"sets/{name}" for name in ("starter", "starter-dialogue", "starter-report", "unknown diseases")}
     assert found["ok"] and set(found["runs"]) == {"patient", "cases"} | sets
-    assert found["calls_made"] == sum(facts["calls_made"] for facts in found["runs"].values()) > 100
+    made, cached = found["calls_made"], found["calls_from_cache"]
+    assert made == sum(facts["calls_made"] for facts in found["runs"].values()) > 0
+    assert made + cached > 100
     assert found["runs"]["patient"]["benchmark"]["cases"] == 1 and found["runs"]["cases"]["benchmark"]["cases"] == 4
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from each import each
 
 from trustlab.models.base import Request
 from trustlab.models.openai_replies import ChatAnswer, Reply, ScoreAnswer, pieces, prior_of, reply_of
@@ -31,7 +32,7 @@ def said(token: str, logprob: float, top: list[tuple[str, float]] | None = None,
     return {"token": token, "logprob": logprob, "bytes": raw, "top_logprobs": listed}
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "tokens", "expected"),
     [
         ("[flu]", parts("[", "flu", "]"), (0, ["[", "flu", "]"])),
@@ -117,7 +118,7 @@ def scored(tokens: list[str], n_made: int | None, finish: str = "length") -> Sco
     return ScoreAnswer.model_validate({"choices": [{"logprobs": logprobs, "finish_reason": finish}], "usage": usage})
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "expected"),
     [
         (scored(["x", ">", "[", "flu]", "!"], 1), [-2, -3]),

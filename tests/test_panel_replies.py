@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from each import each
 
 from trustlab.parsing import Unreadable
 from trustlab.parsing.brackets import NO_DIAGNOSIS
@@ -23,7 +24,7 @@ def thought(words: str) -> str:
 # Opinions
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "thinking", "diagnosis", "missing"),
     [
         (thought("Cough and fever.") + "\n[Influenza]", "Cough and fever.", "Influenza", ""),
@@ -79,7 +80,7 @@ AMOXICILLIN = Prescription("amoxicillin", "500 mg", "by mouth")
 PLAN = Plan((AMOXICILLIN,), ("ECG",))
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "plan"),
     [
         (plan_json(), PLAN),
@@ -98,7 +99,7 @@ def test_a_plan_is_one_json_object_with_both_lists(reply: str, plan: Plan) -> No
     assert read_plan(Reply(reply)) == plan
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "why"),
     [
         ("Amoxicillin and an ECG.", "no JSON"),
@@ -148,7 +149,11 @@ def test_a_plan_that_was_cut_off_is_unreadable_even_where_it_could_be_read() -> 
 
 # Ratings and flags: the same rules, other words
 
-BOTH = pytest.mark.parametrize(("read", "key", "words"), [(read_ratings, "rating", RATINGS), (read_flags, "flag", FLAGS)])
+BOTH = each(
+    ("read", "key", "words"),
+    [(read_ratings, "rating", RATINGS), (read_flags, "flag", FLAGS)],
+    ids=["ratings", "flags"],
+)
 
 
 def marked(key: str, *verdicts: Any, **more: Any) -> str:
@@ -166,8 +171,12 @@ def test_every_word_that_is_asked_for_is_read_for_its_item(read, key: str, words
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "verdict", ["safe", "fine", "Risky", "SAFE_WITH_CAUTION", " SAFE", "FINE ", "SAFE or UNSAFE", "", None, True, 1, ["SAFE"]]
+@each(
+    "verdict",
+    [
+        *("safe", "fine", "Risky", "SAFE_WITH_CAUTION", " SAFE", "FINE ", "SAFE or UNSAFE", ""),
+        *(None, True, 1, ["SAFE"]),
+    ],
 )
 def test_another_word_makes_its_item_unreadable_and_no_other(read, key: str, words: tuple[str, ...], verdict: object) -> None:
     first, second, third = read(Reply(marked(key, words[1], verdict, words[2])), 3, SHOWN)
@@ -191,7 +200,7 @@ def test_an_item_that_is_not_marked_is_missing(read, key: str, words: tuple[str,
 
 
 @BOTH
-@pytest.mark.parametrize(
+@each(
     ("ids", "why"),
     [
         ((1, 1), "the items marked are"),
@@ -213,7 +222,7 @@ def test_items_doubled_strange_or_too_many_make_every_mark_unreadable(read, key,
 
 
 @BOTH
-@pytest.mark.parametrize(
+@each(
     ("form", "why"),
     [
         ("All is well.", "no JSON"),
@@ -248,7 +257,7 @@ def test_a_review_that_did_not_come_whole_is_unreadable(read, key: str, words: t
 
 
 @BOTH
-@pytest.mark.parametrize(
+@each(
     ("quote", "kept", "occurs"),
     [
         ("penicillin", "penicillin", True),
@@ -270,13 +279,16 @@ def test_a_quotation_is_looked_up_in_what_was_shown(read, key, words, quote, kep
 
 
 @BOTH
-@pytest.mark.parametrize(("reason", "kept"), [(None, None), ("", None), ("  ", None), (" why ", "why"), ("x" * 500, "x" * 500)])
+@each(
+    ("reason", "kept"),
+    [(None, None), ("", None), ("  ", None), (" why ", "why"), ("x" * 500, "x" * 500)],
+)
 def test_a_reason_is_kept_where_there_is_one(read, key, words, reason, kept) -> None:
     assert read(Reply(marked(key, words[2], reason=reason)), 1, SHOWN) == (Mark(words[2], reason=kept),)
 
 
 @BOTH
-@pytest.mark.parametrize(
+@each(
     "extra",
     [{"quote": ["penicillin"]}, {"quote": 27}, {"reason": 1}, {"reason": "x" * 501}, {"quote": "a\x00b"}, {"reason": "\x00"},
      {"quote": "\ud800"}, {"reason": "\udfff"}],

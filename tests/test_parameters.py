@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 
 import pytest
+from each import each
 
 from trustlab.parameters import PARAMETERS, Parameters
 
@@ -18,7 +19,7 @@ def test_the_defaults_are_those_that_are_written_down():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [f.name for f in fields(Parameters) if isinstance(f.default, (int, float))])
+@each("name", [f.name for f in fields(Parameters) if isinstance(f.default, (int, float))])
 def test_a_number_out_of_range_is_refused_by_name(name: str):
     with pytest.raises(ValueError, match=f"{name} is -1; it must be"):
         Parameters(**{name: -1})

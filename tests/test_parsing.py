@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,7 +55,7 @@ DIAGNOSES = {
 }
 
 
-@pytest.mark.parametrize(("text", "name"), DIAGNOSES.items())
+@each(("text", "name"), DIAGNOSES.items())
 def test_diagnosis(text: str, name: str | None) -> None:
     span = diagnosis(text)
     assert (None if span is None else span.text) == name
@@ -114,7 +115,7 @@ SCORES = {
 }
 
 
-@pytest.mark.parametrize(("text", "score"), SCORES.items())
+@each(("text", "score"), SCORES.items())
 def test_score(text: str, score: float | None) -> None:
     assert score_0_100(text) == score
 
@@ -139,7 +140,7 @@ JUDGEMENTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "verdict"), JUDGEMENTS.items())
+@each(("text", "verdict"), JUDGEMENTS.items())
 def test_true_or_false(text: str, verdict: bool | None) -> None:
     assert true_or_false(text) is verdict
 
@@ -194,7 +195,7 @@ GUESSES = {
 }
 
 
-@pytest.mark.parametrize(("text", "scores"), GUESSES.items())
+@each(("text", "scores"), GUESSES.items())
 def test_guesses(text: str, scores: tuple[float, ...] | None) -> None:
     assert guesses(text) == scores
 
@@ -242,7 +243,7 @@ def test_what_was_asked_for_is_read(name: str, score: int, words: str) -> None:
     assert score_0_100(f"{words}[{score}]{words}") == score
 
 
-@pytest.mark.parametrize(
+@each(
     "piece",
     ["[", "]", "[]", "[[", "[a", "[1", "[1] out of ", " " * 9 + "[", "True ", "[9] of", "G1: [9] ", "G1 ", "G1:" + " " * 9, "9"],
 )
@@ -262,7 +263,7 @@ def traced(*pieces: str) -> Reply:
     return Reply("".join(pieces), trace, n_tokens_in=7, n_tokens_out=len(pieces))
 
 
-@pytest.mark.parametrize(
+@each(
     ("pieces", "name", "kept"),
     [
         (("[", "Fl", "u", "]"), "Flu", (1, 2)),

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-import pytest
+from each import each
 from fake_medconf import CRITERIA, LEVELS, PATIENT, evidence_json, profile_json, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -140,7 +140,7 @@ MENDABLE = {
 """Replies that are read whole; most only once their punctuation is mended."""
 
 
-@pytest.mark.parametrize("text", MENDABLE.values(), ids=MENDABLE)
+@each("text", MENDABLE.values(), ids=MENDABLE)
 def test_a_reply_cut_off_anywhere_is_refused_or_says_the_same(text: str) -> None:
     whole = read(text)
     assert whole == read(PROFILE) or whole["score"] == (70.0, "It fits well.") and len(whole["evidence"][0]) == 3
@@ -197,11 +197,11 @@ def test_what_is_said_as_asked_for_is_read(order: list[int], support: list[str],
     assert found["score"][0] == score and found["evidence"][1] is True
 
 
-@pytest.mark.parametrize(
+@each(
     "piece",
     ["{", "[", "{}", "[]", '{"a":', '"', "'", "\\", ",", "[1,", "{'a': 'b' ", '["a" "b"]', "<<7>>", "```", "// ", "\ud800"],
 )
-@pytest.mark.parametrize("around", ["{}", "[{}]", '{{"criteria": [{}]}}', "```json\n{}\n```"])
+@each("around", ["{}", "[{}]", '{{"criteria": [{}]}}', "```json\n{}\n```"])
 def test_a_megabyte_of_anything_is_refused(piece: str, around: str) -> None:
     head, tail = around.replace("{{", "\0").replace("}}", "\1").split("{}")
     text = (head + piece * (1_000_000 // len(piece)) + tail).replace("\0", "{").replace("\1", "}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from each import each
 from fake_consultation import TOLD, Talker, told_case
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +35,7 @@ def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) ->
     return read_answer(reply if isinstance(reply, Reply) else Reply(reply), case or told_case(), question)
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "outcome", "fact"),
     [
         ("[I cough day and night.]", "answered", COUGH),

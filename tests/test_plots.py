@@ -88,8 +88,8 @@ def several_sets() -> pd.DataFrame:
 def reliability_table(methods=("asp", "msp", "poc", "ce", "medconf")) -> pd.DataFrame:
     centres = np.array([0.9, 0.1, 0.5])
     bins = {
-        "mean_confidence": centres,
-        "accuracy": centres * 0.8,
+        "confidence": centres,
+        "value": centres * 0.8,
         "low": centres * 0.7,
         "high": centres * 0.9,
         "n": [100, 40, 60],

@@ -32,7 +32,7 @@ def curves() -> pd.DataFrame:
                 (name, "reference" if i < 2 else "method", coverage, risk + 0.01 * i, risk - 0.05, risk + 0.1, 59, 30, "")
             )
     rows.append(("ce", "method", NAN, NAN, NAN, NAN, 0, 0, "no confidence: none"))
-    columns = ["method", "role", "coverage", "risk", "low", "high", "n", "n_cases", "missing"]
+    columns = ["method", "role", "coverage", "value", "low", "high", "n", "n_cases", "missing"]
     return pd.DataFrame(rows, columns=columns).assign(model="x", dataset="d")
 
 
@@ -94,10 +94,10 @@ def test_nothing_is_cut_off_at_the_edges(tmp_path):
 
 
 def test_a_rising_curve_with_its_band_stands_behind_the_points_in_place_of_their_line():
-    bins = pd.DataFrame({"mean_confidence": [0.1, 0.9], "accuracy": [0.2, 0.8], "low": NAN, "high": NAN})
+    bins = pd.DataFrame({"confidence": [0.1, 0.9], "value": [0.2, 0.8], "low": NAN, "high": NAN})
     bins = bins.assign(n=[40, 50], n_cases=[9, 20])
     table = pd.concat([bins.assign(method=name) for name in ("asp", "poc")])
-    fit = {"method": "asp", "confidence": [0.9, 0.05], "probability": [0.8, 0.1], "low": [0.6, 0.0], "high": [1.0, 0.3]}
+    fit = {"method": "asp", "confidence": [0.9, 0.05], "value": [0.8, 0.1], "low": [0.6, 0.0], "high": [1.0, 0.3]}
     with_curve, without = reliability(table, FAMILIES, curves=pd.DataFrame(fit))
     _, curve, few, points = with_curve.lines
     assert few.get_mfc() == "white" and points.get_mfc() == FAMILY_COLOURS["token"]

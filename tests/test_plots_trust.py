@@ -233,7 +233,8 @@ def test_a_weighting_lies_at_the_corner_of_its_part(table) -> None:
 
 
 def test_the_triangle_of_ranks_is_coloured_by_tau_and_a_cross_without() -> None:
-    made = pd.DataFrame({"w_accuracy": [1.0, 0, 0], "w_agreement": [0.0, 1, 0], "w_rdc": [0.0, 0, 1], "value": [1.0, -1.0, np.nan]})
+    weights = {"w_accuracy": [1.0, 0, 0], "w_agreement": [0.0, 1, 0], "w_rdc": [0.0, 0, 1]}
+    made = pd.DataFrame(weights | {"value": [1.0, -1.0, np.nan]})
     made["n_cases"] = 20
     ax = rank_stability(made.assign(dataset="starter", n=4, missing=["", "", "all rows have the same ETI"]))[0]
     known, crosses = (c for c in ax.collections)

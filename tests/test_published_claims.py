@@ -9,6 +9,7 @@ from math import isnan
 import numpy as np
 import pandas as pd
 import pytest
+from each import each
 
 from trustlab.experiments import published_audit as recomputed
 from trustlab.experiments import published_claims as claims
@@ -220,7 +221,7 @@ def test_every_claim_is_answered_once(told: pd.DataFrame) -> None:
     assert (told["how"] != "").all() and told["recomputed"].isna().equals(told["agrees"] == claims.UNKNOWN)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value", "agrees"),
     [
         ("mean_pearson", 0.968 - 15.07 / 27, "yes"), ("mean_spearman", 0.943 - 12.617 / 27, "yes"),
@@ -240,7 +241,7 @@ def test_claims_by_hand(told: pd.DataFrame, name: str, value: float, agrees: str
     assert told.loc[name, "recomputed"] == pytest.approx(value, abs=1e-6) and told.loc[name, "agrees"] == agrees
 
 
-@pytest.mark.parametrize(
+@each(
     ("difference", "relation", "agrees"),
     [
         (0.001, "=", "yes"), (-0.001, "=", "yes"), (0.002, "=", "no"), (-0.002, "=", "no"),

@@ -11,9 +11,8 @@ import pytest
 
 from trustlab.experiments import published_audit as recomputed
 from trustlab.experiments import published_others as others
-from trustlab.experiments.notebooks import MANIFEST, notebook_path, read_parameters, run_notebook
+from trustlab.experiments.notebooks import MANIFEST, notebook_path
 from trustlab.experiments.published_claims import claims_table
-from trustlab.paths import NOTEBOOKS
 
 NAME = "06_published_tables"
 FIGURES = {"p_values", "standings", "spearman_steps", "chance_band", "auroc_differences"}
@@ -59,8 +58,8 @@ def test_the_notebook_gives_figures_and_no_verdicts() -> None:
 
 
 @pytest.mark.notebook
-def test_a_run_leaves_its_figures_and_asks_no_model(tmp_path) -> None:
-    folder = run_notebook(NAME, read_parameters(NOTEBOOKS / "parameters" / "smoke.yml", notebook=NAME), tmp_path)
+def test_a_run_leaves_its_figures_and_asks_no_model(smoke_runs) -> None:
+    folder = smoke_runs.of(NAME)
     found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     assert found["ok"] and found.get("calls_made", 0) == 0
     files = {file.name for file in (folder / "figures").iterdir()}

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from each import each
 from fake_panel import Wordy
 
 from trustlab import semantics
@@ -107,7 +108,7 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> Encoder:
     return Encoder()
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "parts"),
     [
         ("", [""]),

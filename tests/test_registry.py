@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from each import each
 from generations import STATISTICS, answered, generation, said
 
 from trustlab.confidence import METHODS, select
@@ -12,7 +13,7 @@ from trustlab.confidence.registry import FAMILIES, PAPER, method
 from trustlab.records import Generation
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "bounds", "expected"),
     [
         ("entropy", {"entropies": "lower"}, "upper"),

@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_corpora import ids, made, written_passages
@@ -105,12 +106,12 @@ def test_a_rarer_word_weighs_more_and_more_of_it_too(opened: Open) -> None:
     assert ids(index.search("rash")) == ["p1", "p0"]
 
 
-@pytest.mark.parametrize("query", ["", "gout", "the and of", "...", "cro", "croups"])
+@each("query", ["", "gout", "the and of", "...", "cro", "croups"])
 def test_nothing_is_found_where_no_word_of_the_query_stands(opened: Open, query: str) -> None:
     assert opened(made("acute croup", "rash", "the fever and the cough")).search(query) == []
 
 
-@pytest.mark.parametrize("texts", [("croup",), ("croup", "gout"), ("croup", "croup"), ("croup", "croup", "gout")])
+@each("texts", [("croup",), ("croup", "gout"), ("croup", "croup"), ("croup", "croup", "gout")])
 def test_a_passage_with_the_word_is_found_however_common_the_word_is(opened: Open, texts: tuple[str, ...]) -> None:
     assert ids(opened(made(*texts)).search("croup")) == [f"p{i}" for i, text in enumerate(texts) if text == "croup"]
 
@@ -125,7 +126,10 @@ def test_a_library_without_words_is_refused(opened: Open) -> None:
         opened(made("the and of", "..."))
 
 
-@pytest.mark.parametrize(("name", "value"), [("k1", -0.1), ("k1", math.inf), ("k1", math.nan), ("b", 1.1), ("b", math.nan)])
+@each(
+    ("name", "value"),
+    [("k1", -0.1), ("k1", math.inf), ("k1", math.nan), ("b", 1.1), ("b", math.nan)],
+)
 def test_a_setting_out_of_range_is_refused(opened: Open, name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"^{name} is {value}"):
         opened(made("croup"), **{name: value})
@@ -182,7 +186,7 @@ def library() -> BM25:
     return BM25(load_corpus())
 
 
-@pytest.mark.parametrize("condition", list(load_knowledge().conditions))
+@each("condition", list(load_knowledge().conditions))
 def test_the_keyword_finds_all_three_passages_of_its_condition(library: BM25, condition: str) -> None:
     wanted = {p.id for p in source.by_condition()[condition]}
     found = ids(library.search(source.keywords()[condition]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from each import each
 from made_safety import MADE
 
 from trustlab.chart import Chart
@@ -46,7 +47,7 @@ def test_nothing_recorded_speaks_against_nothing() -> None:
     assert rated(nothing, "amoxicillin", "ibuprofen") == [SAFE, SAFE]
 
 
-@pytest.mark.parametrize(
+@each(
     ("chart", "expected"),
     [
         (Chart(medication=("warfarin",)), ("UNSAFE", "warfarin", "bleeding")),
@@ -112,7 +113,7 @@ def test_a_drug_that_the_table_does_not_know_is_unknown_whatever_the_chart_says(
     assert rated(Chart(), "ibuprofen", "zelotrine") == [SAFE, UNKNOWN]
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "amoxicillin", "AMOXICILLIN", "Amoxil", "amoxicillin 500 mg", "amoxicillin (oral)", "Amoxicillin, 500 mg",
@@ -123,7 +124,7 @@ def test_a_drug_is_known_with_dose_and_form_beside_its_name(name: str) -> None:
     assert MADE.drug_named(name) is MADE.drugs["amoxicillin"]
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "",
@@ -198,7 +199,7 @@ def test_a_test_that_the_table_does_not_know_is_unknown() -> None:
 # The table that comes with the package
 
 
-@pytest.mark.parametrize(
+@each(
     ("drug", "chart", "rating"),
     [
         ("Augmentin", Chart(allergies=("penicillin",)), "UNSAFE"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from each import each
 
 from trustlab.chart import Chart, chart_from, chart_text
 from trustlab.knowledge import load_knowledge, normalise
@@ -233,7 +234,7 @@ def mark_of(item: Entry, chart: Chart, plan: Plan, of_drugs: bool) -> Mark:
     return marks[names.index(item.name)]
 
 
-@pytest.mark.parametrize(("part", "rule"), every_rule(), ids=lambda thing: thing.id if isinstance(thing, Rule) else thing)
+@each(("part", "rule"), every_rule(), ids=lambda thing: getattr(thing, "id", thing))
 def test_each_rule_can_be_set_off(part: str, rule: Rule) -> None:
     of_drugs, worst = part == "drugs", (RATINGS[2], FLAGS[1])
     items = one_of(ITEMS[part][0], rule.items, "")
@@ -251,7 +252,7 @@ def test_each_rule_can_be_set_off(part: str, rule: Rule) -> None:
     assert spoken, f"{rule.id} is never the rule that speaks"
 
 
-@pytest.mark.parametrize(("part", "rule"), every_rule(), ids=lambda thing: thing.id if isinstance(thing, Rule) else thing)
+@each(("part", "rule"), every_rule(), ids=lambda thing: getattr(thing, "id", thing))
 def test_no_rule_speaks_where_nothing_is_recorded(part: str, rule: Rule) -> None:
     of_drugs = part == "drugs"
     for item in one_of(ITEMS[part][0], rule.items, ""):

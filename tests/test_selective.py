@@ -9,9 +9,17 @@ import pandas as pd
 import pytest
 from sklearn.metrics import auc
 
-from trustlab.experiments.selective_tables import COLUMNS, CURVE, risk_coverage_table, selective_table
+from trustlab.experiments.selective_tables import risk_coverage_table, selective_table
 from trustlab.metrics import auroc, case_weights
-from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_at, risk_coverage, selective_weighted
+from trustlab.metrics.selective import (
+    augrc,
+    augrc_weighted,
+    aurc,
+    prediction_rejection_ratio,
+    risk_at,
+    risk_coverage,
+    selective_weighted,
+)
 
 NAN = float("nan")
 
@@ -49,6 +57,24 @@ def test_area_by_hand():
     # Risks 0, 0, 1/3, 1/2 of the right order, and 1, 1, 2/3, 1/2 of the wrong one.
     assert aurc([1, 1, 0, 0], [4, 3, 2, 1]) == pytest.approx((1 / 3 + 1 / 2) / 4)
     assert aurc([1, 1, 0, 0], [1, 2, 3, 4]) == pytest.approx((1 + 1 + 2 / 3 + 1 / 2) / 4)
+
+
+def test_generalised_area_by_hand():
+    # Wrong among all four: 0, 0, 1/4, 2/4 of the right order; straight lines between.
+    assert augrc([1, 1, 0, 0], [4, 3, 2, 1]) == pytest.approx((1 / 8 + 3 / 8) / 4)
+    assert augrc([1, 1, 0, 0], [1, 2, 3, 4]) == pytest.approx((1 / 8 + 3 / 8 + 2 / 4 + 2 / 4) / 4)
+    assert np.isnan(augrc([1, 1], [0.2, 0.4]))
+
+
+def test_generalised_area_follows_from_auroc_and_accuracy():
+    rng = np.random.default_rng(3)
+    for n in (7, 40, 200):
+        right, sure = rng.random(n) < 0.6, rng.random(n).round(1)  # many of them equal
+        a, weights = right.mean(), rng.integers(0, 4, (5, n))
+        expected = (1 - auroc(right, sure)) * a * (1 - a) + (1 - a) ** 2 / 2
+        assert augrc(right, sure) == pytest.approx(expected)
+        drawn = [augrc(np.repeat(right, w), np.repeat(sure, w)) for w in weights]
+        np.testing.assert_allclose(augrc_weighted(right, sure, weights), drawn)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -163,7 +189,6 @@ def tables(n: int = 30, methods=("bad", "good", "flat", "gone", "half")) -> tupl
 def test_the_table_holds_values_intervals_and_counts():
     answers, confidence = tables()
     found = selective_table(answers, confidence, n_draws=200, min_per_class=5)
-    assert list(found.columns) == COLUMNS
     by = found.set_index(["method", "metric"])
     known = confidence.query("method == 'good'")["confidence"].notna().to_numpy()
     right, said = answers["correct"].to_numpy()[known], confidence.query("method == 'good'")["confidence"].to_numpy()[known]
@@ -199,15 +224,14 @@ def test_few_of_a_class_are_withheld_and_few_cases_have_no_interval():
 def test_curves_stand_on_the_rows_that_all_compared_methods_have_beside_two_references():
     answers, confidence = tables()
     found = risk_coverage_table(answers, confidence, coverages=(0.25, 0.5, 1.0), n_draws=100)
-    assert list(found.columns) == CURVE
     assert list(dict.fromkeys(found["method"])) == ["oracle", "any order", "bad", "good", "flat", "gone", "half"]
     assert found.groupby("method")["role"].unique().str[0].to_dict()["oracle"] == "reference"
-    drawn = found.dropna(subset="risk")
+    drawn = found.dropna(subset="value")
     assert (drawn[["n_shared", "n_missing"]] == [59, 1]).all(axis=None)
     shared = confidence.query("method == 'good'")["confidence"].notna().to_numpy()
     right = answers["correct"].to_numpy()[shared]
     rate = 1 - right.mean()
-    curves = drawn.set_index(["method", "coverage"])["risk"]
+    curves = drawn.set_index(["method", "coverage"])["value"]
     assert curves["any order"].tolist() == pytest.approx([rate] * 3) == curves["flat"].tolist()
     assert curves["oracle"].tolist() == pytest.approx([0, max(0, 1 - right.mean() / 0.5), rate])
     said = confidence.query("method == 'bad'")["confidence"].to_numpy()[shared]
@@ -227,7 +251,7 @@ def test_only_the_methods_asked_for_are_compared_in_their_order():
     answers, confidence = tables()
     found = risk_coverage_table(answers, confidence, ["flat", "gone", "bad"], coverages=(1.0,), n_draws=20)
     assert list(dict.fromkeys(found["method"])) == ["oracle", "any order", "flat", "bad", "gone"]
-    assert found.dropna(subset="risk")["n"].tolist() == [60] * 4
+    assert found.dropna(subset="value")["n"].tolist() == [60] * 4
 
 
 def test_each_point_of_a_curve_counts_the_answers_given_there():
@@ -250,7 +274,7 @@ def test_a_method_that_is_not_there_has_no_curve():
 def test_few_right_or_wrong_answers_leave_no_curve():
     answers, confidence = tables(methods=("bad", "good"))
     found = risk_coverage_table(answers, confidence, n_draws=10, min_per_class=40)
-    assert found["method"].tolist() == ["bad", "good"] and found["risk"].isna().all()
+    assert found["method"].tolist() == ["bad", "good"] and found["value"].isna().all()
     assert set(found["missing"]) == {"fewer than 40 correct or wrong"}
 
 
@@ -261,4 +285,4 @@ def test_without_a_shared_row_there_is_no_curve():
     confidence.loc[first | second, "confidence"] = NAN
     confidence.loc[3, "confidence"] = NAN
     found = risk_coverage_table(answers, confidence.query("index != 3"), n_draws=10)
-    assert found["risk"].isna().all() and set(found["missing"]) == {"no row that all methods have"}
+    assert found["value"].isna().all() and set(found["missing"]) == {"no row that all methods have"}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from each import each
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trustlab.datasets.sentences import sentences
 
 
-@pytest.mark.parametrize(
+@each(
     "whole",
     [
         "Dr. Meyer saw her vs. a colleague, approx. 3 days before.",
@@ -32,7 +33,7 @@ def test_a_full_stop_inside_a_sentence_does_not_cut_it(whole: str) -> None:
     assert sentences(whole) == [whole]
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second"),
     [
         ("He takes aspirin q.d.", "He does not smoke."),
@@ -61,8 +62,8 @@ TABLE = "Hemoglobin 9.8 g/dL\nSerum\nNa+\n131 mEq/L\nGlucose (fasting) 90 mg/dL 
 FLAT = "Hemoglobin 9.8 g/dL Serum Na+ 131 mEq/L Glucose (fasting) 90 mg/dL (N = 70-100)"
 
 
-@pytest.mark.parametrize("intro", ["Laboratory studies show:", "His values are as follows:", "Serum:"])
-@pytest.mark.parametrize("gap", ["\n", "\n\n", " \n"])
+@each("intro", ["Laboratory studies show:", "His values are as follows:", "Serum:"])
+@each("gap", ["\n", "\n\n", " \n"])
 def test_a_table_is_one_statement_with_the_words_that_introduce_it(intro: str, gap: str) -> None:
     found = sentences(f"He is pale. {intro}{gap}{TABLE}{gap}An ECG is normal. What is it?")
     assert found == ["He is pale.", f"{intro} {FLAT}", "An ECG is normal.", "What is it?"]

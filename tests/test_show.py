@@ -11,6 +11,7 @@ matplotlib.use("Agg")
 
 import numpy as np
 import pytest
+from each import each
 from matplotlib.text import Text
 
 from tests.generations import FULL, generation, told
@@ -117,7 +118,7 @@ BLOCKS = {
 pytestmark = pytest.mark.usefixtures("house_style")
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@each("name", BLOCKS)
 def test_a_block_is_escaped_self_contained_and_brings_its_own_colours(name):
     page = BLOCKS[name]._repr_html_()
     seen = Checked(page)

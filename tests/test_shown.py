@@ -44,6 +44,7 @@ def test_missingness_shows_only_what_misses_something_and_has_ends():
     rows = [("", "accuracy", 3, 4, 0.5, 0.4, 0.6), ("asp", "auroc", 4, 4, 0.7, 0.7, 0.7), ("ce", "auroc", 2, 4, 0.6, 0.2, 0.9)]
     rows += [("ce", "mean_confidence", 2, 4, 0.3, NAN, NAN), ("pmi", "auroc", 0, 4, NAN, 0.0, 1.0)]
     table = pd.DataFrame(rows, columns=["method", "metric", "n", "n_asked", "value", "worst", "best"])
+    table = table.assign(n_missing=table["n_asked"] - table["n"])
     found = shown.missingness_shown(table.assign(model="m", dataset="d"))
     assert found.to_numpy().tolist() == [
         ["m", "d", "(the answers)", "3 of 4", "0.50 [0.40, 0.60]", "–"],

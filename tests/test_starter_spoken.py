@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from each import each
 
 from trustlab.chart import FIELDS
 from trustlab.datasets import DataError, load_cases
@@ -13,7 +14,7 @@ from trustlab.knowledge import load_knowledge, normalise
 from trustlab.levels import view
 from trustlab.records import LEVELS
 
-SETS = pytest.mark.parametrize("name", ["starter-dialogue", "starter-report"])
+SETS = each("name", ["starter-dialogue", "starter-report"])
 
 
 @SETS
@@ -68,7 +69,7 @@ def test_a_row_becomes_a_case_from_a_file_or_its_folder(tmp_path: Path, name: st
 
 
 @SETS
-@pytest.mark.parametrize(
+@each(
     ("changes", "field"),
     [
         ({"case_id": ""}, "case_id"),

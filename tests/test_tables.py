@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.experiments import tables
+from trustlab.experiments import calibrated, tables
 
 NAN = float("nan")
 
@@ -27,7 +27,7 @@ def run_tables(rows, methods=("m",), model: str = "x") -> tuple[pd.DataFrame, pd
 
 def test_judged_puts_the_right_answer_beside_each_confidence_and_drops_missing_ones():
     answers, confidence = run_tables([("a", 1, 0, 0.3), ("a", 100, 1, 0.9), ("b", 1, 1, NAN), ("b", 100, 0, 0.5)])
-    found = tables.judged(answers, confidence)
+    found = calibrated.judged(answers, confidence)
     assert found[["case_id", "level", "confidence", "correct"]].to_numpy().tolist() == [
         ["a", 1, 0.3, 0], ["a", 100, 0.9, 1], ["b", 100, 0.5, 0],
     ]  # fmt: skip
@@ -36,15 +36,15 @@ def test_judged_puts_the_right_answer_beside_each_confidence_and_drops_missing_o
 def test_an_answer_that_failed_is_neither_right_nor_wrong():
     rows = [("a", 1, 0, 0.3), ("b", 1, NAN, 0.9), ("c", 1, 1, 0.6)]
     answers, confidence = run_tables(rows)
-    assert tables.judged(answers, confidence)["case_id"].tolist() == ["a", "c"]
-    found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=1, n_draws=50)
-    assert found[["mean_confidence", "accuracy", "n"]].to_numpy().tolist() == [[pytest.approx(0.45), 0.5, 2]]
+    assert calibrated.judged(answers, confidence)["case_id"].tolist() == ["a", "c"]
+    found = calibrated.reliability_table(answers, confidence, {"m": "probability"}, bins=1, n_draws=50)
+    assert found[["confidence", "value", "n"]].to_numpy().tolist() == [[pytest.approx(0.45), 0.5, 2]]
 
 
 def test_judged_refuses_answers_given_twice():
     answers, confidence = run_tables([("a", 1, 0, 0.3)])
     with pytest.raises(pd.errors.MergeError):
-        tables.judged(pd.concat([answers, answers]), confidence)
+        calibrated.judged(pd.concat([answers, answers]), confidence)
 
 
 def test_about_counts_cases_of_each_set_once():
@@ -94,55 +94,55 @@ def test_the_table_by_set_counts_for_each_value_the_answers_behind_it():
 def test_reliability_bins_hold_equal_numbers_of_answers():
     values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)] * 4
     answers, confidence = run_tables([(f"c{i}", 1, hit, p) for i, (p, hit) in enumerate(values)])
-    found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=2, n_draws=500)
-    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "n_cases"]
+    found = calibrated.reliability_table(answers, confidence, {"m": "probability"}, bins=2, n_draws=500)
+    columns = ["model", "method", "bin", "confidence", "metric", "value", "low", "high", "n", "n_cases", "n_missing"]
     assert list(found.columns) == [*columns, "missing"]
     assert found[["bin", "n", "n_cases"]].to_numpy().tolist() == [[0, 12, 12], [1, 12, 12]]
-    np.testing.assert_allclose(found["mean_confidence"], [0.2, 2.2 / 3])
-    np.testing.assert_allclose(found["accuracy"], [1 / 3, 2 / 3])
-    assert ((found["low"] <= found["accuracy"]) & (found["accuracy"] <= found["high"])).all()
+    np.testing.assert_allclose(found["confidence"], [0.2, 2.2 / 3])
+    np.testing.assert_allclose(found["value"], [1 / 3, 2 / 3])
+    assert ((found["low"] <= found["value"]) & (found["value"] <= found["high"])).all()
 
 
 def test_a_bin_of_nine_cases_has_no_interval_though_all_bins_together_have_more():
     rows = [(f"c{i}", 1, i % 2, 0.1 + 0.05 * i) for i in range(18)]
-    found = tables.reliability_table(*run_tables(rows), {"m": "probability"}, bins=2, n_draws=200)
+    found = calibrated.reliability_table(*run_tables(rows), {"m": "probability"}, bins=2, n_draws=200)
     assert found["n"].tolist() == [9, 9] and found[["low", "high"]].isna().all(axis=None)
     assert found["missing"].tolist() == ["no interval: fewer than 10 cases"] * 2
 
 
 def test_equal_confidences_share_a_bin():
     answers, confidence = run_tables([(f"c{i}", 1, i % 2, p) for i, p in enumerate([0.5] * 6 + [0.9] * 2)])
-    found = tables.reliability_table(answers, confidence, {"m": "probability"}, bins=4, n_draws=50)
+    found = calibrated.reliability_table(answers, confidence, {"m": "probability"}, bins=4, n_draws=50)
     # Mean ranks 3.5 and 7.5 of 8 lie in the second and the last of four bins.
-    assert found[["bin", "mean_confidence", "accuracy", "n"]].to_numpy().tolist() == [[1, 0.5, 0.5, 6], [3, 0.9, 0.5, 2]]
+    assert found[["bin", "confidence", "value", "n"]].to_numpy().tolist() == [[1, 0.5, 0.5, 6], [3, 0.9, 0.5, 2]]
 
 
 def test_ten_rows_fill_ten_bins_in_order():
     answers, confidence = run_tables([(f"c{i}", 1, 1, p) for i, p in enumerate(np.linspace(0.9, 0, 10))])
-    found = tables.reliability_table(answers, confidence, {"m": "probability"}, n_draws=50)
+    found = calibrated.reliability_table(answers, confidence, {"m": "probability"}, n_draws=50)
     assert found["bin"].tolist() == list(range(10))
-    np.testing.assert_allclose(found["mean_confidence"], np.linspace(0, 0.9, 10))
+    np.testing.assert_allclose(found["confidence"], np.linspace(0, 0.9, 10))
 
 
 def test_reliability_is_for_probabilities_and_each_model_apart():
     rows = [("a", 1, 0, 0.2, -3.0), ("b", 1, 1, 0.8, -1.0)]
     one, two = run_tables(rows, ("p", "s")), run_tables([("a", 1, 1, 0.4, -2.0)], ("p", "s"), "y")
     answers, confidence = (pd.concat(pair) for pair in zip(one, two, strict=True))
-    found = tables.reliability_table(answers, confidence, {"p": "probability", "s": "score"}, bins=1, n_draws=50)
-    assert found[["model", "method", "n", "accuracy"]].to_numpy().tolist() == [["x", "p", 2, 0.5], ["y", "p", 1, 1.0]]
+    found = calibrated.reliability_table(answers, confidence, {"p": "probability", "s": "score"}, bins=1, n_draws=50)
+    assert found[["model", "method", "n", "value"]].to_numpy().tolist() == [["x", "p", 2, 0.5], ["y", "p", 1, 1.0]]
 
 
 def test_the_interval_resamples_cases_not_answers():
     # Five cases are always right and five always wrong: the number right in a draw is binomial (10, 1/2), 95 % of it in 2 to 8.
     rows = [(case, level, case in "abcde", 0.5) for case in "abcdefghij" for level in (1, 20, 40, 60, 80, 100)]
-    found = tables.reliability_table(*run_tables(rows), {"m": "probability"}, bins=1, n_draws=500)
-    np.testing.assert_allclose(found[["accuracy", "low", "high"]], [[0.5, 0.2, 0.8]])
+    found = calibrated.reliability_table(*run_tables(rows), {"m": "probability"}, bins=1, n_draws=500)
+    np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.2, 0.8]])
 
 
 def test_nine_cases_give_no_interval():
     rows = [(case, level, case in "abcde", 0.5) for case in "abcdefghi" for level in (1, 100)]
-    found = tables.reliability_table(*run_tables(rows), {"m": "probability"}, bins=1, n_draws=50)
-    assert found[["low", "high"]].isna().all(axis=None) and found["accuracy"].notna().all()
+    found = calibrated.reliability_table(*run_tables(rows), {"m": "probability"}, bins=1, n_draws=50)
+    assert found[["low", "high"]].isna().all(axis=None) and found["value"].notna().all()
 
 
 # Between methods

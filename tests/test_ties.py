@@ -13,10 +13,11 @@ from generations import array, generation, guessing, panel, said, told
 
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
+from trustlab.experiments.calibrated import reliability_table
 from trustlab.experiments.label_noise import auroc_under_noise
 from trustlab.experiments.missingness import missingness_table
 from trustlab.experiments.selective_tables import selective_table
-from trustlab.experiments.tables import rank_correlations, reliability_table
+from trustlab.experiments.tables import rank_correlations
 from trustlab.experiments.trust_tables import rank_stability, weight_sweep
 from trustlab.metrics import frontier, metrics_table, partial_spearman, spearman_permutation_p
 from trustlab.metrics.best import best_against, chosen_in
@@ -137,7 +138,7 @@ def every_metric(run: Any) -> pd.Series:
         found |= {(model, dataset, *pair, "spearman"): value for pair, value in pairs.items()}
         mine = [t[(t["model"] == model) & (t["dataset"] == dataset)] for t in (a, c)]
         bins = reliability_table(*mine, SCALES, n_draws=1).dropna(subset="bin").to_dict("records")
-        found |= {(model, dataset, r["method"], f"bin {r['bin']}"): r["accuracy"] for r in bins}
+        found |= {(model, dataset, r["method"], f"bin {r['bin']}"): r["value"] for r in bins}
     return pd.Series(found)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from each import each
 
 from training import replies
 from training import train as program
@@ -143,7 +144,7 @@ def ids_of(tokenizer, text: str | list[str]) -> list:
 # -- scores -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("p", "score"),
     [(0.0, 0), (1.0, 100), (0.5, 50), (0.8, 90), (0.2, 10), (0.9, 95), (0.1, 5), (4 / 13, 25), (9 / 13, 75)],
 )
@@ -643,7 +644,7 @@ MIXTURES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("pool", "fork", "mixture"), MIXTURES)
+@each(("pool", "fork", "mixture"), MIXTURES)
 def test_a_branch_keeps_the_mixture_with_which_it_left_the_trunk(pool: int, fork: int | None, mixture: dict) -> None:
     assert shares({"first": 1, "later": 3}, pool, fork) == mixture
     assert FIRST != SKILLS != LATER != FIRST

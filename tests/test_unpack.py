@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 import pytest
+from each import each
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -69,8 +70,8 @@ BAD_NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", BAD_NAMES)
+@each("kind", KINDS)
+@each("name", BAD_NAMES)
 def test_a_name_that_is_not_plainly_inside_is_refused_before_anything_is_written(tmp_path: Path, kind: str, name: str) -> None:
     archive = make(kind, tmp_path / "x", [("fine.txt", b"one"), (name, b"two")])
     with pytest.raises(ValueError, match=r"x is not unpacked: a member's name is .*; allowed is a path inside the archive"):
@@ -101,8 +102,8 @@ def test_a_plain_name_keeps_its_place(name: str, place: str) -> None:
     assert safe_place(name) == PurePosixPath(place)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
+@each("kind", KINDS)
+@each(
     ("names", "told"),
     [
         (("a", "a"), "there twice"),
@@ -198,8 +199,8 @@ def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
         unpack(tmp_path / "x", tmp_path / "out", "zip")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.95])
+@each("kind", KINDS)
+@each("share", [0.0, 0.3, 0.6, 0.95])
 def test_a_part_of_an_archive_leaves_nothing(tmp_path: Path, kind: str, share: float) -> None:
     content = make(kind, tmp_path / "x", [(f"f{i}", str(i).encode() * 500) for i in range(20)]).read_bytes()
     (tmp_path / "x").write_bytes(content[: int(share * len(content))])

@@ -1,30 +1,30 @@
-"""How far is each method's confidence from a probability, as it is and after calibration on other cases?
-
-Tables for the benchmark: pure functions of a run's ``answers`` and ``confidence``.
-"""
+"""How far is each method's confidence from a probability, as it is and after calibration?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import isotonic_regression
+from scipy.stats import rankdata
 
-from trustlab.experiments.method_rows import MethodRows, method_rows
-from trustlab.metrics.calibration import brier_parts_weighted, cross_fitted, ece_weighted
-from trustlab.metrics.estimate import bounded_interval, without_excess
+from trustlab.metrics import schema
+from trustlab.metrics.calibration import CALIBRATION, cross_fitted
+from trustlab.metrics.estimate import NAN, Metric, Rows, at_least, estimate, grouped, mean
+from trustlab.metrics.run_tables import rows_of_methods
 from trustlab.metrics.ties import tied
 
+RUN = ["model", "dataset"]
 AS_GIVEN = "as given"
-FITTED = ("isotonic", "platt")
-MEASURES = ("brier", "miscalibration", "discrimination", "uncertainty", "ece")
-CHUNK = 250
-"""Bootstrap draws handled at once: keeps the working arrays near the processor's cache."""
-COLUMNS = ["model", "dataset", "method", "how", "metric", "value", "low", "high", "n", "n_cases", "n_missing", "missing"]
-CURVE = ["model", "dataset", "method", "confidence", "probability", "low", "high", "n", "n_cases", "missing"]
+HOWS = (AS_GIVEN, "isotonic", "platt")
+WITHOUT_CLASSES = ("brier", "ece")
+"""Metrics that can be had of answers that are all right, or all wrong."""
 MAX_POINTS = 60
 """Most points of a recalibration curve: more could not be told apart in a small panel."""
+ONE_CLASS = "right answers alone, or wrong ones alone"
 
 
 def calibration_table(
@@ -37,121 +37,138 @@ def calibration_table(
     n_folds: int = 5,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """Brier score, its parts and ECE of every method, as given and calibrated: a row a model, data set, method, how and measure.
+    """Brier score, its parts and ECE of every method, as given and calibrated.
 
-    ``how`` is "as given" (only where ``scales``, method -> scale, says 'probability'), "isotonic" or "platt": fitted on the
-    other folds of cases (:func:`trustlab.metrics.calibration.cross_fitted`). ``metric`` is "brier" = "miscalibration" -
-    "discrimination" + "uncertainty", or "ece" (15 equal-mass bins). ``low`` and ``high``: 95 % percentile bootstrap over cases;
-    the calibrated probabilities are held fixed, while the isotonic recalibration behind the parts and the bins of ECE are
-    formed anew in each draw. A draw repeats cases, which makes miscalibration, discrimination and ECE larger than in the sample
-    by chance alone: that mean excess is taken off both ends (at least 0 remains). What needs right and wrong answers is
-    withheld below ``min_per_class`` of either; ``missing`` says why a value or an interval is NaN. Raises ``ValueError`` as
-    :func:`~trustlab.experiments.method_rows.method_rows`, and for an "as given" confidence outside [0, 1].
+    - A row a model, data set, method, ``how`` and metric of
+      :data:`~trustlab.metrics.calibration.CALIBRATION` ("brier" = "miscalibration" -
+      "discrimination" + "uncertainty"; "ece" has 15 equal-mass bins).
+    - ``how``: "as given" only where ``scales`` (method -> scale) says 'probability'; "isotonic"
+      and "platt" are fitted on the other folds of cases
+      (:func:`~trustlab.metrics.calibration.cross_fitted`) and held fixed in the draws, while the
+      recalibration behind the parts and the bins of ECE are formed anew in each.
+    - What needs right and wrong answers is withheld below ``min_per_class`` of either.
+    - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`, and for an "as given"
+      confidence outside [0, 1].
     """
-    rows: list[dict] = []
-    for asked in method_rows(answers, confidence):
-        hows = [AS_GIVEN, *FITTED] if scales.get(asked.method) == "probability" else [*FITTED]
-        known = asked.at(asked.present)
-        weights = asked.weights(n_draws, seed) if len(asked.case) else np.ones((1, 0))
-        for how in hows:
-            found = _measured(known, how, weights, n_folds, seed, min_per_class)
-            for measure, (value, low, high, why) in found.items():
-                why = asked.no_value() if not len(known.case) else why
-                reason = "; ".join([*([why] if why else []), *asked.notes()])
-                numbers = {"value": value, "low": low, "high": high}
-                rows.append({**asked.label, "how": how, "metric": measure, **numbers, **asked.counts(), "missing": reason})
-    return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+    few = at_least(min_per_class)
+    lines: list[dict[str, Any]] = []
+    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+        method = label["method"]
+        for how in HOWS if method else ():
+            if how != AS_GIVEN or scales.get(method) == "probability":
+                try:
+                    made = list(_calibrated(rows, how, few(rows), n_folds, seed))
+                except ValueError as error:
+                    raise ValueError(
+                        f"method {method!r} has scale 'probability': {error}"
+                    ) from error
+                lines += [label | {"how": how} | line for line in made]
+    return schema.table(lines, [*RUN, "method", "how"])
+
+
+def _calibrated(
+    rows: Rows, how: str, few: str, n_folds: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    why = few if how != AS_GIVEN else ""
+    if how != AS_GIVEN and not few:
+        case, correct, sure = (rows[name] for name in ("case_id", "correct", "confidence"))
+        prob = cross_fitted(correct, sure, case, how, n_folds, seed)
+        if np.isnan(prob).any():
+            short = f"fewer than {n_folds} cases to calibrate on"
+            why = short if rows.n_cases < n_folds else "one class only outside a fold"
+        asked = rows.asked.assign(confidence=NAN)
+        asked.loc[rows.known, "confidence"] = prob
+        rows = replace(rows, asked=asked)
+    for name, metric in CALIBRATION.items():
+        no = why or ("" if name in WITHOUT_CLASSES else few)
+        yield {"metric": name, **estimate(rows, replace(metric, withheld=lambda _, no=no: no))}
 
 
 def recalibration_curves(
-    answers: pd.DataFrame, confidence: pd.DataFrame, scales: Mapping[str, str], *, n_draws: int = 500, seed: int = 0
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    scales: Mapping[str, str],
+    *,
+    n_draws: int = 500,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """How often answers of each confidence are right, as a rising curve without bins (Dimitriadis, Gneiting & Jordan 2021).
+    """How often answers of each confidence are right, as a rising curve without bins.
 
-    A row a model, data set, method on the probability scale and distinct confidence (at most 60, evenly by rank, ends
-    included): ``probability`` is the isotonic fit of correct on confidence over the same rows, straight between two
-    confidences; ``low`` and ``high`` a pointwise 95 % percentile bootstrap band over cases, fitted anew in each draw, NaN
-    below 10 cases and where the draws are all alike. One row, with its reason, for a method without both right and wrong
-    answers. Raises ``ValueError`` as :func:`calibration_table`.
+    - A row a model, data set, method on the probability scale and distinct confidence (at most 60,
+      evenly by rank, ends included); ``value`` is the isotonic fit of correct on confidence over
+      the same rows, straight between two confidences. Dimitriadis, Gneiting & Jordan 2021.
+    - ``low`` and ``high`` are pointwise, fitted anew in each draw.
+    - One row, with its reason, for a method without both right and wrong answers.
     """
-    rows: list[dict] = []
-    for asked in method_rows(answers, confidence):
-        if scales.get(asked.method) == "probability":
-            rows += [{**asked.label, **row} for row in _curve(asked, n_draws, seed)]
-    return pd.DataFrame(rows, columns=pd.Index(CURVE))
+    lines: list[dict[str, Any]] = []
+    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+        if scales.get(label["method"]) == "probability":
+            for point, found in _curve(rows):
+                lines.append({**label, "confidence": point, "metric": "accuracy", **found})
+    return schema.table(lines, [*RUN, "method", "confidence"])
 
 
-Measured = dict[str, tuple[float, float, float, str]]
-"""Measure -> value, low, high, reason."""
-
-
-def _measured(rows: MethodRows, how: str, weights: np.ndarray, n_folds: int, seed: int, least: int) -> Measured:
-    nothing = float("nan")
-    rarer = min(int(rows.correct.sum()), int((1 - rows.correct).sum()))
-    withheld = f"fewer than {max(least, 1)} correct or wrong"
-    if len(rows.case) == 0:
-        return dict.fromkeys(MEASURES, (nothing, nothing, nothing, ""))
-    if how != AS_GIVEN and rarer < max(least, 1):
-        return dict.fromkeys(MEASURES, (nothing, nothing, nothing, withheld))
-    prob = rows.confidence
-    if how != AS_GIVEN:
-        prob = cross_fitted(rows.correct, rows.confidence, rows.case, how, n_folds, seed)
-        if np.isnan(prob).any():
-            few = len(np.unique(rows.case)) < n_folds
-            why = f"fewer than {n_folds} cases to calibrate on" if few else "one class only outside a fold"
-            return dict.fromkeys(MEASURES, (nothing, nothing, nothing, why))
-    try:
-        once = _values(rows.correct, prob, np.ones((1, len(prob)), int))
-    except ValueError as error:
-        raise ValueError(f"method {rows.method!r} has scale 'probability': {error}") from error
-    draws = {name: np.concatenate(parts) for name, parts in _chunked(rows.correct, prob, weights).items()}
-    found: Measured = {}
-    for name in MEASURES:
-        value = float(once[name][0])
-        if rarer < max(least, 1) and name not in ("brier", "ece"):
-            found[name] = (nothing, nothing, nothing, withheld)
-            continue
-        drawn = draws[name] if name in ("brier", "uncertainty") else without_excess(draws[name], value)
-        found[name] = (value, *bounded_interval(drawn, rows.case))
-    return found
-
-
-def _chunked(correct: np.ndarray, prob: np.ndarray, weights: np.ndarray) -> dict[str, list[np.ndarray]]:
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in MEASURES}
-    for start in range(0, len(weights), CHUNK):
-        for name, values in _values(correct, prob, weights[start : start + CHUNK]).items():
-            parts[name].append(values)
-    return parts
-
-
-def _values(correct: np.ndarray, prob: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Every measure in each weighting, (B,)."""
-    parts = brier_parts_weighted(correct, prob, weights)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        score = weights @ (np.clip(prob, 0, 1) - correct) ** 2 / weights.sum(axis=1)
-    return dict(zip(MEASURES, [score, *parts.T, ece_weighted(correct, prob, weights)], strict=True))
-
-
-def _curve(asked: MethodRows, n_draws: int, seed: int) -> Iterator[dict]:
-    rows = asked.at(asked.present)
-    counts = {"n": len(rows.case), "n_cases": len(np.unique(rows.case))}
-    if len(np.unique(rows.correct)) < 2:
-        why = "right answers alone, or wrong ones alone" if counts["n"] else asked.no_value()
-        yield {**dict.fromkeys(("confidence", "probability", "low", "high"), float("nan")), **counts, "missing": why}
+def _curve(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
+    if not rows.rarer:
+        yield NAN, estimate(rows, Metric(mean("correct"), lambda _: ONE_CLASS))
         return
-    values, group = np.unique(tied(rows.confidence), return_inverse=True)
-    picked = values[np.unique(np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int))]
-    sure = rows.correct.astype(float)
+    values, group = np.unique(tied(rows["confidence"]), return_inverse=True)
+    spaced = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int)
+    picked, right = values[np.unique(spaced)], rows["correct"].astype(np.float64)
 
     def fit(weight: np.ndarray) -> np.ndarray:
-        mass = np.bincount(group, weights=weight, minlength=len(values))
+        mass = np.bincount(group, weight, len(values))
         held = mass > 0
         if not held.any():
-            return np.full(len(picked), np.nan)
-        rate = np.bincount(group, weights=weight * sure, minlength=len(values))[held] / mass[held]
+            return np.full(len(picked), NAN)
+        rate = np.bincount(group, weight * right, len(values))[held] / mass[held]
         return np.interp(picked, values[held], isotonic_regression(rate, weights=mass[held]).x)
 
-    draws = np.stack([fit(weight) for weight in asked.weights(n_draws, seed)])
-    for i, (value, height) in enumerate(zip(picked, fit(np.ones(len(sure))), strict=True)):
-        low, high, note = bounded_interval(draws[:, i], rows.case)
-        yield {"confidence": float(value), "probability": float(height), "low": low, "high": high, **counts, "missing": note}
+    curve = rows.over(lambda weights: np.stack([fit(weight) for weight in weights], axis=1))
+    for point, drawn in zip(picked, curve, strict=True):
+        yield float(point), estimate(rows, lambda _, drawn=drawn: drawn)
+
+
+def reliability_table(
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    scales: Mapping[str, str],
+    bins: int = 10,
+    n_draws: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Per method on the probability scale: the accuracy in equal-mass bins of its confidence.
+
+    A row a model, method and ``bin``: ``confidence`` is the bin's mean, ``value`` its accuracy.
+    Ties share a bin, so there may be fewer than ``bins`` (ECE has 15); bins are held fixed in the
+    draws. ``ValueError`` for less than one bin.
+    """
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1; received {bins}")
+    known = judged(answers, confidence)
+    probable = [name for name, scale in scales.items() if scale == "probability"]
+    known = known[known["method"].isin(probable)].drop(columns="bound")
+    lines: list[dict[str, Any]] = []
+    for label, rows in grouped(
+        known, ["model", "method"], "confidence", n_draws=n_draws, seed=seed
+    ):
+        rank = rankdata(tied(rows["confidence"]))
+        bin_of = np.minimum((bins * (rank - 0.5) / len(rows)).astype(int), bins - 1)
+        for b in np.unique(bin_of):
+            part = rows.at(bin_of == b)
+            place = {"bin": int(b), "confidence": float(part["confidence"].mean())}
+            lines.append(
+                {**label, **place, "metric": "accuracy", **estimate(part, mean("correct"))}
+            )
+    return schema.table(lines, ["model", "method", "bin", "confidence"])
+
+
+def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
+    """The confidence rows that have a value, each with whether its answer was correct.
+
+    Without those whose answer could not be had (``correct`` NaN): it is neither right nor wrong.
+    """
+    present = confidence[confidence["confidence"].notna()]
+    keys = ["case_id", "dataset", "level", "model"]
+    table = present.merge(answers[[*keys, "correct"]], on=keys, how="left", validate="many_to_one")
+    return table.dropna(subset="correct").reset_index(drop=True)

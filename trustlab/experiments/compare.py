@@ -1,16 +1,15 @@
-"""Is a method better than another one on the same answers? Each against a reference, and the best of each family against it.
+"""Is a method better than another one on the same answers? Each against a reference, and the best.
 
-``answers`` and ``confidence`` are those of a benchmark's :class:`trustlab.experiments.benchmark.Run`. The reference is a method
-of the run, by default MedConf; one that is there without any value gives rows that say why. Every ``difference`` is the
-method's metric minus the reference's, so that above 0 the method is better. Intervals are 95 % bootstrap over cases.
+``answers`` and ``confidence`` are those of a benchmark's
+:class:`~trustlab.experiments.benchmark.Run`. The reference is a method of the run, by default
+MedConf; one that is there without any value gives rows that say why. Every ``difference`` is the
+method's metric minus the reference's, so that above 0 the method is better.
 """
-
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportReturnType=false
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,21 +18,24 @@ import pandas as pd
 from trustlab.confidence import METHODS
 from trustlab.experiments.shown import with_interval
 from trustlab.metrics.best import best_against
-from trustlab.metrics.estimate import case_weights
-from trustlab.metrics.paired import FAMILY, MIN_COVERAGE, paired_differences, within_level
-from trustlab.metrics.power import cases_shown, cases_to_tell_apart
-from trustlab.metrics.significance import holm
-from trustlab.metrics.table import KEYS
+from trustlab.metrics.discrimination import RANKING
+from trustlab.metrics.estimate import Draws, Metric, Rows, at_least, estimate, most_frequent, within
+from trustlab.metrics.paired import MIN_COVERAGE, corrected, paired_differences
+from trustlab.metrics.power import cases_shown
+from trustlab.metrics.run_tables import KEYS
 
 RUN = ["model", "dataset"]
 ROW = ["case_id", "level"]
-DIFFERENCE = ["value", "reference", "difference", "low", "high", "p", "p_holm", "standard_error"]
-COUNTS = ["n", "n_cases", "n_rarer", "n_missing", "cases_needed", "missing"]
-COMPARED = [*RUN, "method", "family", "against", "metric", "level", *DIFFERENCE, *COUNTS]
-METRIC_NAMES = {"auroc": "AUROC", "auprc": "AUPRC", "cv_group": "CV group", "cv_sample": "CV sample"}
-MADE = ("p_holm", "cases_needed")
+METRIC_NAMES = {
+    "auroc": "AUROC",
+    "auprc": "AUPRC",
+    "cv_group": "CV group",
+    "cv_sample": "CV sample",
+}
 CHOSEN = ["low_chosen", "high_chosen", "chosen_in"]
-BEST = [*RUN, "family", "method", "against", "metric", "level", *DIFFERENCE, *CHOSEN, "n_methods", "left_out", *COUNTS]
+BEST = [*RUN, "family", "method", "against", "level"]
+OF_BEST = [*CHOSEN, "n_methods", "left_out", "n_rarer"]
+"""What a table of bests has beside the columns of differences."""
 
 
 def compare_methods(
@@ -45,19 +47,21 @@ def compare_methods(
     seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """Every method against ``reference``, each on the rows that the two share: the columns :data:`COMPARED`.
+    """Every method against ``reference``, each on the rows that the two share.
 
-    Underneath is :func:`trustlab.metrics.paired.paired_differences`, whose columns these are; ``p_holm`` is over all methods of a
-    model, data set, metric and level. ``against`` names the reference. ``cases_needed``: how many cases like these would tell
-    the observed difference from 0 four times in five at 5 % (:func:`trustlab.metrics.power.cases_to_tell_apart`), missing where
-    there is no difference or no interval. Empty where there is no other method. ``ValueError`` for an unknown reference.
+    The rows of :func:`~trustlab.metrics.paired.paired_differences`, with ``family`` and
+    ``against``; ``p_holm`` is over all methods of a model, data set, metric and level. Empty where
+    there is no other method. ``ValueError`` for an unknown reference.
     """
     table = _joined(answers, confidence, reference)
+    how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
     if table["method"].nunique() == 1:
-        return pd.DataFrame(columns=COMPARED)
-    settings: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
-    found = paired_differences(table, reference, by="method", metrics=metrics, **settings)
-    return finished(found.assign(against=reference, family=[family_name(m) for m in found["method"]]), COMPARED)
+        found = corrected([], [*RUN, "method", "level"], ["n_rarer"])
+    else:
+        found = paired_differences(table, reference, by="method", metrics=metrics, **how)
+    found.insert(3, "family", [family_name(m) for m in found["method"]])
+    found.insert(4, "against", reference)
+    return found
 
 
 def best_of_families(
@@ -69,54 +73,80 @@ def best_of_families(
     seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """In each family the method with the highest AUROC, against ``reference``: a row a family, the columns :data:`BEST`.
+    """In each family the method with the highest AUROC, against ``reference``: a row a family.
 
-    All methods of a family and the reference stand on the rows that all of them have; a method with a value on less than half of
-    the graded answers is named in ``left_out`` instead, and ``n_methods`` counts the others. The best was chosen on the very
-    cases that it is judged on, which flatters it: ``chosen_in`` is the share of draws in which the same method would have been
-    chosen, and ``low_chosen`` to ``high_chosen`` the interval of best minus reference with the choice made anew in each draw
-    (:func:`trustlab.metrics.best.best_against`); ``low``, ``high``, ``p`` (``p_holm``: over the families), ``standard_error``
-    and ``cases_needed`` hold the method fixed. The reference itself is left out of its family. Withheld as in
-    :func:`compare_methods`, with the ``missing``; equals are named there too. ``level`` is "within" or "pooled".
+    - All methods of a family and the reference stand on the rows that all of them have; a method
+      with a value on less than half of the graded answers is named in ``left_out`` instead, and
+      ``n_methods`` counts the others. The reference itself is left out of its family.
+    - The best was chosen on the very cases that it is judged on, which flatters it: ``chosen_in``
+      is the share of draws in which the same method would have been chosen, ``low_chosen`` to
+      ``high_chosen`` the interval with the choice made anew in each draw
+      (:func:`~trustlab.metrics.best.best_against`). ``low``, ``high``, ``p`` (``p_holm``: over the
+      families), ``standard_error`` and ``cases_needed`` hold the method fixed.
+    - Withheld as in :func:`compare_methods`; equals are named in ``missing``, too. ``level`` is
+      "within" or "pooled".
     """
     if level not in ("within", "pooled"):
         raise ValueError(f"level is {level!r}; allowed are 'within' and 'pooled'")
-    table = _joined(answers, confidence, reference)
-    rows: list[dict[str, Any]] = []
-    for key, run in table.groupby(RUN, sort=False):
-        label = {**dict(zip(RUN, key, strict=True)), "against": reference, "metric": "auroc", "level": level}
-        cases = np.unique(run["case_id"])
-        draws = np.ascontiguousarray(case_weights(cases, n_draws, seed).T)
+    auroc = RANKING["auroc"][0]
+    statistic = within(auroc) if level == "within" else auroc
+    few = at_least(min_per_class)
+    lines: list[dict[str, Any]] = []
+    for key, run in _joined(answers, confidence, reference).groupby(RUN, sort=False):
+        label = {**dict(zip(RUN, key, strict=True)), "against": reference, "level": level}
+        draws = Draws.of(run["case_id"].to_numpy(), n_draws, seed)
         graded = run.dropna(subset="correct")
         wide = graded.pivot(index=ROW, columns="method", values="confidence")
-        right = graded.drop_duplicates(ROW).set_index(ROW)["correct"].reindex(wide.index).astype(float)
+        right = graded.drop_duplicates(ROW).set_index(ROW)["correct"].reindex(wide.index)
+        asked = wide.assign(correct=right.astype(float)).reset_index()
         n_asked = len(run.drop_duplicates(ROW))
         for family, members in families_of(dict.fromkeys(run["method"]), reference).items():
             kept, left_out = covered(wide, members)
-            row = {"n_methods": len(kept), "left_out": ", ".join(left_out), **_no_best(wide, kept, reference, run)}
-            if not row["missing"]:
-                both = _mixed(wide[[*kept, reference]].dropna(), right, level)
-                row |= _best_row(both, right.loc[both.index], kept, reference, cases, draws, level, max(min_per_class, 1))
-            rows.append({**label, "family": family, **row, "n_missing": n_asked - row["n"]})
-    return finished(rows, BEST)
+            rows = asked if set(kept) else asked.iloc[:0]
+            none = "" if kept else "no method has a value on half of the answers"
+            if reference not in wide or not wide[reference].notna().any():
+                lost = run[run["method"].eq(reference) & run["confidence"].isna()]
+                why = most_frequent(lost) if len(lost) else "no graded answer has a value"
+                none, rows = f"no {reference}: {why}", asked.iloc[:0]
+            known = np.ones(len(rows), dtype=bool)
+            if not none:
+                known = rows[[*kept, reference]].notna().all(axis=1).to_numpy()
+            every = Rows(rows.assign(confidence=0.0), known, draws)
+            if level == "within" and not none:
+                levels = every.by("level")
+                every = every.where("level", [q for q, part in levels.items() if part.rarer])
+            found = _best(every, kept, reference, statistic, few, none)
+            counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
+            counts["n_missing"] = n_asked - found["n"]
+            lines.append({**label, "metric": "auroc", "family": family, **found, **counts})
+    return corrected(lines, BEST, OF_BEST)
 
 
-def finished(rows: Any, columns: Sequence[str], family: Sequence[str] = FAMILY) -> pd.DataFrame:
-    """Rows of differences as a table with these ``columns``: Holm within each ``family``, and the cases needed.
+def _best(
+    rows: Rows, kept: Sequence[str], reference: str, statistic: Any, few: Any, none: str
+) -> dict[str, Any]:
+    """The best of ``kept`` on these rows, or the reason why it is withheld."""
+    if none or few(rows):
+        nobody = Metric(statistic, lambda _: none or few(rows))
+        return {**estimate(rows, nobody), "method": ""}
+    drawn = {}
+    for method in [*kept, reference]:
+        asked = rows.asked.assign(confidence=rows.asked[method])
+        drawn[method] = replace(rows, asked=asked).drawn(statistic)
+    theirs = drawn.pop(reference)
+    each = np.stack(list(drawn.values()))
+    best = best_against(each[:, 0], each[:, 1:], theirs[0], theirs[1:], rows.case)
+    counts = {"n": len(rows), "n_cases": rows.n_cases, "n_rarer": rows.rarer}
+    return {**counts, **told_best(best, kept, float(theirs[0]))}
 
-    Read are difference, p, standard_error and n_cases.
-    """
-    found = pd.DataFrame(rows, columns=list(dict.fromkeys([*(c for c in columns if c not in MADE), "standard_error"])))
-    each = zip(found["difference"], found["standard_error"], found["n_cases"], strict=True)
-    needed = [cases_to_tell_apart(float(d), float(e), int(n)) for d, e, n in each]
-    corrected = found.groupby(list(family), sort=False)["p"].transform(holm) if len(found) else np.nan
-    return found.assign(p_holm=corrected, cases_needed=np.array(needed, dtype=float))[list(columns)]
 
+def differences_shown(
+    table: pd.DataFrame, names: Sequence[str] = ("model", "method"), digits: int = 2
+) -> pd.DataFrame:
+    """A table of differences to read: ``names`` first, values, intervals as text, "–" for none.
 
-def differences_shown(table: pd.DataFrame, names: Sequence[str] = ("model", "method"), digits: int = 2) -> pd.DataFrame:
-    """A table of differences to read: a row a row, ``names`` first, values and intervals as text, "–" where there is none.
-
-    Of bests (:data:`BEST`) also the interval of whoever is best, the share of draws in which this one is, and who was left out.
+    Of bests also the interval of whoever is best, the share of draws in which this one is, and who
+    was left out.
     """
     shown = table[list(names)].reset_index(drop=True)
     if "metric" in shown:
@@ -125,13 +155,19 @@ def differences_shown(table: pd.DataFrame, names: Sequence[str] = ("model", "met
     against = str(table["against"].iloc[0]) if len(table) else "reference"
     shown["value"] = [with_interval(r["value"], np.nan, np.nan, digits) for r in rows]
     shown[against] = [with_interval(r["reference"], np.nan, np.nan, digits) for r in rows]
-    shown["difference"] = [with_interval(r["difference"], r["low"], r["high"], digits) for r in rows]
+    shown["difference"] = [
+        with_interval(r["difference"], r["low"], r["high"], digits) for r in rows
+    ]
     shown["p"] = [p_shown(r["p"]) for r in rows]
     shown["p (Holm)"] = [p_shown(r["p_holm"]) for r in rows]
     if "low_chosen" in table:
         ends = [(r["low_chosen"], r["high_chosen"]) for r in rows]
-        shown["whoever is best"] = ["–" if pd.isna(a) else f"[{a:.{digits}f}, {b:.{digits}f}]" for a, b in ends]
-        shown["best in"] = ["–" if pd.isna(r["chosen_in"]) else f"{100 * r['chosen_in']:.0f} %" for r in rows]
+        shown["whoever is best"] = [
+            "–" if pd.isna(a) else f"[{a:.{digits}f}, {b:.{digits}f}]" for a, b in ends
+        ]
+        shown["best in"] = [
+            "–" if pd.isna(r["chosen_in"]) else f"{100 * r['chosen_in']:.0f} %" for r in rows
+        ]
         shown["left out"] = table["left_out"].to_numpy()
     for column, name in (("n", "n"), ("n_cases", "cases")):
         if column in table:
@@ -146,7 +182,7 @@ def p_shown(p: float) -> str:
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
-    """``wanted`` where it is among the methods, else the first of them; ``wanted`` too where there is none."""
+    """``wanted`` where it is among the methods, or there is none; else the first of them."""
     names = list(methods)
     return wanted if wanted in names or not names else names[0]
 
@@ -166,9 +202,10 @@ def family_name(method: str) -> str:
 
 
 def covered(wide: pd.DataFrame, members: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The methods with a value on at least half of the rows of ``wide`` (n, methods), and the others."""
-    has = {m: m in wide and len(wide) > 0 and float(wide[m].notna().mean()) >= MIN_COVERAGE for m in members}
-    return [m for m in members if has[m]], [m for m in members if not has[m]]
+    """The methods with a value on at least half of the rows (n, methods), and the others."""
+    share = wide.notna().mean().reindex(list(members)).fillna(0)
+    kept = [m for m in members if share[m] >= MIN_COVERAGE]
+    return kept, [m for m in members if m not in kept]
 
 
 def _joined(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> pd.DataFrame:
@@ -176,53 +213,13 @@ def _joined(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> 
     names = list(dict.fromkeys(confidence["method"]))
     if reference not in names:
         raise ValueError(f"reference is {reference!r}; the confidences are of {names}")
-    return confidence.merge(answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one")
-
-
-def _no_best(wide: pd.DataFrame, kept: Sequence[str], reference: str, run: pd.DataFrame) -> dict[str, Any]:
-    """A row without a best, and why there is none; '' where there may be one."""
-    reason = "" if kept else "no method has a value on half of the answers"
-    if reference not in wide or not wide[reference].notna().any():
-        lost = run.loc[run["method"].eq(reference), "missing"].fillna("").replace("", np.nan).dropna() if "missing" in run else []
-        reason = f"no {reference}: {lost.mode().iloc[0] if len(lost) else 'no graded answer has a value'}"
-    empty = dict.fromkeys([*DIFFERENCE, *CHOSEN], float("nan"))
-    return {"method": "", **empty, "n": 0, "n_cases": 0, "n_rarer": 0, "missing": reason}
-
-
-def _mixed(rows: pd.DataFrame, right: pd.Series, level: str) -> pd.DataFrame:
-    """The rows at levels that have both right and wrong answers; all of them for "pooled"."""
-    if level == "pooled":
-        return rows
-    kinds = right.loc[rows.index].groupby(level="level").transform("nunique")
-    return rows[kinds > 1]
-
-
-def _best_row(
-    both: pd.DataFrame,
-    right: pd.Series,
-    kept: Sequence[str],
-    reference: str,
-    cases: np.ndarray,
-    draws: np.ndarray,
-    level: str,
-    least: int,
-) -> dict[str, Any]:
-    """The best of ``kept`` on the rows ``both``, or the reason why it is withheld."""
-    case, correct = both.index.get_level_values("case_id").to_numpy(), right.to_numpy()
-    rarer = int(min(correct.sum(), len(correct) - correct.sum()))
-    counts = {"n": len(both), "n_cases": len(np.unique(case)), "n_rarer": rarer}
-    if rarer < least:
-        return {**counts, "missing": f"fewer than {least} correct or wrong"}
-    at = both.index.get_level_values("level").to_numpy(int) if level == "within" else np.zeros(len(both), int)
-    weights = draws[np.searchsorted(cases, case)].T
-    measured = {m: within_level(at, correct, both[m].to_numpy(float), weights) for m in [*kept, reference]}
-    value, drawn = measured.pop(reference)
-    best = best_against([v for v, _ in measured.values()], np.stack([d for _, d in measured.values()]), value, drawn, case)
-    return {**counts, **told_best(best, kept, value)}
+    return confidence.merge(
+        answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one"
+    )
 
 
 def told_best(best: Any, names: Sequence[str], reference: float) -> dict[str, Any]:
-    """A :class:`trustlab.metrics.best.Best` of the methods ``names`` as columns of :data:`BEST`."""
+    """A :class:`~trustlab.metrics.best.Best` of the methods ``names`` as a line of a table."""
     same = f"as good: {', '.join(names[i] for i in best.tied)}" if best.tied else ""
     columns = ["difference", "low", "high", "p", "standard_error", *CHOSEN]
     return {
@@ -232,3 +229,38 @@ def told_best(best: Any, names: Sequence[str], reference: float) -> dict[str, An
         **{name: getattr(best, name) for name in columns},
         "missing": "; ".join(filter(None, [best.reason, same])),
     }
+
+
+COMPARED = [*RUN, "method", "family", "against", "level", "metric"]
+
+
+def finished(
+    rows: Any,
+    columns: Sequence[str],
+    family: Sequence[str] = ("model", "dataset", "metric", "level"),
+) -> pd.DataFrame:
+    """Superseded by :func:`~trustlab.metrics.paired.corrected`; goes with its last caller."""
+    keys = [
+        name
+        for name in dict.fromkeys(columns)
+        if name
+        not in {
+            "value",
+            "reference",
+            "difference",
+            "low",
+            "high",
+            "p",
+            "p_holm",
+            "standard_error",
+            "n",
+            "n_cases",
+            "n_rarer",
+            "n_missing",
+            "cases_needed",
+            "missing",
+            "metric",
+            *OF_BEST,
+        }
+    ]
+    return corrected(rows, keys, OF_BEST if "chosen_in" in columns else ["n_rarer"], family)

@@ -1,7 +1,8 @@
-"""What each confidence method costs in replies, tokens, seconds and money, and which are worth it."""
+"""What each method costs in replies, tokens, seconds and money, and which are worth it."""
 
 # pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportIndexIssue=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportIndexIssue=false
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, Method
 from trustlab.confidence.cost import readers
+from trustlab.metrics import schema
 
 ANSWER = "diagnosis"
 """The purpose of the request that gives the answer itself."""
@@ -42,18 +44,14 @@ COSTS = [
 UNTIMED = "seconds unknown: replies came from the cache"
 UNITS = ("replies", "tokens", "seconds", "usd")
 """What a cost can be counted in; tokens are those in and out together."""
-PARETO = [
-    "model", "dataset", "method", "family", "level", "cost", "unit", "value", "low", "high",
-    "n", "n_cases", "n_rarer", "n_answers", "on_front", "missing",
-]  # fmt: skip
-
-MEASURED = ["model", "dataset", "method", "level", "value", "low", "high", "n", "n_cases"]
-MEASURED += ["n_rarer", "missing"]
-"""What :func:`pareto_table` reads of the metrics."""
+PARETO = ["model", "dataset", "method", "family", "level", "cost", "unit"]
 
 
 class Asked(Protocol):
-    """What a run must hold: its tables, and ``parameters`` with ``methods`` and, where there is one, ``assessor``."""
+    """What a run must hold: its tables, and ``parameters``.
+
+    These with ``methods`` and, where there is one, ``assessor``.
+    """
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -77,8 +75,19 @@ class Asked(Protocol):
 
 
 def purposes_of(method: Method) -> tuple[str, ...]:
-    """The purposes of all requests that ``method`` reads: the answer's, since a confidence is one in an answer, and its own."""
-    return (ANSWER, *(purpose for needs, purposes in PURPOSES if needs & set(method.needs) for purpose in purposes))
+    """The purposes of all requests that ``method`` reads.
+
+    The answer's, since a confidence is one in an answer, and its own.
+    """
+    return (
+        ANSWER,
+        *(
+            purpose
+            for needs, purposes in PURPOSES
+            if needs & set(method.needs)
+            for purpose in purposes
+        ),
+    )
 
 
 def method_costs(
@@ -89,23 +98,26 @@ def method_costs(
 ) -> pd.DataFrame:
     """What each method costs, a row a model and method, per answer and in all.
 
-    ``n_replies``, ``n_tokens_in``, ``n_tokens_out``, ``seconds`` and ``usd`` say what one answer would cost with this method
-    alone: requests that several methods share count fully for each of them, the answer's own among them. ``extra_...`` is
-    the part beyond that answer, which is to be had anyway (0 for what is read off it); ``total_...`` is for all
-    ``n_answers`` asked for. What is asked once a distinct diagnosis (MedConf's keyword and profile) is spread over all
-    answers. The costs are those of the whole run: requests do not say which data set they belong to.
+    ``n_replies``, ``n_tokens_in``, ``n_tokens_out``, ``seconds`` and ``usd`` say what one answer
+    would cost with this method alone: requests that several methods share count fully for each of
+    them, the answer's own among them. ``extra_...`` is the part beyond that answer, which is to be
+    had anyway (0 for what is read off it); ``total_...`` is for all ``n_answers`` asked for. What
+    is asked once a distinct diagnosis (MedConf's keyword and profile) is spread over all answers.
+    The costs are those of the whole run: requests do not say which data set they belong to.
 
-    A request's prompt is counted once, however many replies it has, as services charge that give several replies to one
-    call; ``prompts="each"`` counts it for every reply, as one is charged that gives one at a time. Answer and samples are
-    two requests, each with its prompt. ``usd_in`` and ``usd_out``: US dollars for a million tokens in and out, one number or
-    one for each model by name; NaN without. ``seconds`` are those that the model took, a request's share of its batch by tokens
-    out. Of replies from a cache they are not known: those asked for now stand for them (``timed``: share of requests), and
-    where there are none, seconds are NaN.
+    A request's prompt is counted once, however many replies it has, as services charge that give
+    several replies to one call; ``prompts="each"`` counts it for every reply, as one is charged
+    that gives one at a time. Answer and samples are two requests, each with its prompt. ``usd_in``
+    and ``usd_out``: US dollars for a million tokens in and out, one number or one for each model by
+    name; NaN without. ``seconds`` are those that the model took, a request's share of its batch by
+    tokens out. Of replies from a cache they are not known: those asked for now stand for them
+    (``timed``: share of requests), and where there are none, seconds are NaN.
 
-    ``n_values`` of the answers have a value; a method without any keeps its row. ``not_counted`` names other readers, and
-    PMI's scoring of the answer without the patient, which no table of requests holds. An ``assessor``'s replies are
-    shared equally among all models' answers. ``missing`` says what is missing and why. Raises ``ValueError`` for lacking
-    columns, negative or half-given rates, or ``prompts`` other than "once" and "each".
+    ``n_values`` of the answers have a value; a method without any keeps its row. ``not_counted``
+    names other readers, and PMI's scoring of the answer without the patient, which no table of
+    requests holds. An ``assessor``'s replies are shared equally among all models' answers.
+    ``missing`` says what is missing and why. Raises ``ValueError`` for lacking columns, negative or
+    half-given rates, or ``prompts`` other than "once" and "each".
     """
     if prompts not in PROMPTS:
         raise ValueError(f"prompts is {prompts!r}; allowed are {', '.join(PROMPTS)}")
@@ -123,50 +135,69 @@ def method_costs(
         n_answers = int(answered[model])
         own = {p: spent.get((model, p)) for p in (ANSWER, *(p for _, ps in PURPOSES for p in ps))}
         if assessor is not None:
-            own |= {p: _part(spent.get((assessor, p)), n_answers / len(run.answers)) for p in ASSESSED}
+            own |= {
+                p: _part(spent.get((assessor, p)), n_answers / len(run.answers)) for p in ASSESSED
+            }
         mine = run.confidence[run.confidence["model"] == model]
         groups = dict(tuple(mine.groupby("method", sort=False)))
         for method in methods:
-            rows.append({"model": model, **_row(method, own, n_answers, groups.get(method.name, mine[:0]), assessor)})
+            rows.append(
+                {
+                    "model": model,
+                    **_row(method, own, n_answers, groups.get(method.name, mine[:0]), assessor),
+                }
+            )
     return pd.DataFrame(rows, columns=COSTS)
 
 
-def pareto_table(costs: pd.DataFrame, metrics: pd.DataFrame, level: str = "within", cost: str = "tokens") -> pd.DataFrame:
-    """Each method's cost per answer beside its AUROC, and whether any other method is better for less.
+def pareto_table(
+    costs: pd.DataFrame, metrics: pd.DataFrame, level: str = "within", cost: str = "tokens"
+) -> pd.DataFrame:
+    """Each method's cost per answer beside its AUROC.
 
-    ``costs`` is the table of :func:`method_costs`, ``metrics`` that of ``metrics_table``; ``cost``
-    is "replies", "tokens" (in and out), "seconds" or "usd", of the method alone. A row a model,
-    data set and method. ``on_front``: no other method of that model and data set costs at most as
-    much and is at least as good, one of the two strictly; equals are on it together. ``n``,
-    ``n_cases`` and ``n_rarer`` are behind the AUROC, ``n_answers`` (of all data sets) behind the
-    mean cost. Methods without cost or value are not on it, and ``missing`` says why. Raises
-    ``ValueError`` for an unknown cost, and for a level that ``metrics`` does not hold.
+    And whether any other method is better for less. ``costs`` is the table of :func:`method_costs`,
+    ``metrics`` that of ``metrics_table``; ``cost`` is "replies", "tokens" (in and out), "seconds"
+    or "usd", of the method alone. A row a model, data set and method. ``on_front``: no other method
+    of that model and data set costs at most as much and is at least as good, one of the two
+    strictly; equals are on it together. ``n``, ``n_cases`` and ``n_rarer`` are behind the AUROC,
+    ``n_answers`` (of all data sets) behind the mean cost. Methods without cost or value are not on
+    it, and ``missing`` says why. Raises ``ValueError`` for an unknown cost, and for a level that
+    ``metrics`` does not hold.
     """
     if cost not in UNITS:
         raise ValueError(f"cost is {cost!r}; allowed are {', '.join(UNITS)}")
-    columns = {"replies": ["n_replies"], "tokens": ["n_tokens_in", "n_tokens_out"]}.get(cost, [cost])
+    columns = {"replies": ["n_replies"], "tokens": ["n_tokens_in", "n_tokens_out"]}.get(
+        cost, [cost]
+    )
     ranking = metrics[metrics["metric"] == "auroc"]
-    found = ranking.loc[ranking["level"].astype(str) == level, MEASURED]
+    levels = ranking["level"].astype(str)
+    read = ["model", "dataset", "method", "level", *schema.LINE, "n_rarer"]
+    found = ranking[levels == level].reindex(columns=read)
     if not len(found):
         raise ValueError(
-            f"metrics holds no AUROC at level {level!r}; it holds {list(dict.fromkeys(ranking['level'].astype(str)))}"
+            f"metrics holds no AUROC at level {level!r}; it holds {sorted(set(levels))}"
         )
     price = costs[["model", "method", "family", "n_answers"]].assign(
-        cost=costs[columns].sum(axis=1, skipna=False), why=costs["missing"].fillna("")
+        cost=costs[columns].sum(axis=1, skipna=False),
+        why="no cost: " + costs["missing"].fillna("").replace("", "no reason given"),
     )
-    table = found.merge(price, on=["model", "method"], how="left", validate="many_to_one").assign(unit=cost)
-    unpriced = table["cost"].isna()
-    reason = table["missing"].astype(object).fillna("")
-    why = table["why"].astype(object).where(table["why"].notna(), "not among the costs").replace("", "no reason given")
-    reason = reason.where(~unpriced, [_joined(r, f"no cost: {w}") for r, w in zip(reason, why, strict=True)])
-    table = table.assign(missing=reason, on_front=False)
+    table = found.merge(price, on=["model", "method"], how="left", validate="many_to_one")
+    why = table["why"].fillna("no cost: not among the costs").where(table["cost"].isna(), "")
+    told = zip(table["missing"].fillna(""), why, strict=True)
+    table = table.assign(unit=cost, missing=[_joined(*two) for two in told], on_front=False)
     for _, part in table.groupby(["model", "dataset"], sort=False):
-        table.loc[part.index, "on_front"] = _undominated(part["cost"].to_numpy(float), part["value"].to_numpy(float))
-    return table[PARETO].reset_index(drop=True)
+        table.loc[part.index, "on_front"] = _undominated(
+            part["cost"].to_numpy(float), part["value"].to_numpy(float)
+        )
+    more = ["n_rarer", "n_answers", "on_front"]
+    return schema.table(table.to_dict("records"), PARETO, more)
 
 
 def _undominated(cost: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Which points (n,) no other beats: cheaper or better, and neither dearer nor worse. Rounding makes no difference."""
+    """Which points (n,) no other beats: cheaper or better, and neither dearer nor worse.
+
+    Rounding makes no difference.
+    """
     cost, value = np.round(cost, 9), np.round(value, 9)
     known = ~(np.isnan(cost) | np.isnan(value))
     with np.errstate(invalid="ignore"):
@@ -176,22 +207,35 @@ def _undominated(cost: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 def _rates(
-    usd_in: float | Mapping[str, float] | None, usd_out: float | Mapping[str, float] | None, models: Sequence[str]
+    usd_in: float | Mapping[str, float] | None,
+    usd_out: float | Mapping[str, float] | None,
+    models: Sequence[str],
 ) -> dict[str, tuple[float, float]]:
     """Model -> US dollars for a million tokens in and out, NaN where not given."""
     if (usd_in is None) != (usd_out is None):
         raise ValueError(f"give usd_in and usd_out or neither; received {usd_in!r} and {usd_out!r}")
     sides = []
     for name, given in (("usd_in", usd_in), ("usd_out", usd_out)):
-        side = dict(given) if isinstance(given, Mapping) else dict.fromkeys(models, math.nan if given is None else given)
+        side = (
+            dict(given)
+            if isinstance(given, Mapping)
+            else dict.fromkeys(models, math.nan if given is None else given)
+        )
         if bad := {m: v for m, v in side.items() if v < 0 or math.isinf(v)}:
-            raise ValueError(f"{name} must be at least 0 and finite, US dollars for a million tokens; received {bad}")
+            raise ValueError(
+                f"{name} must be at least 0, US dollars for a million tokens; received {bad}"
+            )
         sides.append(side)
     return {m: (float(sides[0].get(m, math.nan)), float(sides[1].get(m, math.nan))) for m in models}
 
 
-def _spent(calls: pd.DataFrame, rates: Mapping[str, tuple[float, float]]) -> dict[tuple[str, str], dict[str, float]]:
-    """(Model, purpose) -> replies, tokens_in, tokens_out, seconds and usd in all, requests, and how many of them were timed."""
+def _spent(
+    calls: pd.DataFrame, rates: Mapping[str, tuple[float, float]]
+) -> dict[tuple[str, str], dict[str, float]]:
+    """(Model, purpose) -> replies, tokens_in, tokens_out, seconds, usd, requests in all.
+
+    And how many of these were timed.
+    """
     found = {}
     groups: Any = calls.groupby(["model", "purpose"], sort=False)
     for (model, purpose), part in groups:
@@ -202,7 +246,9 @@ def _spent(calls: pd.DataFrame, rates: Mapping[str, tuple[float, float]]) -> dic
             "replies": float(part["n"].sum()),
             "tokens_in": n_in,
             "tokens_out": n_out,
-            "seconds": float(timed["seconds"].sum() / timed["n"].sum() * part["n"].sum()) if len(timed) else math.nan,
+            "seconds": float(timed["seconds"].sum() / timed["n"].sum() * part["n"].sum())
+            if len(timed)
+            else math.nan,
             "usd": (n_in * rate_in + n_out * rate_out) / 1e6,
             "requests": float(len(part)),
             "timed": float(len(timed)),
@@ -227,7 +273,10 @@ def _row(
     lacking = [p for p in purposes if own[p] is None]
     asked = [own[p] or {} for p in purposes]
     all_in = {a: math.nan if lacking else math.fsum(one[a] for one in asked) for a in AMOUNTS}
-    more = {a: math.nan if math.isnan(all_in[a]) else math.fsum(one[a] for one in asked[1:]) for a in AMOUNTS}
+    more = {
+        a: math.nan if math.isnan(all_in[a]) else math.fsum(one[a] for one in asked[1:])
+        for a in AMOUNTS
+    }
     requests = math.nan if lacking else sum(one["requests"] for one in asked)
     timed = math.nan if lacking else sum(one["timed"] for one in asked) / requests
     notes = [f"never asked: {', '.join(lacking)}"] if lacking else []
@@ -239,7 +288,10 @@ def _row(
         notes.append("seconds from part of the requests")
     if assessor is not None and not lacking and set(ASSESSED) & set(purposes):
         notes.append(f"the replies of the assessor {assessor} are shared equally among all answers")
-    others = [*(["scoring without the patient"] if "answer.prior_logprobs" in method.needs else []), readers(method)]
+    others = [
+        *(["scoring without the patient"] if "answer.prior_logprobs" in method.needs else []),
+        readers(method),
+    ]
     named = {"replies": "n_replies", "tokens_in": "n_tokens_in", "tokens_out": "n_tokens_out"}
     return {
         "method": method.name,

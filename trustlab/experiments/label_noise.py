@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau, rankdata
 
-from trustlab.experiments.tables import judged
+from trustlab.experiments.calibrated import judged
 from trustlab.metrics.estimate import MIN_CASES, TOO_FEW
 from trustlab.metrics.ties import tied
 

@@ -1,115 +1,117 @@
 """How much of each method is missing, and how far could that move what is said of it?
 
-A table for the benchmark: a pure function of a run's ``answers`` and ``confidence``. What each end means is told in
-:mod:`trustlab.metrics.bounds`.
+What each end means is told in :mod:`trustlab.metrics.bounds`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from trustlab.experiments.method_rows import MethodRows, method_rows, most_frequent
-from trustlab.metrics.bounds import (
-    Bounds,
-    accuracy_bounds,
-    auprc_bounds,
-    auroc_bounds,
-    brier_bounds,
-    mean_confidence_bounds,
+from trustlab.metrics import bounds, schema
+from trustlab.metrics.bounds import Bounds
+from trustlab.metrics.calibration import CALIBRATION
+from trustlab.metrics.correlation import OVER_LEVELS
+from trustlab.metrics.discrimination import RANKING
+from trustlab.metrics.estimate import (
+    NAN,
+    Metric,
+    Rows,
+    across,
+    at_least,
+    estimate,
+    mean,
+    most_frequent,
 )
-from trustlab.metrics.calibration import brier, ece
-from trustlab.metrics.correlation import pearson, spearman
-from trustlab.metrics.discrimination import auprc, auroc
-from trustlab.metrics.run_tables import checked_answers
+from trustlab.metrics.run_tables import rows_of_methods
 
-COLUMNS = ["model", "dataset", "method", "metric", "n", "n_asked", "coverage", "value", "worst", "best", "missing"]
 NO_ENDS = "a score has no ends, so no worst and best"
 ONLY_RANGE = "no sharp bound is computed: only the metric's range"
+FLAT = "fewer than 3 levels, or one side is the same at every level"
+RANGES = {"ece": (1.0, 0.0), "pearson": (-1.0, 1.0), "spearman": (-1.0, 1.0)}
+"""Metrics without a sharp bound -> worst and best they can be."""
 
 
 def missingness_table(
-    answers: pd.DataFrame, confidence: pd.DataFrame, scales: Mapping[str, str], *, min_per_class: int = 10
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    scales: Mapping[str, str],
+    *,
+    min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """Coverage of every method, and each metric on what there is beside its worst and best were the missing had.
+    """Each metric on what there is, beside its worst and best were the missing had.
 
-    A row a model, data set, method and metric, all levels together; method '' for the accuracy of
-    the answers themselves. ``coverage`` = ``n`` / ``n_asked``, the share of answers asked for that
-    have a value (a grade, for accuracy). ``value`` is the metric on those ``n`` rows, all levels
-    pooled (AUROC and AUPRC withheld below ``min_per_class`` right or wrong answers). ``worst`` and
-    ``best`` are its ends (of a mean confidence the lowest and highest) over every way of filling in
-    the others: sharp, but for ECE and the correlations over levels, where nothing sharper than the
-    metric's range is computed, and for scores that are no probabilities (``scales``, method ->
-    scale), whose mean has no ends. An unreadable answer is wrong, with a missing confidence; a
-    failed or ungraded one may be either. A ``value`` need not lie halfway, and no end is an
-    interval's. ``missing`` says why a value is missing most often, or a number is NaN. Raises
-    ``ValueError`` as :func:`~trustlab.experiments.method_rows.method_rows`.
+    - A row a model, data set, method and metric, all levels together; method '' for the accuracy of
+      the answers themselves. ``n_missing`` of the answers asked for have no value (no grade).
+    - ``worst`` and ``best`` are the ends (of a mean confidence the lowest and highest) over every
+      way of filling in the others: sharp, but for ECE and the correlations over levels, where only
+      the metric's range is given, and for scores that are no probabilities (``scales``, method ->
+      scale), whose mean has no ends. No end is an interval's.
+    - An unreadable answer is wrong, with a missing confidence; a failed or ungraded one may be
+      either. AUROC and AUPRC are withheld below ``min_per_class`` right or wrong answers.
+    - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`.
     """
-    runs: dict[tuple[str, str], list[dict]] = {}
-    listed: Any = checked_answers(answers).groupby(["model", "dataset"], sort=False)
-    for (model, dataset), part in listed:
-        runs[str(model), str(dataset)] = [_accuracy({"model": str(model), "dataset": str(dataset), "method": ""}, part)]
-    for asked in method_rows(answers, confidence):
-        is_probability = scales.get(asked.method) == "probability"
-        runs[asked.model, asked.dataset] += _method(asked, is_probability, max(min_per_class, 1))
-    return pd.DataFrame([row for rows in runs.values() for row in rows], columns=pd.Index(COLUMNS))
+    lines: list[dict[str, Any]] = []
+    for label, rows in rows_of_methods(answers, confidence, n_draws=0):
+        is_probability = scales.get(label["method"]) == "probability"
+        for line in (
+            _of_method(rows, is_probability, min_per_class) if label["method"] else _accuracy(rows)
+        ):
+            lines.append(label | line)
+    found = schema.table(lines, ["model", "dataset", "method"], ["worst", "best"])
+    return found.drop(columns=["low", "high"])  # nothing is drawn here
 
 
-def _accuracy(label: Mapping[str, str], part: pd.DataFrame) -> dict:
-    unknown = (part["failed"] | part["ungraded"]).to_numpy(bool)
-    correct = np.where(unknown, np.nan, part["correct"].to_numpy(float))
-    failed = int(part["failed"].to_numpy(bool).sum())
-    told = [f"{failed} missing"] if failed else []
-    told += [f"{int(unknown.sum()) - failed} ungraded"] if unknown.sum() > failed else []
-    value = float(np.nanmean(correct)) if not unknown.all() else float("nan")
-    return _row(label, "accuracy", ~unknown, value, accuracy_bounds(correct), ", ".join(told))
+def _accuracy(rows: Rows) -> Iterator[dict[str, Any]]:
+    correct = rows.asked["correct"].where(rows.known).to_numpy(dtype=float)
+    lost = {
+        "missing": int(rows.asked["failed"].sum()),
+        "ungraded": int(rows.asked["ungraded"].sum()),
+    }
+    why = ", ".join(f"{n} {what}" for what, n in lost.items() if n)
+    yield _line("accuracy", rows, Metric(mean("correct")), bounds.accuracy_bounds(correct), why)
 
 
-def _method(asked: MethodRows, is_probability: bool, least: int) -> list[dict]:
-    known = asked.at(asked.present)
-    n, lost = len(known.case), len(asked.case) - len(known.case)
-    why = f"{lost} missing, most often: {most_frequent(asked.why[~asked.present])}" if lost else ""
-    why = why if n else asked.no_value()
-    n_right = int(known.correct.sum())
-    ranked = min(n_right, n - n_right) >= least
-    nothing = Bounds(float("nan"), float("nan"))
-
-    def value(measure: Callable[..., float], *arrays: np.ndarray) -> float:
-        return float(measure(*arrays)) if n else float("nan")
-
-    rows: list[dict] = []
-
-    def add(metric: str, found: float, bounds: Bounds, note: str = "") -> None:
-        note = note if n or note in (NO_ENDS, ONLY_RANGE) else ""  # without a value, that alone is why
-        reason = "; ".join(part for part in (note, why) if part)
-        rows.append(_row(asked.label, metric, asked.present, found, bounds, reason))
-
+def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[str, Any]]:
+    asked, lost = rows.asked, len(rows.asked) - len(rows)
+    why = f"{lost} missing, most often: {most_frequent(asked[~rows.known])}" if lost else ""
+    why = why if len(rows) else rows.why
+    graded = ~(asked["failed"] | asked["ungraded"])
+    correct = asked["correct"].where(graded).to_numpy(dtype=float)
+    sure = asked["confidence"].to_numpy(dtype=float)
+    ends: dict[str, Bounds] = {
+        "auroc": bounds.auroc_bounds(correct, sure),
+        "auprc": bounds.auprc_bounds(correct, sure),
+    }
+    metrics = {"mean_confidence": Metric(mean("confidence"))}
+    metrics |= {name: Metric(of, at_least(least)) for name, (of, _) in RANKING.items()}
     if is_probability:
-        add("mean_confidence", value(np.mean, known.confidence), mean_confidence_bounds(asked.confidence))
-    else:
-        mean = value(np.mean, known.confidence)
-        add("mean_confidence", mean, nothing if lost else Bounds(mean, mean), NO_ENDS if lost else "")
-    few = "" if ranked else f"fewer than {least} correct or wrong"
-    for metric, measure, limits in (("auroc", auroc, auroc_bounds), ("auprc", auprc, auprc_bounds)):
-        found = value(measure, known.correct, known.confidence) if ranked else float("nan")
-        add(metric, found, limits(asked.correct, asked.confidence), few)
-    if is_probability:
-        add("brier", value(brier, known.correct, known.confidence), brier_bounds(asked.correct, asked.confidence))
-        off = value(ece, known.correct, known.confidence)
-        add("ece", off, Bounds(1.0, 0.0) if lost else Bounds(off, off), ONLY_RANGE if lost else "")
-    at_level = [known.level == q for q in np.unique(known.level)]
-    accuracy, confidence = ([float(column[at].mean()) for at in at_level] for column in (known.correct, known.confidence))
-    for metric, measure in (("pearson", pearson), ("spearman", spearman)):
-        found = float(measure(accuracy, confidence))
-        note = ONLY_RANGE if lost else "" if found == found else "fewer than 3 levels, or one side is the same at every level"
-        add(metric, found, Bounds(-1.0, 1.0) if lost else Bounds(found, found), note)
-    return rows
+        metrics |= {name: CALIBRATION[name] for name in ("brier", "ece")}
+        ends["mean_confidence"] = bounds.mean_confidence_bounds(sure)
+        ends["brier"] = bounds.brier_bounds(correct, sure)
+    metrics |= {name: Metric(across(of), undefined=FLAT) for name, of in OVER_LEVELS.items()}
+    for name, metric in metrics.items():
+        note = ""
+        if lost and name in RANGES:
+            ends[name], note = Bounds(*RANGES[name]), ONLY_RANGE
+        elif lost and name not in ends:
+            ends[name], note = bounds.NONE, NO_ENDS
+        yield _line(name, rows, metric, ends.get(name), why, note)
 
 
-def _row(label: Mapping[str, str], metric: str, present: np.ndarray, value: float, bounds: Bounds, reason: str) -> dict:
-    n, n_asked = int(present.sum()), len(present)
-    shares = {"n": n, "n_asked": n_asked, "coverage": n / n_asked if n_asked else float("nan")}
-    return {**label, "metric": metric, **shares, "value": value, "worst": bounds.worst, "best": bounds.best, "missing": reason}
+def _line(
+    name: str, rows: Rows, metric: Metric, ends: Bounds | None, why: str, note: str = ""
+) -> dict[str, Any]:
+    """``ends`` are the value itself where nothing is missing."""
+    value = (
+        float(rows.drawn(metric.statistic)[0]) if len(rows) and not metric.withheld(rows) else NAN
+    )
+    found = estimate(rows, metric)
+    alone = metric.withheld(rows) or (metric.undefined if np.isnan(value) else "")
+    told = [note or (alone if len(rows) else ""), why]
+    ends = ends or Bounds(value, value)
+    more = {"worst": ends.worst, "best": ends.best, "missing": "; ".join(filter(None, told))}
+    return {"metric": name, **found, **more}

@@ -1,59 +1,49 @@
-"""What is gained by answering only when sure? Risk against coverage of every method, and the area under it.
-
-Tables for the benchmark: pure functions of a run's ``answers`` and ``confidence``. Intervals are 95 % percentile bootstrap over
-cases, the same draws for all methods of a model and data set.
-"""
+"""What is gained by answering only when sure? Risk against coverage, and the area under it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from trustlab.experiments.method_rows import MethodRows, method_rows
-from trustlab.metrics.estimate import bounded_interval
-from trustlab.metrics.selective import risk_at, selective_weighted
+from trustlab.metrics import schema
+from trustlab.metrics.estimate import NAN, Metric, Rows, at_least, estimate, mean, measure
+from trustlab.metrics.paired import MIN_COVERAGE
+from trustlab.metrics.run_tables import rows_of_methods
+from trustlab.metrics.selective import SELECTIVE, risk_at
 
-MEASURES = ("aurc", "prediction_rejection_ratio")
+RUN = ["model", "dataset"]
 COVERAGES = tuple(np.round(np.arange(0.05, 1.0001, 0.05), 2))
 ORACLE, ANY_ORDER = "oracle", "any order"
-MIN_COVERAGE = 0.5
-"""A method with a value in a smaller share of the answers is left out where many are compared on the rows that all have."""
-CHUNK = 250
-"""Bootstrap draws handled at once: keeps the working arrays near the processor's cache."""
-COLUMNS = ["model", "dataset", "method", "metric", "value", "low", "high", "n", "n_cases", "n_missing", "missing"]
-CURVE = ["model", "dataset", "method", "role", "coverage", "risk", "low", "high", "n", "n_cases"]
-CURVE += ["n_shared", "n_rarer", "n_missing", "missing"]
+REFERENCES = {ORACLE: lambda rows: rows["correct"], ANY_ORDER: lambda rows: np.zeros(len(rows))}
+"""Curves to hold the methods' against -> what they order the answers by."""
 
 
 def selective_table(
-    answers: pd.DataFrame, confidence: pd.DataFrame, *, n_draws: int = 2000, seed: int = 0, min_per_class: int = 10
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    *,
+    n_draws: int = 2000,
+    seed: int = 0,
+    min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """Area under the risk–coverage curve and prediction-rejection ratio: a row a model, data set, method and measure.
+    """The areas under the risk–coverage curve of every method, a row a model, data set and metric.
 
-    ``metric`` is "aurc" (a risk, lower is better: :func:`trustlab.metrics.selective.aurc`) or "prediction_rejection_ratio"
-    (1 best, 0 any order, negative worse). Over the ``n`` rows where the method has a value, of ``n_cases`` cases, all levels
-    together; ``n_missing`` are left out. Withheld below ``min_per_class`` right or wrong answers; ``missing`` says why a value or
-    an interval is NaN. Raises ``ValueError`` as :func:`~trustlab.experiments.method_rows.method_rows`.
+    - ``metric`` is one of :data:`~trustlab.metrics.selective.SELECTIVE`: "aurc" and "augrc" are
+      risks, lower is better; "prediction_rejection_ratio" is 1 at best, 0 in any order.
+    - Over the ``n`` rows where the method has a value, all levels together.
+    - Withheld below ``min_per_class`` right or wrong answers.
+    - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`.
     """
-    nothing = float("nan")
-    rows: list[dict] = []
-    for asked in method_rows(answers, confidence):
-        known = asked.at(asked.present)
-        least = max(min_per_class, 1)
-        why = "" if _rarer(known) >= least else f"fewer than {least} correct or wrong"
-        why = why if len(known.case) else asked.no_value()
-        found = {measure: (nothing, nothing, nothing, why) for measure in MEASURES}
-        if not why:
-            once = selective_weighted(known.correct, known.confidence, np.ones((1, len(known.case)), int))
-            draws = _draws(known, asked.weights(n_draws, seed))
-            found = {m: (float(once[i][0]), *bounded_interval(draws[i], known.case)) for i, m in enumerate(MEASURES)}
-        for measure, (value, low, high, said) in found.items():
-            reason = "; ".join([*([said] if said else []), *asked.notes()])
-            numbers = {"value": value, "low": low, "high": high}
-            rows.append({**asked.label, "metric": measure, **numbers, **asked.counts(), "missing": reason})
-    return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+    few = at_least(min_per_class)
+    metrics = {name: Metric(statistic, few) for name, statistic in SELECTIVE.items()}
+    made = rows_of_methods(answers, confidence, n_draws, seed)
+    lines = measure(((label, rows) for label, rows in made if label["method"]), metrics)
+    return schema.table(lines, [*RUN, "method"])
 
 
 def risk_coverage_table(
@@ -66,79 +56,69 @@ def risk_coverage_table(
     seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """Risk (share of wrong answers among those given) at each coverage, of ``methods`` in that order (default: all).
+    """Risk (share of wrong answers among those given) at each coverage, a row a point of a curve.
 
-    The methods of a model and data set stand on the ``n_shared`` rows that all of them have,
-    ``n_rarer`` of the rarer kind, right or wrong; one with a value in fewer than half of the
-    answers is left out, in one row that says so. ``role`` is "method", or "reference" for the
-    methods "oracle" (right answers first: no order does better) and "any order" (risk is the error
-    rate at every coverage). ``coverage`` is of the shared rows, so that a risk has its own ``n``:
-    the answers given there, of ``n_cases`` cases (equal confidences at the end all counted in).
-    ``low`` and ``high`` bound a pointwise interval, NaN below 10 of these cases or where draws are
-    all alike. Without curves below ``min_per_class`` right or wrong answers on those rows: one row
-    a method, with the ``missing``. Raises ``ValueError`` for a method that the table does not hold,
-    and as :func:`~trustlab.experiments.method_rows.method_rows`.
+    - Curves of ``methods`` in that order (default: all); those of a model and data set stand on the
+      ``n_shared`` rows that all of them have, ``n_rarer`` of the rarer kind. A method with a value
+      in fewer than half of the answers is left out, in one row that says so.
+    - ``role`` is "method", or "reference" for "oracle" (right answers first: no order does better)
+      and "any order" (risk is the error rate at every coverage).
+    - ``coverage`` is of the shared rows, so that a risk has its own ``n``: the answers given there,
+      of ``n_cases`` cases (equal confidences at the end all counted in).
+    - Without curves below ``min_per_class`` right or wrong answers: a row a method, and why.
+    - ``ValueError`` for a method that the table does not hold, and as :func:`selective_table`.
     """
     held = list(dict.fromkeys(confidence["method"]))
     if lacking := [name for name in methods or () if name not in held]:
         raise ValueError(f"no method {lacking}; the table holds {held}")
-    runs: dict[tuple[str, str], list[MethodRows]] = {}
-    for asked in method_rows(answers, confidence):
-        if methods is None or asked.method in methods:
-            runs.setdefault((asked.model, asked.dataset), []).append(asked)
-    at, least = np.asarray(coverages, float), max(min_per_class, 1)
-    ordered = [sorted(run, key=lambda rows: list(methods or held).index(rows.method)) for run in runs.values()]
-    rows = [row for several in ordered for row in _curves(several, at, n_draws, seed, least)]
-    return pd.DataFrame(rows, columns=pd.Index(CURVE))
+    order = list(methods or held)
+    made = rows_of_methods(answers, confidence, n_draws, seed)
+    wanted = ((label, rows) for label, rows in made if label["method"] in order)
+    lines: list[dict[str, Any]] = []
+    for run, several in groupby(wanted, key=lambda one: [one[0][key] for key in RUN]):
+        rows = {label["method"]: rows for label, rows in several}
+        ordered = {method: rows[method] for method in order if method in rows}
+        label = dict(zip(RUN, run, strict=True))
+        lines += [label | line for line in _curves(ordered, coverages, min_per_class)]
+    return schema.table(lines, [*RUN, "method", "role", "coverage"], ["n_shared", "n_rarer"])
 
 
-def _rarer(rows: MethodRows) -> int:
-    n_right = int(rows.correct.sum())
-    return min(n_right, len(rows.correct) - n_right)
-
-
-def _given(ranking: np.ndarray, coverage: float) -> np.ndarray:
-    """Which answers (n,) are among the surest share ``coverage``, all of those that tie with the last of them too."""
-    last = int(np.ceil(round(coverage * len(ranking), 9)))
-    return ranking >= np.sort(ranking)[len(ranking) - max(last, 1)]
-
-
-def _draws(rows: MethodRows, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    starts = range(0, len(weights), CHUNK)
-    chunks = [selective_weighted(rows.correct, rows.confidence, weights[start : start + CHUNK]) for start in starts]
-    return np.concatenate([c[0] for c in chunks]), np.concatenate([c[1] for c in chunks])
-
-
-def _curves(several: Sequence[MethodRows], coverages: np.ndarray, n_draws: int, seed: int, least: int) -> Iterator[dict]:
+def _curves(several: dict[str, Rows], coverages: Sequence[float], least: int) -> Iterator[dict]:
     """The curves of one model and data set, the two references first."""
-    compared = [rows for rows in several if rows.present.mean() >= MIN_COVERAGE]
-    names = {rows.method for rows in compared}
-    shared = np.all([rows.present for rows in compared], axis=0) if compared else np.zeros(0, bool)
-    nothing = dict.fromkeys(("coverage", "risk", "low", "high"), float("nan"))
+    compared = {m: rows for m, rows in several.items() if rows.known.mean() >= MIN_COVERAGE}
+    shared = np.all([rows.known for rows in compared.values()], axis=0) if compared else np.False_
     few = "" if shared.any() else "no row that all methods have"
-    if not few and _rarer(compared[0].at(shared)) < least:
-        few = f"fewer than {least} correct or wrong"
-    if not few:
-        first = compared[0].at(shared)
-        of_all = {"n_shared": int(shared.sum()), "n_rarer": _rarer(first), "n_missing": int((~shared).sum())}
-        weights = compared[0].weights(n_draws, seed).T[shared[compared[0].present]].T
-        references = {ORACLE: first.correct, ANY_ORDER: np.zeros(len(first.case))}
-        curves = [(name, "reference", ranking, "") for name, ranking in references.items()]
-        curves += [(rows.method, "method", rows.at(shared).confidence, "; ".join(rows.at(shared).notes())) for rows in compared]
-        for name, role, ranking, note in curves:
-            risk = risk_at(first.correct, ranking, np.ones((1, len(ranking)), int), coverages)[0]
-            draws = risk_at(first.correct, ranking, weights, coverages)
-            for i, coverage in enumerate(coverages):
-                given = _given(ranking, coverage)
-                low, high, why = bounded_interval(draws[:, i], first.case[given])
-                counts = {"n": int(given.sum()), "n_cases": len(np.unique(first.case[given]))} | of_all
-                numbers = {"coverage": float(coverage), "risk": float(risk[i]), "low": low, "high": high}
-                reason = "; ".join(part for part in (why, note) if part)
-                yield {**first.label, "method": name, "role": role, **numbers, **counts, "missing": reason}
-    for rows in several:
-        if rows.method in names and not few:
+    on_shared = {method: replace(rows, known=shared) for method, rows in compared.items()}
+    for first in list(on_shared.values())[:1] if not few else ():
+        few = at_least(least)(first)
+        for name, of in REFERENCES.items() if not few else ():
+            asked = first.asked.assign(confidence=NAN, bound=False)
+            asked.loc[shared, "confidence"] = of(first)
+            yield from _curve(replace(first, asked=asked), name, "reference", coverages)
+    for method, rows in on_shared.items() if not few else ():
+        yield from _curve(rows, method, "method", coverages)
+    for method, rows in several.items():
+        if method in compared and not few:
             continue
-        n, asked = int(rows.present.sum()), len(rows.present)
-        why = few if rows.method in names else f"a value in {n} of {asked} answers only: not compared"
-        why = why if n else rows.no_value()
-        yield {**rows.label, "role": "method", **nothing, **rows.counts(), "missing": why}
+        alone = f"a value in {len(rows)} of {len(rows.asked)} answers only: not compared"
+        why = few if method in compared else alone
+        found = estimate(rows, Metric(mean("correct"), lambda _, why=why: why))
+        yield {"method": method, "role": "method", "metric": "risk", **found, "n_rarer": NAN}
+
+
+def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iterator[dict]:
+    """One curve: at each coverage the risk among those given, with the counts of these."""
+    correct, sure = rows["correct"], rows["confidence"]
+    curve = rows.over(lambda weights: risk_at(correct, sure, weights.astype(int), coverages).T)
+    of_all = {
+        "n_shared": len(rows),
+        "n_rarer": rows.rarer,
+        "n_missing": len(rows.asked) - len(rows),
+    }
+    for coverage, drawn in zip(map(float, coverages), curve, strict=True):
+        last = max(int(np.ceil(round(coverage * len(rows), 9))), 1)
+        given = rows.known.copy()
+        given[rows.known] = sure >= np.sort(sure)[len(sure) - last]
+        found = estimate(rows.at(given), lambda _, drawn=drawn: drawn)
+        label = {"method": name, "role": role, "coverage": coverage, "metric": "risk"}
+        yield label | found | of_all

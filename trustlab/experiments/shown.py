@@ -1,7 +1,7 @@
 """Tables to read: a value with its interval as text in each cell, "–" where it is missing."""
 
 # pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportReturnType=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-BRIEF = {"brier": "Brier", "ece": "ECE", "miscalibration": "miscalibration", "discrimination": "discrimination"}
+BRIEF = {
+    "brier": "Brier",
+    "ece": "ECE",
+    "miscalibration": "miscalibration",
+    "discrimination": "discrimination",
+}
 
 
 def pivoted(
@@ -19,9 +24,10 @@ def pivoted(
     digits: int = 2,
     counted: bool = False,
 ) -> pd.DataFrame:
-    """``value [low, high]`` as text: a row for each of ``index``, a column for each of ``columns``, in the table's order.
+    """``value [low, high]`` as text.
 
-    ``counted`` adds each value's own ``n``.
+    A row for each of ``index``, a column for each of ``columns``, in the table's order. ``counted``
+    adds each value's own ``n``.
     """
     if table.empty:
         return table[list(index)]
@@ -46,8 +52,13 @@ def _plain(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0 turns -0.0 into 0.0
 
 
-def calibration_shown(table: pd.DataFrame, hows: Sequence[str] = ("as given", "isotonic", "platt")) -> pd.DataFrame:
-    """The table of ``calibration_table`` to read: a row a method, a column for each measure and each of ``hows``."""
+def calibration_shown(
+    table: pd.DataFrame, hows: Sequence[str] = ("as given", "isotonic", "platt")
+) -> pd.DataFrame:
+    """The table of ``calibration_table`` to read.
+
+    A row a method, a column for each measure and each of ``hows``.
+    """
     kept = table[table["metric"].isin(list(BRIEF)) & table["how"].isin(list(hows))]
     kept = kept.assign(column=kept["metric"].map(BRIEF) + ", " + kept["how"])
     order = [f"{name}, {how}" for name in BRIEF.values() for how in hows]
@@ -56,9 +67,14 @@ def calibration_shown(table: pd.DataFrame, hows: Sequence[str] = ("as given", "i
 
 
 def missingness_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of ``missingness_table`` to read: ``value [worst, best]`` and coverage, a row a method that misses anything."""
-    lacking = table[(table["n"] < table["n_asked"]) & table["worst"].notna() & table["n"].gt(0)]
+    """The table of ``missingness_table`` to read.
+
+    ``value [worst, best]`` and coverage, a row a method that misses anything.
+    """
+    lacking = table[table["n_missing"].gt(0) & table["worst"].notna() & table["n"].gt(0)]
     lacking = lacking.rename(columns={"worst": "low", "best": "high"})
-    lacking = lacking.assign(coverage=[f"{row.n} of {row.n_asked}" for row in lacking.itertuples()])
+    lacking = lacking.assign(
+        coverage=[f"{row.n} of {row.n + row.n_missing}" for row in lacking.itertuples()]
+    )
     lacking = lacking.assign(method=lacking["method"].replace("", "(the answers)"))
     return pivoted(lacking, ["model", "dataset", "method", "coverage"], "metric").fillna("–")

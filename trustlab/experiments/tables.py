@@ -11,30 +11,37 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from trustlab.confidence import METHODS
+from trustlab.metrics import schema
 from trustlab.metrics.correlation import pearson_p, spearman
-from trustlab.metrics.estimate import MIN_CASES, bounded_interval, case_weights
-from trustlab.metrics.ties import tied
+from trustlab.metrics.estimate import MIN_CASES
 from trustlab.records import Assessment
 
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 """Needs that a judge of entailment meets."""
 KEYS = ["case_id", "dataset", "level", "model"]
-BY_SET = ["model", "dataset", "level", "quantity", "value", "low", "high", "n", "n_cases"]
-BY_SET += ["n_missing", "missing"]
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
-    """What a caption says of these answers: models and data sets by name, numbers of cases and answers, the levels.
+    """What a caption says of these answers.
 
-    ``n_failed`` of the answers could not be had or graded and count for nothing.
+    Models and data sets by name, numbers of cases and answers, the levels. ``n_failed`` of the
+    answers could not be had or graded and count for nothing.
     """
     cases = answers[["dataset", "case_id"]].drop_duplicates()
     named = {column: list(dict.fromkeys(answers[column])) for column in ("model", "dataset")}
-    n_failed, levels = int(answers["correct"].isna().to_numpy().sum()), sorted({int(level) for level in answers["level"]})
-    return {**named, "n_cases": len(cases), "n_rows": len(answers), "n_failed": n_failed, "levels": levels}
+    n_failed, levels = (
+        int(answers["correct"].isna().to_numpy().sum()),
+        sorted({int(level) for level in answers["level"]}),
+    )
+    return {
+        **named,
+        "n_cases": len(cases),
+        "n_rows": len(answers),
+        "n_failed": n_failed,
+        "levels": levels,
+    }
 
 
 def interval_words(table: pd.DataFrame, words: str) -> str:
@@ -44,76 +51,36 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
     return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none"
 
 
-def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """The confidence rows that have a value, each with whether its answer was correct.
-
-    Without those whose answer could not be had (``correct`` NaN): it is neither right nor wrong.
-    """
-    present = confidence[confidence["confidence"].notna()]
-    table = present.merge(answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one")
-    return table.dropna(subset="correct").reset_index(drop=True)
-
-
-def reliability_table(
-    answers: pd.DataFrame, confidence: pd.DataFrame, scales: Mapping[str, str], bins: int = 10, n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
-    """Per method on the probability scale: equal-mass bins of its confidence with the accuracy in each.
-
-    Columns model method bin mean_confidence accuracy low high n n_cases reason. Ties share a bin,
-    so there may be fewer than ``bins`` (ECE has 15). Intervals are percentile bootstrap over cases,
-    bins held fixed; NaN, with the reason, below 10 cases and where a bin's answers are all alike.
-    """
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1; received {bins}")
-    rows = []
-    table = judged(answers, confidence)
-    probable = [name for name, scale in scales.items() if scale == "probability"]
-    groups: Any = table[table["method"].isin(probable)].groupby(["model", "method"], sort=False)
-    for (model, method), part in groups:
-        weights = case_weights(part["case_id"].to_numpy(), n_draws, seed)
-        rank = rankdata(tied(part["confidence"]))
-        bin_of = np.minimum((bins * (rank - 0.5) / len(part)).astype(int), bins - 1)
-        correct = part["correct"].to_numpy(float)
-        for b in np.unique(bin_of):
-            at = bin_of == b
-            with np.errstate(invalid="ignore"):
-                draws = (weights[:, at] @ correct[at]) / weights[:, at].sum(1)
-            interval = bounded_interval(draws, part["case_id"][at])
-            mean = part["confidence"].to_numpy()[at].mean()
-            counts = (int(at.sum()), part["case_id"][at].nunique())
-            rows.append((model, method, int(b), mean, correct[at].mean(), *interval[:2], *counts, interval[2]))
-    columns = ["model", "method", "bin", "mean_confidence", "accuracy", "low", "high", "n", "n_cases", "missing"]
-    return pd.DataFrame(rows, columns=columns)
-
-
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Spearman's correlation between every two methods over the answers that both judged: a row a pair, in the run's order.
+    """Spearman's correlation between every two methods over the answers that both judged.
 
-    Columns model first second value n n_cases reason; ``missing`` says why a value is NaN. Methods
-    without any value are in no pair.
+    A row a pair, ``first`` and ``second``, in the run's order; without intervals. Methods without
+    any value are in no pair.
     """
     mine = confidence[confidence["model"] == model]
     wide: Any = mine.pivot(index=["case_id", "level"], columns="method", values="confidence")
     names = [m for m in confidence["method"].unique() if m in wide and wide[m].notna().any()]
-    rows = []
+    lines = []
     for first, second in combinations(names, 2):
         both = wide[[first, second]].dropna()
         value = spearman(*both.to_numpy().T) if len(both) > 2 else np.nan
-        n_cases = both.index.get_level_values("case_id").nunique()
+        counts = {"n": len(both), "n_cases": both.index.get_level_values("case_id").nunique()}
         why = "fewer than 3 answers" if len(both) <= 2 else "all alike" if np.isnan(value) else ""
-        rows.append((model, first, second, value, len(both), n_cases, why))
-    columns = ["model", "first", "second", "value", "n", "n_cases", "missing"]
-    return pd.DataFrame(rows, columns=columns)
+        label = {"model": model, "first": first, "second": second, "metric": "spearman"}
+        more = {"value": value, "n_missing": len(wide) - len(both), "missing": why}
+        lines.append(label | counts | more)
+    return schema.table(lines, ["model", "first", "second"]).drop(columns=["low", "high"])
 
 
 def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Pearson and Spearman between accuracy and mean confidence over the levels, a row a model, data set and method, to read.
+    """Pearson and Spearman between accuracy and mean confidence over the levels, to read.
 
-    Columns model dataset method n_levels, then of Pearson: ``pearson`` with its interval as text, ``p_t_test`` (r and n_levels
-    alone, normal points), ``p_permutation`` (exact, every order as likely), ``pearson_by_chance``,
-    the median and middle 95 % over confidences that merely rise beside the same accuracies; then
-    ``spearman``, ``p_exact`` and ``spearman_by_chance``. A small p speaks against 0 only, and
-    whatever rises is far from 0 by chance. All as text, '' where there is none.
+    A row a model, data set and method. Columns model dataset method n_levels, then of Pearson:
+    ``pearson`` with its interval as text, ``p_t_test`` (r and n_levels alone, normal points),
+    ``p_permutation`` (exact, every order as likely), ``pearson_by_chance``, the median and middle
+    95 % over confidences that merely rise beside the same accuracies; then ``spearman``,
+    ``p_exact`` and ``spearman_by_chance``. A small p speaks against 0 only, and whatever rises is
+    far from 0 by chance. All as text, '' where there is none.
     """
     rows = metrics[metrics["level"].eq("across") & metrics["metric"].isin(["pearson", "spearman"])]
     keys = ["model", "dataset", "method"]
@@ -133,7 +100,15 @@ def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
         else:
             mine |= {"p_exact": _p_text(row.p)}
         mine |= {f"{row.metric}_by_chance": band}
-    order = ["pearson", "p_t_test", "p_permutation", "pearson_by_chance", "spearman", "p_exact", "spearman_by_chance"]
+    order = [
+        "pearson",
+        "p_t_test",
+        "p_permutation",
+        "pearson_by_chance",
+        "spearman",
+        "p_exact",
+        "spearman_by_chance",
+    ]
     return pd.DataFrame(list(found.values()), columns=[*keys, "n_levels", *order])
 
 
@@ -146,11 +121,12 @@ def _text(value: float, form: str) -> str:
 
 
 def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Accuracy, and mean confidence of ``methods``, at the highest level: a row a model, data set and quantity, 0 to 1.
+    """Accuracy, and mean confidence of ``methods``, at the highest level.
 
-    Columns model dataset level quantity value low high n n_cases n_missing reason, as in
-    ``metrics``; ``quantity`` is "accuracy" or a method. A method's mean is over the ``n`` answers
-    that it has a value for, which need not be the answers behind the accuracy.
+    A row a model, data set and quantity, 0 to 1. Columns model dataset level quantity value low
+    high n n_cases n_missing reason, as in ``metrics``; ``quantity`` is "accuracy" or a method. A
+    method's mean is over the ``n`` answers that it has a value for, which need not be the answers
+    behind the accuracy.
     """
     single = metrics[metrics["level"].astype(str).str.isdigit()]
     top = single[single["level"].astype(int) == single["level"].astype(int).max()]
@@ -160,34 +136,58 @@ def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     order = table["quantity"].map(wanted.index)
     runs = table.groupby(["model", "dataset"], sort=False).ngroup()
     table = table.iloc[np.lexsort((order, runs))]
-    return table[BY_SET].reset_index(drop=True)
+    return schema.table(table.to_dict("records"), ["model", "dataset", "level", "quantity"])
 
 
 def _with_interval(row: Any) -> str:
     if pd.isna(row.value):
         return f"missing ({row.missing})" if row.missing else "missing"
-    return f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]" if pd.notna(row.low) else f"{row.value:.3f}"
+    return (
+        f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"
+        if pd.notna(row.low)
+        else f"{row.value:.3f}"
+    )
 
 
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
-    """What was asked, by purpose: requests, replies, tokens. Each request is counted once, whatever number of methods read it."""
+    """What was asked, by purpose: requests, replies, tokens.
+
+    Each request is counted once, whatever number of methods read it.
+    """
     grouped: Any = calls.assign(n_requests=1).groupby(["model", "purpose"], sort=False)
-    table = grouped[["n_requests", "n", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]].sum().reset_index()
+    table = (
+        grouped[["n_requests", "n", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]]
+        .sum()
+        .reset_index()
+    )
     return table.rename(columns={"n": "n_replies"})
 
 
 def variants_and_bases(methods: Sequence[str]) -> list[str]:
-    """Of the methods, those that vary a formula and those they vary, each base before its variants (by equation)."""
-    equation = {m: METHODS[m].equation.removesuffix(" (variant)") for m in methods if m in METHODS and METHODS[m].equation}
+    """Of the methods, those that vary a formula and those they vary.
+
+    Each base stands before its variants (by equation).
+    """
+    equation = {
+        m: METHODS[m].equation.removesuffix(" (variant)")
+        for m in methods
+        if m in METHODS and METHODS[m].equation
+    }
     varied = {equation[m] for m in equation if METHODS[m].equation != equation[m]}
     listed = [m for m in equation if equation[m] in varied]
-    return sorted(listed, key=lambda m: (list(equation.values()).index(equation[m]), METHODS[m].equation != equation[m]))
+    return sorted(
+        listed,
+        key=lambda m: (
+            list(equation.values()).index(equation[m]),
+            METHODS[m].equation != equation[m],
+        ),
+    )
 
 
 def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
-    """What a caption says where any of ``methods`` was judged by a stand-in for an NLI model; '' elsewhere.
+    """What a caption says where any of ``methods`` was judged by a stand-in for an NLI model.
 
-    ``parameters`` are a run's. Methods that are not registered read nothing.
+    '' elsewhere. ``parameters`` are a run's. Methods that are not registered read nothing.
     """
     reading = [m for m in dict.fromkeys(methods) if _is_judged(m)]
     if not reading or not parameters["entailment"]["stand_in"]:
@@ -195,15 +195,19 @@ def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
     return f"entailment by a stand-in, no NLI model: {', '.join(reading)}"
 
 
-def coverage_table(confidence: pd.DataFrame, parameters: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """What each model gave of each method: computed, bound or missing with the reason, one row a model and method.
+def coverage_table(
+    confidence: pd.DataFrame, parameters: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """What each model gave of each method.
 
-    Columns model method family access status n n_bound bound n_missing reasons. ``status`` is "computed" (every row has its
-    value), "bound" (every row has one, some of them only a bound on it), "partly" (some rows have one) or "missing" (none has).
-    ``n`` counts the values, ``n_bound`` the bounds among them, and ``bound`` is their kind: "upper", "lower" or "lower, upper".
-    ``reasons`` are those of the ``n_missing`` rows without one, most frequent first. ``family`` and ``access`` are '' for a
-    method that is not registered. With a run's ``parameters`` a column ``judge`` says who judged entailment, where a method
-    needs that: "stand-in", or the name of an NLI model.
+    Computed, bound or missing with the reason, one row a model and method. Columns model method
+    family access status n n_bound bound n_missing reasons. ``status`` is "computed" (every row has
+    its value), "bound" (every row has one, some of them only a bound on it), "partly" (some rows
+    have one) or "missing" (none has). ``n`` counts the values, ``n_bound`` the bounds among them,
+    and ``bound`` is their kind: "upper", "lower" or "lower, upper". ``reasons`` are those of the
+    ``n_missing`` rows without one, most frequent first. ``family`` and ``access`` are '' for a
+    method that is not registered. With a run's ``parameters`` a column ``judge`` says who judged
+    entailment, where a method needs that: "stand-in", or the name of an NLI model.
     """
     rows = []
     groups: Any = confidence.groupby(["model", "method"], sort=False)
@@ -213,15 +217,40 @@ def coverage_table(confidence: pd.DataFrame, parameters: Mapping[str, Any] | Non
         given, gone = part[part["confidence"].notna()], part[part["confidence"].isna()]
         bounds = given["bound"].astype(object).fillna("")
         bounds = bounds[bounds != ""]
-        status = "missing" if not len(given) else "partly" if len(gone) else "bound" if len(bounds) else "computed"
-        why = gone["missing"].astype(object).fillna("").replace("", "no reason given").value_counts()
+        status = (
+            "missing"
+            if not len(given)
+            else "partly"
+            if len(gone)
+            else "bound"
+            if len(bounds)
+            else "computed"
+        )
+        why = (
+            gone["missing"].astype(object).fillna("").replace("", "no reason given").value_counts()
+        )
         reasons = "; ".join(f"{r} ({n})" for r, n in why.items())
         kinds = ", ".join(sorted(bounds.unique()))
-        rows.append((model, method, *place, status, len(given), len(bounds), kinds, len(gone), reasons))
-    columns = ["model", "method", "family", "access", "status", "n", "n_bound", "bound", "n_missing", "reasons"]
+        rows.append(
+            (model, method, *place, status, len(given), len(bounds), kinds, len(gone), reasons)
+        )
+    columns = [
+        "model",
+        "method",
+        "family",
+        "access",
+        "status",
+        "n",
+        "n_bound",
+        "bound",
+        "n_missing",
+        "reasons",
+    ]
     table = pd.DataFrame(rows, columns=columns)
     if parameters is not None:
-        judges = [parameters["entailment"]["name"] if _is_judged(m) else "" for m in table["method"]]
+        judges = [
+            parameters["entailment"]["name"] if _is_judged(m) else "" for m in table["method"]
+        ]
         table.insert(columns.index("status"), "judge", judges)
     return table
 
@@ -232,9 +261,22 @@ def _is_judged(method: str) -> bool:
 
 
 def evidence_table(assessment: Assessment) -> pd.DataFrame:
-    """MedConf's evidence as a table: id criterion importance support_level quotation quotation_occurs."""
+    """MedConf's evidence as a table.
+
+    Id criterion importance support_level quotation quotation_occurs.
+    """
     rows = [
-        (e.criterion.id, e.criterion.description, e.criterion.importance, e.support_level, e.quote, e.quote_occurs)
+        (
+            e.criterion.id,
+            e.criterion.description,
+            e.criterion.importance,
+            e.support_level,
+            e.quote,
+            e.quote_occurs,
+        )
         for e in assessment.evidence
     ]
-    return pd.DataFrame(rows, columns=["id", "criterion", "importance", "support_level", "quotation", "quotation_occurs"])
+    return pd.DataFrame(
+        rows,
+        columns=["id", "criterion", "importance", "support_level", "quotation", "quotation_occurs"],
+    )

@@ -53,11 +53,21 @@ def best_against(
     no method, or values that are not finite.
     """
     sign = -1.0 if lowest else 1.0
-    each, drawn = sign * np.asarray(values, dtype=np.float64), sign * np.asarray(draws, dtype=np.float64)
+    each, drawn = (
+        sign * np.asarray(values, dtype=np.float64),
+        sign * np.asarray(draws, dtype=np.float64),
+    )
     other, again = sign * float(reference), sign * np.asarray(reference_draws, dtype=np.float64)
-    if each.ndim != 1 or not len(each) or drawn.shape != (len(each), *again.shape) or again.ndim != 1:
+    if (
+        each.ndim != 1
+        or not len(each)
+        or drawn.shape != (len(each), *again.shape)
+        or again.ndim != 1
+    ):
         received = f"{each.shape}, {drawn.shape} and {again.shape}"
-        raise ValueError(f"values must be (M,) with M at least 1, draws (M, B), reference_draws (B,); received {received}")
+        raise ValueError(
+            f"values must be (M,) with M at least 1, draws (M, B), reference_draws (B,); received {received}"
+        )
     if not (np.isfinite(each).all() and np.isfinite(other)):
         raise ValueError(f"values and reference must be finite; received {values} and {reference}")
     level = tied(each)
@@ -72,7 +82,16 @@ def best_against(
     turned = [(-b, -a) if lowest else (a, b) for a, b in (held, (first, last))]
     share = float(chosen_in(drawn)[which]) if enough_cases(case_ids) else float("nan")
     told = found["p"], found["standard_error"]
-    return Best(which, tuple(equals), share, sign * difference, *turned[0], *told, *turned[1], found["missing"])
+    return Best(
+        which,
+        tuple(equals),
+        share,
+        sign * difference,
+        *turned[0],
+        *told,
+        *turned[1],
+        found["missing"],
+    )
 
 
 def chosen_in(draws: ArrayLike, lowest: bool = False) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""Does a confidence of 0.8 mean right in 80 of 100? And, where it does not, which probability would it stand for?
+"""Does a confidence of 0.8 mean right in 80 of 100? Which would it stand for?
 
-Brier score, its parts and ECE are for methods whose scale is ``probability``. A score that only ranks becomes a probability
-by a calibrator, fitted on other cases than those it is applied to (:func:`cross_fitted`).
+ Brier score, its parts and ECE are for methods whose scale is
+``probability``. A score that only ranks becomes a probability by a calibrator, fitted on other
+cases than those it is applied to (:func:`cross_fitted`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sklearn.model_selection import GroupKFold
 
 from trustlab.metrics.discrimination import check_pair, check_weights
 from trustlab.metrics.estimate import Metric, Rows
+from trustlab.metrics.ties import numbers
 
 TOLERANCE = 1e-9
 """How far outside [0, 1] a probability may lie through rounding."""
@@ -25,10 +27,12 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class BrierParts:
-    """A Brier score and what it is made of: brier = miscalibration - discrimination + uncertainty, exactly.
+    """A Brier score and what it is made of.
 
-    ``miscalibration`` (0 is best) is what the best rising recalibration would take off, ``discrimination`` (higher is better)
-    what it gains over saying the share of right answers every time, and ``uncertainty`` the score of saying just that.
+    Brier = miscalibration - discrimination + uncertainty, exactly. ``miscalibration`` (0 is best)
+    is what the best rising recalibration would take off, ``discrimination`` (higher is better) what
+    it gains over saying the share of right answers every time, and ``uncertainty`` the score of
+    saying just that.
     """
 
     brier: float
@@ -40,27 +44,32 @@ class BrierParts:
 def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Mean squared distance of the probability from what happened, in [0, 1]; 0 is best.
 
-    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) probabilities. NaN without rows. ``ValueError`` on other
-    shapes or values.
+    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) probabilities. NaN without rows.
+    ``ValueError`` on other shapes or values.
     """
     hit, prob = _check_probability(correct, confidence)
     return float(np.mean((prob - hit) ** 2)) if len(hit) else float("nan")
 
 
 def brier_decomposition(correct: ArrayLike, confidence: ArrayLike) -> BrierParts:
-    """The parts of :func:`brier` by isotonic recalibration of the same rows, without bins. Dimitriadis, Gneiting & Jordan 2021.
+    """The parts of :func:`brier` by isotonic recalibration of the same rows, without bins.
 
-    Arguments and errors as in :func:`brier`. The parts are NaN where the answers are all right or all wrong: recalibration
-    would then only repeat that. Fitted to the rows it judges, so that miscalibration and discrimination are biased upwards on
-    few rows.
+    Dimitriadis, Gneiting & Jordan 2021. Arguments and errors as in :func:`brier`. The parts are NaN
+    where the answers are all right or all wrong: recalibration would then only repeat that. Fitted
+    to the rows it judges, so that miscalibration and discrimination are biased upwards on few rows.
     """
     hit, prob = _check_probability(correct, confidence)
     parts = brier_parts_weighted(hit, prob, np.ones((1, len(hit))))[0]
     return BrierParts(brier(hit, prob), *(float(part) for part in parts))
 
 
-def brier_parts_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
-    """Miscalibration, discrimination and uncertainty under each of B weightings (B, n), recalibrated anew in each: (B, 3)."""
+def brier_parts_weighted(
+    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
+) -> np.ndarray:
+    """Miscalibration, discrimination and uncertainty in each of B weightings (B, n): (B, 3).
+
+    Recalibrated anew in each.
+    """
     hit, prob = _check_probability(correct, confidence)
     weight = check_weights(weights, len(hit))
     found = np.full((len(weight), 3), np.nan)
@@ -70,29 +79,41 @@ def brier_parts_weighted(correct: ArrayLike, confidence: ArrayLike, weights: Arr
     total = mass.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share, rate = right.sum(axis=0) / total, right / mass
-        score = (mass * values[:, None] ** 2 - 2 * right * values[:, None] + right).sum(axis=0) / total
+        score = (mass * values[:, None] ** 2 - 2 * right * values[:, None] + right).sum(
+            axis=0
+        ) / total
     for b in np.flatnonzero((share > 0) & (share < 1)):
         held = mass[:, b] > 0
         fit = isotonic_regression(rate[held, b], weights=mass[held, b]).x
-        # Each pool's fit is its own rate, so the recalibrated score is the share less the mean square of the fit.
+        # Each pool's fit is its own rate: the score is the share less the mean square of the fit.
         squared = mass[held, b] @ fit**2 / total[b]
         uncertainty = share[b] * (1 - share[b])
-        found[b] = max(score[b] - share[b] + squared, 0), max(squared - share[b] ** 2, 0), uncertainty
+        found[b] = (
+            max(score[b] - share[b] + squared, 0),
+            max(squared - share[b] ** 2, 0),
+            uncertainty,
+        )
     return found
 
 
 def ece(correct: ArrayLike, confidence: ArrayLike, bins: int = 15) -> float:
     """Expected calibration error over ``bins`` equal-mass bins, in [0, 1]; 0 is best.
 
-    A row belongs to the bin in which its mean rank falls, so equal confidences share a bin, the order of the rows
-    plays no part, and bins may be empty. Arguments and errors as in :func:`brier`. Biased upwards on few rows.
+    A row belongs to the bin in which its mean rank falls, so equal confidences share a bin, the
+    order of the rows plays no part, and bins may be empty. Arguments and errors as in
+    :func:`brier`. Biased upwards on few rows.
     """
     hit, prob = _check_probability(correct, confidence)
     return float(ece_weighted(hit, prob, np.ones((1, len(hit))), bins)[0])
 
 
-def ece_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, bins: int = 15) -> np.ndarray:
-    """:func:`ece` under each of B weightings (B, n) of the same rows, bins formed anew in each: shape (B,)."""
+def ece_weighted(
+    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, bins: int = 15
+) -> np.ndarray:
+    """:func:`ece` under each of B weightings (B, n) of the same rows, bins formed anew in each.
+
+    Shape (B,).
+    """
     hit, prob = _check_probability(correct, confidence)
     weight = check_weights(weights, len(hit))
     if bins < 1:
@@ -106,46 +127,71 @@ def ece_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, 
     # A group without weight adds nothing, wherever it is put.
     place = np.minimum(np.nan_to_num(middle * bins), bins - 1).astype(np.int64)
     cell = place + bins * np.arange(len(total))
-    gaps = np.bincount(cell.ravel(), weights=gap.ravel(), minlength=bins * len(total)).reshape(len(total), bins)
+    gaps = np.bincount(cell.ravel(), weights=gap.ravel(), minlength=bins * len(total)).reshape(
+        len(total), bins
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(total > 0, np.abs(gaps).sum(axis=1) / total, np.nan)
 
 
 class Isotonic:
-    """The rising curve nearest to what happened, made of steps with straight lines between. Zadrozny & Elkan 2002."""
+    """The rising curve nearest to what happened, made of steps with straight lines between.
+
+    Zadrozny & Elkan 2002.
+    """
 
     def fit(self, correct: ArrayLike, confidence: ArrayLike) -> Isotonic:
-        """Learn from ``correct`` (n,), 0 or 1 with both among them, and finite ``confidence`` (n,); ``ValueError`` otherwise."""
+        """Learn from ``correct`` (n,), 0 and 1 among them, and finite ``confidence`` (n,).
+
+        ``ValueError`` otherwise.
+        """
         hit, score = _check_both(correct, confidence)
-        self._fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(score, hit.astype(np.float64))
+        self._fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
+            score, hit.astype(np.float64)
+        )
         return self
 
     def predict(self, confidence: ArrayLike) -> np.ndarray:
-        """The probability that each confidence (n,) stands for, (n,); beyond the fitted range, that of its nearer end."""
+        """The probability that each confidence (n,) stands for, (n,).
+
+        Beyond the fitted range, that of its nearer end.
+        """
         return self._fitted.predict(np.asarray(confidence, dtype=np.float64))
 
 
 class Platt:
-    """A logistic curve of the confidence, towards Platt's targets (n + 1)/(n + 2) and 1/(n + 2) in place of 1 and 0. Platt 1999.
+    """A logistic curve of the confidence. Platt 1999.
 
-    The targets keep the curve finite where the confidence parts right from wrong without a fault. It may fall: a confidence
-    that is higher for wrong answers becomes a probability that is lower for them, which isotonic recalibration never does.
+    It is fitted to the targets (n + 1)/(n + 2) and 1/(n + 2) in place of 1 and 0. The
+    targets keep the curve finite where the confidence parts right from wrong without a fault. It
+    may fall: a confidence that is higher for wrong answers becomes a probability that is lower for
+    them, which isotonic recalibration never does.
     """
 
     def fit(self, correct: ArrayLike, confidence: ArrayLike) -> Platt:
-        """Learn from ``correct`` (n,), 0 or 1 with both among them, and finite ``confidence`` (n,); ``ValueError`` otherwise."""
+        """Learn from ``correct`` (n,), 0 and 1 among them, and finite ``confidence`` (n,).
+
+        ``ValueError`` otherwise.
+        """
         hit, score = _check_both(correct, confidence)
         n_right, n_wrong = hit.sum(), (~hit).sum()
         target = np.where(hit, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
-        self._centre, self._scale = float(score.mean()), float(score.std()) if np.ptp(score) > 0 else 1.0
-        each = np.tile(self._scaled(score), (2, 1))  # once as right, once as wrong, weighed by the target
+        self._centre, self._scale = (
+            float(score.mean()),
+            float(score.std()) if np.ptp(score) > 0 else 1.0,
+        )
+        each = np.tile(
+            self._scaled(score), (2, 1)
+        )  # once as right, once as wrong, weighed by the target
         classes, shares = np.repeat([1, 0], len(score)), np.concatenate([target, 1 - target])
         self._fitted = LogisticRegression(C=np.inf).fit(each, classes, sample_weight=shares)
         return self
 
     def predict(self, confidence: ArrayLike) -> np.ndarray:
         """The probability that each confidence (n,) stands for, (n,)."""
-        return self._fitted.predict_proba(self._scaled(np.asarray(confidence, dtype=np.float64)))[:, 1]
+        return self._fitted.predict_proba(self._scaled(np.asarray(confidence, dtype=np.float64)))[
+            :, 1
+        ]
 
     def _scaled(self, score: np.ndarray) -> np.ndarray:
         return ((score - self._centre) / self._scale)[:, None]
@@ -155,14 +201,20 @@ CALIBRATORS: dict[str, Any] = {"isotonic": Isotonic, "platt": Platt}
 
 
 def cross_fitted(
-    correct: ArrayLike, confidence: ArrayLike, case_ids: ArrayLike, how: str = "isotonic", n_folds: int = 5, seed: int = 0
+    correct: ArrayLike,
+    confidence: ArrayLike,
+    case_ids: ArrayLike,
+    how: str = "isotonic",
+    n_folds: int = 5,
+    seed: int = 0,
 ) -> np.ndarray:
-    """Calibrated probabilities (n,), each by a calibrator fitted on other cases, so that no row judges itself.
+    """Calibrated probabilities (n,), each by a calibrator fitted on other cases.
 
-    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) any finite numbers, higher surer; ``case_ids`` (n,) names each row's
-    case, which is never split between folds. ``how`` is "isotonic" or "platt". The folds follow from the set of cases and the
-    seed, whatever the rows' order. All NaN with fewer cases than folds, or where the cases outside some fold have right
-    answers alone, or wrong ones. Raises ``ValueError`` on other shapes or values.
+    No row judges itself. ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) any finite
+    numbers, higher surer; ``case_ids`` (n,) names each row's case, which is never split between
+    folds. ``how`` is "isotonic" or "platt". The folds follow from the set of cases and the seed,
+    whatever the rows' order. All NaN with fewer cases than folds, or where the cases outside some
+    fold have right answers alone, or wrong ones. Raises ``ValueError`` on other shapes or values.
     """
     hit, score = check_pair(correct, confidence)
     cases = np.asarray(case_ids)
@@ -184,27 +236,36 @@ def cross_fitted(
     return found
 
 
-def _by_value(prob: np.ndarray, weight: np.ndarray, amount: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct probabilities (G,), and in each weighting the weight and the weighed ``amount`` (n,) of each: (G, B) twice."""
+def _by_value(
+    prob: np.ndarray, weight: np.ndarray, amount: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The distinct probabilities (G,), and the weight and weighed ``amount`` of each.
+
+    ``amount`` is (n,), the two are (G, B): one for each weighting.
+    """
     values, group = np.unique(prob, return_inverse=True)
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(len(values)))
     ordered = weight.T[order].astype(np.float64)
-    return values, np.add.reduceat(ordered, starts, axis=0), np.add.reduceat(ordered * amount[order, None], starts, axis=0)
+    return (
+        values,
+        np.add.reduceat(ordered, starts, axis=0),
+        np.add.reduceat(ordered * amount[order, None], starts, axis=0),
+    )
 
 
 def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     hit, prob = check_pair(correct, confidence)
-    outside = (prob < -TOLERANCE) | (prob > 1 + TOLERANCE)
-    if outside.any():
-        raise ValueError(f"calibration needs probabilities in [0, 1]; received {prob[outside][0]}")
+    prob = numbers("a probability", prob, low=-TOLERANCE, high=1 + TOLERANCE)
     return hit, np.clip(prob, 0, 1)
 
 
 def _check_both(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     hit, score = check_pair(correct, confidence)
     if _one_class(hit):
-        raise ValueError(f"a calibrator needs right and wrong answers; received {int(hit.sum())} right of {len(hit)}")
+        raise ValueError(
+            f"a calibrator needs right and wrong; received {int(hit.sum())} right of {len(hit)}"
+        )
     return hit, score
 
 
@@ -224,4 +285,17 @@ def ece_over(rows: Rows) -> np.ndarray:
     return rows.over(lambda weights: ece_weighted(correct, confidence, weights))
 
 
-CALIBRATION = {"brier": Metric(brier_over), "ece": Metric(ece_over, excess=True)}
+def parts_over(rows: Rows) -> np.ndarray:
+    """Miscalibration, discrimination and uncertainty of the rows, (3, 1 + draws)."""
+    correct, confidence = rows["correct"], rows["confidence"]
+    return rows.over(lambda weights: brier_parts_weighted(correct, confidence, weights).T)
+
+
+CALIBRATION = {
+    "brier": Metric(brier_over),
+    "miscalibration": Metric(lambda rows: rows.drawn(parts_over)[0], excess=True),
+    "discrimination": Metric(lambda rows: rows.drawn(parts_over)[1], excess=True),
+    "uncertainty": Metric(lambda rows: rows.drawn(parts_over)[2]),
+    "ece": Metric(ece_over, excess=True),
+}
+"""Metric -> its statistic."""

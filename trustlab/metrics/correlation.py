@@ -1,7 +1,8 @@
-"""Do accuracy and mean confidence rise together over the information levels, and could that be chance?
+"""Do accuracy and mean confidence rise together over the levels, and could that be chance?
 
-P-values are two-sided. "Exact" ones count orders and assume nothing but that every order is as likely; those of the t-test
-assume normal points, and need the coefficient and n alone, so that they can be had for a published coefficient too.
+P-values are two-sided. "Exact" ones count orders and assume nothing but that
+every order is as likely; those of the t-test assume normal points, and need the coefficient and n
+alone, so that they can be had for a published coefficient too.
 
 Accuracy rises with information, and so does nearly any confidence, whatever it knows of the
 answers: the *rising* null. A run's accuracies are known, and stay as they are; what is drawn is a
@@ -29,7 +30,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import permutation_test, rankdata
 from scipy.stats import t as student
 
-from trustlab.metrics.ties import tied
+from trustlab.metrics.ties import numbers, same_shape, tied
 
 MAX_EXACT = 8
 """Most points for which every order is tried: 8! = 40,320."""
@@ -42,8 +43,8 @@ SAME = 1e-9
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
     """Pearson correlation of two series (n,), in [-1, 1].
 
-    NaN with fewer than 3 points, or when a side is constant up to rounding. ``ValueError`` on NaN or other shapes.
-    A confidence that merely rises has a high one too: read it beside
+    NaN with fewer than 3 points, or when a side is constant up to rounding. ``ValueError`` on NaN
+    or other shapes. A confidence that merely rises has a high one too: read it beside
     :func:`~trustlab.metrics.correlation.rising_band`.
     """
     left, right = _check_series(x, y)
@@ -51,15 +52,19 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
-    """Spearman rank correlation of two series (n,), in [-1, 1], ties given their mean rank; NaN as in :func:`pearson`."""
+    """Spearman rank correlation of two series (n,), in [-1, 1], ties given their mean rank.
+
+    NaN as in :func:`pearson`.
+    """
     left, right = _check_series(x, y)
     return float(spearman_rows(left[None], right[None])[0])
 
 
 def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
-    """Exact two-sided p-value of Spearman's rho: the share of all n! pairings at least as far from 0.
+    """Exact two-sided p-value of Spearman's rho.
 
-    Series (n,) with n at most 8, ``ValueError`` above. NaN where :func:`spearman` is.
+    The share of all n! pairings at least as far from 0. Series (n,) with n at most 8,
+    ``ValueError`` above. NaN where :func:`spearman` is.
     """
     left, right = _check_series(x, y)
     if len(left) > MAX_EXACT:
@@ -69,11 +74,15 @@ def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
     return _permutation_p(rankdata(tied(left)), rankdata(tied(right)), np.inf, seed=0)
 
 
-def pearson_permutation_p(x: ArrayLike, y: ArrayLike, n_draws: int = 10_000, seed: int = 0) -> float:
-    """Two-sided permutation p-value of Pearson's r: the share of pairings whose r is at least as far from 0.
+def pearson_permutation_p(
+    x: ArrayLike, y: ArrayLike, n_draws: int = 10_000, seed: int = 0
+) -> float:
+    """Two-sided permutation p-value of Pearson's r.
 
-    Exact up to 8 points. Above, ``n_draws`` seeded random pairings, one more counted as extreme so that p is never 0 (Phipson
-    & Smyth 2010). NaN where :func:`pearson` is; errors as there, and ``ValueError`` for less than one draw.
+    The share of pairings whose r is at least as far from 0. Exact up to 8 points. Above,
+    ``n_draws`` seeded random pairings, one more counted as extreme so that p is never 0 (Phipson &
+    Smyth 2010). NaN where :func:`pearson` is; errors as there, and ``ValueError`` for less than one
+    draw.
     """
     left, right = _check_series(x, y)
     if n_draws < 1:
@@ -84,10 +93,11 @@ def pearson_permutation_p(x: ArrayLike, y: ArrayLike, n_draws: int = 10_000, see
 
 
 def pearson_p(r: float, n: int) -> float:
-    """Two-sided p-value of a Pearson correlation of ``n`` points by the t-test with n - 2 degrees of freedom.
+    """Two-sided p-value of a Pearson correlation of ``n`` points by the t-test.
 
-    t = r sqrt((n - 2) / (1 - r²)); 0 where |r| is 1. ``r`` may be a published one. NaN below 3 points or where ``r`` is NaN.
-    ``ValueError`` for an ``r`` outside -1 to 1 or an ``n`` that is no count.
+    With n - 2 degrees of freedom, t = r sqrt((n - 2) / (1 - r²)); 0 where |r| is 1. ``r`` may be a
+    published one. NaN below 3 points or where ``r`` is NaN. ``ValueError`` for an ``r`` outside -1
+    to 1 or an ``n`` that is no count.
     """
     _check_coefficient(r, n)
     if np.isnan(r) or n < 3:
@@ -98,16 +108,20 @@ def pearson_p(r: float, n: int) -> float:
 
 
 def spearman_p(rho: float, n: int) -> float:
-    """As :func:`pearson_p`, of a rank correlation: the approximation that scipy.stats.spearmanr prints, poor for few points."""
+    """As :func:`pearson_p`, of a rank correlation.
+
+    The approximation that scipy.stats.spearmanr prints, poor for few points.
+    """
     return pearson_p(rho, n)
 
 
 def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
-    """Exact two-sided p-value of a rank correlation of ``n`` points without ties: the share of all n! orders as far from 0.
+    """Exact two-sided p-value of a rank correlation of ``n`` points without ties.
 
-    An order counts where its |rho| is at least |``rho``| - ``rounding``, half a unit of the last digit of a printed value, so
-    that a value rounded up still meets itself. NaN below 3 points or where ``rho`` is NaN. ``ValueError`` above 8 points, for
-    a ``rho`` outside -1 to 1, or a negative ``rounding``.
+    The share of all n! orders as far from 0. An order counts where its |rho| is at least |``rho``|
+    - ``rounding``, half a unit of the last digit of a printed value, so that a value rounded up
+    still meets itself. NaN below 3 points or where ``rho`` is NaN. ``ValueError`` above 8 points,
+    for a ``rho`` outside -1 to 1, or a negative ``rounding``.
     """
     _check_coefficient(rho, n)
     if not rounding >= 0:
@@ -120,13 +134,16 @@ def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
 
 
 def spearman_values(n: int, ties: bool = False) -> np.ndarray:
-    """The values that a rank correlation of ``n`` points can take, ascending, (m,); with ``ties`` also those of tied ranks.
+    """The values that a rank correlation of ``n`` points can take, ascending, (m,).
 
-    Without ties it is 1 - 6 D / (n (n² - 1)), where D, the sum of squared rank differences, is any even number up to
-    n (n² - 1) / 3 (4 cannot be had of 3 points). ``ValueError`` below 3 points, or with ties above 7.
+    With ``ties`` also those of tied ranks. Without ties it is 1 - 6 D / (n (n² - 1)), where D, the
+    sum of squared rank differences, is any even number up to n (n² - 1) / 3 (4 cannot be had of 3
+    points). ``ValueError`` below 3 points, or with ties above 7.
     """
     if not float(n).is_integer() or n < 3 or (ties and n > MAX_TIED):
-        raise ValueError(f"n must be a whole number from 3{f' to {MAX_TIED} with ties' if ties else ''}; received {n}")
+        raise ValueError(
+            f"n must be whole, from 3{f' to {MAX_TIED} with ties' if ties else ''}; received {n}"
+        )
     n = int(n)
     if ties:
         return _tied_values(n).copy()
@@ -146,9 +163,14 @@ def _all_orders(n: int) -> np.ndarray:
 
 @cache
 def _tied_values(n: int) -> np.ndarray:
-    """Every value of rho over two rankings with or without ties: one in ascending order, the other in each order of its own."""
+    """Every value of rho over two rankings with or without ties.
+
+    One in ascending order, the other in each order of its own.
+    """
     steps = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n - 1)) & 1  # where neighbours differ
-    ranks = rankdata(np.cumsum(np.hstack([np.zeros((len(steps), 1), int), steps]), axis=1), axis=1)[1:]  # not all tied
+    ranks = rankdata(np.cumsum(np.hstack([np.zeros((len(steps), 1), int), steps]), axis=1), axis=1)[
+        1:
+    ]  # not all tied
     centred = ranks - ranks.mean(axis=1, keepdims=True)
     unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
     orders = np.array(list(permutations(range(n))))
@@ -158,7 +180,10 @@ def _tied_values(n: int) -> np.ndarray:
 
 
 def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Pearson correlation of each pair of rows, (B, n) and (B, n) -> (B,); NaN also for a row that holds NaN."""
+    """Pearson correlation of each pair of rows, (B, n) and (B, n) -> (B,).
+
+    NaN also for a row that holds NaN.
+    """
     if x.shape[1] < 3:
         return np.full(len(x), np.nan)
     left, right = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
@@ -169,7 +194,10 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Spearman correlation of each pair of rows, (B, n) and (B, n) -> (B,); NaN also for a row that holds NaN."""
+    """Spearman correlation of each pair of rows, (B, n) and (B, n) -> (B,).
+
+    NaN also for a row that holds NaN.
+    """
     return pearson_rows(rankdata(tied(x), axis=1), rankdata(tied(y), axis=1))
 
 
@@ -204,7 +232,9 @@ def rising_null(
     if statistic not in OVER_LEVELS:
         raise ValueError(f"statistic is {statistic!r}; allowed are {list(OVER_LEVELS)}")
     if n_points < 3 or n_draws < 1:
-        raise ValueError(f"at least 3 points and 1 draw are needed; received {n_points} and {n_draws}")
+        raise ValueError(
+            f"at least 3 points and 1 draw are needed; received {n_points} and {n_draws}"
+        )
     if not 0 <= noise < np.inf:
         raise ValueError(f"noise must be finite and at least 0; received {noise}")
     n_drawn = 2 if isinstance(fixed, int) else 1
@@ -261,11 +291,12 @@ def _fixed(accuracies: int | ArrayLike) -> int | tuple[float, ...]:
 
 @cache
 def unordered_band(n_points: int = 6, level: float = 0.95) -> Band:
-    """(low, median, high) of Spearman's rho of two unrelated series of ``n_points`` in any order, without ties; exact.
+    """(low, median, high) of Spearman's rho of two unrelated series of ``n_points`` in any order.
 
-    ``high`` is the critical value: the smallest rho that at most 1 - ``level`` of all orders reach or pass in size (0.886 for
-    six points and 5 %), ``low`` its negative; NaN where no value is so rare, as below 5 points at 5 %. Raises ``ValueError``
-    for fewer than 3 points or more than 8, or a ``level`` outside (0, 1).
+    Exact, without ties. ``high`` is the critical value: the smallest rho that at most 1 - ``level``
+    of all orders reach or pass in size (0.886 for six points and 5 %), ``low`` its negative; NaN
+    where no value is so rare, as below 5 points at 5 %. Raises ``ValueError`` for fewer than 3
+    points or more than 8, or a ``level`` outside (0, 1).
     """
     _check_level(level)
     values = spearman_values(n_points)
@@ -280,16 +311,24 @@ def _check_level(level: float) -> None:
 
 
 def _permutation_p(x: np.ndarray, y: np.ndarray, n_draws: float, seed: int) -> float:
-    """Share of pairings of two series (n,) whose Pearson correlation is as far from 0; of all where n_draws is infinite."""
+    """Share of pairings of two series (n,) whose Pearson correlation is as far from 0.
+
+    Of all where n_draws is infinite.
+    """
     left, right = x - x.mean(), y - y.mean()
     size = np.sqrt((left**2).sum() * (right**2).sum())
     least = abs((left * right).sum() / size) - SAME
 
     def as_far(shuffled: np.ndarray, axis: int) -> np.ndarray:
-        # 0 or 1 rather than the coefficient itself: equal ones must count as equal whatever their rounding.
+        # 0 or 1 rather than the coefficient: equal ones count as equal whatever their rounding.
         return (np.abs((shuffled * left).sum(axis=axis) / size) >= least).astype(float)
 
-    kind: Any = {"permutation_type": "pairings", "alternative": "greater", "vectorized": True, "n_resamples": n_draws}
+    kind: Any = {
+        "permutation_type": "pairings",
+        "alternative": "greater",
+        "vectorized": True,
+        "n_resamples": n_draws,
+    }
     return float(permutation_test((right,), as_far, rng=np.random.default_rng(seed), **kind).pvalue)
 
 
@@ -305,11 +344,8 @@ def _constant(rows: np.ndarray) -> np.ndarray:
 
 
 def _check_series(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    left, right = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if left.ndim != 1 or left.shape != right.shape:
-        raise ValueError(f"both series must have shape (n,); received {left.shape} and {right.shape}")
-    if not (np.isfinite(left).all() and np.isfinite(right).all()):
-        raise ValueError(f"both series must be finite; received {left} and {right}")
+    left, right = numbers("x", x), numbers("y", y)
+    same_shape(x=left, y=right)
     return left, right
 
 

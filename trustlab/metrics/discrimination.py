@@ -1,4 +1,7 @@
-"""Does a higher confidence go with a correct answer? AUROC and AUPRC, one sample or many weightings of it."""
+"""Does a higher confidence go with a correct answer? AUROC and AUPRC.
+
+Of one sample, or of many weightings of it.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from trustlab.metrics.estimate import Rows, Statistic
-from trustlab.metrics.ties import tied
+from trustlab.metrics.ties import numbers, same_shape, tied
 
 
 def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """Area under the ROC curve, in [0, 1]: the chance that a correct answer is surer than a wrong one, ties half.
+    """Area under the ROC curve, in [0, 1].
 
-    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers. NaN when only one class is present.
-    Raises ``ValueError`` on other shapes or values.
+    The chance that a correct answer is surer than a wrong one, ties half. ``correct`` (n,) holds 0
+    or 1, ``confidence`` (n,) finite numbers. NaN when only one class is present. Raises
+    ``ValueError`` on other shapes or values.
     """
     hit, score = check_pair(correct, confidence)
     return float("nan") if _one_class(hit) else float(roc_auc_score(hit, score))
@@ -34,19 +38,27 @@ def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
 def auroc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
     """AUROC under each of B weightings of the same n answers, shape (B,).
 
-    ``weights`` (B, n) are non-negative, such as how often each answer is in a bootstrap draw. A weighting that
-    leaves one class gives NaN. Raises ``ValueError`` on other shapes or values.
+    ``weights`` (B, n) are non-negative, such as how often each answer is in a bootstrap draw. A
+    weighting that leaves one class gives NaN. Raises ``ValueError`` on other shapes or values.
     """
     return ranking_weighted(correct, confidence, weights)[0]
 
 
 def auprc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
-    """Average precision under each of B weightings of the same n answers, shape (B,); as :func:`auroc_weighted`."""
+    """Average precision under each of B weightings of the same n answers, shape (B,).
+
+    As :func:`auroc_weighted`.
+    """
     return ranking_weighted(correct, confidence, weights)[1]
 
 
-def ranking_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """AUROC and average precision together, each (B,), from one sort; fastest when ``weights.T`` is C-contiguous."""
+def ranking_weighted(
+    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    """AUROC and average precision together, each (B,), from one sort.
+
+    Fastest when ``weights.T`` is C-contiguous.
+    """
     hit, score = check_pair(correct, confidence)
     weight = check_weights(weights, len(hit))
     if len(hit) == 0:
@@ -69,7 +81,9 @@ def ranking_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLi
     lost = np.einsum("gb,gb->b", gained, false) / 2
     both = (n_true > 0) & (n_false > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(both, 1 - lost / (n_true * n_false), np.nan), np.where(both, average / n_true, np.nan)
+        return np.where(both, 1 - lost / (n_true * n_false), np.nan), np.where(
+            both, average / n_true, np.nan
+        )
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -77,14 +91,8 @@ def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, n
 
     What everything that ranks begins with. ``ValueError`` unless 0/1 and finite.
     """
-    hit, score = np.asarray(correct), np.asarray(confidence, dtype=np.float64)
-    if hit.ndim != 1 or hit.shape != score.shape:
-        raise ValueError(f"correct and confidence must both have shape (n,); received {hit.shape} and {score.shape}")
-    hit = hit.astype(np.float64)
-    if not np.isin(hit, (0.0, 1.0)).all():
-        raise ValueError(f"correct must be 0 or 1; received {hit[~np.isin(hit, (0.0, 1.0))][0]}")
-    if not np.isfinite(score).all():
-        raise ValueError(f"confidence must be finite; received {score[~np.isfinite(score)][0]}: leave missing rows out")
+    hit, score = numbers("correct", correct, only=(0, 1)), numbers("confidence", confidence)
+    same_shape(correct=hit, confidence=score)
     return hit.astype(bool), tied(score)
 
 
@@ -94,7 +102,9 @@ def check_weights(weights: ArrayLike, n: int) -> np.ndarray:
     if weight.ndim != 2 or weight.shape[1] != n:
         raise ValueError(f"weights must have shape (B, {n}); received {weight.shape}")
     if weight.size and not (weight.min() >= 0 and np.isfinite(weight.max())):
-        raise ValueError(f"weights must be finite and at least 0; received {weight.min()} to {weight.max()}")
+        raise ValueError(
+            f"weights must be finite and at least 0; received {weight.min()} to {weight.max()}"
+        )
     return weight
 
 

@@ -21,6 +21,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import t
 
+from trustlab.metrics.ties import numbers
+
 MAX_UNDEFINED = 0.1
 """Largest share of draws without a value under which an interval is still given."""
 MIN_CASES = 10
@@ -53,17 +55,17 @@ def case_weights(case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> np.
     if n_draws < 1:
         raise ValueError(f"n_draws must be at least 1; received {n_draws}")
     cases, code = np.unique(ids, return_inverse=True)
-    return _times(len(cases), n_draws, seed)[:, 1:].astype(np.int32)[code].T
+    return _times(len(cases), n_draws, seed).astype(np.int32)[code].T
 
 
 @lru_cache(maxsize=16)
 def _times(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
-    """How often each case is in the sample (once) and in each draw, (n_cases, 1 + n_draws)."""
-    drawn = np.empty((n_draws, 0))
-    if n_cases:
-        chances = np.full(n_cases, 1 / n_cases)
-        drawn = np.random.default_rng(seed).multinomial(n_cases, chances, size=n_draws)
-    found = np.concatenate([np.ones((n_cases, 1)), drawn.T], axis=1)
+    """How often each case is in each draw, (n_cases, n_draws)."""
+    if not n_cases:
+        return np.empty((0, n_draws))
+    chances = np.full(n_cases, 1 / n_cases)
+    drawn = np.random.default_rng(seed).multinomial(n_cases, chances, size=n_draws)
+    found = np.ascontiguousarray(drawn.T, dtype=np.float64)
     found.flags.writeable = False  # it is shared
     return found
 
@@ -73,7 +75,7 @@ class Draws:
     """The cases that are resampled, in order, and how often each is in each draw.
 
     - ``cases`` (C,): their ids, sorted, each once.
-    - ``times`` (C, 1 + draws): the sample first, in which each is once.
+    - ``times`` (C, draws); in the sample itself each is once.
     """
 
     cases: np.ndarray
@@ -91,7 +93,7 @@ class Draws:
     def without_each(cls, case_ids: ArrayLike) -> Draws:
         """Every case left out once, for a :attr:`Metric.jackknife`."""
         cases = np.unique(np.asarray(case_ids))
-        return cls(cases, np.hstack([np.ones((len(cases), 1)), 1 - np.eye(len(cases))]))
+        return cls(cases, 1 - np.eye(len(cases)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,40 +210,48 @@ class Rows:
             self._made[statistic] = statistic(self)
         return self._made[statistic]
 
+    def total(self, values: ArrayLike) -> np.ndarray:
+        """The sum of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
+        each = np.bincount(self.case, np.asarray(values, dtype=np.float64), len(self.draws.cases))
+        return np.r_[each.sum(), each @ self.draws.times]
+
     def mean(self, values: ArrayLike) -> np.ndarray:
         """The mean of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
-        n_cases = len(self.draws.cases)
-        count = np.bincount(self.case, minlength=n_cases).astype(np.float64)
-        total = np.bincount(self.case, np.asarray(values, dtype=np.float64), n_cases)
+        count = self.drawn(_count)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return (total @ self.draws.times) / (count @ self.draws.times)
+            return self.total(values) / count
 
     def over(self, weighted: Callable[[np.ndarray], Any]) -> np.ndarray:
         """``weighted`` of how often each row is in the sample and in each draw, (..., 1 + draws).
 
         It takes weights (B, n), some draws at a time, and gives (..., B), or a tuple of (B,).
         """
-        times = self.draws.times
-        starts = [0, *range(1, times.shape[1], CHUNK)]
-        parts = [slice(a, b) for a, b in zip(starts, [1, *(s + CHUNK for s in starts[1:])], strict=True)]
-        return np.concatenate([np.asarray(weighted(times[:, p][self.case].T)) for p in parts], axis=-1)
+        times, made = self.draws.times, [weighted(np.ones((1, len(self))))]
+        for start in range(0, times.shape[1], CHUNK):
+            made.append(weighted(times[:, start : start + CHUNK][self.case].T))
+        return np.concatenate([np.asarray(part) for part in made], axis=-1)
 
 
 Statistic = Callable[[Rows], np.ndarray]
 """Rows -> (1 + draws,): the value in the sample, then in every draw; NaN where undefined."""
 
 
-def most_frequent(rows: pd.DataFrame) -> str:
+def _count(rows: Rows) -> np.ndarray:
+    return rows.total(np.ones(len(rows)))
+
+
+def most_frequent(lost: pd.DataFrame) -> str:
     """The commonest reason in ``missing`` of these rows, the first by name among equals."""
-    if not len(rows):
+    if not len(lost):
         return "no row in the table"
-    if "missing" not in rows:
+    if "missing" not in lost:
         return "no reason given"
-    words = rows["missing"].astype(object).fillna("").replace("", "no reason given").astype(str)
+    words = lost["missing"].astype(object).fillna("").replace("", "no reason given").astype(str)
     names, counts = np.unique(words.to_numpy(dtype=str), return_counts=True)
     return str(names[counts.argmax()])
 
 
+@lru_cache
 def mean(column: str) -> Statistic:
     """The mean of a column."""
     return lambda rows: rows.mean(rows[column].astype(np.float64))
@@ -254,7 +264,7 @@ def within(statistic: Statistic, column: str = "level") -> Statistic:
     """
 
     def of(rows: Rows) -> np.ndarray:
-        nothing = [np.full(rows.draws.times.shape[1], NAN)]
+        nothing = [np.full(1 + rows.draws.times.shape[1], NAN)]
         each = [part.drawn(statistic) for part in rows.by(column).values() if len(part)]
         return mean_of_known(np.stack([d for d in each if not np.isnan(d[0])] or nothing))
 
@@ -266,7 +276,8 @@ def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Stati
 
     def of(rows: Rows) -> np.ndarray:
         parts = [part for part in rows.by("level").values() if len(part)]
-        means = [np.stack([p.mean(p[c]) for p in parts], axis=1) for c in ("correct", "confidence")]
+        both = mean("correct"), mean("confidence")
+        means = [np.stack([p.drawn(of) for p in parts], axis=1) for of in both]
         return correlation(*means)
 
     return of
@@ -312,7 +323,9 @@ class Metric:
     jackknife: float | None = None
 
 
-def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False) -> dict[str, Any]:
+def estimate(
+    rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False
+) -> dict[str, Any]:
     """One line of a table: value, interval, counts and the reason for what is missing.
 
     - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
@@ -334,7 +347,9 @@ def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bo
         found["value"] = float(drawn[0])
         told += [made.undefined] if np.isnan(drawn[0]) else []
         if not np.isnan(drawn[0]):
-            draws = without_excess(drawn[1:], drawn[0]) if made.excess else drawn[1:]
+            draws = drawn[1:]
+            if made.excess and len(draws):
+                draws = without_excess(draws, found["value"])
             if made.jackknife is None:
                 found |= interval(draws, rows.case, test)
             else:
@@ -360,16 +375,21 @@ Labelled = Iterable[tuple[Mapping[str, Any], Rows]]
 """What a line is about (its keys), and its rows."""
 
 
-def measure(labelled: Labelled, metrics: Mapping[str, Metric | Statistic], *, test: bool = False) -> Iterator[dict[str, Any]]:
+def measure(
+    labelled: Labelled, metrics: Mapping[str, Metric | Statistic], *, test: bool = False
+) -> Iterator[dict[str, Any]]:
     """A line for each of the labelled rows and each metric: its keys, ``metric``, its estimate."""
     for label, rows in labelled:
         for name, metric in metrics.items():
             yield {**label, "metric": name, **estimate(rows, metric, test=test)}
 
 
-def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[Any, Any], pd.DataFrame]]:
+def groups(
+    table: pd.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """The keys and the rows of each group of ``by``, in the table's order."""
-    for key, part in table.groupby(list(by), sort=False, observed=True, dropna=False):
+    each: Any = table.groupby(list(by), sort=False, observed=True, dropna=False)
+    for key, part in each:
         yield dict(zip(by, key, strict=True)), part
 
 
@@ -395,7 +415,9 @@ def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, f
     return float(low), float(high)
 
 
-def bounded_interval(draws: ArrayLike, case_ids: ArrayLike, level: float = 0.95) -> tuple[float, float, str]:
+def bounded_interval(
+    draws: ArrayLike, case_ids: ArrayLike, level: float = 0.95
+) -> tuple[float, float, str]:
     """(low, high, missing): :func:`percentile_interval`, or NaN twice and why there is none.
 
     - ``case_ids`` (n,) names the cases of the rows that were resampled.
@@ -429,9 +451,7 @@ def jackknife_interval(
     - NaN twice and the reason below 10 cases, for a NaN, or where all are alike.
     - ``ValueError`` for other shapes, infinite values or a ``level`` outside (0, 1).
     """
-    each = np.asarray(left_out, dtype=np.float64)
-    if each.ndim != 1 or np.isinf(each).any() or np.isinf(value):
-        raise ValueError(f"left_out must be (n,) and finite; received {each.shape}, value {value}")
+    each, _ = numbers("left_out", left_out, missing=True), numbers("value", [value], missing=True)
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1; received {level}")
     if len(each) < MIN_CASES:
@@ -481,9 +501,7 @@ def all_alike(values: np.ndarray) -> bool:
 
 def checked_draws(draws: ArrayLike) -> np.ndarray:
     """``draws`` as an array (B,); ``ValueError`` without any, for other shapes, or infinite ones."""
-    values = np.asarray(draws, dtype=np.float64)
-    if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"draws must be (B,) with B at least 1; received {values.shape}")
-    if np.isinf(values).any():
-        raise ValueError(f"draws must be finite, or NaN; received {values[np.isinf(values)][0]}")
+    values = numbers("draws", draws, missing=True)
+    if not len(values):
+        raise ValueError("draws must be (B,) with B at least 1; received none")
     return values

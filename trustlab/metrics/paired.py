@@ -77,14 +77,16 @@ def paired_differences(
         draws = Draws.of(run["case_id"].to_numpy(), n_draws, seed)
         for key, part in run.groupby(inner, sort=False) if inner else [((), run)]:
             label = {"model": model, "dataset": dataset, **dict(zip(inner, key, strict=True))}
-            sides = {str(name): side.set_index(["case_id", "level"]) for name, side in part.groupby(by, sort=False)}
+            sides = {
+                str(name): side.set_index(["case_id", "level"])
+                for name, side in part.groupby(by, sort=False)
+            }
             if reference not in sides:
                 raise ValueError(f"{by} has no {reference!r} for {label}; it has {list(sides)}")
             for name, pair in _pairs(sides, reference, shared, draws):
                 made = _lines(pair, metrics, max(min_per_class, 1))
                 lines += [{**label, by: name, **line} for line in made]
-    found = schema.table(lines, ["model", "dataset", *inner, by, "level"], [*DIFFERENCE, "n_rarer"])
-    return found.assign(p_holm=found.groupby(FAMILY, sort=False)["p"].transform(holm))
+    return corrected(lines, ["model", "dataset", *inner, by, "level"], ["n_rarer"])
 
 
 def corrected(
@@ -114,11 +116,15 @@ def compared(pair: Rows, statistic: Statistic, **how: Any) -> dict[str, Any]:
     found = estimate(pair, Metric(difference(statistic), **how), note=note, test=True)
     made = len(pair) and not how.get("withheld", lambda _: "")(pair)
     assert pair.reference is not None
-    values = [float(side.drawn(statistic)[0]) if made else np.nan for side in (pair, pair.reference)]
+    values = [
+        float(side.drawn(statistic)[0]) if made else np.nan for side in (pair, pair.reference)
+    ]
     return found | {"value": values[0], "reference": values[1], "difference": found["value"]}
 
 
-def _checked(given: pd.DataFrame, reference: str, by: str, metrics: Sequence[str], shared: str) -> pd.DataFrame:
+def _checked(
+    given: pd.DataFrame, reference: str, by: str, metrics: Sequence[str], shared: str
+) -> pd.DataFrame:
     schema.need(given, [*KEYS, by, "confidence", "correct"])
     if not metrics or not set(metrics) <= set(METRICS):
         raise ValueError(f"metrics must be some of {list(METRICS)}; received {list(metrics)}")
@@ -126,7 +132,9 @@ def _checked(given: pd.DataFrame, reference: str, by: str, metrics: Sequence[str
         raise ValueError(f"shared is {shared!r}; allowed are 'pair' and 'all'")
     names = list(dict.fromkeys(given[by].astype(str)))
     if reference not in names or len(names) < 2:
-        raise ValueError(f"{by} must hold the reference {reference!r} and another; it holds {names}")
+        raise ValueError(
+            f"{by} must hold the reference {reference!r} and another; it holds {names}"
+        )
     keys = [*KEYS, by, *_inner(given, by)]
     if (again := given.duplicated(keys)).any():
         received = given[again].iloc[0].to_dict()
@@ -143,7 +151,9 @@ def _known(side: pd.DataFrame) -> pd.Series:
     return side["confidence"].notna() & side["correct"].notna()
 
 
-def _pairs(sides: dict[str, pd.DataFrame], reference: str, shared: str, draws: Draws) -> Iterator[tuple[str, Rows]]:
+def _pairs(
+    sides: dict[str, pd.DataFrame], reference: str, shared: str, draws: Draws
+) -> Iterator[tuple[str, Rows]]:
     """Each column with the reference beside it, on all rows that either has; what both have is known."""
     has = {name: side.index[_known(side)] for name, side in sides.items()}
     common = has[reference]
@@ -155,7 +165,11 @@ def _pairs(sides: dict[str, pd.DataFrame], reference: str, shared: str, draws: D
             continue
         every = side.index.union(sides[reference].index)
         both = np.asarray(every.isin(has[name].intersection(common)))
-        why = [f"no confidence: {most_frequent(sides[of])}" for of in (name, reference) if not len(has[of])]
+        why = [
+            f"no confidence: {most_frequent(sides[of])}"
+            for of in (name, reference)
+            if not len(has[of])
+        ]
         none = why[0] if why else "no row that both have"
         columns = ["correct", "confidence"]
         mine, theirs = (x[columns].reindex(every).reset_index() for x in (side, sides[reference]))
@@ -181,7 +195,9 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
             yield {"metric": metric, "level": level, **found}
     short = "fewer than 3 levels" if sum(len(part) > 0 for part in levels.values()) < 3 else ""
     for metric in (m for m in OVER_LEVELS if m in metrics):
-        found = compared(pair, across(OVER_LEVELS[metric]), withheld=lambda _: short, undefined=FLAT)
+        found = compared(
+            pair, across(OVER_LEVELS[metric]), withheld=lambda _: short, undefined=FLAT
+        )
         yield {"metric": metric, "level": "across", **found}
 
 
@@ -192,7 +208,9 @@ def tested(draws: np.ndarray, case_ids: np.ndarray) -> dict[str, Any]:
     return interval(draws, case_ids, test=True)
 
 
-def within_level(level: np.ndarray, correct: np.ndarray, confidence: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+def within_level(
+    level: np.ndarray, correct: np.ndarray, confidence: np.ndarray, weights: np.ndarray
+) -> tuple[float, np.ndarray]:
     """Superseded by :func:`~trustlab.metrics.estimate.within`; goes with its last caller."""
     from trustlab.metrics.discrimination import auroc, ranking_weighted
     from trustlab.metrics.estimate import mean_of_known
@@ -202,7 +220,11 @@ def within_level(level: np.ndarray, correct: np.ndarray, confidence: np.ndarray,
         at = level == q
         if 0 < correct[at].sum() < at.sum():
             values.append(auroc(correct[at], confidence[at]))
-            draws.append(ranking_weighted(correct[at], confidence[at], np.ascontiguousarray(weights.T[at]).T)[0])
+            draws.append(
+                ranking_weighted(
+                    correct[at], confidence[at], np.ascontiguousarray(weights.T[at]).T
+                )[0]
+            )
     if not values:
         return float("nan"), np.full(len(weights), np.nan)
     return float(np.mean(values)), mean_of_known(np.stack(draws))

@@ -1,9 +1,11 @@
-"""Does a confidence know more than how much was told? Rank correlation with correctness, level and length taken out.
+"""Does a confidence know more than how much was told?
 
-Accuracy rises with information, so that a confidence which merely counts what it was told tells right answers from wrong.
-The partial rank correlation takes that out: confidence and length become ranks, from ranks and correctness the mean of each
-level is taken, and then what is linear in the ranks of length. What is left of the two is correlated. Ranks are made once, in
-the sample, so that a weighting of the answers weighs the same numbers.
+Its rank correlation with correctness, level and length taken out. Accuracy rises with information,
+so that a confidence which merely counts what it was told tells right answers from wrong. The
+partial rank correlation takes that out: confidence and length become ranks, from ranks and
+correctness the mean of each level is taken, and then what is linear in the ranks of length. What is
+left of the two is correlated. Ranks are made once, in the sample, so that a weighting of the
+answers weighs the same numbers.
 """
 
 from __future__ import annotations
@@ -13,17 +15,21 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from trustlab.metrics.discrimination import check_pair, check_weights
+from trustlab.metrics.ties import numbers
 
 NOTHING_LEFT = 1e-9
 """A share of the sum of squares below this is rounding."""
 
 
-def partial_spearman(correct: ArrayLike, confidence: ArrayLike, level: ArrayLike, others: ArrayLike | None = None) -> float:
-    """Rank correlation of ``confidence`` and ``correct`` given ``level`` (and ``others``), in [-1, 1].
+def partial_spearman(
+    correct: ArrayLike, confidence: ArrayLike, level: ArrayLike, others: ArrayLike | None = None
+) -> float:
+    """Rank correlation of ``confidence`` and ``correct`` given ``level`` (and ``others``).
 
-    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers, ``level`` (n,) categories of any kind, ``others`` (n,)
-    or (n, k) finite numbers, such as how many words were shown. Ties have their mean rank. One level for all and no others
-    gives Spearman's rho. NaN where nothing of the confidence or of correctness is left: a confidence that the level (and the
+    It lies in [-1, 1]. ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers, ``level``
+    (n,) categories of any kind, ``others`` (n,) or (n, k) finite numbers, such as how many words
+    were shown. Ties have their mean rank. One level for all and no others gives Spearman's rho. NaN
+    where nothing of the confidence or of correctness is left: a confidence that the level (and the
     others) fixes, levels of one class, no rows. Raises ``ValueError`` on other shapes or values.
     """
     ones = np.ones((1, np.size(correct)))
@@ -31,12 +37,16 @@ def partial_spearman(correct: ArrayLike, confidence: ArrayLike, level: ArrayLike
 
 
 def partial_spearman_weighted(
-    correct: ArrayLike, confidence: ArrayLike, level: ArrayLike, weights: ArrayLike, others: ArrayLike | None = None
+    correct: ArrayLike,
+    confidence: ArrayLike,
+    level: ArrayLike,
+    weights: ArrayLike,
+    others: ArrayLike | None = None,
 ) -> np.ndarray:
     """:func:`partial_spearman` under each of B weightings (B, n) of the same answers, shape (B,).
 
-    ``weights`` are non-negative, such as how often each answer is in a bootstrap draw; fastest when ``weights.T`` is
-    C-contiguous. A weighting that leaves nothing of either gives NaN.
+    ``weights`` are non-negative, such as how often each answer is in a bootstrap draw; fastest when
+    ``weights.T`` is C-contiguous. A weighting that leaves nothing of either gives NaN.
     """
     hit, score = check_pair(correct, confidence)
     weight = check_weights(weights, len(hit))
@@ -53,7 +63,10 @@ def partial_spearman_weighted(
 
 
 def _squares(ranks: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Sums of squares and products (B, k, k) of the columns (n, k), each less its weighted mean in its group."""
+    """Sums of squares and products (B, k, k) of the columns (n, k).
+
+    Of each is taken off its weighted mean in its group.
+    """
     k = ranks.shape[1]
     total = np.zeros((len(weight), k, k))
     for g in range(group.max() + 1):
@@ -62,7 +75,9 @@ def _squares(ranks: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.nda
         drawn = weight.T[at].T.astype(np.float64)
         mass = drawn.sum(axis=1)
         sums = drawn @ mine
-        products = (drawn @ (mine[:, :, None] * mine[:, None, :]).reshape(len(mine), k * k)).reshape(-1, k, k)
+        products = (
+            drawn @ (mine[:, :, None] * mine[:, None, :]).reshape(len(mine), k * k)
+        ).reshape(-1, k, k)
         with np.errstate(divide="ignore", invalid="ignore"):
             means = np.where(mass[:, None] > 0, sums / mass[:, None], 0)
         total += products - sums[:, :, None] * means[:, None, :]
@@ -70,7 +85,10 @@ def _squares(ranks: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.nda
 
 
 def _correlation(squares: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Of the first two columns, the others taken out one by one where something of them is left: (B, k, k) -> (B,)."""
+    """Of the first two columns, the others taken out one by one where something of them is left.
+
+    (B, k, k) -> (B,).
+    """
     left = squares
     for j in range(2, squares.shape[1]):
         column, size = left[:, :, j], left[:, j, j]
@@ -88,11 +106,9 @@ def _columns(others: ArrayLike | None, n: int) -> np.ndarray:
     """The others as rows, (k, n)."""
     if others is None:
         return np.empty((0, n))
-    found = np.asarray(others, dtype=np.float64)
-    if found.ndim not in (1, 2) or len(found) != n:
-        raise ValueError(f"others must have shape ({n},) or ({n}, k); received {found.shape}")
-    if not np.isfinite(found).all():
-        raise ValueError(f"others must be finite; received {found[~np.isfinite(found)][0]}")
+    found = numbers("others", others, n_dim=max(np.ndim(others), 1))
+    if found.ndim > 2 or len(found) != n:
+        raise ValueError(f"others must be ({n},) or ({n}, k); received {found.shape}")
     return found.reshape(n, -1).T if found.size else np.empty((0, n))
 
 

@@ -16,7 +16,10 @@ KEYS = ["case_id", "dataset", "level", "model"]
 
 
 class RunTables(Protocol):
-    """What a run must hold: ``answers`` and ``confidence``, keyed by case_id, dataset, level, model (and method)."""
+    """What a run must hold: ``answers`` and ``confidence``.
+
+    Keyed by case_id, dataset, level, model (and method).
+    """
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -38,37 +41,60 @@ class Tables:
 
 
 def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers with ``correct`` 0 or 1 and, each true or false, ``readable``, ``failed`` (none was had) and ``ungraded``.
+    """The answers with ``correct`` 0 or 1 and, what became of each.
 
-    An unreadable answer is wrong; the ``correct`` of a failed or ungraded one is 0 and must not be used. Raises
-    ``ValueError`` on missing columns, repeated keys, or a ``correct`` that is lacking without such a reason.
+    True or false: ``readable``, ``failed`` (none was had) and ``ungraded``. An unreadable answer is
+    wrong; the ``correct`` of a failed or ungraded one is 0 and must not be used. Raises
+    ``ValueError`` on missing columns, repeated keys, or a ``correct`` that is lacking without such
+    a reason.
     """
     need(answers, [*KEYS, "answer", "correct"], "answers")
     table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
     refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
     readable = table["answer"].notna()
     failed = ~readable & table["correct"].isna()
-    reason = answers["missing"].astype(object).fillna("") if "missing" in answers else pd.Series("", index=answers.index)
+    reason = (
+        answers["missing"].astype(object).fillna("")
+        if "missing" in answers
+        else pd.Series("", index=answers.index)
+    )
     ungraded = readable & table["correct"].isna() & (reason != "")
-    allowed = "0 or 1, or NaN with no answer where none was had, or NaN with a reason in missing where it is ungraded"
-    refuse(table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}")
+    allowed = (
+        "0 or 1, or NaN with no answer where none was had, "
+        "or NaN with a reason in missing where it is ungraded"
+    )
+    refuse(
+        table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}"
+    )
     correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
     return table.assign(correct=correct, readable=readable, failed=failed, ungraded=ungraded)
 
 
 def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """Confidence rows with ``correct`` beside them; a method has no value where the answer could not be read or had.
+    """Confidence rows with ``correct`` beside them.
 
-    ``answers`` are those of :func:`checked_answers`; ``missing`` says why a value is NaN. Raises ``ValueError`` on missing
+    A method has no value where the answer could not be read or had. ``answers`` are those of
+    :func:`checked_answers`; ``missing`` says why a value is NaN. Raises ``ValueError`` on missing
     columns, repeated keys, infinite confidences, or answers that are lacking.
     """
     names = [*KEYS, "method", "confidence", "bound", "missing"]
     need(confidence, names, "confidence")
-    table = confidence[names].assign(level=confidence["level"].astype(int), confidence=confidence["confidence"].astype(float))
-    refuse(table, table.duplicated([*KEYS, "method"]), "confidence must hold each case, level, model and method once")
-    refuse(table, np.isinf(table["confidence"]), "a confidence must be finite, or NaN where missing")
+    table = confidence[names].assign(
+        level=confidence["level"].astype(int), confidence=confidence["confidence"].astype(float)
+    )
+    refuse(
+        table,
+        table.duplicated([*KEYS, "method"]),
+        "confidence must hold each case, level, model and method once",
+    )
+    refuse(
+        table, np.isinf(table["confidence"]), "a confidence must be finite, or NaN where missing"
+    )
     table = table.merge(
-        answers[[*KEYS, "correct", "readable", "failed", "ungraded"]], on=KEYS, how="left", validate="many_to_one"
+        answers[[*KEYS, "correct", "readable", "failed", "ungraded"]],
+        on=KEYS,
+        how="left",
+        validate="many_to_one",
     )
     refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
     readable = table["readable"].astype(bool)
@@ -105,7 +131,11 @@ def rows_of_methods(
         mine = told[(told["dataset"] == dataset) & (told["model"] == model)]
         for method, part in mine.groupby("method", sort=False):
             every = asked.merge(part, on=KEYS, how="left", validate="one_to_one")
-            why = every["missing"].astype(object).where(every["method"].notna(), "no row in the table")
+            why = (
+                every["missing"]
+                .astype(object)
+                .where(every["method"].notna(), "no row in the table")
+            )
             bound = every["bound"].astype(object).fillna("").ne("")
             every = every.assign(missing=why, bound=bound)
             known = every["confidence"].notna().to_numpy()
@@ -113,14 +143,16 @@ def rows_of_methods(
 
 
 def shared_rows(confidence: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """The keys (case_id, dataset, level, model) for which all ``methods`` have a confidence, sorted.
+    """The keys (case_id, dataset, level, model) for which all ``methods`` have a confidence.
 
-    ``ValueError`` for no methods or a method that the table does not hold.
+    They are sorted. ``ValueError`` for no methods or a method that the table does not hold.
     """
     need(confidence, [*KEYS, "method", "confidence"], "confidence")
     wanted, held = set(methods), set(confidence["method"])
     if not wanted or not wanted <= held:
-        raise ValueError(f"methods must be one or more of {sorted(held)}; received {sorted(wanted)}")
+        raise ValueError(
+            f"methods must be one or more of {sorted(held)}; received {sorted(wanted)}"
+        )
     known = confidence[confidence["method"].isin(list(wanted)) & confidence["confidence"].notna()]
     counts = known.groupby(KEYS, observed=True)["method"].nunique().reset_index()
     return counts.loc[counts["method"] == len(wanted), KEYS].reset_index(drop=True)

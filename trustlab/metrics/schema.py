@@ -3,7 +3,7 @@
 Every table is long, a number a row: first what it is about (:data:`KEYS`), then which ``metric``,
 its ``value`` and interval, what it is held against, and the counts behind it; ``missing`` says why
 a value or an interval is not there. :func:`table` makes one of lines and refuses what is not
-written down here; :func:`described` is the documentation of any of them.
+written down here; :func:`check` holds one against it; :func:`described` is its documentation.
 """
 
 from __future__ import annotations
@@ -52,6 +52,9 @@ KEYS = {
     "option": Column("text", "", "the choice made"),
     "how": Column("text", "", "the confidence as given, or calibrated how"),
     "among": Column("text", "", "all answers, or those that stayed the same"),
+    "quantity": Column("text", "", "accuracy, or the method whose mean confidence it is"),
+    "cost": Column("number", "the unit's", "mean cost of an answer"),
+    "unit": Column("text", "", "what a cost is counted in"),
     "first": Column("text", "", "the first of a pair"),
     "second": Column("text", "", "the second of a pair"),
     "against": Column("text", "", "the reference of a difference"),
@@ -77,7 +80,9 @@ MEASURED = {
     "p": Column("number", "", "two-sided p of the value, or difference, being 0"),
     "p_holm": Column("number", "", "p after Holm over the rows compared together"),
     "standard_error": Column("number", "the metric's", "standard deviation over the draws"),
-    "low_chosen": Column("number", "the metric's", "lower end with the best chosen anew in each draw"),
+    "low_chosen": Column(
+        "number", "the metric's", "lower end with the best chosen anew in each draw"
+    ),
     "high_chosen": Column("number", "the metric's", "upper end of that"),
     "chosen_in": Column("number", "share", "share of draws in which this one would be the best"),
     "chance": Column("number", "the metric's", "value of a confidence that knows nothing"),
@@ -88,6 +93,11 @@ MEASURED = {
     "best": Column("number", "the metric's", "its best end were the missing had"),
     "n": Column("count", "rows", "rows behind the value"),
     "n_cases": Column("count", "cases", "cases behind the value"),
+    "n_answers": Column("count", "answers", "answers behind a mean cost"),
+    "on_front": Column("flag", "", "no other is better for less"),
+    "n_methods": Column("count", "methods", "methods among which the best was chosen"),
+    "left_out": Column("text", "", "methods left out, with too few values"),
+    "n_shared": Column("count", "rows", "rows that all compared have"),
     "n_rarer": Column("count", "rows", "those of the rarer kind, right or wrong"),
     "n_missing": Column("count", "rows", "rows that should have a value and have none"),
     "n_reference": Column("count", "rows", "rows behind the reference, where they are others"),
@@ -105,7 +115,9 @@ LINE = ("metric", "value", "low", "high", "n", "n_cases", "n_missing", "missing"
 """What every table of numbers has."""
 
 
-def table(lines: Iterable[Mapping[str, Any]], keys: Sequence[str], more: Sequence[str] = ()) -> pd.DataFrame:
+def table(
+    lines: Iterable[Mapping[str, Any]], keys: Sequence[str], more: Sequence[str] = ()
+) -> pd.DataFrame:
     """Lines as a table: ``keys``, then :data:`LINE` and ``more`` in this module's order.
 
     ``ValueError`` for a column that is not written down here; what a line lacks is missing.
@@ -130,7 +142,28 @@ def refuse(found: pd.DataFrame, bad: ArrayLike, message: str) -> None:
         raise ValueError(f"{message}; {received}")
 
 
-def described(found: pd.DataFrame) -> pd.DataFrame:
-    """Type, unit and meaning of each column of a table that is written down here, a row a column."""
-    named = {name: COLUMNS[name] for name in found.columns if name in COLUMNS}
+def check(found: pd.DataFrame, keys: Sequence[str] = ()) -> None:
+    """``ValueError`` unless a table has :data:`LINE` and every column that it has is of its type.
+
+    ``keys``: further columns that it must have. Columns that are not written down here may be
+    anything.
+    """
+    need(found, [*keys, *LINE])
+    for name in (n for n in found.columns if n in COLUMNS):
+        kind, values = COLUMNS[name].type, found[name].dropna()
+        if kind == "text":
+            right = values.map(lambda v: isinstance(v, str)).all() or name == "level"
+        elif kind == "names":
+            right = values.map(lambda v: isinstance(v, tuple)).all()
+        elif kind == "count":
+            right = (values.astype(float) % 1 == 0).all() and (values.astype(float) >= 0).all()
+        else:
+            right = not len(values) or pd.api.types.is_numeric_dtype(values.infer_objects())
+        if not right:
+            raise ValueError(f"column {name!r} holds no {kind}s: received {values.iloc[0]!r}")
+
+
+def described(names: Iterable[str]) -> pd.DataFrame:
+    """Type, unit and meaning of those of the columns that are written down here, a row a column."""
+    named = {name: COLUMNS[name] for name in names if name in COLUMNS}
     return pd.DataFrame(named.values(), index=pd.Index(list(named), name="column"))

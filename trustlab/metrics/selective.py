@@ -1,8 +1,9 @@
 """What is gained by answering only when sure? Risk against coverage, and the area under it.
 
-Answers enter from the surest down. Coverage is the share of answers given, risk the share of wrong ones among those given.
-Equal confidences enter in no order that the method knows: every order of them is as likely, and what is said of a curve inside
-such a group is the mean over all orders. Geifman & El-Yaniv 2017.
+Answers enter from the surest down. Coverage is the share of answers given, risk the share of wrong
+ones among those given. Equal confidences enter in no order that the method knows: every order of
+them is as likely, and what is said of a curve inside such a group is the mean over all orders.
+Geifman & El-Yaniv 2017.
 """
 
 from __future__ import annotations
@@ -11,30 +12,37 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustlab.metrics.discrimination import check_pair, check_weights
+from trustlab.metrics.estimate import Rows, Statistic
 
 
 def risk_coverage(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Coverage (m,) and risk (m,), both in (0, 1] and [0, 1], at each distinct confidence from the highest to the lowest.
+    """Coverage (m,) and risk (m,), in (0, 1] and [0, 1].
 
-    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers; equal confidences enter together, so there are as many
-    points as distinct confidences, the last with coverage 1 and the error rate of all answers; none without rows. Raises
-    ``ValueError`` on other shapes or values.
+    At each distinct confidence from the highest to the lowest. ``correct`` (n,) holds 0 or 1,
+    ``confidence`` (n,) finite numbers; equal confidences enter together, so there are as many
+    points as distinct confidences, the last with coverage 1 and the error rate of all answers; none
+    without rows. Raises ``ValueError`` on other shapes or values.
     """
     hit, score = check_pair(correct, confidence)
     reached, wrong = _curves(hit, score, np.ones((1, len(hit)), int))
     return reached[1:, 0] / max(len(hit), 1), wrong[1:, 0] / np.maximum(reached[1:, 0], 1)
 
 
-def risk_at(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, coverage: ArrayLike) -> np.ndarray:
-    """Mean risk, over the orders of equal confidences, at each ``coverage`` (C,) in (0, 1], in each of B weightings: (B, C).
+def risk_at(
+    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, coverage: ArrayLike
+) -> np.ndarray:
+    """Mean risk, over the orders of equal confidences, at each ``coverage`` (C,) in (0, 1].
 
-    ``weights`` (B, n) as in :func:`selective_weighted`. A coverage that falls on no whole number of answers counts a part of
-    the next. NaN in a weighting without rows. Raises ``ValueError`` on other shapes or values.
+    Of each of B weightings: (B, C). ``weights`` (B, n) as in :func:`selective_weighted`. A coverage
+    that falls on no whole number of answers counts a part of the next. NaN in a weighting without
+    rows. Raises ``ValueError`` on other shapes or values.
     """
     hit, score = check_pair(correct, confidence)
     at = np.asarray(coverage, dtype=np.float64)
     if at.ndim != 1 or not ((at > 0) & (at <= 1)).all():
-        raise ValueError(f"coverage must have shape (C,) with values above 0 and at most 1; received {coverage}")
+        raise ValueError(
+            f"coverage must have shape (C,) with values above 0 and at most 1; received {coverage}"
+        )
     reached, wrong = _curves(hit, score, _whole(weights, len(hit)))
     found = np.full((reached.shape[1], len(at)), np.nan)
     for b in np.flatnonzero(reached[-1]):
@@ -44,34 +52,66 @@ def risk_at(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, cover
 
 
 def aurc(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """Area under the risk–coverage curve, in [0, 1], lower is better: the mean risk of giving the surest 1, 2, ... n answers.
+    """Area under the risk–coverage curve, in [0, 1], lower is better.
 
-    Equal confidences enter in random order, and the expected area over all their orders is returned. A constant confidence
-    has the error rate of all answers. Arguments and errors as in :func:`risk_coverage`; NaN where the answers are all right
-    or all wrong, since every order then gives the same. Depends on the error rate: compare methods on the same answers.
-    Geifman, Uziel & El-Yaniv 2019.
+    The mean risk of giving the surest 1, 2, ... n answers. Equal confidences enter in random order,
+    and the expected area over all their orders is returned. A constant confidence has the error
+    rate of all answers. Arguments and errors as in :func:`risk_coverage`; NaN where the answers are
+    all right or all wrong, since every order then gives the same. Depends on the error rate:
+    compare methods on the same answers. Geifman, Uziel & El-Yaniv 2019.
     """
     hit, score = check_pair(correct, confidence)
     return float(selective_weighted(hit, score, np.ones((1, len(hit)), int))[0][0])
 
 
 def prediction_rejection_ratio(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """How far :func:`aurc` gets from giving answers in any order (0) to giving all right ones first (1); negative is worse.
+    """How far :func:`aurc` gets from any order (0) to right answers first (1).
 
-    (error rate - AURC) / (error rate - AURC of the right order), at most 1, as Vashurin et al. 2025 take it from Malinin &
-    Gales 2021. These hand a rejected answer to someone who knows, so that risk counts the wrong ones among all n answers;
-    of answers that are right or wrong that ratio is 2 AUROC - 1, and is not given again. Here risk is among the answers given,
-    so that the surest weigh most. Arguments, NaN and errors as in :func:`aurc`.
+    Negative is worse than any order.
+
+    (error rate - AURC) / (error rate - AURC of the right order), at most 1, as Vashurin et al. 2025
+    take it from Malinin & Gales 2021. These hand a rejected answer to someone who knows, so that
+    risk counts the wrong ones among all n answers; of answers that are right or wrong that ratio is
+    2 AUROC - 1, and is not given again. Here risk is among the answers given, so that the surest
+    weigh most. Arguments, NaN and errors as in :func:`aurc`.
     """
     hit, score = check_pair(correct, confidence)
     return float(selective_weighted(hit, score, np.ones((1, len(hit)), int))[1][0])
 
 
-def selective_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def augrc(correct: ArrayLike, confidence: ArrayLike) -> float:
+    """Area under the generalised risk–coverage curve, in [0, 1/2], lower is better.
+
+    Generalised risk is the share of wrong answers given among *all* n answers, so that a silent
+    failure weighs the same at every coverage. Straight between two confidences, it is
+    (1 - AUROC) a (1 - a) + (1 - a)² / 2, a being the share of right answers. Traub et al. 2024,
+    Overcoming common flaws in the evaluation of selective classification systems (NeurIPS).
+
+    - Arguments, NaN and errors as in :func:`aurc`.
+    """
+    hit, _ = check_pair(correct, confidence)
+    return float(augrc_weighted(correct, confidence, np.ones((1, len(hit)), int))[0])
+
+
+def augrc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
+    """:func:`augrc` under each of B weightings (B, n), as in :func:`selective_weighted`; (B,)."""
+    hit, score = check_pair(correct, confidence)
+    reached, wrong = _curves(hit, score, _whole(weights, len(hit)))
+    n, n_wrong = reached[-1], wrong[-1]
+    area = (np.diff(reached, axis=0) * (wrong[:-1] + wrong[1:]) / 2).sum(axis=0)
+    both = (n_wrong > 0) & (n_wrong < n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(both, area / n.astype(float) ** 2, np.nan)
+
+
+def selective_weighted(
+    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
     """AURC and prediction-rejection ratio together, each (B,), from one sort.
 
-    ``weights`` (B, n) are whole numbers of at least 0: how often each answer is in a bootstrap draw. A weighting that leaves
-    one class gives NaN. Raises ``ValueError`` on other shapes or values.
+    ``weights`` (B, n) are whole numbers of at least 0: how often each answer is in a bootstrap
+    draw. A weighting that leaves one class gives NaN. Raises ``ValueError`` on other shapes or
+    values.
     """
     hit, score = check_pair(correct, confidence)
     reached, wrong = _curves(hit, score, _whole(weights, len(hit)))
@@ -86,19 +126,29 @@ def selective_weighted(correct: ArrayLike, confidence: ArrayLike, weights: Array
         return np.where(both, area, np.nan), np.where(both, (rate - area) / (rate - best), np.nan)
 
 
-def _area(many: np.ndarray, lost: np.ndarray, reached: np.ndarray, wrong: np.ndarray, harmonic: np.ndarray) -> np.ndarray:
-    """Expected AURC (B,) of groups of ``many`` equal confidences, ``lost`` of them wrong, each (G, B), entering in turn.
+def _area(
+    many: np.ndarray, lost: np.ndarray, reached: np.ndarray, wrong: np.ndarray, harmonic: np.ndarray
+) -> np.ndarray:
+    """Expected AURC (B,) of groups of ``many`` equal confidences, ``lost`` of them wrong.
 
-    After j answers of a group the expected number wrong is e + j·lost/many, e and m being wrong and given before it; by j =
-    (m + j) - m the sum over j of that by (m + j) is lost + (e - m·lost/many)(H(m + many) - H(m)), H the harmonic numbers.
+    Both are (G, B); the groups enter in turn. After j answers of a group the expected number wrong
+    is e + j·lost/many, e and m being wrong and given before it; by j = (m + j) - m the sum over j
+    of that by (m + j) is lost + (e - m·lost/many)(H(m + many) - H(m)), H the harmonic numbers.
     """
     share = lost / np.maximum(many, 1)
     before, until = reached[:-1], reached[1:]
-    return (lost + (wrong[:-1] - share * before) * (harmonic[until] - harmonic[before])).sum(axis=0) / reached[-1]
+    return (lost + (wrong[:-1] - share * before) * (harmonic[until] - harmonic[before])).sum(
+        axis=0
+    ) / reached[-1]
 
 
-def _curves(hit: np.ndarray, score: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Answers given, and wrong ones among them, after each group of equal confidences: (G + 1, B) twice, from 0 on."""
+def _curves(
+    hit: np.ndarray, score: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Answers given, and wrong ones among them, after each group of equal confidences.
+
+    (G + 1, B) twice, from 0 on.
+    """
     order = np.argsort(-score, kind="stable")
     falling = score[order]
     ends = np.flatnonzero(falling[1:] != falling[:-1])
@@ -113,5 +163,27 @@ def _curves(hit: np.ndarray, score: np.ndarray, weight: np.ndarray) -> tuple[np.
 def _whole(weights: ArrayLike, n: int) -> np.ndarray:
     weight = check_weights(weights, n)
     if not np.array_equal(weight, np.floor(weight)):
-        raise ValueError(f"weights must be whole numbers; received {weight[weight != np.floor(weight)][0]}")
+        raise ValueError(
+            f"weights must be whole numbers; received {weight[weight != np.floor(weight)][0]}"
+        )
     return weight.astype(np.int64)
+
+
+def selective(rows: Rows) -> np.ndarray:
+    """AURC and prediction-rejection ratio of rows, (2, 1 + draws)."""
+    correct, confidence = rows["correct"], rows["confidence"]
+    return rows.over(lambda w: selective_weighted(correct, confidence, w.astype(np.int64)))
+
+
+def generalised(rows: Rows) -> np.ndarray:
+    """AUGRC of rows, (1 + draws,)."""
+    correct, confidence = rows["correct"], rows["confidence"]
+    return rows.over(lambda w: augrc_weighted(correct, confidence, w.astype(np.int64)))
+
+
+SELECTIVE: dict[str, Statistic] = {
+    "aurc": lambda rows: rows.drawn(selective)[0],
+    "augrc": generalised,
+    "prediction_rejection_ratio": lambda rows: rows.drawn(selective)[1],
+}
+"""Metric -> its statistic."""

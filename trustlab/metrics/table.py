@@ -60,7 +60,10 @@ def metrics_table(
     scales = _registered_scales() if scales is None else scales
     every = rows_of_methods(run.answers, run.confidence, n_draws, seed)
     least = max(min_per_class, 1)
-    jobs = [delayed(_lines)(label, rows, scales.get(label["method"]) == "probability", least) for label, rows in every]
+    jobs = [
+        delayed(_lines)(label, rows, scales.get(label["method"]) == "probability", least)
+        for label, rows in every
+    ]
     done: Any = Parallel(n_jobs=n_jobs)(jobs)
     return table([line for lines in done for line in lines], COLUMNS, ["n_rarer", *CHANCE, "p"])
 
@@ -98,14 +101,21 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
     for metric, (statistic, chance) in RANKING.items():
         for level, part in {"pooled": rows, **levels}.items():
             known = {} if few(part) else {"chance": chance(part)}
-            yield {"metric": metric, "level": str(level), **known, **estimate(part, Metric(statistic, few))}
+            yield {
+                "metric": metric,
+                "level": str(level),
+                **known,
+                **estimate(part, Metric(statistic, few)),
+            }
         found = estimate(inside, Metric(within(statistic), few), note="" if few(inside) else note)
-        known = {} if few(inside) else {"chance": float(np.mean([chance(levels[q]) for q in mixed]))}
+        known = (
+            {} if few(inside) else {"chance": float(np.mean([chance(levels[q]) for q in mixed]))}
+        )
         yield {"metric": metric, "level": "within", **known, **found}
     yield from _across(rows)
     if is_probability:
-        for name, metric in CALIBRATION.items():
-            yield {"metric": name, "level": "pooled", **estimate(rows, metric)}
+        for name in ("brier", "ece"):
+            yield {"metric": name, "level": "pooled", **estimate(rows, CALIBRATION[name])}
 
 
 def _across(rows: Rows) -> Iterator[dict[str, Any]]:
@@ -113,7 +123,9 @@ def _across(rows: Rows) -> Iterator[dict[str, Any]]:
     parts = [part for part in rows.by("level").values() if len(part)]
     means = [[float(part[c].mean()) for part in parts] for c in ("correct", "confidence")]
     for metric, over_rows in OVER_LEVELS.items():
-        enough = Metric(across(over_rows), lambda _: "fewer than 3 levels" if len(parts) < 3 else "", FLAT)
+        enough = Metric(
+            across(over_rows), lambda _: "fewer than 3 levels" if len(parts) < 3 else "", FLAT
+        )
         found = estimate(rows, enough)
         if not np.isnan(found["value"]):
             low, middle, high = rising_band(means[0], metric)

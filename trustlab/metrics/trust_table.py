@@ -190,9 +190,7 @@ def indices(choices: Choices) -> Statistic:
     form, full = choices.formulation, 1 if choices.formulation == "trust-x" else 100
 
     def of(rows: Rows) -> np.ndarray:
-        each = rows.table.drop(columns="case_id")
-        sums = each.to_numpy().T @ rows.draws.times[rows.case]
-        total = dict(zip(each.columns, sums, strict=True))
+        total = {name: rows.total(rows[name]) for name in rows.table if name != "case_id"}
         with np.errstate(divide="ignore", invalid="ignore"):
             right, shared, apart, cosine = (total[of] / total[f"has_{of}"] for of in MEANS.values())
         accuracy, cdr, rdc = full * right, full * apart, trust.rdc_from_cosine(cosine, form)

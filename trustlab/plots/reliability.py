@@ -26,22 +26,22 @@ def reliability(
 ) -> list[Axes]:
     """Accuracy against mean confidence (percent), one panel per method and one point per bin of answers.
 
-    ``table`` has the columns method, mean_confidence, accuracy, n, n_cases, low, high (all but the
-    counts in 0 to 1; low and high bound the accuracy, NaN where unknown). On the diagonal,
+    ``table`` has the columns method, confidence, value (the accuracy), n, n_cases, low, high (all but
+    the counts in 0 to 1; NaN where unknown). On the diagonal,
     confidence is what it says. A point's area grows with its answers: say so in the caption's note.
-    ``curves`` (method, confidence, probability, low, high in 0 to 1) adds a rising curve without
+    ``curves`` (method, confidence, value, low, high in 0 to 1) adds a rising curve without
     bins, in grey with its band, in place of the line between the points. At most ``columns`` panels
     stand in a row.
     """
-    need(table, ["method", "mean_confidence", "accuracy", "n", "n_cases", "low", "high"])
+    need(table, ["method", "confidence", "value", "n", "n_cases", "low", "high"])
     methods = list(dict.fromkeys(table["method"]))
     panels = list(axes) if axes is not None else panel_grid(len(methods), columns)
     if len(panels) < len(methods):
         raise ValueError(f"{len(methods)} methods need as many axes; received {len(panels)}")
     for ax, method in zip(panels, methods, strict=False):
-        rows = table.loc[table["method"] == method].sort_values("mean_confidence")
+        rows = table.loc[table["method"] == method].sort_values("confidence")
         family = family_of(method, families) if families is not None else "token"
-        x, y = 100 * rows["mean_confidence"], 100 * rows["accuracy"]
+        x, y = 100 * rows["confidence"], 100 * rows["value"]
         ax.plot([0, 100], [0, 100], ls="--", lw=1.1, color=GREY, zorder=1)
         if curves is not None:
             _curve(ax, curves.loc[curves["method"] == method])
@@ -63,7 +63,7 @@ def reliability(
 
 def _curve(ax: Axes, rows: pd.DataFrame) -> None:
     """The rising curve and its band, behind the points; nothing where the method has none."""
-    known = rows.dropna(subset=["confidence", "probability"]).sort_values("confidence")
+    known = rows.dropna(subset=["confidence", "value"]).sort_values("confidence")
     x = 100 * known["confidence"]
     ax.fill_between(x, 100 * known["low"], 100 * known["high"], color="#BFBFBF", alpha=0.55, lw=0, zorder=1.2)
-    ax.plot(x, 100 * known["probability"], color=INK, lw=1.2, zorder=1.5)
+    ax.plot(x, 100 * known["value"], color=INK, lw=1.2, zorder=1.5)

@@ -33,7 +33,7 @@ def risk_coverage(
     than ten cases. Methods without a curve are named under the axis, and where there is none at
     all the reason is told. Raises ``ValueError`` for several runs or a method that the table does not hold.
     """
-    need(table, ["model", "dataset", "method", "role", "coverage", "risk", "low", "high", "n", "n_cases", "missing"])
+    need(table, ["model", "dataset", "method", "role", "coverage", "value", "low", "high", "n", "n_cases", "missing"])
     runs = table[["model", "dataset"]].drop_duplicates()
     if len(runs) > 1:
         raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
@@ -46,11 +46,11 @@ def risk_coverage(
     for name, look in REFERENCES.items():
         rows = table.loc[(table["role"] == "reference") & (table["method"] == name)].sort_values("coverage")
         if len(rows):
-            ax.plot(100 * rows["coverage"], 100 * rows["risk"], color=GREY, lw=1.5, zorder=1.5, **look)
+            ax.plot(100 * rows["coverage"], 100 * rows["value"], color=GREY, lw=1.5, zorder=1.5, **look)
     seen: dict[str, int] = {}
     undrawn, colours = [], []
     for method in shown:
-        rows = mine.loc[mine["method"] == method].dropna(subset="risk").sort_values("coverage")
+        rows = mine.loc[mine["method"] == method].dropna(subset="value").sort_values("coverage")
         if not len(rows):
             undrawn.append(label(method))
             continue
@@ -59,16 +59,16 @@ def risk_coverage(
         seen[family] += 1
         x, colour = 100 * rows["coverage"], FAMILY_COLOURS[family]
         ax.fill_between(x, 100 * rows["low"], 100 * rows["high"], color=colour, alpha=0.1, lw=0, zorder=1)
-        ax.plot(x, 100 * rows["risk"], color=colour, ls=dashes, lw=2, zorder=3, label=label(method))
+        ax.plot(x, 100 * rows["value"], color=colour, ls=dashes, lw=2, zorder=3, label=label(method))
         few = rows[rows["n_cases"] < MIN_CASES]
         spot = {"color": colour, "marker": "o", "ms": 5, "zorder": 3.5}
-        plot_marks(ax, 100 * few["coverage"], 100 * few["risk"], few["n_cases"], **spot)
+        plot_marks(ax, 100 * few["coverage"], 100 * few["value"], few["n_cases"], **spot)
         colours.append(text_colour(family))
     ax.set(xlim=(0, 101), xticks=range(0, 101, 20), ylim=(-1, None))
     ax.set(xlabel="Answers given, surest first (percent)", ylabel="Wrong among the answers given (percent)")
     references = len(ax.get_legend_handles_labels()[1]) - len(colours)
     place: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "borderaxespad": 0, "frameon": False, "handlelength": 2.6}
-    known = table.dropna(subset="risk")
+    known = table.dropna(subset="value")
     if len(known):
         behind = f"at 100 %: n {int(known['n'].max()):,} answers,\n{int(known['n_cases'].max()):,} cases"
         ax.legend(labelcolor=[GREY] * references + colours, title=behind, title_fontsize=10, alignment="left", **place)

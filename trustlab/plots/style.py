@@ -103,7 +103,7 @@ CAPTION_POINTS = 8.5
 FEW = "_few"
 """Label of a mark with fewer cases than an interval takes; matplotlib keeps it out of legends, a caption looks for it."""
 VALUES = (
-    "value", "difference", "risk", "accuracy", "probability", "confidence", "rank", "share", "error", "tau",
+    "value", "difference", "accuracy", "probability", "confidence", "rank", "share", "error", "tau",
     "eti_percent", "osi", "fti", "osi_after", "r", "rho", "p_number",
 )  # fmt: skip
 """Columns that hold what a figure draws: a table that has some of them, all without a value, draws nothing."""

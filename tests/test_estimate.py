@@ -1,0 +1,234 @@
+"""The engine under every table: values, intervals, counts and reasons, once for all that stand on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from each import each
+
+from trustlab.metrics import schema
+from trustlab.metrics.correlation import OVER_LEVELS, pearson
+from trustlab.metrics.discrimination import RANKING, auroc, auroc_weighted
+from trustlab.metrics.estimate import (
+    CHUNK,
+    TOO_FEW,
+    UNDEFINED,
+    Draws,
+    Metric,
+    Rows,
+    across,
+    at_least,
+    bootstrap_p,
+    case_weights,
+    difference,
+    estimate,
+    grouped,
+    interval,
+    mean,
+    measure,
+    most_frequent,
+    percentile_interval,
+    within,
+)
+from trustlab.metrics.paired import DIFFERENCE
+from trustlab.paths import ROOT
+
+NAN = float("nan")
+AUROC = RANKING["auroc"][0]
+
+
+def made(n_cases: int = 20, levels=(1, 40, 100), seed: int = 0) -> pd.DataFrame:
+    """Answers whose accuracy rises with the level, each with a confidence; a row a case and level."""
+    rng = np.random.default_rng(seed)
+    rows = [(f"c{i:02d}", level) for i in range(n_cases) for level in levels]
+    table = pd.DataFrame(rows, columns=["case_id", "level"])
+    correct = (rng.random(len(table)) < 0.2 + 0.006 * table["level"]).astype(int)
+    return table.assign(correct=correct, confidence=0.4 * correct + 0.6 * rng.random(len(table)))
+
+
+TABLE = made()
+ROWS = Rows.of(TABLE, "confidence", 600, 3)
+WEIGHTS = case_weights(TABLE["case_id"], 600, 3)
+
+
+def test_a_mean_has_its_value_first_and_then_that_of_every_draw():
+    drawn = ROWS.drawn(mean("correct"))
+    right = TABLE["correct"].to_numpy()
+    assert drawn[0] == pytest.approx(right.mean())
+    np.testing.assert_allclose(drawn[1:], WEIGHTS @ right / WEIGHTS.sum(axis=1))
+
+
+def test_what_weighs_rows_is_the_same_in_chunks_of_draws():
+    assert CHUNK < 600
+    answers = TABLE["correct"], TABLE["confidence"]
+    drawn = ROWS.drawn(AUROC)
+    assert drawn[0] == pytest.approx(auroc(*answers))
+    np.testing.assert_allclose(drawn[1:], auroc_weighted(*answers, WEIGHTS))
+
+
+def test_a_line_has_value_interval_and_counts():
+    found = estimate(ROWS, AUROC)
+    ends = percentile_interval(auroc_weighted(TABLE["correct"], TABLE["confidence"], WEIGHTS))
+    assert (found["low"], found["high"]) == pytest.approx(ends)
+    right = int(TABLE["correct"].sum())
+    counts = {"n": 60, "n_cases": 20, "n_missing": 0, "n_rarer": min(right, 60 - right)}
+    assert {name: found[name] for name in counts} == counts and found["missing"] == ""
+
+
+def test_cases_are_drawn_with_all_their_rows_and_the_same_for_all_that_is_compared():
+    every = Draws.of(TABLE["case_id"].to_numpy(), 50, 1)
+    assert every.times.shape == (20, 50) and (every.times.sum(axis=0) == 20).all()
+    some = TABLE[TABLE["level"] == 40]
+    part = Rows.of(some, "confidence", every)
+    np.testing.assert_array_equal(part.draws.times, every.times)
+    with pytest.raises(ValueError, match="read-only"):
+        every.times[0, 0] = 2
+    shuffled = Rows.of(TABLE.sample(frac=1, random_state=0), "confidence", 50, 1)
+    again = Rows.of(TABLE, "confidence", 50, 1)
+    np.testing.assert_allclose(shuffled.drawn(mean("correct")), again.drawn(mean("correct")))
+
+
+def test_within_is_the_mean_over_levels_that_the_sample_has_both_classes_at():
+    table = TABLE.assign(correct=TABLE["correct"].where(TABLE["level"] != 1, 0))
+    rows = Rows.of(table, "confidence", 200)
+    parts = [table[table["level"] == q] for q in (40, 100)]
+    each_one = [auroc(part["correct"], part["confidence"]) for part in parts]
+    assert rows.drawn(within(AUROC))[0] == pytest.approx(np.mean(each_one))
+    weights = case_weights(table["case_id"], 200)
+    drawn = [auroc_weighted(p["correct"], p["confidence"], weights[:, p.index]) for p in parts]
+    np.testing.assert_allclose(rows.drawn(within(AUROC))[1:], np.nanmean(drawn, axis=0))
+    one_class = Rows.of(table[table["level"] == 1], "confidence", 20)
+    assert np.isnan(one_class.drawn(within(AUROC))).all()
+
+
+def test_across_correlates_accuracy_and_mean_confidence_by_level():
+    by_level = TABLE.groupby("level")[["correct", "confidence"]].mean()
+    found = estimate(ROWS, across(OVER_LEVELS["pearson"]))
+    assert found["value"] == pytest.approx(pearson(by_level["correct"], by_level["confidence"]))
+
+
+def test_a_difference_is_taken_in_the_same_draws_and_tested():
+    worse = TABLE.assign(confidence=made(seed=5)["confidence"].to_numpy())
+    theirs = Rows.of(worse, "confidence", ROWS.draws)
+    pair = Rows(ROWS.asked, ROWS.known, ROWS.draws, reference=theirs)
+    found = estimate(pair, difference(AUROC), test=True)
+    gaps = ROWS.drawn(AUROC) - theirs.drawn(AUROC)
+    assert found["value"] == pytest.approx(gaps[0])
+    assert found["p"] == bootstrap_p(gaps[1:])
+    assert found["standard_error"] == pytest.approx(gaps[1:].std(ddof=1))
+    low = pair.where("level", [40])
+    assert low.reference is not None and len(low.reference) == len(low) == 20
+    assert estimate(low, difference(mean("confidence")))["value"] == pytest.approx(
+        (TABLE["confidence"] - worse["confidence"])[TABLE["level"] == 40].mean()
+    )
+
+
+WHY = {
+    "few cases": (made(9), mean("confidence"), 0.0, TOO_FEW),
+    "alike": (TABLE.assign(correct=1), mean("correct"), 1.0, "no interval: all draws alike"),
+    "undefined draws": (
+        TABLE.assign(correct=[1, 1, 1] + [0] * 57),  # one case alone is right
+        AUROC,
+        None,
+        UNDEFINED,
+    ),
+    "one class": (TABLE.assign(correct=1), AUROC, NAN, "undefined"),
+    "no row": (
+        TABLE.assign(confidence=NAN, missing="no logprobs"),
+        AUROC,
+        NAN,
+        "no confidence: no logprobs",
+    ),
+    "withheld": (TABLE, Metric(AUROC, at_least(40)), NAN, "fewer than 40 correct or wrong"),
+    "no draws": (TABLE, mean("confidence"), 0.0, "no draws"),
+}
+
+
+@each("name", WHY)
+def test_what_is_missing_says_why(name: str):
+    table, metric, value, why = WHY[name]
+    found = estimate(Rows.of(table, "confidence", 0 if name == "no draws" else 100), metric)
+    assert np.isnan(value) == np.isnan(found["value"]) if value is not None else found["value"] > 0
+    assert np.isnan([found["low"], found["high"]]).all() and found["missing"] == why
+
+
+def test_ten_cases_have_an_interval_and_nine_have_none():
+    ten, nine = (estimate(Rows.of(made(n), "confidence", 50), mean("confidence")) for n in (10, 9))
+    assert ten["low"] < ten["value"] < ten["high"] and ten["missing"] == ""
+    assert np.isnan(nine["low"]) and nine["n_cases"] == 9
+
+
+def test_an_interval_without_width_is_none():
+    nearly = np.r_[np.zeros(99), 1.0]
+    assert interval(nearly, np.arange(12))["missing"] == "no interval: nearly all draws alike"
+    assert np.isnan(interval(nearly, np.arange(12), test=True)["p"])
+
+
+def test_bounds_and_answers_that_were_not_had_are_told():
+    asked = TABLE.assign(bound=False, failed=False, ungraded=False, missing="cut off")
+    asked.loc[0, ["bound"]] = True
+    asked.loc[[1, 2], "failed"], asked.loc[3, "ungraded"] = True, True
+    asked.loc[[1, 2, 3], "confidence"] = NAN
+    found = estimate(Rows.of(asked, "confidence", 50), mean("confidence"), note="level 20 left out")
+    notes = ["level 20 left out", "1 of 57 confidences are bounds", "2 answers missing"]
+    assert found["missing"] == "; ".join([*notes, "1 answer ungraded"])
+    assert (found["n"], found["n_missing"]) == (57, 3)
+
+
+def test_a_table_is_a_line_a_group_and_metric():
+    metrics = {"accuracy": mean("correct"), "mean_confidence": mean("confidence")}
+    lines = measure(grouped(TABLE, ["level"], "confidence", n_draws=50), metrics)
+    found = schema.table(lines, ["level"])
+    assert found[["level", "metric"]].to_numpy().tolist() == [
+        [q, m] for q in (1, 40, 100) for m in metrics
+    ]
+    by_hand = TABLE.groupby("level")["correct"].mean()
+    assert found.query("metric == 'accuracy'")["value"].tolist() == pytest.approx(by_hand.tolist())
+
+
+def test_the_commonest_reason_is_the_first_by_name_among_equals():
+    lost = pd.DataFrame({"missing": ["b", "a", "a", "b", None, ""]})
+    assert most_frequent(lost) == "a"
+    assert most_frequent(lost.iloc[4:]) == "no reason given"
+    assert most_frequent(lost.iloc[:0]) == "no row in the table"
+
+
+def test_a_table_has_the_columns_of_the_schema_and_no_others():
+    line: dict[str, Any] = {"model": "m", "metric": "auroc", "value": 0.5, "low": 0.4, "what": 1}
+    found = schema.table([line], ["model"], ["n_rarer", "p"])
+    assert list(found) == [
+        "model", "metric", "value", "low", "high", "p", "n", "n_cases", "n_rarer", "n_missing", "missing",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="what"):
+        schema.table([line], ["model", "what"])
+    with pytest.raises(ValueError, match=r"figures lacks the columns \['high_chosen'\]"):
+        schema.need(found, ["value", "high_chosen"], "figures")
+
+
+def test_every_column_is_described_once_with_type_and_meaning():
+    kinds = {"text", "number", "count", "flag", "names"}
+    assert all(c.type in kinds and c.meaning for c in schema.COLUMNS.values())
+    assert not set(schema.KEYS) & set(schema.MEASURED)
+    assert (
+        schema.described(schema.table([], ["model"])).loc["low", "meaning"].startswith("lower end")
+    )
+
+
+def test_the_readme_describes_the_columns_as_the_schema_does():
+    told = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in (*schema.LINE, *DIFFERENCE, "cases_needed"):
+        column = schema.COLUMNS[name]
+        assert f"| `{name}` | {column.unit} | {column.meaning} |" in told
+
+
+def test_a_table_whose_columns_hold_something_else_is_refused():
+    good = schema.table([estimate(ROWS, AUROC) | {"metric": "auroc", "model": "m"}], ["model"])
+    schema.check(good, ["model"])
+    for column, value in (("model", 3), ("n", 1.5), ("value", "0.4"), ("n_cases", -1)):
+        with pytest.raises(ValueError, match=f"column '{column}' holds no"):
+            schema.check(good.assign(**{column: [value]}))
+    with pytest.raises(ValueError, match="lacks"):
+        schema.check(good.drop(columns="missing"))
