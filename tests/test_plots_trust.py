@@ -168,6 +168,15 @@ def test_at_the_right_stand_the_cases_behind_a_row_and_few_of_them_are_hollow(ta
     assert few == {list(drawn.INDICES).index("rdc")}
 
 
+def test_by_set_the_title_counts_all_cases_and_a_row_those_behind_it(table) -> None:
+    mine = table[table["formulation"] == "trust-x"]
+    fewer = mine["metric"].eq("eti_percent")
+    lost = mine["n"].where(~fewer, 10)
+    ax = drawn.indices_by_set(mine.assign(n=lost, n_missing=mine["n"] + mine["n_missing"] - lost))[0]
+    counts = [t.get_text() for t in ax.texts if t.get_text()[0].isdigit()]
+    assert "n 12 cases" in ax.get_title() and counts == ["12", "10", "12", "12"]
+
+
 def test_an_index_without_a_value_says_why(table) -> None:
     left, right = drawn.indices(first(table))
     assert missing(left) == []

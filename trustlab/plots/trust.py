@@ -108,8 +108,12 @@ def indices_by_set(table: pd.DataFrame, names: Sequence[str] = ("accuracy", "eti
         if table[column].nunique() > 1:
             raise ValueError(f"one figure shows one {column}; received {table[column].unique().tolist()}")
     looks = _looks(table)
-    drawn = lambda ax, part: _dots(ax, _index_rows(part, names), list(names), INDICES, looks)  # noqa: E731
-    panels = _grid(table.assign(n_cases=table["n"] + table["n_missing"]), len(names), drawn, "Percent")
+
+    def drawn(ax: Axes, part: pd.DataFrame) -> None:
+        _dots(ax, _index_rows(part.assign(n_cases=part["n"]), names), list(names), INDICES, looks)
+
+    asked = table.assign(n_cases=table["n"] + table["n_missing"])  # of these the titles tell
+    panels = _grid(asked, len(names), drawn, "Percent")
     _share_limits(panels)
     _legend(panels[_bottom(table)], looks)
     return panels
