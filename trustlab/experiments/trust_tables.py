@@ -6,7 +6,7 @@ Pure functions of ``reviews`` (:data:`trustlab.metrics.trust_table.NEEDED`) or o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -49,7 +49,7 @@ RAW = {
 """Agreement that counts no chance, case by case."""
 ALONE = "one doctor: nobody to agree with"
 UNREADABLE = "no case has enough readable diagnoses"
-VARIANTS: dict[str, dict[str, str]] = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "UNSAFE alone": {"rx_variant": "unsafe"},
     "unreadable votes agree with nobody": {"cdr_variant": "unreadable disagrees"},
@@ -223,32 +223,32 @@ def _swept(
     indices: pd.DataFrame, steps: int, formulation: str, by: list[str]
 ) -> Iterator[tuple[dict[str, Any], pd.Series, pd.Series]]:
     """Keys and counts at each weighting, and the ETI of each contender there and as printed."""
-    unit = 100 if formulation == "trust-x" else 1
     for label, part in groups(_contenders(indices, formulation), by):
         known = part.dropna(subset=PARTS).set_index("contender")
         counts = {"n": len(known), "n_missing": len(part) - len(known)}
         counts["n_cases"] = int(known["n"].min()) if len(known) else 0
-        parts = [known[name].to_numpy(float) for name in PARTS]
+        printed = _eti_percent(known, trust.ETI_WEIGHTS, formulation)
         for weights in weight_grid(steps):
-            both = (trust.eti(*parts, w, formulation) for w in (tuple(weights), trust.ETI_WEIGHTS))
-            etis = (pd.Series(unit * eti, index=known.index) for eti in both)
-            yield label | dict(zip(WEIGHTS, weights, strict=True)) | counts, *etis
+            at = dict(zip(WEIGHTS, weights, strict=True))
+            yield label | at | counts, _eti_percent(known, weights, formulation), printed
+
+
+def _eti_percent(known: pd.DataFrame, weights: Sequence[float], formulation: str) -> pd.Series:
+    accuracy, cdr, rdc = (known[name].to_numpy(float) for name in PARTS)
+    found = trust.eti(accuracy, cdr, rdc, weights, formulation)
+    return pd.Series(found * (100 if formulation == "trust-x" else 1), index=known.index)
 
 
 def _winner(eti: pd.Series) -> dict[str, Any]:
     if not len(eti):
         return {"winner": "", "tied": (), "missing": "no configuration has accuracy, CDR and RDC"}
     level = ties.tied(eti.to_numpy())
-    best = tuple(sorted(eti.index[level == level.max()]))
-    high = eti.nlargest(2).to_numpy()
+    best = sorted(str(name) for name in eti.index[level == level.max()])
+    high = [*eti.nlargest(2), np.nan]
     found = {"value": high[0], "missing": ""}
     if len(best) > 1:
-        return found | {"winner": "tie", "tied": best, "margin": 0.0}
-    return found | {
-        "winner": best[0],
-        "tied": (),
-        "margin": high[0] - high[1] if len(eti) > 1 else np.nan,
-    }
+        return found | {"winner": "tie", "tied": tuple(best), "margin": 0.0}
+    return found | {"winner": best[0], "tied": (), "margin": high[0] - high[1]}
 
 
 def _tau(eti: pd.Series, printed: pd.Series) -> dict[str, Any]:
@@ -257,7 +257,8 @@ def _tau(eti: pd.Series, printed: pd.Series) -> dict[str, Any]:
     sides = [ties.tied(side.to_numpy()) for side in (printed, eti)]
     if min(np.ptp(side) for side in sides) == 0:
         return {"missing": "all rows have the same ETI"}
-    return {"value": float(kendalltau(*sides).statistic), "missing": ""}
+    tau: Any = kendalltau(*sides)
+    return {"value": float(tau.statistic), "missing": ""}
 
 
 def _pairs(reviews: pd.DataFrame, draws: int, seed: int) -> Iterator[tuple[dict[str, Any], Rows]]:
@@ -327,7 +328,7 @@ def _agreement(
     counted = votes.count_votes(list(rows["diagnoses"]))
     ac1 = partial(votes.gwet_ac1_weighted, n_diagnoses=n_diagnoses)
     for name, kappa in (("fleiss_kappa", votes.fleiss_kappa_weighted), ("gwet_ac1", ac1)):
-        over = partial(Rows.over, weighted=partial(kappa, counted))
+        over: Any = partial(Rows.over, weighted=partial(kappa, counted))
         metric = Metric(over, undefined="one diagnosis in all cases", jackknife=1.0)
         yield {"metric": name, **estimate(rows, metric)}
 

@@ -384,9 +384,7 @@ def measure(
             yield {**label, "metric": name, **estimate(rows, metric, test=test)}
 
 
-def groups(
-    table: pd.DataFrame, by: Sequence[str]
-) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """The keys and the rows of each group of ``by``, in the table's order."""
     each: Any = table.groupby(list(by), sort=False, observed=True, dropna=False)
     for key, part in each:

@@ -121,7 +121,7 @@ def trust_indices(
     """
     made = Choices(formulation, **choices)
     parts = configurations(check_reviews(reviews), made, draws, seed)
-    lines = [{**label, **line} for label, *part in parts for line in _lines(*part, made)]
+    lines = [{**label, **line} for label, p, rows in parts for line in _lines(p, rows, made)]
     return table(lines, [*KEYS, "formulation", "n_doctors"], ["proxy"])
 
 
@@ -168,7 +168,8 @@ def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     """
     none = part["diagnosis"].isna()
     unanswered = part["n_no_answer"] >= part["n_doctors"]
-    kept = {"wrong": False, "missing": True}.get(choices.unreadable, unanswered)
+    rules: dict[str, Any] = {"wrong": False, "missing": True}
+    kept = rules.get(choices.unreadable, unanswered)
     instead = pd.Series(np.where(kept, np.nan, 0.0), index=part.index)
     values = {
         "right": part["correct"].where(~none, instead).astype(float),
@@ -190,20 +191,17 @@ def indices(choices: Choices) -> Statistic:
     form, full = choices.formulation, 1 if choices.formulation == "trust-x" else 100
 
     def of(rows: Rows) -> np.ndarray:
-        total = {name: rows.total(rows[name]) for name in rows.table if name != "case_id"}
+        named = [name for name in rows.table if name != "case_id"]
+        total: dict[str, Any] = {name: rows.total(rows[name]) for name in named}
         with np.errstate(divide="ignore", invalid="ignore"):
             right, shared, apart, cosine = (total[of] / total[f"has_{of}"] for of in MEANS.values())
         accuracy, cdr, rdc = full * right, full * apart, trust.rdc_from_cosine(cosine, form)
         eti = trust.eti(accuracy, cdr, rdc, choices.eti_weights, form)
         n_rx, n_tests = (sum(total[name] for name in names) for _, names in KINDS.values())
-        objections, alerts = ("n_unsafe", "n_caution"), ("n_risky", "n_redundant")
-        rx = trust.unsafe_rx_percent(
-            *(total[name] for name in objections),
-            n_rx,
-            choices.rx_variant,
-            total["n_prescriptions"],
-        )
-        tests = trust.test_alerts_percent(*(total[n] for n in alerts), n_tests, total["n_tests"])
+        objections = (total["n_unsafe"], total["n_caution"], n_rx, choices.rx_variant)
+        alerts = (total["n_risky"], total["n_redundant"], n_tests)
+        rx = trust.unsafe_rx_percent(*objections, total["n_prescriptions"])
+        tests = trust.test_alerts_percent(*alerts, total["n_tests"])
         safety = bool(total["safety"][0])
         reviewed = safety & (total["planned"] > 0)
         rx, tests = np.where(reviewed, rx, np.nan), np.where(reviewed, tests, np.nan)
@@ -254,11 +252,13 @@ def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[st
     having = _having(rows.asked, choices, _fewest)
     rated = {k: (rows.asked[of].sum(axis=1) > 0).to_numpy() for k, (_, of) in KINDS.items()}
     why, exact = _why_missing(part, value, choices), _exact(part, value, rated)
-    behind = having | rated
-    held = behind | {name: rows.known for name in exact if name in rated}  # 0 without any case
+    behind = having | rated  # the cases that an index counts
+    held = dict(behind)  # those of which an interval needs ten
+    held |= {name: rows.known for name in exact if name in rated}  # 0 without any case
     held["osi"] = _fewest([having["osi"], *(mask for mask in rated.values() if mask.any())])
     held["fti"] = held["fti_as_printed"] = _fewest([having["eti"], held["osi"]])
-    proxy = part["cosine_med_proxy"].fillna("").unique() if "med" in choices.formulation else []
+    proxies = part["cosine_med_proxy"] if choices.formulation == "medguard-x" else pd.Series()
+    proxy = ", ".join(filter(None, proxies.fillna("").unique()))
     for name in INDICES:
         told, n = [exact.get(name, "")], {p: having[p].sum() for p in PARTS.get(name, ())}
         if len(set(n.values())) > 1 and not np.isnan(value[name]):
@@ -272,11 +272,7 @@ def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[st
             found["missing"] = "; ".join(filter(None, words))
         has = int(behind[name].sum())
         found |= {"n": has, "n_cases": has, "n_missing": len(part) - has}
-        yield {
-            "metric": name,
-            **found,
-            "proxy": ", ".join(filter(None, proxy)) if name == "rdc" else "",
-        }
+        yield {"metric": name, **found, "proxy": proxy if name == "rdc" else ""}
 
 
 def _leaves(name: str) -> list[str]:
