@@ -33,8 +33,8 @@ from trustlab.metrics.estimate import without_excess
 from trustlab.metrics.discrimination import ranking_weighted
 from trustlab.metrics.estimate import bounded_interval, case_weights
 from trustlab.metrics.paired import paired_differences
-from trustlab.metrics.partial import partial_spearman_weighted
-from trustlab.metrics.power import cases_to_tell_apart
+from trustlab.metrics.correlation import partial_spearman_weighted
+from trustlab.metrics.significance import cases_to_tell_apart
 from trustlab.metrics.selective import selective_weighted
 
 LEVELS = 6

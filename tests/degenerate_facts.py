@@ -17,7 +17,6 @@ from trustlab.metrics import (
     discrimination,
     estimate,
     paired,
-    power,
     significance,
     stability,
     stopping,
@@ -60,7 +59,9 @@ def check(call: Callable[[], Any], expected: Any) -> None:
         assert found and all(0 <= x <= 1 for x in found)
     else:
         wanted = [float(x) for x in np.ravel(expected)]
-        assert found == pytest.approx(wanted * (len(found) // len(wanted)) if found else wanted, nan_ok=True, abs=1e-9)
+        assert found == pytest.approx(
+            wanted * (len(found) // len(wanted)) if found else wanted, nan_ok=True, abs=1e-9
+        )
 
 
 # Everything else: (function, situation, call, expected)
@@ -74,14 +75,29 @@ UNREAD = [[None, None], [None, "flu"], []]
 ALL_FLU = [["flu", "flu"], ["flu", "flu", "flu"]]
 
 
-def series(name: str, measure: Callable[[Any, Any], Any]) -> list[tuple[str, str, Callable[[], Any], Any]]:
+def series(
+    name: str, measure: Callable[[Any, Any], Any]
+) -> list[tuple[str, str, Callable[[], Any], Any]]:
     """Two series over the levels."""
-    pairs = {"no rows": ([], []), "two points": (SHORT, SHORT), "constant": (FLAT, RISING), "both constant": (FLAT, FLAT)}
+    pairs = {
+        "no rows": ([], []),
+        "two points": (SHORT, SHORT),
+        "constant": (FLAT, RISING),
+        "both constant": (FLAT, FLAT),
+    }
     facts: list[tuple[str, str, Callable[[], Any], Any]] = [
-        (name, situation, lambda pair=pair: measure(*pair), NAN) for situation, pair in pairs.items()
+        (name, situation, lambda pair=pair: measure(*pair), NAN)
+        for situation, pair in pairs.items()
     ]
-    bad = {"infinite": (RISING, [1, 2, INF, 4]), "missing": (RISING, [1, 2, NAN, 4]), "other lengths": (RISING, SHORT)}
-    return facts + [(name, situation, lambda pair=pair: measure(*pair), REFUSED) for situation, pair in bad.items()]
+    bad = {
+        "infinite": (RISING, [1, 2, INF, 4]),
+        "missing": (RISING, [1, 2, NAN, 4]),
+        "other lengths": (RISING, SHORT),
+    }
+    return facts + [
+        (name, situation, lambda pair=pair: measure(*pair), REFUSED)
+        for situation, pair in bad.items()
+    ]
 
 
 OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
@@ -89,10 +105,30 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     *series("correlation.spearman", correlation.spearman),
     *series("correlation.spearman_permutation_p", correlation.spearman_permutation_p),
     *series("correlation.pearson_permutation_p", correlation.pearson_permutation_p),
-    ("correlation.pearson_rows", "constant", lambda: correlation.pearson_rows(np.array([FLAT]), np.array([RISING])), NAN),
-    ("correlation.pearson_rows", "no rows", lambda: correlation.pearson_rows(np.empty((0, 4)), np.empty((0, 4))), NOTHING),
-    ("correlation.spearman_rows", "constant", lambda: correlation.spearman_rows(np.array([FLAT]), np.array([RISING])), NAN),
-    ("correlation.spearman_rows", "no rows", lambda: correlation.spearman_rows(np.empty((0, 4)), np.empty((0, 4))), NOTHING),
+    (
+        "correlation.pearson_rows",
+        "constant",
+        lambda: correlation.pearson_rows(np.array([FLAT]), np.array([RISING])),
+        NAN,
+    ),
+    (
+        "correlation.pearson_rows",
+        "no rows",
+        lambda: correlation.pearson_rows(np.empty((0, 4)), np.empty((0, 4))),
+        NOTHING,
+    ),
+    (
+        "correlation.spearman_rows",
+        "constant",
+        lambda: correlation.spearman_rows(np.array([FLAT]), np.array([RISING])),
+        NAN,
+    ),
+    (
+        "correlation.spearman_rows",
+        "no rows",
+        lambda: correlation.spearman_rows(np.empty((0, 4)), np.empty((0, 4))),
+        NOTHING,
+    ),
     *[
         (f"correlation.{p.__name__}", situation, lambda p=p, given=given: p(*given), expected)
         for p in (correlation.pearson_p, correlation.spearman_p, correlation.spearman_exact_p)
@@ -106,14 +142,34 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ],
     ("correlation.pearson_p", "all on a line", lambda: correlation.pearson_p(-1, 6), 0),
     ("correlation.spearman_values", "two points", lambda: correlation.spearman_values(2), REFUSED),
-    ("correlation.spearman_values", "three points", lambda: correlation.spearman_values(3), (-1, -0.5, 0.5, 1)),
+    (
+        "correlation.spearman_values",
+        "three points",
+        lambda: correlation.spearman_values(3),
+        (-1, -0.5, 0.5, 1),
+    ),
     ("correlation.rising_null", "two points", lambda: correlation.rising_null(2), REFUSED),
-    ("correlation.rising_null", "infinite noise", lambda: correlation.rising_null(6, noise=INF), REFUSED),
-    ("correlation.rising_band", "ties of all", lambda: correlation.rising_band(6, "spearman", n_draws=10), 1),
+    (
+        "correlation.rising_null",
+        "infinite noise",
+        lambda: correlation.rising_null(6, noise=INF),
+        REFUSED,
+    ),
+    (
+        "correlation.rising_band",
+        "ties of all",
+        lambda: correlation.rising_band(6, "spearman", n_draws=10),
+        1,
+    ),
     ("correlation.rising_band", "two points", lambda: correlation.rising_band(SHORT), REFUSED),
     ("correlation.rising_band", "constant", lambda: correlation.rising_band(FLAT), NAN),
     ("correlation.rising_band", "missing", lambda: correlation.rising_band([1, 2, NAN]), REFUSED),
-    ("correlation.unordered_band", "three points", lambda: correlation.unordered_band(3), (NAN, 0, NAN)),
+    (
+        "correlation.unordered_band",
+        "three points",
+        lambda: correlation.unordered_band(3),
+        (NAN, 0, NAN),
+    ),
     ("correlation.unordered_band", "two points", lambda: correlation.unordered_band(2), REFUSED),
     # draws and p-values
     ("ties.tied", "nothing", lambda: ties.tied([]), NOTHING),
@@ -122,15 +178,50 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("ties.reaches", "missing", lambda: ties.reaches([NAN, 1.0], 1.0), [0, 1]),
     ("ties.reaches", "a missing threshold", lambda: ties.reaches([0.0, INF], NAN), [0, 0]),
     ("estimate.percentile_interval", "no draws", lambda: estimate.percentile_interval([]), REFUSED),
-    ("estimate.percentile_interval", "infinite", lambda: estimate.percentile_interval([1.0, INF]), REFUSED),
-    ("estimate.percentile_interval", "all missing", lambda: estimate.percentile_interval([NAN] * 9), NAN),
-    ("estimate.bounded_interval", "all missing", lambda: estimate.bounded_interval([NAN] * 9, MANY), NAN),
+    (
+        "estimate.percentile_interval",
+        "infinite",
+        lambda: estimate.percentile_interval([1.0, INF]),
+        REFUSED,
+    ),
+    (
+        "estimate.percentile_interval",
+        "all missing",
+        lambda: estimate.percentile_interval([NAN] * 9),
+        NAN,
+    ),
+    (
+        "estimate.bounded_interval",
+        "all missing",
+        lambda: estimate.bounded_interval([NAN] * 9, MANY),
+        NAN,
+    ),
     ("estimate.bounded_interval", "all alike", lambda: estimate.bounded_interval(ALIKE, MANY), NAN),
-    ("estimate.bounded_interval", "nearly all alike", lambda: estimate.bounded_interval([0.5, *[1.0] * 99], MANY), NAN),
-    ("estimate.bounded_interval", "four cases", lambda: estimate.bounded_interval(np.arange(50), FEW), NAN),
-    ("estimate.bounded_interval", "no cases", lambda: estimate.bounded_interval(np.arange(50), []), NAN),
+    (
+        "estimate.bounded_interval",
+        "nearly all alike",
+        lambda: estimate.bounded_interval([0.5, *[1.0] * 99], MANY),
+        NAN,
+    ),
+    (
+        "estimate.bounded_interval",
+        "four cases",
+        lambda: estimate.bounded_interval(np.arange(50), FEW),
+        NAN,
+    ),
+    (
+        "estimate.bounded_interval",
+        "no cases",
+        lambda: estimate.bounded_interval(np.arange(50), []),
+        NAN,
+    ),
     ("estimate.bounded_interval", "no draws", lambda: estimate.bounded_interval([], MANY), REFUSED),
-    ("estimate.bounded_interval", "infinite", lambda: estimate.bounded_interval([1.0, INF], MANY), REFUSED),
+    (
+        "estimate.bounded_interval",
+        "infinite",
+        lambda: estimate.bounded_interval([1.0, INF], MANY),
+        REFUSED,
+    ),
     ("estimate.enough_cases", "no rows", lambda: estimate.enough_cases([]), False),
     ("estimate.enough_cases", "one case", lambda: estimate.enough_cases(["a"] * 60), False),
     ("estimate.case_weights", "no rows", lambda: estimate.case_weights([]), REFUSED),
@@ -139,17 +230,32 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("estimate.all_alike", "alike", lambda: estimate.all_alike(ALIKE), True),
     ("estimate.checked_draws", "none", lambda: estimate.checked_draws([]), REFUSED),
     ("estimate.checked_draws", "infinite", lambda: estimate.checked_draws([INF]), REFUSED),
-    ("estimate.without_excess", "all missing", lambda: estimate.without_excess([NAN] * 9, 0.5), NAN),
+    (
+        "estimate.without_excess",
+        "all missing",
+        lambda: estimate.without_excess([NAN] * 9, 0.5),
+        NAN,
+    ),
     ("estimate.without_excess", "all alike", lambda: estimate.without_excess(ALIKE, 0.5), 0.5),
     ("estimate.without_excess", "no draws", lambda: estimate.without_excess([], 0.5), REFUSED),
-    ("estimate.without_excess", "infinite", lambda: estimate.without_excess([0.1, INF], 0.5), REFUSED),
+    (
+        "estimate.without_excess",
+        "infinite",
+        lambda: estimate.without_excess([0.1, INF], 0.5),
+        REFUSED,
+    ),
     ("estimate.bootstrap_p", "all alike", lambda: estimate.bootstrap_p(ALIKE), NAN),
     ("estimate.bootstrap_p", "all missing", lambda: estimate.bootstrap_p([NAN] * 9), NAN),
     ("estimate.bootstrap_p", "one draw", lambda: estimate.bootstrap_p([0.4]), NAN),
     ("estimate.bootstrap_p", "no draws", lambda: estimate.bootstrap_p([]), REFUSED),
     ("estimate.bootstrap_p", "infinite", lambda: estimate.bootstrap_p([0.1, INF]), REFUSED),
     *[
-        (f"significance.{adjust.__name__}", situation, lambda adjust=adjust, p=p: adjust(p), expected)
+        (
+            f"significance.{adjust.__name__}",
+            situation,
+            lambda adjust=adjust, p=p: adjust(p),
+            expected,
+        )
         for adjust in (significance.holm, significance.benjamini_hochberg)
         for situation, p, expected in (
             ("no tests", [], NOTHING),
@@ -164,16 +270,46 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("paired.tested", "one case", lambda: paired.tested(np.arange(9.0), np.zeros(9)), NAN),
     ("paired.tested", "infinite", lambda: paired.tested(np.array([INF, 1.0]), MANY), REFUSED),
     ("estimate.jackknife_interval", "no cases", lambda: estimate.jackknife_interval(0.5, []), NAN),
-    ("estimate.jackknife_interval", "one case", lambda: estimate.jackknife_interval(0.5, [0.5]), NAN),
-    ("estimate.jackknife_interval", "all alike", lambda: estimate.jackknife_interval(0.25, ALIKE), NAN),
-    ("estimate.jackknife_interval", "all missing", lambda: estimate.jackknife_interval(NAN, [NAN] * 12), NAN),
-    ("estimate.jackknife_interval", "infinite", lambda: estimate.jackknife_interval(0.5, [INF] * 12), REFUSED),
+    (
+        "estimate.jackknife_interval",
+        "one case",
+        lambda: estimate.jackknife_interval(0.5, [0.5]),
+        NAN,
+    ),
+    (
+        "estimate.jackknife_interval",
+        "all alike",
+        lambda: estimate.jackknife_interval(0.25, ALIKE),
+        NAN,
+    ),
+    (
+        "estimate.jackknife_interval",
+        "all missing",
+        lambda: estimate.jackknife_interval(NAN, [NAN] * 12),
+        NAN,
+    ),
+    (
+        "estimate.jackknife_interval",
+        "infinite",
+        lambda: estimate.jackknife_interval(0.5, [INF] * 12),
+        REFUSED,
+    ),
     ("best.chosen_in", "no methods", lambda: best.chosen_in(np.empty((0, 5))), REFUSED),
     ("best.chosen_in", "no draws", lambda: best.chosen_in(np.empty((2, 0))), NAN),
     ("best.chosen_in", "all missing", lambda: best.chosen_in(np.full((2, 5), NAN)), NAN),
     ("best.chosen_in", "ties everywhere", lambda: best.chosen_in(np.ones((4, 5))), 0.25),
-    ("best.best_against", "no methods", lambda: best.best_against([], np.empty((0, 5)), 0.5, ALIKE[:5], MANY), REFUSED),
-    ("best.best_against", "infinite", lambda: best.best_against([INF], [ALIKE], 0.5, ALIKE, MANY), REFUSED),
+    (
+        "best.best_against",
+        "no methods",
+        lambda: best.best_against([], np.empty((0, 5)), 0.5, ALIKE[:5], MANY),
+        REFUSED,
+    ),
+    (
+        "best.best_against",
+        "infinite",
+        lambda: best.best_against([INF], [ALIKE], 0.5, ALIKE, MANY),
+        REFUSED,
+    ),
     (
         "best.best_against",
         "all alike",
@@ -181,20 +317,55 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
         (0, 1, 0.5, 0, *[NAN] * 6),
     ),
     # rates by formula
-    ("power.auroc_standard_error", "missing", lambda: power.auroc_standard_error(NAN, 9, 9), NAN),
-    ("power.auroc_standard_error", "one class", lambda: power.auroc_standard_error(0.8, 9, 0), NAN),
-    ("power.auroc_standard_error", "perfect order", lambda: power.auroc_standard_error(1, 9, 9), NAN),
-    ("power.auroc_standard_error", "infinite", lambda: power.auroc_standard_error(INF, 9, 9), REFUSED),
-    ("power.auroc_difference_standard_error", "equal", lambda: power.auroc_difference_standard_error(0.8, 0.8, 9, 9, 1), NAN),
-    ("power.auroc_difference_standard_error", "missing", lambda: power.auroc_difference_standard_error(0.8, NAN, 9, 9, 0), NAN),
     (
-        "power.auroc_difference_standard_error",
+        "significance.auroc_standard_error",
+        "missing",
+        lambda: significance.auroc_standard_error(NAN, 9, 9),
+        NAN,
+    ),
+    (
+        "significance.auroc_standard_error",
+        "one class",
+        lambda: significance.auroc_standard_error(0.8, 9, 0),
+        NAN,
+    ),
+    (
+        "significance.auroc_standard_error",
+        "perfect order",
+        lambda: significance.auroc_standard_error(1, 9, 9),
+        NAN,
+    ),
+    (
+        "significance.auroc_standard_error",
         "infinite",
-        lambda: power.auroc_difference_standard_error(1, 1, 9, 9, INF),
+        lambda: significance.auroc_standard_error(INF, 9, 9),
+        REFUSED,
+    ),
+    (
+        "significance.auroc_difference_standard_error",
+        "equal",
+        lambda: significance.auroc_difference_standard_error(0.8, 0.8, 9, 9, 1),
+        NAN,
+    ),
+    (
+        "significance.auroc_difference_standard_error",
+        "missing",
+        lambda: significance.auroc_difference_standard_error(0.8, NAN, 9, 9, 0),
+        NAN,
+    ),
+    (
+        "significance.auroc_difference_standard_error",
+        "infinite",
+        lambda: significance.auroc_difference_standard_error(1, 1, 9, 9, INF),
         REFUSED,
     ),
     *[
-        ("power.cases_to_tell_apart", situation, lambda given=given: power.cases_to_tell_apart(*given), expected)
+        (
+            "significance.cases_to_tell_apart",
+            situation,
+            lambda given=given: significance.cases_to_tell_apart(*given),
+            expected,
+        )
         for situation, given, expected in (
             ("no difference", (0, 0.1, 40), NAN),
             ("no spread", (0.1, 0, 40), NAN),
@@ -203,32 +374,87 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
             ("infinite", (0.1, INF, 40), NAN),
         )
     ],
-    ("power.cases_shown", "missing", lambda: power.cases_shown(NAN), NOTHING),
-    ("power.cases_shown", "infinite", lambda: power.cases_shown(INF), NOTHING),
+    ("significance.cases_shown", "missing", lambda: significance.cases_shown(NAN), NOTHING),
+    ("significance.cases_shown", "infinite", lambda: significance.cases_shown(INF), NOTHING),
     # ends of single columns
     ("bounds.accuracy_bounds", "no rows", lambda: bounds.accuracy_bounds([]), NAN),
     ("bounds.accuracy_bounds", "all missing", lambda: bounds.accuracy_bounds([NAN, NAN]), (0, 1)),
     ("bounds.accuracy_bounds", "one class", lambda: bounds.accuracy_bounds([1, 1]), 1),
     ("bounds.accuracy_bounds", "infinite", lambda: bounds.accuracy_bounds([INF]), REFUSED),
     ("bounds.mean_confidence_bounds", "no rows", lambda: bounds.mean_confidence_bounds([]), NAN),
-    ("bounds.mean_confidence_bounds", "all missing", lambda: bounds.mean_confidence_bounds([NAN]), (0, 1)),
-    ("bounds.mean_confidence_bounds", "infinite", lambda: bounds.mean_confidence_bounds([INF]), REFUSED),
-    ("bounds.brier_bounds", "all missing", lambda: bounds.brier_bounds([1, NAN], [NAN, 0.5]), (1, 0)),
+    (
+        "bounds.mean_confidence_bounds",
+        "all missing",
+        lambda: bounds.mean_confidence_bounds([NAN]),
+        (0, 1),
+    ),
+    (
+        "bounds.mean_confidence_bounds",
+        "infinite",
+        lambda: bounds.mean_confidence_bounds([INF]),
+        REFUSED,
+    ),
+    (
+        "bounds.brier_bounds",
+        "all missing",
+        lambda: bounds.brier_bounds([1, NAN], [NAN, 0.5]),
+        (1, 0),
+    ),
     ("bounds.auroc_bounds", "all missing", lambda: bounds.auroc_bounds([1, 0], [NAN, NAN]), (0, 1)),
-    ("bounds.auprc_bounds", "all missing", lambda: bounds.auprc_bounds([1, 0], [NAN, NAN]), (0.5, 1)),
+    (
+        "bounds.auprc_bounds",
+        "all missing",
+        lambda: bounds.auprc_bounds([1, 0], [NAN, NAN]),
+        (0.5, 1),
+    ),
     # graders
     ("agreement.cohen_kappa", "no rows", lambda: agreement.cohen_kappa([], []), NAN),
     ("agreement.cohen_kappa", "one row", lambda: agreement.cohen_kappa([1], [1]), NAN),
     ("agreement.cohen_kappa", "one class", lambda: agreement.cohen_kappa([1, 1], [1, 1]), NAN),
-    ("agreement.cohen_kappa", "one grader constant", lambda: agreement.cohen_kappa([1, 1], [1, 0]), 0),
+    (
+        "agreement.cohen_kappa",
+        "one grader constant",
+        lambda: agreement.cohen_kappa([1, 1], [1, 0]),
+        0,
+    ),
     ("agreement.cohen_kappa", "missing", lambda: agreement.cohen_kappa([1, NAN], [1, 0]), REFUSED),
     ("agreement.cohen_kappa", "infinite", lambda: agreement.cohen_kappa([1, INF], [1, 0]), REFUSED),
-    ("agreement.cohen_kappa_weighted", "no rows", lambda: agreement.cohen_kappa_weighted([], [], once(0)), NAN),
-    ("agreement.cohen_kappa_weighted", "one class", lambda: agreement.cohen_kappa_weighted([1, 1], [1, 1], once(2)), NAN),
-    ("agreement.cohen_kappa_weighted", "missing", lambda: agreement.cohen_kappa_weighted([NAN], [1], once(1)), REFUSED),
-    ("agreement.agreement", "no rows", lambda: agreement.agreement([], [], []), (0, 0, 0, 0, 0, NAN, NAN, NAN, NAN)),
-    ("agreement.agreement", "one class", lambda: agreement.agreement([1], [1], ["a"]), (1, 1, 0, 0, 0, 1, NAN, NAN, NAN)),
-    ("agreement.agreement", "one case", lambda: agreement.agreement([1, 0], [1, 0], [1, 1]), (2, 1, 0, 0, 1, 1, 1, NAN, NAN)),
+    (
+        "agreement.cohen_kappa_weighted",
+        "no rows",
+        lambda: agreement.cohen_kappa_weighted([], [], once(0)),
+        NAN,
+    ),
+    (
+        "agreement.cohen_kappa_weighted",
+        "one class",
+        lambda: agreement.cohen_kappa_weighted([1, 1], [1, 1], once(2)),
+        NAN,
+    ),
+    (
+        "agreement.cohen_kappa_weighted",
+        "missing",
+        lambda: agreement.cohen_kappa_weighted([NAN], [1], once(1)),
+        REFUSED,
+    ),
+    (
+        "agreement.agreement",
+        "no rows",
+        lambda: agreement.agreement([], [], []),
+        (0, 0, 0, 0, 0, NAN, NAN, NAN, NAN),
+    ),
+    (
+        "agreement.agreement",
+        "one class",
+        lambda: agreement.agreement([1], [1], ["a"]),
+        (1, 1, 0, 0, 0, 1, NAN, NAN, NAN),
+    ),
+    (
+        "agreement.agreement",
+        "one case",
+        lambda: agreement.agreement([1, 0], [1, 0], [1, 1]),
+        (2, 1, 0, 0, 1, 1, 1, NAN, NAN),
+    ),
     (
         "agreement.agreement",
         "all agree",
@@ -238,7 +464,12 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("agreement.agreement", "infinite", lambda: agreement.agreement([INF], [1], ["a"]), REFUSED),
     # coefficients of variation: value, low, high, n, n_cases, n_missing, n_zero
     *[
-        (f"stability.{cv.__name__}", situation, lambda cv=cv, rows=rows, cases=cases: cv(rows, cases, n_draws=50), expected)
+        (
+            f"stability.{cv.__name__}",
+            situation,
+            lambda cv=cv, rows=rows, cases=cases: cv(rows, cases, n_draws=50),
+            expected,
+        )
         for cv in (stability.cv_group, stability.cv_sample)
         for situation, rows, cases, expected in (
             ("no rows", np.empty((0, 2)), [], (*NO_VALUE, 0, 0, 0, 0)),
@@ -249,13 +480,24 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
                 "all zero",
                 np.zeros((12, 2)),
                 MANY,
-                (*NO_VALUE, 12 * (cv is stability.cv_group), 12 * (cv is stability.cv_group), 0, 12),
+                (
+                    *NO_VALUE,
+                    12 * (cv is stability.cv_group),
+                    12 * (cv is stability.cv_group),
+                    0,
+                    12,
+                ),
             ),
             ("infinite", [[0.4, INF]], [1], REFUSED),
         )
     ],
     *[
-        (f"stability.{cv.__name__}", situation, lambda cv=cv, rows=rows: cv(rows, once(len(rows))), expected)
+        (
+            f"stability.{cv.__name__}",
+            situation,
+            lambda cv=cv, rows=rows: cv(rows, once(len(rows))),
+            expected,
+        )
         for cv in (stability.cv_group_weighted, stability.cv_sample_weighted)
         for situation, rows, expected in (
             ("no rows", np.empty((0, 2)), NAN),
@@ -263,45 +505,117 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
             ("constant", np.full((3, 2), 0.4), 0),
         )
     ],
-    ("stability.cv_group_by_chance", "no rows", lambda: stability.cv_group_by_chance(np.empty((0, 2)), 9), NAN),
-    ("stability.cv_group_by_chance", "all missing", lambda: stability.cv_group_by_chance(np.full((3, 2), NAN), 9), NAN),
-    ("stability.cv_group_by_chance", "constant", lambda: stability.cv_group_by_chance(np.full((3, 2), 0.4), 9), 0),
-    ("stability.cv_group_by_chance", "infinite", lambda: stability.cv_group_by_chance([[0.4, INF]], 9), REFUSED),
+    (
+        "stability.cv_group_by_chance",
+        "no rows",
+        lambda: stability.cv_group_by_chance(np.empty((0, 2)), 9),
+        NAN,
+    ),
+    (
+        "stability.cv_group_by_chance",
+        "all missing",
+        lambda: stability.cv_group_by_chance(np.full((3, 2), NAN), 9),
+        NAN,
+    ),
+    (
+        "stability.cv_group_by_chance",
+        "constant",
+        lambda: stability.cv_group_by_chance(np.full((3, 2), 0.4), 9),
+        0,
+    ),
+    (
+        "stability.cv_group_by_chance",
+        "infinite",
+        lambda: stability.cv_group_by_chance([[0.4, INF]], 9),
+        REFUSED,
+    ),
     # when to stop
     ("stopping.stop_turns", "no rows", lambda: stopping.stop_turns(EMPTY_TURNS, 0.5), NOTHING),
     ("stopping.stop_turns", "all missing", lambda: stopping.stop_turns([[NAN] * 3], 0.5), 2),
-    ("stopping.stop_turns", "no turns", lambda: stopping.stop_turns(np.empty((2, 0)), 0.5), REFUSED),
-    ("stopping.frontier", "no rows", lambda: stopping.frontier(EMPTY_TURNS, EMPTY_TURNS, EMPTY_TURNS), REFUSED),
-    ("stopping.frontier", "all missing", lambda: stopping.frontier([[NAN, NAN]], [[0, 1]], [[2, 4]]), (INF, 1, 4, 0)),
-    ("stopping.frontier", "unknown answer", lambda: stopping.frontier([[0.1, 0.2]], [[NAN, 1]], [[2, 4]]), REFUSED),
+    (
+        "stopping.stop_turns",
+        "no turns",
+        lambda: stopping.stop_turns(np.empty((2, 0)), 0.5),
+        REFUSED,
+    ),
+    (
+        "stopping.frontier",
+        "no rows",
+        lambda: stopping.frontier(EMPTY_TURNS, EMPTY_TURNS, EMPTY_TURNS),
+        REFUSED,
+    ),
+    (
+        "stopping.frontier",
+        "all missing",
+        lambda: stopping.frontier([[NAN, NAN]], [[0, 1]], [[2, 4]]),
+        (INF, 1, 4, 0),
+    ),
+    (
+        "stopping.frontier",
+        "unknown answer",
+        lambda: stopping.frontier([[0.1, 0.2]], [[NAN, 1]], [[2, 4]]),
+        REFUSED,
+    ),
     ("stopping.along", "no rows", lambda: stopping.along(EMPTY_TURNS, np.empty(0, int)), NOTHING),
     ("stopping.along", "other lengths", lambda: stopping.along([[1, 2]], [0, 1]), REFUSED),
-    ("stopping.best_threshold", "all missing", lambda: stopping.best_threshold([[NAN, NAN]], [[0, 1]], [[2, 4]], 0.0), INF),
-    ("stopping.best_threshold", "price missing", lambda: stopping.best_threshold([[0.1]], [[1]], [[2]], NAN), REFUSED),
+    (
+        "stopping.best_threshold",
+        "all missing",
+        lambda: stopping.best_threshold([[NAN, NAN]], [[0, 1]], [[2, 4]], 0.0),
+        INF,
+    ),
+    (
+        "stopping.best_threshold",
+        "price missing",
+        lambda: stopping.best_threshold([[0.1]], [[1]], [[2]], NAN),
+        REFUSED,
+    ),
     ("stopping.fold_of", "no rows", lambda: stopping.fold_of([], 2), NOTHING),
     ("stopping.fold_of", "one case twice", lambda: stopping.fold_of(["a", "a"], 2), REFUSED),
-    ("stopping.guarantee", "no rows", lambda: stopping.guarantee(EMPTY_TURNS, EMPTY_TURNS, 0.1), (0.1, 0.1, 0, 0)),
-    ("stopping.guarantee", "all missing", lambda: stopping.guarantee([[NAN] * 3], [[1] * 3], 0.1), (0.1, 0.1, 0, 0)),
+    (
+        "stopping.guarantee",
+        "no rows",
+        lambda: stopping.guarantee(EMPTY_TURNS, EMPTY_TURNS, 0.1),
+        (0.1, 0.1, 0, 0),
+    ),
+    (
+        "stopping.guarantee",
+        "all missing",
+        lambda: stopping.guarantee([[NAN] * 3], [[1] * 3], 0.1),
+        (0.1, 0.1, 0, 0),
+    ),
     # doctors
     ("votes.count_votes", "no rows", lambda: votes.count_votes([]), NOTHING),
     ("votes.count_votes", "all missing", lambda: votes.count_votes(UNREAD), NOTHING),
     *[
         (f"votes.{kappa.__name__}", situation, lambda kappa=kappa, cases=cases: kappa(cases), NAN)
         for kappa in (votes.fleiss_kappa, votes.gwet_ac1)
-        for situation, cases in (("no rows", []), ("all missing", UNREAD), ("one diagnosis", ALL_FLU), ("one doctor", [["flu"]]))
+        for situation, cases in (
+            ("no rows", []),
+            ("all missing", UNREAD),
+            ("one diagnosis", ALL_FLU),
+            ("one doctor", [["flu"]]),
+        )
     ],
     *[
         (
             f"votes.{kappa.__name__}",
             situation,
-            lambda kappa=kappa, cases=cases: kappa(votes.count_votes(cases), once(len(votes.count_votes(cases).index))),
+            lambda kappa=kappa, cases=cases: kappa(
+                votes.count_votes(cases), once(len(votes.count_votes(cases).index))
+            ),
             NAN,
         )
         for kappa in (votes.fleiss_kappa_weighted, votes.gwet_ac1_weighted)
         for situation, cases in (("no rows", []), ("one diagnosis", ALL_FLU))
     ],
     *[
-        (f"trust.{measure.__name__}", situation, lambda measure=measure, said=said: measure(said), NAN)
+        (
+            f"trust.{measure.__name__}",
+            situation,
+            lambda measure=measure, said=said: measure(said),
+            NAN,
+        )
         for measure in (trust.cdr, trust.any_disagreement, trust.pair_agreement)
         for situation, said in (("no doctors", []), ("all missing", [None, None]))
     ],
@@ -315,7 +629,12 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("trust.eti", "infinite", lambda: trust.eti(INF, 0.5, 0.5), REFUSED),
     ("trust.unsafe_rx_percent", "no rows", lambda: trust.unsafe_rx_percent(0, 0, 0), NAN),
     ("trust.test_alerts_percent", "no rows", lambda: trust.test_alerts_percent(0, 0, 0), NAN),
-    ("trust.unsafe_rx_percent", "none rated", lambda: trust.unsafe_rx_percent(0, 0, 0, n_proposed=1), NAN),
+    (
+        "trust.unsafe_rx_percent",
+        "none rated",
+        lambda: trust.unsafe_rx_percent(0, 0, 0, n_proposed=1),
+        NAN,
+    ),
     ("trust.test_alerts_percent", "none rated", lambda: trust.test_alerts_percent(0, 0, 0, 1), NAN),
     ("trust.osi", "missing", lambda: trust.osi(NAN, 50.0), NAN),
     ("trust.osi", "infinite", lambda: trust.osi(INF, 50.0), REFUSED),
@@ -327,6 +646,16 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("ties.numbers", "missing", lambda: ties.numbers("x", [NAN]), REFUSED),
     ("ties.numbers", "missing, allowed", lambda: ties.numbers("x", [NAN], missing=True), NAN),
     ("ties.same_shape", "other", lambda: ties.same_shape(x=FEW, y=MANY), REFUSED),
-    ("discrimination.check_pair", "infinite", lambda: discrimination.check_pair([1], [INF]), REFUSED),
-    ("discrimination.check_weights", "infinite", lambda: discrimination.check_weights([[INF]], 1), REFUSED),
+    (
+        "discrimination.check_pair",
+        "infinite",
+        lambda: discrimination.check_pair([1], [INF]),
+        REFUSED,
+    ),
+    (
+        "discrimination.check_weights",
+        "infinite",
+        lambda: discrimination.check_weights([[INF]], 1),
+        REFUSED,
+    ),
 ]

@@ -14,8 +14,7 @@ from trustlab.experiments.compare import (
     reference_of,
 )
 from trustlab.metrics.paired import corrected, paired_differences
-from trustlab.metrics.power import cases_to_tell_apart
-from trustlab.metrics.significance import holm
+from trustlab.metrics.significance import cases_to_tell_apart, holm
 
 NAN = float("nan")
 LEVELS = (20, 60, 100)

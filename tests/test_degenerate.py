@@ -32,7 +32,7 @@ from degenerate_facts import (
 from each import each
 
 import trustlab.metrics
-from trustlab.metrics import bounds, calibration, discrimination, partial, selective
+from trustlab.metrics import bounds, calibration, correlation, discrimination, selective
 from trustlab.metrics.estimate import Rows
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -104,12 +104,12 @@ OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
         lambda c, s: np.stack(selective.selective_weighted(c, s, once(c)), axis=1),
         (*NO_VALUE, (0.5, 0), (0.645, -0.045 / (0.6 - 0.86 / 3))),
     ),
-    "partial.partial_spearman": (
-        lambda c, s: partial.partial_spearman(c, s, np.zeros(np.size(c))),
+    "correlation.partial_spearman": (
+        lambda c, s: correlation.partial_spearman(c, s, np.zeros(np.size(c))),
         (*(NAN,) * 4, -1 / 6),
     ),
-    "partial.partial_spearman_weighted": (
-        lambda c, s: partial.partial_spearman_weighted(c, s, np.zeros(np.size(c)), once(c)),
+    "correlation.partial_spearman_weighted": (
+        lambda c, s: correlation.partial_spearman_weighted(c, s, np.zeros(np.size(c)), once(c)),
         (*(NAN,) * 4, -1 / 6),
     ),
 }

@@ -11,7 +11,7 @@ from test_metrics_table import a_run
 
 from trustlab.experiments.beyond_level import LACKING, LEFT, MEASURES, beyond_level_table
 from trustlab.metrics import case_weights, metrics_table, percentile_interval
-from trustlab.metrics.partial import partial_spearman, partial_spearman_weighted
+from trustlab.metrics.correlation import partial_spearman, partial_spearman_weighted
 
 LEVELS = np.repeat([1, 50, 100], 20)
 

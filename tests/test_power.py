@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from trustlab.metrics.power import auroc_difference_standard_error, auroc_standard_error, cases_shown, cases_to_tell_apart
+from trustlab.metrics.significance import auroc_difference_standard_error, auroc_standard_error, cases_shown, cases_to_tell_apart
 
 NAN = float("nan")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from trustlab.metrics import schema
+from trustlab.metrics.correlation import partial_spearman_weighted
 from trustlab.metrics.estimate import Metric, Rows, at_least, estimate
-from trustlab.metrics.partial import partial_spearman_weighted
 from trustlab.metrics.run_tables import KEYS, RunTables, rows_of_methods
 from trustlab.metrics.table import metrics_table
 
@@ -44,7 +44,7 @@ def beyond_level_table(
       ``metrics`` (the run's ``metrics_table``, made here where it is not given); "spearman per
       answer" (rank correlation of confidence and correctness over answers, -1 to 1), and the same
       "partial given level", "... and words" (the words shown, ``answers``' column ``n_words``) and
-      "... and share" (of the statements shown): :mod:`trustlab.metrics.partial`.
+      "... and share" (of the statements shown): :mod:`trustlab.metrics.correlation`.
     - Withheld below ``min_per_class`` right or wrong answers. The draws are those of
       ``metrics_table`` with that seed.
     - ``ValueError`` as ``metrics_table``, and for ``metrics`` of another run.

@@ -145,7 +145,7 @@ def reliability_table(
     """
     if bins < 1:
         raise ValueError(f"bins must be at least 1; received {bins}")
-    known = judged(answers, confidence)
+    known: Any = judged(answers, confidence)
     probable = [name for name, scale in scales.items() if scale == "probability"]
     known = known[known["method"].isin(probable)].drop(columns="bound")
     lines: list[dict[str, Any]] = []

@@ -19,10 +19,19 @@ from trustlab.confidence import METHODS
 from trustlab.experiments.shown import with_interval
 from trustlab.metrics.best import best_against
 from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import Draws, Metric, Rows, at_least, estimate, most_frequent, within
+from trustlab.metrics.estimate import (
+    Draws,
+    Metric,
+    Rows,
+    at_least,
+    estimate,
+    groups,
+    most_frequent,
+    within,
+)
 from trustlab.metrics.paired import MIN_COVERAGE, corrected, paired_differences
-from trustlab.metrics.power import cases_shown
 from trustlab.metrics.run_tables import KEYS
+from trustlab.metrics.significance import cases_shown
 
 RUN = ["model", "dataset"]
 ROW = ["case_id", "level"]
@@ -55,7 +64,7 @@ def compare_methods(
     """
     table = _joined(answers, confidence, reference)
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
-    if table["method"].nunique() == 1:
+    if len(set(table["method"])) == 1:
         found = corrected([], [*RUN, "method", "level"], ["n_rarer"])
     else:
         found = paired_differences(table, reference, by="method", metrics=metrics, **how)
@@ -92,8 +101,8 @@ def best_of_families(
     statistic = within(auroc) if level == "within" else auroc
     few = at_least(min_per_class)
     lines: list[dict[str, Any]] = []
-    for key, run in _joined(answers, confidence, reference).groupby(RUN, sort=False):
-        label = {**dict(zip(RUN, key, strict=True)), "against": reference, "level": level}
+    for run_label, run in groups(_joined(answers, confidence, reference), RUN):
+        label = {**run_label, "against": reference, "level": level}
         draws = Draws.of(run["case_id"].to_numpy(), n_draws, seed)
         graded = run.dropna(subset="correct")
         wide = graded.pivot(index=ROW, columns="method", values="confidence")
@@ -148,7 +157,7 @@ def differences_shown(
     Of bests also the interval of whoever is best, the share of draws in which this one is, and who
     was left out.
     """
-    shown = table[list(names)].reset_index(drop=True)
+    shown: Any = table[list(names)].reset_index(drop=True)
     if "metric" in shown:
         shown["metric"] = shown["metric"].replace(METRIC_NAMES)
     rows = table.to_dict("records")
@@ -203,7 +212,7 @@ def family_name(method: str) -> str:
 
 def covered(wide: pd.DataFrame, members: Sequence[str]) -> tuple[list[str], list[str]]:
     """The methods with a value on at least half of the rows (n, methods), and the others."""
-    share = wide.notna().mean().reindex(list(members)).fillna(0)
+    share: Any = wide.notna().mean().reindex(list(members)).fillna(0)
     kept = [m for m in members if share[m] >= MIN_COVERAGE]
     return kept, [m for m in members if m not in kept]
 
@@ -220,7 +229,8 @@ def _joined(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> 
 
 def told_best(best: Any, names: Sequence[str], reference: float) -> dict[str, Any]:
     """A :class:`~trustlab.metrics.best.Best` of the methods ``names`` as a line of a table."""
-    same = f"as good: {', '.join(names[i] for i in best.tied)}" if best.tied else ""
+    equals = [str(names[int(i)]) for i in best.tied]
+    same = f"as good: {', '.join(equals)}" if equals else ""
     columns = ["difference", "low", "high", "p", "standard_error", *CHOSEN]
     return {
         "method": names[best.which],

@@ -68,8 +68,8 @@ def missingness_table(
 def _accuracy(rows: Rows) -> Iterator[dict[str, Any]]:
     correct = rows.asked["correct"].where(rows.known).to_numpy(dtype=float)
     lost = {
-        "missing": int(rows.asked["failed"].sum()),
-        "ungraded": int(rows.asked["ungraded"].sum()),
+        "missing": int(np.sum(rows.asked["failed"])),
+        "ungraded": int(np.sum(rows.asked["ungraded"])),
     }
     why = ", ".join(f"{n} {what}" for what, n in lost.items() if n)
     yield _line("accuracy", rows, Metric(mean("correct")), bounds.accuracy_bounds(correct), why)

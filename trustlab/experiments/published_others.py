@@ -17,7 +17,7 @@ import pandas as pd
 from trustlab.audit import attainable_n
 from trustlab.confidence import METHODS
 from trustlab.experiments.published import CELL, DATASETS, published_claims, published_table
-from trustlab.metrics.power import auroc_difference_standard_error, cases_to_tell_apart
+from trustlab.metrics.significance import auroc_difference_standard_error, cases_to_tell_apart
 from trustlab.plots.style import label
 
 MEASURES = {"AUROC": "auroc", "Pearson": "pearson"}

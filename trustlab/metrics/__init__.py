@@ -4,6 +4,7 @@ from trustlab.metrics.agreement import cohen_kappa
 from trustlab.metrics.bounds import auprc_bounds, auroc_bounds
 from trustlab.metrics.calibration import Isotonic, Platt, brier, brier_decomposition, cross_fitted, ece
 from trustlab.metrics.correlation import (
+    partial_spearman,
     pearson,
     pearson_p,
     pearson_permutation_p,
@@ -19,10 +20,14 @@ from trustlab.metrics.correlation import (
 from trustlab.metrics.discrimination import auprc, auprc_weighted, auroc, auroc_weighted
 from trustlab.metrics.estimate import bootstrap_p, bounded_interval, case_weights, percentile_interval
 from trustlab.metrics.paired import paired_differences
-from trustlab.metrics.partial import partial_spearman
-from trustlab.metrics.power import auroc_difference_standard_error, auroc_standard_error, cases_to_tell_apart
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_coverage
-from trustlab.metrics.significance import benjamini_hochberg, holm
+from trustlab.metrics.significance import (
+    auroc_difference_standard_error,
+    auroc_standard_error,
+    benjamini_hochberg,
+    cases_to_tell_apart,
+    holm,
+)
 from trustlab.metrics.stability import cv_group, cv_sample
 from trustlab.metrics.stopping import frontier, guarantee, stop_turns
 from trustlab.metrics.table import metrics_table, shared_rows

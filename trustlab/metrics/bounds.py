@@ -188,5 +188,5 @@ def _grades(correct: ArrayLike) -> np.ndarray:
 
 
 def _probabilities(confidence: ArrayLike) -> np.ndarray:
-    ends = {"low": -TOLERANCE, "high": 1 + TOLERANCE}
-    return np.clip(numbers("confidence", confidence, missing=True, **ends), 0, 1)
+    low, high = -TOLERANCE, 1 + TOLERANCE
+    return np.clip(numbers("confidence", confidence, low=low, high=high, missing=True), 0, 1)

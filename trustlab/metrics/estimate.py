@@ -134,7 +134,7 @@ class Rows:
         return cls(asked, known, n_draws, none)
 
     @cached_property
-    def table(self) -> pd.DataFrame:
+    def table(self) -> Any:
         """The n rows that have a value."""
         return self.asked[self.known]
 
@@ -177,7 +177,8 @@ class Rows:
         bounds = int(self["bound"].astype(bool).sum()) if "bound" in self.asked else 0
         found = [f"{bounds} of {len(self)} confidences are bounds"] if bounds else []
         for column, word in (("failed", "missing"), ("ungraded", "ungraded")):
-            if lost := int(self.asked[column].sum()) if column in self.asked else 0:
+            lost = int(np.sum(self.asked[column])) if column in self.asked else 0
+            if lost:
                 found.append(f"{lost} answer{'s' if lost > 1 else ''} {word}")
         return found
 
@@ -240,7 +241,7 @@ def _count(rows: Rows) -> np.ndarray:
     return rows.total(np.ones(len(rows)))
 
 
-def most_frequent(lost: pd.DataFrame) -> str:
+def most_frequent(lost: Any) -> str:
     """The commonest reason in ``missing`` of these rows, the first by name among equals."""
     if not len(lost):
         return "no row in the table"
@@ -384,10 +385,10 @@ def measure(
             yield {**label, "metric": name, **estimate(rows, metric, test=test)}
 
 
-def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """The keys and the rows of each group of ``by``, in the table's order."""
-    each: Any = table.groupby(list(by), sort=False, observed=True, dropna=False)
-    for key, part in each:
+def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Each group's keys and its rows, in the table's order; one group without keys."""
+    parts: Any = table.groupby(list(by), sort=False, observed=True, dropna=False) if by else ()
+    for key, part in parts if by else [((), table)]:
         yield dict(zip(by, key, strict=True)), part
 
 

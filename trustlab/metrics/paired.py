@@ -25,12 +25,12 @@ from trustlab.metrics.estimate import (
     at_least,
     difference,
     estimate,
+    groups,
     most_frequent,
     within,
 )
-from trustlab.metrics.power import cases_to_tell_apart
 from trustlab.metrics.run_tables import KEYS
-from trustlab.metrics.significance import holm
+from trustlab.metrics.significance import cases_to_tell_apart, holm
 from trustlab.metrics.table import FLAT
 
 METRICS = (*RANKING, *OVER_LEVELS)
@@ -73,10 +73,10 @@ def paired_differences(
     checked = _checked(table, reference, by, metrics, shared)
     inner = _inner(table, by)
     lines: list[dict[str, Any]] = []
-    for (model, dataset), run in checked.groupby(["model", "dataset"], sort=False):
+    for of_run, run in groups(checked, ["model", "dataset"]):
         draws = Draws.of(run["case_id"].to_numpy(), n_draws, seed)
-        for key, part in run.groupby(inner, sort=False) if inner else [((), run)]:
-            label = {"model": model, "dataset": dataset, **dict(zip(inner, key, strict=True))}
+        for within_run, part in groups(run, inner):
+            label = of_run | within_run
             sides = {
                 str(name): side.set_index(["case_id", "level"])
                 for name, side in part.groupby(by, sort=False)
@@ -98,7 +98,7 @@ def corrected(
     """Lines of differences as a table: Holm within each ``family``, and the cases needed.
 
     ``cases_needed``: how many cases like these would tell the difference observed from 0 four times
-    in five at 5 % (:func:`trustlab.metrics.power.cases_to_tell_apart`).
+    in five at 5 % (:func:`trustlab.metrics.significance.cases_to_tell_apart`).
     """
     found = schema.table(lines, keys, [*DIFFERENCE, "cases_needed", *more])
     each = zip(found["difference"], found["standard_error"], found["n_cases"], strict=True)
@@ -147,7 +147,7 @@ def _inner(given: pd.DataFrame, by: str) -> list[str]:
     return ["method"] if "method" in given and by != "method" else []
 
 
-def _known(side: pd.DataFrame) -> pd.Series:
+def _known(side: pd.DataFrame) -> Any:
     return side["confidence"].notna() & side["correct"].notna()
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
-from trustlab.metrics.estimate import Draws, Rows
+from trustlab.metrics.estimate import Draws, Rows, groups
 from trustlab.metrics.schema import need, refuse
 
 KEYS = ["case_id", "dataset", "level", "model"]
@@ -122,13 +122,13 @@ def rows_of_methods(
     more = [name for name in answers.columns if name not in {*table.columns, *of_methods}]
     whole = table.assign(**{name: answers[name] for name in more})
     told = joined(table, confidence)[[*KEYS, *of_methods]]
-    for (dataset, model), asked in whole.groupby(["dataset", "model"], sort=False):
+    for run, asked in groups(whole, ["dataset", "model"]):
         draws = Draws.of(asked["case_id"].to_numpy(), n_draws, seed)
-        label = {"model": str(model), "dataset": str(dataset)}
+        label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
         graded = ~(asked["failed"] | asked["ungraded"]).to_numpy()
         none = "no graded answer" if asked["ungraded"].any() else "no answer"
         yield label | {"method": ""}, Rows(asked, graded, draws, none)
-        mine = told[(told["dataset"] == dataset) & (told["model"] == model)]
+        mine: Any = told[(told["dataset"] == run["dataset"]) & (told["model"] == run["model"])]
         for method, part in mine.groupby("method", sort=False):
             every = asked.merge(part, on=KEYS, how="left", validate="one_to_one")
             why = (

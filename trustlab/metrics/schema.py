@@ -150,7 +150,7 @@ def check(found: pd.DataFrame, keys: Sequence[str] = ()) -> None:
     """
     need(found, [*keys, *LINE])
     for name in (n for n in found.columns if n in COLUMNS):
-        kind, values = COLUMNS[name].type, found[name].dropna()
+        kind, values = COLUMNS[name].type, pd.Series(found[name]).dropna()
         if kind == "text":
             right = values.map(lambda v: isinstance(v, str)).all() or name == "level"
         elif kind == "names":

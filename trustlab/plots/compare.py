@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from trustlab.metrics.power import cases_shown
+from trustlab.metrics.significance import cases_shown
 from trustlab.plots.forest import checked_run, mark, name_rows, number_column, withheld, zero_line
 from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS, GREY, INK, axes_row, family_legend, family_of, label, mark_look
 
