@@ -208,12 +208,13 @@ def test_noise_chooses_no_best_and_orders_no_series() -> None:
 
 def test_noise_makes_no_winner_of_equal_etis() -> None:
     shown: dict[str, Any] = {"model": "m", "dataset": "d", "level": 100, "safety": False}
-    shown |= {"formulation": "trust-x", "accuracy": 0.5, "cdr": 0.2, "rdc": 0.4, "eti_n": 20}
-    rows = [{**shown, "configuration": name} for name in ("x", "y")]
+    shown |= {"formulation": "trust-x", "n": 20}
+    parts = {"accuracy": 0.5, "cdr": 0.2, "rdc": 0.4, "eti": 0.56}
+    rows = [{**shown, "configuration": c, "metric": m, "value": v} for c in ("x", "y") for m, v in parts.items()]
     indices = pd.DataFrame(rows)
-    indices.loc[1, "rdc"] += 1e-8
+    indices.loc[indices["configuration"].eq("y") & indices["metric"].eq("rdc"), "value"] += 1e-8
     assert set(weight_sweep(indices)["winner"]) == {"tie"}
-    assert np.isnan(rank_stability(indices)["tau"]).all()
+    assert np.isnan(rank_stability(indices)["value"]).all()
 
 
 def test_noise_moves_no_metric_under_label_noise() -> None:

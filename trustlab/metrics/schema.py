@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 
 class Column(NamedTuple):
@@ -32,6 +34,9 @@ KEYS = {
     "formulation": Column("text", "", "whose formulas of the trust indices"),
     "variant": Column("text", "", "a setting that was changed"),
     "n_doctors": Column("count", "doctors", "doctors of the team"),
+    "w_accuracy": Column("number", "share", "weight of accuracy in ETI"),
+    "w_agreement": Column("number", "share", "weight of agreement, 1 - CDR, in ETI"),
+    "w_rdc": Column("number", "share", "weight of RDC in ETI"),
     "what_if": Column("text", "", "what was changed though nothing became better"),
     "kind": Column("text", "", "prescription or test"),
     "rule_kind": Column("text", "", "what the rule hangs on"),
@@ -107,6 +112,7 @@ MEASURED = {
     "n_missing": Column("count", "rows", "rows that should have a value and have none"),
     "n_zero": Column("count", "rows", "rows whose mean is 0: they have no variation of their own"),
     "n_same": Column("count", "rows", "rows left out, since two of their conditions show one text"),
+    "n_reference": Column("count", "rows", "rows behind the reference, where they are others"),
     "cases_needed": Column("number", "cases", "cases to tell the difference from 0, 4 times in 5"),
     "n_calibration": Column("count", "cases", "cases on which a threshold was calibrated"),
     "lowest": Column("number", "the metric's", "its lowest over every combination of choices"),
@@ -118,6 +124,10 @@ MEASURED = {
     "only_second": Column("count", "rows", "answers that only the second calls right"),
     "both_wrong": Column("count", "rows", "answers that both call wrong"),
     "own_rows": Column("flag", "", "measured on rows of its own, not on those all share"),
+    "winner": Column("text", "", "who has the highest value, or tie"),
+    "tied": Column("names", "", "those that share it"),
+    "margin": Column("number", "the metric's", "the highest value less the next"),
+    "proxy": Column("text", "", "what stood in for what a formula asks for"),
     "missing": Column("text", "", "why a value or an interval is not there; what to know of it"),
 }
 """What is said of it."""
@@ -145,6 +155,14 @@ def need(found: pd.DataFrame, names: Iterable[str], what: str = "the table") -> 
         raise ValueError(f"{what} lacks the columns {lacking}; it has {list(found.columns)}")
 
 
+def refuse(found: pd.DataFrame, bad: ArrayLike, message: str) -> None:
+    """``ValueError`` with ``message`` and the first row where ``bad`` (n,) is true, if any is."""
+    rows = np.flatnonzero(np.asarray(bad, dtype=bool))
+    if len(rows):
+        received = f"received {found.iloc[rows[0]].to_dict()} and {len(rows) - 1} more"
+        raise ValueError(f"{message}; {received}")
+
+
 def check(found: pd.DataFrame, keys: Sequence[str] = ()) -> None:
     """``ValueError`` unless a table has :data:`LINE` and every column that it has is of its type.
 
@@ -156,6 +174,8 @@ def check(found: pd.DataFrame, keys: Sequence[str] = ()) -> None:
         kind, values = COLUMNS[name].type, pd.Series(found[name]).dropna()
         if kind == "text":
             right = values.map(lambda v: isinstance(v, str)).all() or name == "level"
+        elif kind == "names":
+            right = values.map(lambda v: isinstance(v, tuple)).all()
         elif kind == "count":
             right = (values.astype(float) % 1 == 0).all() and (values.astype(float) >= 0).all()
         else:
