@@ -83,7 +83,7 @@ def indices_on_shared_cases(
             for _, part in group.groupby(KEYS, sort=False, observed=True)
         ]
         shared = set[str].intersection(*filter(None, could)) if any(could) else set()
-        kept = group[group["case_id"].isin(shared)]
+        kept: Any = group[group["case_id"].isin(list(shared))]
         if len(kept):
             found.append(trust_indices(kept, formulation, draws=0))
         else:
