@@ -255,7 +255,7 @@ def ablations() -> Bullets:
     libraries = rows(table("03_libraries"), metric="auroc", level="within", method="medconf")
     passages = rows(table("03_passages"), metric="auroc", level="within", method="medconf")
     control = libraries[libraries["variant"].str.contains("another")].iloc[0]
-    ranks = table("03_ranks").dropna(subset="rank").set_index("method")
+    ranks = rows(table("03_ranks"), metric="rank").dropna(subset="value").set_index("method")
     first = ranks.index[0]
     widest = (ranks["highest"] - ranks["lowest"]).idxmax()
     best = rows(table("03_best_of_families"), level="within").set_index("family")
@@ -274,8 +274,9 @@ def ablations() -> Bullets:
         f"{span(passages['value'], '{:.2f}'.format)}, and passages about *another* disease change it by "
         f"{value(control, 'difference', sign='+')}: as if this model filled the profile from memory, so that what retrieval "
         f"brings cannot be measured on it.",
-        f"The order of the methods is soft: {plots_label(first)} stands first, but only in {pct(ranks.at[first, 'first'])} % of "
-        f"the draws of other patients, and {plots_label(widest)} takes ranks {ranks.at[widest, 'lowest']:.0f} to "
+        f"The order of the methods is soft: {plots_label(first)} stands first, but only in "
+        f"{pct(ranks.at[first, 'chosen_in'])} % of the draws of other patients, and {plots_label(widest)} takes "
+        f"ranks {ranks.at[widest, 'lowest']:.0f} to "
         f"{ranks.at[widest, 'highest']:.0f} with the formula that one takes its name to mean. The best token method stands "
         f"{value(best.loc['token'], 'difference', sign='+')} from MedConf, the best of the samples "
         f"{value(best.loc['consistency'], 'difference', sign='+')}.",
@@ -284,30 +285,30 @@ def ablations() -> Bullets:
 
 def consultation() -> Bullets:
     """What asking brings; which rule stops best; doctor and patient."""
-    picked = table("04_published")
-    picked = picked[picked["n_cases"].notna()].set_index("policy")
+    picked = rows(table("04_published"), source="ours").set_index("policy")
+    right, utterances = (rows(picked, metric=metric) for metric in ("accuracy", "utterances"))
     chosen = shown("04_consultation", "chosen-table").set_index("stops by")["accuracy, %"]
     gaps = shown("04_consultation", "rules-table")
     asked, said = (shown("04_consultation", cell) for cell in ("tries-table", "patient-table"))
-    reply = said.set_index("what")["n"]
-    end = shown("04_consultation", "ended").set_index("ended")["share"]
+    reply = said.set_index("metric")["n_hits"]
+    end = rows(shown("04_consultation", "ended"), metric="share").set_index("ended")["value"]
     outcome = reply[["answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable"]]
     fixed = {n: chosen.loc[f"fixed {n}"] for n in (0, 8)}
     n_asked_for, n_inventive = reply["found"] + reply["missed"], int(reply["spoke though not told"])
     better = gaps[gaps["metric"].eq("accuracy") & gaps["p (Holm)"].map(number).lt(0.05)]
     return [
         f"Asking brings `embedded` from {fixed[0]} % right diagnoses after the opening to "
-        f"{fixed[8]} % after eight questions ({picked['n_cases'].iloc[0]:.0f} generated patients): to "
+        f"{fixed[8]} % after eight questions ({right['n_cases'].iloc[0]:.0f} generated patients): to "
         f"{pct(reply['rightly not known'] / outcome.sum())} % of its questions the case holds no answer. An oracle that "
         f"stopped at the right moments would reach {chosen['oracle']} %.",
         "With thresholds picked on other patients: "
         + "; ".join(
-            f"{plots_label(m)} {one['utterances']:.1f} utterances and {value(one, 'accuracy', scale=100)} % right"
-            for m, one in picked.iterrows()
+            f"{plots_label(m)} {utterances.at[m, 'value']:.1f} utterances and {value(one, scale=100)} % right"
+            for m, one in right.iterrows()
         )
         + f". In accuracy {counted(len(better), 'of the rules differs', 'of the rules differ')} from "
         "MedConf's after Holm's correction: so few patients cannot settle it.",
-        f"The doctor is clumsy: {pct(1 - row(asked, tries=1)['share'])} % of its questions were its second or a later try, and "
+        f"The doctor is clumsy: {pct(1 - row(asked, tries=1)['value'])} % of its questions were its second or a later try, and "
         f"{pct(end['repeats itself'])} % of the consultations ended for that. The patient spoke {reply['found']} of "
         f"{n_asked_for} facts that were asked for, {counted(n_inventive, 'that was', 'that were')} not, "
         f"and {reply['invented']} attempts to say what is in no fact were caught.",
@@ -319,26 +320,28 @@ def trust_indices() -> Bullets:
     sets = table("05_indices_by_set")
     on = sets[sets["safety"].astype(str).eq("True") & sets["formulation"].eq("trust-x")]
     first = on["dataset"].iloc[0]
-    known, unknown = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
-    panels = unknown[unknown["n_doctors"] > 1]
+    told, untold = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
+    known, unknown = (dict(iter(part.groupby("metric")["value"])) for part in (told, untold))
+    n_patients = (told["n"] + told["n_missing"]).iloc[0]
+    panels = rows(untold[untold["n_doctors"] > 1], metric="cdr")["value"]
     gaps = shown("05_trust_indices", "panel-table")
-    eti = gaps[gaps["index"].eq("ETI")]
+    eti = gaps[gaps["metric"].eq("ETI")]
     n_higher, n_hold = eti["difference"].map(number).lt(0).sum(), eti["p (Holm)"].map(number).lt(0.05).sum()
     seen = rows(table("05_reviewers"), dataset=first, kind="prescription")
 
     def seen_by(model: str) -> str:
-        hit, passed = (row(seen, model=model, measure=m) for m in ("sensitivity", "specificity"))
+        hit, passed = (row(seen, model=model, metric=m) for m in ("sensitivity", "specificity"))
         return (
-            f"{hit['n_hits']} of the {hit['n_items']} prescriptions that the rules object to, and let "
+            f"{hit['value'] * hit['n']:.0f} of the {hit['n']} prescriptions that the rules object to, and let "
             f"{value(passed, scale=100)} % of the others pass (`{model}`)"
         )
 
     return [
-        f"On {known['n_cases'].iloc[0]} generated patients, fully told, the doctors are right for "
+        f"On {n_patients} generated patients, fully told, the doctors are right for "
         f"{span(known['accuracy'], '{:.0f}'.format)} % and ETI is {span(known['eti_percent'], '{:.0f}'.format)} %; on "
         f"conversations and reports, right for {span(unknown['accuracy'], '{:.0f}'.format)} %, ETI is still "
         f"{span(unknown['eti_percent'], '{:.0f}'.format)} % and FTI {span(unknown['fti'].dropna(), '{:.0f}'.format)}: a panel's "
-        f"CDR rises to no more than {span(panels['cdr'], '{:.0f}'.format)} %, and an RDC of "
+        f"CDR rises to no more than {span(panels, '{:.0f}'.format)} %, and an RDC of "
         f"{span(unknown['rdc'], '{:.0f}'.format)} % stays, since reasoning that names the diagnosis lies near it.",
         f"One doctor has the higher ETI than a panel of three in {n_higher} of {len(eti)} comparisons (paired by case; "
         f"{n_hold} hold after Holm's correction), for a CDR of 0 that nobody earned. "

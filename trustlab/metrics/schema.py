@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 
 class Column(NamedTuple):
@@ -32,6 +34,9 @@ KEYS = {
     "formulation": Column("text", "", "whose formulas of the trust indices"),
     "variant": Column("text", "", "a setting that was changed"),
     "n_doctors": Column("count", "doctors", "doctors of the team"),
+    "w_accuracy": Column("number", "share", "weight of accuracy in ETI"),
+    "w_agreement": Column("number", "share", "weight of agreement, 1 - CDR, in ETI"),
+    "w_rdc": Column("number", "share", "weight of RDC in ETI"),
     "what_if": Column("text", "", "what was changed though nothing became better"),
     "kind": Column("text", "", "prescription or test"),
     "rule_kind": Column("text", "", "what the rule hangs on"),
@@ -39,6 +44,11 @@ KEYS = {
     "told": Column("text", "", "one patient, two at once, or their difference"),
     "stratum": Column("text", "", "how flat the differential is"),
     "policy": Column("text", "", "the rule that stops a consultation"),
+    "threshold_low": Column("number", "", "lowest threshold of the folds; infinite: never early"),
+    "threshold_high": Column("number", "", "highest threshold of the folds"),
+    "questions": Column("count", "questions", "questions asked"),
+    "ended": Column("text", "", "why a consultation ended"),
+    "tries": Column("count", "", "which of the doctor's tries a question was; 1 is the greedy one"),
     "method": Column("text", "", "the confidence method; '' for the answers themselves"),
     "family": Column("text", "", "the method's family"),
     "role": Column("text", "", "method, or a reference curve"),
@@ -56,6 +66,10 @@ KEYS = {
     "coverage": Column("number", "share", "share of the answers given, the surest first"),
     "threshold": Column("number", "", "confidence from which on something is done"),
     "alpha": Column("number", "share", "error allowed"),
+    "delta": Column("number", "share", "chance that a guarantee may fail"),
+    "n_samples": Column("count", "samples", "samples per answer"),
+    "temperature": Column("number", "", "temperature of the samples"),
+    "n_passages": Column("count", "passages", "passages that are looked up"),
     "rate": Column("number", "share", "chance that a grade is flipped"),
     "bin": Column("count", "", "place of a group of confidences, from the lowest"),
     "n_tokens": Column("count", "tokens", "length of the answer"),
@@ -90,15 +104,30 @@ MEASURED = {
     "n_cases": Column("count", "cases", "cases behind the value"),
     "n_answers": Column("count", "answers", "answers behind a cost, or from which the n were chosen"),
     "on_front": Column("flag", "", "no other is better for less"),
-    "n_methods": Column("count", "methods", "methods among which the best was chosen"),
+    "n_methods": Column("count", "methods", "methods that are ordered, or the best chosen from"),
     "left_out": Column("text", "", "methods left out, with too few values"),
     "n_shared": Column("count", "rows", "rows that all compared have"),
     "n_rarer": Column("count", "rows", "those of the rarer kind, right or wrong"),
+    "n_hits": Column("count", "rows", "those of the n that a share counts"),
     "n_missing": Column("count", "rows", "rows that should have a value and have none"),
     "n_zero": Column("count", "rows", "rows whose mean is 0: they have no variation of their own"),
     "n_same": Column("count", "rows", "rows left out, since two of their conditions show one text"),
+    "n_reference": Column("count", "rows", "rows behind the reference, where they are others"),
     "cases_needed": Column("number", "cases", "cases to tell the difference from 0, 4 times in 5"),
+    "n_calibration": Column("count", "cases", "cases on which a threshold was calibrated"),
+    "lowest": Column("number", "the metric's", "its lowest over every combination of choices"),
+    "highest": Column("number", "the metric's", "its highest over them"),
+    "moved": Column("text", "", "the method, or methods, whose place changed"),
+    "by": Column("number", "ranks", "how far it moved; negative: it fell back"),
+    "both_right": Column("count", "rows", "answers that both graders call right"),
+    "only_first": Column("count", "rows", "answers that only the first calls right"),
+    "only_second": Column("count", "rows", "answers that only the second calls right"),
+    "both_wrong": Column("count", "rows", "answers that both call wrong"),
     "own_rows": Column("flag", "", "measured on rows of its own, not on those all share"),
+    "winner": Column("text", "", "who has the highest value, or tie"),
+    "tied": Column("names", "", "those that share it"),
+    "margin": Column("number", "the metric's", "the highest value less the next"),
+    "proxy": Column("text", "", "what stood in for what a formula asks for"),
     "missing": Column("text", "", "why a value or an interval is not there; what to know of it"),
 }
 """What is said of it."""
@@ -126,6 +155,14 @@ def need(found: pd.DataFrame, names: Iterable[str], what: str = "the table") -> 
         raise ValueError(f"{what} lacks the columns {lacking}; it has {list(found.columns)}")
 
 
+def refuse(found: pd.DataFrame, bad: ArrayLike, message: str) -> None:
+    """``ValueError`` with ``message`` and the first row where ``bad`` (n,) is true, if any is."""
+    rows = np.flatnonzero(np.asarray(bad, dtype=bool))
+    if len(rows):
+        received = f"received {found.iloc[rows[0]].to_dict()} and {len(rows) - 1} more"
+        raise ValueError(f"{message}; {received}")
+
+
 def check(found: pd.DataFrame, keys: Sequence[str] = ()) -> None:
     """``ValueError`` unless a table has :data:`LINE` and every column that it has is of its type.
 
@@ -137,6 +174,8 @@ def check(found: pd.DataFrame, keys: Sequence[str] = ()) -> None:
         kind, values = COLUMNS[name].type, pd.Series(found[name]).dropna()
         if kind == "text":
             right = values.map(lambda v: isinstance(v, str)).all() or name == "level"
+        elif kind == "names":
+            right = values.map(lambda v: isinstance(v, tuple)).all()
         elif kind == "count":
             right = (values.astype(float) % 1 == 0).all() and (values.astype(float) >= 0).all()
         else:
