@@ -223,7 +223,7 @@ def test_everything_else(call, expected):
 # Nothing is forgotten
 
 OF_ROWS = [
-    "estimate", "interval", "measure", "grouped", "mean", "within", "across", "difference",
+    "estimate", "interval", "measure", "groups", "grouped", "mean", "within", "across", "difference",
     "at_least", "most_frequent", "mean_of_known",
 ]  # fmt: skip
 ELSEWHERE = {
