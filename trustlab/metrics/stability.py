@@ -52,9 +52,7 @@ class Variation:
     reason: str = ""
 
 
-def cv_group(
-    confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
-) -> Variation:
+def cv_group(confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> Variation:
     """How far the mean confidence differs between conditions: sd of the conditions' means by their mean, in percent.
 
     ``confidence`` (n, C): a row for each case (and level), a column for each condition, at least two; NaN where missing. Rows
@@ -66,9 +64,7 @@ def cv_group(
     alike = min(rows.std(axis=0).max(), rows.std(axis=1).max()) < NO_SPREAD if len(rows) else False
     value = float(_cv(rows.mean(axis=0))) if len(rows) else float("nan")
 
-    return _variation(
-        value, partial(cv_group_weighted, rows), cases, n_missing, zero, n_draws, seed, bool(alike)
-    )
+    return _variation(value, partial(cv_group_weighted, rows), cases, n_missing, zero, n_draws, seed, bool(alike))
 
 
 def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0) -> float:
@@ -82,17 +78,13 @@ def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0
         return float("nan")
     rng = np.random.default_rng(seed)
     means = [
-        np.take_along_axis(
-            rows[None], rng.random((some, *rows.shape)).argsort(axis=2), axis=2
-        ).mean(axis=1)
+        np.take_along_axis(rows[None], rng.random((some, *rows.shape)).argsort(axis=2), axis=2).mean(axis=1)
         for some in np.diff([*range(0, n_draws, SHUFFLED), n_draws])
     ]
     return float(np.quantile(_cv(np.concatenate(means)), 0.95))
 
 
-def cv_sample(
-    confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
-) -> Variation:
+def cv_sample(confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> Variation:
     """How far one answer's confidence differs between conditions: the mean over rows of sd by mean, in percent.
 
     Arguments and errors as in :func:`cv_group`. A row whose confidences are all 0 has no CV: it is left out and counted.
@@ -126,9 +118,7 @@ def _complete(confidence: ArrayLike, case_ids: ArrayLike) -> tuple[np.ndarray, n
     """The rows with a value in every condition, their cases, and how many others there are."""
     table, cases = np.asarray(confidence, dtype=np.float64), np.asarray(case_ids)
     if table.ndim != 2 or table.shape[1] < 2 or cases.shape != table.shape[:1]:
-        raise ValueError(
-            f"confidence must be (n, C) with C at least 2, case_ids (n,); received {table.shape} and {cases.shape}"
-        )
+        raise ValueError(f"confidence must be (n, C) with C at least 2, case_ids (n,); received {table.shape} and {cases.shape}")
     if np.isinf(table).any() or (table < 0).any():
         raise ValueError("a confidence on a ratio scale is finite and at least 0")
     whole = ~np.isnan(table).any(axis=1)
@@ -143,21 +133,9 @@ def _cv(values: np.ndarray) -> np.ndarray:
 
 
 def _variation(
-    value: float,
-    drawn: Drawn,
-    cases: np.ndarray,
-    n_missing: int,
-    n_zero: int,
-    n_draws: int,
-    seed: int,
-    alike: bool,
+    value: float, drawn: Drawn, cases: np.ndarray, n_missing: int, n_zero: int, n_draws: int, seed: int, alike: bool
 ) -> Variation:
-    counts = {
-        "n": len(cases),
-        "n_cases": len(np.unique(cases)),
-        "n_missing": n_missing,
-        "n_zero": n_zero,
-    }
+    counts = {"n": len(cases), "n_cases": len(np.unique(cases)), "n_missing": n_missing, "n_zero": n_zero}
     nan = float("nan")
     if np.isnan(value):
         why = UNDEFINED if n_zero or len(cases) else "no row has a value in every condition"
@@ -167,13 +145,7 @@ def _variation(
     if alike:
         return Variation(value, nan, nan, **counts, reason=ALIKE)
     with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = percentile_interval(
-            drawn(case_weights(cases, n_draws, seed).astype(np.float64))
-        )
+        low, high = percentile_interval(drawn(case_weights(cases, n_draws, seed).astype(np.float64)))
     return Variation(
-        value,
-        low,
-        high,
-        **counts,
-        reason="" if low == low else "no interval: undefined in more than 10 % of the draws",
+        value, low, high, **counts, reason="" if low == low else "no interval: undefined in more than 10 % of the draws"
     )

@@ -87,10 +87,7 @@ def rdc(cosines: Iterable[float | None], formulation: str = "trust-x") -> float:
     cosine itself (-1 to 1), ``medguard-x`` 50 (1 + cosine) (0 to 100): a cosine of 0.4 is 0.4 or 70.
     """
     known = [float(c) for c in cosines if c is not None and not np.isnan(c)]
-    return rdc_from_cosine(
-        float(np.mean([_within("a cosine", c, -1, 1) for c in known])) if known else float("nan"),
-        formulation,
-    )
+    return rdc_from_cosine(float(np.mean([_within("a cosine", c, -1, 1) for c in known])) if known else float("nan"), formulation)
 
 
 def rdc_from_cosine(cosine: V, formulation: str = "trust-x") -> V:
@@ -99,13 +96,7 @@ def rdc_from_cosine(cosine: V, formulation: str = "trust-x") -> V:
     return cosine if check_formulation(formulation) == "trust-x" else 50 * (1 + cosine)
 
 
-def eti(
-    accuracy: V,
-    cdr: V,
-    rdc: V,
-    weights: Sequence[float] = ETI_WEIGHTS,
-    formulation: str = "trust-x",
-) -> V:
+def eti(accuracy: V, cdr: V, rdc: V, weights: Sequence[float] = ETI_WEIGHTS, formulation: str = "trust-x") -> V:
     """Epistemic trust index: w1 accuracy + w2 (full - CDR) + w3 RDC.
 
     ``trust-x``: accuracy and CDR in [0, 1], RDC in [-1, 1], full = 1; ETI is a fraction, with the printed weights and three
@@ -171,13 +162,7 @@ def osi(
     return _like(rx, np.full(np.shape(rx), off))
 
 
-def fti(
-    eti: V,
-    osi: V,
-    weights: Sequence[float] = HALVES,
-    formulation: str = "trust-x",
-    as_printed: bool = False,
-) -> V:
+def fti(eti: V, osi: V, weights: Sequence[float] = HALVES, formulation: str = "trust-x", as_printed: bool = False) -> V:
     """Final trust index, in percent: w1 ETI + w2 OSI.
 
     ``eti`` in its formulation's own unit (``trust-x``: a fraction in [-1, 1]; ``medguard-x``: percent), ``osi`` in percent. The
@@ -203,9 +188,7 @@ def check_weights(weights: Sequence[float], n: int) -> tuple[float, ...]:
     """The ``n`` weights; ``ValueError`` for another number of them, a negative one or a sum other than 1."""
     found = tuple(float(w) for w in weights)
     if len(found) != n or not all(w >= 0 for w in found) or abs(sum(found) - 1) > 1e-9:
-        raise ValueError(
-            f"weights must be {n} numbers, none negative, that sum to 1; received {tuple(weights)}"
-        )
+        raise ValueError(f"weights must be {n} numbers, none negative, that sum to 1; received {tuple(weights)}")
     return found
 
 
@@ -215,9 +198,7 @@ def _votes(diagnoses: Iterable[str | None]) -> Counter[str]:
 
 def _said(diagnoses: Iterable[str | None]) -> list[str | None]:
     if isinstance(diagnoses, str):
-        raise ValueError(
-            f"diagnoses must be a sequence with an entry for each doctor; received the text {diagnoses!r}"
-        )
+        raise ValueError(f"diagnoses must be a sequence with an entry for each doctor; received the text {diagnoses!r}")
     return list(diagnoses)
 
 
@@ -237,9 +218,7 @@ def _within(name: str, value: V, low: float, high: float) -> V:
     values = np.asarray(value, dtype=float)
     bad = (values < low - ROUNDING) | (values > high + ROUNDING)
     if bad.any():
-        raise ValueError(
-            f"{name} must lie between {low} and {high}; received {values[bad].flat[0]}"
-        )
+        raise ValueError(f"{name} must lie between {low} and {high}; received {values[bad].flat[0]}")
     return _like(value, np.clip(values, low, high))
 
 

@@ -21,16 +21,7 @@ KEYS = [*RUN, "configuration", "safety"]
 """What a row of the indices stands for."""
 RX = ["n_safe", "n_caution", "n_unsafe"]
 TESTS = ["n_unflagged", "n_risky", "n_redundant"]
-COUNTS = [
-    "n_prescriptions",
-    *RX,
-    "n_rx_unknown",
-    "n_rx_unreadable",
-    "n_tests",
-    *TESTS,
-    "n_tests_unknown",
-    "n_tests_unreadable",
-]
+COUNTS = ["n_prescriptions", *RX, "n_rx_unknown", "n_rx_unreadable", "n_tests", *TESTS, "n_tests_unknown", "n_tests_unreadable"]
 COLUMNS = {"accuracy": "right", "cdr": "apart", "rdc": "cosine"}
 """The parts of ETI -> what is summed over cases."""
 COSINES = {"trust-x": "cosine", "medguard-x": "cosine_med"}
@@ -41,17 +32,7 @@ NEEDED = [
 """The columns of ``reviews``."""
 OPTIONAL = {"n_no_answer": 0, "cosine_med_proxy": ""}
 """Further columns of ``reviews``, and what a table without them means."""
-INDICES = [
-    "accuracy",
-    "cdr",
-    "rdc",
-    "eti",
-    "eti_percent",
-    "unsafe_rx_percent",
-    "test_alerts_percent",
-    "osi",
-    "fti",
-]
+INDICES = ["accuracy", "cdr", "rdc", "eti", "eti_percent", "unsafe_rx_percent", "test_alerts_percent", "osi", "fti"]
 PARTS = {
     "eti": ["accuracy", "cdr", "rdc"],
     "eti_percent": ["accuracy", "cdr", "rdc"],
@@ -127,30 +108,20 @@ def trust_indices(
     alike. ``missing`` says which index is NaN, and why. ``ValueError`` for lacking columns, a case twice in a configuration,
     values out of range, unknown choices.
     """
-    choices = checked_choices(
-        formulation, eti_weights, osi_weights, fti_weights, rx_variant, cdr_variant, unreadable
-    )
+    choices = checked_choices(formulation, eti_weights, osi_weights, fti_weights, rx_variant, cdr_variant, unreadable)
     groups = drawn_groups(check_reviews(reviews), draws, seed)
-    rows = [
-        {"formulation": formulation, **label, **_row(part, drawn, choices)}
-        for label, part, drawn in groups
-    ]
+    rows = [{"formulation": formulation, **label, **_row(part, drawn, choices)} for label, part, drawn in groups]
     return pd.DataFrame(rows)
 
 
-def drawn_groups(
-    table: pd.DataFrame, draws: int, seed: int
-) -> Iterator[tuple[dict[str, Any], pd.DataFrame, np.ndarray]]:
+def drawn_groups(table: pd.DataFrame, draws: int, seed: int) -> Iterator[tuple[dict[str, Any], pd.DataFrame, np.ndarray]]:
     """Each configuration's keys, its rows (n), and how often each is in each draw (draws, n): the same cases for all."""
     if draws < 0:
         raise ValueError(f"draws must not be negative; received {draws}")
     weights: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
     for dataset, part in table.groupby("dataset", sort=False, observed=True):
         cases = np.unique(part["case_id"].astype(str))
-        weights[dataset] = (
-            cases,
-            case_weights(cases, draws, seed) if draws else np.empty((0, len(cases))),
-        )
+        weights[dataset] = cases, case_weights(cases, draws, seed) if draws else np.empty((0, len(cases)))
     for key, part in table.groupby(KEYS, sort=False, observed=True, dropna=False):
         label = dict(zip(KEYS, key, strict=True))
         cases, drawn = weights[label["dataset"]]
@@ -190,51 +161,24 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
         raise ValueError("reviews hold no row; a row a case and configuration is needed")
     reviews = reviews.assign(**{k: v for k, v in OPTIONAL.items() if k not in reviews.columns})
     _refuse(reviews, ~reviews["safety"].isin([True, False]), "safety must be True or False")
-    _refuse(
-        reviews,
-        reviews.duplicated([*KEYS, "case_id"]),
-        "each case may come once in a configuration",
-    )
-    _refuse(
-        reviews,
-        ~reviews["correct"].isna() & ~reviews["correct"].isin([0, 1]),
-        "correct must be 0, 1 or NaN",
-    )
+    _refuse(reviews, reviews.duplicated([*KEYS, "case_id"]), "each case may come once in a configuration")
+    _refuse(reviews, ~reviews["correct"].isna() & ~reviews["correct"].isin([0, 1]), "correct must be 0, 1 or NaN")
     for name, low in (("correct_share", 0), ("cosine", -1), ("cosine_med", -1)):
         values = reviews[name].astype(float)
         outside = (values < low - trust.ROUNDING) | (values > 1 + trust.ROUNDING)
         _refuse(reviews, outside, f"{name} must lie between {low} and 1")
     counts = reviews[COUNTS].astype(float)
-    _refuse(
-        reviews,
-        ~((counts >= 0) & (counts % 1 == 0)).all(axis=1),
-        "counts must be whole and not negative",
-    )
-    more = (counts[RX].sum(axis=1) > counts["n_prescriptions"]) | (
-        counts[TESTS].sum(axis=1) > counts["n_tests"]
-    )
+    _refuse(reviews, ~((counts >= 0) & (counts % 1 == 0)).all(axis=1), "counts must be whole and not negative")
+    more = (counts[RX].sum(axis=1) > counts["n_prescriptions"]) | (counts[TESTS].sum(axis=1) > counts["n_tests"])
     _refuse(reviews, more, "no more prescriptions or tests may be rated than were proposed")
     rated = counts[[*RX, *TESTS]].sum(axis=1) > 0
+    _refuse(reviews, rated & ~reviews["safety"].astype(bool), "with safety off nothing may be rated")
+    unplanned = (reviews["plan_missing"].fillna("") != "") & (counts[["n_prescriptions", "n_tests"]].sum(axis=1) > 0)
+    _refuse(reviews, unplanned, "a plan with a reason in plan_missing has no prescriptions and no tests")
+    lengths = [not isinstance(d, tuple) or len(d) != n for d, n in zip(reviews["diagnoses"], reviews["n_doctors"], strict=True)]
+    _refuse(reviews, np.array(lengths), "diagnoses must be a tuple with an entry for each of n_doctors")
     _refuse(
-        reviews, rated & ~reviews["safety"].astype(bool), "with safety off nothing may be rated"
-    )
-    unplanned = (reviews["plan_missing"].fillna("") != "") & (
-        counts[["n_prescriptions", "n_tests"]].sum(axis=1) > 0
-    )
-    _refuse(
-        reviews, unplanned, "a plan with a reason in plan_missing has no prescriptions and no tests"
-    )
-    lengths = [
-        not isinstance(d, tuple) or len(d) != n
-        for d, n in zip(reviews["diagnoses"], reviews["n_doctors"], strict=True)
-    ]
-    _refuse(
-        reviews, np.array(lengths), "diagnoses must be a tuple with an entry for each of n_doctors"
-    )
-    _refuse(
-        reviews,
-        reviews.groupby(KEYS, observed=True)["n_doctors"].transform("nunique") > 1,
-        "a configuration has one n_doctors",
+        reviews, reviews.groupby(KEYS, observed=True)["n_doctors"].transform("nunique") > 1, "a configuration has one n_doctors"
     )
     gone = reviews["n_no_answer"].astype(float)
     unread = np.array([sum(d is None for d in said) for said in reviews["diagnoses"]])
@@ -246,9 +190,7 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
 def _refuse(table: pd.DataFrame, bad: Any, message: str) -> None:
     found = np.flatnonzero(np.asarray(bad, dtype=bool))
     if len(found):
-        raise ValueError(
-            f"{message}; received {table.iloc[found[0]].to_dict()} and {len(found) - 1} more"
-        )
+        raise ValueError(f"{message}; received {table.iloc[found[0]].to_dict()} and {len(found) - 1} more")
 
 
 def checked_choices(
@@ -301,12 +243,7 @@ def _row(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, A
                 notes[name] = "undefined in more than 10 % of the draws"
             elif high - low < ALIKE:
                 notes[name], low, high = ALIKE_DRAWS, float("nan"), float("nan")
-        values |= {
-            name: float(found[name][0]),
-            f"{name}_low": low,
-            f"{name}_high": high,
-            f"{name}_n": behind[name],
-        }
+        values |= {name: float(found[name][0]), f"{name}_low": low, f"{name}_high": high, f"{name}_n": behind[name]}
     flags = _flags(counts, safety and bool(total["planned"][0]), notes if drawn.size else {})
     return {
         "n_doctors": n_doctors,
@@ -318,9 +255,7 @@ def _row(part: pd.DataFrame, drawn: np.ndarray, choices: Choices) -> dict[str, A
         "proxy": _proxy(part, choices),
         "flag": "; ".join(flags + _uneven(parts, found)),
         "missing": "; ".join(_missing(part, found, counts, safety, choices)),
-        "no_interval": "; ".join(f"{name}: {why}" for name, why in notes.items())
-        if drawn.size
-        else "no draws",
+        "no_interval": "; ".join(f"{name}: {why}" for name, why in notes.items()) if drawn.size else "no draws",
     }
 
 
@@ -337,17 +272,13 @@ def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     values = {
         "right": part["correct"].astype(float).where(~out, fill),
         "shared": part["correct_share"].astype(float).where(~out, fill),
-        "apart": pd.Series(
-            [disagreement(d) for d in part["diagnoses"]], index=part.index, dtype=float
-        ),
+        "apart": pd.Series([disagreement(d) for d in part["diagnoses"]], index=part.index, dtype=float),
         "cosine": part[COSINES[choices.formulation]].astype(float),
     }
     planned = (part["plan_missing"].fillna("") == "").astype(float)
     each = {name: column.fillna(0) for name, column in values.items()}
     each |= {f"has_{name}": column.notna().astype(float) for name, column in values.items()}
-    return pd.DataFrame(
-        each | {"planned": planned} | {name: part[name].astype(float) for name in COUNTS}
-    )
+    return pd.DataFrame(each | {"planned": planned} | {name: part[name].astype(float) for name in COUNTS})
 
 
 def _totals(each: pd.DataFrame, drawn: np.ndarray) -> dict[str, np.ndarray]:
@@ -360,14 +291,10 @@ def _indices(total: dict[str, np.ndarray], safety: bool, choices: Choices) -> di
     """Every index of the sample itself (first) and of each draw, (1 + draws,), by the very functions of ``trust``."""
     form = choices.formulation
     full = 1 if form == "trust-x" else 100
-    right, shared, apart, cosine = (
-        _mean(total, name) for name in ("right", "shared", "apart", "cosine")
-    )
+    right, shared, apart, cosine = (_mean(total, name) for name in ("right", "shared", "apart", "cosine"))
     found = {"accuracy": full * right, "accuracy_shared": full * shared, "cdr": full * apart}
     found["rdc"] = trust.rdc_from_cosine(cosine, form)
-    found["eti"] = trust.eti(
-        found["accuracy"], found["cdr"], found["rdc"], choices.eti_weights, form
-    )
+    found["eti"] = trust.eti(found["accuracy"], found["cdr"], found["rdc"], choices.eti_weights, form)
     found["eti_percent"] = found["eti"] * (100 / full)
     rated = safety & (total["planned"] > 0)
     n_rated = {name: sum(total[n] for n in ratings) for name, (_, ratings) in KINDS.items()}
@@ -384,13 +311,8 @@ def _indices(total: dict[str, np.ndarray], safety: bool, choices: Choices) -> di
         n_rated["test_alerts_percent"],
         total["n_tests"],
     )
-    found["unsafe_rx_percent"], found["test_alerts_percent"] = (
-        np.where(rated, rx, np.nan),
-        np.where(rated, alerts, np.nan),
-    )
-    found["osi"] = trust.osi(
-        found["unsafe_rx_percent"], found["test_alerts_percent"], choices.osi_weights, safety, form
-    )
+    found["unsafe_rx_percent"], found["test_alerts_percent"] = np.where(rated, rx, np.nan), np.where(rated, alerts, np.nan)
+    found["osi"] = trust.osi(found["unsafe_rx_percent"], found["test_alerts_percent"], choices.osi_weights, safety, form)
     for name, as_printed in (("fti", False), ("fti_as_printed", True)):
         found[name] = trust.fti(found["eti"], found["osi"], choices.fti_weights, form, as_printed)
     return found
@@ -401,9 +323,7 @@ def _mean(total: dict[str, np.ndarray], name: str) -> np.ndarray:
     return np.where(count > 0, total[name] / np.where(count > 0, count, 1), np.nan)
 
 
-def _counts(
-    part: pd.DataFrame, each: pd.DataFrame, sums: dict[str, int], safety: bool
-) -> dict[str, Any]:
+def _counts(part: pd.DataFrame, each: pd.DataFrame, sums: dict[str, int], safety: bool) -> dict[str, Any]:
     planned = each["planned"] > 0
     counts = {
         "n_cases": len(part),
@@ -411,9 +331,7 @@ def _counts(
         "n_readable": int(each["has_apart"].sum()),
         "n_cosine": int(each["has_cosine"].sum()),
         "n_ties": int(sum(len(tied) > 0 for tied in part["tied"])),
-        "n_unreadable_diagnoses": int(
-            sum(d is None for diagnoses in part["diagnoses"] for d in diagnoses)
-        ),
+        "n_unreadable_diagnoses": int(sum(d is None for diagnoses in part["diagnoses"] for d in diagnoses)),
         "n_no_plan": int((~planned).sum()),
         "n_cases_without_prescriptions": int((planned & (each["n_prescriptions"] == 0)).sum()),
         "n_cases_without_tests": int((planned & (each["n_tests"] == 0)).sum()),
@@ -463,11 +381,7 @@ def _flags(counts: dict[str, int], rated: bool, notes: dict[str, str]) -> list[s
     """Where 0 % stands for nothing proposed, and what the intervals of ETI, OSI, FTI take as certain."""
     kinds = [kind for kind, _ in KINDS.values() if rated and counts[f"n_{kind}"] == 0]
     empty = [f"no rated {kind} (0 proposed)" for kind in kinds]
-    certain = [
-        name
-        for name in [*PARTS["eti"], *PARTS["osi"]]
-        if notes.get(name) in (ALIKE_ANSWERS, ALIKE_DRAWS)
-    ]
+    certain = [name for name in [*PARTS["eti"], *PARTS["osi"]] if notes.get(name) in (ALIKE_ANSWERS, ALIKE_DRAWS)]
     return empty + ([f"the intervals take as certain: {', '.join(certain)}"] if certain else [])
 
 
@@ -479,9 +393,7 @@ def _missing(
     choices: Choices,
 ) -> list[str]:
     """Which index has no value, and why; an index that lacks a part names the part."""
-    reasons = (
-        part[f"{COSINES[choices.formulation]}_missing"].fillna("").replace("", np.nan).dropna()
-    )
+    reasons = part[f"{COSINES[choices.formulation]}_missing"].fillna("").replace("", np.nan).dropna()
     plan = "" if safety and counts["n_no_plan"] < len(part) else NO_PLAN if safety else SAFETY_OFF
     why = {
         "accuracy": "no judged diagnosis",
@@ -498,9 +410,7 @@ def _missing(
     return lines
 
 
-def _notes(
-    found: dict[str, np.ndarray], behind: dict[str, int], safety: bool, n_doctors: int, full: float
-) -> dict[str, str]:
+def _notes(found: dict[str, np.ndarray], behind: dict[str, int], safety: bool, n_doctors: int, full: float) -> dict[str, str]:
     """Indices that get no interval, known before any draw. What is 0 by rule holds no other back."""
     few = TOO_FEW.removeprefix("no interval: ")
     notes = {name: few for name, n in behind.items() if 0 < n < MIN_CASES}

@@ -38,11 +38,7 @@ def count_votes(cases: Sequence[Diagnoses]) -> Votes:
     names = sorted({name for i in index for name in votes[i]})
     shares = [[votes[i][name] / votes[i].total() for name in names] for i in index]
     agreement = [pair_agreement(votes[i].elements()) for i in index]
-    return Votes(
-        index,
-        np.array(agreement, dtype=float),
-        np.array(shares, dtype=float).reshape(len(index), len(names)),
-    )
+    return Votes(index, np.array(agreement, dtype=float), np.array(shares, dtype=float).reshape(len(index), len(names)))
 
 
 def fleiss_kappa(cases: Sequence[Diagnoses]) -> float:
@@ -70,16 +66,12 @@ def fleiss_kappa_weighted(votes: Votes, weights: np.ndarray) -> np.ndarray:
     return _beyond(observed, (shares**2).sum(axis=1))
 
 
-def gwet_ac1_weighted(
-    votes: Votes, weights: np.ndarray, n_diagnoses: int | None = None
-) -> np.ndarray:
+def gwet_ac1_weighted(votes: Votes, weights: np.ndarray, n_diagnoses: int | None = None) -> np.ndarray:
     """AC1 under each of B weightings (B, n) of the cases of ``votes``, shape (B,); the number of diagnoses stays the same."""
     used = votes.shares.shape[1]
     among = used if n_diagnoses is None else n_diagnoses
     if among < used:
-        raise ValueError(
-            f"n_diagnoses must be at least {used}, the number used; received {n_diagnoses}"
-        )
+        raise ValueError(f"n_diagnoses must be at least {used}, the number used; received {n_diagnoses}")
     observed, shares = _weighted(votes, weights)
     if among < 2:
         return np.full(len(observed), np.nan)
