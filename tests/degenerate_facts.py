@@ -498,20 +498,6 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
             ("infinite", [[0.4, INF]], [1], REFUSED),
         )
     ],
-    *[
-        (
-            f"stability.{cv.__name__}",
-            situation,
-            lambda cv=cv, rows=rows: cv(rows, once(len(rows))),
-            expected,
-        )
-        for cv in (stability.cv_group_weighted, stability.cv_sample_weighted)
-        for situation, rows, expected in (
-            ("no rows", np.empty((0, 2)), NAN),
-            ("all zero", np.zeros((3, 2)), NAN),
-            ("constant", np.full((3, 2), 0.4), 0),
-        )
-    ],
     (
         "stability.cv_group_by_chance",
         "no rows",

@@ -104,9 +104,9 @@ def walkthrough() -> Bullets:
         for line in printed("00_walkthrough", "walk-23").splitlines()
     )
     beyond = table("00_beyond")
-    unknown = {what: row(beyond, set="unknown diseases", what=what) for what in ("poc", "ce", "medconf")}
+    unknown = {m: row(beyond, set="unknown diseases", method=m) for m in ("poc", "ce", "medconf")}
     n_wrong, n_patients, rho = re.findall(r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27"))
-    lengths = rows(table("00_token_position"), answers="wrong", what="asp").sort_values("n_tokens")
+    lengths = rows(table("00_token_position"), among="wrong answers", metric="asp").sort_values("n_tokens")
     return [
         f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is wrong; once more is told it "
         f"answers *{right['answer'].iloc[0]}*, which is right, and stays with it. For the wrong answer its mean token "
@@ -320,26 +320,28 @@ def trust_indices() -> Bullets:
     sets = table("05_indices_by_set")
     on = sets[sets["safety"].astype(str).eq("True") & sets["formulation"].eq("trust-x")]
     first = on["dataset"].iloc[0]
-    known, unknown = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
-    panels = unknown[unknown["n_doctors"] > 1]
+    told, untold = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
+    known, unknown = (dict(iter(part.groupby("metric")["value"])) for part in (told, untold))
+    n_patients = (told["n"] + told["n_missing"]).iloc[0]
+    panels = rows(untold[untold["n_doctors"] > 1], metric="cdr")["value"]
     gaps = shown("05_trust_indices", "panel-table")
-    eti = gaps[gaps["index"].eq("ETI")]
+    eti = gaps[gaps["metric"].eq("ETI")]
     n_higher, n_hold = eti["difference"].map(number).lt(0).sum(), eti["p (Holm)"].map(number).lt(0.05).sum()
     seen = rows(table("05_reviewers"), dataset=first, kind="prescription")
 
     def seen_by(model: str) -> str:
-        hit, passed = (row(seen, model=model, measure=m) for m in ("sensitivity", "specificity"))
+        hit, passed = (row(seen, model=model, metric=m) for m in ("sensitivity", "specificity"))
         return (
-            f"{hit['n_hits']} of the {hit['n_items']} prescriptions that the rules object to, and let "
+            f"{hit['value'] * hit['n']:.0f} of the {hit['n']} prescriptions that the rules object to, and let "
             f"{value(passed, scale=100)} % of the others pass (`{model}`)"
         )
 
     return [
-        f"On {known['n_cases'].iloc[0]} generated patients, fully told, the doctors are right for "
+        f"On {n_patients} generated patients, fully told, the doctors are right for "
         f"{span(known['accuracy'], '{:.0f}'.format)} % and ETI is {span(known['eti_percent'], '{:.0f}'.format)} %; on "
         f"conversations and reports, right for {span(unknown['accuracy'], '{:.0f}'.format)} %, ETI is still "
         f"{span(unknown['eti_percent'], '{:.0f}'.format)} % and FTI {span(unknown['fti'].dropna(), '{:.0f}'.format)}: a panel's "
-        f"CDR rises to no more than {span(panels['cdr'], '{:.0f}'.format)} %, and an RDC of "
+        f"CDR rises to no more than {span(panels, '{:.0f}'.format)} %, and an RDC of "
         f"{span(unknown['rdc'], '{:.0f}'.format)} % stays, since reasoning that names the diagnosis lies near it.",
         f"One doctor has the higher ETI than a panel of three in {n_higher} of {len(eti)} comparisons (paired by case; "
         f"{n_hold} hold after Holm's correction), for a CDR of 0 that nobody earned. "

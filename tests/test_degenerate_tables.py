@@ -136,7 +136,7 @@ NOT_A_NUMBER = [
     ("other columns", lambda: trust_table.check_reviews(pd.DataFrame({"a": [1]})), REFUSED),
     (
         "unknown choice",
-        lambda: trust_table.checked_choices("", (1, 0, 0), (1, 0), (1, 0), "", "", ""),
+        lambda: trust_table.Choices("", (1, 0, 0), (1, 0), (1, 0), "", "", ""),
         REFUSED,
     ),
 ]
@@ -167,13 +167,9 @@ REVIEWS = {
 def test_trust_indices_say_why_one_is_missing_and_give_no_interval_without_width(
     situation, formulation
 ):
-    (row,) = trust_table.trust_indices(
-        pd.DataFrame(REVIEWS[situation]), formulation, draws=40
-    ).to_dict("records")
-    for name in trust_table.INDICES:
-        low, high = row.get(f"{name}_low", NAN), row.get(f"{name}_high", NAN)
-        assert not high - low < 1e-12, name  # NaN where there is none
-        if np.isnan(row[name]):
-            assert np.isnan(low) and (row["missing"] or row["flag"]), name
-        elif np.isnan(low):
-            assert row["no_interval"], name
+    found = trust_table.trust_indices(pd.DataFrame(REVIEWS[situation]), formulation, draws=40)
+    assert found["metric"].tolist() == trust_table.INDICES
+    without = found["low"].isna()
+    assert (found.loc[without, "missing"] != "").all()
+    assert found.loc[found["value"].isna(), "low"].isna().all()
+    assert (found["high"] - found["low"])[~without].gt(1e-12).all()

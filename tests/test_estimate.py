@@ -209,7 +209,7 @@ def test_a_table_has_the_columns_of_the_schema_and_no_others():
 
 
 def test_every_column_is_described_once_with_type_and_meaning():
-    kinds = {"text", "number", "count", "flag"}
+    kinds = {"text", "number", "count", "flag", "names"}
     assert all(c.type in kinds and c.meaning for c in schema.COLUMNS.values())
     assert not set(schema.KEYS) & set(schema.MEASURED)
     assert (

@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 
 from trustlab.metrics.estimate import MIN_CASES
-from trustlab.metrics.trust_table import INDICES
 from trustlab.paths import FIGURES
 
 MIN_PER_CLASS = 10
@@ -56,15 +55,12 @@ class Marks:
 PLAIN = [Marks()]
 RANKED = [Marks(ranks=of_ranking_metrics)]
 ONE_OF_MANY = [Marks("difference", ranks=of_ranking_metrics)]
-BEST = [*ONE_OF_MANY, Marks("difference", ends=("low_chosen", "high_chosen"), ranks=of_ranking_metrics)]
+CHOSEN = ("low_chosen", "high_chosen")
+BEST = [*ONE_OF_MANY, Marks("difference", ends=CHOSEN, ranks=of_ranking_metrics)]
 SINGLE = {"cases": "n", "ends": ()}
 """One answer of one patient a row."""
-INDEX = [Marks(x, f"{x}_n", f"{x}_n", (f"{x}_low", f"{x}_high"), missing=("missing",), least=0) for x in INDICES if x != "eti"]
-ARROWS = [
-    Marks(f"{x}_{when}", f"{x}_{when}_n", f"{x}_{when}_n", (), missing=(), least=0)
-    for x in ("eti", "osi", "fti")
-    for when in ("before", "after")
-]
+INDEX = [Marks(least=0)]
+ARROWS = [Marks(ends=(), least=0), Marks("reference", "n_reference", "n_reference", (), least=0)]
 POINTS = {"cases": "", "ends": (), "missing": ()}
 DRAWN: dict[str, list[Marks]] = {
     "00_tokens": [Marks("probability", missing=(), **SINGLE)],
@@ -72,12 +68,7 @@ DRAWN: dict[str, list[Marks]] = {
     "00_moves": [Marks("confidence", missing=("missing",), **SINGLE)],
     "00_token_position": PLAIN,
     "00_agreement": PLAIN,
-    "00_consistent": [
-        Marks("accuracy"),
-        Marks("poc", ends=()),
-        Marks("medconf", "n_medconf", "medconf_cases", ends=(), missing=()),
-        Marks("shown", ends=()),
-    ],
+    "00_consistent": PLAIN,
     "00_beyond": PLAIN,
     "01_accuracy_by_level": PLAIN,
     "01_accuracy_by_set": PLAIN,
@@ -101,12 +92,9 @@ DRAWN: dict[str, list[Marks]] = {
     "02_accuracy": PLAIN,
     "02_variation": PLAIN,
     "02_published": PLAIN,
-    "02_steadier": ONE_OF_MANY,
-    "02_steadiest": BEST,
-    "02_stability": [
-        Marks("cv_sample", ends=("cv_low", "cv_high")),
-        Marks("auroc", "auroc_n", "auroc_cases", ("auroc_low", "auroc_high"), ranks=everywhere),
-    ],
+    "02_steadier": [Marks("difference")],
+    "02_steadiest": [Marks("difference"), Marks("difference", ends=CHOSEN)],
+    "02_stability": RANKED,
     "02_shifts": PLAIN,
     "02_shifts_same_answer": PLAIN,
     "02_two_at_once": RANKED,
@@ -125,14 +113,14 @@ DRAWN: dict[str, list[Marks]] = {
     "04_guarantee": PLAIN,
     "05_indices": INDEX,
     "05_indices_by_set": INDEX,
-    "05_reviewers": [Marks(n="n_items")],
-    "05_correlations": [Marks(cases="n")],
-    "05_agreement": [Marks(cases="n")],
+    "05_reviewers": PLAIN,
+    "05_correlations": PLAIN,
+    "05_agreement": PLAIN,
     "05_auroc": RANKED,
     "05_best_against_agreement": BEST,
     "05_best_against_rdc": BEST,
-    "05_weights": [Marks("eti_percent", "n_cases", ends=(), missing=("missing",))],
-    "05_weights_ranks": [Marks("tau", "n_cases", ends=())],
+    "05_weights": [Marks(ends=())],
+    "05_weights_ranks": [Marks(ends=())],
     "05_weak_points": ARROWS,
     "06_p_values": [Marks("p_number", **POINTS)],
     "06_standings": [Marks("value", **POINTS)],

@@ -89,7 +89,7 @@ DRAWINGS = {
 def raw(table: pd.DataFrame) -> pd.DataFrame:
     """The indices in their own units again."""
     made = table[table["formulation"] == "trust-x"].copy()
-    made[["accuracy", "cdr", "rdc"]] /= 100
+    made.loc[made["metric"].isin(["accuracy", "cdr", "rdc"]), "value"] /= 100
     return made
 
 
@@ -141,11 +141,11 @@ def test_every_index_stands_in_its_row_in_percent(table) -> None:
     left, _ = drawn.indices(first(table))
     mine = first(table)[first(table)["formulation"] == "trust-x"]
     expected = []
-    for row in mine.to_dict("records"):
+    for row in mine[mine["metric"].isin(list(drawn.INDICES))].dropna(subset="value").to_dict("records"):
         colour = INK if row["configuration"] == "one doctor" else FAMILY_COLOURS["trust"]
         colour = colour if row["safety"] else paler(colour)
-        names = [n for n in drawn.INDICES if row["safety"] or n in ("osi", "fti")]
-        expected += [(row[n], list(drawn.INDICES).index(n), str(colour)) for n in names if pd.notna(row[n])]
+        if row["safety"] or row["metric"] in ("osi", "fti"):
+            expected.append((row["value"], list(drawn.INDICES).index(row["metric"]), str(colour)))
     for got, want in zip(dots(left), sorted(expected), strict=True):
         assert got[0] == pytest.approx(want[0]) and got[1:] == want[1:]
 
@@ -159,12 +159,22 @@ def test_safety_off_is_paler_and_zero_in_trust_x_only(table) -> None:
 
 
 def test_at_the_right_stand_the_cases_behind_a_row_and_few_of_them_are_hollow(table) -> None:
-    mine = first(table).assign(rdc_n=9)
+    mine = first(table)
+    mine = mine.assign(n_cases=mine["n_cases"].mask(mine["metric"].eq("rdc"), 9))
     left, _ = drawn.indices(mine)
     counts = [t.get_text() for t in left.texts if t.get_text() == "n" or t.get_text()[0].isdigit()]
     assert counts[0] == "12" and "9" in counts and counts[-1] == "n"
     few = {round(float(line.get_ydata()[0])) for line in left.lines if line.get_label() == FEW}
     assert few == {list(drawn.INDICES).index("rdc")}
+
+
+def test_by_set_the_title_counts_all_cases_and_a_row_those_behind_it(table) -> None:
+    mine = table[table["formulation"] == "trust-x"]
+    fewer = mine["metric"].eq("eti_percent")
+    lost = mine["n"].where(~fewer, 10)
+    ax = drawn.indices_by_set(mine.assign(n=lost, n_missing=mine["n"] + mine["n_missing"] - lost))[0]
+    counts = [t.get_text() for t in ax.texts if t.get_text()[0].isdigit()]
+    assert "n 12 cases" in ax.get_title() and counts == ["12", "10", "12", "12"]
 
 
 def test_an_index_without_a_value_says_why(table) -> None:
@@ -210,9 +220,11 @@ def test_reviewers_have_a_mark_a_kind_and_say_what_cannot_be_had() -> None:
 def test_an_arrow_leads_from_what_was_measured_to_what_it_would_be() -> None:
     weak = first(trust_tables.weak_points(reviews())).reset_index(drop=True)
     eti, osi, _ = drawn.weak_points(weak)
-    y = int(np.flatnonzero((weak["what_if"] == "an empty plan") & (weak["configuration"] == "one doctor"))[0])
+    rows = weak[["what_if", "configuration", "safety"]].drop_duplicates()
+    y = int(np.flatnonzero((rows["what_if"] == "an empty plan") & (rows["configuration"] == "one doctor"))[0])
+    before = weak[weak["metric"].eq("osi")].iloc[y]["reference"]
     at = {line.get_marker(): float(np.ravel(line.get_xdata())[0]) for line in osi.lines if np.ravel(line.get_ydata())[0] == y}
-    assert (at["o"], at[">"]) == (pytest.approx(weak.loc[y, "osi_before"]), 100)
+    assert (at["o"], at[">"]) == (pytest.approx(before), 100)
     assert {line.get_marker() for line in eti.lines if np.ravel(line.get_ydata())[0] == y} == {"o"}  # thinking is as it was
 
 
@@ -230,7 +242,8 @@ def test_a_weighting_lies_at_the_corner_of_its_part(table) -> None:
 
 
 def test_the_triangle_of_ranks_is_coloured_by_tau_and_a_cross_without() -> None:
-    made = pd.DataFrame({"w_accuracy": [1.0, 0, 0], "w_agreement": [0.0, 1, 0], "w_rdc": [0.0, 0, 1], "tau": [1.0, -1.0, np.nan]})
+    weights = {"w_accuracy": [1.0, 0, 0], "w_agreement": [0.0, 1, 0], "w_rdc": [0.0, 0, 1]}
+    made = pd.DataFrame(weights | {"value": [1.0, -1.0, np.nan]})
     made["n_cases"] = 20
     ax = rank_stability(made.assign(dataset="starter", n=4, missing=["", "", "all rows have the same ETI"]))[0]
     known, crosses = (c for c in ax.collections)
@@ -246,7 +259,8 @@ def test_the_triangle_of_ranks_is_coloured_by_tau_and_a_cross_without() -> None:
     [
         (lambda t: drawn.indices(t), "one figure shows one model"),
         (lambda t: drawn.indices_by_set(t), "one figure shows one formulation"),
-        (lambda t: drawn.indices(t.drop(columns="fti")), "lacks \\['fti'\\]"),
+        (lambda t: drawn.indices(first(t).query("metric != 'fti'")), "lacks \\['fti'\\]"),
+        (lambda t: drawn.indices(t.drop(columns="proxy")), "lacks \\['proxy'\\]"),
         (lambda t: drawn.weak_points(trust_tables.weak_points(reviews())), "one figure shows one model"),
         (lambda t: winners(trust_tables.weight_sweep(raw(t), steps=2).iloc[:0]), "needs rows"),
     ],

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from trustlab.experiments.reviewers import (
-    ALIKE,
     ALL_OBJECT,
     NO_OBJECTION,
     NO_RULE,
@@ -57,8 +56,7 @@ def measured(marks: pd.DataFrame, kind: str = "prescription", **options) -> pd.D
 def test_sensitivity_specificity_and_quotations_by_hand() -> None:
     table = measured(five())
     assert table["value"].to_dict() == pytest.approx({"sensitivity": 2 / 3, "specificity": 1 / 2, "quotation": 2 / 3})
-    assert table["n_hits"].to_dict() == {"sensitivity": 2, "specificity": 1, "quotation": 2}
-    assert table["n_items"].to_dict() == {"sensitivity": 3, "specificity": 2, "quotation": 3}
+    assert table["n"].to_dict() == {"sensitivity": 3, "specificity": 2, "quotation": 3}
     assert set(table["missing"]) == {TOO_FEW} and table["low"].isna().all()
 
 
@@ -107,9 +105,9 @@ def test_a_share_of_nothing_is_missing_with_its_reason(marks, reasons) -> None:
 
 def test_a_review_that_came_out_the_same_for_both_configurations_counts_once() -> None:
     twice = pd.concat([five(), five().assign(configuration="panel of 3")], ignore_index=True)
-    assert measured(twice)["n_items"].to_dict() == measured(five())["n_items"].to_dict()
+    assert measured(twice)["n"].to_dict() == measured(five())["n"].to_dict()
     other = five().assign(configuration="panel of 3", text="another drug")
-    assert measured(pd.concat([five(), other], ignore_index=True)).loc["sensitivity", "n_items"] == 6
+    assert measured(pd.concat([five(), other], ignore_index=True)).loc["sensitivity", "n"] == 6
 
 
 def test_one_item_that_differs_makes_it_another_review() -> None:
@@ -117,7 +115,7 @@ def test_one_item_that_differs_makes_it_another_review() -> None:
     panel = [row | {"configuration": "panel of 3"} for row in two]
     panel[1] |= {"verdict": "UNSAFE"}
     table = measured(pd.DataFrame(two + panel))
-    assert (table.loc["sensitivity", "n_items"], table.loc["sensitivity", "n_hits"]) == (4, 1)
+    assert table.loc["sensitivity", ["n", "value"]].tolist() == [4, 1 / 4]
 
 
 def many(right: int = 15, wrong: int = 5, of_a_case: int = 1) -> pd.DataFrame:
@@ -135,7 +133,7 @@ def test_intervals_resample_cases_with_all_their_items() -> None:
 
 def test_items_all_alike_have_no_interval() -> None:
     row = measured(many(20, 0)).loc["sensitivity"]
-    assert row["value"] == 1 and math.isnan(row["low"]) and row["missing"] == ALIKE
+    assert row["value"] == 1 and math.isnan(row["low"]) and row["missing"] == "no interval: all draws alike"
 
 
 def test_models_and_data_sets_of_which_nothing_was_marked_have_their_rows() -> None:
@@ -159,7 +157,7 @@ def test_sensitivity_by_what_the_rule_hangs_on() -> None:
     ]
     table = rule_kind_table(pd.DataFrame(marks)).set_index("rule_kind")
     assert table["value"].to_dict() == {"allergy": 0.5, "kidney function": 1, "taken already": 1}
-    assert table["n_items"].to_dict() == {"allergy": 2, "kidney function": 1, "taken already": 1}
+    assert table["n"].to_dict() == {"allergy": 2, "kidney function": 1, "taken already": 1}
 
 
 def test_verdicts_are_counted_pair_by_pair() -> None:
@@ -172,7 +170,7 @@ def test_verdicts_are_counted_pair_by_pair() -> None:
 def test_an_empty_table_of_marks_gives_empty_tables() -> None:
     nothing = five().iloc[:0]
     assert all(len(make(nothing)) == 0 for make in (reviewer_table, rule_kind_table, left_out_table, verdict_table))
-    with pytest.raises(ValueError, match=r"marks lack the columns \['rule'\]"):
+    with pytest.raises(ValueError, match=r"marks lacks the columns \['rule'\]"):
         compared(five().drop(columns="rule"))
 
 

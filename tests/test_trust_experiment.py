@@ -183,10 +183,12 @@ def test_opinions_have_a_row_a_doctor(run: TrustRun) -> None:
 
 def test_the_indices_can_be_computed_from_the_reviews(run: TrustRun) -> None:
     """Panel, safety on: two rated prescriptions, both objected to; two rated tests, none flagged."""
-    indices = trust_indices(run.reviews, "trust-x", unreadable="wrong").set_index(["configuration", "safety"])
-    assert indices.loc[(PANEL, True), ["unsafe_rx_percent", "test_alerts_percent", "osi"]].tolist() == [100, 0, 50]
-    assert indices.loc[(PANEL, False), "osi"] == indices.loc[(ONE, False), "osi"] == 0
-    assert indices.loc[(PANEL, True), "accuracy"] == pytest.approx(2 / 4)
+    found = trust_indices(run.reviews, "trust-x", unreadable="wrong")
+    indices = found.set_index(["configuration", "safety", "metric"])["value"]
+    percent = indices[PANEL, True][["unsafe_rx_percent", "test_alerts_percent", "osi"]]
+    assert percent.tolist() == [100, 0, 50]
+    assert indices[PANEL, False, "osi"] == indices[ONE, False, "osi"] == 0
+    assert indices[PANEL, True, "accuracy"] == pytest.approx(2 / 4)
 
 
 def test_a_reply_that_is_no_answer_is_counted_and_its_panel_is_missing_not_wrong() -> None:
@@ -195,9 +197,10 @@ def test_a_reply_that_is_no_answer_is_counted_and_its_panel_is_missing_not_wrong
     run = run_of([scripted(doctor=said, plan="Rest.")])
     assert [row(run, PANEL, i)["n_no_answer"] for i in "abcd"] == [0, 3, 2, 2]
     assert [row(run, ONE, i)["n_no_answer"] for i in "abcd"] == [0, 1, 0, 1]
-    indices = trust_indices(run.reviews, draws=0).query("safety").set_index("configuration")
-    assert indices.loc[PANEL, ["accuracy", "n_judged"]].tolist() == [pytest.approx(2 / 3), 3]
-    assert indices.loc[ONE, ["accuracy", "n_judged"]].tolist() == [0.5, 2]
+    found = trust_indices(run.reviews, draws=0).query("safety and metric == 'accuracy'")
+    indices = found.set_index("configuration")
+    assert indices.loc[PANEL, ["value", "n"]].tolist() == [pytest.approx(2 / 3), 3]
+    assert indices.loc[ONE, ["value", "n"]].tolist() == [0.5, 2]
 
 
 @pytest.mark.parametrize(
@@ -260,8 +263,9 @@ def test_without_a_medical_encoder_the_general_one_stands_in_by_name(run: TrustR
     assert set(run.reviews["cosine_med_proxy"]) == {"proxy: wordy, no biomedical encoder"}
     assert math.isnan(c["cosine_med"]) and c["cosine_med_missing"] == "no doctor gave both reasoning and diagnosis"
     found = trust_indices(run.reviews, "medguard-x", draws=0)
-    assert set(found["proxy"]) == {"proxy: wordy, no biomedical encoder"}
-    assert found["rdc"].notna().all() and found.loc[found["safety"].astype(bool), "eti"].notna().all()
+    rdc, eti = (found[found["metric"] == name] for name in ("rdc", "eti"))
+    assert set(rdc["proxy"]) == {"proxy: wordy, no biomedical encoder"}
+    assert rdc["value"].notna().all() and eti.loc[eti["safety"].astype(bool), "value"].notna().all()
     assert proxy_note(found) == "medguard-x RDC by proxy: wordy, no biomedical encoder"
 
 
@@ -270,7 +274,8 @@ def test_the_proxy_can_be_switched_off() -> None:
     found = row(run, ONE, "a")
     assert math.isnan(found["cosine_med"]) and found["cosine_med_missing"] == "no medical encoder is named"
     assert found["cosine_med_proxy"] == run.parameters["medical_proxy"] == ""
-    assert trust_indices(run.reviews, "medguard-x", draws=0)["rdc"].isna().all()
+    indices = trust_indices(run.reviews, "medguard-x", draws=0)
+    assert indices.loc[indices["metric"] == "rdc", "value"].isna().all()
 
 
 # Other panels

@@ -11,17 +11,33 @@ from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review, two_cases
 
 from trustlab.metrics.estimate import case_weights, percentile_interval
 from trustlab.metrics.trust import FORMULATIONS
-from trustlab.metrics.trust_table import INDICES, NEEDED, trust_indices
+from trustlab.metrics.trust_table import INDICES, NEEDED, review_counts, trust_indices
 
 NAN = float("nan")
 BOTH = pytest.mark.parametrize("formulation", FORMULATIONS)
 
 
-def one(table: pd.DataFrame, *args, **choices) -> pd.Series:
-    """The only row of the indices."""
-    found = trust_indices(table, *args, **choices)
-    assert len(found) == 1
-    return found.iloc[0]
+FEW, ALIKE = "no interval: fewer than 10 cases", "no interval: all draws alike"
+
+
+def wide(found: pd.DataFrame) -> pd.Series:
+    """The indices of one configuration side by side: each value, with its _low, _high, _n and _missing."""
+    assert found["metric"].tolist() == INDICES
+    ends = {"": "value", "_low": "low", "_high": "high", "_n": "n", "_missing": "missing"}
+    return pd.Series({f"{r['metric']}{end}": r[of] for r in found.to_dict("records") for end, of in ends.items()}, dtype=object)
+
+
+def one(table: pd.DataFrame, *args, draws: int = 0, seed: int = 0, **choices) -> pd.Series:
+    """The indices of the only configuration, and the counts behind them."""
+    found = trust_indices(table, *args, draws=draws, seed=seed, **choices)
+    (counts,) = review_counts(table, *args, **choices).to_dict("records")
+    assert (found["n"] + found["n_missing"] == len(table)).all() and found["n"].equals(found["n_cases"])
+    return pd.concat([wide(found), pd.Series(counts, dtype=object)])
+
+
+def told(row: pd.Series, found: str) -> list[str]:
+    """The indices whose ``missing`` holds these words."""
+    return [name for name in INDICES if found in row[f"{name}_missing"]]
 
 
 def test_two_cases_by_hand_in_trust_x() -> None:
@@ -30,7 +46,7 @@ def test_two_cases_by_hand_in_trust_x() -> None:
     expected = {"accuracy": 0.5, "cdr": 1 / 6, "rdc": 0.3, "eti": 0.54, "eti_percent": 54, "unsafe_rx_percent": 50}
     expected |= {"test_alerts_percent": 40, "osi": 55, "fti": 54.5, "fti_as_printed": 27.77}
     assert row[list(expected)].to_dict() == pytest.approx(expected)
-    assert row["missing"] == row["flag"] == ""
+    assert {row[f"{name}_missing"] for name in INDICES} == {"no draws"}
 
 
 def test_two_cases_by_hand_in_medguard_x() -> None:
@@ -71,8 +87,10 @@ def test_with_safety_off_there_are_no_percentages(formulation, osi_, fti_) -> No
     row = one(two_cases(**SAFETY_OFF), formulation)
     assert np.isnan(row[["unsafe_rx_percent", "test_alerts_percent"]].astype(float)).all()
     assert [row["osi"], row["fti"]] == pytest.approx([osi_, fti_], nan_ok=True)
-    assert "unsafe_rx_percent: safety off" in row["missing"] and row["flag"] == ""
-    assert ("osi: safety off; fti: without osi" in row["missing"]) == (formulation == "medguard-x")
+    assert row["unsafe_rx_percent_missing"] == row["test_alerts_percent_missing"] == "safety off"
+    by_rule = formulation == "trust-x"
+    assert row["osi_missing"] == ("0 by rule; no draws" if by_rule else "safety off")
+    assert row["fti_missing"] == ("no draws" if by_rule else "without osi")
 
 
 @BOTH
@@ -81,30 +99,34 @@ def test_with_safety_off_there_are_no_percentages(formulation, osi_, fti_) -> No
 def test_with_safety_off_the_judgement_of_the_diagnosis_stays(formulation, seed) -> None:
     cases = many_cases(5, seed)
     on, off = one(cases, formulation, draws=0), one(cases.assign(**SAFETY_OFF), formulation, draws=0)
-    assert on[INDICES[:5]].tolist() == off[INDICES[:5]].tolist()
+    assert on[INDICES[:6]].tolist() == off[INDICES[:6]].tolist()
     assert off["osi"] == 0 if formulation == "trust-x" else np.isnan(off["osi"])
 
 
 def test_one_doctor_has_cdr_0_by_definition_and_no_interval_for_it() -> None:
     cases = many_cases(12).assign(configuration="one doctor", n_doctors=1)
     row = one(cases.assign(diagnoses=[(d[0],) for d in cases["diagnoses"]]), draws=60)
-    assert row["cdr"] == 0 and np.isnan(row["cdr_low"]) and row["no_interval"] == "cdr: 0 by definition with one doctor"
-    assert row["eti_low"] < row["eti_high"] and row["flag"] == ""
+    assert row["cdr"] == 0 and np.isnan(row["cdr_low"])
+    assert row["cdr_missing"] == f"0 by definition with one doctor; {ALIKE}"
+    assert row["eti_low"] < row["eti_high"] and row["eti_missing"] == ""
 
 
-def test_parts_that_no_draw_moves_have_no_interval_and_the_flag_names_them() -> None:
+def test_parts_that_no_draw_moves_have_no_interval_and_the_whole_names_them() -> None:
     row = one(pd.DataFrame([review(f"{i}", ["flu", "flu" if i % 2 else "cold"]) for i in range(12)]), draws=60)
     alike = ("rdc", "unsafe_rx_percent", "test_alerts_percent", "osi")
-    assert row["no_interval"] == "; ".join(f"{name}: all draws alike" for name in alike)
-    assert row["flag"] == "the intervals take as certain: rdc, unsafe_rx_percent, test_alerts_percent"
+    assert told(row, ALIKE) == list(alike)
+    assert row["eti_missing"] == row["eti_percent_missing"] == "the interval takes as certain: rdc"
+    certain = "the interval takes as certain: rdc, unsafe_rx_percent, test_alerts_percent"
+    assert row["fti_missing"] == row["fti_as_printed_missing"] == certain
     assert row["cdr_low"] < row["cdr"] < row["cdr_high"] and row["eti_low"] < row["eti_high"]
 
 
 def test_an_empty_plan_counts_as_safe_and_is_flagged() -> None:
     row = one(two_cases(**EMPTY_PLAN, n_rx_unknown=0, n_risky=0, n_redundant=0))
     assert (row["unsafe_rx_percent"], row["test_alerts_percent"], row["osi"]) == (0, 0, 100)
-    assert row["flag"] == "no rated prescriptions (0 proposed); no rated tests (0 proposed)"
-    assert "unsafe_rx_percent: 0 by rule; test_alerts_percent: 0 by rule" in row["no_interval"]
+    assert row["unsafe_rx_percent_missing"] == "no rated prescriptions (0 proposed); no draws"
+    assert row["test_alerts_percent_missing"] == "no rated tests (0 proposed); no draws"
+    assert (row["unsafe_rx_percent_n"], row["test_alerts_percent_n"], row["osi_n"]) == (0, 0, 2)
     assert (row["n_cases_without_prescriptions"], row["n_cases_without_tests"]) == (2, 2)
 
 
@@ -112,10 +134,10 @@ def test_drugs_that_the_table_does_not_know_are_in_neither_count() -> None:
     lost = {"n_prescriptions": 3, "n_safe": 0, "n_rx_unknown": 2, "n_rx_unreadable": 1}
     row = one(pd.DataFrame([review("a", ["flu"], **lost)]))
     assert (row["n_rx_rated"], row["n_rx_unknown"], row["n_rx_unreadable"]) == (0, 2, 1)
-    assert np.isnan(row["unsafe_rx_percent"]) and row["rx_unrated_percent"] == 100 and row["flag"] == ""
+    assert np.isnan(row["unsafe_rx_percent"]) and row["rx_unrated_percent"] == 100
     row = one(pd.DataFrame([review("a", ["flu"], **lost | {"n_prescriptions": 4, "n_unsafe": 1})]))
     assert (row["unsafe_rx_percent"], row["rx_unrated_percent"], row["osi"]) == (100, 75, 50)
-    assert (row["tests_unrated_percent"], row["missing"]) == (0, "")
+    assert (row["tests_unrated_percent"], row["osi_missing"]) == (0, "no draws")
 
 
 UNRATED = {"n_safe": 0, "n_rx_unreadable": 1, "n_unflagged": 0, "n_tests_unreadable": 1}
@@ -126,9 +148,10 @@ def test_fault_a_reviewer_who_cannot_be_read_has_not_reviewed(formulation) -> No
     row = one(pd.DataFrame([review(f"{i}", ["flu"] * 3, **UNRATED) for i in range(12)]), formulation, draws=40)
     of_safety = ["unsafe_rx_percent", "test_alerts_percent", "osi", "fti", "fti_as_printed"]
     assert np.isnan(row[of_safety].astype(float)).all()  # OSI was 100
-    assert "unsafe_rx_percent: none of 12 prescriptions rated" in row["missing"]
-    assert "test_alerts_percent: none of 12 tests rated" in row["missing"]
-    assert "osi: without unsafe_rx_percent and test_alerts_percent; fti: without osi" in row["missing"]
+    assert row["unsafe_rx_percent_missing"] == "none of 12 prescriptions rated"
+    assert row["test_alerts_percent_missing"] == "none of 12 tests rated"
+    assert row["osi_missing"] == "without unsafe_rx_percent and test_alerts_percent"
+    assert row["fti_missing"] == row["fti_as_printed_missing"] == "without osi"
     assert (row["rx_unrated_percent"], row["tests_unrated_percent"]) == (100, 100)
     assert (row["osi_n"], row["fti_n"]) == (0, 0) and row["eti_percent"] > 0
 
@@ -150,8 +173,9 @@ def test_a_plan_that_cannot_be_read_is_missing_and_not_empty() -> None:
     row = one(pd.DataFrame([*two_cases().to_dict("records"), lost]))
     assert (row["n_no_plan"], row["n_cases_without_prescriptions"], row["osi"]) == (1, 0, 55)
     row = one(pd.DataFrame([lost]))
-    assert np.isnan([row["osi"], row["fti"]]).all() and row["flag"] == ""
-    assert "osi: no readable plan; fti: without osi" in row["missing"]
+    assert np.isnan([row["osi"], row["fti"]]).all()
+    assert (row["osi_missing"], row["fti_missing"]) == ("no readable plan", "without osi")
+    assert row["unsafe_rx_percent_missing"] == "no readable plan"
 
 
 def test_an_unreadable_panel_is_missing_or_wrong_as_one_chooses() -> None:
@@ -176,7 +200,7 @@ def test_a_panel_none_of_whose_replies_is_an_answer_is_missing_unless_it_is_call
     assert one(cases, unreadable="wrong")["accuracy"] == pytest.approx(1 / 3)
     assert one(cases, unreadable="missing")["accuracy"] == 1
     alone = one(cases[cases["case_id"] == "b"])
-    assert np.isnan(alone["accuracy"]) and "accuracy: no judged diagnosis" in alone["missing"]
+    assert np.isnan(alone["accuracy"]) and alone["accuracy_missing"] == "no judged diagnosis"
 
 
 def test_an_unreadable_vote_that_agrees_with_nobody_is_a_variant_of_cdr() -> None:
@@ -194,18 +218,21 @@ def test_fault_eti_and_fti_rest_on_the_smallest_n_of_their_parts_and_say_so() ->
     cases.loc[15:, [n for n in NEEDED if n.startswith("n_") and n != "n_doctors"]] = 0
     row = one(cases, draws=0)
     assert [row.get(n) for n in ("eti_n", "osi_n", "fti_n")] == [17, 15, 15]  # there were no such columns
-    assert "n of eti differs: accuracy 20, cdr 19, rdc 17" in row["flag"]
-    assert "n of fti differs: eti 17, osi 15" in row["flag"] and "n of osi" not in row["flag"]
+    assert row["eti_missing"] == row["eti_percent_missing"] == "n differs: accuracy 20, cdr 19, rdc 17; no draws"
+    assert row["fti_missing"] == "n differs: eti 17, osi 15; no draws" and row["osi_missing"] == "no draws"
     off = one(many_cases(20).assign(**SAFETY_OFF), draws=0)
-    assert (off["osi_n"], off["fti_n"], off["flag"]) == (20, 20, "")  # 0 by rule, for all of them
+    assert (off["osi_n"], off["fti_n"], told(off, "differs")) == (20, 20, [])  # 0 by rule, for all of them
     assert one(many_cases(20).assign(**SAFETY_OFF), "medguard-x", draws=0)["fti_n"] == 0
 
 
 def test_a_proxy_is_passed_on_by_name_where_the_formulation_asks_for_the_encoder() -> None:
     words = "proxy: some-encoder, no biomedical encoder"
     cases = two_cases(cosine_med_proxy=words)
-    assert (one(cases, "medguard-x")["proxy"], one(cases)["proxy"]) == (words, "")
-    assert one(two_cases(), "medguard-x")["proxy"] == ""
+    named, ours, none = (
+        trust_indices(*given, draws=0).set_index("metric")["proxy"]
+        for given in ((cases, "medguard-x"), (cases,), (two_cases(), "medguard-x"))
+    )
+    assert named["rdc"] == words and set(named.drop("rdc")) == set(ours) == set(none) == {""}
 
 
 def test_ties_are_counted_and_shared() -> None:
@@ -219,15 +246,16 @@ def test_without_the_biomedical_encoder_its_indices_are_missing_with_the_reason(
     cases = two_cases(cosine_med=NAN, cosine_med_missing="no biomedical encoder at hand")
     row = one(cases, "medguard-x")
     assert np.isnan([row["rdc"], row["eti"], row["fti"]]).all() and row["osi"] == 55 and row["n_cosine"] == 0
-    assert row["missing"] == "rdc: no biomedical encoder at hand; eti: without rdc; fti: without eti"
-    assert one(cases)["missing"] == ""
+    assert row["rdc_missing"] == "no biomedical encoder at hand"
+    assert (row["eti_missing"], row["eti_percent_missing"], row["fti_missing"]) == ("without rdc", "without rdc", "without eti")
+    assert one(cases)["rdc_missing"] == "no draws"
 
 
 def test_a_cosine_that_is_missing_in_some_cases_is_left_out_and_counted() -> None:
     cases = two_cases()
     cases.loc[0, ["cosine", "cosine_missing"]] = [NAN, "no reasoning"]
     row = one(cases)
-    assert (row["rdc"], row["n_cosine"], row["accuracy"], row["missing"]) == (0.1, 1, 0.5, "")
+    assert (row["rdc"], row["n_cosine"], row["accuracy"], row["rdc_missing"]) == (0.1, 1, 0.5, "no draws")
 
 
 def test_intervals_draw_the_same_cases_for_all_components() -> None:
@@ -236,48 +264,57 @@ def test_intervals_draw_the_same_cases_for_all_components() -> None:
     found = []
     for times in case_weights(cases["case_id"], 60, 3):
         drawn = cases.loc[np.repeat(cases.index, times)].assign(case_id=np.arange(20).astype(str))
-        found.append(trust_indices(drawn, draws=0).iloc[0])
+        found.append(wide(trust_indices(drawn, draws=0)))
     for name in INDICES:
         assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(percentile_interval([f[name] for f in found])), name
-    assert row["no_interval"] == "" and row["osi_low"] < row["osi"] < row["osi_high"]
+    assert told(row, "no interval") == [] and row["osi_low"] < row["osi"] < row["osi_high"]
     assert one(cases, draws=60, seed=4)["eti_low"] != row["eti_low"]
 
 
 def test_below_ten_cases_there_is_no_interval() -> None:
     row = one(many_cases(9), draws=50)
     assert np.isnan(row[[f"{n}_{end}" for n in INDICES for end in ("low", "high")]].astype(float)).all()
-    assert all(f"{name}: fewer than 10 cases" in row["no_interval"] for name in INDICES)
-    assert one(many_cases(10), draws=50)["no_interval"] == ""
+    assert told(row, FEW) == INDICES
+    assert told(one(many_cases(10), draws=50), "no interval") == []
 
 
 def test_what_rests_on_fewer_cases_than_ten_has_no_interval_either() -> None:
     cases = many_cases(12)
     cases.loc[:2, "cosine"] = NAN
     row = one(cases, draws=50)
-    held = "rdc: fewer than 10 cases; eti: fewer than 10 cases; eti_percent: fewer than 10 cases; fti: fewer than 10 cases"
-    assert row["no_interval"] == held
+    assert told(row, FEW) == ["rdc", "eti", "eti_percent", "fti", "fti_as_printed"]
     assert row["accuracy_low"] < row["accuracy_high"] and np.isnan(row["eti_low"]) and row["osi_low"] < row["osi_high"]
+
+
+def test_osi_has_no_interval_where_ratings_of_fewer_than_ten_cases_are_behind_it() -> None:
+    cases = many_cases(12)
+    cases.loc[:2, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = 0  # nothing proposed: they can answer
+    row = one(cases, draws=50)
+    assert (row["unsafe_rx_percent_n"], row["osi_n"], row["fti_n"]) == (9, 12, 12)
+    assert told(row, FEW) == ["unsafe_rx_percent", "osi", "fti", "fti_as_printed"]
 
 
 @BOTH
 @pytest.mark.parametrize("right", [0.0, 1.0])
 def test_accuracy_0_or_1_has_no_interval_and_the_others_say_so(formulation, right) -> None:
     row = one(many_cases(12, correct=right), formulation, draws=50)
-    assert np.isnan(row["accuracy_low"]) and "accuracy: all answers are alike" in row["no_interval"]
-    assert row["eti_low"] < row["eti_high"] and row["flag"] == "the intervals take as certain: accuracy"
+    assert np.isnan(row["accuracy_low"]) and row["accuracy_missing"] == ALIKE
+    certain = "the interval takes as certain: accuracy"
+    assert row["eti_low"] < row["eti_high"] and row["eti_missing"] == row["fti_missing"] == certain
 
 
 def test_every_configuration_has_its_row_in_order_and_the_same_draws() -> None:
     on, other = many_cases(15), many_cases(15, model="n")
     table = pd.concat([on, on.assign(**SAFETY_OFF), other, on.assign(level=20), on.assign(dataset="e")])
     found = trust_indices(table, draws=40)
-    assert found["model"].tolist() == ["m", "m", "n", "m", "m"] and found["safety"].tolist() == [True, False, True, True, True]
-    assert found["eti_low"].nunique() == 1 and found["formulation"].unique().tolist() == ["trust-x"]
+    eti = found[found["metric"] == "eti"]
+    assert eti["model"].tolist() == ["m", "m", "n", "m", "m"] and eti["safety"].tolist() == [True, False, True, True, True]
+    assert eti["low"].nunique() == 1 and found["formulation"].unique().tolist() == ["trust-x"] and len(found) == 5 * len(INDICES)
 
 
 @pytest.mark.parametrize("column", NEEDED)
 def test_each_column_is_needed(column) -> None:
-    with pytest.raises(ValueError, match=rf"lack the columns \['{column}'\]"):
+    with pytest.raises(ValueError, match=rf"lacks the columns \['{column}'\]"):
         trust_indices(two_cases().drop(columns=column))
 
 
@@ -289,7 +326,7 @@ def test_each_column_is_needed(column) -> None:
         ({}, {"cdr_variant": "x"}, "cdr_variant is 'x'; allowed are"),
         ({}, {"unreadable": "x"}, "unreadable is 'x'; allowed are"),
         ({}, {"fti_weights": (1, 1)}, "weights must be 2 numbers"),
-        ({}, {"draws": -1}, "draws must not be negative; received -1"),
+        ({}, {"draws": -1}, "draws must be at least 0; received -1"),
         ({"case_id": "a"}, {}, "each case may come once in a configuration; received .*'case_id': 'a'"),
         ({"correct": 0.5}, {}, "correct must be 0, 1 or NaN"),
         ({"cosine": 1.1}, {}, "cosine must lie between -1 and 1"),

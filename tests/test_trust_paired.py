@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
 
-from trustlab.experiments.trust_paired import COLUMNS, configuration_differences, indices_on_shared_cases
+from trustlab.experiments.trust_paired import configuration_differences, indices_on_shared_cases
 from trustlab.experiments.trust_tables import component_correlations, weight_sweep
 from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
 from trustlab.metrics.significance import holm
@@ -28,18 +28,18 @@ BOTH = pd.concat([alone(PANEL), PANEL], ignore_index=True)
 
 @pytest.mark.parametrize("formulation", ["trust-x", "medguard-x"])
 def test_differences_are_those_of_the_indices_in_percent(formulation):
-    found = configuration_differences(BOTH, formulation, draws=50).set_index("index")
-    indices = trust_indices(BOTH, formulation, draws=0).set_index("configuration")
+    found = configuration_differences(BOTH, formulation, draws=50).set_index("metric")
+    indices = trust_indices(BOTH, formulation, draws=0).set_index(["configuration", "metric"])["value"]
     assert list(found.index) == ["accuracy", "eti_percent", "osi", "fti"] and set(found["configuration"]) == {"panel of 3"}
     for name, row in found.iterrows():
         unit = 100 if name == "accuracy" and formulation == "trust-x" else 1
-        expected = [unit * indices.loc[c, name] for c in ("panel of 3", "one doctor")]
+        expected = [unit * indices[c, name] for c in ("panel of 3", "one doctor")]
         assert [row["value"], row["reference"]] == pytest.approx(expected)
         assert row["difference"] == pytest.approx(expected[0] - expected[1])
 
 
 def test_accuracy_by_hand_with_an_interval_over_the_same_cases():
-    row = configuration_differences(BOTH, draws=300, seed=4).set_index("index").loc["accuracy"]
+    row = configuration_differences(BOTH, draws=300, seed=4).set_index("metric").loc["accuracy"]
     right = [t.sort_values("case_id")["correct"].to_numpy() for t in (PANEL, alone(PANEL))]
     draws = case_weights(np.arange(30), 300, 4)
     gaps = 100 * draws @ (right[0] - right[1]) / 30
@@ -51,7 +51,7 @@ def test_accuracy_by_hand_with_an_interval_over_the_same_cases():
 def test_only_cases_that_both_have_are_compared_whatever_the_order_of_rows():
     fewer = BOTH.drop(BOTH.index[BOTH["configuration"].eq("one doctor") & BOTH["case_id"].isin(["c00", "c07"])])
     found, shuffled = (configuration_differences(t, draws=50) for t in (fewer, fewer.sample(frac=1, random_state=1)))
-    assert set(found["n_cases"]) == {28}
+    assert set(found["n"]) == set(found["n_cases"]) == {28} and set(found["n_missing"]) == {2}
     pd.testing.assert_frame_equal(found, shuffled)
     nothing = configuration_differences(fewer[fewer["configuration"].eq("one doctor") | fewer["case_id"].eq("c00")], draws=20)
     assert set(nothing["missing"]) == {"no case that both have"} and nothing["difference"].isna().all()
@@ -62,7 +62,7 @@ def test_fault_two_that_answer_alike_wherever_both_answer_do_not_differ():
     says = ["flu"] * 11 + ["cold"] * 9
     panel = [review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)]
     one = [review(f"c{i:02d}", [said], configuration="one doctor") for i, said in enumerate(says)]
-    found = configuration_differences(pd.DataFrame(one + panel), draws=500).set_index("index")
+    found = configuration_differences(pd.DataFrame(one + panel), draws=500).set_index("metric")
     assert found.loc["accuracy", "difference"] == found.loc["eti_percent", "difference"] == 0
     assert found["n_cases"].to_dict() == {"accuracy": 11, "eti_percent": 11, "osi": 20, "fti": 11}
     assert found["p"].isna().all()
@@ -76,22 +76,22 @@ def test_each_index_is_compared_on_the_cases_that_both_could_answer_in_all_its_p
     nothing = dict.fromkeys([n for n in EMPTY_PLAN if n not in ("n_prescriptions", "n_tests")], 0)
     unrated = theirs & table["case_id"].eq("c04")
     table.loc[unrated, [*nothing, "n_risky", "n_redundant"]] = 0
-    found = configuration_differences(table, draws=40).set_index("index")
+    found = configuration_differences(table, draws=40).set_index("metric")
     assert found["n_cases"].to_dict() == {"accuracy": 30, "eti_percent": 27, "osi": 29, "fti": 26}
     kept = table[~table["case_id"].isin(["c01", "c02", "c03", "c04"])]
-    expected = configuration_differences(kept, draws=40).set_index("index").loc["fti"]
+    expected = configuration_differences(kept, draws=40).set_index("metric").loc["fti"]
     assert found.loc["fti", "difference"] == pytest.approx(expected["difference"])
     apart = table.assign(cosine=table["cosine"].where(mine == (table["case_id"] < "c15")))
-    told = configuration_differences(apart, draws=40).set_index("index").loc["eti_percent"]
+    told = configuration_differences(apart, draws=40).set_index("metric").loc["eti_percent"]
     assert (told["n_cases"], told["missing"]) == (0, "no case that both could answer")
 
 
 def test_what_is_the_same_by_rule_or_missing_has_no_interval_and_says_why():
-    off = configuration_differences(BOTH.assign(**SAFETY_OFF), draws=50).set_index("index")
+    off = configuration_differences(BOTH.assign(**SAFETY_OFF), draws=50).set_index("metric")
     assert off.loc["osi", "difference"] == 0 and off.loc["osi", "missing"] == "no interval: all draws alike"
     assert off.loc["osi", ["low", "p", "p_holm", "cases_needed"]].isna().all() and off.loc["eti_percent", "low"] < 0
     gone = configuration_differences(BOTH.assign(cosine_med=np.nan, cosine_med_missing="no encoder"), "medguard-x", draws=50)
-    assert gone.set_index("index").loc["fti", "missing"] == "one of the two has no value"
+    assert gone.set_index("metric").loc["fti", "missing"] == "one of the two has no value"
     few = configuration_differences(BOTH[BOTH["case_id"] < "c09"], draws=50)
     assert set(few["missing"]) == {TOO_FEW} and few["low"].isna().all()
 
@@ -99,7 +99,7 @@ def test_what_is_the_same_by_rule_or_missing_has_no_interval_and_says_why():
 def test_holm_is_over_the_indices_of_a_model_data_set_level_and_safety():
     table = pd.concat([BOTH, BOTH.assign(**SAFETY_OFF), BOTH.assign(model="other")])
     found = configuration_differences(table, draws=200)
-    assert list(found.columns) == COLUMNS and len(found) == 12
+    assert len(found) == 12
     for _, part in found.groupby(["model", "safety"]):
         assert part["p_holm"].tolist() == pytest.approx(holm(part["p"]).tolist(), nan_ok=True)
 
@@ -119,7 +119,7 @@ def test_configurations_are_ranked_on_the_cases_that_all_could_answer() -> None:
     panel = [review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)]
     one = [review(f"c{i:02d}", [said], configuration="one doctor") for i, said in enumerate(says)]
     indices = indices_on_shared_cases(pd.DataFrame(one + panel))
-    assert indices["eti_n"].tolist() == [11, 11]
+    assert indices.loc[indices["metric"] == "eti", "n"].tolist() == [11, 11]
     assert set(weight_sweep(indices)["winner"]) == {"tie"} and set(weight_sweep(indices)["n_cases"]) == {11}
     never = pd.DataFrame([*one[:5], *panel[5:]])  # no case is left to both
     assert set(weight_sweep(indices_on_shared_cases(never))["winner"]) == {""}

@@ -34,12 +34,12 @@ BOTH = pytest.mark.parametrize("formulation", FORMULATIONS)
 
 def indices(**parts: tuple[float, float, float]) -> pd.DataFrame:
     """Rows of the indices in ``trust-x``: configuration = (accuracy, cdr, rdc)."""
-    rows = [
-        {"formulation": "trust-x", "model": "m", "dataset": "d", "level": 100, "configuration": name, "safety": True, "eti_n": 20}
-        | dict(zip(["accuracy", "cdr", "rdc"], values, strict=True))
+    run = {"formulation": "trust-x", "model": "m", "dataset": "d", "level": 100, "safety": True, "n": 20}
+    return pd.DataFrame(
+        run | {"configuration": name, "metric": metric, "value": value}
         for name, values in parts.items()
-    ]
-    return pd.DataFrame(rows)
+        for metric, value in zip(["accuracy", "cdr", "rdc", "eti"], [*values, NAN], strict=True)
+    )
 
 
 def at(table: pd.DataFrame, *weights: float) -> pd.Series:
@@ -67,7 +67,7 @@ def test_the_grid_holds_every_weighting_once() -> None:
 def test_whoever_has_the_highest_eti_wins_a_point() -> None:
     sweep = weight_sweep(indices(**ONE_AND_THREE, never=(0.1, 0.5, 0.1)), steps=10)
     printed = at(sweep, 0.4, 0.3, 0.3)  # 24 + 30 + 9 = 63 against 36 + 21 + 9 = 66
-    assert (printed["winner"], printed["eti_percent"], printed["margin"]) == ("three", pytest.approx(66), pytest.approx(3))
+    assert (printed["winner"], printed["value"], printed["margin"]) == ("three", pytest.approx(66), pytest.approx(3))
     assert at(sweep, 0.2, 0.5, 0.3)["winner"] == "one"
     equal = at(sweep, 0.3, 0.3, 0.4)
     assert (equal["winner"], equal["tied"], equal["margin"]) == ("tie", ("one", "three"), 0)
@@ -80,10 +80,10 @@ def test_a_difference_by_rounding_is_a_tie() -> None:
 def test_shares_of_the_simplex_count_points_and_split_ties() -> None:
     # Of the 6 points with steps 2: three wins (1, 0, 0) and (0.5, 0, 0.5); one wins (0, 1, 0) and (0, 0.5, 0.5); 2 ties.
     shares = weight_shares(weight_sweep(indices(**ONE_AND_THREE, never=(0.1, 0.5, 0.1)), steps=2))
-    assert dict(zip(shares["configuration"], shares["share"], strict=True)) == pytest.approx({"one": 0.5, "three": 0.5})
-    assert shares["n_points"].tolist() == [6, 6]
+    assert dict(zip(shares["configuration"], shares["value"], strict=True)) == pytest.approx({"one": 0.5, "three": 0.5})
+    assert shares["n"].tolist() == [6, 6]
     shares = weight_shares(weight_sweep(indices(one=(0.6, 0, 0.4), three=(0.9, 0.3, 0.3)), steps=2))
-    assert shares.set_index("configuration")["share"].to_dict() == pytest.approx({"one": 3.5 / 6, "three": 2.5 / 6})
+    assert shares.set_index("configuration")["value"].to_dict() == pytest.approx({"one": 3.5 / 6, "three": 2.5 / 6})
 
 
 def test_the_sweep_is_the_same_in_both_units() -> None:
@@ -91,7 +91,7 @@ def test_the_sweep_is_the_same_in_both_units() -> None:
     panels = pd.concat([cases, many_cases(12, seed=1, configuration="other")])
     found = [weight_sweep(trust_indices(panels, f, draws=0), 5, f) for f in FORMULATIONS]
     accurate = [
-        t[np.isclose(t["w_rdc"].astype(float), 0)][["winner", "eti_percent", "margin"]].reset_index(drop=True) for t in found
+        t[np.isclose(t["w_rdc"].astype(float), 0)][["winner", "value", "margin"]].reset_index(drop=True) for t in found
     ]
     pd.testing.assert_frame_equal(*accurate)  # without RDC the two differ in their units alone
 
@@ -99,14 +99,14 @@ def test_the_sweep_is_the_same_in_both_units() -> None:
 def test_safety_on_and_off_count_once_unless_they_differ() -> None:
     both = pd.concat([indices(one=(0.6, 0, 0.3)), indices(one=(0.6, 0, 0.3)).assign(safety=False)])
     sweep = weight_sweep(both, 2)
-    assert set(sweep["winner"]) == {"one"} and sweep["n_configurations"].unique().tolist() == [1] and sweep["margin"].isna().all()
-    both.loc[~both["safety"], "rdc"] = 0.2
+    assert set(sweep["winner"]) == {"one"} and sweep["n"].unique().tolist() == [1] and sweep["margin"].isna().all()
+    both.loc[~both["safety"] & both["metric"].eq("rdc"), "value"] = 0.2
     assert at(weight_sweep(both, 2), 0, 0, 1)["winner"] == "one, safety on"
 
 
 def test_a_configuration_without_one_part_is_left_out_of_every_point() -> None:
     sweep = weight_sweep(indices(one=(0.6, 0, 0.3), three=(0.9, 0.3, NAN)), 2)
-    assert set(sweep["winner"]) == {"one"} and (sweep["n_left_out"] == 1).all()
+    assert set(sweep["winner"]) == {"one"} and (sweep["n_missing"] == 1).all()
     sweep = weight_sweep(indices(three=(0.9, 0.3, NAN)), 2)
     assert set(sweep["winner"]) == {""} and set(sweep["missing"]) == {"no configuration has accuracy, CDR and RDC"}
     assert weight_shares(sweep).empty
@@ -116,35 +116,38 @@ def test_rank_stability_compares_each_weighting_with_the_printed_one() -> None:
     table = indices(a=(0.9, 0.6, 0.1), b=(0.7, 0.3, 0.2), c=(0.5, 0.0, 0.2))
     # Printed weights: a 36 + 12 + 3 = 51, b 28 + 21 + 6 = 55, c 20 + 30 + 6 = 56: c, b, a.
     found = rank_stability(table, 10)
-    assert at(found, 0.4, 0.3, 0.3)["tau"] == 1 and at(found, 1, 0, 0)["tau"] == -1 and at(found, 0, 1, 0)["tau"] == 1
-    assert at(found, 0, 0, 1)["tau"] == pytest.approx(kendalltau([51, 55, 56], [1, 2, 2]).statistic)  # a tie: tau-b
+    assert at(found, 0.4, 0.3, 0.3)["value"] == 1 and at(found, 1, 0, 0)["value"] == -1 and at(found, 0, 1, 0)["value"] == 1
+    assert at(found, 0, 0, 1)["value"] == pytest.approx(kendalltau([51, 55, 56], [1, 2, 2]).statistic)  # a tie: tau-b
     assert (found["n"] == 3).all() and len(found) == 66
 
 
 def test_the_ranking_to_compare_with_is_that_of_the_printed_weights() -> None:
     # Printed: a 36 + 16.5 + 9 = 61.5, b 24 + 27 + 9 = 60. Equal weights would put b first: 58.3 and 60.
     found = rank_stability(indices(a=(0.9, 0.45, 0.3), b=(0.6, 0.1, 0.3)), 2)
-    assert at(found, 1, 0, 0)["tau"] == 1 and at(found, 0, 1, 0)["tau"] == -1
+    assert at(found, 1, 0, 0)["value"] == 1 and at(found, 0, 1, 0)["value"] == -1
 
 
 def test_models_are_ranked_together_and_data_sets_apart() -> None:
     table = indices(a=(0.9, 0.6, 0.1), b=(0.7, 0.3, 0.2))
-    found = rank_stability(pd.concat([table, table.assign(model="n", accuracy=0.2), table.assign(dataset="e")]), 2)
+    other = table.assign(model="n", value=table["value"].mask(table["metric"].eq("accuracy"), 0.2))
+    found = rank_stability(pd.concat([table, other, table.assign(dataset="e")]), 2)
     assert found.groupby("dataset")["n"].first().to_dict() == {"d": 4, "e": 2}
 
 
 def test_a_ranking_of_one_or_of_equals_has_no_tau() -> None:
     assert set(rank_stability(indices(a=(0.9, 0.6, 0.1)), 2)["missing"]) == {"fewer than 2 rows to rank"}
     corner = at(rank_stability(indices(a=(0.9, 0.2, 0.1), b=(0.9, 0.3, 0.1)), 2), 1, 0, 0)
-    assert np.isnan(corner["tau"]) and corner["missing"] == "all rows have the same ETI"
+    assert np.isnan(corner["value"]) and corner["missing"] == "all rows have the same ETI"
 
 
 @pytest.mark.parametrize("make", [weight_sweep, rank_stability])
 def test_indices_of_another_formulation_are_refused(make: Callable) -> None:
     with pytest.raises(ValueError, match=r"indices hold nothing of 'medguard-x'; they hold \['trust-x'\]"):
         make(indices(a=(0.9, 0.6, 0.1)), 2, "medguard-x")
-    with pytest.raises(ValueError, match=r"indices lack the columns \['rdc'\]"):
-        make(indices(a=(0.9, 0.6, 0.1)).drop(columns="rdc"), 2)
+    with pytest.raises(ValueError, match=r"indices lack \['rdc'\]; they have \['accuracy', 'cdr', 'eti'\]"):
+        make(indices(a=(0.9, 0.6, 0.1)).query("metric != 'rdc'"), 2)
+    with pytest.raises(ValueError, match=r"indices lacks the columns \['value'\]"):
+        make(indices(a=(0.9, 0.6, 0.1)).drop(columns="value"), 2)
 
 
 # Correlations
@@ -234,7 +237,8 @@ def test_agreement_by_hand_with_unreadable_votes() -> None:
 
 def test_one_doctor_agrees_with_nobody() -> None:
     found = agreement_table(pd.DataFrame([review(str(i), ["flu"]) for i in range(12)]), draws=20).set_index("metric")
-    assert found.loc["cdr", "value"] == 0 and found.loc["cdr", "missing"] == "0 by definition with one doctor"
+    assert found.loc["cdr", "value"] == 0
+    assert found.loc["cdr", "missing"].startswith("0 by definition with one doctor; no interval")
     alone = found.loc[["pair_agreement", "fleiss_kappa", "gwet_ac1"]]
     assert alone["value"].isna().all() and set(alone["missing"]) == {"one doctor: nobody to agree with"}
 
@@ -255,10 +259,12 @@ def test_the_doctors_count_once_whether_or_not_they_are_reviewed() -> None:
 
 def test_variants_stand_beside_the_default_row_by_row() -> None:
     cases = pd.concat([two_cases(), pd.DataFrame([review("c", ["gout", None, None])])], ignore_index=True)
-    found = variants(cases, draws=0).set_index("variant")
-    assert found["unsafe_rx_percent"].tolist() == pytest.approx([40, 20, 40])  # of five rated one is UNSAFE, one with caution
-    assert found["cdr"].tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 3])  # 1/3, 0 and dropped, or 2/3
-    assert found["n_readable"].tolist() == [2, 2, 3] and list(found.index) == list(VARIANTS)
+    found = variants(cases, draws=0).set_index(["metric", "variant"])
+    # of five rated one is UNSAFE, one with caution
+    assert found.loc["unsafe_rx_percent", "value"].to_dict() == pytest.approx(dict(zip(VARIANTS, [40, 20, 40], strict=True)))
+    cdr = found.loc["cdr"]
+    assert cdr["value"].tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 3])  # 1/3, 0 and dropped, or 2/3
+    assert cdr["n"].tolist() == [2, 2, 3] and list(cdr.index) == list(VARIANTS)
     shown = indices_shown(variants(cases, "medguard-x", draws=0).assign(proxy="by a proxy"))
     assert shown["CDR"].tolist() == ["17", "17", "33"] and shown["n (ETI)"].tolist() == [2, 2, 3]
     assert shown["variant"].tolist() == list(VARIANTS) and set(shown["RDC by"]) == {"by a proxy"}
@@ -275,9 +281,11 @@ def test_a_panel_that_cannot_be_read_stays_so_when_it_is_scored_as_one_doctor() 
 
 
 def what_if(table: pd.DataFrame, name: str) -> dict[str, float]:
-    found = table[table["what_if"] == name]
-    assert len(found) == 1
-    return {column: found.iloc[0][column] for column in table.columns if column.endswith(("_before", "_after"))}
+    """The three indices before and after."""
+    found = table[table["what_if"] == name].set_index("metric").rename({"eti_percent": "eti"})
+    assert list(found.index) == ["eti", "osi", "fti"]
+    ends = (("before", "reference"), ("after", "value"))
+    return {f"{index}_{when}": found.loc[index, column] for index in found.index for when, column in ends}
 
 
 def test_weak_points_by_hand_in_trust_x() -> None:
@@ -290,7 +298,9 @@ def test_weak_points_by_hand_in_trust_x() -> None:
     assert what_if(found, "a panel scored as one doctor") == pytest.approx(agreed)
     copied = before | {"eti_after": 75, "osi_after": 55, "fti_after": 65}  # RDC 1 in place of 0.3
     assert what_if(found, "reasoning that only repeats the diagnosis") == pytest.approx(copied)
-    assert found["eti_gain"].tolist() == pytest.approx([0, 0, 5, 21]) and found["n_cases"].tolist() == [2] * 4
+    eti = found[found["metric"] == "eti_percent"]
+    assert eti["difference"].tolist() == pytest.approx([0, 0, 5, 21])
+    assert eti["n"].tolist() == eti["n_reference"].tolist() == eti["n_cases"].tolist() == [2] * 4
 
 
 def test_weak_points_by_hand_in_medguard_x() -> None:
@@ -304,14 +314,17 @@ def test_switching_on_reviewers_who_never_object_is_worth_the_whole_osi() -> Non
     off = two_cases(**SAFETY_OFF)
     found = what_if(weak_points(off), "reviewers who never object")
     assert (found["osi_before"], found["osi_after"]) == (0, 100)
-    found = what_if(weak_points(off, "medguard-x"), "reviewers who never object")
+    table = weak_points(off, "medguard-x")
+    found = what_if(table, "reviewers who never object")
     assert np.isnan(found["osi_before"]) and found["osi_after"] == 100
+    row = table[table["what_if"].str.startswith("reviewers") & table["metric"].eq("osi")].iloc[0]
+    assert (row["n_reference"], row["n"], row["missing"]) == (0, 2, "before: safety off") and np.isnan(row["difference"])
     assert "an empty plan" not in set(weak_points(off)["what_if"])
 
 
 def test_one_doctor_cannot_be_scored_as_one_doctor_instead() -> None:
     found = weak_points(pd.DataFrame([review("a", ["flu"])]))
-    assert "a panel scored as one doctor" not in set(found["what_if"]) and len(found) == 3
+    assert "a panel scored as one doctor" not in set(found["what_if"]) and len(found) == 9
 
 
 @BOTH
@@ -321,8 +334,9 @@ def test_what_ifs_leave_the_reviews_alone_and_keep_safety_apart(formulation) -> 
     kept = table.copy(deep=True)
     found = weak_points(table, formulation, eti_weights=(1, 0, 0))
     pd.testing.assert_frame_equal(table, kept)
-    assert found["eti_before"].tolist() == pytest.approx(found["eti_after"].tolist())  # accuracy has no weak point here
-    assert found.groupby("what_if")["safety"].apply(sorted).to_dict() == {
+    eti = found[found["metric"] == "eti_percent"]
+    assert eti["reference"].tolist() == pytest.approx(eti["value"].tolist())  # accuracy has no weak point here
+    assert eti.groupby("what_if")["safety"].apply(sorted).to_dict() == {
         "a panel scored as one doctor": [False, True],
         "an empty plan": [True],
         "reasoning that only repeats the diagnosis": [False, True],

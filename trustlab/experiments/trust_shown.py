@@ -1,25 +1,16 @@
-"""The tables of the trust indices to read: values with their intervals as text, and the counts behind the percentages."""
-
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportReturnType=false
+"""The tables of the trust indices to read: values with their intervals as text, and the counts."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from trustlab.experiments import tables
-from trustlab.experiments.shown import pivoted, with_interval
-
-__all__ = [
-    "counts_shown", "in_percent", "indices_shown", "interval_words", "pivoted", "proxy_note",
-    "why_missing", "with_interval",
-]  # fmt: skip
+from trustlab.experiments.shown import pivoted
 
 NAMES = {
-    "accuracy": "Accuracy", "cdr": "CDR", "rdc": "RDC", "eti_percent": "ETI", "unsafe_rx_percent": "UnsafeRx %",
-    "test_alerts_percent": "TestAlerts %", "osi": "OSI", "fti": "FTI",
+    "accuracy": "Accuracy", "cdr": "CDR", "rdc": "RDC", "eti_percent": "ETI",
+    "unsafe_rx_percent": "UnsafeRx %", "test_alerts_percent": "TestAlerts %", "osi": "OSI", "fti": "FTI",
 }  # fmt: skip
-"""Columns of the indices -> their names."""
+"""The indices shown -> their names."""
 FRACTIONS = ("accuracy", "cdr", "rdc")
 """Fractions in ``trust-x``, percent in ``medguard-x``."""
 COUNTED = {
@@ -28,35 +19,35 @@ COUNTED = {
     "n_caution": "with caution", "n_rx_unknown": "unknown drugs", "n_rx_unreadable": "marks unreadable",
     "rx_unrated_percent": "% unrated", "n_tests": "tests", "n_tests_rated": "tests rated",
     "n_risky": "risky", "n_redundant": "redundant", "n_tests_unknown": "unknown tests",
-    "n_tests_unreadable": "test marks unreadable", "tests_unrated_percent": "% of tests unrated", "flag": "note",
+    "n_tests_unreadable": "test marks unreadable", "tests_unrated_percent": "% of tests unrated",
 }  # fmt: skip
 KEYS = ["model", "dataset", "level", "configuration"]
 
 
 def in_percent(indices: pd.DataFrame) -> pd.DataFrame:
-    """The indices with accuracy, CDR and RDC of ``trust-x`` times 100, intervals too, so that all columns are percent."""
-    table = indices.copy()
-    fractions = table["formulation"] == "trust-x"
-    for name in FRACTIONS:
-        for column in (name, f"{name}_low", f"{name}_high"):
-            table[column] = table[column].astype(float).where(~fractions, 100 * table[column].astype(float))
-    return table
+    """The indices with accuracy, CDR and RDC of ``trust-x`` times 100, intervals too."""
+    fractions = indices["formulation"].eq("trust-x") & indices["metric"].isin(FRACTIONS)
+    ends = indices[["value", "low", "high"]].astype(float)
+    return indices.assign(**ends.mul(fractions.map({True: 100, False: 1}), axis=0))
 
 
 def indices_shown(indices: pd.DataFrame) -> pd.DataFrame:
-    """Every index in percent with its interval as text: a row a configuration, safety and formulation; "–" is missing.
+    """Every index in percent with its interval as text: a row a configuration, safety, formulation.
 
-    ETI and FTI with the smallest n of their parts; a last column names a proxy, one more a variant.
+    ETI and FTI with their n; the last columns name who stood in for the encoder that RDC asks for,
+    and what to know of the intervals.
     """
-    table = in_percent(indices)
-    shown = table[[*KEYS, "formulation"]].assign(safety=table["safety"].map({True: "on", False: "off"}))
-    for column, name in NAMES.items():
-        cells = zip(table[column], table[f"{column}_low"], table[f"{column}_high"], strict=True)
-        shown[name] = [with_interval(*cell, digits=0) for cell in cells]
-        if name in ("ETI", "FTI"):
-            shown[f"n ({name})"] = table[f"{column}_n"]
-    named = {"variant": "variant", "proxy": "RDC by"}
-    return shown.assign(**{name: table[c] for c, name in named.items() if c in table})
+    table = _named(in_percent(indices))
+    keys = [name for name in (*KEYS, "formulation", "safety", "variant") if name in table]
+    shown = pivoted(table, keys, digits=0)
+    of = {name: table[table["metric"].eq(name)] for name in ("RDC", "ETI", "FTI")}
+    for name in ("ETI", "FTI"):
+        place = list(shown.columns).index(name) + 1
+        shown.insert(place, f"n ({name})", of[name]["n"].to_numpy())
+    told = (table["metric"] + ": " + table["missing"]).where(table["low"].notna(), "")
+    notes = table.assign(note=told.mask(table["missing"].eq(""), "")).groupby(keys, sort=False)
+    note = notes["note"].agg(lambda words: "; ".join(filter(None, words)))
+    return shown.assign(**{"RDC by": of["RDC"]["proxy"].to_numpy(), "note": note.to_numpy()})
 
 
 def proxy_note(indices: pd.DataFrame) -> str:
@@ -66,27 +57,21 @@ def proxy_note(indices: pd.DataFrame) -> str:
 
 
 def why_missing(indices: pd.DataFrame) -> pd.DataFrame:
-    """Which indices have no value and why, and which no interval: a row a reason."""
-    rows = []
-    for row in indices.to_dict("records"):
-        where = {"formulation": row["formulation"], "safety": "on" if row["safety"] else "off"}
-        for column in ("missing", "no_interval"):
-            for part in filter(None, str(row[column]).split("; ")):
-                name, _, reason = part.partition(": ")
-                rows.append(where | {"what": column.replace("_", " "), "index": NAMES.get(name, name.upper()), "missing": reason})
-    table = pd.DataFrame(rows, columns=["formulation", "safety", "what", "index", "missing"])
-    merged = table.groupby(["formulation", "safety", "what", "missing"], sort=False)["index"].agg(
-        lambda x: ", ".join(dict.fromkeys(x))
-    )
-    return merged.reset_index()
+    """Which indices have no value or no interval, and why: a row a reason."""
+    told = _named(indices[indices["low"].isna() & indices["missing"].ne("")])
+    told = told.assign(missing=told["missing"].str.split("; ")).explode("missing")
+    each = told.groupby(["formulation", "safety", "missing"], sort=False)["metric"]
+    return each.agg(lambda names: ", ".join(dict.fromkeys(names))).reset_index()
 
 
-def interval_words(indices: pd.DataFrame, words: str = "95 % case-bootstrap interval") -> str:
-    """What a caption says of the intervals of ``indices``: ``words``, or that it has none."""
-    return tables.interval_words(pd.DataFrame({"low": indices.filter(like="_low").to_numpy(float).ravel()}), words)
-
-
-def counts_shown(indices: pd.DataFrame) -> pd.DataFrame:
-    """The counts behind the percentages: a row a configuration with safety on; the formulations share them."""
-    once = indices[indices["safety"].astype(bool)].drop_duplicates(KEYS)
+def counts_shown(counts: pd.DataFrame) -> pd.DataFrame:
+    """The counts behind the percentages (``review_counts``): a row a configuration, safety on."""
+    once = counts[counts["safety"].astype(bool)]
     return once[[*KEYS, *COUNTED]].rename(columns=COUNTED).reset_index(drop=True)
+
+
+def _named(indices: pd.DataFrame) -> pd.DataFrame:
+    """The indices shown, by their names, with safety "on" or "off"."""
+    table = indices[indices["metric"].isin(list(NAMES))]
+    on = table["safety"].map({True: "on", False: "off"})
+    return table.assign(metric=table["metric"].map(NAMES), safety=on)

@@ -89,6 +89,12 @@ class Draws:
         cases = np.unique(np.asarray(case_ids))
         return cls(cases, _times(len(cases), n_draws, seed))
 
+    @classmethod
+    def without_each(cls, case_ids: ArrayLike) -> Draws:
+        """Every case left out once, for a :attr:`Metric.jackknife`."""
+        cases = np.unique(np.asarray(case_ids))
+        return cls(cases, 1 - np.eye(len(cases)))
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -309,6 +315,7 @@ class Metric:
     - ``undefined``: why the sample's value is NaN.
     - ``excess``: a draw's value lies above the sample's by chance (:func:`without_excess`).
     - ``widthless``: draws all alike give an interval, too, as of ranks: it claims no certainty.
+    - ``jackknife``: where :func:`jackknife_interval` is cut; the rows' draws leave out a case each.
     """
 
     statistic: Statistic
@@ -316,6 +323,7 @@ class Metric:
     undefined: str = "undefined"
     excess: bool = False
     widthless: bool = False
+    jackknife: float | None = None
 
 
 def estimate(
@@ -333,11 +341,13 @@ def estimate(
     found: dict[str, Any] = {"value": NAN, "low": NAN, "high": NAN}
     found |= {"p": NAN, "standard_error": NAN} if test else {}
     told = [note] if note else []
-    if len(rows.asked) and not len(rows):
+    if not len(rows) and (len(rows.asked) or rows.none):
         told = [rows.why]
     elif why := made.withheld(rows):
         told = [why]
-    elif len(rows):
+    elif not len(rows):
+        told = [rows.why]
+    else:
         drawn = rows.drawn(made.statistic)
         found["value"] = float(drawn[0])
         told += [made.undefined] if np.isnan(drawn[0]) else []
@@ -345,7 +355,11 @@ def estimate(
             draws = drawn[1:]
             if made.excess and len(draws):
                 draws = without_excess(draws, found["value"])
-            found |= interval(draws, rows.case, test, made.widthless)
+            if made.jackknife is None:
+                found |= interval(draws, rows.case, test, made.widthless)
+            else:
+                ends = jackknife_interval(found["value"], draws, most=made.jackknife)
+                found |= dict(zip(("low", "high", "missing"), ends, strict=True))
             told += [found["missing"]] if found["missing"] else []
     found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": len(rows.asked) - len(rows)}
     found |= {"n_rarer": rows.rarer} if "correct" in rows.asked else {}
@@ -380,7 +394,7 @@ def interval(
     return found
 
 
-Labelled = Iterable[tuple[Mapping[str, Any], Rows]]
+Labelled = Iterable[tuple[dict[str, Any], Rows]]
 """What a line is about (its keys), and its rows."""
 
 

@@ -8,10 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from trustlab.metrics.estimate import Draws, Rows, groups
-from trustlab.metrics.schema import need
+from trustlab.metrics.schema import need, refuse
 
 KEYS = ["case_id", "dataset", "level", "model"]
 
@@ -51,7 +50,7 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     """
     need(answers, [*KEYS, "answer", "correct"], "answers")
     table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
-    _refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
+    refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
     readable = table["answer"].notna()
     failed = ~readable & table["correct"].isna()
     reason = (
@@ -64,7 +63,7 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
         "0 or 1, or NaN with no answer where none was had, "
         "or NaN with a reason in missing where it is ungraded"
     )
-    _refuse(
+    refuse(
         table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}"
     )
     correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
@@ -83,12 +82,12 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     table = confidence[names].assign(
         level=confidence["level"].astype(int), confidence=confidence["confidence"].astype(float)
     )
-    _refuse(
+    refuse(
         table,
         table.duplicated([*KEYS, "method"]),
         "confidence must hold each case, level, model and method once",
     )
-    _refuse(
+    refuse(
         table, np.isinf(table["confidence"]), "a confidence must be finite, or NaN where missing"
     )
     table = table.merge(
@@ -97,7 +96,7 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
         how="left",
         validate="many_to_one",
     )
-    _refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
+    refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
     readable = table["readable"].astype(bool)
     failed, ungraded = table["failed"].astype(bool), table["ungraded"].astype(bool)
     why = table["missing"].where(readable | failed, "unreadable answer")
@@ -157,11 +156,3 @@ def shared_rows(confidence: pd.DataFrame, methods: Sequence[str]) -> pd.DataFram
     known = confidence[confidence["method"].isin(list(wanted)) & confidence["confidence"].notna()]
     counts = known.groupby(KEYS, observed=True)["method"].nunique().reset_index()
     return counts.loc[counts["method"] == len(wanted), KEYS].reset_index(drop=True)
-
-
-def _refuse(table: pd.DataFrame, bad: ArrayLike, message: str) -> None:
-    found = np.flatnonzero(bad)
-    if len(found):
-        raise ValueError(
-            f"{message}; received {table.iloc[found[0]].to_dict()} and {len(found) - 1} more"
-        )

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 
 class Column(NamedTuple):
@@ -32,6 +34,9 @@ KEYS = {
     "formulation": Column("text", "", "whose formulas of the trust indices"),
     "variant": Column("text", "", "a setting that was changed"),
     "n_doctors": Column("count", "doctors", "doctors of the team"),
+    "w_accuracy": Column("number", "share", "weight of accuracy in ETI"),
+    "w_agreement": Column("number", "share", "weight of agreement, 1 - CDR, in ETI"),
+    "w_rdc": Column("number", "share", "weight of RDC in ETI"),
     "what_if": Column("text", "", "what was changed though nothing became better"),
     "kind": Column("text", "", "prescription or test"),
     "rule_kind": Column("text", "", "what the rule hangs on"),
@@ -51,7 +56,7 @@ KEYS = {
     "choice": Column("text", "", "the kind of choice that was made otherwise"),
     "option": Column("text", "", "the choice made"),
     "how": Column("text", "", "the confidence as given, or calibrated how"),
-    "among": Column("text", "", "all answers, or those that stayed the same"),
+    "among": Column("text", "", "all answers, the wrong ones, or those that stayed the same"),
     "quantity": Column("text", "", "accuracy, or the method whose mean confidence it is"),
     "cost": Column("number", "the unit's", "mean cost of an answer"),
     "unit": Column("text", "", "what a cost is counted in"),
@@ -97,7 +102,7 @@ MEASURED = {
     "best": Column("number", "the metric's", "its best end were the missing had"),
     "n": Column("count", "rows", "rows behind the value"),
     "n_cases": Column("count", "cases", "cases behind the value"),
-    "n_answers": Column("count", "answers", "answers behind a mean cost"),
+    "n_answers": Column("count", "answers", "answers behind a mean cost, or from which the n were chosen"),
     "on_front": Column("flag", "", "no other is better for less"),
     "n_methods": Column("count", "methods", "methods that are ordered, or the best chosen from"),
     "left_out": Column("text", "", "methods left out, with too few values"),
@@ -105,6 +110,9 @@ MEASURED = {
     "n_rarer": Column("count", "rows", "those of the rarer kind, right or wrong"),
     "n_hits": Column("count", "rows", "those of the n that a share counts"),
     "n_missing": Column("count", "rows", "rows that should have a value and have none"),
+    "n_zero": Column("count", "rows", "rows whose mean is 0: they have no variation of their own"),
+    "n_same": Column("count", "rows", "rows left out, since two of their conditions show one text"),
+    "n_reference": Column("count", "rows", "rows behind the reference, where they are others"),
     "cases_needed": Column("number", "cases", "cases to tell the difference from 0, 4 times in 5"),
     "n_calibration": Column("count", "cases", "cases on which a threshold was calibrated"),
     "lowest": Column("number", "the metric's", "its lowest over every combination of choices"),
@@ -116,6 +124,10 @@ MEASURED = {
     "only_second": Column("count", "rows", "answers that only the second calls right"),
     "both_wrong": Column("count", "rows", "answers that both call wrong"),
     "own_rows": Column("flag", "", "measured on rows of its own, not on those all share"),
+    "winner": Column("text", "", "who has the highest value, or tie"),
+    "tied": Column("names", "", "those that share it"),
+    "margin": Column("number", "the metric's", "the highest value less the next"),
+    "proxy": Column("text", "", "what stood in for what a formula asks for"),
     "missing": Column("text", "", "why a value or an interval is not there; what to know of it"),
 }
 """What is said of it."""
@@ -143,6 +155,14 @@ def need(found: pd.DataFrame, names: Iterable[str], what: str = "the table") -> 
         raise ValueError(f"{what} lacks the columns {lacking}; it has {list(found.columns)}")
 
 
+def refuse(found: pd.DataFrame, bad: ArrayLike, message: str) -> None:
+    """``ValueError`` with ``message`` and the first row where ``bad`` (n,) is true, if any is."""
+    rows = np.flatnonzero(np.asarray(bad, dtype=bool))
+    if len(rows):
+        received = f"received {found.iloc[rows[0]].to_dict()} and {len(rows) - 1} more"
+        raise ValueError(f"{message}; {received}")
+
+
 def check(found: pd.DataFrame, keys: Sequence[str] = ()) -> None:
     """``ValueError`` unless a table has :data:`LINE` and every column that it has is of its type.
 
@@ -154,6 +174,8 @@ def check(found: pd.DataFrame, keys: Sequence[str] = ()) -> None:
         kind, values = COLUMNS[name].type, pd.Series(found[name]).dropna()
         if kind == "text":
             right = values.map(lambda v: isinstance(v, str)).all() or name == "level"
+        elif kind == "names":
+            right = values.map(lambda v: isinstance(v, tuple)).all()
         elif kind == "count":
             right = (values.astype(float) % 1 == 0).all() and (values.astype(float) >= 0).all()
         else:

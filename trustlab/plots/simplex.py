@@ -66,7 +66,7 @@ def rank_stability(table: pd.DataFrame) -> list[Axes]:
     ``table`` is ``trust_tables.rank_stability`` at one level. Points where it has no value are
     crosses.
     """
-    need(table, ["dataset", *WEIGHTS, "tau", "n", "n_cases", "missing"])
+    need(table, ["dataset", *WEIGHTS, "value", "n", "n_cases", "missing"])
     sets = list(dict.fromkeys(table["dataset"]))
     panels = _triangles(1, len(sets))
     scale = ScalarMappable(Normalize(-1, 1), cmap="PuOr")
@@ -76,8 +76,8 @@ def rank_stability(table: pd.DataFrame) -> list[Axes]:
         told = f"{dataset}\n{int(part['n'].iloc[0])} rows ranked, n {n_cases} cases"
         ax.set_title(told, size=9.5, pad=10, parse_math=False)
         x, y = _places(part)
-        known = part["tau"].notna().to_numpy()
-        colours, few = scale.to_rgba(part["tau"][known].to_numpy(float)), n_cases < MIN_CASES
+        known = part["value"].notna().to_numpy()
+        colours, few = scale.to_rgba(part["value"][known].to_numpy(float)), n_cases < MIN_CASES
         look: Any = {"facecolor": "white" if few else colours, "edgecolor": colours if few else "#9A9A9A"}
         look |= {"lw": 1.6 if few else 0.3, "label": FEW if few else None}
         ax.scatter(x[known], y[known], s=30, zorder=3, **look)

@@ -49,7 +49,6 @@ INDICES = {
     "fti": "FTI",
 }
 """Columns drawn -> their names; with the arrow, lower is better."""
-ENDS = [f"{name}_{when}" for name in ("eti", "osi", "fti") for when in ("before", "after", "before_n", "after_n")]
 OF_SAFETY = ("unsafe_rx_percent", "test_alerts_percent", "osi", "fti")
 """Where safety on and off differ."""
 TITLES = {
@@ -79,8 +78,7 @@ def indices(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list[Axe
     ``table`` is ``trust_indices`` of one model, data set and level, made percent by ``trust_shown.in_percent``. Raises
     ``ValueError`` for lacking columns, no rows or several models or data sets.
     """
-    counted = [f"{name}_n" for name in INDICES]
-    need(table, ["model", "dataset", "level", "formulation", "configuration", "safety", "missing", *INDICES, *counted])
+    _need_indices(table, list(INDICES))
     if len(table[["model", "dataset", "level"]].drop_duplicates()) > 1:
         raise ValueError("one figure shows one model, data set and level")
     formulations = list(dict.fromkeys(table["formulation"]))
@@ -88,7 +86,7 @@ def indices(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list[Axe
     looks = _looks(table)
     for i, (ax, name) in enumerate(zip(panels, formulations, strict=True)):
         _dots(ax, _index_rows(table[table["formulation"] == name]), list(INDICES), INDICES, looks)
-        proxies = set(table.loc[table["formulation"] == name].get("proxy", [])) - {""}
+        proxies = set(table.loc[table["formulation"] == name, "proxy"]) - {""}
         ax.set_title("\n".join([TITLES.get(name, name), *sorted(proxies)]), size=10)
         ax.set_xlabel("Percent")
         for y in (2.5, 3.5, 6.5):  # what it thinks, ETI, what it does, overall
@@ -105,13 +103,17 @@ def indices_by_set(table: pd.DataFrame, names: Sequence[str] = ("accuracy", "eti
 
     ``table`` as for :func:`indices`, of one formulation and level. Raises ``ValueError`` where it holds several.
     """
-    need(table, ["model", "dataset", "level", "formulation", "configuration", "safety", "missing", "n_cases", *names])
+    _need_indices(table, names)
     for column in ("formulation", "level"):
         if table[column].nunique() > 1:
             raise ValueError(f"one figure shows one {column}; received {table[column].unique().tolist()}")
     looks = _looks(table)
-    drawn = lambda ax, part: _dots(ax, _index_rows(part, names), list(names), INDICES, looks)  # noqa: E731
-    panels = _grid(table, len(names), drawn, "Percent")
+
+    def drawn(ax: Axes, part: pd.DataFrame) -> None:
+        _dots(ax, _index_rows(part.assign(n_cases=part["n"]), names), list(names), INDICES, looks)
+
+    asked = table.assign(n_cases=table["n"] + table["n_missing"])  # of these the titles tell
+    panels = _grid(asked, len(names), drawn, "Percent")
     _share_limits(panels)
     _legend(panels[_bottom(table)], looks)
     return panels
@@ -170,9 +172,9 @@ def reviewers(table: pd.DataFrame) -> list[Axes]:
 
     ``table`` is ``reviewer_table`` at one level. At the right stand the items behind each mark; without any, why.
     """
-    need(table, ["model", "dataset", "kind", "metric", "value", "low", "high", "n_items", "n_cases", "missing"])
+    need(table, ["model", "dataset", "kind", "metric", "value", "low", "high", "n", "n_cases", "missing"])
     names = {"sensitivity": "Sensitivity", "specificity": "Specificity", "quotation": "Quotation occurs"}
-    mine = table.assign(row=table["metric"], series=table["kind"])
+    mine = table.assign(row=table["metric"], series=table["kind"], n_items=table["n"])
     looks = {kind: KINDS[kind] | {"label": f"{kind}s"} for kind in KINDS if kind in set(table["kind"])}
     panels = _grid(
         mine, len(names), lambda ax, part: _dots(ax, part, list(names), names, looks), "Share, 0 to 1", unit="cases at most"
@@ -189,16 +191,19 @@ def weak_points(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list
 
     ``table`` is ``trust_tables.weak_points`` of one model, data set, level and formulation. Missing ones are named.
     """
-    need(table, ["model", "dataset", "configuration", "safety", "what_if", *ENDS])
-    rows = [(r["what_if"], r["configuration"], bool(r["safety"])) for r in table.to_dict("records")]
-    if len(set(rows)) < len(rows):
+    need(table, ["model", "dataset", "configuration", "safety", "what_if", "metric", "value", "reference", "n", "n_reference"])
+    keys = ["what_if", "configuration", "safety"]
+    if table.duplicated([*keys, "metric"]).any():
         raise ValueError("one figure shows one model, data set, level and formulation")
+    rows: list[Any] = list(table[keys].drop_duplicates().itertuples(index=False, name=None))
+    found = {tuple(r[k] for k in [*keys, "metric"]): r for r in table.to_dict("records")}
     panels = list(axes) if axes is not None else axes_row(2.5, 0.36 * len(rows), n=3, gap=0.3)
-    for i, (ax, name) in enumerate(zip(panels, ("eti", "osi", "fti"), strict=True)):
-        for y, row in enumerate(table.to_dict("records")):
-            before, after = ((row[f"{name}_{when}"], row[f"{name}_{when}_n"]) for when in ("before", "after"))
+    for i, (ax, name) in enumerate(zip(panels, ("eti_percent", "osi", "fti"), strict=True)):
+        for y, key in enumerate(rows):
+            row = found[(*key, name)]
+            before, after = (row["reference"], row["n_reference"]), (row["value"], row["n"])
             _arrow(ax, y, before, after, _look(row["configuration"], bool(row["safety"])))
-        ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(-4, 109), xlabel="Percent", title=name.upper())
+        ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(-4, 109), xlabel="Percent", title=INDICES[name])
         told = [f"{w}: {c}, safety {'on' if s else 'off'}" for w, c, s in rows]
         ax.set_yticks(range(len(rows)), told if not i else [])
     measured = Line2D([], [], ls="", marker="o", ms=6, color=GREY, label="as measured")
@@ -207,18 +212,19 @@ def weak_points(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list
     return panels
 
 
+def _need_indices(table: pd.DataFrame, names: Sequence[str]) -> None:
+    keys = ["model", "dataset", "level", "formulation", "configuration", "safety"]
+    need(table, [*keys, "metric", "value", "low", "high", "n", "n_missing", "missing", "proxy"])
+    if lacking := [name for name in names if name not in set(table["metric"])]:
+        raise ValueError(f"the table lacks {lacking}; it has {sorted(set(table['metric']))}")
+
+
 def _index_rows(part: pd.DataFrame, names: Sequence[str] = tuple(INDICES)) -> pd.DataFrame:
-    """A row an index, configuration and safety, with its value and why it has none; safety off only where it matters."""
-    rows = []
-    for r in part.sort_values("safety", ascending=False, kind="stable").to_dict("records"):  # its reason is the one told
-        reasons = dict(text.partition(": ")[::2] for text in str(r["missing"]).split("; "))
-        reasons["eti_percent"] = reasons.get("eti", "")
-        for name in names:
-            if r["safety"] or name in ("osi", "fti"):
-                value = {"value": r[name], "low": r[f"{name}_low"], "high": r[f"{name}_high"], "missing": reasons.get(name, "")}
-                value["n_cases"] = r[f"{name}_n"]
-                rows.append({"row": name, "series": (r["configuration"], bool(r["safety"]))} | value)
-    return pd.DataFrame(rows)
+    """The rows of these indices, safety on first (its reason is the one told); off only where it matters."""
+    shown = part["safety"].astype(bool) & part["metric"].isin(names) | part["metric"].isin(["osi", "fti"])
+    mine = part[shown].sort_values("safety", ascending=False, kind="stable")
+    series = [(c, bool(s)) for c, s in zip(mine["configuration"], mine["safety"], strict=True)]
+    return mine.assign(row=mine["metric"], series=series)
 
 
 def _look(configuration: str, safety: bool) -> dict[str, Any]:
