@@ -29,13 +29,12 @@ from joblib import Parallel, delayed
 from scipy import special
 
 from trustlab.metrics.calibration import ece_weighted
-from trustlab.metrics.estimate import without_excess
-from trustlab.metrics.discrimination import ranking_weighted
-from trustlab.metrics.estimate import bounded_interval, case_weights
-from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.correlation import partial_spearman_weighted
-from trustlab.metrics.significance import cases_to_tell_apart
+from trustlab.metrics.discrimination import ranking_weighted
+from trustlab.metrics.estimate import bounded_interval, case_weights, without_excess
+from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.selective import selective_weighted
+from trustlab.metrics.significance import cases_to_tell_apart
 
 LEVELS = 6
 TRUTH = 100_000

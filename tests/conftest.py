@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from smoke import SmokeRuns
@@ -17,6 +18,10 @@ _FOLDER = tempfile.TemporaryDirectory(prefix="trustlab-tests-", ignore_cleanup_e
 os.environ["TRUSTLAB_RUNS"] = _FOLDER.name
 if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: one thread each
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Nothing is timed in a test: with all cores at work any example may take long.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_unconfigure() -> None:
@@ -34,7 +39,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if uses and item.path.name not in ON_SMOKE_RUNS:
             raise pytest.UsageError(f"{item.nodeid} uses smoke_runs: add its file to ON_SMOKE_RUNS")
     if hasattr(config, "workerinput"):
-        first = [*ON_SMOKE_RUNS, "test_same.py"]
+        # Each process begins with two: with the first and third, or the second and fourth.
+        first = [*ON_SMOKE_RUNS, "test_same.py", "test_served_notebooks.py", "test_reference.py"]
         items.sort(key=lambda i: (*first, i.path.name).index(i.path.name))
 
 

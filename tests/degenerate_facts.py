@@ -269,6 +269,13 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("paired.tested", "all missing", lambda: paired.tested(np.full(9, NAN), MANY), NAN),
     ("paired.tested", "one case", lambda: paired.tested(np.arange(9.0), np.zeros(9)), NAN),
     ("paired.tested", "infinite", lambda: paired.tested(np.array([INF, 1.0]), MANY), REFUSED),
+    ("estimate.exact_interval", "no cases", lambda: estimate.exact_interval(0, 0), NAN),
+    (
+        "estimate.exact_interval",
+        "none of ten",
+        lambda: estimate.exact_interval(0, 10),
+        (0, 1 - 0.025**0.1),
+    ),
     ("estimate.jackknife_interval", "no cases", lambda: estimate.jackknife_interval(0.5, []), NAN),
     (
         "estimate.jackknife_interval",
@@ -441,25 +448,25 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
         "agreement.agreement",
         "no rows",
         lambda: agreement.agreement([], [], []),
-        (0, 0, 0, 0, 0, NAN, NAN, NAN, NAN),
+        (0, 0, 0, 0, *NO_VALUE, 0, 0, 0),
     ),
     (
         "agreement.agreement",
         "one class",
         lambda: agreement.agreement([1], [1], ["a"]),
-        (1, 1, 0, 0, 0, 1, NAN, NAN, NAN),
+        (1, 0, 0, 0, *NO_VALUE, 1, 1, 0, 1, 0, 0, 0, 1, NAN, NAN, 1, 1, 0),
     ),
     (
         "agreement.agreement",
         "one case",
         lambda: agreement.agreement([1, 0], [1, 0], [1, 1]),
-        (2, 1, 0, 0, 1, 1, 1, NAN, NAN),
+        (1, 0, 0, 1, 1, NAN, NAN, 2, 1, 0),
     ),
     (
         "agreement.agreement",
         "all agree",
         lambda: agreement.agreement(MANY % 2, MANY % 2, MANY, n_draws=50),
-        (12, 6, 0, 0, 6, 1, 1, NAN, NAN),
+        (6, 0, 0, 6, 1, NAN, NAN, 12, 12, 0),
     ),
     ("agreement.agreement", "infinite", lambda: agreement.agreement([INF], [1], ["a"]), REFUSED),
     # coefficients of variation: value, low, high, n, n_cases, n_missing, n_zero
@@ -489,20 +496,6 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
                 ),
             ),
             ("infinite", [[0.4, INF]], [1], REFUSED),
-        )
-    ],
-    *[
-        (
-            f"stability.{cv.__name__}",
-            situation,
-            lambda cv=cv, rows=rows: cv(rows, once(len(rows))),
-            expected,
-        )
-        for cv in (stability.cv_group_weighted, stability.cv_sample_weighted)
-        for situation, rows, expected in (
-            ("no rows", np.empty((0, 2)), NAN),
-            ("all zero", np.zeros((3, 2)), NAN),
-            ("constant", np.full((3, 2), 0.4), 0),
         )
     ],
     (

@@ -104,9 +104,9 @@ def walkthrough() -> Bullets:
         for line in printed("00_walkthrough", "walk-23").splitlines()
     )
     beyond = table("00_beyond")
-    unknown = {what: row(beyond, set="unknown diseases", what=what) for what in ("poc", "ce", "medconf")}
+    unknown = {m: row(beyond, set="unknown diseases", method=m) for m in ("poc", "ce", "medconf")}
     n_wrong, n_patients, rho = re.findall(r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27"))
-    lengths = rows(table("00_token_position"), answers="wrong", what="asp").sort_values("n_tokens")
+    lengths = rows(table("00_token_position"), among="wrong answers", metric="asp").sort_values("n_tokens")
     return [
         f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is wrong; once more is told it "
         f"answers *{right['answer'].iloc[0]}*, which is right, and stays with it. For the wrong answer its mean token "
@@ -255,7 +255,7 @@ def ablations() -> Bullets:
     libraries = rows(table("03_libraries"), metric="auroc", level="within", method="medconf")
     passages = rows(table("03_passages"), metric="auroc", level="within", method="medconf")
     control = libraries[libraries["variant"].str.contains("another")].iloc[0]
-    ranks = table("03_ranks").dropna(subset="rank").set_index("method")
+    ranks = rows(table("03_ranks"), metric="rank").dropna(subset="value").set_index("method")
     first = ranks.index[0]
     widest = (ranks["highest"] - ranks["lowest"]).idxmax()
     best = rows(table("03_best_of_families"), level="within").set_index("family")
@@ -274,8 +274,9 @@ def ablations() -> Bullets:
         f"{span(passages['value'], '{:.2f}'.format)}, and passages about *another* disease change it by "
         f"{value(control, 'difference', sign='+')}: as if this model filled the profile from memory, so that what retrieval "
         f"brings cannot be measured on it.",
-        f"The order of the methods is soft: {plots_label(first)} stands first, but only in {pct(ranks.at[first, 'first'])} % of "
-        f"the draws of other patients, and {plots_label(widest)} takes ranks {ranks.at[widest, 'lowest']:.0f} to "
+        f"The order of the methods is soft: {plots_label(first)} stands first, but only in "
+        f"{pct(ranks.at[first, 'chosen_in'])} % of the draws of other patients, and {plots_label(widest)} takes "
+        f"ranks {ranks.at[widest, 'lowest']:.0f} to "
         f"{ranks.at[widest, 'highest']:.0f} with the formula that one takes its name to mean. The best token method stands "
         f"{value(best.loc['token'], 'difference', sign='+')} from MedConf, the best of the samples "
         f"{value(best.loc['consistency'], 'difference', sign='+')}.",
@@ -284,30 +285,30 @@ def ablations() -> Bullets:
 
 def consultation() -> Bullets:
     """What asking brings; which rule stops best; doctor and patient."""
-    picked = table("04_published")
-    picked = picked[picked["n_cases"].notna()].set_index("policy")
+    picked = rows(table("04_published"), source="ours").set_index("policy")
+    right, utterances = (rows(picked, metric=metric) for metric in ("accuracy", "utterances"))
     chosen = shown("04_consultation", "chosen-table").set_index("stops by")["accuracy, %"]
     gaps = shown("04_consultation", "rules-table")
     asked, said = (shown("04_consultation", cell) for cell in ("tries-table", "patient-table"))
-    reply = said.set_index("what")["n"]
-    end = shown("04_consultation", "ended").set_index("ended")["share"]
+    reply = said.set_index("metric")["n_hits"]
+    end = rows(shown("04_consultation", "ended"), metric="share").set_index("ended")["value"]
     outcome = reply[["answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable"]]
     fixed = {n: chosen.loc[f"fixed {n}"] for n in (0, 8)}
     n_asked_for, n_inventive = reply["found"] + reply["missed"], int(reply["spoke though not told"])
     better = gaps[gaps["metric"].eq("accuracy") & gaps["p (Holm)"].map(number).lt(0.05)]
     return [
         f"Asking brings `embedded` from {fixed[0]} % right diagnoses after the opening to "
-        f"{fixed[8]} % after eight questions ({picked['n_cases'].iloc[0]:.0f} generated patients): to "
+        f"{fixed[8]} % after eight questions ({right['n_cases'].iloc[0]:.0f} generated patients): to "
         f"{pct(reply['rightly not known'] / outcome.sum())} % of its questions the case holds no answer. An oracle that "
         f"stopped at the right moments would reach {chosen['oracle']} %.",
         "With thresholds picked on other patients: "
         + "; ".join(
-            f"{plots_label(m)} {one['utterances']:.1f} utterances and {value(one, 'accuracy', scale=100)} % right"
-            for m, one in picked.iterrows()
+            f"{plots_label(m)} {utterances.at[m, 'value']:.1f} utterances and {value(one, scale=100)} % right"
+            for m, one in right.iterrows()
         )
         + f". In accuracy {counted(len(better), 'of the rules differs', 'of the rules differ')} from "
         "MedConf's after Holm's correction: so few patients cannot settle it.",
-        f"The doctor is clumsy: {pct(1 - row(asked, tries=1)['share'])} % of its questions were its second or a later try, and "
+        f"The doctor is clumsy: {pct(1 - row(asked, tries=1)['value'])} % of its questions were its second or a later try, and "
         f"{pct(end['repeats itself'])} % of the consultations ended for that. The patient spoke {reply['found']} of "
         f"{n_asked_for} facts that were asked for, {counted(n_inventive, 'that was', 'that were')} not, "
         f"and {reply['invented']} attempts to say what is in no fact were caught.",

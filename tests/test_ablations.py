@@ -236,11 +236,14 @@ def test_the_summary_of_evidence_by_hand():
     ]
     answers = pd.DataFrame({"case_id": ["a", "b"], "dataset": "made", "model": "m", "level": 20})
     run = Run(answers, pd.DataFrame(), pd.DataFrame(), {}, tuple(found))
-    (row,) = evidence_summary(Ablations(answers, run.confidence, run.calls, {"v": run})).to_dict("records")
-    assert (row["n"], row["n_scores"], row["n_tables"], row["reasons"]) == (3, 2, 2, "symptom profile: empty (1)")
-    assert (row["n_passages"], row["criteria"]) == (1.0, 2.5)
-    assert [row[name] for name in ("supported", "missing", "contradicted")] == [0.25, 0.625, 0.125]
-    assert row["quoted"] == pytest.approx(2 / 3)
+    steps = evidence_summary(Ablations(answers, run.confidence, run.calls, {"v": run}), n_draws=20).set_index("metric")
+    assert steps.loc["scores", ["n", "n_hits", "value"]].to_list() == [3, 2, 2 / 3]
+    assert steps.loc["scores", "missing"] == "symptom profile: empty (1); no interval: fewer than 10 cases"
+    assert steps.loc["tables", ["n", "n_hits"]].to_list() == [3, 2]
+    assert steps.loc["criteria", ["n", "n_missing"]].to_list() == [2, 1]
+    shares = ["supported", "missing", "contradicted"]
+    assert steps.loc[["passages", "criteria", *shares], "value"].to_list() == [1.0, 2.5, 0.25, 0.625, 0.125]
+    assert steps.loc["quoted", ["n", "value"]].to_list() == [3, pytest.approx(2 / 3)]
 
 
 def test_where_no_answer_could_be_read_the_table_of_steps_is_empty_and_keeps_its_columns(whole):
@@ -249,10 +252,13 @@ def test_where_no_answer_could_be_read_the_table_of_steps_is_empty_and_keeps_its
 
 
 def test_without_a_structure_there_are_no_shares(whole):
-    rows = evidence_summary(whole).set_index("variant")
+    steps = evidence_summary(whole, n_draws=20)
+    rows = steps.pivot(index="variant", columns="metric", values="value")
     assert rows.loc["without_structured_format", ["supported", "criteria", "quoted"]].isna().all()
+    why = steps[steps["variant"].eq("without_structured_format")].set_index("metric")["missing"]
+    assert why["criteria"] == "no table of evidence" and why["quoted"] == "no quotation"
     shares = rows.loc[WHOLE, ["supported", "missing", "contradicted"]].sum()
-    assert shares == pytest.approx(1) and rows.loc["without_retrieval", "n_passages"] == 0
+    assert shares == pytest.approx(1) and rows.loc["without_retrieval", "passages"] == 0
 
 
 # Libraries

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
-from trustlab.metrics.agreement import agreement, cohen_kappa, cohen_kappa_weighted
+from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa, cohen_kappa_weighted
 from trustlab.metrics.estimate import case_weights, percentile_interval
 
 # 20 both right, 5 only the first, 10 only the second, 15 both wrong: 0.7 agree, 0.5 by chance
@@ -29,19 +30,26 @@ def test_kappa_is_missing_where_both_are_constant(first, second) -> None:
 
 
 def test_the_counts_say_where_two_graders_part() -> None:
-    found = agreement(FIRST, SECOND, CASES, n_draws=200)
-    counts = [found[k] for k in ("n", "both_right", "only_first", "only_second", "both_wrong", "agreement")]
-    assert counts == [50, 20, 5, 10, 15, 0.7]
-    assert found["low"] < found["kappa"] < found["high"] and found["missing"] == ""
+    kappa, share = agreement(FIRST, SECOND, CASES, n_draws=200)
+    for line in (kappa, share):
+        assert [line[k] for k in ("n", *COUNTS)] == [50, 20, 5, 10, 15] and line["n_cases"] == 10
+        assert line["low"] < line["value"] < line["high"] and line["missing"] == ""
+    assert [(x["metric"], x["value"]) for x in (kappa, share)] == [("kappa", pytest.approx(0.4)), ("agreement", 0.7)]
 
 
-def test_the_interval_resamples_cases() -> None:
+def test_the_intervals_resample_cases() -> None:
     found = agreement(FIRST, SECOND, CASES, n_draws=300, seed=3)
-    draws = []
-    for weights in case_weights(CASES, 300, 3):
-        rows = np.repeat(np.arange(50), weights)
-        draws.append(cohen_kappa(FIRST[rows], SECOND[rows]))
-    assert (found["low"], found["high"]) == pytest.approx(percentile_interval(draws))
+    drawn = [np.repeat(np.arange(50), weights) for weights in case_weights(CASES, 300, 3)]
+    for line, of in zip(found, (cohen_kappa, lambda a, b: (a == b).mean()), strict=True):
+        draws = [of(FIRST[rows], SECOND[rows]) for rows in drawn]
+        assert (line["low"], line["high"]) == pytest.approx(percentile_interval(draws))
+
+
+def test_kappa_is_scikit_learns() -> None:
+    rng = np.random.default_rng(0)
+    for share in (0.1, 0.5, 0.9):
+        one, other = rng.random((2, 40)) < share
+        assert cohen_kappa(one, other) == pytest.approx(cohen_kappa_score(one, other, labels=[0, 1]))
 
 
 def test_a_weight_counts_an_answer_that_often() -> None:
@@ -50,14 +58,17 @@ def test_a_weight_counts_an_answer_that_often() -> None:
 
 
 def test_an_undefined_kappa_says_why_and_keeps_its_counts() -> None:
-    found = agreement([1, 1, 1], [1, 1, 1], ["a", "a", "b"])
-    assert np.isnan([found["kappa"], found["low"]]).all() and found["agreement"] == 1 and found["n"] == 3
-    assert found["missing"] == "kappa is undefined: each grader says the same of all answers"
+    kappa, share = agreement([1, 1, 1], [1, 1, 1], ["a", "a", "b"])
+    assert np.isnan([kappa["value"], kappa["low"]]).all() and share["value"] == 1 and kappa["n"] == 3
+    assert kappa["missing"] == "kappa is undefined: each grader says the same of all answers"
 
 
-def test_nothing_that_both_graded_is_no_agreement() -> None:
-    found = agreement([], [], [])
-    assert found["n"] == 0 and np.isnan(found["agreement"]) and found["missing"] == "no answer that both graded"
+def test_what_one_did_not_grade_is_missing_and_nothing_that_both_graded_is_no_agreement() -> None:
+    kappa, _ = agreement([1, 0, np.nan, 1], [1, 0, 1, np.nan], list("abcd"))
+    assert [kappa[k] for k in ("n", "n_missing", "both_right", "value")] == [2, 2, 1, 1]
+    for nothing in (agreement([], [], []), agreement([1.0], [np.nan], ["a"])):
+        assert {x["n"] for x in nothing} == {0} and np.isnan([x["value"] for x in nothing]).all()
+        assert {x["missing"] for x in nothing} == {"no answer that both graded"}
 
 
 @pytest.mark.parametrize(("first", "second"), [([1, 0], [1]), ([1, 2], [1, 0]), ([1, np.nan], [1, 0]), ([[1]], [[1]])])

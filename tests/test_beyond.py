@@ -24,7 +24,7 @@ def run_of(n: int, n_medconf: int) -> SimpleNamespace:
 
 def rows_of(n: int, n_medconf: int) -> dict[str, dict]:
     found = beyond_table({"a set": run_of(n, n_medconf)}, ["poc", "medconf"], n_draws=200)
-    return {row["what"]: row for row in found.to_dict("records")}
+    return {row["method"] or row["metric"]: row for row in found.to_dict("records")}
 
 
 def test_each_value_counts_the_answers_behind_itself():
@@ -42,7 +42,7 @@ def test_below_ten_cases_there_is_a_value_and_no_interval():
 
 def test_what_has_no_value_says_why_and_what_has_no_interval_too():
     found = rows_of(24, 0)["medconf"]
-    assert (found["n"], found["n_missing"], found["missing"]) == (0, 24, "no value: unreadable")
+    assert (found["n"], found["n_missing"], found["missing"]) == (0, 24, "no confidence: unreadable")
     assert pd.isna(found["value"])
     few = rows_of(24, 8)["medconf"]
     assert (few["n_missing"], few["missing"]) == (16, "no interval: fewer than 10 cases")

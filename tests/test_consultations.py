@@ -12,10 +12,12 @@ import pandas as pd
 import pytest
 from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases
 from fake_model import TEXT_ONLY, FakeEncoder
+from scipy.stats import beta
 
 from trustlab.experiments import stopping as tables
 from trustlab.experiments import talk_tables
 from trustlab.experiments.consultations import SPENT, ConsultationRun, consultations, purposes_of, worth_reading
+from trustlab.metrics.estimate import case_weights, percentile_interval
 
 NAN = float("nan")
 
@@ -50,6 +52,19 @@ def handmade(correct: list[list[float]], confidence: list[list[float]], length: 
 RIGHT = [[0, 1, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0], [1, 0, 0, 0]]
 SURE = [[0.1, 0.9, 0.9, 0.9], [0.2, 0.3, 0.4, 0.9], [0.1, 0.1, 0.1, 0.1], [0.95, 0.2, 0.2, 0.2]]
 FOUR = handmade(RIGHT, SURE, [3, 3, 1, 3], [[0, 1, 1], [NAN, 0, 0], [0, 0], [1, 1, 1]])
+
+
+def values(table: pd.DataFrame, key: str = "policy") -> pd.DataFrame:
+    """A row for each of ``key``, a column for each metric."""
+    return table.pivot(index=key, columns="metric", values="value")
+
+
+def line(table: pd.DataFrame, metric: str, **where: object) -> pd.Series:
+    """The only row of a metric."""
+    for column, value in (("metric", metric), *where.items()):
+        table = table[table[column] == value]
+    (row,) = table.to_dict("records")
+    return pd.Series(row)
 
 
 def test_a_consultation_is_four_tables_with_a_row_for_each_level() -> None:
@@ -94,8 +109,8 @@ def test_where_every_question_is_unreadable_there_is_one_state_and_all_tables_st
     assert made["n_made"].sum() == 12, "the same state is not asked about again"
     for table in (tables.frontier_table, tables.chosen_table, tables.stops_table, tables.guarantee_table):
         assert len(table(run, "fake"))
-    assert set(tables.chosen_table(run, "fake")["utterances"]) == {2.0}
-    assert talk_tables.patient_table(run)["n"].sum() == 0 and len(talk_tables.ended_table(run)) == 3
+    assert set(values(tables.chosen_table(run, "fake"))["utterances"]) == {2.0}
+    assert talk_tables.patient_table(run)["n"].sum() == 0 and talk_tables.ended_table(run)["ended"].nunique() == 3
 
 
 def test_a_model_without_token_probabilities_lacks_those_methods_and_nothing_else() -> None:
@@ -161,11 +176,12 @@ def test_what_a_method_takes(method: str, purposes: set[str]) -> None:
 
 
 def test_the_frontier_of_four_by_hand() -> None:
-    table = tables.frontier_table(FOUR, "fake").set_index("threshold")
-    assert table.loc[math.inf, ["accuracy", "utterances", "early"]].to_list() == [0.5, (8 + 8 + 4 + 8) / 4, 0]
-    assert table.loc[0.95, ["accuracy", "utterances", "early"]].to_list() == [0.75, (8 + 8 + 4 + 2) / 4, 0.25]
-    assert table.loc[0.9, ["accuracy", "utterances", "early"]].to_list() == [0.75, (4 + 8 + 4 + 2) / 4, 0.5]
-    assert table["low"].isna().all(), "four cases give no interval"
+    table = tables.frontier_table(FOUR, "fake")
+    found = values(table, "threshold")[["accuracy", "utterances", "early"]]
+    assert found.loc[math.inf].to_list() == [0.5, (8 + 8 + 4 + 8) / 4, 0]
+    assert found.loc[0.95].to_list() == [0.75, (8 + 8 + 4 + 2) / 4, 0.25]
+    assert found.loc[0.9].to_list() == [0.75, (4 + 8 + 4 + 2) / 4, 0.5]
+    assert table["threshold"].iloc[0] == math.inf and set(table["n"]) == set(table["n_cases"]) == {4}
 
 
 def test_policies_stop_four_cases_by_hand() -> None:
@@ -176,8 +192,10 @@ def test_policies_stop_four_cases_by_hand() -> None:
 
 
 def test_accuracy_utterances_and_cost_of_policies_by_hand() -> None:
-    table = tables.chosen_table(FOUR, "fake", against=None).set_index("policy")
+    long = tables.chosen_table(FOUR, "fake", against=None)
+    table = values(long)
     assert table.loc["decides itself", ["accuracy", "utterances", "questions"]].to_list() == [0.75, 4.5, (1 + 3 + 1 + 0) / 4]
+    assert table.loc["decides itself", "early"] == 0.5
     assert table.loc["fixed 2", ["accuracy", "utterances", "questions"]].to_list() == [
         0.25,
         (6 + 6 + 4 + 6) / 4,
@@ -188,19 +206,22 @@ def test_accuracy_utterances_and_cost_of_policies_by_hand() -> None:
     # the first case: two decisions, a question, an answer, a diagnosis; the last: a decision and a diagnosis
     assert table.loc["decides itself", "calls"] == ((2 + 2 + 1) + (3 + 6 + 1) + (2 + 2 + 1 + 1) - 0 + (1 + 1)) / 4
     assert table.loc["oracle", ["calls", "tokens"]].isna().all()
-    assert table.loc["fixed 0", "difference"] == pytest.approx(0.25 - 0.5) and set(table["against"]) == {"fixed 3"}
+    assert line(long, "calls", policy="oracle")["missing"] == "nobody could follow this rule"
+    assert table.loc["fixed 0", "difference"] == pytest.approx(0.25 - 0.5) and set(long["against"]) == {"fixed 3"}
     assert math.isnan(table.loc["fixed 3", "difference"])
 
 
 def test_a_method_pays_for_its_confidence_at_every_turn_up_to_its_stop() -> None:
     run = handmade([[1] * 4] * 2, [[0.1, 0.9, 0.9, 0.9]] * 2, [3, 3], [[0] * 3] * 2)
-    table = tables.chosen_table(run, "fake", price=0).set_index("policy")
+    table = tables.chosen_table(run, "fake", price=0)
     # always right: of equal thresholds the laxest, so it stops at once, with a diagnosis and a score
-    assert table.loc["ce", ["threshold_low", "questions", "calls", "replies", "tokens"]].to_list() == [0.1, 0, 2, 1 + 15, 22]
+    assert values(table).loc["ce", ["questions", "calls", "replies", "tokens"]].to_list() == [0, 2, 1 + 15, 22]
+    assert set(table.loc[table["policy"] == "ce", "threshold_low"]) == {0.1}
     late = handmade([[0, 1, 1, 1]] * 2, [[0.1, 0.9, 0.9, 0.9]] * 2, [3, 3], [[0] * 3] * 2)
-    table = tables.chosen_table(late, "fake", price=0).set_index("policy")
-    assert table.loc["ce", ["threshold_low", "threshold_high", "questions"]].to_list() == [0.9, 0.9, 1]
-    assert table.loc["ce", ["calls", "replies", "tokens"]].to_list() == [2 + 2 + 2, 2 * 16 + 2, 105 + 1000 + 44]
+    table = tables.chosen_table(late, "fake", price=0)
+    assert (table.loc[table["policy"] == "ce", ["threshold_low", "threshold_high"]] == 0.9).all(axis=None)
+    found = values(table).loc["ce", ["questions", "calls", "replies", "tokens"]].to_list()
+    assert found == [1, 2 + 2 + 2, 2 * 16 + 2, 105 + 1000 + 44]
 
 
 def test_a_threshold_is_never_chosen_on_the_case_it_is_tried_on() -> None:
@@ -221,73 +242,71 @@ def test_a_threshold_is_never_chosen_on_the_case_it_is_tried_on() -> None:
 
 def test_a_higher_price_asks_less() -> None:
     run = handmade(RIGHT * 3, SURE * 3, [3] * 12, [[0] * 3] * 12)
-    said = [tables.chosen_table(run, "fake", price=p).set_index("policy").loc["ce", "utterances"] for p in (0, 0.05, 1)]
+    said = [values(tables.chosen_table(run, "fake", price=p)).loc["ce", "utterances"] for p in (0, 0.05, 1)]
     assert said == sorted(said, reverse=True) and said[-1] == 2 < said[0]
 
 
-def test_ten_cases_have_intervals_and_a_paired_difference() -> None:
+def test_every_mean_and_the_paired_difference_have_an_interval() -> None:
     run = handmade(RIGHT * 3, SURE * 3, [3] * 12, [[0] * 3] * 12)
-    row = tables.chosen_table(run, "fake", against="ce").set_index("policy").loc["fixed 0"]
-    assert row["low"] < row["accuracy"] == 0.25 < row["high"] and row["note"] == ""
-    assert row["difference_low"] <= row["difference"] <= row["difference_high"]
-    shown = tables.chosen_shown(tables.chosen_table(run, "fake", against="ce"))
-    assert shown.loc[shown["stops by"] == "fixed 0", "utterances"].item() == "2.0"
-    assert "accuracy minus ce's" in shown
-
-
-def test_values_all_alike_have_no_interval_and_say_so() -> None:
-    run = handmade([[1] * 4] * 12, SURE * 3, [3] * 12, [[0] * 3] * 12)
-    table = tables.chosen_table(run, "fake", against="ce")
-    assert table[["low", "high"]].isna().all(axis=None) and set(table["note"]) == {"no interval: all alike"}
-    assert set(tables.chosen_shown(table)["accuracy, %"]) == {"100"}
-    every = tables.frontier_table(run, "fake")
-    assert every["low"].isna().all() and set(every["note"]) == {"no interval: all alike"}
-    few = tables.chosen_table(FOUR, "fake")
-    assert set(few["note"]) == {"no interval: fewer than 10 cases"} and few["low"].isna().all()
+    table = tables.chosen_table(run, "fake", against="ce", n_draws=500, seed=3)
+    row = line(table, "accuracy", policy="fixed 0")
+    draws = case_weights([f"c{i:02}" for i in range(12)], 500, 3) @ np.array([0, 0, 0, 1] * 3) / 12
+    assert (row["low"], row["high"]) == pytest.approx(percentile_interval(draws)) and row["value"] == 0.25
+    gap = line(table, "difference", policy="fixed 0")
+    assert gap["low"] <= gap["value"] <= gap["high"] and row["missing"] == ""
+    asked_for = line(table, "questions", policy="ce")
+    assert asked_for["low"] < asked_for["value"] < asked_for["high"]
+    shown = tables.chosen_shown(table).set_index("stops by")
+    assert shown.loc["fixed 0", "utterances"] == "2.0" and shown.loc["ce", "accuracy minus ce's"] == "–"
+    assert shown.loc["fixed 0", "accuracy, %"].startswith("25 [") and shown.loc["oracle", "tokens"] == "–"
+    assert shown.loc["ce", "questions"] == f"{asked_for['value']:.1f}", "a cost stands alone"
 
 
 def test_a_threshold_is_shown_from_the_lowest_to_the_highest_of_the_folds() -> None:
     inf = math.inf
-    ends = pd.DataFrame({"threshold_low": [0.5, 0.5, inf, NAN], "threshold_high": [inf, 0.5, inf, NAN]})
-    rest = tables.chosen_table(FOUR, "fake").head(4).drop(columns=["threshold_low", "threshold_high"])
-    assert tables.chosen_shown(rest.join(ends))["threshold"].to_list() == ["0.50 to never", "0.50", "never", "–"]
-    table = tables.chosen_table(FOUR, "fake", n_folds=4).set_index("policy")
+    table = tables.chosen_table(FOUR, "fake")
+    policies = list(dict.fromkeys(table["policy"]))[:4]
+    low, high = (dict(zip(policies, x, strict=True)) for x in ((0.5, 0.5, inf, NAN), (inf, 0.5, inf, NAN)))
+    told = table[table["policy"].isin(policies)]
+    told = told.assign(threshold_low=told["policy"].map(low), threshold_high=told["policy"].map(high))
+    assert tables.chosen_shown(told)["threshold"].to_list() == ["0.50 to never", "0.50", "never", "–"]
+    table = tables.chosen_table(FOUR, "fake", n_folds=4)
     each = tables.chosen_thresholds(tables.grid(FOUR, "fake"), 4)["ce"]
-    assert table.loc["ce", ["threshold_low", "threshold_high"]].to_list() == [min(each), max(each)] and min(each) < max(each)
+    ends = table.loc[table["policy"] == "ce", ["threshold_low", "threshold_high"]].iloc[0].to_list()
+    assert ends == [min(each), max(each)] and min(each) < max(each)
 
 
 def test_a_case_whose_answer_could_not_be_had_is_left_out_and_counted() -> None:
     run = handmade([[NAN, 1, 1, 1], *RIGHT[1:]], SURE, [3, 3, 1, 3], [[0] * 3] * 4)
-    assert set(tables.chosen_table(run, "fake")["n_cases"]) == {3}
+    for make in (tables.chosen_table, tables.frontier_table, tables.stops_table):
+        assert make(run, "fake")[["n", "n_cases", "n_missing"]].drop_duplicates().to_numpy().tolist() == [[3, 3, 1]]
     assert talk_tables.left_out_table(run).to_dict("records") == [
-        {"model": "fake", "case_id": "c00", "level": 0, "why": "too long"}
+        {"model": "fake", "case_id": "c00", "level": 0, "missing": "too long"}
     ]
     assert not len(talk_tables.left_out_table(FOUR))
     gone = handmade([[NAN] * 4] * 2, SURE[:2], [3, 3], [[0] * 3] * 2)
     table = tables.chosen_table(gone, "fake")
-    assert set(table["n_cases"]) == {0} and table["accuracy"].isna().all() and not len(tables.frontier_table(gone, "fake"))
-    assert (tables.stops_table(gone, "fake")["n"] == 0).all()
+    assert set(table["n_cases"]) == {0} and set(table["n_missing"]) == {2} and table["value"].isna().all()
+    assert set(table["missing"]) == {"no consultation could be judged throughout"}
+    assert not len(tables.frontier_table(gone, "fake")) and len(tables.guarantee_table(gone, "fake"))
+    assert (tables.stops_table(gone, "fake")["n_hits"] == 0).all()
 
 
 def test_when_they_stop_counts_every_case_once() -> None:
     table = tables.stops_table(FOUR, "fake")
-    assert set(table.groupby("policy")["n"].sum()) == {4} and not table["policy"].str.startswith("fixed").any()
-    itself = table[table["policy"] == "decides itself"].set_index("questions")["n"]
-    assert itself.to_dict() == {0: 1, 1: 2, 2: 0, 3: 1}, "the third consultation ended after one question"
+    assert set(table.groupby("policy")["n_hits"].sum()) == {4} and not table["policy"].str.startswith("fixed").any()
+    itself = table[table["policy"] == "decides itself"].set_index("questions")
+    assert itself["n_hits"].to_dict() == {0: 1, 1: 2, 2: 0, 3: 1}, "the third consultation ended after one question"
+    assert itself["value"].to_list() == [0.25, 0.5, 0, 0.25]
 
 
 def test_the_guarantee_is_calibrated_on_one_half_and_tried_on_the_other() -> None:
     n = 120
     run = handmade([[1, 1, 1, 1]] * n, [[0.65, 0.9, 0.9, 0.9]] * n, [3] * n, [[0] * 3] * n)
     table = tables.guarantee_table(run, "fake", alphas=(0.05, 0.2)).set_index("alpha")
-    assert table.loc[0.2, ["threshold", "n_calibration", "n_test", "n_early", "n_wrong", "error"]].to_list() == [
-        0.5,
-        60,
-        60,
-        60,
-        0,
-        0,
-    ]
+    counts = table.loc[0.2, ["threshold", "n_calibration", "n", "n_missing", "n_hits", "value"]]
+    assert counts.to_list() == [0.5, 60, 60, 0, 0, 0] and set(table["delta"]) == {0.1}
+    assert table.loc[0.05, ["n", "n_missing"]].to_list() == [0, 60]
     assert table.loc[0.2, "high"] == pytest.approx(1 - 0.025 ** (1 / 60))
     # 77 early cases without an error would be needed for 5 %
     assert math.isnan(table.loc[0.05, "threshold"]) and "77 cases" in table.loc[0.05, "missing"]
@@ -297,8 +316,8 @@ def test_errors_of_fewer_than_ten_cases_have_no_interval() -> None:
     n = 18
     run = handmade([[1, 1, 1, 1]] * n, [[0.65, 0.9, 0.9, 0.9]] * n, [3] * n, [[0] * 3] * n)
     (row,) = tables.guarantee_table(run, "fake", alphas=(0.4,)).to_dict("records")
-    assert (row["n_early"], row["error"]) == (9, 0) and math.isnan(row["low"]) and math.isnan(row["high"])
-    assert row["note"] == "no interval: fewer than 10 cases"
+    assert (row["n"], row["value"]) == (9, 0) and math.isnan(row["low"]) and math.isnan(row["high"])
+    assert row["missing"] == "no interval: fewer than 10 cases"
 
 
 def test_scores_beyond_0_to_1_are_outside_the_thresholds() -> None:
@@ -313,7 +332,8 @@ def test_errors_on_the_other_half_are_counted() -> None:
     row = tables.guarantee_table(run, "fake", alphas=(0.3,)).iloc[0]
     test = tables.fold_of(run.ended["case_id"], 2, 0) == 1
     wrong = sum(1 for i in range(200) if i % 10 == 9 and test[i])
-    assert (row["n_early"], row["n_wrong"]) == (100, wrong) and row["low"] < row["error"] == wrong / 100 < row["high"]
+    assert (row["n"], row["n_hits"]) == (100, wrong) and row["low"] < row["value"] == wrong / 100 < row["high"]
+    assert (row["low"], row["high"]) == pytest.approx(tuple(beta_ends(wrong, 100)))
 
 
 def test_the_guarantee_reads_a_row_a_method() -> None:
@@ -323,8 +343,13 @@ def test_the_guarantee_reads_a_row_a_method() -> None:
     assert shown.loc["ce"].to_dict() == {"5 % allowed": "none", "20 % allowed": "from 0.5: 0 of 60 wrong"}
 
 
+def beta_ends(hits: int, n: int) -> tuple[float, float]:
+    """Clopper and Pearson's interval as quantiles of beta distributions."""
+    return beta.ppf(0.025, hits, n - hits + 1), beta.ppf(0.975, hits + 1, n - hits)
+
+
 def turns_of(*rows: tuple[str, str, str]) -> ConsultationRun:
-    turns = pd.DataFrame(rows, columns=["outcome", "fact", "reference"]).assign(model="fake")
+    turns = pd.DataFrame(rows, columns=["outcome", "fact", "reference"]).assign(model="fake", case_id="c00")
     return replace(FOUR, turns=turns)
 
 
@@ -333,18 +358,31 @@ def test_the_model_patient_is_held_against_the_rule_patient() -> None:
         ("answered", "1", "1"), ("does not know", "", "2"), ("invented", "", "3"), ("answered", "4", "5"),
         ("does not know", "", "not told"), ("answered", "2", "not told"), ("leaked", "", "findings not marked"),
     )  # fmt: skip
-    table = talk_tables.patient_table(run).set_index("what")
-    assert table["n"].to_dict() == {
+    table = talk_tables.patient_table(run).set_index("metric")
+    assert table["n_hits"].to_dict() == {
         "answered": 3, "does not know": 2, "volunteered": 0, "invented": 1, "leaked": 1, "out of place": 0, "unreadable": 0,
         "found": 1, "missed": 2, "another fact": 1, "rightly not known": 1, "spoke though not told": 1,
     }  # fmt: skip
-    assert set(table.loc[:"unreadable", "of"]) == {7} and table.loc["missed", ["of", "share"]].to_list() == [4, 0.5]
+    assert set(table.loc[:"unreadable", "n"]) == {7} and table.loc["missed", ["n", "value"]].to_list() == [4, 0.5]
+    none = talk_tables.patient_table(turns_of(("answered", "1", "1"))).set_index("metric")
+    assert none.loc["rightly not known", "missing"] == "no such question" and none.loc["rightly not known", "n"] == 0
 
 
 def test_tries_are_counted() -> None:
-    run = replace(FOUR, turns=pd.DataFrame({"model": "fake", "tries": [1, 3, 1, 1]}))
-    assert talk_tables.tries_table(run)[["tries", "n", "share"]].to_numpy().tolist() == [[1, 3, 0.75], [2, 0, 0], [3, 1, 0.25]]
+    run = replace(FOUR, turns=pd.DataFrame({"model": "fake", "case_id": list("aabc"), "tries": [1, 3, 1, 1]}))
+    table = talk_tables.tries_table(run)
+    assert table[["tries", "n_hits", "value"]].to_numpy().tolist() == [[1, 3, 0.75], [2, 0, 0], [3, 1, 0.25]]
+    assert set(table["n"]) == {4} and set(table["n_cases"]) == {3}
     assert not len(talk_tables.tries_table(replace(FOUR, turns=run.turns[:0])))
+
+
+def test_how_they_ended_is_a_share_and_a_length() -> None:
+    ends = pd.DataFrame({"model": "fake", "case_id": list("abcd"), "n_turns": [3, 3, 1, 2]})
+    run = replace(FOUR, ended=ends.assign(ended=["turn limit"] * 2 + ["repeats itself"] * 2))
+    table = talk_tables.ended_table(run).set_index(["ended", "metric"])
+    assert table.loc[("repeats itself", "share"), ["value", "n_hits", "n"]].to_list() == [0.5, 2, 4]
+    assert table.loc[("repeats itself", "questions"), ["value", "n"]].to_list() == [1.5, 2]
+    assert table.loc[("no readable question", "questions"), "missing"] == "none ended so"
 
 
 def test_the_one_worth_reading_turns_from_wrong_to_right() -> None:

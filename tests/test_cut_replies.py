@@ -127,7 +127,7 @@ def test_a_consultation_with_a_cut_answer_is_left_out_of_stopping_and_listed() -
 
     run = asked(model=Talker(QUESTIONS, replies={"diagnosis": said}), methods=["ce"], samples=2)
     gone = left_out_table(run)
-    assert set(gone["case_id"]) == {"c01"} and set(gone["why"]) == {REASON}
+    assert set(gone["case_id"]) == {"c01"} and set(gone["missing"]) == {REASON}
     assert list(grid(run, "fake").case_ids) == ["c00", "c02", "c03"]
 
 

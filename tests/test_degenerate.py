@@ -223,7 +223,7 @@ def test_everything_else(call, expected):
 # Nothing is forgotten
 
 OF_ROWS = [
-    "estimate", "interval", "measure", "grouped", "mean", "within", "across", "difference",
+    "estimate", "interval", "measure", "groups", "grouped", "mean", "within", "across", "difference",
     "at_least", "most_frequent", "mean_of_known",
 ]  # fmt: skip
 ELSEWHERE = {
@@ -242,6 +242,7 @@ ELSEWHERE = {
     "paired.corrected": "test_degenerate_tables.py",
     "paired.compared": "test_degenerate_tables.py",
     **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),
+    "stability.views": "inside cv_group and cv_sample",
     "trust_table.trust_indices": "test_degenerate_tables.py",
     "trust_table.check_reviews": "test_degenerate_tables.py",
     "trust_table.review_counts": "test_trust_indices.py",

@@ -49,6 +49,7 @@ def test_the_manifest_counts_the_calls_of_every_part(made):
     assert all(part["notice"] == NOTICE for part in found["runs"].values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", ["04_consultation"], indirect=True)  # the one whose questions depend on the replies
 def test_a_second_run_asks_nothing_and_draws_the_same(made, smoke_runs, tmp_path):
     name, folder = made

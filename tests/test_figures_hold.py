@@ -55,15 +55,12 @@ class Marks:
 PLAIN = [Marks()]
 RANKED = [Marks(ranks=of_ranking_metrics)]
 ONE_OF_MANY = [Marks("difference", ranks=of_ranking_metrics)]
-BEST = [*ONE_OF_MANY, Marks("difference", ends=("low_chosen", "high_chosen"), ranks=of_ranking_metrics)]
+CHOSEN = ("low_chosen", "high_chosen")
+BEST = [*ONE_OF_MANY, Marks("difference", ends=CHOSEN, ranks=of_ranking_metrics)]
 SINGLE = {"cases": "n", "ends": ()}
 """One answer of one patient a row."""
 INDEX = [Marks(least=0)]
 ARROWS = [Marks(ends=(), least=0), Marks("reference", "n_reference", "n_reference", (), least=0)]
-POLICY = [
-    Marks("accuracy", "n_cases", missing=()),
-    Marks("utterances", "n_cases", ends=("utterances_low", "utterances_high"), missing=()),
-]
 POINTS = {"cases": "", "ends": (), "missing": ()}
 DRAWN: dict[str, list[Marks]] = {
     "00_tokens": [Marks("probability", missing=(), **SINGLE)],
@@ -71,12 +68,7 @@ DRAWN: dict[str, list[Marks]] = {
     "00_moves": [Marks("confidence", missing=("missing",), **SINGLE)],
     "00_token_position": PLAIN,
     "00_agreement": PLAIN,
-    "00_consistent": [
-        Marks("accuracy"),
-        Marks("poc", ends=()),
-        Marks("medconf", "n_medconf", "medconf_cases", ends=(), missing=()),
-        Marks("shown", ends=()),
-    ],
+    "00_consistent": PLAIN,
     "00_beyond": PLAIN,
     "01_accuracy_by_level": PLAIN,
     "01_accuracy_by_set": PLAIN,
@@ -100,12 +92,9 @@ DRAWN: dict[str, list[Marks]] = {
     "02_accuracy": PLAIN,
     "02_variation": PLAIN,
     "02_published": PLAIN,
-    "02_steadier": ONE_OF_MANY,
-    "02_steadiest": BEST,
-    "02_stability": [
-        Marks("cv_sample", ends=("cv_low", "cv_high")),
-        Marks("auroc", "auroc_n", "auroc_cases", ("auroc_low", "auroc_high"), ranks=everywhere),
-    ],
+    "02_steadier": [Marks("difference")],
+    "02_steadiest": [Marks("difference"), Marks("difference", ends=CHOSEN)],
+    "02_stability": RANKED,
     "02_shifts": PLAIN,
     "02_shifts_same_answer": PLAIN,
     "02_two_at_once": RANKED,
@@ -116,12 +105,12 @@ DRAWN: dict[str, list[Marks]] = {
     "03_passages": RANKED,
     "03_samples": RANKED,
     "03_published": RANKED,
-    "03_ranks": [Marks("rank", ranks=everywhere), Marks("auroc", ends=(), ranks=everywhere)],
+    "03_ranks": [Marks(ranks=everywhere)],
     "04_one_consultation": [],  # one answer a row, a column a method
-    "04_frontier": POLICY,
-    "04_published": POLICY,
-    "04_stops": [Marks("share", "n_cases", ends=(), missing=())],
-    "04_guarantee": [Marks("error", "n_early", "n_early", missing=("missing", "note"))],
+    "04_frontier": PLAIN,
+    "04_published": PLAIN,
+    "04_stops": PLAIN,
+    "04_guarantee": PLAIN,
     "05_indices": INDEX,
     "05_indices_by_set": INDEX,
     "05_reviewers": PLAIN,

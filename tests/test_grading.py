@@ -141,12 +141,14 @@ def test_a_level_of_which_nothing_was_graded_says_so() -> None:
 
 
 def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
-    table = agreement_table(answers(), ["exact", "synonym", Doubtful()], n_draws=100).set_index(["first", "second"])
+    long = agreement_table(answers(), ["exact", "synonym", Doubtful()], n_draws=100)
+    assert list(dict.fromkeys(long["metric"])) == ["kappa", "agreement"]
+    table = long[long["metric"] == "kappa"].set_index(["first", "second"])
     assert list(table.index) == [("exact", "synonym"), ("exact", "doubtful"), ("synonym", "doubtful")]
-    counts = ["n", "both_right", "only_first", "only_second", "both_wrong"]
-    assert table.loc[("exact", "synonym"), counts].to_list() == [5, 1, 0, 1, 3]
-    assert table.loc[("synonym", "doubtful"), counts].to_list() == [4, 1, 1, 0, 2]
-    assert table.loc[("exact", "doubtful"), "kappa"] == 1
+    counts = ["n", "both_right", "only_first", "only_second", "both_wrong", "n_missing"]
+    assert table.loc[("exact", "synonym"), counts].to_list() == [5, 1, 0, 1, 3, 1]  # a failed answer is missing
+    assert table.loc[("synonym", "doubtful"), counts].to_list() == [4, 1, 1, 0, 2, 2]
+    assert table.loc[("exact", "doubtful"), "value"] == 1
 
 
 def test_disagreements_are_the_distinct_pairs_with_how_often_they_came() -> None:
@@ -262,14 +264,17 @@ def test_the_order_is_whole_without_flips_and_lost_with_half_of_them() -> None:
     run = a_run(200)
     table = order_under_noise(run.answers, run.confidence, ["good", "fair", "poor"], (0, 1), n_repeats=5)
     pooled = table[table["level"] == "pooled"].set_index("rate")
-    assert pooled["tau"].to_list() == [1, -1]  # all grades turned round turn the order round
+    assert set(table["metric"]) == {"kendall_tau"} and set(table["n_methods"]) == {3}
+    assert pooled["value"].to_list() == [1, -1]  # all grades turned round turn the order round
     assert pooled.loc[0, "moved"] == "" and pooled.loc[1, "moved"] == "good 1 to 3, poor 3 to 1"
 
 
 def test_the_order_of_a_single_method_is_missing_with_the_reason() -> None:
     run = a_run()
     table = order_under_noise(run.answers, run.confidence, ["good"])
-    assert table["tau"].isna().all() and set(table["missing"]) == {"fewer than two methods that differ"}
+    assert table["value"].isna().all() and set(table["missing"]) == {"fewer than two methods that differ"}
+    few = order_under_noise(a_run(6).answers, a_run(6).confidence, ["good", "poor"], seed=3)
+    assert set(few["n_methods"]) == {0} and few["value"].isna().all() and set(few["moved"]) == {""}
 
 
 @pytest.mark.parametrize(

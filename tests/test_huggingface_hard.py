@@ -457,13 +457,18 @@ def folder(tmp_path_factory) -> Path:
     return save_tiny(tmp_path_factory.mktemp("llama"))
 
 
+@pytest.fixture(scope="module")
+def whole(folder) -> list[list[Reply]]:
+    """The replies where memory never runs out."""
+    return HuggingFaceModel(folder, device="cpu").generate(greedy_and_samples())
+
+
 @pytest.mark.parametrize(
     ("room", "failure"), [(100, FAILURES[0]), *((400, failure) for failure in FAILURES), (1000, FAILURES[0])]
 )
-def test_when_memory_runs_out_batches_shrink_and_no_reply_changes(room, failure, folder, monkeypatch):
+def test_when_memory_runs_out_batches_shrink_and_no_reply_changes(room, failure, folder, whole, monkeypatch):
     """Rooms for one reply of one prompt (at most 64 tokens), for a few, and for many."""
     requests = greedy_and_samples()
-    whole = HuggingFaceModel(folder, device="cpu").generate(requests)
     model = HuggingFaceModel(folder, device="cpu")
     sizes = with_room_for(model, room, monkeypatch, failure)
     with pytest.warns(UserWarning, match=r"memory ran out; a batch now holds at most \d+ tokens") as caught:

@@ -69,7 +69,7 @@ def test_position_means_leave_out_rare_long_and_single_token_answers():
 def test_wrong_by_length_is_of_wrong_answers_alone():
     rows = [*many(10, (0.2, 0.9)), *many(20, (0.9, 0.9), 1, 10), *many(6, (0.3, 1, 1), 0, 30), *many(6, (0.1, 1, 1), 0, 36)]
     found = mechanisms.wrong_by_length(mechanisms.token_table(made_run(rows)), n_draws=200)
-    assert found[["n_tokens", "what", "n"]].to_numpy().tolist() == [
+    assert found[["n_tokens", "metric", "n"]].to_numpy().tolist() == [
         [2, "asp", 10], [2, "first", 10], [3, "asp", 12], [3, "first", 12],
     ]  # fmt: skip
     np.testing.assert_allclose(found["value"].astype(float), [0.55, 0.2, 2.2 / 3, 0.2])
@@ -91,7 +91,8 @@ def test_means_over_few_cases_have_no_interval_however_many_answers():
 
 def test_what_the_figures_of_means_draw_is_one_table():
     drawn = mechanisms.token_means(mechanisms.token_table(made_run(many(10, (0.2, 0.9)))))
-    assert drawn.groupby("answers")["n_cases"].unique().str[0].to_dict() == {"all": 10, "wrong": 10}
+    n_cases = drawn.groupby("among")["n_cases"].unique().str[0].to_dict()
+    assert n_cases == {"all answers": 10, "wrong answers": 10}
     run = made_run()
     table = mechanisms.agreement_drawn(mechanisms.agreement_table(run, load_knowledge()))
     assert table["drawn"].tolist() == ["answer"] * 6 and table["n"].tolist() == [1, 1, 1, 1, 0, 1]
@@ -132,35 +133,42 @@ def test_prior_means_share_their_limits_between_right_and_wrong():
     assert not len(mechanisms.prior_means(agreement([NAN], [0.5], [1])))
 
 
+def consistent(run, threshold=0.8, n_draws=100) -> dict[str, pd.DataFrame]:
+    """Of each metric its rows, by level."""
+    found = mechanisms.consistent_table(run, threshold, n_draws)
+    return {metric: part.set_index("level") for metric, part in found.groupby("metric")}
+
+
 def test_consistent_table_keeps_answers_at_or_over_the_threshold():
-    found = mechanisms.consistent_table(made_run(), 0.8, n_draws=100).set_index("level")
-    columns = ["model", "threshold", "n", "n_cases", "n_answers", "accuracy", "low", "high"]
-    columns += ["poc", "medconf", "n_medconf", "medconf_cases", "shown", "missing"]
-    assert list(found.columns) == columns
-    assert found["n"].to_dict() == {1: 2, 100: 1} and found["n_answers"].to_dict() == {1: 3, 100: 3}
-    assert found["accuracy"].to_dict() == {1: 0.5, 100: 1.0}
-    np.testing.assert_allclose(found.loc[1, ["poc", "medconf", "shown"]].astype(float), [0.85, 0.1, 1 / 12])
-    assert found["n_medconf"].to_dict() == {1: 1, 100: 1}
-    assert found[["low", "high"]].isna().all().all()  # fewer than 10 answers
+    found = consistent(made_run())
+    right = found["accuracy"]
+    assert right["n"].to_dict() == {1: 2, 100: 1} and right["n_answers"].to_dict() == {1: 3, 100: 3}
+    assert right["value"].to_dict() == {1: 0.5, 100: 1.0}
+    values = [found[metric].loc[1, "value"] for metric in ("poc", "medconf", "shown")]
+    np.testing.assert_allclose(values, [0.85, 0.1, 1 / 12])
+    assert found["medconf"]["n"].to_dict() == {1: 1, 100: 1}
+    assert found["medconf"]["n_missing"].to_dict() == {1: 1, 100: 0}
+    assert right[["low", "high"]].isna().all().all()  # fewer than 10 cases
     none = mechanisms.consistent_table(made_run(), 1.1)
-    assert none["n"].tolist() == [0, 0] and none[["accuracy", "poc", "medconf", "shown"]].isna().all().all()
+    assert none["n"].eq(0).all() and none["value"].isna().all() and set(none["missing"]) == {"no answer"}
 
 
 def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong():
     failed = ("d", 1, None, NAN, None, 0.95, NAN)
     run = made_run([*ROWS, failed])
-    found = mechanisms.consistent_table(run, 0.8, n_draws=100).set_index("level")
+    found = consistent(run)["accuracy"]
     assert found["n"].to_dict() == {1: 2, 100: 1} and found["n_answers"].to_dict() == {1: 3, 100: 3}
-    assert found["accuracy"].to_dict() == {1: 0.5, 100: 1.0}
+    assert found["value"].to_dict() == {1: 0.5, 100: 1.0}
     pd.testing.assert_frame_equal(mechanisms.token_table(run), mechanisms.token_table(made_run()), check_dtype=False)
 
 
-def test_consistent_table_gives_an_interval_from_ten_answers_on_and_medconf_may_be_absent():
+def test_consistent_table_gives_an_interval_from_ten_cases_on_and_medconf_may_be_absent():
     run = made_run([*many(6, (0.5,), 1), *many(6, (0.5,), 0, 6)])
     run.confidence = run.confidence[run.confidence["method"] != "medconf"]
-    (row,) = mechanisms.consistent_table(run, n_draws=500).to_dict("records")
-    assert row["accuracy"] == 0.5 and 0 < row["low"] < 0.5 < row["high"] < 1
-    assert np.isnan(row["medconf"]) and row["n_medconf"] == 0
+    found = consistent(run, n_draws=500)
+    row, medconf = found["accuracy"].loc[1], found["medconf"].loc[1]
+    assert row["value"] == 0.5 and 0 < row["low"] < 0.5 < row["high"] < 1
+    assert np.isnan(medconf["value"]) and (medconf["n"], medconf["n_missing"]) == (0, 12) and medconf["missing"]
 
 
 def test_moves_table_has_every_method_at_every_level_of_one_case():

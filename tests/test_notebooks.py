@@ -280,7 +280,7 @@ def test_the_walkthrough_leaves_its_figures_and_shows_its_tables(walk):
     for said in ("in the pit of my stomach", "Evidence for", "supported", "76.42", "66.67", "29.412", NOTICE):
         assert said in page, said
     beyond = pd.read_csv(walk / "figures" / "00_beyond.csv")
-    accuracy = beyond[beyond["what"] == "accuracy"].set_index("set")["value"]
+    accuracy = beyond[beyond["metric"] == "accuracy"].set_index("set")["value"]
     assert len(accuracy) == 4 and accuracy["unknown diseases"] == 0
 
 

@@ -251,6 +251,9 @@ def test_very_long_replies(piece: str) -> None:
     text = piece * 100_000
     for read in (diagnosis, score_0_100, true_or_false, guesses):
         read(text)
+
+
+def test_a_score_in_very_many_brackets() -> None:
     nested = "[" * 100_000 + "85" + "]" * 100_000
     assert score_0_100(nested) == 85
 

@@ -65,12 +65,13 @@ def by_samples() -> pd.DataFrame:
 
 
 def ranks() -> pd.DataFrame:
-    names = ("poc", "mc_se", "asp", "medconf")
-    rows = [
-        {"method": m, "auroc": 0.9 - 0.1 * i, "rank": i + 1.0, "low": max(i, 1), "high": min(i + 2, 4), "first": 0.5 - 0.1 * i}
-        for i, m in enumerate(names)
-    ]
-    return pd.DataFrame([{**KEY, **row, "lowest": 1, "highest": 4, "n_cases": 40, "missing": ""} for row in rows])
+    rows = []
+    for i, method in enumerate(("poc", "mc_se", "asp", "medconf")):
+        of_rank = {"value": i + 1.0, "low": max(i, 1), "high": min(i + 2, 4), "chosen_in": 0.5 - 0.1 * i}
+        of_rank |= {"lowest": 1, "highest": 4}
+        for metric, row in (("rank", of_rank), ("auroc", {"value": 0.9 - 0.1 * i})):
+            rows.append({**KEY, "method": method, "metric": metric, **row, "n_cases": 40, "missing": ""})
+    return pd.DataFrame(rows)
 
 
 def ours() -> pd.DataFrame:
@@ -221,14 +222,14 @@ def test_ranks_stand_in_the_order_of_the_table_with_their_shares_of_first_places
 
 
 def test_what_has_no_rank_says_why() -> None:
-    gone = ranks().assign(rank=NAN, auroc=NAN, low=NAN, high=NAN, first=NAN, missing="fewer than 10 correct or wrong")
+    gone = ranks().assign(value=NAN, low=NAN, high=NAN, chosen_in=NAN, missing="fewer than 10 correct or wrong")
     ax = rank_ranges(gone, FAMILIES)
     assert sum(t.get_text() == "withheld: fewer than 10 correct or wrong" for t in ax.texts) == 4 and not markers(ax)
 
 
 def test_a_method_left_out_of_the_ranking_says_why_below_the_others_and_takes_no_rank() -> None:
     why = "a value for only 6 of 120 answers"
-    gone = {**KEY, "method": "medconf_weighted", "rank": NAN, "missing": why}
+    gone = {**KEY, "method": "medconf_weighted", "metric": "rank", "value": NAN, "missing": why}
     ax = rank_ranges(pd.concat([ranks(), pd.DataFrame([gone])], ignore_index=True), FAMILIES)
     assert [t.xy[1] for t in ax.texts if t.get_text() == f"withheld: {why}"] == [4]
     assert ax.get_xlim() == pytest.approx((0.2, 4.8))

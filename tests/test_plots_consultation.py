@@ -24,14 +24,22 @@ NAN = float("nan")
 pytestmark = pytest.mark.usefixtures("house_style")
 
 
+def long(table: pd.DataFrame, metrics: tuple[str, ...] = ("accuracy", "utterances")) -> pd.DataFrame:
+    """A row a metric; the ends are accuracy's."""
+    kept = table.assign(model="fake", n_cases=40)
+    keys = [name for name in kept if name not in metrics]
+    found = kept.melt(keys, list(metrics), "metric")
+    return found.assign(**{end: found[end].where(found["metric"] == "accuracy") for end in ("low", "high")})
+
+
 def every() -> pd.DataFrame:
     """Three thresholds a method, strictest first."""
     rows = [
-        {"model": "fake", "method": m, "threshold": t, "accuracy": 0.3 + 0.1 * k + 0.02 * i, "utterances": 2 + 4 * k + 0.3 * i}
+        {"method": m, "threshold": t, "accuracy": 0.3 + 0.1 * k + 0.02 * i, "utterances": 2 + 4 * k + 0.3 * i}
         for i, m in enumerate(("medconf", "asp", "pmi", "poc"))
         for k, t in ((2, np.inf), (1, 0.8), (0, 0.2))
     ]
-    return pd.DataFrame(rows)
+    return long(pd.DataFrame(rows).assign(low=NAN, high=NAN))
 
 
 def chosen() -> pd.DataFrame:
@@ -40,13 +48,13 @@ def chosen() -> pd.DataFrame:
     for i, policy in enumerate(policies):
         accuracy, said = 0.3 + 0.06 * i, 2.0 + 1.2 * i
         rows.append({"policy": policy, "accuracy": accuracy, "low": accuracy - 0.1, "high": accuracy + 0.1, "utterances": said})
-    return pd.DataFrame(rows).assign(model="fake", n_cases=40)
+    return long(pd.DataFrame(rows))
 
 
 def stops() -> pd.DataFrame:
     policies = ("medconf", "asp", "decides itself", "oracle")
     rows = [
-        {"model": "fake", "policy": p, "questions": k, "n": 10, "share": (k + 1) / 10, "n_cases": 40}
+        {"model": "fake", "policy": p, "questions": k, "metric": "share", "value": (k + 1) / 10, "n_cases": 40}
         for p in policies
         for k in range(4)
     ]
@@ -76,11 +84,12 @@ def promised() -> pd.DataFrame:
                 "model": "fake",
                 "method": m,
                 "alpha": a,
-                "error": error,
+                "metric": "error",
+                "value": error,
                 "low": error / 2,
                 "high": error * 2,
-                "n_early": 20,
-                "note": "",
+                "n": 20,
+                "missing": "",
             }
             rows.append(row)
     return pd.DataFrame(rows)
@@ -163,8 +172,8 @@ def test_a_frontier_without_any_method_still_draws_the_other_policies() -> None:
 
 def test_without_intervals_or_values_nothing_fails() -> None:
     frontier(every(), chosen().assign(low=NAN, high=NAN), FAMILIES)
-    frontier(every()[:0], chosen().assign(accuracy=NAN, low=NAN, high=NAN, utterances=NAN), FAMILIES)
-    ax = guarantee(promised().assign(error=NAN, low=NAN, high=NAN), FAMILIES)
+    frontier(every()[:0], chosen().assign(value=NAN, low=NAN, high=NAN), FAMILIES)
+    ax = guarantee(promised().assign(value=NAN, low=NAN, high=NAN), FAMILIES)
     assert [t.get_text() for t in ax.texts] == ["no threshold can be vouched for"]
 
 
@@ -237,7 +246,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
             draw()
     for draw in (
         lambda: frontier(every(), chosen()[:0], FAMILIES),
-        lambda: stopping(stops().drop(columns="share"), FAMILIES),
+        lambda: stopping(stops().drop(columns="value"), FAMILIES),
         lambda: confidence_by_turn(one()[:0], FAMILIES),
         lambda: guarantee(promised()[:0], FAMILIES),
     ):

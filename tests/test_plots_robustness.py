@@ -63,10 +63,10 @@ def scatter() -> pd.DataFrame:
     rows = []
     for i, method in enumerate(FAMILIES):  # nearly one height, so that names would fall upon each other
         auroc = NAN if method == "deg" else 0.7 + 0.001 * i
-        row = {"cv_group": 1.0, "cv_sample": 10.0 * i, "cv_low": 9.0 * i, "cv_high": 11.0 * i, "auroc": auroc}
-        rows.append({**KEY, "method": method, **row, "auroc_low": auroc - 0.1, "auroc_high": auroc + 0.1, "n": 90, "missing": ""})
-        rows[-1] |= {"n_cases": 30, "auroc_n": 84, "auroc_cases": 30}
-        rows[-1]["own_rows"] = method == "medconf"
+        about = {**KEY, "method": method, "own_rows": method == "medconf"}
+        rows.append({**about, "metric": "cv_group", **bounds(1.0, 0.1)})
+        rows.append({**about, "metric": "cv_sample", **bounds(10.0 * i, i)})
+        rows.append({**about, "metric": "auroc", **bounds(auroc, 0.1), "n": 84})
     return pd.DataFrame(rows)
 
 
@@ -191,7 +191,7 @@ def test_stability_is_across_and_discrimination_up() -> None:
 
 
 def test_a_scatter_without_points_still_names_who_is_missing() -> None:
-    (ax,) = drawn("scatter", scatter().assign(auroc=NAN))
+    (ax,) = drawn("scatter", scatter().assign(value=lambda t: t["value"].mask(t["metric"].eq("auroc"))))
     assert not dots(ax) and any("ASP, PoC, Deg" in text for text in words(ax))
 
 

@@ -50,11 +50,15 @@ def agreement(n: int = 120) -> pd.DataFrame:
 
 
 def consistent(medconf: float = 0.1) -> pd.DataFrame:
-    rows = [(level, 1000 + i, 0.1 + 0.15 * i, 0.93 + 0.01 * i, medconf * (i + 1)) for i, level in enumerate(LEVELS)]
-    table = pd.DataFrame(rows, columns=["level", "n", "accuracy", "poc", "medconf"])
-    more: dict = {"n_cases": 40, "n_medconf": 0 if medconf != medconf else 900, "medconf_cases": 40}
-    more |= {"model": "m", "threshold": 0.8, "low": table["accuracy"] - 0.05, "high": table["accuracy"] + 0.05}
-    return table.assign(**more, shown=[0.07, 0.22, 0.41, 0.61, 0.81, 1.0])
+    rows = []
+    for i, level in enumerate(LEVELS):
+        no_medconf = medconf != medconf
+        values = {"accuracy": 0.1 + 0.15 * i, "poc": 0.93 + 0.01 * i, "medconf": medconf * (i + 1)}
+        for metric, value in {**values, "shown": (0.07, 0.22, 0.41, 0.61, 0.81, 1.0)[i]}.items():
+            n = (0 if no_medconf else 900) if metric == "medconf" else 1000 + i
+            ends = {"value": value, "low": value - 0.05, "high": value + 0.05}
+            rows.append({"model": "m", "level": level, "threshold": 0.8, "metric": metric, **ends, "n": n, "n_cases": 40})
+    return pd.DataFrame(rows)
 
 
 def moves(names=tuple(METHODS)) -> pd.DataFrame:
@@ -174,7 +178,7 @@ def test_consistent_but_uninformed():
     curves = [line for line in ax.lines if len(line.get_xdata()) == 6]
     np.testing.assert_allclose([line.get_ydata()[0] for line in curves], [10, 93, 10])
     table = consistent()
-    table.loc[0, ["n_cases", "medconf_cases"]] = [12, 3]
+    table.loc[table["metric"].eq("medconf") & table["level"].eq(1), "n_cases"] = 3
     few = [line for line in consistent_but_uninformed(table).lines if line.get_label() == FEW]
     assert [line.get_marker() for line in few] == ["D"]  # of MedConf alone
     words = words_of(ax)

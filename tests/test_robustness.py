@@ -15,7 +15,7 @@ from fake_model import NAMES, FakeEncoder, FakeModel, made_case, made_cases
 from trustlab.changes import AS_TOLD, named, picked, small_talk
 from trustlab.correctness import SynonymGrader
 from trustlab.experiments.robustness import METHODS_SHOWN, Robustness, appended_table, robustness
-from trustlab.experiments.robustness_tables import ALIKE, accuracy_table, mean, shift_table, variation_table
+from trustlab.experiments.robustness_tables import NOT_BOTH, accuracy_table, shift_table, variation_table
 from trustlab.experiments.two_at_once import (
     TwoAtOnce,
     flatness_table,
@@ -27,7 +27,7 @@ from trustlab.experiments.two_at_once import (
 )
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
-from trustlab.metrics.estimate import TOO_FEW
+from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
 from trustlab.metrics.stability import RATIO
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply
@@ -315,14 +315,16 @@ def test_levels_are_kept_apart_and_together() -> None:
     assert found.to_dict() == pytest.approx({"20": 0.02, "100": 0.1, "all": 0.06}) and list(found.index) == ["20", "100", "all"]
 
 
-def test_a_mean_has_an_interval_from_ten_cases_on_unless_all_are_alike() -> None:
-    ids = [f"c{i}" for i in range(10)]
-    value, low, high, *counts = mean(np.arange(10) / 10, ids, 500, 0)
-    assert value == pytest.approx(0.45) and low < value < high and counts == [10, 10, ""]
-    assert mean([0.3] * 10, ids, 500, 0)[3:] == (10, 10, ALIKE)
-    assert mean([0.3, 0.1 + 0.2] * 5, ids, 500, 0)[3:] == (10, 10, ALIKE)  # they differ by rounding
-    assert mean([0.1, 0.2], ids[:2], 500, 0)[3:] == (2, 2, TOO_FEW)
-    assert np.isnan(mean([], [], 500, 0)[0]) and mean([], [], 500, 0)[3:5] == (0, 0)
+def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_over_their_cases() -> None:
+    table = answers({"as_told": ["Flu"] * 12, "small_talk": ["Flu"] * 12})
+    same = accuracy_table(table.assign(changed=False))
+    row = one(same, condition="small_talk", level="all", metric="difference")
+    assert (row["n"], row["n_missing"], row["missing"]) == (0, 0, NOT_BOTH)
+    moved = [0.5 + 0.01 * i for i in range(12)]
+    held = confidence({"as_told": [0.5] * 12, "small_talk": moved})
+    row = one(shift_table(table, held, 400, 3), level="all", among="all answers")
+    drawn = case_weights([f"c{i}" for i in range(12)], 400, 3) @ (np.array(moved) - 0.5) / 12
+    assert (row["low"], row["high"]) == pytest.approx(percentile_interval(drawn)) and row["missing"] == ""
 
 
 # -- two at once ------------------------------------------------------------------------------------------------------
@@ -362,7 +364,7 @@ def test_shares_of_who_is_named() -> None:
             for i, (a, b) in enumerate(rows)
         ]
     )
-    found = named_table(table).set_index("what")["value"].to_dict()
+    found = named_table(table).set_index("metric")["value"].to_dict()
     assert found == {"either": 0.75, "told first": 0.25, "told second": 0.5}
 
 

@@ -19,7 +19,7 @@ from trustlab.experiments.robustness_tables import (
     variation_table,
 )
 from trustlab.experiments.two_at_once import strata_cells
-from trustlab.metrics.stability import cv_group_by_chance
+from trustlab.metrics.stability import NOT_WHOLE, cv_group_by_chance
 
 NAN = float("nan")
 CONDITIONS = ("as_told", "paraphrase_1", "paraphrase_2", "paraphrase_3")
@@ -36,14 +36,27 @@ ROWS = [[0.9, 0.2, 0.4, 0.6], [0.9, 0.6, 0.6, 0.6]]
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
+def used_and_own(whole: pd.DataFrame, possible: list[bool] | bool = True) -> tuple[dict[str, list[int]], set[str]]:
+    """Of a table rows x methods: method -> which rows are used (0 or 1), and the methods on their own."""
+    rows = whole.reset_index(drop=True).rename_axis("case_id").reset_index().assign(possible=possible)
+    long = rows.melt(["case_id", "possible"], var_name="method", value_name="whole")
+    found = compared_rows(long.assign(percent=100, level="all"), ["level"])
+    used = found.groupby("method")["used"].apply(lambda column: column.astype(int).tolist())
+    return used.to_dict(), set(found.loc[found["own"], "method"])
+
+
 def test_methods_share_their_rows_and_one_with_fewer_than_half_keeps_its_own() -> None:
     whole = pd.DataFrame({"a": [1, 1, 1, 0], "b": [0, 1, 1, 1], "c": [1, 0, 0, 0], "d": [0, 0, 0, 0]}, dtype=bool)
-    used, own = compared_rows(whole)
-    assert {m: used[m].astype(int).tolist() for m in used} == {
+    used, own = used_and_own(whole)
+    assert own == {"c"} and used == {
         "a": [0, 1, 1, 0], "b": [0, 1, 1, 0], "c": [1, 0, 0, 0], "d": [0, 0, 0, 0]
-    } and own == {"c"}  # fmt: skip
-    half, alone = compared_rows(whole.iloc[[0, 1]])
-    assert half["c"].tolist() == half["a"].tolist() == [False, False] and not alone  # half is enough to be compared
+    }  # fmt: skip
+    half, alone = used_and_own(whole.iloc[[0, 1]])
+    assert half["c"] == half["a"] == [0, 0] and not alone  # half is enough to be compared
+    impossible = pd.concat([whole, pd.DataFrame({"a": [1], "b": [0], "c": [0], "d": [1]}, dtype=bool)])
+    more, alone = used_and_own(impossible, [True] * 4 + [False])
+    assert alone == {"c"} and {m: rows[:4] for m, rows in more.items()} == used
+    assert {m: rows[4] for m, rows in more.items()} == dict.fromkeys("abcd", 0)
 
 
 def test_variation_is_taken_over_the_rows_that_all_methods_have() -> None:
@@ -95,12 +108,11 @@ def test_variation_is_told_by_level_with_interval_and_count() -> None:
     many = [[0.5, 0.2 + 0.02 * i, 0.4, 0.6] for i in range(12)]
     cv = variation_table(pd.concat([varied(many, level=100), varied(ROWS, level=20)]), 50)
     found = variation_cells(cv)
-    assert list(found.columns) == ["20", "100", "all"]
-    assert found.index.names == ["model", "dataset", "method", "metric"]
+    assert list(found.columns) == ["model", "dataset", "method", "metric", "20", "100", "all"]
     row = one(cv, level="100", metric="cv_sample")
-    assert found.loc[("fake", "made", "poc", "cv_sample")].tolist()[:2] == [
-        "20.4, n = 2", f"{row['value']:.1f} [{row['low']:.1f}, {row['high']:.1f}], n = 12"
-    ]  # fmt: skip
+    told = one(found, model="fake", dataset="made", method="poc", metric="cv_sample")
+    ends = f"[{row['low']:.1f}, {row['high']:.1f}]"
+    assert told[["20", "100"]].tolist() == ["20.4, n 2", f"{row['value']:.1f} {ends}, n 12"]
 
 
 # -- shifts -----------------------------------------------------------------------------------------------------------
@@ -157,12 +169,25 @@ def test_stability_and_discrimination_are_of_the_same_rows() -> None:
     rare = varied([[0.1 * (i % 2) + 0.5 if i < 12 else NAN] * 4 for i in range(n)], "ce")
     held = pd.concat([mine, other, rare]).assign(bound="", missing="")
     cv = variation_table(held, 50)
-    found = scatter_table(cv, said, held, 100, 50).set_index("method")
-    assert found["n"].to_dict() == {"poc": 30, "asp": 30, "ce": 12}
-    assert found.loc[["poc", "asp"], "auroc"].tolist() == [1, 0.5] and found.loc["asp", "cv_sample"] == 0
-    assert found.loc["ce", "own_rows"] and np.isnan(found.loc["ce", "auroc"])
-    assert found.loc["ce", "missing"] == "fewer than 10 correct or wrong" and found.loc["poc", "missing"] == ""
-    assert found.loc["poc", "cv_group"] == one(cv, method="poc", level="100", metric="cv_group")["value"]
+    found = scatter_table(cv, said, held, 100, 50).set_index(["metric", "method"])
+    for metric in ("cv_group", "cv_sample", "auroc"):
+        assert found.loc[metric, "n"].to_dict() == {"poc": 30, "asp": 30, "ce": 12}
+    auroc = found.loc["auroc"]
+    assert auroc.loc[["poc", "asp"], "value"].tolist() == [1, 0.5] and auroc.loc["asp", "n_rarer"] == 15
+    assert found.loc[("cv_sample", "asp"), "value"] == 0
+    assert auroc.loc["ce", "own_rows"] and np.isnan(auroc.loc["ce", "value"])
+    assert auroc.loc["ce", "missing"] == "fewer than 10 correct or wrong"
+    assert auroc.loc["poc", "missing"] == "no interval: all draws alike"
+    mine = one(cv, method="poc", level="100", metric="cv_group")
+    assert found.loc[("cv_group", "poc"), ["value", "low", "high"]].tolist() == [mine["value"], mine["low"], mine["high"]]
+
+
+def test_a_method_without_rows_has_no_auroc_for_the_reason_that_it_has_no_cv() -> None:
+    said = answers(dict.fromkeys(CONDITIONS, ["Flu", "Cold"] * 12)).assign(missing="")
+    held = pd.concat([varied([[0.4, 0.5, 0.6, 0.7]] * 24), varied([[NAN] * 4] * 24, "asp")]).assign(bound="", missing="")
+    found = scatter_table(variation_table(held, 20), said, held, "all", 20)
+    assert len(found) == 6 and set(found.loc[found["method"].eq("asp"), "missing"]) == {NOT_WHOLE}
+    assert one(found, method="asp", metric="auroc")["n"] == 0
 
 
 # -- strata -----------------------------------------------------------------------------------------------------------
@@ -177,10 +202,9 @@ def test_strata_are_told_with_interval_and_count() -> None:
         for s, v, a, b, n in numbers
     ]
     found = strata_cells(pd.DataFrame(rows))
-    assert list(found.columns) == ["clear", "middle", "flat"] and found.index.get_level_values("method").tolist() == [
-        "accuracy", "poc"
-    ]  # fmt: skip
-    assert found.iloc[0].tolist() == ["80, n = 3", "–, n = 0", "62 [50, 74], n = 20"]
+    assert list(found.columns) == ["model", "dataset", "method", "told", "clear", "middle", "flat"]
+    assert found["method"].tolist() == ["accuracy", "poc"]
+    assert found.iloc[0, 4:].tolist() == ["80, n 3", "–, n 0", "62 [50, 74], n 20"]
 
 
 def test_no_cases_in_common_with_the_table_leave_nothing_to_tell() -> None:

@@ -678,6 +678,7 @@ def test_both_models_end_on_the_last_mixture_and_the_closed_one_leaves_the_trunk
     assert BRANCHES["embedded"][0] < BRANCHES["embedded-closed"][0]
 
 
+@pytest.mark.slow
 def test_a_second_process_makes_the_same_pools(made: list[list[Batch]]) -> None:
     assert list(program.pools(TINY, range(1, 3))) == made[1:]
     assert list(program.pools(TINY, range(2, 2))) == []

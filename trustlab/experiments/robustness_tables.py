@@ -1,211 +1,195 @@
-"""What the changes did, as tidy tables: coefficients of variation, accuracy, shifts of the confidence. Pure functions.
+"""What the changes did, as tables: coefficients of variation, accuracy, shifts of the confidence.
 
-``answers`` and ``confidence`` are those of :class:`trustlab.experiments.robustness.Robustness`. Intervals are 95 % percentile
-bootstrap, resampling cases with all their levels. Rows in which a condition changed nothing are no test of it: they are left
-out of that condition.
+``answers`` and ``confidence`` are those of :class:`trustlab.experiments.robustness.Robustness`;
+columns are those of :mod:`trustlab.metrics.schema`. Rows in which a condition changed nothing are
+no test of it: they are left out of that condition. ``level`` is one of the run, or "all".
 """
-
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportCallIssue=false
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from scipy.stats import ttest_1samp
 
 from trustlab.changes import AS_TOLD, PARAPHRASES
+from trustlab.experiments.shown import pivoted
 from trustlab.knowledge import normalise
-from trustlab.metrics.estimate import TOO_FEW, case_weights, enough_cases, percentile_interval
+from trustlab.metrics.estimate import NAN, Rows, estimate, groups, mean, measure
+from trustlab.metrics.run_tables import Tables
+from trustlab.metrics.schema import table
 from trustlab.metrics.significance import holm
-from trustlab.metrics.stability import ALIKE, NO_SPREAD, RATIO, cv_group, cv_group_by_chance, cv_sample
+from trustlab.metrics.stability import NO_SPREAD, RATIO, cv_group, cv_group_by_chance, cv_sample
 from trustlab.metrics.table import metrics_table
 
 RUN = ["model", "dataset"]
 VIEW = ["case_id", "level"]
-ROW = ["case_id", "dataset", "level", "model"]
-MEASURED = ["value", "low", "high", "n", "n_cases", "missing"]
-AREA = ["value", "low", "high", "n", "n_cases", "n_rarer"]
+ROW = [*RUN, *VIEW]
 LEAST_SHARE = 0.5
-"""A method with a value on a smaller share of the rows than this would take too many from the others."""
+"""A method with a value on a smaller share of the rows would take too many from the others."""
 SAME = "the paraphrased conditions show the same text"
 NOT_SHARED = "no row has a value of every compared method"
-AMONG = {"all": "all answers", "same": "same answer"}
+NOT_BOTH = "no value in both conditions"
+MOVED = ("accuracy", "difference", "other_answer")
 
 
 def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """CV group and CV sample (percent) of each method on a ratio scale over the paraphrased conditions.
+    """CV group and CV sample (percent) of each method on a ratio scale over the paraphrases.
 
-    Columns model dataset method level metric value low high n n_cases n_missing n_same n_zero chance own_rows reason; ``level``
-    is a level or "all"; ``metric`` is "cv_group" or "cv_sample"; counts and reasons as in
-    :class:`trustlab.metrics.stability.Variation`. ``n_same`` views are left out because two of their paraphrased conditions
-    show the same text, others (``n_missing``) because a condition changed nothing or a value is missing, paraphrased or as
-    told. Methods stand on the rows that they share; one that has fewer than half of the rows stands on its own
-    (``own_rows``). ``chance`` (CV group only): what conditions that are exchangeable would stay below,
-    :func:`~trustlab.metrics.stability.cv_group_by_chance`. Empty where there are fewer than two paraphrased conditions.
+    - Left out are views where two paraphrased conditions show the same text (``n_same``), and those
+      where a condition changed nothing or has no value, as told included (``n_missing``).
+    - Methods stand on the rows that they share; one that has fewer than half on its own
+      (``own_rows``). Counts and reasons: :mod:`trustlab.metrics.stability`.
+    - ``chance``, of CV group only: :func:`~trustlab.metrics.stability.cv_group_by_chance`.
+    - Empty where there are fewer than two paraphrased conditions.
     """
-    counts = ["n", "n_cases", "n_missing", "n_same", "n_zero", "chance", "own_rows", "missing"]
-    rows = []
-    for at in compared_views(confidence):
-        for method, values in at.values.items():
-            chance = cv_group_by_chance(values[~at.same], n_draws, seed)
-            for metric, measure in (("cv_group", cv_group), ("cv_sample", cv_sample)):
-                v = measure(values[~at.same], at.rows["case_id"].to_numpy()[~at.same], n_draws, seed)
-                found = (v.n, v.n_cases, v.n_missing, int(at.same.sum()), v.n_zero)
-                more = (chance if metric == "cv_group" else np.nan, method in at.own, at.why.get(method, v.reason))
-                rows.append((*at.key, method, at.level, metric, v.value, v.low, v.high, *found, *more))
-    return pd.DataFrame(rows, columns=[*RUN, "method", "level", "metric", "value", "low", "high", *counts])
+    lines = []
+    for about, part in groups(compared_views(confidence), [*RUN, "level", "method"]):
+        apart = part[~part["same"]]
+        values = apart[conditions(apart)].where(apart["used"])
+        lost = (apart["whole"] & apart["possible"]).any() and not apart["used"].any()
+        alike = part["same"].any() and not part["possible"].any()
+        why = NOT_SHARED if lost else SAME if alike else ""
+        about |= {"own_rows": part["own"].any(), "n_same": part["same"].sum()}
+        group, each = (cv(values, apart["case_id"], n_draws, seed) for cv in (cv_group, cv_sample))
+        group["chance"] = cv_group_by_chance(values, n_draws, seed)
+        for metric, line in (("cv_group", group), ("cv_sample", each)):
+            lines.append(about | line | {"metric": metric, "missing": why or line["missing"]})
+    return table(lines, [*RUN, "method", "level"], ["n_same", "n_zero", "chance", "own_rows"])
 
 
 def variation_cells(variation: pd.DataFrame) -> pd.DataFrame:
-    """The table of :func:`variation_table` to read: a row a method and metric, a column a level, cells as of :func:`cell`."""
-    text = variation.assign(cell=[cell(r, 1) for r in variation.to_dict("records")])
-    index = [*RUN, "method", "metric"]
-    wide = text.set_index([*index, "level"])["cell"].unstack("level")
-    return wide.reindex(pd.MultiIndex.from_frame(text[index].drop_duplicates()), columns=list(dict.fromkeys(text["level"])))
+    """The table of :func:`variation_table` to read: a column a level, with interval and n."""
+    return pivoted(variation, [*RUN, "method", "metric"], "level", 1, counted=True)
 
 
-def cell(row: Mapping[str, Any], digits: int, factor: float = 1) -> str:
-    """A value, its interval and its rows as text, such as "62 [50, 74], n = 20"; without a value "–, n = 0"."""
-    if pd.isna(row["value"]):
-        return f"–, n = {row['n']}"
-    value, low, high = (f"{factor * row[k]:.{digits}f}" for k in ("value", "low", "high"))
-    return f"{value}, n = {row['n']}" if pd.isna(row["low"]) else f"{value} [{low}, {high}], n = {row['n']}"
+def compared_views(confidence: pd.DataFrame) -> pd.DataFrame:
+    """What variation is taken over: a row for each method on a ratio scale, view and level.
 
-
-@dataclass(frozen=True)
-class ComparedViews:
-    """A run at a level: its views, which of them show one text twice, and each method's values where they are compared.
-
-    ``rows`` (n) case_id level; ``same`` (n,); ``values`` method -> (n, C), NaN where not compared; ``every`` the same with all
-    values of views that can be compared, other methods aside; ``own``: the methods on rows of their own; ``why``: method -> why
-    it has no row.
+    Columns model dataset method case_id percent (told) level; a value for each condition, as told
+    included; ``same``: two paraphrased conditions show one text; ``possible``: they do not, and
+    each changed something; ``whole``: every condition has a value; and those of
+    :func:`compared_rows`. Empty where there are fewer than two paraphrased conditions.
     """
-
-    key: tuple[str, str]
-    level: str
-    rows: pd.DataFrame
-    same: np.ndarray
-    values: dict[str, np.ndarray]
-    every: dict[str, np.ndarray]
-    own: frozenset[str]
-    why: dict[str, str]
-
-
-def compared_views(confidence: pd.DataFrame) -> Iterator[ComparedViews]:
-    """Each run at each level, then all levels: what the variation of the methods is taken over."""
-    again = [c for c in dict.fromkeys(confidence["condition"]) if c.startswith(PARAPHRASES)]
-    mine = confidence[confidence["condition"].isin([AS_TOLD.name, *again]) & confidence["method"].isin(RATIO)]
-    groups: Any = mine.groupby(RUN, sort=False)
-    for key, part in groups if len(again) > 1 else ():
-        views = part.drop_duplicates(["case_id", "level", "condition"])
-        shown, changed = (views.pivot(index=VIEW, columns="condition", values=c)[again] for c in ("shown", "changed"))
-        moved = changed.astype(bool).all(axis=1)
-        same = moved & (shown.nunique(axis=1) < len(again))
-        wide = {
-            str(m): p.pivot(index=VIEW, columns="condition", values="confidence").reindex(shown.index)
-            for m, p in part.groupby("method", sort=False)
-        }
-        whole = pd.DataFrame({m: w.notna().all(axis=1) for m, w in wide.items()})
-        levels = shown.index.get_level_values("level")
-        for level in [*sorted(set(levels)), "all"]:
-            here = np.ones(len(shown), bool) if level == "all" else np.asarray(levels == level)
-            possible = here & (moved & ~same).to_numpy()
-            used, own = compared_rows(whole[possible])
-            values, every, why = {}, {}, {}
-            for method, table in wide.items():
-                every[method] = table[again].where(whole[method] & possible).to_numpy(float)[here]
-                values[method] = table[again].where(used[method].reindex(shown.index, fill_value=False)).to_numpy(float)[here]
-                if whole.loc[possible, method].any() and not used[method].any():
-                    why[method] = NOT_SHARED
-                elif not possible.any() and same[here].any():
-                    why[method] = SAME
-            rows = shown.index.to_frame(index=False)[here]
-            yield ComparedViews(key, str(level), rows, same.to_numpy()[here], values, every, own, why)
+    again = conditions(confidence["condition"].unique())
+    ours = confidence["condition"].isin([AS_TOLD.name, *again]) & confidence["method"].isin(RATIO)
+    asked: Any = confidence[ours & (len(again) > 1)]
+    texts = asked.drop_duplicates([*ROW, "condition"]).set_index([*ROW, "condition"])
+    shown, changed = (texts[name].unstack("condition") for name in ("shown", "changed"))
+    moved = changed[conditions(changed)].astype(bool).all(axis=1)
+    same = moved & (shown[conditions(shown)].nunique(axis=1) < len(again))
+    views = pd.DataFrame({"same": same, "possible": moved & ~same}).reset_index()
+    values = asked.pivot(index=[*ROW, "method"], columns="condition", values="confidence")
+    found = asked[[*RUN, "method"]].drop_duplicates().merge(views, on=RUN)
+    found = found.join(values, on=[*ROW, "method"])
+    found["whole"] = found[values.columns].notna().all(axis=1)
+    return compared_rows(by_level(found, RUN), [*RUN, "level"])
 
 
-def compared_rows(whole: pd.DataFrame) -> tuple[pd.DataFrame, frozenset[str]]:
-    """Which rows each method is compared on, and the methods that stand on rows of their own.
+def conditions(names: Any) -> list[str]:
+    """The paraphrased conditions among these names."""
+    return [name for name in names if name.startswith(PARAPHRASES)]
 
-    ``whole`` (n rows, a column a method): whether the method has what is needed there. Methods that have at least half of the
-    rows are compared on the rows that all of them have; the others keep their own.
+
+def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """``used``: which rows of each method are compared; ``own``: whether it stands on its own.
+
+    ``rows`` has ``by``, method, case_id, percent, and whether they are ``possible`` and ``whole``.
+    Methods that are whole on at least half of the possible rows are compared on those where all of
+    them are; the others keep their own.
     """
-    share = whole.mean()
-    many = [m for m in whole if share[m] >= LEAST_SHARE]
-    used = whole.copy()
-    for method in many:
-        used[method] = whole[many].all(axis=1)
-    return used, frozenset(str(m) for m in whole if 0 < share[m] < LEAST_SHARE)
+    whole = rows["whole"] & rows["possible"]
+    of_method = (
+        whole.where(rows["possible"]).astype(float).groupby([rows[c] for c in (*by, "method")])
+    )
+    share: Any = of_method.transform("mean").fillna(0)
+    many = share >= LEAST_SHARE
+    of_view = (whole | ~many).groupby([rows[c] for c in (*by, "case_id", "percent")])
+    used = whole & (of_view.transform("all") | ~many)
+    return rows.assign(used=used, own=(share > 0) & ~many)
+
+
+def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """The rows at each ``level`` (now ``percent``), ascending, then at "all"; ``by`` in order."""
+    rows = rows.rename(columns={"level": "percent"})
+    each = [rows[rows["percent"] == q].assign(level=str(q)) for q in sorted(set(rows["percent"]))]
+    found = pd.concat([*each, rows.assign(level="all")])
+    return found.sort_values(by, key=lambda column: pd.factorize(column)[0], kind="stable")
 
 
 def accuracy_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """What each condition does to the answers, over the rows that it changed and that both conditions have.
+    """What each condition does to the answers, over the rows that it changed and that both have.
 
-    Columns model dataset condition level metric value low high n n_cases reason; shares 0 to 1. ``metric`` is "accuracy" (under
-    the condition), "difference" (less the accuracy as told on the same rows) or "other_answer" (share of answers that are other
-    words than as told; case and punctuation aside). Answers that were not had or not graded are in neither.
+    - ``metric``: "accuracy" under the condition, "difference" (less that as told on the same rows)
+      or "other_answer" (share of answers in other words than as told; case and punctuation aside);
+      shares 0 to 1.
+    - ``n_missing``: one of the two answers was not had or not graded.
     """
-    told = answers[answers["condition"] == AS_TOLD.name].set_index(ROW)
-    rows = []
-    groups: Any = answers.groupby([*RUN, "condition"], sort=False)
-    for (model, dataset, condition), part in groups:
-        part = part if condition == AS_TOLD.name else part[part["changed"].astype(bool)]
-        both = part.join(told[["correct", "answer"]].add_suffix("_told"), on=ROW).dropna(subset=["correct", "correct_told"])
-        both = both.assign(
-            difference=both["correct"].astype(float) - both["correct_told"].astype(float),
-            other_answer=[float(_plain(a) != _plain(b)) for a, b in zip(both["answer"], both["answer_told"], strict=True)],
-            accuracy=both["correct"].astype(float),
-        )
-        metrics = ["accuracy"] if condition == AS_TOLD.name else ["accuracy", "difference", "other_answer"]
-        for level, at in _by_level(both):
-            rows += [(model, dataset, condition, level, m, *mean(at[m], at["case_id"], n_draws, seed)) for m in metrics]
-    return pd.DataFrame(rows, columns=[*RUN, "condition", "level", "metric", *MEASURED])
+    is_told = answers["condition"] == AS_TOLD.name
+    told = answers[is_told].set_index(ROW)[["correct", "answer"]]
+    both = answers.join(told.add_suffix("_told"), on=ROW)
+    both = both.assign(accuracy=both["correct"].astype(float), other_answer=~_same_answer(both))
+    both["difference"] = both["accuracy"] - both["correct_told"]
+    both["possible"] = is_told | both["changed"].astype(bool)
+    keys = [*RUN, "condition", "level"]
+    rows = by_level(both, keys[:-1])
+    held = _possible(rows, keys, "difference", n_draws, seed)
+    found: Any = table(measure(held, {name: mean(name) for name in MOVED}), keys)
+    plain = found["condition"].eq(AS_TOLD.name) & found["metric"].ne("accuracy")
+    return found[~plain].reset_index(drop=True)
 
 
-def shift_table(answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """How far each condition moves each method's mean confidence: under the condition less as told, in the method's own units.
+def shift_table(
+    answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
+) -> pd.DataFrame:
+    """How far each condition moves each method's mean confidence, in the method's own units.
 
-    Columns model dataset condition method level among value low high n n_cases reason own_rows p p_holm. Paired by case and
-    level, over the rows that the condition changed and that have a value in both, the same rows for all methods of a condition;
-    one that has fewer than half of them stands on its own (``own_rows``). ``among`` is "all answers" or "same answer": where
-    the answer changed, the confidence may rightly change with it. ``p``: two-sided paired t over cases, a case's shift its
-    mean over levels (none below 10 cases or where all are alike; a bootstrap's share could not be small enough for so many
-    cells). ``p_holm``: after Holm over all conditions and methods of a run, level and ``among``.
+    - Less as told, paired by case and level, over the rows that the condition changed and that have
+      a value in both: the same rows for all methods of a condition; one that has fewer than half of
+      them stands on its own (``own_rows``).
+    - ``among``: "all answers" or "same answer", since where the answer changed, the confidence may
+      rightly change with it.
+    - ``p``: two-sided paired t over cases, a case's shift its mean over levels, where there is an
+      interval (a bootstrap's share could not be small enough for so many cells); ``p_holm`` over
+      all conditions and methods of a run, level and ``among``.
     """
     said = answers[[*ROW, "condition", "answer"]]
-    table = confidence.merge(said, on=[*ROW, "condition"], how="left", validate="many_to_one")
-    told = table[table["condition"] == AS_TOLD.name].set_index([*ROW, "method"])
-    moved = table[(table["condition"] != AS_TOLD.name) & table["changed"].astype(bool)]
-    both = moved.join(told[["confidence", "answer"]].add_suffix("_told"), on=[*ROW, "method"])
-    both = both.assign(
-        shift=both["confidence"] - both["confidence_told"],
-        same=[_plain(a) == _plain(b) for a, b in zip(both["answer"], both["answer_told"], strict=True)],
-    )
-    rows = []
-    groups: Any = both.groupby([*RUN, "condition"], sort=False)
-    for key, part in groups:
-        methods = list(dict.fromkeys(part["method"]))
-        for level, at in _by_level(part):
-            for among, chosen in (("all", at), ("same", at[at["same"].astype(bool)])):
-                wide = chosen.pivot(index=VIEW, columns="method", values="shift").reindex(columns=methods)
-                used, own = compared_rows(wide.notna())
-                for method in methods:
-                    known, cases = wide.loc[used[method], method], wide.index[used[method]].get_level_values("case_id")
-                    measured = mean(known, cases, n_draws, seed)
-                    p = _paired_p(known.to_numpy(float), cases) if pd.notna(measured[1]) else np.nan
-                    rows.append((*key, method, level, AMONG[among], *measured, method in own, p))
-    found = pd.DataFrame(rows, columns=[*RUN, "condition", "method", "level", "among", *MEASURED, "own_rows", "p"])
+    asked = confidence.merge(said, on=[*ROW, "condition"], how="left", validate="many_to_one")
+    is_told = asked["condition"] == AS_TOLD.name
+    told = asked[is_told].set_index([*ROW, "method"])[["confidence", "answer"]]
+    moved = asked[~is_told & asked["changed"].astype(bool)]
+    both = moved.join(told.add_suffix("_told"), on=[*ROW, "method"])
+    both["shift"] = both["confidence"] - both["confidence_told"]
+    both["whole"] = both["shift"].notna()
+    among = {"all answers": True, "same answer": _same_answer(both)}
+    both = pd.concat([both.assign(among=name, possible=some) for name, some in among.items()])
+    keys = [*RUN, "condition", "level", "among", "method"]
+    rows = compared_rows(by_level(both, [*RUN, "condition"]), keys[:-1])
+    rows["shift"] = rows["shift"].where(rows["used"])
+    lines = []
+    for about, part in _possible(rows, keys, "shift", n_draws, seed):
+        line = about | {"metric": "shift"} | estimate(part, mean("shift"))
+        line["p"] = _paired_p(part) if pd.notna(line["low"]) else NAN
+        lines.append(line | {"own_rows": part.asked["own"].any()})
+    keys = [*RUN, "condition", "method", "level", "among"]
+    found = table(lines, keys, ["own_rows", "p", "p_holm"])
     return found.assign(p_holm=found.groupby([*RUN, "level", "among"])["p"].transform(holm))
 
 
-def _paired_p(differences: np.ndarray, cases: Any) -> float:
-    """Two-sided p of the mean of the cases' mean differences against 0."""
-    each = pd.Series(differences).groupby(np.asarray(cases)).mean().to_numpy()
-    return float(ttest_1samp(each, 0).pvalue) if each.std() >= NO_SPREAD else float("nan")
+def _possible(
+    table: pd.DataFrame, by: list[str], column: str, n_draws: int, seed: int
+) -> Iterator[tuple[dict[str, Any], Rows]]:
+    """The rows of each group that could have a value; a group without any says so."""
+    for about, part in groups(table, by):
+        yield about, Rows.of(part[part["possible"]], column, n_draws, seed, NOT_BOTH)
+
+
+def _paired_p(rows: Rows) -> float:
+    """Two-sided p of the mean of the cases' mean shifts against 0."""
+    each = rows.table.groupby("case_id")["shift"].mean().to_numpy()
+    test: Any = ttest_1samp(each, 0)
+    return float(test.pvalue) if each.std() >= NO_SPREAD else NAN
 
 
 def scatter_table(
@@ -216,78 +200,46 @@ def scatter_table(
     n_draws: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Stability beside discrimination, a row a method, on the same views: CVs (percent) and AUROC as told (0 to 1) at a level.
+    """Stability beside discrimination on the same views at a level, three rows a method.
 
-    Columns model dataset method cv_group cv_sample cv_low cv_high n n_cases auroc auroc_low
-    auroc_high auroc_n auroc_cases n_rarer own_rows reason: ``cv_low`` and ``cv_high`` are those of
-    CV sample, ``n`` its rows; ``auroc_n`` are those of the AUROC, ``n_rarer`` of the rarer kind,
-    right or wrong; ``missing`` says why there is no CV or no AUROC. ``variation`` is the table of
-    ``variation_table``, made of ``confidence``; of "all" levels, the AUROC is the mean within
-    levels.
+    ``metric`` is cv_group, cv_sample (percent: the rows of ``variation``, which
+    :func:`variation_table` made of ``confidence``) or auroc: as told, 0 to 1, of "all" levels the
+    mean within levels.
     """
-    cv = variation[variation["level"] == str(level)].set_index([*RUN, "method", "metric"])
-    told = answers[answers["condition"] == AS_TOLD.name], confidence[confidence["condition"] == AS_TOLD.name]
-    rows = []
-    for at in (a for a in compared_views(confidence) if a.level == str(level)):
-        mine = [t[(t["model"] == at.key[0]) & (t["dataset"] == at.key[1])] for t in told]
-        area = _areas(at, mine[0], mine[1], n_draws, seed)
-        for method in at.values:
-            group, each = cv.loc[(*at.key, method, "cv_group")], cv.loc[(*at.key, method, "cv_sample")]
-            auroc = area.get(method, {**dict.fromkeys(AREA, np.nan), "n": 0, "n_cases": 0, "missing": ""})
-            why = [t["missing"] if pd.isna(t["value"]) else "" for t in (each, auroc)]
-            ends = [each[name] for name in ("value", "low", "high", "n", "n_cases")]
-            more = (*(auroc[name] for name in AREA), method in at.own, "; ".join(filter(None, why)))
-            rows.append((*at.key, method, group["value"], *ends, *more))
-    numbers = ["cv_group", "cv_sample", "cv_low", "cv_high", "n", "n_cases", "auroc", "auroc_low", "auroc_high"]
-    numbers += ["auroc_n", "auroc_cases", "n_rarer", "own_rows", "missing"]
-    return pd.DataFrame(rows, columns=[*RUN, "method", *numbers])
+    views: Any = compared_views(confidence)
+    views = views[views["used"] & views["level"].eq(str(level))]
+    views = views.drop(columns="level").rename(columns={"percent": "level"})
+    said, sure = (pd.DataFrame(t[t["condition"] == AS_TOLD.name]) for t in (answers, confidence))
+    areas: dict[Any, dict[str, Any]] = {}
+    for _, part in views.groupby([*RUN, views["method"].where(views["own"], "")]):
+        rows = part[ROW].drop_duplicates()
+        mine = sure[sure["method"].isin(part["method"])].merge(rows, on=ROW)
+        which = "within" if level == "all" else str(level)
+        made = aurocs(said.merge(rows, on=ROW), mine, which, n_draws, seed)
+        areas |= {(line["model"], line["dataset"], line["method"]): line for line in made}
+    lines, cvs = [], pd.DataFrame(variation[variation["level"] == str(level)])
+    for line in cvs.to_dict("records"):
+        lines.append(line)
+        if line["metric"] == "cv_sample":
+            about = {name: line[name] for name in (*RUN, "method", "own_rows", "missing")}
+            area = areas.get((line["model"], line["dataset"], line["method"]))
+            none = {"metric": "auroc", "n": 0, "n_cases": 0, "n_missing": 0}
+            lines.append(about | (area or none))
+    return table(lines, [*RUN, "method"], ["n_rarer", "own_rows"])
 
 
-def _areas(
-    at: ComparedViews, answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int, seed: int
-) -> dict[str, dict[str, Any]]:
-    """Method -> its AUROC as told (value low high reason) on the rows that its CV is taken over."""
-    found: dict[str, dict[str, Any]] = {}
-    together = [m for m in at.values if m not in at.own]
-    for methods in [together, *([m] for m in at.values if m in at.own)]:
-        known = [~np.isnan(at.values[m]).any(axis=1) for m in methods]
-        keys = at.rows[np.any(known, axis=0)] if known else at.rows.iloc[:0]
-        if not len(keys):
-            continue
-        tables = _Tables(answers.merge(keys, on=VIEW), confidence[confidence["method"].isin(methods)].merge(keys, on=VIEW))
-        table = metrics_table(tables, n_draws=n_draws, seed=seed)
-        table = table[(table["metric"] == "auroc") & (table["level"] == ("within" if at.level == "all" else at.level))]
-        found |= {str(r["method"]): r for r in table.to_dict("records")}
-    return found
+def aurocs(
+    answers: pd.DataFrame, confidence: pd.DataFrame, level: str, n_draws: int, seed: int
+) -> list[dict[str, Any]]:
+    """Each method's AUROC at a level, as lines of :func:`~trustlab.metrics.table.metrics_table`."""
+    found: Any = metrics_table(Tables(answers, confidence), n_draws=n_draws, seed=seed)
+    return found[found["metric"].eq("auroc") & found["level"].eq(level)].to_dict("records")
 
 
-@dataclass(frozen=True)
-class _Tables:
-    answers: pd.DataFrame
-    confidence: pd.DataFrame
-
-
-def mean(values: Any, case_ids: Any, n_draws: int, seed: int) -> tuple[float, float, float, int, int, str]:
-    """Value, low, high, n, n_cases and reason: the mean of ``values`` (n,) and its interval over cases; none below 10 cases."""
-    found, cases = np.asarray(values, dtype=float), np.asarray(case_ids)
-    nan, n_cases = float("nan"), len(set(cases))
-    if not len(found):
-        return nan, nan, nan, 0, 0, "no value in both conditions"
-    value = float(found.mean())
-    if not enough_cases(cases):
-        return value, nan, nan, len(found), n_cases, TOO_FEW
-    if np.ptp(found) < NO_SPREAD:
-        return value, nan, nan, len(found), n_cases, ALIKE  # resampling them would claim certainty
-    weights = case_weights(cases, n_draws, seed)
-    return value, *percentile_interval(weights @ found / weights.sum(1)), len(found), n_cases, ""
-
-
-def _by_level(table: Any) -> Iterator[tuple[str, Any]]:
-    """The rows of each level, ascending, then all."""
-    for level in sorted(table["level"].unique()):
-        yield str(level), table[table["level"] == level]
-    yield "all", table
-
-
-def _plain(answer: object) -> str | None:
-    return normalise(answer) if isinstance(answer, str) else None
+def _same_answer(both: pd.DataFrame) -> Any:
+    """Whether ``answer`` and ``answer_told`` are the same words, case and punctuation aside."""
+    said, told = (
+        both[name].map(lambda a: normalise(a) if isinstance(a, str) else " ")
+        for name in ("answer", "answer_told")
+    )
+    return said == told

@@ -1,65 +1,86 @@
-"""Tables of how the talk went: how consultations ended, what the doctor tried, what the patient replied, which are left out."""
+"""How the talk went: how consultations ended, what doctor and patient did, which are left out.
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportReturnType=false, reportCallIssue=false
+Shares have intervals over cases, with all that was said in them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 import pandas as pd
 
 from trustlab.agents.consultation import CONFIDENT, ENDS
 from trustlab.agents.patient import OUTCOMES
 from trustlab.experiments.consultations import ConsultationRun
+from trustlab.metrics.estimate import Rows, estimate, mean, share
+from trustlab.metrics.schema import table
+
+ASKED_FOR = ("found", "missed", "another fact")
+NOT_TOLD = ("rightly not known", "spoke though not told")
 
 
 def left_out_table(run: ConsultationRun) -> pd.DataFrame:
-    """The consultations that the tables of stopping leave out, and why: model case_id level why, a row an answer not judged.
+    """The consultations that the tables of stopping leave out: a row an answer not judged.
 
-    ``why`` is the answer's ``missing``. They are not left out at random: a long consultation may not fit the model's window.
+    Columns model case_id level missing. They are not left out at random: a long consultation may
+    not fit the model's window.
     """
-    gone = run.answers[run.answers["correct"].isna()]
-    return gone[["model", "case_id", "level", "missing"]].rename(columns={"missing": "why"}).reset_index(drop=True)
+    gone: Any = run.answers[run.answers["correct"].isna()]
+    return gone[["model", "case_id", "level", "missing"]].reset_index(drop=True)
 
 
-def patient_table(run: ConsultationRun) -> pd.DataFrame:
-    """What the patient's replies were, counted: model what n share; and how they compare with the rule patient.
+def patient_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """What the patient's replies were, and how they compare with the rule patient: shares.
 
-    ``share`` is of all turns for outcomes; for "found", "missed" and "another fact" of the turns whose question asks for a known
-    finding that is among the facts; for "rightly not known" and "spoke though not told" of those where it is not.
+    - Of all turns for outcomes.
+    - :data:`ASKED_FOR`: of the turns whose question asks for a known finding that is among the
+      facts; :data:`NOT_TOLD`: of those where it is not.
     """
-    rows = []
-    for model, turns in run.turns.groupby("model", sort=False):
-        for outcome in OUTCOMES:
-            rows.append((model, outcome, int((turns["outcome"] == outcome).sum()), len(turns)))
-        known = turns[turns["reference"].str.isdigit()]
-        not_told = turns[turns["reference"] == "not told"]
-        silent = known["fact"] == ""
-        rows += [(model, "found", int((known["fact"] == known["reference"]).sum()), len(known))]
-        rows += [(model, "missed", int(silent.sum()), len(known))]
-        rows += [(model, "another fact", int((~silent & (known["fact"] != known["reference"])).sum()), len(known))]
-        rows += [(model, "rightly not known", int((not_told["fact"] == "").sum()), len(not_told))]
-        rows += [(model, "spoke though not told", int((not_told["fact"] != "").sum()), len(not_told))]
-    table = pd.DataFrame(rows, columns=["model", "what", "n", "of"])
-    return table.assign(share=table["n"] / table["of"].where(table["of"] > 0))
+    lines = []
+    for label, rows in _of_models(run.turns, n_draws, seed):
+        turns = rows.asked
+        known = turns["reference"].str.isdigit().to_numpy(bool)
+        not_told = turns["reference"].eq("not told").to_numpy()
+        silent, same = turns["fact"].eq(""), turns["fact"].eq(turns["reference"])
+        first = np.select([same, silent], ASKED_FOR[:2], ASKED_FOR[2])
+        said = np.where(not_told, np.where(silent, *NOT_TOLD), first)
+        rows = Rows.of(turns.assign(said=said), "said", rows.draws)
+        lines += [{**label, "metric": o, **share(rows, "outcome", o)} for o in OUTCOMES]
+        for part, names in ((rows.at(known), ASKED_FOR), (rows.at(not_told), NOT_TOLD)):
+            none = "" if len(part) else "no such question"
+            lines += [{**label, "metric": m, **share(part, "said", m, note=none)} for m in names]
+    return table(lines, ["model"], ["n_hits"])
 
 
-def ended_table(run: ConsultationRun) -> pd.DataFrame:
-    """Why the consultations ended: model ended n share mean_questions."""
-    rows = []
-    for model, part in run.ended.groupby("model", sort=False):
+def ended_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Why the consultations ended: the share of each reason, and the mean number of questions."""
+    lines = []
+    for label, rows in _of_models(run.ended, n_draws, seed):
         for why in ENDS:
-            mine = part[part["ended"] == why]
+            mine = rows.at(rows.asked["ended"].eq(why).to_numpy())
             if why == CONFIDENT and not len(mine):
                 continue  # nothing stops a recorded consultation
-            rows.append((model, why, len(mine), len(mine) / len(part), mine["n_turns"].mean()))
-    return pd.DataFrame(rows, columns=["model", "ended", "n", "share", "mean_questions"])
+            about = {**label, "ended": why}
+            lines.append({**about, "metric": "share", **share(rows, "ended", why)})
+            length = estimate(mine, mean("n_turns"), note="" if len(mine) else "none ended so")
+            lines.append({**about, "metric": "questions", **length})
+    return table(lines, ["model", "ended"], ["n_hits"])
 
 
-def tries_table(run: ConsultationRun) -> pd.DataFrame:
-    """Which of the doctor's tries the questions put were: model tries n share; 1 is the greedy question."""
-    rows = []
-    for model, turns in run.turns.groupby("model", sort=False):
-        for k in range(1, int(turns["tries"].max()) + 1):
-            n = int((turns["tries"] == k).sum())
-            rows.append((model, k, n, n / len(turns)))
-    return pd.DataFrame(rows, columns=["model", "tries", "n", "share"])
+def tries_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Which of the doctor's tries the questions put were, as shares; 1 is the greedy question."""
+    lines = [
+        {**label, "tries": k, "metric": "share", **share(rows, "tries", k)}
+        for label, rows in _of_models(run.turns, n_draws, seed)
+        for k in range(1, int(rows["tries"].max()) + 1)
+    ]
+    return table(lines, ["model", "tries"], ["n_hits"])
+
+
+def _of_models(
+    found: pd.DataFrame, n_draws: int, seed: int
+) -> Iterator[tuple[dict[str, Any], Rows]]:
+    for model, part in found.groupby("model", sort=False) if len(found) else ():
+        yield {"model": model}, Rows.of(part, "case_id", n_draws, seed)

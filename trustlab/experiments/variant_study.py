@@ -1,7 +1,10 @@
-"""Do the choices that sources leave open change which method looks best? Everything from replies that are there already.
+"""Do the choices that sources leave open change which method looks best?
 
-Three kinds of choice: which *formula* a name stands for (variants are methods of their own, beside a base), what counts as the
-*same meaning* (a judge of entailment), and the *context* in which SAR weighs a token. No model is asked.
+Three kinds, all read from replies that are there already; no model is asked:
+
+- which *formula* a name stands for (variants are methods of their own, beside a base);
+- what counts as the *same meaning* (a judge of entailment);
+- the *context* in which SAR weighs a token.
 """
 
 # pandas' types leave open what a selection gives.
@@ -9,8 +12,8 @@ Three kinds of choice: which *formula* a name stands for (variants are methods o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -24,9 +27,11 @@ from trustlab.experiments.benchmark import Run, score
 from trustlab.experiments.tables import JUDGED, KEYS
 from trustlab.knowledge import normalise
 from trustlab.meaning import Readers, with_meaning
-from trustlab.metrics.estimate import TOO_FEW, case_weights, enough_cases, percentile_interval
-from trustlab.metrics.paired import DIFFERENCE, MIN_COVERAGE, paired_differences, within_level
-from trustlab.metrics.schema import LINE
+from trustlab.metrics.best import chosen_in
+from trustlab.metrics.discrimination import RANKING
+from trustlab.metrics.estimate import Draws, Metric, Rows, at_least, estimate, within
+from trustlab.metrics.paired import MIN_COVERAGE, corrected, paired_differences
+from trustlab.metrics.schema import table
 from trustlab.metrics.ties import tied
 from trustlab.records import View
 from trustlab.semantics import Encoder
@@ -35,25 +40,23 @@ RELEVANT = {"relevance", "sample_relevance"}
 """Needs that are read in a context."""
 CONTEXTS = ("answer", "full")
 DEFAULT = "default"
-RANKS = ["model", "dataset", "method", "auroc", "rank", "low", "high", "first", "lowest", "highest"]
-RANKS += ["n", "n_cases", "n_rarer", "missing"]
-CHANGES = ["model", "dataset", "choice", "method", "option", "tau", "moved", "by", "missing"]
+AUROC = within(RANKING["auroc"][0])
 
 
 class ExactEntailment:
-    """Two diagnoses mean the same where their words are the same, without case and punctuation; else they contradict."""
+    """Two diagnoses mean the same where their words do, without case and punctuation."""
 
     name, revision, stand_in = "exact strings", "exact strings", True
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3), each 0 or 1."""
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3), 0 or 1."""
         return _certain([normalise(a) == normalise(b) for a, b in pairs])
 
 
 class CosineEntailment:
-    """Two diagnoses mean the same where a sentence encoder puts them at ``threshold`` or closer (cosine); else they contradict.
+    """Two diagnoses mean the same where an encoder puts them at ``threshold`` (cosine) or closer.
 
-    Raises ``ValueError`` for a threshold outside -1 to 1.
+    Else they contradict. ``ValueError`` for a threshold outside -1 to 1.
     """
 
     stand_in = True
@@ -61,7 +64,8 @@ class CosineEntailment:
     def __init__(self, encoder: Encoder | None = None, threshold: float = 0.85) -> None:
         if not -1 <= threshold <= 1:
             raise ValueError(f"threshold is {threshold!r}; allowed is a cosine, -1 to 1")
-        self.encoder, self.threshold, self.name = encoder or Encoder(), threshold, f"cosine {threshold:g}"
+        self.encoder, self.threshold = encoder or Encoder(), threshold
+        self.name = f"cosine {threshold:g}"
 
     @property
     def revision(self) -> str:
@@ -69,12 +73,14 @@ class CosineEntailment:
         return f"{self.name} of {self.encoder.revision}"
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3), each 0 or 1."""
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3), 0 or 1."""
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         if not texts:
             return np.zeros((0, 3))
         vectors, at = self.encoder.encode(texts), {text: i for i, text in enumerate(texts)}
-        return _certain([float(vectors[at[a]] @ vectors[at[b]]) >= self.threshold for a, b in pairs])
+        return _certain(
+            [float(vectors[at[a]] @ vectors[at[b]]) >= self.threshold for a, b in pairs]
+        )
 
 
 def _certain(same: Sequence[bool]) -> np.ndarray:
@@ -82,7 +88,7 @@ def _certain(same: Sequence[bool]) -> np.ndarray:
 
 
 def forms(methods: Sequence[str]) -> dict[str, list[str]]:
-    """Base method -> its variants, of those in ``methods``, by the equation that both are registered with."""
+    """Base method -> its variants in ``methods``, by the equation that both are registered with."""
     equation = {m: METHODS[m].equation for m in methods}
     bases = {e: m for m, e in equation.items() if e and not e.endswith(" (variant)")}
     found: dict[str, list[str]] = {}
@@ -99,28 +105,30 @@ def readings(
     contexts: Sequence[str] = CONTEXTS,
     encoder: Encoder | None = None,
 ) -> pd.DataFrame:
-    """The run's confidences, and again what reads meaning, under each rule for "same meaning" and each context of SAR.
+    """The run's confidences, and again what reads meaning, under each rule and each context of SAR.
 
-    The columns of ``run.confidence`` and ``choice`` ('', "same meaning" or "context") and ``option`` ("default",
-    a rule's name, or a context). ``views`` are those that the run showed. Raises ``ValueError`` for a case and level that
-    it did not show, for rules of one name, or for an unknown context.
+    - The columns of ``run.confidence`` and ``choice`` ('', "same meaning" or "context") and
+      ``option`` ("default", a rule's name, or a context). ``views``: those that the run showed.
+    - ``ValueError`` for a case and level that it did not show, for rules of one name, or for an
+      unknown context.
     """
     shown = {(v.case.case_id, v.level): v for v in views}
-    if strange := [(g.case_id, g.level) for g in run.generations if (g.case_id, g.level) not in shown]:
+    strange = [(g.case_id, g.level) for g in run.generations if (g.case_id, g.level) not in shown]
+    if strange:
         raise ValueError(f"views lack {strange[0]}; received {len(shown)} of them")
     names = [rule.name for rule in rules]
     if len(set(names)) < len(names) or not set(contexts) <= set(CONTEXTS):
-        raise ValueError(f"rules need a name each and contexts are {CONTEXTS}; received {names} and {list(contexts)}")
+        received = f"{names} and {list(contexts)}"
+        raise ValueError(f"rules need a name each and contexts are {CONTEXTS}; received {received}")
     of_run = [shown[g.case_id, g.level] for g in run.generations]
     methods, used = select(run.parameters["methods"]), run.parameters["entailment"]["name"]
+    judged, weighed = ([m for m in methods if set(m.needs) & n] for n in (JUDGED, RELEVANT))
     encoder = encoder or Encoder()
     parts = [run.confidence.assign(choice="", option=DEFAULT)]
-    judged, weighed = ([m for m in methods if set(m.needs) & needs] for needs in (JUDGED, RELEVANT))
     for rule in rules if judged else ():
         if rule.name != used:
-            parts.append(
-                _read_again(run, of_run, judged, Readers(encoder, None, rule)).assign(choice="same meaning", option=rule.name)
-            )
+            made = _read_again(run, of_run, judged, Readers(encoder, None, rule))
+            parts.append(made.assign(choice="same meaning", option=rule.name))
     for context in contexts if weighed else ():
         if context != run.parameters["relevance_context"]:
             made = _read_again(run, of_run, weighed, Readers.of(encoder), context)
@@ -129,191 +137,229 @@ def readings(
 
 
 def _read_again(
-    run: Run, views: Sequence[View], methods: Sequence[Method], readers: Readers, context: str | None = None
+    run: Run,
+    views: Sequence[View],
+    methods: Sequence[Method],
+    readers: Readers,
+    context: str | None = None,
 ) -> pd.DataFrame:
-    """The methods' confidences after other readers; a rule about bare diagnoses compares bare diagnoses."""
-    values = replace(
-        run.generations[0].parameters, **({"relevance_context": context} if context else {"entailment_context": "answer"})
-    )
-    changed = JUDGED if context is None else RELEVANT
-    needs = {need for m in methods for need in m.needs} & changed
-    blank = {need: None for need in needs}
+    """The methods' confidences after other readers; a rule about bare diagnoses compares those."""
+    changed = {"relevance_context": context} if context else {"entailment_context": "answer"}
+    values = replace(run.generations[0].parameters, **changed)
+    needs = {need for m in methods for need in m.needs} & (RELEVANT if context else JUDGED)
+    blank = dict.fromkeys(needs)
     given = [replace(g, parameters=values, **blank) for g in run.generations]
     return score(views, with_meaning(given, views, needs, readers), methods)
 
 
-def differences(
-    answers: pd.DataFrame, read: pd.DataFrame, n_draws: int = 2000, seed: int = 0, min_per_class: int = 10
-) -> pd.DataFrame:
-    """AUROC within level under each choice against the default: the rows of ``paired_differences``, and ``choice``.
+def differences(answers: pd.DataFrame, read: pd.DataFrame, **how: Any) -> pd.DataFrame:
+    """AUROC within level under each choice against the default: ``paired_differences`` by choice.
 
-    A formula stands under its base's name with ``option`` its own; rules and contexts under the method that they change.
+    A formula stands under its base's name with ``option`` its own; rules and contexts under the
+    method that they change. ``how``: n_draws, seed and min_per_class.
     """
     plain = read[read["option"] == DEFAULT]
     parts = [read]
     for base, variants in forms(list(dict.fromkeys(plain["method"]))).items():
         for name in variants:
-            parts.append(plain[plain["method"] == name].assign(method=base, option=name, choice="formula"))
-    table = pd.concat(parts, ignore_index=True).merge(answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one")
-    varied = set(table.loc[table["option"] != DEFAULT, "method"])
-    if not varied:
-        return pd.DataFrame(columns=pd.Index(["model", "dataset", "method", "option", "level", *LINE, *DIFFERENCE, "n_rarer", "choice"]))
-    settings = {"metrics": ["auroc"], "n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
-    found = paired_differences(table[table["method"].isin(varied)], DEFAULT, by="option", **settings)
-    choice = table.drop_duplicates("option").set_index("option")["choice"]
-    return found[found["level"] == "within"].assign(choice=found["option"].map(choice)).reset_index(drop=True)
+            mine = plain[plain["method"] == name]
+            parts.append(mine.assign(method=base, option=name, choice="formula"))
+    every = pd.concat(parts, ignore_index=True)
+    every = every.merge(answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one")
+    varied = every[every["method"].isin(every.loc[every["option"] != DEFAULT, "method"])]
+    found = corrected([], ["model", "dataset", "method", "option", "level"], ["n_rarer"])
+    if len(varied):
+        found = paired_differences(varied, DEFAULT, by="option", metrics=["auroc"], **how)
+    choice = every.drop_duplicates("option").set_index("option")["choice"]
+    found = found.assign(choice=found["option"].map(choice))
+    return found.query("level == 'within'").reset_index(drop=True)
 
 
 def rank_stability(
-    answers: pd.DataFrame, read: pd.DataFrame, n_draws: int = 2000, seed: int = 0, min_per_class: int = 10
+    answers: pd.DataFrame,
+    read: pd.DataFrame,
+    n_draws: int = 2000,
+    seed: int = 0,
+    min_per_class: int = 10,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """How firm is the order of the methods? A table of ranks, a row a method, and one of choices, a row an option.
+    """How firm is the order of the methods? A table of ranks, and one of choices.
 
-    Base methods are ranked by AUROC within level, 1 is best, ties share the mean rank, on the ``n``
-    rows where everything compared has a value and whose level has both right and wrong answers,
-    ``n_rarer`` of the rarer kind. ``low`` and ``high`` bound 95 % of a method's ranks, and
-    ``first`` is its share of first places (ties shared), when cases are drawn anew; ``lowest`` and
-    ``highest`` are its ranks over every combination of rule, context and formulas. In the second
-    table ``tau`` is Kendall's between the default's ranking and that with one option changed, and
-    ``moved`` the method that moves furthest, ``by`` so many ranks (negative: back); its last row,
-    choice "all", has the lowest tau over the combinations. A method with values for less than
-    ``MIN_COVERAGE`` of the graded answers is left out, else it would cost all the others their
-    rows: it keeps a row without a rank, whose ``missing`` says so. So is a method's variant or
-    reading by another rule or context, which ``missing`` of the second table names, with ``tau`` NaN
-    where nothing of the option remains. Methods without any value have no row. Withheld below
-    ``min_per_class`` correct or wrong answers, with the method that has fewest values named.
+    Ranks, metrics ``rank`` and ``auroc`` of each base method:
+
+    - By AUROC within level, 1 is best, ties share the mean rank, on the ``n`` answers where
+      everything compared has a value and whose level has both right and wrong answers.
+    - ``low`` and ``high`` bound 95 % of a method's ranks, and ``chosen_in`` is its share of first
+      places (ties shared), when cases are drawn anew; ``lowest`` and ``highest`` are its ranks
+      over every combination of rule, context and formulas.
+    - A method with values for less than ``MIN_COVERAGE`` of the graded answers is left out, else
+      it would cost all the others their rows: its ``missing`` says so. Methods without any value
+      have no row. Withheld below ``min_per_class`` correct or wrong answers, with the method that
+      has fewest values named.
+
+    Choices, metric ``kendall_tau`` between the default's ranking and that with one option changed:
+
+    - ``moved`` is the method that moves furthest, ``by`` so many ranks (negative: back); the last
+      row, choice "all", has the lowest tau over the combinations.
+    - A variant or reading with too few values is left out: ``missing`` names it, and there is no
+      value where nothing of the option remains.
     """
     ranks, changes = [], []
-    for (model, dataset), part in read.groupby(["model", "dataset"], sort=False):
-        label = {"model": model, "dataset": dataset}
-        mine = answers[(answers["model"] == model) & (answers["dataset"] == dataset)]
-        of_ranks, of_changes = _stability(mine, part, n_draws, seed, max(min_per_class, 1))
+    for key, part in read.groupby(["model", "dataset"], sort=False):
+        label = dict(zip(["model", "dataset"], tuple(key), strict=True))
+        mine = answers[answers[list(label)].eq(list(key)).all(axis=1)]
+        draws = Draws.of(mine["case_id"].to_numpy(), n_draws, seed)
+        of_ranks, of_changes = _stability(mine, part, draws, max(min_per_class, 1))
         ranks += [{**label, **row} for row in of_ranks]
         changes += [{**label, **row} for row in of_changes]
-    return pd.DataFrame(ranks, columns=pd.Index(RANKS)), pd.DataFrame(changes, columns=pd.Index(CHANGES))
+    more = ["chosen_in", "lowest", "highest", "n_rarer"]
+    keys = ["model", "dataset", "choice", "method", "option"]
+    return table(ranks, ["model", "dataset", "method"], more), table(changes, keys, ["moved", "by"])
 
 
-def _stability(answers: pd.DataFrame, read: pd.DataFrame, n_draws: int, seed: int, least: int) -> tuple[list[dict], list[dict]]:
+Column = tuple[str, str]
+"""A method and the option by which it was read."""
+
+
+def _stability(
+    answers: pd.DataFrame, read: pd.DataFrame, draws: Draws, least: int
+) -> tuple[list[dict], list[dict]]:
     known = read[read["confidence"].notna()]
-    every_row = known.pivot(index=["case_id", "level"], columns=["method", "option"], values="confidence")
-    right = answers.set_index(["case_id", "level"])["correct"].reindex(every_row.index).dropna()
-    every_row = every_row.loc[right.index]
-    wide, lost = _covered(every_row)
-    correct = right.loc[wide.index].astype(float)
-    if len(wide):  # a level of one kind alone is no part of an AUROC within level
-        mixed = correct.groupby(level="level").transform("nunique") > 1
-        wide, correct = wide[mixed], correct[mixed]
-    correct = correct.to_numpy()
-    rarer = int(min(correct.sum(), len(correct) - correct.sum()))
-    plain = [m for m in dict.fromkeys(known["method"]) if (m, DEFAULT) in wide]
-    of, of_all = forms(plain), forms([*plain, *(m for m, option in lost if option == DEFAULT)])
-    bases = [m for m in plain if not any(m in variants for variants in of.values()) and METHODS[m].family != "baseline"]
-    variants_of_bases = {v for m in bases for v in of_all.get(m, [])}
-    gone = [m for m, o in lost if o == DEFAULT and m not in variants_of_bases and METHODS[m].family != "baseline"]
-    case, level = (wide.index.get_level_values(name).to_numpy() for name in ("case_id", "level"))
-    counts = {"n": len(wide), "n_cases": len(np.unique(case)), "n_rarer": rarer}
-    left_out = [{"method": m, **counts, "missing": lost[m, DEFAULT]} for m in gone]
-    if not bases:
-        return left_out, []
-    if rarer < least:
-        why = f"fewer than {least} correct or wrong{_costliest(every_row[wide.columns])}"
-        return [*({"method": m, **counts, "missing": why} for m in bases), *left_out], []
-    every = np.unique(answers["case_id"])
-    draws = np.ascontiguousarray(case_weights(every, n_draws, seed).T)[np.searchsorted(every, case)].T
-    made = {key: within_level(level.astype(int), correct, wide[key].to_numpy(), draws) for key in wide.columns}
-    value = {key: found[0] for key, found in made.items()}
-    default = np.array([value[m, DEFAULT] for m in bases])
-    rank = rankdata(-tied(default))
-    options = {o: c for o, c in read[["option", "choice"]].drop_duplicates().itertuples(index=False) if c}
-    held = {o: c for o, c in options.items() if o in wide.columns.get_level_values("option")}
-    single = [(c, "", o, _chosen(bases, value, **{c.replace(" ", "_"): o})) for o, c in options.items()]
-    single += [
-        ("formula", m, v, _chosen(bases, value, formula={m: v})) for m, variants in of.items() if m in bases for v in variants
-    ]
-    changes = [{"choice": c, "method": m, "option": o, **_moved(bases, default, other)} for c, m, o, other in single]
-    for change in changes:
-        without = {m: why for (m, o), why in lost.items() if o == change["option"] and (m, DEFAULT) in wide}
-        change["missing"] = "; ".join(f"without {m}: {why}" for m, why in without.items())
-        if without and change["option"] not in held:
-            change |= {"tau": float("nan"), "moved": "", "by": float("nan")}
-    for m in bases:
-        of_base = {v: lost[v, DEFAULT] for v in of_all.get(m, []) if (v, DEFAULT) in lost}
-        changes += [{"choice": "formula", "method": m, "option": v, "missing": why} for v, why in of_base.items()]
-    all_of = np.array(list(_combinations(bases, value, of, held)))
-    ranked = rankdata(-tied(all_of), axis=1)
-    taus = [_tau(default, other) for other in all_of]
-    worst = int(np.argmin(taus))
-    last = {"choice": "all", "method": "", "option": f"lowest of {len(taus)} combinations"}
-    changes.append({**last, **_moved(bases, default, all_of[worst]), "missing": ""})
-    drawn = np.stack([made[m, DEFAULT][1] for m in bases], axis=1)
-    again = np.where(np.isnan(drawn).any(axis=1, keepdims=True), np.nan, rankdata(-tied(drawn), axis=1))
-    best = again == np.nanmin(again, axis=1, keepdims=True)
-    first = np.nanmean(np.where(np.isnan(again), np.nan, best / best.sum(axis=1, keepdims=True).clip(1)), axis=0)
-    firm = enough_cases(case)
-    rows = []
-    for i, m in enumerate(bases):
-        low, high = percentile_interval(again[:, i]) if firm else (np.nan, np.nan)
-        row = {"method": m, "auroc": default[i], "rank": rank[i], "low": low, "high": high, "first": first[i] if firm else np.nan}
-        row |= {"lowest": ranked[:, i].min(), "highest": ranked[:, i].max(), **counts, "missing": "" if firm else TOO_FEW}
-        rows.append(row)
-    return [*sorted(rows, key=lambda row: row["rank"]), *left_out], changes
+    row = ["case_id", "level"]
+    every = known.pivot(index=row, columns=["method", "option"], values="confidence")
+    right = answers.set_index(row)["correct"].reindex(every.index).dropna().astype(float)
+    every = every.loc[right.index]
+    kept, lost = _covered(every)
+    shared = every[kept].notna().all(axis=1) & bool(kept)
+    kinds = right[shared].groupby(level="level").transform("nunique")  # of one: no AUROC there
+    shared = shared & kinds.reindex(shared.index, fill_value=0).gt(1)
+    asked = right.to_frame("correct").reset_index()
+    rows = Rows(asked, shared.to_numpy(bool), draws)
+    plain = [m for m in dict.fromkeys(known["method"]) if (m, DEFAULT) in kept]
+    of, of_all = forms(plain), forms([*plain, *(m for m, o in lost if o == DEFAULT)])
+    bases = [m for m in _methods(plain) if not any(m in variants for variants in of.values())]
+    of_bases = [(m, v) for m in bases for v in of_all.get(m, [])]
+    gone = _methods(m for m, o in lost if o == DEFAULT and m not in {v for _, v in of_bases})
+    left_out = [line for m in gone for line in _withheld(rows, m, lost[m, DEFAULT])]
+    if (few := at_least(least)(rows)) or not bases:
+        why = few + _costliest(every[kept])
+        return [*(line for m in bases for line in _withheld(rows, m, why)), *left_out], []
+    each = {c: replace(rows, asked=asked.assign(confidence=every[c].to_numpy())) for c in kept}
+    value = {c: float(of_column.drawn(AUROC)[0]) for c, of_column in each.items()}
+    order = _Order(bases, value, {m: of[m] for m in of if m in bases})
+    options = {o: c for o, c in read[["option", "choice"]].drop_duplicates().to_numpy() if c}
+    changes = list(_changes(order, options, lost))
+    for m, v in of_bases:
+        if why := lost.get((v, DEFAULT)):
+            changes.append({"choice": "formula", "method": m, "option": v, "missing": why})
+    combined = order.combinations(options)
+    worst = min((order.moved(other) for other in combined), key=lambda moved: moved["value"])
+    last = f"lowest of {len(combined)} combinations"
+    changes.append({"choice": "all", "method": "", "option": last, "missing": "", **worst})
+    counts = {"n": len(rows), "n_cases": rows.n_cases, "n_missing": len(asked) - len(rows)}
+    ranks = _ranks({m: each[m, DEFAULT] for m in bases}, combined)
+    return [*ranks, *left_out], [{"metric": "kendall_tau", **counts, **c} for c in changes]
 
 
-def _covered(every_row: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str], str]]:
-    """The rows that all columns with enough values have, and (method, option) -> why left out, of the columns with too few.
+@dataclass(frozen=True)
+class _Order:
+    """AUROC of the base methods' columns, and the ``variants`` of bases."""
 
-    ``every_row`` has a column a (method, option) and a row an answer that any has. With a method's default go its options.
+    bases: list[str]
+    value: Mapping[Column, float]
+    variants: Mapping[str, Sequence[str]]
+
+    def under(self, *options: str, formula: Mapping[str, str] | None = None) -> np.ndarray:
+        """AUROC of each base by formulas and options; what these do not touch keeps its default."""
+        found = []
+        for name in ((formula or {}).get(base, base) for base in self.bases):
+            read = [o for o in options if o != DEFAULT and (name, o) in self.value]
+            found.append(self.value[name, (read or [DEFAULT])[0]])
+        return np.array(found)
+
+    def combinations(self, options: Mapping[str, str]) -> np.ndarray:
+        """AUROC of the bases under every combination of rule, context and formulas."""
+        held = {o for _, o in self.value}
+        rules, contexts = (
+            [DEFAULT, *(o for o, c in options.items() if c == kind and o in held)]
+            for kind in ("same meaning", "context")
+        )
+        formulas = product(*([m, *variants] for m, variants in self.variants.items()))
+        every = product(rules, contexts, formulas)
+        names = list(self.variants)
+        return np.array(
+            [self.under(r, c, formula=dict(zip(names, f, strict=True))) for r, c, f in every]
+        )
+
+    def moved(self, other: np.ndarray) -> dict[str, Any]:
+        """Kendall's tau-b with the default's ranking, and the method whose rank changes most."""
+        default = tied(self.under())
+        step = rankdata(-default) - rankdata(-tied(other))
+        furthest = int(np.argmax(np.abs(step)))
+        tau = kendalltau(default, tied(other)).statistic if len(step) > 1 else np.nan
+        who = self.bases[furthest] if step[furthest] else ""
+        return {"value": float(tau), "moved": who, "by": float(step[furthest])}
+
+
+def _changes(
+    order: _Order, options: Mapping[str, str], lost: Mapping[Column, str]
+) -> Iterator[dict[str, Any]]:
+    """One option or formula changed at a time."""
+    for option, choice in options.items():
+        without = [m for m, o in lost if o == option and (m, DEFAULT) in order.value]
+        missing = "; ".join(f"without {m}: {lost[m, option]}" for m in without)
+        held = not without or option in {o for _, o in order.value}
+        moved = order.moved(order.under(option)) if held else {"moved": ""}
+        yield {"choice": choice, "method": "", "option": option, "missing": missing, **moved}
+    for m, variants in order.variants.items():
+        for v in variants:
+            moved = order.moved(order.under(formula={m: v}))
+            yield {"choice": "formula", "method": m, "option": v, "missing": "", **moved}
+
+
+def _ranks(each: Mapping[str, Rows], combined: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Rank and AUROC of each base, the best first; ``combined``: AUROC (combinations, bases)."""
+    methods, rows = list(each), list(each.values())
+    drawn = np.stack([of.drawn(AUROC) for of in rows])
+    ranked, elsewhere = (rankdata(-tied(x), axis=1).T for x in (drawn.T, combined))
+    first = chosen_in(drawn[:, 1:])
+    for i in np.argsort(ranked[:, 0], kind="stable"):
+        rank = estimate(rows[i], Metric(lambda _, i=i: ranked[i], widthless=True))
+        rank["chosen_in"] = first[i] if rank["low"] == rank["low"] else np.nan
+        ends = {"lowest": elsewhere[i].min(), "highest": elsewhere[i].max()}
+        yield {"method": methods[i], "metric": "rank", **ends, **rank}
+        yield {"method": methods[i], "metric": "auroc", **estimate(rows[i], AUROC)}
+
+
+def _withheld(rows: Rows, method: str, why: str) -> Iterator[dict[str, Any]]:
+    """A method's rank and AUROC, without a value."""
+    found = estimate(replace(rows, none=why), Metric(AUROC, lambda _: why))
+    yield from ({"method": method, "metric": metric, **found} for metric in ("rank", "auroc"))
+
+
+def _methods(names: Iterable[str]) -> list[str]:
+    """Those that are no baseline."""
+    return [m for m in names if METHODS[m].family != "baseline"]
+
+
+def _covered(every: pd.DataFrame) -> tuple[list[Column], dict[Column, str]]:
+    """The columns with enough values, and why the others are left out.
+
+    ``every`` has a row an answer that any has. With a method's default go its options.
     """
-    n_values: dict[Any, int] = every_row.notna().sum().to_dict()
-    n = len(every_row)
-    few = {key: f"a value for only {k} of {n} answers" for key, k in n_values.items() if k < MIN_COVERAGE * n}
-    kept = [key for key in every_row.columns if key not in few and (key[0], DEFAULT) not in few]
-    wide = every_row.loc[:, pd.MultiIndex.from_tuples(kept, names=every_row.columns.names)] if kept else every_row.iloc[:0, :0]
-    return wide.dropna(), few
+    n_values: dict[Any, int] = every.notna().sum().to_dict()
+    least = MIN_COVERAGE * len(every)
+    few = {
+        column: f"a value for only {n} of {len(every)} answers"
+        for column, n in n_values.items()
+        if n < least
+    }
+    return [c for c in every.columns if c not in few and (c[0], DEFAULT) not in few], few
 
 
-def _costliest(every_row: pd.DataFrame) -> str:
+def _costliest(every: pd.DataFrame) -> str:
     """The method with fewest values, where any lacks one: in words for the end of a reason."""
-    n_values: dict[Any, int] = every_row.notna().sum().to_dict()
-    fewest = min(n_values, key=lambda key: n_values[key], default=None)
-    if fewest is None or n_values[fewest] == len(every_row):
+    n_values = every.notna().sum()
+    if not len(n_values) or n_values.min() == len(every):
         return ""
-    return f"; fewest values: {fewest[0]} ({n_values[fewest]} of {len(every_row)})"
-
-
-def _chosen(
-    bases: Sequence[str],
-    value: Mapping[tuple[str, str], float],
-    same_meaning: str = DEFAULT,
-    context: str = DEFAULT,
-    formula: Mapping[str, str] | None = None,
-) -> np.ndarray:
-    """AUROC of each base under a rule, a context and formulas; what a choice does not touch keeps its default, (bases,)."""
-    found = []
-    for base in bases:
-        name = (formula or {}).get(base, base)
-        options = (o for o in (same_meaning, context) if o != DEFAULT and (name, o) in value)
-        found.append(value[name, next(options, DEFAULT)])
-    return np.array(found)
-
-
-def _combinations(
-    bases: Sequence[str], value: Mapping[tuple[str, str], float], of: Mapping[str, Sequence[str]], options: Mapping[str, str]
-) -> Iterator[np.ndarray]:
-    """AUROC of the bases under every combination of rule, context and formulas."""
-    rules, contexts = ([DEFAULT, *(o for o, c in options.items() if c == kind)] for kind in ("same meaning", "context"))
-    varied = [m for m in of if m in bases]
-    for rule, context, *picked in product(rules, contexts, *([m, *of[m]] for m in varied)):
-        yield _chosen(bases, value, rule, context, dict(zip(varied, picked, strict=True)))
-
-
-def _moved(bases: Sequence[str], default: np.ndarray, other: np.ndarray) -> dict:
-    """Kendall's tau of two rankings and the method whose rank changes most; ``by`` is negative where it falls back."""
-    step = rankdata(-tied(default)) - rankdata(-tied(other))
-    furthest = int(np.argmax(np.abs(step)))
-    return {"tau": _tau(default, other), "moved": bases[furthest] if step[furthest] else "", "by": float(step[furthest])}
-
-
-def _tau(a: np.ndarray, b: np.ndarray) -> float:
-    """Kendall's tau-b; NaN for fewer than two methods or where one side ranks nothing."""
-    return float(kendalltau(tied(a), tied(b)).statistic) if len(a) > 1 else float("nan")
+    fewest: Any = n_values.idxmin()
+    return f"; fewest values: {fewest[0]} ({n_values.min()} of {len(every)})"

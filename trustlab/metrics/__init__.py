@@ -2,7 +2,14 @@
 
 from trustlab.metrics.agreement import cohen_kappa
 from trustlab.metrics.bounds import auprc_bounds, auroc_bounds
-from trustlab.metrics.calibration import Isotonic, Platt, brier, brier_decomposition, cross_fitted, ece
+from trustlab.metrics.calibration import (
+    Isotonic,
+    Platt,
+    brier,
+    brier_decomposition,
+    cross_fitted,
+    ece,
+)
 from trustlab.metrics.correlation import (
     partial_spearman,
     pearson,
@@ -18,7 +25,12 @@ from trustlab.metrics.correlation import (
     unordered_band,
 )
 from trustlab.metrics.discrimination import auprc, auprc_weighted, auroc, auroc_weighted
-from trustlab.metrics.estimate import bootstrap_p, bounded_interval, case_weights, percentile_interval
+from trustlab.metrics.estimate import (
+    bootstrap_p,
+    bounded_interval,
+    case_weights,
+    percentile_interval,
+)
 from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_coverage
 from trustlab.metrics.significance import (

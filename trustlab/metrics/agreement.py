@@ -1,30 +1,39 @@
-"""Do two graders agree? Cohen's kappa, and the counts behind it, with intervals that resample cases."""
+"""Do two graders agree? Cohen's kappa and the share of agreement, with the counts behind them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.metrics import cohen_kappa_score
 
-from trustlab.metrics.estimate import bounded_interval, case_weights
+from trustlab.metrics.estimate import Metric, Rows, estimate, mean
+
+AGREEMENT = {
+    "kappa": Metric(
+        lambda rows: rows.over(lambda w: cohen_kappa_weighted(rows["first"], rows["second"], w)),
+        undefined="kappa is undefined: each grader says the same of all answers",
+    ),
+    "agreement": mean("same"),
+}
+"""Cohen's kappa, in [-1, 1], and the share of answers graded alike."""
+COUNTS = ("both_right", "only_first", "only_second", "both_wrong")
 
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
-    """Cohen's kappa of two graders, in [-1, 1]: agreement beyond what their shares of right answers give by chance.
+    """Cohen's kappa of two graders, in [-1, 1]: agreement beyond what chance would give.
 
-    ``a`` and ``b`` (n,) hold 0 or 1. NaN without rows, or where each says the same of all answers: then agreement and
-    chance cannot be told apart. Raises ``ValueError`` on other shapes or values.
+    - ``a`` and ``b`` (n,) hold 0 or 1; chance: from their shares of right answers.
+    - NaN without rows, or where each says the same of all answers: then agreement and chance
+      cannot be told apart.
+    - ``ValueError`` on other shapes or values.
     """
-    one, other = _check(a, b)
-    if len(one) == 0 or (len(np.unique(one)) == 1 and len(np.unique(other)) == 1):
-        return float("nan")
-    return float(cohen_kappa_score(one, other, labels=[0, 1]))
+    return float(cohen_kappa_weighted(a, b, np.ones((1, np.size(a))))[0])
 
 
 def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.ndarray:
-    """Kappa under each of B weightings (B, n) of the same answers, shape (B,); NaN as in :func:`cohen_kappa`."""
+    """Kappa under each of B weightings (B, n), shape (B,); NaN as in :func:`cohen_kappa`."""
     one, other = _check(a, b)
     weight = np.asarray(weights, dtype=np.float64)
     total = weight.sum(axis=1)
@@ -36,41 +45,32 @@ def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.n
     return np.where(constant, np.nan, kappa)
 
 
-def agreement(a: ArrayLike, b: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> dict[str, Any]:
-    """What two graders say of the same n answers: counts, share of agreement, and kappa with its 95 % interval.
+def agreement(
+    a: ArrayLike, b: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
+) -> list[dict[str, Any]]:
+    """What two graders say of the same answers: a line for each of :data:`AGREEMENT`.
 
-    Keys: n, both_right, only_first, only_second, both_wrong, agreement (0 to 1), kappa, low, high, reason. ``case_ids``
-    (n,) names the case of each answer; the interval is a percentile bootstrap over cases.
+    - ``a`` and ``b`` (n,) hold 0 or 1, NaN where ungraded: such answers are among ``n_missing``.
+    - Each line has :data:`COUNTS` and what :func:`~trustlab.metrics.estimate.estimate` gives.
     """
-    one, other = _check(a, b)
-    counts = {
-        "n": len(one),
-        "both_right": int((one & other).sum()),
-        "only_first": int((one & ~other).sum()),
-        "only_second": int((~one & other).sum()),
-        "both_wrong": int((~one & ~other).sum()),
-        "agreement": float((one == other).mean()) if len(one) else float("nan"),
-        "kappa": cohen_kappa(one, other),
-    }
-    low = high = float("nan")
-    reason = ""
-    if len(one) == 0:
-        reason = "no answer that both graded"
-    elif np.isnan(counts["kappa"]):
-        reason = "kappa is undefined: each grader says the same of all answers"
-    else:
-        draws = cohen_kappa_weighted(one, other, case_weights(case_ids, n_draws, seed))
-        low, high, reason = bounded_interval(draws, case_ids)
-    return {**counts, "low": low, "high": high, "missing": reason}
+    grades = [np.asarray(grader, dtype=np.float64) for grader in (a, b)]
+    known = ~np.isnan(grades).any(axis=0)
+    one, other = _check(*(grader[known] for grader in grades))
+    counts = (int(x.sum()) for x in (one & other, one & ~other, ~one & other, ~one & ~other))
+    shared = dict(zip(COUNTS, counts, strict=True))
+    asked = pd.DataFrame({"case_id": np.asarray(case_ids), "first": grades[0], "second": grades[1]})
+    asked["same"] = np.where(known, grades[0] == grades[1], np.nan)
+    rows = Rows.of(asked, "same", n_draws, seed, none="no answer that both graded")
+    note = "" if len(asked) else rows.none
+    return [{"metric": m, **shared, **estimate(rows, x, note=note)} for m, x in AGREEMENT.items()]
 
 
 def _check(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if one.ndim != 1 or one.shape != other.shape:
-        raise ValueError(f"a and b must both have shape (n,); received {one.shape} and {other.shape}")
+        shapes = f"{one.shape} and {other.shape}"
+        raise ValueError(f"a and b must both have shape (n,); received {shapes}")
     for grades in (one, other):
-        if not np.isin(grades, (0.0, 1.0)).all():
-            raise ValueError(
-                f"grades must be 0 or 1; received {grades[~np.isin(grades, (0.0, 1.0))][0]}: leave ungraded rows out"
-            )
+        if len(strange := grades[~np.isin(grades, (0.0, 1.0))]):
+            raise ValueError(f"grades must be 0 or 1; received {strange[0]}: leave ungraded out")
     return one.astype(bool), other.astype(bool)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import t
+from scipy.stats import binomtest, t
 
 from trustlab.metrics.ties import numbers
 
@@ -314,6 +314,7 @@ class Metric:
     - ``withheld``: the reason why rows are not measured, or ''.
     - ``undefined``: why the sample's value is NaN.
     - ``excess``: a draw's value lies above the sample's by chance (:func:`without_excess`).
+    - ``widthless``: draws all alike give an interval, too, as of ranks: it claims no certainty.
     - ``jackknife``: where :func:`jackknife_interval` is cut; the rows' draws leave out a case each.
     """
 
@@ -321,6 +322,7 @@ class Metric:
     withheld: Callable[[Rows], str] = lambda rows: ""
     undefined: str = "undefined"
     excess: bool = False
+    widthless: bool = False
     jackknife: float | None = None
 
 
@@ -343,7 +345,9 @@ def estimate(
         told = [rows.why]
     elif why := made.withheld(rows):
         told = [why]
-    elif len(rows):
+    elif not len(rows):
+        told = [rows.why]
+    else:
         drawn = rows.drawn(made.statistic)
         found["value"] = float(drawn[0])
         told += [made.undefined] if np.isnan(drawn[0]) else []
@@ -352,7 +356,7 @@ def estimate(
             if made.excess and len(draws):
                 draws = without_excess(draws, found["value"])
             if made.jackknife is None:
-                found |= interval(draws, rows.case, test)
+                found |= interval(draws, rows.case, test, made.widthless)
             else:
                 ends = jackknife_interval(found["value"], draws, most=made.jackknife)
                 found |= dict(zip(("low", "high", "missing"), ends, strict=True))
@@ -362,9 +366,27 @@ def estimate(
     return found | {"missing": "; ".join(filter(None, told + rows.notes))}
 
 
-def interval(draws: np.ndarray, case_ids: ArrayLike, test: bool = False) -> dict[str, Any]:
+def share(
+    rows: Rows, column: str, wanted: Any = True, *, exact: bool = False, note: str = ""
+) -> dict[str, Any]:
+    """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them.
+
+    ``exact``: with :func:`exact_interval`, for rows of a case each.
+    """
+    found = estimate(rows, lambda of: of.mean(of[column] == wanted), note=note)
+    found["n_hits"] = int(np.sum(rows[column] == wanted))
+    if exact and len(rows):
+        ends = exact_interval(found["n_hits"], len(rows))
+        found |= dict(zip(("low", "high", "missing"), ends, strict=True))
+    return found
+
+
+def interval(
+    draws: np.ndarray, case_ids: ArrayLike, test: bool = False, widthless: bool = False
+) -> dict[str, Any]:
     """``low``, ``high`` and ``missing`` of draws (B,); ``test`` adds ``p`` and ``standard_error``."""
-    low, high, why = bounded_interval(draws, case_ids) if len(draws) else (NAN, NAN, "no draws")
+    nothing = (NAN, NAN, "no draws")
+    low, high, why = bounded_interval(draws, case_ids, 0.95, widthless) if len(draws) else nothing
     found: dict[str, Any] = {"low": low, "high": high, "missing": why}
     if test:
         error = NAN if why else float(np.nanstd(draws, ddof=1))
@@ -372,7 +394,7 @@ def interval(draws: np.ndarray, case_ids: ArrayLike, test: bool = False) -> dict
     return found
 
 
-Labelled = Iterable[tuple[Mapping[str, Any], Rows]]
+Labelled = Iterable[tuple[dict[str, Any], Rows]]
 """What a line is about (its keys), and its rows."""
 
 
@@ -415,13 +437,14 @@ def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, f
 
 
 def bounded_interval(
-    draws: ArrayLike, case_ids: ArrayLike, level: float = 0.95
+    draws: ArrayLike, case_ids: ArrayLike, level: float = 0.95, widthless: bool = False
 ) -> tuple[float, float, str]:
     """(low, high, missing): :func:`percentile_interval`, or NaN twice and why there is none.
 
     - ``case_ids`` (n,) names the cases of the rows that were resampled.
     - None below 10 cases, where more than 10 % of the draws are undefined, or where the middle
-      draws are all alike, since an interval without width would claim certainty.
+      draws are all alike, since an interval without width would claim certainty; ``widthless``
+      gives it all the same.
     - Raises as :func:`percentile_interval`.
     """
     values = checked_draws(draws)
@@ -430,10 +453,21 @@ def bounded_interval(
     low, high = percentile_interval(values, level)
     if np.isnan(low):
         return NAN, NAN, UNDEFINED
-    if all_alike(np.array([low, high])):
+    if not widthless and all_alike(np.array([low, high])):
         every = "all" if all_alike(values[~np.isnan(values)]) else "nearly all"
         return NAN, NAN, f"no interval: {every} draws alike"
     return low, high, ""
+
+
+def exact_interval(hits: int, n: int) -> tuple[float, float, str]:
+    """(low, high, missing): Clopper & Pearson's 95 % interval of a share, ``hits`` of ``n`` cases.
+
+    For cases with one row each. NaN twice and the reason below 10 of them.
+    """
+    if n < MIN_CASES:
+        return NAN, NAN, TOO_FEW
+    low, high = binomtest(hits, n).proportion_ci(method="exact")
+    return float(low), float(high), ""
 
 
 def jackknife_interval(

@@ -61,7 +61,10 @@ def stop_turns(confidence: ArrayLike, threshold: float) -> np.ndarray:
 
 
 def frontier(
-    confidence: ArrayLike, correct: ArrayLike, utterances: ArrayLike, thresholds: Sequence[float] | None = None
+    confidence: ArrayLike,
+    correct: ArrayLike,
+    utterances: ArrayLike,
+    thresholds: Sequence[float] | None = None,
 ) -> Frontier:
     """Accuracy and mean utterances at every threshold, from the strictest to the laxest.
 
@@ -69,10 +72,17 @@ def frontier(
     ``thresholds``: by default infinity and every distinct confidence. Raises ``ValueError`` on other shapes or values.
     """
     sure, right, said = (
-        _turns(a, what) for a, what in ((confidence, "confidence"), (correct, "correct"), (utterances, "utterances"))
+        _turns(a, what)
+        for a, what in (
+            (confidence, "confidence"),
+            (correct, "correct"),
+            (utterances, "utterances"),
+        )
     )
     if not sure.shape == right.shape == said.shape or len(sure) == 0:
-        raise ValueError(f"all three must be (n, T) with n at least 1; received {sure.shape}, {right.shape}, {said.shape}")
+        raise ValueError(
+            f"all three must be (n, T) with n at least 1; received {sure.shape}, {right.shape}, {said.shape}"
+        )
     if not np.isin(right, (0, 1)).all():
         raise ValueError("correct must hold 0 or 1")
     if thresholds is None:
@@ -93,11 +103,15 @@ def along(values: ArrayLike, at: ArrayLike) -> np.ndarray:
     """Each case's value at the turn where it stops: ``values`` (n, T), ``at`` (..., n) turns from 0; shape (..., n)."""
     table, turns = _turns(values, "values"), np.asarray(at)
     if turns.shape[-1:] != table.shape[:1]:
-        raise ValueError(f"at must name a turn for each of the {len(table)} cases; received {turns.shape}")
+        raise ValueError(
+            f"at must name a turn for each of the {len(table)} cases; received {turns.shape}"
+        )
     return table[np.arange(len(table)), turns]
 
 
-def best_threshold(confidence: ArrayLike, correct: ArrayLike, utterances: ArrayLike, price: float) -> float:
+def best_threshold(
+    confidence: ArrayLike, correct: ArrayLike, utterances: ArrayLike, price: float
+) -> float:
     """The threshold of highest accuracy minus ``price`` times mean utterances; of equals the one with fewer utterances.
 
     Arguments as for :func:`frontier`; ``price`` is what one utterance costs, as a share of accuracy, at least 0. Raises
@@ -118,14 +132,20 @@ def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:
     """
     ids = np.asarray(case_ids).astype(str)
     if n_folds < 2 or len(np.unique(ids)) < len(ids):
-        raise ValueError(f"at least 2 folds and different ids are needed; received {n_folds} and {ids[:5].tolist()} ...")
+        raise ValueError(
+            f"at least 2 folds and different ids are needed; received {n_folds} and {ids[:5].tolist()} ..."
+        )
     folds = np.empty(len(ids), int)
     folds[np.argsort(ids)] = np.random.default_rng(seed).permutation(len(ids)) % n_folds
     return folds
 
 
 def guarantee(
-    confidence: ArrayLike, correct: ArrayLike, alpha: float, delta: float = 0.1, thresholds: Sequence[float] = GRID
+    confidence: ArrayLike,
+    correct: ArrayLike,
+    alpha: float,
+    delta: float = 0.1,
+    thresholds: Sequence[float] = GRID,
 ) -> Guarantee:
     """The laxest threshold under which a later case that is diagnosed early is wrong with chance at most ``alpha``.
 
@@ -137,10 +157,14 @@ def guarantee(
     outside (0, 1), no thresholds, or other shapes.
     """
     if not (0 < alpha < 1 and 0 < delta < 1) or not len(thresholds):
-        raise ValueError(f"alpha and delta must lie in (0, 1), with a threshold; received {alpha}, {delta}, {list(thresholds)}")
+        raise ValueError(
+            f"alpha and delta must lie in (0, 1), with a threshold; received {alpha}, {delta}, {list(thresholds)}"
+        )
     sure, right = _turns(confidence, "confidence"), _turns(correct, "correct")
     if sure.shape != right.shape:
-        raise ValueError(f"confidence and correct must have one shape; received {sure.shape} and {right.shape}")
+        raise ValueError(
+            f"confidence and correct must have one shape; received {sure.shape} and {right.shape}"
+        )
     most = 0
     for threshold in sorted(thresholds):
         at = stop_turns(sure, threshold)
@@ -150,7 +174,11 @@ def guarantee(
         if n_early and binom.cdf(n_wrong, n_early, alpha) <= delta / len(thresholds):
             return Guarantee(float(threshold), alpha, delta, n_early, n_wrong)
     needed = int(np.ceil(np.log(delta / len(thresholds)) / np.log1p(-alpha)))
-    why = f"{needed} cases without an error would do, at most {most} stop early" if most < needed else "too many errors"
+    why = (
+        f"{needed} cases without an error would do, at most {most} stop early"
+        if most < needed
+        else "too many errors"
+    )
     return Guarantee(None, alpha, delta, reason=f"no threshold can be vouched for: {why}")
 
 

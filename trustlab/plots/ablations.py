@@ -163,11 +163,13 @@ def rank_ranges(ranks: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
     ``ranks`` is the first table of ``rank_stability``; rank 1 is best. At the right the AUROC and the percentage of draws in
     which the method is first. Raises ``ValueError`` for several runs.
     """
-    mine = checked_run(ranks, ["method", "auroc", "rank", "low", "high", "first", "lowest", "highest", "n_cases", "missing"])
+    need = ["method", "metric", "value", "low", "high", "chosen_in", "lowest", "highest", "n_cases", "missing"]
+    every = checked_run(ranks, need)
+    mine, auroc = every[every["metric"] == "rank"], every[every["metric"] == "auroc"].set_index("method")["value"]
     ax = ax or axes_row(5.2, 0.25 * max(len(mine), 3))[0]
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
     for y, row in enumerate(mine.to_dict("records")):
-        if pd.isna(row["rank"]):
+        if pd.isna(row["value"]):
             ax.annotate(f"withheld: {row['missing']}", (0, y), (6, 0), **beside, size=8, color=GREY)
             continue
         family = family_of(row["method"], families)
@@ -175,14 +177,14 @@ def rank_ranges(ranks: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
         ax.hlines(y, row["lowest"] - 0.3, row["highest"] + 0.3, color="#CFCFCF", lw=9, zorder=2)
         ax.hlines(y, row["low"], row["high"], color=colour, lw=2, zorder=3)
         look: Any = {"marker": marker, "ms": MARKER_POINTS[marker], "zorder": 4}
-        plot_marks(ax, row["rank"], y, row["n_cases"], color=colour, **look)
-        first = "" if pd.isna(row["first"]) else f"{100 * row['first']:.0f} %"
-        for text, x, shade in ((f"{row['auroc']:.2f}", 42, INK), (first, 84, GREY)):
+        plot_marks(ax, row["value"], y, row["n_cases"], color=colour, **look)
+        first = "" if pd.isna(row["chosen_in"]) else f"{100 * row['chosen_in']:.0f} %"
+        for text, x, shade in ((f"{auroc[row['method']]:.2f}", 42, INK), (first, 84, GREY)):
             ax.annotate(text, (1, y), (x, 0), **beside, ha="right", size=9, color=shade)
     for words, x, shade in (("AUROC", 42, INK), ("first in", 84, GREY)):
         ax.annotate(words, (1, 1), (x, 4), "axes fraction", "offset points", ha="right", va="bottom", size=9, color=shade)
     _rows(ax, [label(name) for name in mine["method"]])
-    ax.set(xlim=(0.2, max(mine["rank"].notna().sum(), 1) + 0.8), xlabel="rank by AUROC within level (1 = best)")
+    ax.set(xlim=(0.2, max(mine["value"].notna().sum(), 1) + 0.8), xlabel="rank by AUROC within level (1 = best)")
     more = [Line2D([], [], color=GREY, lw=2, label="other cases (95 %)"), Patch(color="#CFCFCF", lw=0, label="other choices")]
     family_legend(ax, [family_of(name, families) for name in mine["method"]])
     if of_families := ax.get_legend():

@@ -30,12 +30,12 @@ def beyond_world(table: pd.DataFrame, families: Mapping[str, str], titles: Mappi
     ``titles`` renames sets.
     """
     sets = list(dict.fromkeys(table["set"]))
-    lines = list(dict.fromkeys(table["what"]))
+    lines = list(dict.fromkeys(table["method"]))
     (ax,) = axes_row(6.4, 0.55 + 0.235 * len(sets) * len(lines))
     small: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "size": 8.5, "color": GREY}
     looks = {what: _look(what, families) for what in lines}
     for i, name in enumerate(sets):
-        part: dict[Any, dict[str, Any]] = table[table["set"] == name].set_index("what").to_dict("index")
+        part: dict[Any, dict[str, Any]] = table[table["set"] == name].set_index("method").to_dict("index")
         for k, what in enumerate(lines):
             y, row, look = i + (k - (len(lines) - 1) / 2) * STEP, part[what], looks[what]
             value, low, high = (100 * float(row[c]) for c in ("value", "low", "high"))
@@ -53,7 +53,7 @@ def beyond_world(table: pd.DataFrame, families: Mapping[str, str], titles: Mappi
     ax.set_yticks(range(len(sets)), [str((titles or {}).get(name, name)) for name in sets])
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="y", visible=False)
-    names = {what: "accuracy" if what == "accuracy" else label(what) for what in lines}
+    names = {what: label(what) if what else "accuracy" for what in lines}
     handles = [Line2D([], [], ls="", label=names[what], **looks[what]) for what in lines]
     ax.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=3, frameon=False)
     return ax
@@ -61,6 +61,6 @@ def beyond_world(table: pd.DataFrame, families: Mapping[str, str], titles: Mappi
 
 def _look(what: str, families: Mapping[str, str]) -> dict[str, Any]:
     family = families.get(what, "")
-    if what == "accuracy":
+    if not what:
         return {"color": INK, "marker": "o", "ms": 6.5}
     return {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family], "ms": 6.5}

@@ -56,8 +56,7 @@ def frontier(table: pd.DataFrame, chosen: pd.DataFrame, families: Mapping[str, s
     lengths. ``table`` is ``frontier_table``, ``chosen`` is ``chosen_table``. Raises ``ValueError`` for lacking columns or several
     models.
     """
-    _one(table, ["model", "method", "accuracy", "utterances"], empty=True)
-    _one(chosen, ["model", "policy", "accuracy", "low", "high", "utterances", "n_cases"])
+    table, chosen = _wide(table, ["method", "threshold"], empty=True), _wide(chosen, ["policy"])
     ax = ax or axes_row(6.6, 4.6)[0]
     handles = []
     for method, look in _looks(list(dict.fromkeys(table["method"])), families).items():
@@ -86,7 +85,7 @@ def stopping(table: pd.DataFrame, families: Mapping[str, str]) -> list[Axes]:
 
     ``table`` is ``stops_table``. Raises ``ValueError`` for lacking columns, no rows or several models.
     """
-    _one(table, ["model", "policy", "questions", "share", "n_cases"])
+    _one(table, ["model", "policy", "questions", "value", "n_cases"])
     policies = list(dict.fromkeys(table["policy"]))
     panels = panel_grid(len(policies), 3)
     for ax, policy in zip(panels, policies, strict=True):
@@ -96,7 +95,7 @@ def stopping(table: pd.DataFrame, families: Mapping[str, str]) -> list[Axes]:
         look = {"color": colour, "edgecolor": "white", "linewidth": 0.5}
         if n_cases < MIN_CASES:
             look = {"color": "white", "edgecolor": colour, "linewidth": 1.2}
-        bars = ax.bar(rows["questions"], 100 * rows["share"], width=0.8, **look)
+        bars = ax.bar(rows["questions"], 100 * rows["value"], width=0.8, **look)
         for bar in bars if n_cases < MIN_CASES else ():
             bar.set_label(FEW)
         tint = text_colour(family_of(policy, families)) if policy in families else INK
@@ -157,7 +156,7 @@ def beside_published(
     ``chosen`` is ``chosen_table``; ``published`` has method, utterances and accuracy_percent. Each panel has its own axes: two
     different things. Raises ``ValueError`` for lacking columns or several models.
     """
-    _one(chosen, ["model", "policy", "accuracy", "low", "high", "utterances", "n_cases"])
+    chosen = _wide(chosen, ["policy"])
     left, right = axes if axes is not None else axes_row(3.5, 3.4, n=2, gap=0.85)
     methods = [m for m in dict.fromkeys([*published["method"], *chosen["policy"]]) if m in families]
     ours = {row["policy"]: row for row in chosen.to_dict("records")}
@@ -190,7 +189,7 @@ def guarantee(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None 
     choosing the best mark afterwards voids it. Methods for which no threshold could be vouched are named under the axis.
     Raises ``ValueError`` for lacking columns, no rows or several models.
     """
-    _one(table, ["model", "method", "alpha", "error", "low", "high", "n_early", "note"])
+    _one(table, ["model", "method", "alpha", "value", "low", "high", "n", "missing"])
     ax = ax or axes_row(5.6, 4.0)[0]
     alphas = sorted(set(table["alpha"]))
     methods = list(dict.fromkeys(table["method"]))
@@ -198,15 +197,15 @@ def guarantee(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None 
     step = gap * 0.7 / max(len(methods), 1)
     handles, undrawn = [], []
     for i, (method, look) in enumerate(_looks(methods, families).items()):
-        rows = table[(table["method"] == method) & table["error"].notna()]
+        rows = table[(table["method"] == method) & table["value"].notna()]
         if not len(rows):
             undrawn.append(label(method))
             continue
         x = 100 * rows["alpha"] + (i - (len(methods) - 1) / 2) * step
         ax.vlines(x, 100 * rows["low"], 100 * rows["high"], color=look["mark"]["color"], lw=1.8, alpha=0.8, zorder=3)
         shape = {key: look["mark"][key] for key in ("marker", "ms", "color")}
-        plot_marks(ax, x, 100 * rows["error"], rows["n_early"], zorder=4, **shape)
-        for px, py, n in zip(x, 100 * rows["error"], rows["n_early"], strict=True):
+        plot_marks(ax, x, 100 * rows["value"], rows["n"], zorder=4, **shape)
+        for px, py, n in zip(x, 100 * rows["value"], rows["n"], strict=True):
             ax.annotate(f"{n}", (px, py), (7, 0), textcoords="offset points", va="center", size=8, color=GREY)
         handles.append(Line2D([], [], ls="", label=label(method), **look["mark"]))
     handles.append(Line2D([], [], ls="--", lw=1.2, color=INK, label="what was allowed"))
@@ -259,6 +258,13 @@ def _legend_right(ax: Axes, handles: Sequence[Line2D]) -> None:
 def _below(ax: Axes, words: str) -> None:
     wrapped = textwrap.fill(words, int(inches(ax)[0] * 15))
     ax.annotate(wrapped, (0, 0), (0, -46), "axes fraction", "offset points", color=GREY, size=9, va="top")
+
+
+def _wide(table: pd.DataFrame, keys: Sequence[str], empty: bool = False) -> pd.DataFrame:
+    """A row for each of ``keys``: accuracy with its interval and cases, and utterances."""
+    _one(table, ["model", *keys, "metric", "value", "low", "high", "n_cases"], empty)
+    accuracy, said = (table[table["metric"] == metric].rename(columns={"value": metric}) for metric in ("accuracy", "utterances"))
+    return accuracy.merge(said[["model", *keys, "utterances"]], on=["model", *keys], validate="one_to_one")
 
 
 def _one(table: pd.DataFrame, columns: Sequence[str], empty: bool = False) -> None:

@@ -37,6 +37,7 @@ from trustlab.plots.style import (
 
 CVS = {"cv_sample": "CV sample, percent", "cv_group": "CV group, percent"}
 MOVED = {"difference": "accuracy less that as told, points", "other_answer": "answers other than as told, percent"}
+POINT = ["value", "low", "high", "n", "n_cases"]
 OWN = " *"
 """Beside what stands on rows of its own, not on those that the other methods share."""
 SURE = 0.05
@@ -81,24 +82,27 @@ def stability_and_discrimination(table: pd.DataFrame, families: Mapping[str, str
     constant one stands at the left too, but at 0.5. Methods that lack either number are named
     below. Raises ``ValueError`` for several runs.
     """
-    numbers = ["cv_sample", "cv_low", "cv_high", "n", "n_cases", "auroc", "auroc_low", "auroc_high"]
-    numbers += ["auroc_n", "auroc_cases"]
-    mine = _one_run(table, ["method", *numbers, "own_rows", "missing"])
+    mine = _one_run(table, ["method", "metric", *POINT, "own_rows"]).set_index("metric")
+    both = (
+        mine.loc[[m], ["method", "own_rows", *POINT]].rename(columns={"value": m})
+        for m in ("cv_sample", "auroc")
+    )
+    mine = pd.merge(*both, on=["method", "own_rows"], suffixes=("", "_auroc"))
     ax = ax or axes_row(5.2, 4.2)[0]
     known = mine.dropna(subset=["cv_sample", "auroc"]).sort_values("auroc", kind="stable")
     for row in known.to_dict("records"):
         family = family_of(row["method"], families)
         colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
-        ax.hlines(row["auroc"], row["cv_low"], row["cv_high"], color=colour, lw=1.2, alpha=0.5, zorder=2)
-        ax.vlines(row["cv_sample"], row["auroc_low"], row["auroc_high"], color=colour, lw=1.2, alpha=0.5, zorder=2)
-        few = min(row["n_cases"], row["auroc_cases"])
+        ax.hlines(row["auroc"], row["low"], row["high"], color=colour, lw=1.2, alpha=0.5, zorder=2)
+        ax.vlines(row["cv_sample"], row["low_auroc"], row["high_auroc"], color=colour, lw=1.2, alpha=0.5, zorder=2)
+        few = min(row["n_cases"], row["n_cases_auroc"])
         look: Any = {"marker": marker, "ms": MARKER_POINTS[marker], "zorder": 4}
         plot_marks(ax, row["cv_sample"], row["auroc"], few, color=colour, **look)
     ax.axhline(0.5, ls="--", lw=1.2, color=INK, zorder=1)
     place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right", "va": "top"}
     ax.annotate("chance 0.50", (1, 0.5), (-3, -3), **place, size=9)
-    x = pd.Series([*known["cv_sample"], *known["cv_high"]], dtype=float).dropna()
-    y = pd.Series([0.5, *known["auroc"], *known["auroc_low"], *known["auroc_high"]], dtype=float).dropna()
+    x = pd.Series([*known["cv_sample"], *known["high"]], dtype=float).dropna()
+    y = pd.Series([0.5, *known["auroc"], *known["low_auroc"], *known["high_auroc"]], dtype=float).dropna()
     reach = x.max() if len(x) and x.max() > 0 else 1.0
     ax.set(xlim=(-0.03 * reach, 1.05 * reach), ylim=(max(y.min() - 0.04, -0.02), min(max(y.max(), 0.6) + 0.04, 1.02)))
     ax.set(xlabel="CV sample, percent (less is stabler)", ylabel="AUROC as told, 0 to 1")
@@ -347,6 +351,6 @@ def _name_points(ax: Axes, known: pd.DataFrame, families: Mapping[str, str]) -> 
         colour = text_colour(family_of(row["method"], families))
         line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.6, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
         style: dict[str, Any] = {"color": colour, "size": 9.5, "va": "center", "annotation_clip": False, "arrowprops": line}
-        own = told_n((row["n"], row["auroc_n"])).replace(" to ", ", ")
+        own = told_n((row["n"], row["n_auroc"])).replace(" to ", ", ")
         name = f"{label(row['method'])}{OWN * bool(row['own_rows'])} (n {own})"
         ax.annotate(name, (row["cv_sample"], row["auroc"]), (1.03, y), "data", ("axes fraction", "data"), **style)

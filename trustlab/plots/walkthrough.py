@@ -97,42 +97,42 @@ def consistent_but_uninformed(table: pd.DataFrame, ax: Axes | None = None) -> Ax
     cases on. Above the axes stand, by level, how many answers these are, how many of them have a
     MedConf, and the mean share of statements shown.
     """
-    counts = ["n", "n_cases", "n_medconf", "medconf_cases"]
-    _one(table, ["model", "level", "threshold", *counts, "accuracy", "low", "high", "poc", "medconf", "shown"])
+    _one(table, ["model", "level", "threshold", "metric", "value", "low", "high", "n", "n_cases"])
     ax = ax or axes_row(6.4, 4.0)[0]
-    table = table.sort_values("level")
-    x, threshold = table["level"], 100 * table["threshold"].iloc[0]
+    threshold = 100 * table["threshold"].iloc[0]
+    of = {m: part.sort_values("level", ignore_index=True) for m, part in table.groupby("metric")}
+    right, scored = of["accuracy"], of["medconf"]
+    x = right["level"]
     ax.axhline(threshold, ls=":", lw=1.2, color=GREY, zorder=1)
-    ax.fill_between(x, 100 * table["low"], 100 * table["high"], color=INK, alpha=0.13, lw=0)
-    ax.plot(x, 100 * table["accuracy"], color=INK, lw=2.6, zorder=3.5)
-    plot_marks(ax, x, 100 * table["accuracy"], table["n_cases"], color=INK, marker="o", ms=6, zorder=4)
-    for px, py in zip(x, 100 * table["accuracy"], strict=True):
+    ax.fill_between(x, 100 * right["low"], 100 * right["high"], color=INK, alpha=0.13, lw=0)
+    ax.plot(x, 100 * right["value"], color=INK, lw=2.6, zorder=3.5)
+    plot_marks(ax, x, 100 * right["value"], right["n_cases"], color=INK, marker="o", ms=6, zorder=4)
+    for px, py in zip(x, 100 * right["value"], strict=True):
         if pd.notna(py):
             up, va = (-8, "top") if py > 12 else (7, "bottom")
             ax.annotate(f"{py:.0f}", (px, py), (0, up), textcoords="offset points", ha="center", va=va, zorder=5)
-    ends = [("Share right", x, 100 * table["accuracy"], INK, "bold")]
-    behind = {"poc": "n_cases", "medconf": "medconf_cases"}
+    ends = [("Share right", x, 100 * right["value"], INK, "bold")]
     for method, family in (("poc", "consistency"), ("medconf", "medconf")):
-        y = 100 * table[method]
+        y = 100 * of[method]["value"]
         if y.notna().any():
             ax.plot(x, y, color=FAMILY_COLOURS[family], lw=1.9, zorder=2.5)
-            plot_marks(ax, x, y, table[behind[method]], **_look(family), ms=7, zorder=3)
+            plot_marks(ax, x, y, of[method]["n_cases"], **_look(family), ms=7, zorder=3)
             ends.append((f"Mean {label(method)}", x, y, text_colour(family), "normal"))
     levels = list(x)
     ax.set(xticks=levels, xticklabels=[str(level) for level in levels], xlim=(-3, 104), xlabel=LEVEL_AXIS)
     ax.set(ylim=(0, 106), yticks=range(0, 101, 20), ylabel=f"Answers with PoC of at least {threshold:.0f} % (percent)")
     _name_ends(ax, [*ends, (f"chosen from {threshold:.0f} up", pd.Series([104]), pd.Series([threshold]), GREY, "normal")])
     rows = (
-        ("answers", 6, [f"{n:,}" for n in table["n"]]),
-        ("with MedConf", 20, [f"{n:,}" for n in table["n_medconf"]]),
-        ("percent shown", 34, [_number(100 * s) for s in table["shown"]]),
+        ("answers", 6, [f"{n:,}" for n in right["n"]]),
+        ("with MedConf", 20, [f"{n:,}" for n in scored["n"]]),
+        ("percent shown", 34, [_number(100 * s) for s in of["shown"]["value"]]),
     )
     place: dict[str, Any] = {"textcoords": "offset points", "va": "bottom", "size": 9, "color": GREY}
     for words, up, numbers in rows:
         ax.annotate(words, (1, 1), (6, up), "axes fraction", ha="left", **place)
         for level, number in zip(levels, numbers, strict=True):
             ax.annotate(number, (level, 1), (0, up), ax.get_xaxis_transform(), ha="center", **place)
-    if table["medconf"].isna().all():
+    if scored["value"].isna().all():
         _below(ax, "No value, not drawn: MedConf")
     return ax
 
@@ -223,14 +223,14 @@ def _lengths(ax: Axes, means: pd.DataFrame) -> None:
         return _nothing(ax, f"no number of tokens has {MIN_ANSWERS} wrong answers")
     ends = []
     for what, words, shift in (("asp", "all tokens\n(ASP)", 0.06), ("first", "first token\nalone", -0.06)):
-        rows = means[means["what"] == what]
+        rows = means[means["metric"] == what]
         x, y = rows["n_tokens"] + shift, 100 * rows["value"]
         colour = FAMILY_COLOURS["token"] if what == "asp" else GREY
         ax.vlines(x, 100 * rows["low"], 100 * rows["high"], color=colour, lw=2, alpha=0.8, zorder=3)
         ax.plot(x, y, color=colour, lw=1.7, zorder=3.5, ls="-" if what == "asp" else "--")
         plot_marks(ax, x, y, rows["n_cases"], color=colour, marker="o", ms=7, zorder=4)
         ends.append((words, x, y, text_colour("token") if what == "asp" else GREY, "normal"))
-    counts = means[means["what"] == "asp"].set_index("n_tokens")["n"]
+    counts = means[means["metric"] == "asp"].set_index("n_tokens")["n"]
     ax.set(xlim=(counts.index.min() - 0.5, counts.index.max() + 0.5), xticks=list(counts.index), ylim=(0, 117))
     ax.set_xticklabels([f"{length}\nn {n:,}" for length, n in counts.items()])
     _name_ends(ax, ends)
