@@ -223,8 +223,8 @@ def test_everything_else(call, expected):
 # Nothing is forgotten
 
 OF_ROWS = [
-    "estimate", "interval", "measure", "grouped", "mean", "within", "across", "difference",
-    "at_least", "most_frequent", "mean_of_known",
+    "estimate", "measure", "grouped", "mean", "within", "across", "difference",
+    "at_least", "most_frequent", "mean_of_known", "share",
 ]  # fmt: skip
 ELSEWHERE = {
     "paired.paired_differences": "test_degenerate_tables.py",
