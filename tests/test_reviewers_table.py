@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 import pytest
 
@@ -129,11 +127,6 @@ def test_intervals_resample_cases_with_all_their_items() -> None:
     assert alone["low"] < 0.75 < alone["high"] and together["low"] < 0.75 < together["high"]
     assert together["high"] - together["low"] > alone["high"] - alone["low"]
     assert measured(many(of_a_case=3), draws=500).loc["sensitivity", "missing"] == TOO_FEW
-
-
-def test_items_all_alike_have_no_interval() -> None:
-    row = measured(many(20, 0)).loc["sensitivity"]
-    assert row["value"] == 1 and math.isnan(row["low"]) and row["missing"] == "no interval: all draws alike"
 
 
 def test_models_and_data_sets_of_which_nothing_was_marked_have_their_rows() -> None:

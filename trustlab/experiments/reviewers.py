@@ -143,24 +143,24 @@ def charts_table(cases: Sequence[Case]) -> pd.DataFrame:
     names = [field.name for field in fields(Chart)]
     charts = [(case.dataset, chart_of(case)) for case in cases]
     rows = [(of, 1, *(getattr(chart, n) is not None for n in names)) for of, chart in charts]
-    found = pd.DataFrame(rows, columns=["dataset", "n_cases", *names])
+    found: Any = pd.DataFrame(rows, columns=["dataset", "n_cases", *names])
     return found.groupby("dataset", sort=False).sum().astype(int).reset_index()
 
 
-def _once(marks: pd.DataFrame) -> pd.DataFrame:
+def _once(marks: pd.DataFrame) -> Any:
     """Each review once: of configurations whose reviews are alike in every item, the first."""
     need(marks, NEEDED, "marks")
     review = [*BY, "case_id", "configuration"]
     said = pd.Series(
         list(zip(*(marks[name].astype(str) for name in SAID), strict=True)), dtype=object
     )
-    groups = said.set_axis(marks.index).groupby([marks[name] for name in review], sort=False)
-    each = groups.agg(tuple).rename("said").reset_index()
+    groups: Any = said.set_axis(marks.index).groupby([marks[name] for name in review], sort=False)
+    each = groups.agg(tuple).reset_index(name="said")
     first = each[~each.duplicated([*review[:-1], "said"])]
     return marks.merge(first[review], on=review, validate="many_to_one")
 
 
-def _by_case(items: pd.DataFrame) -> pd.DataFrame:
+def _by_case(items: pd.DataFrame) -> Any:
     """The items with ``case_id`` naming their data set, too: all data sets are drawn together."""
     return items.assign(case_id=items["dataset"].astype(str) + " " + items["case_id"].astype(str))
 

@@ -7,7 +7,7 @@ no test of it: they are left out of that condition. ``level`` is one of the run,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -16,7 +16,7 @@ from scipy.stats import ttest_1samp
 from trustlab.changes import AS_TOLD, PARAPHRASES
 from trustlab.experiments.shown import pivoted
 from trustlab.knowledge import normalise
-from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, groups, mean, measure
+from trustlab.metrics.estimate import NAN, Rows, estimate, groups, mean, measure
 from trustlab.metrics.run_tables import Tables
 from trustlab.metrics.schema import table
 from trustlab.metrics.significance import holm
@@ -111,7 +111,7 @@ def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """The rows at each ``level`` (now ``percent``), ascending, then at "all"; ``by`` in its order."""
+    """The rows at each ``level`` (now ``percent``), ascending, then at "all"; ``by`` in order."""
     rows = rows.rename(columns={"level": "percent"})
     each = [rows[rows["percent"] == q].assign(level=str(q)) for q in sorted(set(rows["percent"]))]
     found = pd.concat([*each, rows.assign(level="all")])
@@ -121,20 +121,20 @@ def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 def accuracy_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """What each condition does to the answers, over the rows that it changed and that both have.
 
-    - ``metric``: "accuracy" under the condition, "difference" (less the accuracy as told on the same
-      rows) or "other_answer" (share of answers in other words than as told; case and punctuation
-      aside); shares 0 to 1.
-    - ``n_missing``: it changed nothing, or an answer was not had or not graded.
+    - ``metric``: "accuracy" under the condition, "difference" (less that as told on the same rows)
+      or "other_answer" (share of answers in other words than as told; case and punctuation aside);
+      shares 0 to 1.
+    - ``n_missing``: one of the two answers was not had or not graded.
     """
     is_told = answers["condition"] == AS_TOLD.name
     told = answers[is_told].set_index(ROW)[["correct", "answer"]]
     both = answers.join(told.add_suffix("_told"), on=ROW)
-    right = both["correct"].astype(float)
-    change = (right - both["correct_told"]).where(is_told | both["changed"].astype(bool))
-    both = both.assign(accuracy=right, difference=change, other_answer=~_same_answer(both))
-    keys: list[str] = [*RUN, "condition", "level"]
+    both = both.assign(accuracy=both["correct"].astype(float), other_answer=~_same_answer(both))
+    both["difference"] = both["accuracy"] - both["correct_told"]
+    both["possible"] = is_told | both["changed"].astype(bool)
+    keys = [*RUN, "condition", "level"]
     rows = by_level(both, keys[:-1])
-    held = grouped(rows, keys, "difference", n_draws=n_draws, seed=seed, none=NOT_BOTH)
+    held = _possible(rows, keys, "difference", n_draws, seed)
     found: Any = table(measure(held, {name: mean(name) for name in MOVED}), keys)
     plain = found["condition"].eq(AS_TOLD.name) & found["metric"].ne("accuracy")
     return found[~plain].reset_index(drop=True)
@@ -168,14 +168,21 @@ def shift_table(
     rows = compared_rows(by_level(both, [*RUN, "condition"]), keys[:-1])
     rows["shift"] = rows["shift"].where(rows["used"])
     lines = []
-    for about, part in grouped(rows, keys, "shift", n_draws=n_draws, seed=seed, none=NOT_BOTH):
+    for about, part in _possible(rows, keys, "shift", n_draws, seed):
         line = about | {"metric": "shift"} | estimate(part, mean("shift"))
-        line["n_missing"] = part.asked["possible"].sum() - line["n"]
         line["p"] = _paired_p(part) if pd.notna(line["low"]) else NAN
         lines.append(line | {"own_rows": part.asked["own"].any()})
     keys = [*RUN, "condition", "method", "level", "among"]
     found = table(lines, keys, ["own_rows", "p", "p_holm"])
     return found.assign(p_holm=found.groupby([*RUN, "level", "among"])["p"].transform(holm))
+
+
+def _possible(
+    table: pd.DataFrame, by: list[str], column: str, n_draws: int, seed: int
+) -> Iterator[tuple[dict[str, Any], Rows]]:
+    """The rows of each group that could have a value; a group without any says so."""
+    for about, part in groups(table, by):
+        yield about, Rows.of(part[part["possible"]], column, n_draws, seed, NOT_BOTH)
 
 
 def _paired_p(rows: Rows) -> float:

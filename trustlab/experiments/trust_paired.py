@@ -9,17 +9,15 @@ import numpy as np
 import pandas as pd
 
 from trustlab.experiments.trust import ONE
-from trustlab.metrics.estimate import NAN, Rows, Statistic
+from trustlab.metrics.estimate import NAN, Rows, Statistic, groups
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.trust_table import (
     INDICES,
-    KEYS,
     RUN,
     Choices,
     answered,
     check_reviews,
     configurations,
-    each_case,
     trust_indices,
 )
 from trustlab.metrics.trust_table import (
@@ -51,20 +49,19 @@ def configuration_differences(
     if not indices or not set(indices) <= set(SHOWN):
         raise ValueError(f"indices must be some of {list(SHOWN)}; received {list(indices)}")
     table, choices = check_reviews(reviews), Choices(formulation)
-    if against not in set(table["configuration"]):
-        holds = list(dict.fromkeys(table["configuration"]))
-        raise ValueError(f"against is {against!r}; the reviews hold {holds}")
-    teams: dict[tuple, dict[str, Rows]] = {}
-    for label, _, rows in configurations(table, choices, draws, seed):
-        teams.setdefault(tuple(label[k] for k in FAMILY), {})[label["configuration"]] = rows
+    if against not in (teams := list(table["configuration"].unique())):
+        raise ValueError(f"against is {against!r}; the reviews hold {teams}")
     lines: list[dict[str, Any]] = []
-    for key, team in teams.items():
-        for configuration in (c for c in team if against in team and c != against):
-            label = dict(zip(FAMILY, key, strict=True)) | {"configuration": configuration}
-            for name in indices:
-                pair = _pair(team[configuration], team[against], name, choices)
-                found = compared(pair, _in_percent(name, choices))
-                lines.append({**label, "against": against, "metric": name, **found})
+    every = configurations(table, choices, draws, seed)
+    of = {(label["configuration"], *map(label.get, FAMILY)): rows for label, _, rows in every}
+    for (configuration, *run), mine in of.items():
+        if configuration == against or (against, *run) not in of:
+            continue
+        label = dict(zip(FAMILY, run, strict=True)) | {"configuration": configuration}
+        for name in indices:
+            pair = _pair(mine, of[against, *run], name, choices)
+            found = compared(pair, _in_percent(name, choices))
+            lines.append({**label, "against": against, "metric": name, **found})
     return corrected(lines, [*FAMILY, "configuration", "against"], family=FAMILY)
 
 
@@ -77,18 +74,14 @@ def indices_on_shared_cases(
       every index is missing. What ranks configurations stands on this table.
     """
     choices, found = Choices(formulation), []
-    for _, group in check_reviews(reviews).groupby(list(of), sort=False, observed=True):
-        could = [
-            set(part.loc[answered(each_case(part, choices), choices)["eti"], "case_id"])
-            for _, part in group.groupby(KEYS, sort=False, observed=True)
-        ]
+    for _, group in groups(check_reviews(reviews), of):
+        cases = (rows.asked for _, _, rows in configurations(group, choices, draws=0))
+        could = [set(each["case_id"][answered(each, choices)["eti"]]) for each in cases]
         shared = set[str].intersection(*filter(None, could)) if any(could) else set()
-        kept = group[group["case_id"].isin(shared)]
-        if len(kept):
-            found.append(trust_indices(kept, formulation, draws=0))
-        else:
-            none = {"value": NAN, "n": 0, "n_cases": 0, "missing": "no case that all could answer"}
-            found.append(trust_indices(group, formulation, draws=0).assign(**none))
+        kept: Any = group[group["case_id"].astype(str).isin(list(shared))]
+        indices = trust_indices(kept if len(kept) else group, formulation, draws=0)
+        none = {"value": NAN, "n": 0, "n_cases": 0, "missing": "no case that all could answer"}
+        found.append(indices if len(kept) else indices.assign(**none))
     return pd.concat(found, ignore_index=True)
 
 
@@ -101,11 +94,8 @@ def _pair(mine: Rows, theirs: Rows, name: str, choices: Choices) -> Rows:
     each = [np.asarray(one, dtype=bool) & shared for one in could]
     none = "no case that both could answer" if all(one.any() for one in each) else ""
     none = none or ("one of the two has no value" if shared.any() else "no case that both have")
-    pair = [
-        Rows(side.reindex(cases).reset_index(), each[0] & each[1], mine.draws, none)
-        for side in sides
-    ]
-    return Rows(pair[0].asked, pair[0].known, mine.draws, none, reference=pair[1])
+    both, asked = each[0] & each[1], [side.reindex(cases).reset_index() for side in sides]
+    return Rows(asked[0], both, mine.draws, none, Rows(asked[1], both, mine.draws, none))
 
 
 def _in_percent(name: str, choices: Choices) -> Statistic:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from trustlab.experiments.shown import pivoted
@@ -28,7 +30,7 @@ def in_percent(indices: pd.DataFrame) -> pd.DataFrame:
     """The indices with accuracy, CDR and RDC of ``trust-x`` times 100, intervals too."""
     fractions = indices["formulation"].eq("trust-x") & indices["metric"].isin(FRACTIONS)
     ends = indices[["value", "low", "high"]].astype(float)
-    return indices.assign(**ends.mul(fractions.map({True: 100, False: 1}), axis=0))
+    return indices.assign(**ends.mul((1 + 99 * fractions), axis=0))
 
 
 def indices_shown(indices: pd.DataFrame) -> pd.DataFrame:
@@ -58,7 +60,8 @@ def proxy_note(indices: pd.DataFrame) -> str:
 
 def why_missing(indices: pd.DataFrame) -> pd.DataFrame:
     """Which indices have no value or no interval, and why: a row a reason."""
-    told = _named(indices[indices["low"].isna() & indices["missing"].ne("")])
+    untold: Any = indices["low"].isna() & indices["missing"].ne("")
+    told = _named(indices.loc[untold])
     told = told.assign(missing=told["missing"].str.split("; ")).explode("missing")
     each = told.groupby(["formulation", "safety", "missing"], sort=False)["metric"]
     return each.agg(lambda names: ", ".join(dict.fromkeys(names))).reset_index()
@@ -66,12 +69,12 @@ def why_missing(indices: pd.DataFrame) -> pd.DataFrame:
 
 def counts_shown(counts: pd.DataFrame) -> pd.DataFrame:
     """The counts behind the percentages (``review_counts``): a row a configuration, safety on."""
-    once = counts[counts["safety"].astype(bool)]
+    once: Any = counts[counts["safety"].astype(bool)]
     return once[[*KEYS, *COUNTED]].rename(columns=COUNTED).reset_index(drop=True)
 
 
-def _named(indices: pd.DataFrame) -> pd.DataFrame:
+def _named(indices: pd.DataFrame) -> Any:
     """The indices shown, by their names, with safety "on" or "off"."""
-    table = indices[indices["metric"].isin(list(NAMES))]
+    table: Any = indices[indices["metric"].isin(list(NAMES))]
     on = table["safety"].map({True: "on", False: "off"})
     return table.assign(metric=table["metric"].map(NAMES), safety=on)

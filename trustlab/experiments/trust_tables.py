@@ -87,7 +87,7 @@ def weight_shares(sweep: pd.DataFrame) -> pd.DataFrame:
 
     Ties are split evenly; a configuration that never wins has no row.
     """
-    won = sweep[sweep["winner"] != ""]
+    won: Any = sweep[sweep["winner"] != ""]
     named = won.assign(configuration=won["tied"].where(won["tied"].map(len) > 0, won["winner"]))
     named = named.assign(value=1 / won["tied"].map(len).clip(lower=1)).explode("configuration")
     lines = []
@@ -174,7 +174,7 @@ def weak_points(
     safety, panel = table["safety"].astype(bool), table["n_doctors"] > 1
     fixed, text = constant_cosine, "reasoning that only repeats the diagnosis"
     nothing: dict[str, Any] = dict.fromkeys(COUNTS, 0)
-    changes: list[tuple[str, pd.Series, Callable[[pd.DataFrame], pd.DataFrame]]] = [
+    changes: list[tuple[str, Any, Callable[[Any], pd.DataFrame]]] = [
         ("reviewers who never object", safety, _never_objecting),
         ("reviewers who never object", ~safety, _never_objecting),
         ("an empty plan", safety, lambda t: t.assign(**nothing, plan_missing="")),
@@ -188,7 +188,7 @@ def weak_points(
     found = []
     for what_if, where, change in changes:
         if where.any():
-            both = (table[where], change(table[where]))
+            both: Any = (table[where], change(table[where]))
             indices = (trust_indices(t, formulation, draws=0, **choices) for t in both)
             found.append(_gains(*indices).assign(what_if=what_if))
     lines: Any = pd.concat(found).to_dict("records")
@@ -203,7 +203,7 @@ def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
     """
     trust.check_formulation(formulation)
     schema.need(indices, ["formulation", *KEYS, "metric", "value", "n"], "indices")
-    held = indices[indices["formulation"] == formulation]
+    held: Any = indices[indices["formulation"] == formulation]
     if held.empty:
         holds = list(indices["formulation"].unique())
         raise ValueError(f"indices hold nothing of {formulation!r}; they hold {holds}")
@@ -215,7 +215,7 @@ def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
         rows.append({**label, **of["value"][PARTS].to_dict(), "n": of["n"]["eti"]})
     single = pd.DataFrame(rows).drop_duplicates([*RUN, "configuration", *PARTS])
     twice = single.duplicated([*RUN, "configuration"], keep=False)
-    on = single["safety"].map({True: ", safety on", False: ", safety off"})
+    on: Any = single["safety"].map({True: ", safety on", False: ", safety off"}.get)
     return single.assign(contender=single["configuration"] + on.where(twice, ""))
 
 
@@ -282,7 +282,7 @@ def _pairs(reviews: pd.DataFrame, draws: int, seed: int) -> Iterator[tuple[dict[
             yield {**label, "first": first, "second": second}, Rows(asked, both, drawn, why)
 
 
-def _why_no_correlation(parts: dict[str, pd.Series], both: np.ndarray) -> str:
+def _why_no_correlation(parts: dict[str, Any], both: np.ndarray) -> str:
     if empty := [name for name, values in parts.items() if values.isna().all()]:
         return f"no case has {' or '.join(empty)}"
     if both.sum() < 3:
@@ -358,7 +358,8 @@ def _cosine(value: float, table: pd.DataFrame) -> pd.DataFrame:
 def _gains(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """ETI, OSI and FTI after a change, beside those before: the same rows in the same order."""
     shown = before["metric"].isin(["eti_percent", "osi", "fti"])
-    then, now = before[shown], after[shown]
+    parts: Any = (before[shown], after[shown])
+    then, now = parts
     why = now["missing"].where(now["value"].isna(), "")
     why = why.mask(then["value"].isna() & why.eq(""), "before: " + then["missing"])
     return now.assign(

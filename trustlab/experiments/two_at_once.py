@@ -153,7 +153,7 @@ def strata_table(
     n_draws: int = 2000,
     seed: int = 0,
 ) -> tuple[pd.DataFrame, Strata | None]:
-    """Accuracy and mean confidence at one level by how flat the differential is, and the cut points.
+    """Accuracy and mean confidence at one level by how flat the differential is; the cut points.
 
     - One level alone, for the less is told the flatter a differential is: across levels the strata
       would be the levels.

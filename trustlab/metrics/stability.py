@@ -101,7 +101,7 @@ def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0
     """The CV group (percent) that 95 % of ``n_draws`` shufflings of each row's labels stay below.
 
     What conditions that are exchangeable would give: their means differ a little even then, and a
-    CV cannot be below 0, so that an interval never holds it. NaN without a whole row or with mean 0.
+    CV cannot be below 0, so that an interval never holds it. NaN without a whole row or a mean.
     """
     rows = np.asarray(confidence, dtype=np.float64)
     rows = rows[_checked(rows, np.zeros(len(rows)))["mean"].notna()]

@@ -305,7 +305,7 @@ def _why_missing(part: pd.DataFrame, value: dict[str, float], choices: Choices) 
         why[name] = f"without {' and '.join(p for p in parts if np.isnan(value[p]))}"
     for name, (kind, _) in KINDS.items():
         why[name] = f"none of {part[f'n_{kind}'].sum()} {kind} rated"
-    planned = (part["plan_missing"].fillna("") == "").any()
+    planned = bool((part["plan_missing"].fillna("") == "").any())
     plan = "safety off" if not part["safety"].iloc[0] else "" if planned else "no readable plan"
     return why | (dict.fromkeys([*KINDS, "osi"], plan) if plan else {})
 
@@ -364,8 +364,8 @@ def _faults(reviews: pd.DataFrame) -> Iterator[tuple[Any, str]]:
     said = reviews["diagnoses"]
     other = said.map(lambda d: len(d) if isinstance(d, tuple) else -1) != sizes
     yield other, "diagnoses must be a tuple with an entry for each of n_doctors"
-    mixed = reviews.groupby(KEYS, observed=True)["n_doctors"].transform("nunique") > 1
-    yield mixed, "a configuration has one n_doctors"
+    teams: Any = reviews.groupby(KEYS, observed=True)["n_doctors"].transform("nunique")
+    yield teams > 1, "a configuration has one n_doctors"
     gone, unread = (
         reviews["n_no_answer"].astype(float),
         said.map(lambda d: sum(x is None for x in d)),
