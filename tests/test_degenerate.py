@@ -225,6 +225,7 @@ def test_everything_else(call, expected):
 OF_ROWS = [
     "estimate", "measure", "groups", "grouped", "mean", "within", "across", "difference", "share",
     "at_least", "most_frequent", "mean_of_known",
+    "share",
 ]  # fmt: skip
 ELSEWHERE = {
     "paired.paired_differences": "test_degenerate_tables.py",
