@@ -74,8 +74,7 @@ def assert_legible(figure: Figure, most: float = 3) -> None:
 
     The figure has its caption, and with it a layout that stays; it is rendered once.
     """
-    whole = figure.get_tightbbox().padded(PAD)
-    box = whole.transformed(figure.dpi_scale_trans)
+    box = whole_of(figure).transformed(figure.dpi_scale_trans)
     extents = [(text, Text.get_window_extent(text)) for text in seen(figure)]  # no arrows
     assert len(extents) > 3
     for text, extent in extents:
@@ -84,19 +83,28 @@ def assert_legible(figure: Figure, most: float = 3) -> None:
     for (one, a), (other, b) in combinations(extents, 2):
         shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
         assert min(shared) <= most, f"{one.get_text()!r} overlaps {other.get_text()!r}"
-    assert_white_edges(rendered(figure, whole))
+    assert_white_edges(rendered(figure))
 
 
-def rendered(figure: Figure, whole: Any = "tight") -> BytesIO:
-    """The image that is saved of ``figure``, of the part ``whole`` in inches."""
+def whole_of(figure: Figure) -> Any:
+    """The part of a figure that is saved, in inches."""
+    return figure.get_tightbbox().padded(PAD)
+
+
+def rendered(figure: Figure) -> np.ndarray:
+    """The image that ``save_figure`` saves, (height, width, 3), without its compression."""
     image = BytesIO()
-    saved: Any = {"format": "png", "facecolor": "white", "pil_kwargs": {"compress_level": 0}}
-    figure.savefig(image, dpi=DPI, bbox_inches=whole, pad_inches=PAD, **saved)
-    return image
+    raw: Any = {"format": "png", "pil_kwargs": {"compress_level": 0}}
+    figure.savefig(image, dpi=DPI, bbox_inches=whole_of(figure), facecolor="white", **raw)
+    return pixels_of(image)
 
 
-def assert_white_edges(image: Any) -> None:
+def pixels_of(image: Any) -> np.ndarray:
+    """The colours of an image file, (height, width, 3)."""
+    return np.asarray(Image.open(image).convert("RGB"))
+
+
+def assert_white_edges(pixels: np.ndarray) -> None:
     """No ink in the outermost four pixels of an image: it would be something cut off."""
-    pixels = np.asarray(Image.open(image).convert("RGB"))
     edges = (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:])
     assert all((edge == 255).all() for edge in edges), "something is cut off"

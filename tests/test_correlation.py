@@ -118,9 +118,8 @@ def test_exact_p_of_a_printed_rho_by_hand():
     # Of 720 orders of six points, 12 have |rho| >= 33/35 = 0.942857, printed 0.943; 24 have at
     # least 31/35 = 0.885714.
     assert spearman_exact_p(0.943, 6) == pytest.approx(12 / 720)
-    assert spearman_exact_p(0.943, 6, rounding=0) == pytest.approx(
-        2 / 720
-    )  # no order reaches it but the two straight ones
+    # no order reaches it but the two straight ones
+    assert spearman_exact_p(0.943, 6, rounding=0) == pytest.approx(2 / 720)
     assert spearman_exact_p(1, 6) == pytest.approx(2 / 720) and spearman_exact_p(0, 6) == 1
     assert spearman_exact_p(-0.886, 6) == spearman_exact_p(0.886, 6) == pytest.approx(24 / 720)
 

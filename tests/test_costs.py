@@ -109,10 +109,11 @@ def test_totals_are_for_all_answers():
 
 def test_seconds_are_those_of_what_was_asked_now_and_the_cached_are_taken_as_long():
     found = costs_of(a_run())
+    # of poc 4 s for the diagnoses, 2 s for three of six samples
     assert found.loc[["asp", "poc"], "seconds"].tolist() == [
         2,
         4,
-    ]  # of poc 4 s for the diagnoses, 2 s for three of six samples
+    ]
     assert found.loc[["asp", "poc"], "timed"].tolist() == [1, 0.75]
     assert (
         found.loc["asp", "missing"] == ""

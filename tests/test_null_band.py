@@ -48,9 +48,8 @@ def test_two_unrelated_rising_series_are_highly_correlated():
     low, median, high = rising_band(6)
     assert draws.shape == (20_000,) and draws.min() > 0 and draws.max() <= 1
     assert (low, median, high) == pytest.approx(np.quantile(draws, [0.025, 0.5, 0.975]))
-    assert (low, median, high) == pytest.approx(
-        (0.726, 0.925, 0.991), abs=0.004
-    )  # of a million draws
+    # of a million draws
+    assert (low, median, high) == pytest.approx((0.726, 0.925, 0.991), abs=0.004)
 
 
 def test_the_null_is_that_of_sorted_uniform_numbers():

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from drawn_figures import Drawn, assert_legible, assert_white_edges, seen
+from drawn_figures import Drawn, assert_legible, pixels_of, rendered, seen
 from each import each
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
@@ -220,6 +220,28 @@ def test_no_text_is_clipped_or_overlaps(name, drawn):
     assert_legible(figure)
 
 
+def test_what_is_not_legible_is_found():
+    figure = plt.figure()
+    for x in (0.2, 0.4, 0.6, 0.8):
+        figure.text(x, 0.5, "some words")
+    assert_legible(figure)
+    beyond = figure.text(1.1, 0.5, "outside")
+    assert_legible(figure)  # the image grows with its words
+    beyond.set_in_layout(False)
+    with pytest.raises(AssertionError, match="is cut off"):
+        assert_legible(figure)
+    beyond.remove()
+    line = plt.Line2D([0.5, 1.5], [0.51, 0.51])
+    line.set_in_layout(False)
+    figure.add_artist(line)
+    with pytest.raises(AssertionError, match="something is cut off"):
+        assert_legible(figure)
+    line.remove()
+    figure.text(0.21, 0.5, "other words")
+    with pytest.raises(AssertionError, match="'some words' overlaps 'other words'"):
+        assert_legible(figure)
+
+
 @each("name", ["accuracy", "auroc", "reliability", "few correlations"])
 def test_a_figure_drawn_and_saved_again_gives_the_same_bytes(name, drawn, tmp_path):
     again = Drawn(DRAWINGS, **drawn.told)
@@ -229,7 +251,7 @@ def test_a_figure_drawn_and_saved_again_gives_the_same_bytes(name, drawn, tmp_pa
         saved.append([path.read_bytes() for path in paths])
     assert saved[0] == saved[1]
     png, svg, _ = saved[0]
-    assert_white_edges(BytesIO(png))
+    np.testing.assert_array_equal(pixels_of(BytesIO(png)), rendered(again.figure(name)))
     assert b"Software" not in png and b"dc:date" not in svg and b"dc:creator" not in svg
     assert b"research only, not for clinical use</text>" in svg  # text stays text
 

@@ -278,9 +278,8 @@ def test_ranks_stand_in_the_order_of_the_table_with_their_shares_of_first_places
     assert [float(line.get_xdata()[0]) for line in markers(ax)] == [1, 2, 3, 4]
     assert {"50 %", "20 %", "0.90", "0.60"} <= {t.get_text() for t in ax.texts}
     lines = [bars.get_paths()[0].vertices[:, 0] for bars in ax.collections]
-    np.testing.assert_allclose(
-        lines[2:4], [[0.7, 4.3], [1, 3]]
-    )  # the second method: over choices, then over cases
+    # the second method: over choices, then over cases
+    np.testing.assert_allclose(lines[2:4], [[0.7, 4.3], [1, 3]])
 
 
 def test_what_has_no_rank_says_why() -> None:

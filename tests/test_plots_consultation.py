@@ -274,9 +274,8 @@ def test_the_guarantee_holds_the_observed_against_the_allowed_error(drawn: Drawn
     (diagonal,) = [line for line in ax.lines if line.is_dashed()]
     assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
     texts = [t.get_text() for t in ax.texts]
-    assert (
-        texts.count("20") == 4 and sum("CE" in text for text in texts) == 1
-    )  # cases diagnosed early, beside each mark
+    # cases diagnosed early, beside each mark
+    assert texts.count("20") == 4 and sum("CE" in text for text in texts) == 1
     assert names(ax) == ["MedConf", "ASP", "what was allowed"]
 
 

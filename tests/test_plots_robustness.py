@@ -220,9 +220,8 @@ def test_the_stablest_method_stands_on_top_and_one_without_a_value_says_why_at_t
         FAMILY_MARKERS[f] for f in ("medconf", "verbalized", "consistency", "token")
     ]
     bars = [(b.get_width(), b.get_y() + b.get_height() / 2) for b in group.patches]
-    assert (
-        bars == [(6, 0), (6, 1), (6, 2), (6, 3)] and not sample.patches
-    )  # chance, for those with a value
+    # chance, for those with a value
+    assert bars == [(6, 0), (6, 1), (6, 2), (6, 3)] and not sample.patches
     assert "exchangeable conditions, 95 %" in [
         t.get_text() for t in sample.get_legend().get_texts()
     ]

@@ -137,6 +137,5 @@ def test_a_rising_curve_with_its_band_stands_behind_the_points_in_place_of_their
         100,
     ]
     assert band.get_zorder() < curve.get_zorder() < points.get_zorder()
-    assert (
-        len(without.lines) == 4 and len(without.lines[1].get_xdata()) == 0
-    )  # that method has no curve
+    # that method has no curve
+    assert len(without.lines) == 4 and len(without.lines[1].get_xdata()) == 0

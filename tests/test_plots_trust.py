@@ -307,9 +307,8 @@ def test_an_arrow_leads_from_what_was_measured_to_what_it_would_be(made: Drawn) 
         if np.ravel(line.get_ydata())[0] == y
     }
     assert (at["o"], at[">"]) == (pytest.approx(before), 100)
-    assert {line.get_marker() for line in eti.lines if np.ravel(line.get_ydata())[0] == y} == {
-        "o"
-    }  # thinking is as it was
+    # thinking is as it was
+    assert {line.get_marker() for line in eti.lines if np.ravel(line.get_ydata())[0] == y} == {"o"}
 
 
 def test_a_weighting_lies_at_the_corner_of_its_part(table) -> None:

@@ -268,9 +268,8 @@ def test_confidence_moves_shades_scores_from_the_methods_own_lowest_to_its_highe
         names.index("Word count"),
         names.index("Fisher–Rao"),
     )
-    lowest, highest = (
-        (max, min) if list(METHODS).index("word_count") % 2 == 0 else (min, max)
-    )  # dark is high
+    # dark is high
+    lowest, highest = (max, min) if list(METHODS).index("word_count") % 2 == 0 else (min, max)
     row = [cells[count, j] for j in range(6)]
     assert row[0] == lowest(row) and row[5] == highest(row)
     assert len({cells[same, j] for j in range(6)} | {cells[entropy, 2]}) == 1  # grey

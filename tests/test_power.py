@@ -37,9 +37,8 @@ def test_it_is_the_spread_of_the_auroc_where_confidences_are_exponential_as_its_
     areas = (right[:, :, None] > wrong[:, None, :]).mean(axis=(1, 2))
     assert areas.mean() == pytest.approx(0.75, abs=0.005)
     assert auroc_standard_error(0.75, n_right, n_wrong) == pytest.approx(areas.std(), rel=0.04)
-    assert auroc_standard_error(0.75, n_wrong, n_right) != pytest.approx(
-        areas.std(), rel=0.1
-    )  # the two counts are not one
+    # the two counts are not one
+    assert auroc_standard_error(0.75, n_wrong, n_right) != pytest.approx(areas.std(), rel=0.1)
 
 
 def test_a_difference_of_separate_samples_adds_variances_and_of_the_same_answers_less():

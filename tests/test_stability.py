@@ -42,11 +42,12 @@ def test_a_constant_confidence_has_cv_0(cv) -> None:
 
 def test_values_that_are_all_alike_have_no_interval_and_others_have() -> None:
     same_row = np.tile([0.2, 0.4, 0.6], (30, 1))
+    # each case steady, at a height of its own
     steady = np.linspace(0.1, 0.9, 30)[:, None] * [
         1,
         1,
         1,
-    ]  # each case steady, at a height of its own
+    ]
     for cv in (cv_group, cv_sample):
         assert (
             cv(same_row, np.arange(30))["missing"] == cv(steady, np.arange(30))["missing"] == ALIKE
@@ -56,9 +57,8 @@ def test_values_that_are_all_alike_have_no_interval_and_others_have() -> None:
 
 def test_chance_is_what_shuffled_conditions_give() -> None:
     moved = MANY + [0, 0.3, 0.6]
-    assert (
-        cv_group_by_chance(moved, 300) < cv_group(moved, CASES, 10)["value"]
-    )  # every row moves with its condition
+    # every row moves with its condition
+    assert cv_group_by_chance(moved, 300) < cv_group(moved, CASES, 10)["value"]
     # One row, (0.4, 0.6): whichever way round, sd 0.1, mean 0.5.
     assert cv_group_by_chance([[0.4, 0.6]], 20) == pytest.approx(20)
     # Two rows: half of the shufflings cancel (0 %), half do not (20 %): the 95 % value is the

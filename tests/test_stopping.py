@@ -162,9 +162,7 @@ def test_the_best_threshold_weighs_accuracy_against_utterances(
     assert best_threshold(SURE, RIGHT, SAID, price) == threshold
 
 
-def test_the_best_threshold_is_the_lowest_if_asking_brings_nothing_and_the_highest_if_misled() -> (
-    None
-):
+def test_the_best_threshold_is_lowest_if_asking_brings_nothing_and_highest_if_misled() -> None:
     assert best_threshold([[0.3, 0.9]] * 4, [[1, 1]] * 4, [[2, 4]] * 4, 0) == 0.3
     assert best_threshold([[0.3, 0.9]] * 4, [[0, 1]] * 4, [[2, 4]] * 4, 0.01) == 0.9
     assert best_threshold([[0.9, 0.3]] * 4, [[0, 1]] * 4, [[2, 4]] * 4, 0.01) == inf

@@ -214,14 +214,6 @@ def test_the_interval_resamples_cases_not_answers():
     np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.2, 0.8]])
 
 
-def test_nine_cases_give_no_interval():
-    rows = [(case, level, case in "abcde", 0.5) for case in "abcdefghi" for level in (1, 100)]
-    found = calibrated.reliability_table(
-        *run_tables(rows), {"m": "probability"}, bins=1, n_draws=50
-    )
-    assert found[["low", "high"]].isna().all(axis=None) and found["value"].notna().all()
-
-
 # Between methods
 
 BETWEEN = [

@@ -233,10 +233,11 @@ def test_the_share_unrated_is_missing_where_there_was_nothing_to_rate_or_nobody_
             one(cases)[["rx_unrated_percent", "tests_unrated_percent"]].astype(float)
         ).all()
     row = one(two_cases())
+    # one of five is unknown
     assert (row["rx_unrated_percent"], row["tests_unrated_percent"]) == (
         20,
         0,
-    )  # one of five is unknown
+    )
 
 
 def test_a_plan_that_cannot_be_read_is_missing_and_not_empty() -> None:
@@ -297,11 +298,12 @@ def test_fault_eti_and_fti_rest_on_the_smallest_n_of_their_parts_and_say_so() ->
     cases.loc[15:, "plan_missing"] = "no JSON"
     cases.loc[15:, [n for n in NEEDED if n.startswith("n_") and n != "n_doctors"]] = 0
     row = one(cases, draws=0)
+    # there were no such columns
     assert [row.get(n) for n in ("eti_n", "osi_n", "fti_n")] == [
         17,
         15,
         15,
-    ]  # there were no such columns
+    ]
     assert (
         row["eti_missing"]
         == row["eti_percent_missing"]
@@ -312,11 +314,12 @@ def test_fault_eti_and_fti_rest_on_the_smallest_n_of_their_parts_and_say_so() ->
         and row["osi_missing"] == "no draws"
     )
     off = one(many_cases(20).assign(**SAFETY_OFF), draws=0)
+    # 0 by rule, for all of them
     assert (off["osi_n"], off["fti_n"], told(off, "differs")) == (
         20,
         20,
         [],
-    )  # 0 by rule, for all of them
+    )
     assert one(many_cases(20).assign(**SAFETY_OFF), "medguard-x", draws=0)["fti_n"] == 0
 
 
@@ -383,15 +386,6 @@ def test_intervals_draw_the_same_cases_for_all_components() -> None:
     assert one(cases, draws=60, seed=4)["eti_low"] != row["eti_low"]
 
 
-def test_below_ten_cases_there_is_no_interval() -> None:
-    row = one(many_cases(9), draws=50)
-    assert np.isnan(
-        row[[f"{n}_{end}" for n in INDICES for end in ("low", "high")]].astype(float)
-    ).all()
-    assert told(row, FEW) == INDICES
-    assert told(one(many_cases(10), draws=50), "no interval") == []
-
-
 def test_what_rests_on_fewer_cases_than_ten_has_no_interval_either() -> None:
     cases = many_cases(12)
     cases.loc[:2, "cosine"] = NAN
@@ -406,9 +400,8 @@ def test_what_rests_on_fewer_cases_than_ten_has_no_interval_either() -> None:
 
 def test_osi_has_no_interval_where_ratings_of_fewer_than_ten_cases_are_behind_it() -> None:
     cases = many_cases(12)
-    cases.loc[:2, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = (
-        0  # nothing proposed: they can answer
-    )
+    # nothing proposed: they can answer
+    cases.loc[:2, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = 0
     row = one(cases, draws=50)
     assert (row["unsafe_rx_percent_n"], row["osi_n"], row["fti_n"]) == (9, 12, 12)
     assert told(row, FEW) == ["unsafe_rx_percent", "osi", "fti", "fti_as_printed"]

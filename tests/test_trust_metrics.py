@@ -100,10 +100,11 @@ def test_an_unreadable_vote_can_be_taken_to_agree_with_nobody(
 
 
 def test_pair_agreement_expects_the_same_for_any_number_of_doctors_and_cdr_does_not() -> None:
+    # what each doctor says, alone: two agree with 0.7² + 0.3² = 0.58
     chance = {
         "flu": 0.7,
         "cold": 0.3,
-    }  # what each doctor says, alone: two agree with 0.7² + 0.3² = 0.58
+    }
 
     def expected(measure, k):
         return sum(
@@ -126,10 +127,11 @@ def test_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sorted_names() -> None:
         drawn = ["cold", "flu", "gout"][int(sha256(case_id.encode()).hexdigest(), 16) % 3]
         assert majority(["gout", "flu", "cold"], case_id) == (drawn, ("cold", "flu", "gout"))
     assert {majority(["flu", "cold"], str(i))[0] for i in range(20)} == {"flu", "cold"}
+    # gout has not tied
     assert majority(["flu", "cold", "flu", "cold", "gout"], "a")[1] == (
         "cold",
         "flu",
-    )  # gout has not tied
+    )
 
 
 def test_a_text_in_place_of_a_list_of_diagnoses_is_refused() -> None:
@@ -191,9 +193,8 @@ def test_eti_osi_fti_by_hand() -> None:
     assert eti(0.5, 1 / 6, 0.3) == pytest.approx(0.4 * 0.5 + 0.3 * 5 / 6 + 0.3 * 0.3)  # 0.54
     assert eti(50, 50 / 3, 65, formulation="medguard-x") == pytest.approx(20 + 25 + 19.5)
     assert eti(0.5, 0.2, -0.4, (0.2, 0.5, 0.3)) == pytest.approx(0.1 + 0.4 - 0.12)
-    assert eti(0, 2 / 3, -1) == pytest.approx(-0.2) and eti(1, 0, 1) == pytest.approx(
-        1
-    )  # its ends for three doctors
+    # its ends for three doctors
+    assert eti(0, 2 / 3, -1) == pytest.approx(-0.2) and eti(1, 0, 1) == pytest.approx(1)
     assert osi(50, 40) == osi(50, 40, formulation="medguard-x") == pytest.approx(55)
     assert osi(50, 40, (0.8, 0.2)) == pytest.approx(100 - 48)
     assert fti(0.54, 55) == pytest.approx(54.5) and fti(0.54, 55, as_printed=True) == pytest.approx(
@@ -228,9 +229,8 @@ def test_proposed_and_none_rated_is_missing_and_nothing_proposed_is_0() -> None:
         [unsafe_rx_percent(0, 0, 0, n_proposed=12), test_alerts_percent(0, 0, 0, 1)]
     ).all()
     assert unsafe_rx_percent(0, 0, 0, n_proposed=0) == test_alerts_percent(0, 0, 0, 0) == 0
-    assert np.isnan(
-        [unsafe_rx_percent(0, 0, 0), test_alerts_percent(0, 0, 0)]
-    ).all()  # not said what was proposed
+    # not said what was proposed
+    assert np.isnan([unsafe_rx_percent(0, 0, 0), test_alerts_percent(0, 0, 0)]).all()
     assert (
         unsafe_rx_percent(1, 2, 4, n_proposed=12) == 75 and test_alerts_percent(1, 2, 12, 13) == 25
     )

@@ -242,16 +242,14 @@ def test_samples_at_both_ends_of_a_chain_mean_the_same() -> None:
 def test_graphs_of_unlike_sets_count_them(sets: tuple[int, ...], eigv: float, ecc: float) -> None:
     made = replace(meant(*sets), entailment=np.equal.outer(sets, sets).astype(float))
     assert METHODS["eigv"].score(made) == pytest.approx(eigv, abs=1e-12)  # 1 - the number of sets
-    assert METHODS["ecc"].score(made) == pytest.approx(
-        ecc, abs=1e-7
-    )  # 1 - sqrt(sets - 1); a root near 0 doubles the error
+    # 1 - sqrt(sets - 1); a root near 0 doubles the error
+    assert METHODS["ecc"].score(made) == pytest.approx(ecc, abs=1e-7)
 
 
 def test_eigenvalue_cut_is_a_parameter() -> None:
     wider = replace(CLOSE, parameters=replace(PARAMETERS, eigenvalue_cut=0.95))
-    assert METHODS["ecc"].score(wider) == pytest.approx(
-        0
-    )  # two vectors, whose plane holds (1, 1, 1)
+    # two vectors, whose plane holds (1, 1, 1)
+    assert METHODS["ecc"].score(wider) == pytest.approx(0)
 
 
 @each("k", range(2, 16))
