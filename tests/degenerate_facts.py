@@ -16,7 +16,6 @@ from trustlab.metrics import (
     correlation,
     discrimination,
     estimate,
-    paired,
     significance,
     stability,
     stopping,
@@ -265,10 +264,10 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
             ("infinite", [0.1, INF], REFUSED),
         )
     ],
-    ("paired.tested", "all alike", lambda: paired.tested(ALIKE, MANY), NAN),
-    ("paired.tested", "all missing", lambda: paired.tested(np.full(9, NAN), MANY), NAN),
-    ("paired.tested", "one case", lambda: paired.tested(np.arange(9.0), np.zeros(9)), NAN),
-    ("paired.tested", "infinite", lambda: paired.tested(np.array([INF, 1.0]), MANY), REFUSED),
+    ("estimate.interval", "all alike", lambda: estimate.interval(ALIKE, MANY, test=True), NAN),
+    ("estimate.interval", "all missing", lambda: estimate.interval(np.full(9, NAN), MANY, test=True), NAN),
+    ("estimate.interval", "one case", lambda: estimate.interval(np.arange(9.0), np.zeros(9), test=True), NAN),
+    ("estimate.interval", "infinite", lambda: estimate.interval(np.array([INF, 1.0]), MANY, test=True), REFUSED),
     ("estimate.exact_interval", "no cases", lambda: estimate.exact_interval(0, 0), NAN),
     (
         "estimate.exact_interval",

@@ -258,6 +258,7 @@ def test_every_mean_and_the_paired_difference_have_an_interval() -> None:
     assert asked_for["low"] < asked_for["value"] < asked_for["high"]
     shown = tables.chosen_shown(table).set_index("stops by")
     assert shown.loc["fixed 0", "utterances"] == "2.0" and shown.loc["ce", "accuracy minus ce's"] == "–"
+    assert shown.loc["fixed 0", "early, %"] == "100" and shown.loc["ce", "tokens"].isdigit()
     assert shown.loc["fixed 0", "accuracy, %"].startswith("25 [") and shown.loc["oracle", "tokens"] == "–"
     assert shown.loc["ce", "questions"] == f"{asked_for['value']:.1f}", "a cost stands alone"
 
@@ -382,7 +383,7 @@ def test_how_they_ended_is_a_share_and_a_length() -> None:
     table = talk_tables.ended_table(run).set_index(["ended", "metric"])
     assert table.loc[("repeats itself", "share"), ["value", "n_hits", "n"]].to_list() == [0.5, 2, 4]
     assert table.loc[("repeats itself", "questions"), ["value", "n"]].to_list() == [1.5, 2]
-    assert table.loc[("no readable question", "questions"), "missing"] == "none ended so"
+    assert table.loc[("no readable question", "questions"), "missing"] == "none of them"
 
 
 def test_the_one_worth_reading_turns_from_wrong_to_right() -> None:

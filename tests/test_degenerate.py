@@ -223,8 +223,9 @@ def test_everything_else(call, expected):
 # Nothing is forgotten
 
 OF_ROWS = [
-    "estimate", "interval", "measure", "groups", "grouped", "mean", "within", "across", "difference",
+    "estimate", "measure", "groups", "grouped", "mean", "within", "across", "difference", "share",
     "at_least", "most_frequent", "mean_of_known",
+    "share",
 ]  # fmt: skip
 ELSEWHERE = {
     "paired.paired_differences": "test_degenerate_tables.py",
@@ -238,7 +239,6 @@ ELSEWHERE = {
     "schema.described": "columns alone; test_estimate.py",
     "schema.check": "columns alone; test_estimate.py",
     "schema.refuse": "names a row; test_trust_indices.py",
-    "estimate.groups": "keys alone; inside grouped",
     "paired.corrected": "test_degenerate_tables.py",
     "paired.compared": "test_degenerate_tables.py",
     **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
+from scipy.stats import beta
 
 from trustlab.metrics import schema
 from trustlab.metrics.correlation import OVER_LEVELS, pearson
@@ -31,6 +32,7 @@ from trustlab.metrics.estimate import (
     measure,
     most_frequent,
     percentile_interval,
+    share,
     within,
 )
 from trustlab.metrics.paired import DIFFERENCE
@@ -165,6 +167,27 @@ def test_an_interval_without_width_is_none():
     nearly = np.r_[np.zeros(99), 1.0]
     assert interval(nearly, np.arange(12))["missing"] == "no interval: nearly all draws alike"
     assert np.isnan(interval(nearly, np.arange(12), test=True)["p"])
+
+
+def test_ranks_may_have_an_interval_without_width():
+    rows = Rows.of(pd.DataFrame({"case_id": range(12), "x": 1.0}), "x", 20)
+    found = estimate(rows, Metric(mean("x"), widthless=True))
+    assert [found[k] for k in ("value", "low", "high", "missing")] == [1, 1, 1, ""]
+
+
+def test_a_share_counts_its_hits_and_may_have_an_exact_interval():
+    told = pd.DataFrame({"case_id": range(20), "end": ["limit"] * 5 + ["other"] * 15})
+    rows = Rows.of(told, "end", 300, 4)
+    found = share(rows, "end", "limit")
+    draws = case_weights(range(20), 300, 4) @ (np.arange(20) < 5) / 20
+    assert [found[k] for k in ("value", "n_hits", "n", "n_cases")] == [0.25, 5, 20, 20]
+    assert (found["low"], found["high"]) == pytest.approx(percentile_interval(draws))
+    exact = share(rows, "end", "limit", exact=True)
+    assert (exact["low"], exact["high"]) == pytest.approx((beta.ppf(0.025, 5, 16), beta.ppf(0.975, 6, 15)))
+    few = share(rows.at(np.arange(20) < 9), "end", "limit", exact=True)
+    assert few["value"] == 5 / 9 and np.isnan(few["low"]) and few["missing"] == TOO_FEW
+    none = share(rows.at(np.zeros(20, bool)), "end", "limit", exact=True)
+    assert np.isnan(none["value"]) and (none["n_hits"], none["n"]) == (0, 0) and none["missing"]
 
 
 def test_bounds_and_answers_that_were_not_had_are_told():

@@ -19,7 +19,7 @@ from trustlab.paths import NOTEBOOKS
 
 NAMES = notebook_names()
 HOSTILE = "<img src=x onerror=alert(1)>"
-SHOWS = [("steps", "reasons"), ("changes", "missing")]
+SHOWS = [("lost", "missing"), ("changes", "missing")]
 """Tables of 03_ablations that a Styler shows, and a column of each that can hold a model's words."""
 
 
@@ -49,7 +49,11 @@ def unescaped(tree: ast.AST) -> list[str]:
         chosen = {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)}
         if name == "format" and chosen.get("escape") == "html":
             escaped |= {id(node) for node in ast.walk(call.func)}
-    uses = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == "style" and id(n) not in escaped]
+    uses = [
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Attribute) and n.attr == "style" and id(n) not in escaped
+    ]
     return [ast.unparse(use) for use in uses]
 
 
@@ -82,23 +86,31 @@ def test_every_figure_is_saved_under_the_notebooks_number(name: str) -> None:
     found = [(called, call) for tree in cells(name) for called, call in calls(tree)]
     saved = [begins(call.args[2]) for called, call in found if called == "save_figure"]
     assert saved and all(start.startswith(f"{name[:2]}_") for start in saved), saved
-    shown = [begins(call.args[2]) for called, call in found if called == "show" and len(call.args) > 2]
-    assert all(start and not start[0].isdigit() for start in shown), "the number is put before the name where it is saved"
+    shown = [
+        begins(call.args[2]) for called, call in found if called == "show" and len(call.args) > 2
+    ]
+    assert all(start and not start[0].isdigit() for start in shown), (
+        "the number is put before the name where it is saved"
+    )
 
 
 @pytest.mark.parametrize(("table", "column"), SHOWS)
 def test_a_table_of_reasons_shows_a_models_words_and_runs_none(table: str, column: str) -> None:
     columns = {
-        "steps": ["model", "variant", "reasons"],
-        "changes": ["choice", "method", "option", "tau", "moved", "by", "missing"],
-    }
-    rows = pd.DataFrame([{**dict.fromkeys(columns[table], HOSTILE), "tau": 0.5, "by": 1.0, column: HOSTILE}])[columns[table]]
+        "lost": ["model", "variant", "n_hits", "n", "missing"],
+        "changes": ["choice", "method", "option", "value", "moved", "by", "n", "missing"],
+    }[table]
+    numbers = {"n_hits": 3, "n": 4, "value": 0.5, "by": 1.0}
+    rows = pd.DataFrame(
+        [dict.fromkeys(columns, HOSTILE) | {n: numbers[n] for n in numbers if n in columns}]
+    )
+    last = [tree.body[-1] for tree in cells("03_ablations")]
+    shown = [one.value for one in last if isinstance(one, ast.Expr)]
     (styled,) = [
-        tree.body[-1].value
-        for tree in cells("03_ablations")
-        if isinstance(tree.body[-1], ast.Expr) and ".style" in (words := ast.unparse(tree.body[-1])) and words.startswith(table)
+        one for one in shown if ".style" in (words := ast.unparse(one)) and words.startswith(table)
     ]
-    page = eval(compile(ast.Expression(styled), "cell", "eval"), {table: rows})._repr_html_()
+    cell = compile(ast.Expression(styled), "cell", "eval")
+    page = eval(cell, {table: rows, "columns": columns})._repr_html_()
     assert "<img" not in page and page.count("&lt;img src=x onerror=alert(1)&gt;") >= 3
 
 

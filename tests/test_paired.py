@@ -9,9 +9,16 @@ import pandas as pd
 import pytest
 
 from trustlab.metrics import metrics_table
-from trustlab.metrics.discrimination import auroc_weighted
-from trustlab.metrics.estimate import case_weights, interval, percentile_interval
-from trustlab.metrics.paired import METRICS, paired_differences, within_level
+from trustlab.metrics.discrimination import RANKING, auroc_weighted
+from trustlab.metrics.estimate import (
+    Draws,
+    Rows,
+    case_weights,
+    interval,
+    percentile_interval,
+    within,
+)
+from trustlab.metrics.paired import METRICS, paired_differences
 from trustlab.metrics.significance import holm
 
 KEY = {"dataset": "made", "model": "m"}
@@ -87,9 +94,12 @@ def test_p_and_standard_error_come_from_the_draws_of_the_interval(level):
     sides = []
     for name in ("bad", "base"):
         part = table[table["variant"] == name].sort_values(["level", "case_id"])
-        where = (part["level"].to_numpy(), part["correct"].to_numpy(), part["confidence"].to_numpy())
-        where = (np.zeros(len(part)), *where[1:]) if level == "pooled" else where
-        sides.append(within_level(*where, case_weights(part["case_id"], 300, 5))[1])
+        weights = case_weights(part["case_id"], 300, 5)
+        groups = part["level"].to_numpy() if level == "within" else np.zeros(len(part))
+        right, said = part["correct"].to_numpy(), part["confidence"].to_numpy()
+        at = [groups == q for q in np.unique(groups)]
+        each_level = [auroc_weighted(right[q], said[q], weights[:, q]) for q in at]
+        sides.append(np.nanmean(each_level, axis=0))
     gaps = sides[0] - sides[1]
     assert one["p"] == pytest.approx((2 * min((gaps <= 0).sum(), (gaps >= 0).sum()) + 1) / 301)
     assert one["standard_error"] == pytest.approx(gaps.std(ddof=1))
@@ -233,11 +243,12 @@ def test_a_column_without_values_tells_its_reason():
 
 
 def test_a_level_left_with_one_class_by_a_draw_is_left_out_of_that_draw():
-    level, correct = np.array([20, 20, 60, 60]), np.array([1.0, 0, 1, 0])
+    table = pd.DataFrame({"case_id": list("abcd"), "level": [20, 20, 60, 60], "correct": [1, 0, 1, 0]})
+    table = table.assign(confidence=[0.9, 0.1, 0.2, 0.8])
     weights = np.array([[1, 1, 1, 1], [2, 0, 1, 1], [2, 0, 2, 0]])
-    value, draws = within_level(level, correct, np.array([0.9, 0.1, 0.2, 0.8]), weights)
-    assert value == 0.5
-    np.testing.assert_array_equal(draws, [0.5, 0.0, NAN])
+    rows = Rows.of(table, "confidence", Draws(np.array(list("abcd")), weights.T.astype(float)))
+    found = rows.drawn(within(RANKING["auroc"][0]))
+    np.testing.assert_array_equal(found, [0.5, 0.5, 0.0, NAN])
 
 
 @pytest.mark.parametrize(

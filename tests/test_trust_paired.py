@@ -8,7 +8,15 @@ import pytest
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
 
 from trustlab.experiments.trust_paired import configuration_differences, indices_on_shared_cases
-from trustlab.experiments.trust_tables import component_correlations, weight_sweep
+from trustlab.experiments.trust_tables import (
+    agreement_table,
+    component_correlations,
+    rank_stability,
+    weak_points,
+    weight_shares,
+    weight_sweep,
+)
+from trustlab.metrics import schema
 from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
 from trustlab.metrics.significance import holm
 from trustlab.metrics.trust_table import trust_indices
@@ -131,3 +139,15 @@ def test_an_unreadable_panel_is_wrong_in_the_correlations_of_components() -> Non
     found = component_correlations(table, draws=20)
     pair = found[found["first"].eq("correct") & found["second"].eq("unsafe_rx")]
     assert set(pair["n"]) == {20} and not pair["missing"].str.startswith("correct").any()
+
+
+def test_every_table_of_the_indices_has_the_columns_of_the_schema() -> None:
+    indices = trust_indices(BOTH, draws=20)
+    shared = indices_on_shared_cases(BOTH)
+    sweep = weight_sweep(shared, 2)
+    made = [indices, shared, sweep, weight_shares(sweep), rank_stability(shared, 2)]
+    made += [component_correlations(BOTH, draws=20), agreement_table(BOTH, draws=20)]
+    made += [weak_points(BOTH), configuration_differences(BOTH, draws=20)]
+    for table in made:
+        schema.check(table)
+        assert set(table.columns) <= set(schema.COLUMNS) and not table["missing"].isna().any()

@@ -254,14 +254,13 @@ def _steps(found: Sequence[Generation], n_draws: int, seed: int) -> Iterator[dic
     reasons = "; ".join(f"{reason} ({n})" for reason, n in why.most_common())
     rows = Rows.of(steps, "passages", n_draws, seed)
     tables = Rows.of(steps, "criteria", rows.draws, none="no table of evidence")
-    quoted = Rows.of(quotes, "quoted", rows.draws)
+    quoted = Rows.of(quotes, "quoted", rows.draws, none="no quotation")
     yield {"metric": "scores", **share(rows, "scores", note=reasons)}
     yield {"metric": "passages", **estimate(rows, mean("passages"))}
     yield {"metric": "tables", **share(rows, "tables")}
     for name in ("criteria", *SUPPORT_LEVELS):
         yield {"metric": name, **estimate(tables, mean(name))}
-    none = "" if len(quotes) else "no quotation"
-    yield {"metric": "quoted", **share(quoted, "quoted", note=none)}
+    yield {"metric": "quoted", **share(quoted, "quoted")}
 
 
 def _calls(runs: Mapping[str, Run]) -> pd.DataFrame:

@@ -239,38 +239,3 @@ def told_best(best: Any, names: Sequence[str], reference: float) -> dict[str, An
         **{name: getattr(best, name) for name in columns},
         "missing": "; ".join(filter(None, [best.reason, same])),
     }
-
-
-COMPARED = [*RUN, "method", "family", "against", "level", "metric"]
-
-
-def finished(
-    rows: Any,
-    columns: Sequence[str],
-    family: Sequence[str] = ("model", "dataset", "metric", "level"),
-) -> pd.DataFrame:
-    """Superseded by :func:`~trustlab.metrics.paired.corrected`; goes with its last caller."""
-    keys = [
-        name
-        for name in dict.fromkeys(columns)
-        if name
-        not in {
-            "value",
-            "reference",
-            "difference",
-            "low",
-            "high",
-            "p",
-            "p_holm",
-            "standard_error",
-            "n",
-            "n_cases",
-            "n_rarer",
-            "n_missing",
-            "cases_needed",
-            "missing",
-            "metric",
-            *OF_BEST,
-        }
-    ]
-    return corrected(rows, keys, OF_BEST if "chosen_in" in columns else ["n_rarer"], family)

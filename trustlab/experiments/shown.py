@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -31,7 +32,8 @@ def pivoted(
     """
     if table.empty:
         return table[list(index)]
-    cells = [with_interval(r.value, r.low, r.high, digits) for r in table.itertuples()]
+    ends = zip(table["value"], table["low"], table["high"], strict=True)
+    cells = [with_interval(*each, digits) for each in ends]
     if counted:
         cells = [f"{cell}, n {n:,}" for cell, n in zip(cells, table["n"], strict=True)]
     wide = table.assign(shown=cells).pivot(index=list(index), columns=columns, values="shown")
@@ -59,7 +61,7 @@ def calibration_shown(
 
     A row a method, a column for each measure and each of ``hows``.
     """
-    kept = table[table["metric"].isin(list(BRIEF)) & table["how"].isin(list(hows))]
+    kept: Any = table[table["metric"].isin(list(BRIEF)) & table["how"].isin(list(hows))]
     kept = kept.assign(column=kept["metric"].map(BRIEF) + ", " + kept["how"])
     order = [f"{name}, {how}" for name in BRIEF.values() for how in hows]
     wide = pivoted(kept, ["model", "method"], "column")

@@ -215,17 +215,18 @@ def chosen_shown(table: pd.DataFrame) -> pd.DataFrame:
 
     ``threshold`` is the folds', from the lowest to the highest.
     """
-    percent = table["metric"].isin(["accuracy", "difference"])
+    percent = table["metric"].isin(["accuracy", "early", "difference"])
+    whole = percent | table["metric"].eq("tokens")
     ends = {c: table[c].where(percent | table["metric"].eq("utterances")) for c in ("low", "high")}
-    shown: Any = table.assign(**ends)
     spans = zip(table["threshold_low"], table["threshold_high"], strict=True)
-    shown["threshold"] = [_span(*pair) for pair in spans]
+    shown: Any = table.assign(**ends, threshold=[_span(*pair) for pair in spans])
     shown[["value", "low", "high"]] *= np.where(percent, 100, 1)[:, None]
-    keys = ["policy", "threshold"]
-    wide = pivoted(shown[percent], keys, digits=0).merge(pivoted(shown[~percent], keys, digits=1))
-    against = f"accuracy minus {table['against'].iloc[0]}'s"
-    names = {"policy": "stops by", "accuracy": "accuracy, %", "difference": against}
-    return wide.rename(columns=names).fillna("–")
+    parts = [
+        pivoted(shown[x], ["policy", "threshold"], digits=d) for x, d in ((whole, 0), (~whole, 1))
+    ]
+    names = {"policy": "stops by", "accuracy": "accuracy, %", "early": "early, %"}
+    names["difference"] = f"accuracy minus {table['against'].iloc[0]}'s"
+    return parts[0].merge(parts[1]).rename(columns=names).fillna("–")
 
 
 def rules_compared(

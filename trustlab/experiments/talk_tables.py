@@ -14,7 +14,7 @@ import pandas as pd
 from trustlab.agents.consultation import CONFIDENT, ENDS
 from trustlab.agents.patient import OUTCOMES
 from trustlab.experiments.consultations import ConsultationRun
-from trustlab.metrics.estimate import Rows, estimate, mean, share
+from trustlab.metrics.estimate import Rows, estimate, groups, mean, share
 from trustlab.metrics.schema import table
 
 ASKED_FOR = ("found", "missed", "another fact")
@@ -46,11 +46,10 @@ def patient_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> p
         silent, same = turns["fact"].eq(""), turns["fact"].eq(turns["reference"])
         first = np.select([same, silent], ASKED_FOR[:2], ASKED_FOR[2])
         said = np.where(not_told, np.where(silent, *NOT_TOLD), first)
-        rows = Rows.of(turns.assign(said=said), "said", rows.draws)
+        rows = Rows.of(turns.assign(said=said), "said", rows.draws, none="no such question")
         lines += [{**label, "metric": o, **share(rows, "outcome", o)} for o in OUTCOMES]
         for part, names in ((rows.at(known), ASKED_FOR), (rows.at(not_told), NOT_TOLD)):
-            none = "" if len(part) else "no such question"
-            lines += [{**label, "metric": m, **share(part, "said", m, note=none)} for m in names]
+            lines += [{**label, "metric": m, **share(part, "said", m)} for m in names]
     return table(lines, ["model"], ["n_hits"])
 
 
@@ -64,8 +63,7 @@ def ended_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.
                 continue  # nothing stops a recorded consultation
             about = {**label, "ended": why}
             lines.append({**about, "metric": "share", **share(rows, "ended", why)})
-            length = estimate(mine, mean("n_turns"), note="" if len(mine) else "none ended so")
-            lines.append({**about, "metric": "questions", **length})
+            lines.append({**about, "metric": "questions", **estimate(mine, mean("n_turns"))})
     return table(lines, ["model", "ended"], ["n_hits"])
 
 
@@ -82,5 +80,5 @@ def tries_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.
 def _of_models(
     found: pd.DataFrame, n_draws: int, seed: int
 ) -> Iterator[tuple[dict[str, Any], Rows]]:
-    for model, part in found.groupby("model", sort=False) if len(found) else ():
-        yield {"model": model}, Rows.of(part, "case_id", n_draws, seed)
+    for label, part in groups(found, ["model"]) if len(found) else ():
+        yield label, Rows.of(part, "case_id", n_draws, seed, none="none of them")

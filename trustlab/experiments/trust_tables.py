@@ -41,11 +41,7 @@ from trustlab.metrics.trust_table import (
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PARTS = ["accuracy", "cdr", "rdc"]
-RAW = {
-    "cdr": trust.cdr,
-    "any_disagreement": trust.any_disagreement,
-    "pair_agreement": trust.pair_agreement,
-}
+RAW = {of.__name__: of for of in (trust.cdr, trust.any_disagreement, trust.pair_agreement)}
 """Agreement that counts no chance, case by case."""
 ALONE = "one doctor: nobody to agree with"
 UNREADABLE = "no case has enough readable diagnoses"
@@ -172,18 +168,16 @@ def weak_points(
     """
     table = check_reviews(reviews)
     safety, panel = table["safety"].astype(bool), table["n_doctors"] > 1
-    fixed, text = constant_cosine, "reasoning that only repeats the diagnosis"
+    text = "reasoning that only repeats the diagnosis"
+    text = text if constant_cosine == 1 else f"every cosine {constant_cosine:g}"
+    cosines = dict.fromkeys(["cosine", "cosine_med"], constant_cosine)
     nothing: dict[str, Any] = dict.fromkeys(COUNTS, 0)
     changes: list[tuple[str, Any, Callable[[Any], pd.DataFrame]]] = [
         ("reviewers who never object", safety, _never_objecting),
         ("reviewers who never object", ~safety, _never_objecting),
         ("an empty plan", safety, lambda t: t.assign(**nothing, plan_missing="")),
         ("a panel scored as one doctor", panel, _as_one_doctor),
-        (
-            text if fixed == 1 else f"every cosine {fixed:g}",
-            safety.notna(),
-            partial(_cosine, fixed),
-        ),
+        (text, safety.notna(), lambda t: t.assign(**cosines)),
     ]
     found = []
     for what_if, where, change in changes:
@@ -349,10 +343,6 @@ def _as_one_doctor(table: pd.DataFrame) -> pd.DataFrame:
     alone = [(d if isinstance(d, str) else None,) for d in table["diagnosis"]]
     no_answer = (table["n_no_answer"] >= table["n_doctors"]).astype(int)
     return table.assign(diagnoses=alone, n_doctors=1, n_no_answer=no_answer)
-
-
-def _cosine(value: float, table: pd.DataFrame) -> pd.DataFrame:
-    return table.assign(cosine=value, cosine_med=value)
 
 
 def _gains(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:

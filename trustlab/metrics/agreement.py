@@ -61,8 +61,7 @@ def agreement(
     asked = pd.DataFrame({"case_id": np.asarray(case_ids), "first": grades[0], "second": grades[1]})
     asked["same"] = np.where(known, grades[0] == grades[1], np.nan)
     rows = Rows.of(asked, "same", n_draws, seed, none="no answer that both graded")
-    note = "" if len(asked) else rows.none
-    return [{"metric": m, **shared, **estimate(rows, x, note=note)} for m, x in AGREEMENT.items()]
+    return [{"metric": m, **shared, **estimate(rows, x)} for m, x in AGREEMENT.items()]
 
 
 def _check(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -199,32 +199,3 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
             pair, across(OVER_LEVELS[metric]), withheld=lambda _: short, undefined=FLAT
         )
         yield {"metric": metric, "level": "across", **found}
-
-
-def tested(draws: np.ndarray, case_ids: np.ndarray) -> dict[str, Any]:
-    """Superseded by :func:`~trustlab.metrics.estimate.interval`; goes with its last caller."""
-    from trustlab.metrics.estimate import interval
-
-    return interval(draws, case_ids, test=True)
-
-
-def within_level(
-    level: np.ndarray, correct: np.ndarray, confidence: np.ndarray, weights: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """Superseded by :func:`~trustlab.metrics.estimate.within`; goes with its last caller."""
-    from trustlab.metrics.discrimination import auroc, ranking_weighted
-    from trustlab.metrics.estimate import mean_of_known
-
-    values, draws = [], []
-    for q in np.unique(level):
-        at = level == q
-        if 0 < correct[at].sum() < at.sum():
-            values.append(auroc(correct[at], confidence[at]))
-            draws.append(
-                ranking_weighted(
-                    correct[at], confidence[at], np.ascontiguousarray(weights.T[at]).T
-                )[0]
-            )
-    if not values:
-        return float("nan"), np.full(len(weights), np.nan)
-    return float(np.mean(values)), mean_of_known(np.stack(draws))

@@ -102,7 +102,7 @@ MEASURED = {
     "best": Column("number", "the metric's", "its best end were the missing had"),
     "n": Column("count", "rows", "rows behind the value"),
     "n_cases": Column("count", "cases", "cases behind the value"),
-    "n_answers": Column("count", "answers", "answers behind a cost, or from which the n were chosen"),
+    "n_answers": Column("count", "answers", "answers behind a cost, or of which n were chosen"),
     "on_front": Column("flag", "", "no other is better for less"),
     "n_methods": Column("count", "methods", "methods that are ordered, or the best chosen from"),
     "left_out": Column("text", "", "methods left out, with too few values"),

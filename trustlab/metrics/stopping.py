@@ -1,8 +1,10 @@
-"""When to stop asking: what every threshold on a confidence would have done, from recorded consultations of full length.
+"""When to stop asking: what every threshold would have done, from recorded consultations.
 
-A consultation has T turns; after each there is a diagnosis with a confidence, right or wrong. The rule: stop at the first
-turn whose confidence reaches the threshold, and at the last turn at the latest (Ren et al. 2026, consultation).
-:func:`guarantee` is beyond the paper: Learn then Test (Angelopoulos et al. 2021) with binomial p-values.
+- A consultation has T turns; after each there is a diagnosis with a confidence, right or wrong.
+- The rule: stop at the first turn whose confidence reaches the threshold, and at the last turn at
+  the latest (Ren et al. 2026, consultation).
+- :func:`guarantee` is beyond the paper: Learn then Test (Angelopoulos et al. 2021) with binomial
+  p-values.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ GRID = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2)) + (0.99,)
 
 @dataclass(frozen=True)
 class Frontier:
-    """What each threshold brings, (G,) each, from the strictest: never stop early, down to stopping at the first turn.
+    """What each threshold brings, (G,) each, from the strictest: never stop early, to at once.
 
-    ``accuracy`` is a share of cases, ``utterances`` a mean over cases, ``early`` the share of cases that stopped before the
-    last turn.
+    ``accuracy`` is a share of cases, ``utterances`` a mean over cases, ``early`` the share of cases
+    that stopped before the last turn.
     """
 
     thresholds: np.ndarray
@@ -36,10 +38,11 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A threshold that keeps the error among those diagnosed early at most ``alpha`` with chance ``1 - delta``, or ``None``.
+    """A threshold that keeps the error of those diagnosed early at most ``alpha``, or ``None``.
 
-    ``n_early`` and ``n_wrong`` are the calibration cases that it stops early and those of them with a wrong diagnosis;
-    ``reason`` says why there is none.
+    - With chance ``1 - delta``; ``reason`` says why there is none.
+    - ``n_early`` and ``n_wrong``: the calibration cases that it stops early and those of them with
+      a wrong diagnosis.
     """
 
     threshold: float | None
@@ -51,10 +54,10 @@ class Guarantee:
 
 
 def stop_turns(confidence: ArrayLike, threshold: float) -> np.ndarray:
-    """The turn (from 0) at which each case stops, (n,): the first that reaches ``threshold``, else the last.
+    """The turn (from 0) at which each case stops, (n,): the first to reach ``threshold``, or last.
 
     ``confidence`` is (n, T); a near-tie with the threshold reaches it, NaN (missing) reaches none.
-    Raises ``ValueError`` on another shape or no turn.
+    ``ValueError`` on another shape or no turn.
     """
     reached = reaches(table := _turns(confidence, "confidence"), threshold)
     return np.where(reached.any(axis=1), reached.argmax(axis=1), table.shape[1] - 1)
@@ -68,21 +71,15 @@ def frontier(
 ) -> Frontier:
     """Accuracy and mean utterances at every threshold, from the strictest to the laxest.
 
-    ``confidence``, ``correct`` (0 or 1) and ``utterances`` (how many were said up to and with that turn) are (n, T).
-    ``thresholds``: by default infinity and every distinct confidence. Raises ``ValueError`` on other shapes or values.
+    - ``confidence``, ``correct`` (0 or 1) and ``utterances`` (said up to and with that turn) are
+      (n, T). ``thresholds``: by default infinity and every distinct confidence.
+    - ``ValueError`` on other shapes or values.
     """
-    sure, right, said = (
-        _turns(a, what)
-        for a, what in (
-            (confidence, "confidence"),
-            (correct, "correct"),
-            (utterances, "utterances"),
-        )
-    )
+    sure, right = _turns(confidence, "confidence"), _turns(correct, "correct")
+    said = _turns(utterances, "utterances")
     if not sure.shape == right.shape == said.shape or len(sure) == 0:
-        raise ValueError(
-            f"all three must be (n, T) with n at least 1; received {sure.shape}, {right.shape}, {said.shape}"
-        )
+        received = f"{sure.shape}, {right.shape}, {said.shape}"
+        raise ValueError(f"all three must be (n, T) with n at least 1; received {received}")
     if not np.isin(right, (0, 1)).all():
         raise ValueError("correct must hold 0 or 1")
     if thresholds is None:
@@ -100,22 +97,21 @@ def frontier(
 
 
 def along(values: ArrayLike, at: ArrayLike) -> np.ndarray:
-    """Each case's value at the turn where it stops: ``values`` (n, T), ``at`` (..., n) turns from 0; shape (..., n)."""
-    table, turns = _turns(values, "values"), np.asarray(at)
-    if turns.shape[-1:] != table.shape[:1]:
-        raise ValueError(
-            f"at must name a turn for each of the {len(table)} cases; received {turns.shape}"
-        )
-    return table[np.arange(len(table)), turns]
+    """Each case's value where it stops, (..., n): ``values`` (n, T), ``at`` (..., n) from 0."""
+    each, turns = _turns(values, "values"), np.asarray(at)
+    if turns.shape[-1:] != each.shape[:1]:
+        raise ValueError(f"at must name a turn for {len(each)} cases; received {turns.shape}")
+    return each[np.arange(len(each)), turns]
 
 
 def best_threshold(
     confidence: ArrayLike, correct: ArrayLike, utterances: ArrayLike, price: float
 ) -> float:
-    """The threshold of highest accuracy minus ``price`` times mean utterances; of equals the one with fewer utterances.
+    """The threshold of highest accuracy minus ``price`` times mean utterances.
 
-    Arguments as for :func:`frontier`; ``price`` is what one utterance costs, as a share of accuracy, at least 0. Raises
-    ``ValueError`` for a negative price, and as :func:`frontier` does.
+    - Of equals the one with fewer utterances. Arguments as for :func:`frontier`; ``price`` is what
+      one utterance costs, as a share of accuracy, at least 0.
+    - ``ValueError`` for a negative price, and as :func:`frontier` does.
     """
     if not price >= 0:
         raise ValueError(f"price is {price}; it must be at least 0")
@@ -126,15 +122,15 @@ def best_threshold(
 
 
 def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:
-    """A fold for each case, (n,) of 0 to ``n_folds - 1``, sizes as equal as can be, at random by ``seed``.
+    """A fold for each case, (n,) of 0 to ``n_folds - 1``, as equal as can be, random by ``seed``.
 
-    It depends on the set of ids and not on their order. Raises ``ValueError`` for fewer than two folds or ids that come twice.
+    It depends on the set of ids and not on their order. ``ValueError`` for fewer than two folds or
+    ids that come twice.
     """
     ids = np.asarray(case_ids).astype(str)
     if n_folds < 2 or len(np.unique(ids)) < len(ids):
-        raise ValueError(
-            f"at least 2 folds and different ids are needed; received {n_folds} and {ids[:5].tolist()} ..."
-        )
+        received = f"{n_folds} and {ids[:5].tolist()} ..."
+        raise ValueError(f"at least 2 folds and different ids are needed; received {received}")
     folds = np.empty(len(ids), int)
     folds[np.argsort(ids)] = np.random.default_rng(seed).permutation(len(ids)) % n_folds
     return folds
@@ -147,24 +143,27 @@ def guarantee(
     delta: float = 0.1,
     thresholds: Sequence[float] = GRID,
 ) -> Guarantee:
-    """The laxest threshold under which a later case that is diagnosed early is wrong with chance at most ``alpha``.
+    """The laxest threshold under which a later case diagnosed early is wrong at most at ``alpha``.
 
-    That holds with chance at least ``1 - delta`` over the draw of the calibration cases, (n, T) each, **if those and the later
-    cases are drawn independently from one population, asked by the same doctor, and ``thresholds`` was fixed before**.
-    It is one bet: of several methods or ``alpha`` the one that counts is named beforehand; choosing the best afterwards voids it.
-    A case is diagnosed early if it stops before the last turn. For each threshold, the chance of so few wrong diagnoses were the
-    true error ``alpha`` is a binomial p-value; Bonferroni over the thresholds. Raises ``ValueError`` for ``alpha`` or ``delta``
-    outside (0, 1), no thresholds, or other shapes.
+    - That holds with chance at least ``1 - delta`` over the draw of the calibration cases, (n, T)
+      each, **if those and the later cases are drawn independently from one population, asked by the
+      same doctor, and ``thresholds`` was fixed before**.
+    - It is one bet: of several methods or ``alpha`` the one that counts is named beforehand;
+      choosing the best afterwards voids it.
+    - A case is diagnosed early if it stops before the last turn. For each threshold, the chance of
+      so few wrong diagnoses were the true error ``alpha`` is a binomial p-value; Bonferroni over
+      the thresholds.
+    - ``ValueError`` for ``alpha`` or ``delta`` outside (0, 1), no thresholds, or other shapes.
     """
     if not (0 < alpha < 1 and 0 < delta < 1) or not len(thresholds):
+        received = f"{alpha}, {delta}, {list(thresholds)}"
         raise ValueError(
-            f"alpha and delta must lie in (0, 1), with a threshold; received {alpha}, {delta}, {list(thresholds)}"
+            f"alpha and delta must be in (0, 1), with a threshold; received {received}"
         )
     sure, right = _turns(confidence, "confidence"), _turns(correct, "correct")
     if sure.shape != right.shape:
-        raise ValueError(
-            f"confidence and correct must have one shape; received {sure.shape} and {right.shape}"
-        )
+        received = f"{sure.shape} and {right.shape}"
+        raise ValueError(f"confidence and correct must have one shape; received {received}")
     most = 0
     for threshold in sorted(thresholds):
         at = stop_turns(sure, threshold)
@@ -174,11 +173,9 @@ def guarantee(
         if n_early and binom.cdf(n_wrong, n_early, alpha) <= delta / len(thresholds):
             return Guarantee(float(threshold), alpha, delta, n_early, n_wrong)
     needed = int(np.ceil(np.log(delta / len(thresholds)) / np.log1p(-alpha)))
-    why = (
-        f"{needed} cases without an error would do, at most {most} stop early"
-        if most < needed
-        else "too many errors"
-    )
+    why = "too many errors"
+    if most < needed:
+        why = f"{needed} cases without an error would do, at most {most} stop early"
     return Guarantee(None, alpha, delta, reason=f"no threshold can be vouched for: {why}")
 
 

@@ -104,7 +104,7 @@ FEW = "_few"
 """Label of a mark with fewer cases than an interval takes; matplotlib keeps it out of legends, a caption looks for it."""
 VALUES = (
     "value", "difference", "accuracy", "probability", "confidence", "rank", "share", "error", "tau",
-    "eti_percent", "osi", "fti", "osi_after", "r", "rho", "p_number",
+    "r", "rho", "p_number",
 )  # fmt: skip
 """Columns that hold what a figure draws: a table that has some of them, all without a value, draws nothing."""
 DPI = 150
