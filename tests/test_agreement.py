@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from each import each
 from sklearn.metrics import cohen_kappa_score
 
 from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa, cohen_kappa_weighted
@@ -19,12 +20,15 @@ def test_kappa_is_the_agreement_beyond_chance() -> None:
     assert cohen_kappa(FIRST, SECOND) == pytest.approx(0.4)  # (0.7 - 0.5) / (1 - 0.5)
 
 
-@pytest.mark.parametrize(("first", "second", "kappa"), [([1, 0, 1], [1, 0, 1], 1), ([1, 0], [0, 1], -1), ([1, 1], [1, 0], 0)])
+@each(
+    ("first", "second", "kappa"),
+    [([1, 0, 1], [1, 0, 1], 1), ([1, 0], [0, 1], -1), ([1, 1], [1, 0], 0)],
+)
 def test_kappa_at_its_ends_and_where_one_grader_says_the_same_of_all(first, second, kappa) -> None:
     assert cohen_kappa(first, second) == pytest.approx(kappa)
 
 
-@pytest.mark.parametrize(("first", "second"), [([1, 1], [1, 1]), ([0, 0], [0, 0]), ([1, 1], [0, 0]), ([], [])])
+@each(("first", "second"), [([1, 1], [1, 1]), ([0, 0], [0, 0]), ([1, 1], [0, 0]), ([], [])])
 def test_kappa_is_missing_where_both_are_constant(first, second) -> None:
     assert np.isnan(cohen_kappa(first, second))
 
@@ -34,7 +38,10 @@ def test_the_counts_say_where_two_graders_part() -> None:
     for line in (kappa, share):
         assert [line[k] for k in ("n", *COUNTS)] == [50, 20, 5, 10, 15] and line["n_cases"] == 10
         assert line["low"] < line["value"] < line["high"] and line["missing"] == ""
-    assert [(x["metric"], x["value"]) for x in (kappa, share)] == [("kappa", pytest.approx(0.4)), ("agreement", 0.7)]
+    assert [(x["metric"], x["value"]) for x in (kappa, share)] == [
+        ("kappa", pytest.approx(0.4)),
+        ("agreement", 0.7),
+    ]
 
 
 def test_the_intervals_resample_cases() -> None:
@@ -49,17 +56,23 @@ def test_kappa_is_scikit_learns() -> None:
     rng = np.random.default_rng(0)
     for share in (0.1, 0.5, 0.9):
         one, other = rng.random((2, 40)) < share
-        assert cohen_kappa(one, other) == pytest.approx(cohen_kappa_score(one, other, labels=[0, 1]))
+        assert cohen_kappa(one, other) == pytest.approx(
+            cohen_kappa_score(one, other, labels=[0, 1])
+        )
 
 
 def test_a_weight_counts_an_answer_that_often() -> None:
     weights = np.array([np.ones(50), np.zeros(50), (FIRST == SECOND).astype(float)])
-    assert cohen_kappa_weighted(FIRST, SECOND, weights) == pytest.approx([0.4, np.nan, 1], nan_ok=True)
+    assert cohen_kappa_weighted(FIRST, SECOND, weights) == pytest.approx(
+        [0.4, np.nan, 1], nan_ok=True
+    )
 
 
 def test_an_undefined_kappa_says_why_and_keeps_its_counts() -> None:
     kappa, share = agreement([1, 1, 1], [1, 1, 1], ["a", "a", "b"])
-    assert np.isnan([kappa["value"], kappa["low"]]).all() and share["value"] == 1 and kappa["n"] == 3
+    assert (
+        np.isnan([kappa["value"], kappa["low"]]).all() and share["value"] == 1 and kappa["n"] == 3
+    )
     assert kappa["missing"] == "kappa is undefined: each grader says the same of all answers"
 
 
@@ -71,7 +84,7 @@ def test_what_one_did_not_grade_is_missing_and_nothing_that_both_graded_is_no_ag
         assert {x["missing"] for x in nothing} == {"no answer that both graded"}
 
 
-@pytest.mark.parametrize(("first", "second"), [([1, 0], [1]), ([1, 2], [1, 0]), ([1, np.nan], [1, 0]), ([[1]], [[1]])])
+@each(("first", "second"), [([1, 0], [1]), ([1, 2], [1, 0]), ([1, np.nan], [1, 0]), ([[1]], [[1]])])
 def test_grades_are_0_or_1_and_paired(first, second) -> None:
     with pytest.raises(ValueError, match="0 or 1|shape"):
         cohen_kappa(first, second)

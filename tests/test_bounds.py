@@ -1,4 +1,4 @@
-"""Best and worst case of what is missing: the ends of every way of filling it in, tried one by one on few answers."""
+"""Best and worst case of what is missing: the ends of every way of filling it in."""
 
 from __future__ import annotations
 
@@ -7,20 +7,31 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from each import each
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from trustlab.experiments.missingness import NO_ENDS, ONLY_RANGE, missingness_table
 from trustlab.metrics import auprc, auroc, brier
-from trustlab.metrics.bounds import accuracy_bounds, auprc_bounds, auroc_bounds, brier_bounds, mean_confidence_bounds
+from trustlab.metrics.bounds import (
+    accuracy_bounds,
+    auprc_bounds,
+    auroc_bounds,
+    brier_bounds,
+    mean_confidence_bounds,
+)
 
 NAN = float("nan")
 RANKED = {"auroc": (auroc_bounds, roc_auc_score), "auprc": (auprc_bounds, average_precision_score)}
 PLACES = (-2.0, -1.0, 0.0, 0.1, 0.2, 0.5, 0.6, 0.7, 1.0, 2.0, 3.0)
-"""Below, on, between and above the confidences 0, 0.5 and 1, two places a gap, so that two missing ones need not tie."""
+"""Below, on, between and above the confidences 0, 0.5 and 1, two places a gap, so that two missing
+ones need not tie."""
 
 
 def filled_in(correct: np.ndarray, confidence: np.ndarray, places=PLACES):
-    """Every way of filling in what is missing: unknown answers right or wrong, confidences at each of ``places``."""
+    """Every way of filling in what is missing.
+
+    Unknown answers right or wrong, confidences at each of ``places``.
+    """
     unknown = np.isnan(correct)
     missing = np.isnan(confidence) | unknown
     for said in product((0, 1), repeat=int(unknown.sum())):
@@ -31,7 +42,7 @@ def filled_in(correct: np.ndarray, confidence: np.ndarray, places=PLACES):
 
 
 def tiny(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two to six answers with confidences 0, 0.5 or 1, one or two of them missing, some of those of unknown correctness."""
+    """Two to six answers, one or two confidences missing, some of unknown correctness."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 7))
     correct, confidence = rng.integers(0, 2, n).astype(float), rng.integers(0, 3, n) / 2
@@ -42,7 +53,10 @@ def tiny(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_hand(metric: str, right: np.ndarray, sure: np.ndarray) -> float:
-    """AUROC and average precision by their definitions: scikit-learn agrees (below) but takes a thousand times as long."""
+    """AUROC and average precision by their definitions.
+
+    Scikit-learn agrees (below) but takes a thousand times as long.
+    """
     if metric == "auroc":
         gaps = sure[right == 1][:, None] - sure[right == 0]
         return float(np.mean((gaps > 0) + (gaps == 0) / 2))
@@ -50,7 +64,7 @@ def by_hand(metric: str, right: np.ndarray, sure: np.ndarray) -> float:
     return float(np.mean((at_least @ right) / at_least.sum(axis=1)))
 
 
-@pytest.mark.parametrize("metric", RANKED)
+@each("metric", RANKED)
 def test_the_definitions_tried_here_are_scikit_learns(metric):
     rng = np.random.default_rng(1)
     for _ in range(20):
@@ -58,38 +72,48 @@ def test_the_definitions_tried_here_are_scikit_learns(metric):
         assert by_hand(metric, right, sure) == pytest.approx(RANKED[metric][1](right, sure))
 
 
-@pytest.mark.parametrize("metric", RANKED)
+@each("metric", RANKED)
 def test_no_way_of_filling_in_passes_the_ends_and_some_way_reaches_each(metric):
     seen = 0
     for seed in range(120):
         correct, confidence = tiny(seed)
-        values = [by_hand(metric, r, s) for r, s in filled_in(correct, confidence) if 0 < r.sum() < len(r)]
+        values = [
+            by_hand(metric, r, s) for r, s in filled_in(correct, confidence) if 0 < r.sum() < len(r)
+        ]
         found = RANKED[metric][0](correct, confidence)
         if values:
             seen += 1
-            assert (found.worst, found.best) == pytest.approx((min(values), max(values))), (correct, confidence)
+            assert (found.worst, found.best) == pytest.approx((min(values), max(values))), (
+                correct,
+                confidence,
+            )
         else:
             assert np.isnan(found.worst) and np.isnan(found.best)
     assert seen > 90
 
 
-@pytest.mark.parametrize("metric", RANKED)
+@each("metric", RANKED)
 def test_three_missing_right_answers_need_not_tie(metric):
     correct, confidence = np.array([1, 1, 1, 0, 1.0]), np.array([NAN, NAN, NAN, 0.5, 0.5])
-    values = [by_hand(metric, r, s) for r, s in filled_in(correct, confidence, (0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8))]
+    values = [
+        by_hand(metric, r, s)
+        for r, s in filled_in(correct, confidence, (0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8))
+    ]
     found = RANKED[metric][0](correct, confidence)
     assert (found.worst, found.best) == pytest.approx((min(values), max(values)))
 
 
 def test_a_right_answer_above_a_tied_group_can_cost_average_precision_more_than_one_at_the_end():
-    # One wrong answer, then four right ones tied. Last, the missing one gives 4 · 4/5 + 5/6; just above the tie 1/2 + 4 · 5/6.
+    # One wrong answer, then four right ones tied. Last, the missing one gives 4 · 4/5 + 5/6; just
+    # above the tie 1/2 + 4 · 5/6.
     found = auprc_bounds([0, 1, 1, 1, 1, 1], [0.9, 0.5, 0.5, 0.5, 0.5, NAN])
     assert found.worst == pytest.approx((1 / 2 + 4 * 5 / 6) / 5)
     assert found.worst < (4 * 4 / 5 + 5 / 6) / 5
 
 
 def test_auroc_by_hand():
-    # Known: 0.9 right beats 0.2 wrong, 1 of 1 pairs. A right and a wrong one are missing: 4 pairs, 3 of them open.
+    # Known: 0.9 right beats 0.2 wrong, 1 of 1 pairs. A right and a wrong one are missing: 4 pairs,
+    # 3 of them open.
     found = auroc_bounds([1, 0, 1, 0], [0.9, 0.2, NAN, NAN])
     assert (found.worst, found.best) == (0.25, 1.0)
     # One more may be either: right makes 3 x 2 pairs, wrong 2 x 3, with the one pair won in both.
@@ -97,7 +121,7 @@ def test_auroc_by_hand():
     assert (found.worst, found.best) == (pytest.approx(1 / 6), 1.0)
 
 
-@pytest.mark.parametrize(("bounds", "measure"), [(auroc_bounds, auroc), (auprc_bounds, auprc), (brier_bounds, brier)])
+@each(("bounds", "measure"), [(auroc_bounds, auroc), (auprc_bounds, auprc), (brier_bounds, brier)])
 def test_with_nothing_missing_both_ends_are_the_metric(bounds, measure):
     rng = np.random.default_rng(3)
     correct, confidence = rng.integers(0, 2, 60), np.round(rng.random(60), 1)
@@ -107,10 +131,14 @@ def test_with_nothing_missing_both_ends_are_the_metric(bounds, measure):
 
 def test_accuracy_mean_confidence_and_brier_by_hand():
     assert accuracy_bounds([1, 0, NAN, NAN]) == accuracy_bounds([1, NAN, NAN, 0])
-    assert (accuracy_bounds([1, 0, NAN, 1]).worst, accuracy_bounds([1, 0, NAN, 1]).best) == (0.5, 0.75)
+    assert (accuracy_bounds([1, 0, NAN, 1]).worst, accuracy_bounds([1, 0, NAN, 1]).best) == (
+        0.5,
+        0.75,
+    )
     mean = mean_confidence_bounds([0.5, NAN, 1.0, NAN])
     assert (mean.worst, mean.best) == (0.375, 0.875)
-    # 0.04 is known; the missing one and the unknown one cost nothing or 1 each, whatever the latter's confidence.
+    # 0.04 is known; the missing one and the unknown one cost nothing or 1 each, whatever the
+    # latter's confidence.
     score = brier_bounds([1, 0, NAN], [0.8, NAN, 0.5])
     assert (score.worst, score.best) == pytest.approx((2.04 / 3, 0.04 / 3))
 
@@ -123,7 +151,7 @@ def test_brier_ends_are_those_of_every_way_of_filling_in():
         assert (found.worst, found.best) == pytest.approx((max(values), min(values)))
 
 
-@pytest.mark.parametrize("bounds", [auroc_bounds, auprc_bounds])
+@each("bounds", [auroc_bounds, auprc_bounds])
 def test_all_missing_leaves_everything_open_and_one_class_nothing(bounds):
     found = bounds([1, 0], [NAN, NAN])
     assert (found.worst, found.best) == ((0, 1) if bounds is auroc_bounds else (0.5, 1))
@@ -131,17 +159,23 @@ def test_all_missing_leaves_everything_open_and_one_class_nothing(bounds):
     assert bounds([1, NAN], [0.4, NAN]).best == 1  # the unknown one may be wrong
 
 
-@pytest.mark.parametrize("bounds", [auroc_bounds, auprc_bounds, brier_bounds])
-@pytest.mark.parametrize(
-    ("correct", "confidence"), [([1, 0], [0.5]), ([2, 0], [0.5, 0.5]), ([[1]], [[0.5]]), ([1, 0], [0.5, np.inf])]
+@each("bounds", [auroc_bounds, auprc_bounds, brier_bounds])
+@each(
+    ("correct", "confidence"),
+    [([1, 0], [0.5]), ([2, 0], [0.5, 0.5]), ([[1]], [[0.5]]), ([1, 0], [0.5, np.inf])],
 )
 def test_bad_arrays_are_refused(bounds, correct, confidence):
     with pytest.raises(ValueError, match="received"):
         bounds(correct, confidence)
 
 
-@pytest.mark.parametrize(
-    "call", [lambda: mean_confidence_bounds([1.2]), lambda: mean_confidence_bounds([[0.2]]), lambda: accuracy_bounds([3])]
+@each(
+    "call",
+    [
+        lambda: mean_confidence_bounds([1.2]),
+        lambda: mean_confidence_bounds([[0.2]]),
+        lambda: accuracy_bounds([3]),
+    ],
 )
 def test_values_out_of_range_are_refused(call):
     with pytest.raises(ValueError, match="received"):
@@ -152,16 +186,34 @@ def test_values_out_of_range_are_refused(call):
 
 
 def run_tables(rows) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """``rows``: (case, level, answer, correct, confidence); a missing confidence's reason is "none"."""
-    keys = [{"case_id": case, "dataset": "d", "level": level, "model": "x"} for case, level, *_ in rows]
-    answers = [{**k, "answer": r[2], "correct": r[3], "missing": ""} for k, r in zip(keys, rows, strict=True)]
-    told = [{**k, "method": "m", "confidence": r[4], "bound": "", "missing": "none"} for k, r in zip(keys, rows, strict=True)]
+    """``rows``: (case, level, answer, correct, confidence).
+
+    A missing confidence's reason is "none".
+    """
+    keys = [
+        {"case_id": case, "dataset": "d", "level": level, "model": "x"} for case, level, *_ in rows
+    ]
+    answers = [
+        {**k, "answer": r[2], "correct": r[3], "missing": ""}
+        for k, r in zip(keys, rows, strict=True)
+    ]
+    told = [
+        {**k, "method": "m", "confidence": r[4], "bound": "", "missing": "none"}
+        for k, r in zip(keys, rows, strict=True)
+    ]
     return pd.DataFrame(answers), pd.DataFrame(told)
 
 
-ROWS = [("a", 1, "x", 1, 0.9), ("b", 1, "x", 0, 0.2), ("c", 1, "x", 1, NAN), ("d", 1, None, 0, 0.7), ("e", 1, None, NAN, NAN)]
+ROWS = [
+    ("a", 1, "x", 1, 0.9),
+    ("b", 1, "x", 0, 0.2),
+    ("c", 1, "x", 1, NAN),
+    ("d", 1, None, 0, 0.7),
+    ("e", 1, None, NAN, NAN),
+]
 ROWS += [("f", 1, "x", 0, 0.3)]
-"""Right, wrong, right without a confidence, unreadable (wrong; its confidence counts for nothing), failed, wrong."""
+"""Right, wrong, right without a confidence, unreadable (wrong; its confidence counts for nothing),
+failed, wrong."""
 
 
 def table(rows=ROWS, scale: str = "probability", **options) -> pd.DataFrame:
@@ -175,8 +227,12 @@ def test_the_table_fills_in_what_is_missing_by_the_projects_rules():
     assert accuracy[["worst", "best", "missing"]].tolist() == [2 / 6, 3 / 6, "1 missing"]
     mine = found.drop(index="accuracy")
     assert (mine["method"] == "m").all() and (mine[["n", "n_missing"]] == 3).all(axis=None)
-    assert mine.loc["mean_confidence", ["value", "worst", "best"]].tolist() == pytest.approx([1.4 / 3, 1.4 / 6, 4.4 / 6])
-    assert mine.loc["brier", ["value", "worst", "best"]].tolist() == pytest.approx([0.14 / 3, 3.14 / 6, 0.14 / 6])
+    assert mine.loc["mean_confidence", ["value", "worst", "best"]].tolist() == pytest.approx(
+        [1.4 / 3, 1.4 / 6, 4.4 / 6]
+    )
+    assert mine.loc["brier", ["value", "worst", "best"]].tolist() == pytest.approx(
+        [0.14 / 3, 3.14 / 6, 0.14 / 6]
+    )
     correct, confidence = [1, 0, 1, 0, NAN, 0], [0.9, 0.2, NAN, NAN, NAN, 0.3]
     for metric, (bounds, measure) in RANKED.items():
         ends = bounds(correct, confidence)
@@ -191,14 +247,20 @@ def test_the_table_fills_in_what_is_missing_by_the_projects_rules():
 def test_no_sharp_bound_is_claimed_where_none_is_computed():
     found = table(min_per_class=1)
     assert found.loc["ece", ["worst", "best"]].tolist() == [1, 0]
-    assert found.loc["pearson", ["worst", "best"]].tolist() == found.loc["spearman", ["worst", "best"]].tolist() == [-1, 1]
+    assert (
+        found.loc["pearson", ["worst", "best"]].tolist()
+        == found.loc["spearman", ["worst", "best"]].tolist()
+        == [-1, 1]
+    )
     assert found.loc[["ece", "pearson", "spearman"], "missing"].str.startswith(ONLY_RANGE).all()
 
 
 def test_a_score_has_no_ends_and_no_calibration():
     found = table(scale="score")
     assert not {"brier", "ece"} & set(found.index)
-    assert np.isnan(found.loc["mean_confidence", "worst"]) and found.loc["mean_confidence", "missing"].startswith(NO_ENDS)
+    assert np.isnan(found.loc["mean_confidence", "worst"]) and found.loc[
+        "mean_confidence", "missing"
+    ].startswith(NO_ENDS)
     assert found.loc["mean_confidence", "value"] == pytest.approx(1.4 / 3)
 
 
@@ -211,12 +273,18 @@ def test_a_value_is_withheld_where_there_are_few_of_a_class_and_its_ends_stay():
 
 
 def test_with_nothing_missing_the_table_repeats_the_value():
-    rows = [(case, level, "x", int(i < level / 20), 0.1 * i) for i, case in enumerate("abcdef") for level in (1, 40, 100)]
+    rows = [
+        (case, level, "x", int(i < level / 20), 0.1 * i)
+        for i, case in enumerate("abcdef")
+        for level in (1, 40, 100)
+    ]
     found = table(rows, min_per_class=1)
     np.testing.assert_allclose(found["worst"], found["value"])
     np.testing.assert_allclose(found["best"], found["value"])
     assert (found["n_missing"] == 0).all()
-    assert found.loc["pearson", "missing"].startswith("fewer than 3 levels, or one side is the same")
+    assert found.loc["pearson", "missing"].startswith(
+        "fewer than 3 levels, or one side is the same"
+    )
 
 
 def test_a_method_without_any_value_says_so():
@@ -229,5 +297,11 @@ def test_a_method_without_any_value_says_so():
 
 def test_an_answer_without_a_row_for_the_method_is_missing():
     answers, confidence = run_tables(ROWS)
-    found = missingness_table(answers, confidence.iloc[:2], {"m": "probability"}).set_index("metric")
-    assert found.loc["brier", ["n", "n_missing", "missing"]].tolist() == [2, 4, "4 missing, most often: no row in the table"]
+    found = missingness_table(answers, confidence.iloc[:2], {"m": "probability"}).set_index(
+        "metric"
+    )
+    assert found.loc["brier", ["n", "n_missing", "missing"]].tolist() == [
+        2,
+        4,
+        "4 missing, most often: no row in the table",
+    ]

@@ -1,9 +1,10 @@
-"""Correlations and their p-values, against scipy, values worked out by hand, and every order of a few points."""
+"""Correlations and their p-values: by scipy, by hand, by every order of a few points."""
 
 from itertools import permutations, product
 
 import numpy as np
 import pytest
+from each import each
 from scipy import stats
 
 from trustlab.metrics.correlation import (
@@ -23,7 +24,7 @@ NAN = float("nan")
 # Correlation
 
 
-@pytest.mark.parametrize("decimals", [0, 6])
+@each("decimals", [0, 6])
 def test_correlations_agree_with_scipy(decimals):
     rng = np.random.default_rng(3)
     x, y = np.round(3 * rng.random((2, 12)), decimals)
@@ -32,8 +33,8 @@ def test_correlations_agree_with_scipy(decimals):
 
 
 def test_spearman_of_six_points_by_hand():
-    # One neighbouring pair swapped: sum of d² is 2, rho = 1 - 6·2/(6·35) = 33/35. At least as extreme: the identity and
-    # its 5 neighbouring swaps, and their 6 mirror images: 12 of 720.
+    # One neighbouring pair swapped: sum of d² is 2, rho = 1 - 6·2/(6·35) = 33/35. At least as
+    # extreme: the identity and its 5 neighbouring swaps, and their 6 mirror images: 12 of 720.
     accuracy, confidence = [0.1, 0.4, 0.6, 0.7, 0.8, 0.9], [0.2, 0.3, 0.5, 0.6, 0.9, 0.8]
     assert spearman(accuracy, confidence) == pytest.approx(33 / 35)
     assert spearman_permutation_p(accuracy, confidence) == pytest.approx(12 / 720)
@@ -43,22 +44,36 @@ def test_spearman_of_six_points_by_hand():
 def test_permutation_p_agrees_with_scipy():
     x, y = [1, 2, 3, 4, 5], [2, 1, 5, 3, 4]
     exact = stats.permutation_test(
-        (y,), lambda s: stats.spearmanr(x, s)[0], permutation_type="pairings", n_resamples=9999, vectorized=False
+        (y,),
+        lambda s: stats.spearmanr(x, s)[0],
+        permutation_type="pairings",
+        n_resamples=9999,
+        vectorized=False,
     )
     assert spearman_permutation_p(x, y) == pytest.approx(exact.pvalue)
 
 
 def test_permutation_p_with_ties_by_hand():
-    # x has two equal values: of the 6 orders of y, the pair {1, 2}, {1, 3} or {2, 3} falls on the tie, twice each.
-    # rho is largest in size for 3 alone above (or 1 alone below) the tie: 4 of 6.
+    # x has two equal values: of the 6 orders of y, the pair {1, 2}, {1, 3} or {2, 3} falls on the
+    # tie, twice each. rho is largest in size for 3 alone above (or 1 alone below) the tie: 4 of 6.
     assert spearman_permutation_p([1, 1, 2], [1, 2, 3]) == pytest.approx(4 / 6)
 
 
-@pytest.mark.parametrize(
-    ("x", "y"), [([1, 2], [1, 2]), ([0.3] * 6, range(6)), (range(6), [0.1 + 0.2, *[0.3] * 5]), ([0.1 + 0.2, 0.3, 0.3], [1, 2, 3])]
+@each(
+    ("x", "y"),
+    [
+        ([1, 2], [1, 2]),
+        ([0.3] * 6, range(6)),
+        (range(6), [0.1 + 0.2, *[0.3] * 5]),
+        ([0.1 + 0.2, 0.3, 0.3], [1, 2, 3]),
+    ],
 )
 def test_correlation_is_missing_when_constant_or_short(x, y):
-    assert np.isnan(pearson(x, y)) and np.isnan(spearman(x, y)) and np.isnan(spearman_permutation_p(x, y))
+    assert (
+        np.isnan(pearson(x, y))
+        and np.isnan(spearman(x, y))
+        and np.isnan(spearman_permutation_p(x, y))
+    )
 
 
 def test_correlation_refuses_bad_series():
@@ -72,22 +87,26 @@ def test_correlation_refuses_bad_series():
 # P-values from a coefficient and n
 
 
-@pytest.mark.parametrize("n", [3, 6, 40])
+@each("n", [3, 6, 40])
 def test_p_of_a_coefficient_agrees_with_scipy(n):
     x, y = np.random.default_rng(n).normal(size=(2, n))
-    for shown, p, found in ((stats.pearsonr(x, y), pearson_p, pearson), (stats.spearmanr(x, y), spearman_p, spearman)):
+    for shown, p, found in (
+        (stats.pearsonr(x, y), pearson_p, pearson),
+        (stats.spearmanr(x, y), spearman_p, spearman),
+    ):
         assert p(found(x, y), n) == pytest.approx(shown.pvalue, abs=1e-12)
         assert p(-found(x, y), n) == pytest.approx(shown.pvalue, abs=1e-12)
 
 
 def test_p_of_a_coefficient_by_hand():
-    # r = 0.8, n = 6: t = 0.8 · 2/0.6 = 8/3 with 4 degrees of freedom, p = 0.056. There 2.776 is the 5 % value of t, r = 0.811.
+    # r = 0.8, n = 6: t = 0.8 · 2/0.6 = 8/3 with 4 degrees of freedom, p = 0.056. There 2.776 is the
+    # 5 % value of t, r = 0.811.
     assert pearson_p(0.8, 6) == pytest.approx(0.056, abs=1e-9)
     assert pearson_p(0.8114, 6) == pytest.approx(0.05, abs=1e-4)
     assert pearson_p(0, 6) == 1 and pearson_p(1, 6) == pearson_p(-1, 6) == 0
 
 
-@pytest.mark.parametrize("p", [pearson_p, spearman_p, spearman_exact_p])
+@each("p", [pearson_p, spearman_p, spearman_exact_p])
 def test_a_p_needs_three_points_and_a_coefficient(p):
     assert np.isnan([p(0.5, 2), p(0.5, 0), p(1.0, 2), p(NAN, 6)]).all()
     for bad in ((1.001, 6), (-2, 6), (np.inf, 6), (0.5, 5.5), (0.5, -1), (0.5, NAN), (0.5, np.inf)):
@@ -96,17 +115,21 @@ def test_a_p_needs_three_points_and_a_coefficient(p):
 
 
 def test_exact_p_of_a_printed_rho_by_hand():
-    # Of 720 orders of six points, 12 have |rho| >= 33/35 = 0.942857, printed 0.943; 24 have at least 31/35 = 0.885714.
+    # Of 720 orders of six points, 12 have |rho| >= 33/35 = 0.942857, printed 0.943; 24 have at
+    # least 31/35 = 0.885714.
     assert spearman_exact_p(0.943, 6) == pytest.approx(12 / 720)
-    assert spearman_exact_p(0.943, 6, rounding=0) == pytest.approx(2 / 720)  # no order reaches it but the two straight ones
+    # no order reaches it but the two straight ones
+    assert spearman_exact_p(0.943, 6, rounding=0) == pytest.approx(2 / 720)
     assert spearman_exact_p(1, 6) == pytest.approx(2 / 720) and spearman_exact_p(0, 6) == 1
     assert spearman_exact_p(-0.886, 6) == spearman_exact_p(0.886, 6) == pytest.approx(24 / 720)
 
 
-@pytest.mark.parametrize("n", [3, 5, 6, 8])
+@each("n", [3, 5, 6, 8])
 def test_exact_p_is_the_permutation_p_of_points_with_that_rho(n):
     x, y = np.random.default_rng(n).random((2, n))
-    assert spearman_exact_p(round(spearman(x, y), 3), n) == pytest.approx(spearman_permutation_p(x, y))
+    assert spearman_exact_p(round(spearman(x, y), 3), n) == pytest.approx(
+        spearman_permutation_p(x, y)
+    )
 
 
 def test_exact_p_of_an_unrounded_rho_needs_no_allowance_for_rounding():
@@ -125,16 +148,23 @@ def test_exact_p_refuses_many_points_and_negative_rounding():
 # Permutations
 
 
-@pytest.mark.parametrize("n", [4, 6])
+@each("n", [4, 6])
 def test_permutation_p_of_pearson_counts_every_pairing(n):
     x, y = np.random.default_rng(n).random((2, n))
     every = [abs(stats.pearsonr(x, np.array(order))[0]) for order in permutations(y)]
-    assert pearson_permutation_p(x, y) == pytest.approx(np.mean(np.array(every) >= abs(stats.pearsonr(x, y)[0]) - 1e-12))
-    assert pearson_permutation_p(x, -y) == pearson_permutation_p(x, y) == pearson_permutation_p(x, 1e6 + 0.01 * y)
+    assert pearson_permutation_p(x, y) == pytest.approx(
+        np.mean(np.array(every) >= abs(stats.pearsonr(x, y)[0]) - 1e-12)
+    )
+    assert (
+        pearson_permutation_p(x, -y)
+        == pearson_permutation_p(x, y)
+        == pearson_permutation_p(x, 1e6 + 0.01 * y)
+    )
 
 
 def test_permutation_p_of_pearson_with_ties_by_hand():
-    # y's 3 falls on the first or last point (|r| = 0.87) in four of six orders, on the middle one (r = 0) in two.
+    # y's 3 falls on the first or last point (|r| = 0.87) in four of six orders, on the middle one
+    # (r = 0) in two.
     assert pearson_permutation_p([1, 2, 3], [1, 1, 3]) == pytest.approx(4 / 6)
     assert pearson_permutation_p([1, 2, 3], [1, 3, 1]) == 1  # r = 0: every pairing is as far
 
@@ -153,7 +183,7 @@ def test_permutation_p_of_many_points_is_drawn_with_a_seed_and_close_to_the_t_te
 # Values that rho can take
 
 
-@pytest.mark.parametrize("n", [3, 4, 5, 6])
+@each("n", [3, 4, 5, 6])
 def test_the_values_of_rho_are_those_of_every_order(n):
     every = {round(stats.spearmanr(range(n), order)[0], 9) for order in permutations(range(n))}
     assert spearman_values(n) == pytest.approx(sorted(every), abs=1e-9)
@@ -161,11 +191,15 @@ def test_the_values_of_rho_are_those_of_every_order(n):
 
 def test_over_six_points_rho_takes_36_values_two_35ths_apart():
     values = spearman_values(6)
-    assert len(values) == 36 and np.allclose(np.diff(values), 2 / 35) and values[[0, -1]].tolist() == [-1, 1]
+    assert (
+        len(values) == 36
+        and np.allclose(np.diff(values), 2 / 35)
+        and values[[0, -1]].tolist() == [-1, 1]
+    )
     assert len(spearman_values(30)) == 30 * 899 // 6 + 1
 
 
-@pytest.mark.parametrize("n", [3, 4])
+@each("n", [3, 4])
 def test_with_ties_rho_takes_the_values_of_every_pair_of_tied_rankings(n):
     rankings = np.array([r for r in product(range(n), repeat=n) if len(set(r)) > 1])
     standard = stats.zscore(stats.rankdata(rankings, axis=1), axis=1)
@@ -177,7 +211,11 @@ def test_with_ties_rho_takes_the_values_of_every_pair_of_tied_rankings(n):
 
 def test_ties_over_six_points_bring_values_between_and_the_answer_may_be_changed():
     found = spearman_values(6, ties=True)
-    assert len(found) == 1657 and np.diff(found).min() > 1e-6 and found[[0, -1]] == pytest.approx([-1, 1])
+    assert (
+        len(found) == 1657
+        and np.diff(found).min() > 1e-6
+        and found[[0, -1]] == pytest.approx([-1, 1])
+    )
     assert np.diff(spearman_values(7, ties=True)).min() > 1e-7  # no value twice through rounding
     assert np.isclose(found, 0).any() and np.allclose(found, -found[::-1])
     found[:] = 0

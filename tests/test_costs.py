@@ -1,4 +1,4 @@
-"""What methods cost, on calls few enough to add up by hand; and which needs lead to which requests, asked of the collection."""
+"""What methods cost, added up by hand; and which needs lead to which requests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 
 from trustlab.confidence import METHODS
@@ -27,7 +28,11 @@ ASKED = [
 
 
 def a_run(
-    asked=ASKED, methods=("asp", "poc", "ce", "p_true", "random"), models=("m",), missing=(), **parameters
+    asked=ASKED,
+    methods=("asp", "poc", "ce", "p_true", "random"),
+    models=("m",),
+    missing=(),
+    **parameters,
 ) -> SimpleNamespace:
     """Two answers a model; each model is asked the same; methods in ``missing`` have no value."""
     keys = [{"case_id": c, "dataset": "d", "level": 1, "model": m} for m in models for c in "ab"]
@@ -58,10 +63,18 @@ def costs_of(run, **options) -> pd.DataFrame:
 # From needs to requests
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH)
+@each("name", ONE_OF_EACH)
 def test_a_methods_purposes_are_what_a_run_of_it_alone_asks(name):
-    options = {"methods": [name], "levels": [100], "samples": 2, "encoder": FakeEncoder(), "medical_encoder": FakeEncoder()}
-    run = benchmark(made_cases(1), [FakeModel()], retriever=BM25(load_corpus()), quiet=True, **options)
+    options = {
+        "methods": [name],
+        "levels": [100],
+        "samples": 2,
+        "encoder": FakeEncoder(),
+        "medical_encoder": FakeEncoder(),
+    }
+    run = benchmark(
+        made_cases(1), [FakeModel()], retriever=BM25(load_corpus()), quiet=True, **options
+    )
     assert set(purposes_of(METHODS[name])) == set(run.calls["purpose"])
     found = method_costs(run).iloc[0]
     assert found["n_replies"] == run.calls["n"].sum()
@@ -89,14 +102,23 @@ def test_what_is_read_off_the_answer_costs_nothing_more():
 
 def test_totals_are_for_all_answers():
     found = costs_of(a_run())
-    assert found.loc["poc", ["total_replies", "total_tokens_in", "total_tokens_out", "n_answers"]].tolist() == [8, 60, 24, 2]
+    assert found.loc[
+        "poc", ["total_replies", "total_tokens_in", "total_tokens_out", "n_answers"]
+    ].tolist() == [8, 60, 24, 2]
 
 
 def test_seconds_are_those_of_what_was_asked_now_and_the_cached_are_taken_as_long():
     found = costs_of(a_run())
-    assert found.loc[["asp", "poc"], "seconds"].tolist() == [2, 4]  # of poc 4 s for the diagnoses, 2 s for three of six samples
+    # of poc 4 s for the diagnoses, 2 s for three of six samples
+    assert found.loc[["asp", "poc"], "seconds"].tolist() == [
+        2,
+        4,
+    ]
     assert found.loc[["asp", "poc"], "timed"].tolist() == [1, 0.75]
-    assert found.loc["asp", "missing"] == "" and found.loc["poc", "missing"] == "seconds from part of the requests"
+    assert (
+        found.loc["asp", "missing"] == ""
+        and found.loc["poc", "missing"] == "seconds from part of the requests"
+    )
 
 
 def test_seconds_are_missing_where_all_came_from_the_cache():
@@ -112,7 +134,7 @@ def test_a_request_of_which_only_part_was_asked_now_times_nothing():
     assert np.isnan(found.loc["poc", "seconds"]) and found.loc["poc", "n_replies"] == 2.5
 
 
-@pytest.mark.parametrize(("prompts", "tokens_in"), [("once", 30), ("each", 60)])
+@each(("prompts", "tokens_in"), [("once", 30), ("each", 60)])
 def test_a_prompt_shared_by_samples_counts_once_or_for_each_of_them(prompts, tokens_in):
     found = costs_of(a_run(), prompts=prompts)
     assert found.loc["poc", "n_tokens_in"] == tokens_in
@@ -121,13 +143,19 @@ def test_a_prompt_shared_by_samples_counts_once_or_for_each_of_them(prompts, tok
 
 def test_money_follows_from_the_rates_for_a_million_tokens():
     found = costs_of(a_run(), usd_in=1, usd_out=10)
-    assert found.loc["asp", ["usd", "extra_usd", "total_usd"]].tolist() == pytest.approx([45e-6, 0, 90e-6])
-    assert found.loc["poc", ["usd", "extra_usd", "total_usd"]].tolist() == pytest.approx([150e-6, 105e-6, 300e-6])
+    assert found.loc["asp", ["usd", "extra_usd", "total_usd"]].tolist() == pytest.approx(
+        [45e-6, 0, 90e-6]
+    )
+    assert found.loc["poc", ["usd", "extra_usd", "total_usd"]].tolist() == pytest.approx(
+        [150e-6, 105e-6, 300e-6]
+    )
     assert costs_of(a_run())[["usd", "extra_usd", "total_usd"]].isna().all(axis=None)
 
 
 def test_each_model_has_its_own_rates_and_one_without_has_no_price():
-    found = method_costs(a_run(models=("m", "k"), methods=["asp"]), usd_in={"m": 2}, usd_out={"m": 0}).set_index("model")
+    found = method_costs(
+        a_run(models=("m", "k"), methods=["asp"]), usd_in={"m": 2}, usd_out={"m": 0}
+    ).set_index("model")
     assert found.loc["m", "usd"] == pytest.approx(30e-6)
     assert np.isnan(found.loc["k", "usd"]) and found.loc["k", "n_tokens_in"] == 15
 
@@ -137,7 +165,9 @@ def test_each_model_has_its_own_rates_and_one_without_has_no_price():
 
 def test_a_method_that_was_never_asked_for_keeps_its_row_without_costs():
     row = costs_of(a_run()).loc["p_true"]
-    assert row[["n_replies", "n_tokens_in", "seconds", "extra_replies", "total_replies"]].isna().all()
+    assert (
+        row[["n_replies", "n_tokens_in", "seconds", "extra_replies", "total_replies"]].isna().all()
+    )
     assert row["missing"] == "never asked: p_true"
 
 
@@ -149,7 +179,11 @@ def test_a_method_without_values_keeps_its_row_with_what_it_cost_and_why():
 
 def test_other_readers_and_scoring_without_the_patient_are_named_as_not_counted():
     found = costs_of(a_run(methods=["pmi", "asp", "semantic_entropy"]))["not_counted"]
-    assert found.to_dict() == {"pmi": "scoring without the patient", "asp": "", "semantic_entropy": "entailment"}
+    assert found.to_dict() == {
+        "pmi": "scoring without the patient",
+        "asp": "",
+        "semantic_entropy": "entailment",
+    }
 
 
 def test_judges_and_new_wordings_are_no_methods_cost():
@@ -162,14 +196,16 @@ def test_an_assessors_replies_are_shared_among_all_models_answers():
     own = [("keyword", 1, 4, 2), ("profile", 1, 8, 4), ("evidence", 1, 12, 6)]
     mine = [(*row, 1.0, 1, 0, "judge-model") for row in own]
     run.calls = pd.concat([run.calls, pd.DataFrame(mine, columns=list(CALLS))], ignore_index=True)
-    found = method_costs(run, usd_in={"judge-model": 1, "m": 0, "k": 0}, usd_out={"judge-model": 0, "m": 0, "k": 0})
+    found = method_costs(
+        run, usd_in={"judge-model": 1, "m": 0, "k": 0}, usd_out={"judge-model": 0, "m": 0, "k": 0}
+    )
     assert found["extra_replies"].tolist() == [0.75, 0.75]  # three replies for four answers
     assert found["extra_tokens_in"].tolist() == [6, 6]
     assert found["usd"].tolist() == pytest.approx([6e-6, 6e-6])
     assert found["missing"].str.contains("assessor judge-model are shared equally").all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"prompts": "twice"}, "prompts is 'twice'; allowed are once, each"),
@@ -192,7 +228,10 @@ def test_calls_without_their_columns_are_refused():
 
 def test_a_run_without_calls_gives_rows_without_costs():
     found = costs_of(a_run([]))
-    assert found["n_replies"].isna().all() and found["missing"].str.startswith("never asked: diagnosis").all()
+    assert (
+        found["n_replies"].isna().all()
+        and found["missing"].str.startswith("never asked: diagnosis").all()
+    )
 
 
 # The Pareto front
@@ -203,15 +242,31 @@ def priced(costs, values, **columns) -> pd.DataFrame:
     names = [f"x{i}" for i in range(len(costs))]
     common = {"model": "m", "method": names}
     price = pd.DataFrame(
-        {**common, "family": "token", "n_answers": 6, "n_replies": 1.0, "n_tokens_in": costs, "n_tokens_out": 0.0}
+        {
+            **common,
+            "family": "token",
+            "n_answers": 6,
+            "n_replies": 1.0,
+            "n_tokens_in": costs,
+            "n_tokens_out": 0.0,
+        }
     )
     price = price.assign(seconds=NAN, usd=NAN, missing="seconds unknown")
-    metrics = pd.DataFrame({**common, "dataset": "d", "metric": "auroc", "level": "within", "value": values})
-    metrics = metrics.assign(low=metrics["value"] - 0.1, high=metrics["value"] + 0.1, n=6, n_cases=3, n_rarer=3, missing="")
+    metrics = pd.DataFrame(
+        {**common, "dataset": "d", "metric": "auroc", "level": "within", "value": values}
+    )
+    metrics = metrics.assign(
+        low=metrics["value"] - 0.1,
+        high=metrics["value"] + 0.1,
+        n=6,
+        n_cases=3,
+        n_rarer=3,
+        missing="",
+    )
     return pareto_table(price, metrics, **columns)
 
 
-@pytest.mark.parametrize(
+@each(
     ("costs", "values", "front"),
     [
         ([1, 1, 2, 2, 3], [0.6, 0.8, 0.8, 0.7, 0.9], [1, 4]),
@@ -238,7 +293,14 @@ def test_a_method_without_cost_says_why():
 def test_tokens_are_those_in_and_out():
     run = a_run(methods=["asp", "poc"])
     values = pd.DataFrame(
-        {"model": "m", "dataset": "d", "metric": "auroc", "level": "within", "method": ["asp", "poc"], "value": 0.6}
+        {
+            "model": "m",
+            "dataset": "d",
+            "metric": "auroc",
+            "level": "within",
+            "method": ["asp", "poc"],
+            "value": 0.6,
+        }
     )
     metrics = values.assign(low=NAN, high=NAN, n=2, n_cases=2, n_rarer=1, missing="")
     assert pareto_table(method_costs(run), metrics)["cost"].tolist() == [18, 42]
@@ -247,14 +309,26 @@ def test_tokens_are_those_in_and_out():
 
 def test_each_model_and_data_set_has_a_front_of_its_own():
     table = priced([1, 2], [0.9, 0.5])
-    price = table.rename(columns={"cost": "n_tokens_in"}).assign(n_replies=1.0, n_tokens_out=0.0, missing="")
-    metrics = pd.concat([table.assign(dataset=d, value=v, metric="auroc") for d, v in (("d", [0.9, 0.5]), ("e", [0.5, 0.9]))])
+    price = table.rename(columns={"cost": "n_tokens_in"}).assign(
+        n_replies=1.0, n_tokens_out=0.0, missing=""
+    )
+    metrics = pd.concat(
+        [
+            table.assign(dataset=d, value=v, metric="auroc")
+            for d, v in (("d", [0.9, 0.5]), ("e", [0.5, 0.9]))
+        ]
+    )
     found = pareto_table(price.drop(columns=["value"]), metrics)
-    assert found.loc[found["on_front"], ["dataset", "method"]].to_numpy().tolist() == [["d", "x0"], ["e", "x0"], ["e", "x1"]]
+    assert found.loc[found["on_front"], ["dataset", "method"]].to_numpy().tolist() == [
+        ["d", "x0"],
+        ["e", "x0"],
+        ["e", "x1"],
+    ]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"), [({"cost": "hours"}, "cost is 'hours'"), ({"level": "40"}, "no AUROC at level '40'")]
+@each(
+    ("options", "message"),
+    [({"cost": "hours"}, "cost is 'hours'"), ({"level": "40"}, "no AUROC at level '40'")],
 )
 def test_unknown_costs_and_levels_are_refused(options, message):
     with pytest.raises(ValueError, match=message):

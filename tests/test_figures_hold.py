@@ -1,7 +1,9 @@
-"""The table behind every figure: each value drawn has its own n, no interval below ten cases, no ranking of fewer than ten.
+"""The table behind every figure.
 
-:data:`DRAWN` says of each figure what it draws and which columns count it; a figure that is not listed there fails. What is
-committed was made by the reference run: after a change here or in a table, run it again.
+Each value drawn has its own n, no interval below ten cases, no ranking of fewer than ten.
+:data:`DRAWN` says of each figure what it draws and which columns count it; a figure that is not
+listed there fails. What is committed was made by the reference run: after a change here or in a
+table, run it again.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import pytest
+from each import each
 
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.paths import FIGURES
 
 MIN_PER_CLASS = 10
-"""Right answers, and wrong ones, below which a ranking of right against wrong is withheld (METHODS, section 5)."""
+"""Right answers, and wrong ones, below which a ranking of right against wrong is withheld (METHODS,
+section 5)."""
 ENDING = r"(_embedded-closed)?(_starter[a-z-]*)?"
 """What tells the files of the second model and of other data sets of the reference run."""
 
@@ -35,9 +38,10 @@ def everywhere(table: pd.DataFrame) -> pd.Series:
 class Marks:
     """A column of values that a figure draws, and what counts them.
 
-    ``n`` counts the answers (or points) behind a value, ``cases`` the patients ('' where it is of no patients); ``ends`` are its
-    interval's; ``ranks``: the rows whose value ranks right above wrong, ``rarer`` counting the rarer of these; ``rows``: the
-    rows that hold it; ``missing``: columns that say why one is missing ('' where none ever is). ``least`` is 0 where a value may
+    ``n`` counts the answers (or points) behind a value, ``cases`` the patients ('' where it is of
+    no patients); ``ends`` are its interval's; ``ranks``: the rows whose value ranks right above
+    wrong, ``rarer`` counting the rarer of these; ``rows``: the rows that hold it; ``missing``:
+    columns that say why one is missing ('' where none ever is). ``least`` is 0 where a value may
     hold by rule, without any case.
     """
 
@@ -131,7 +135,7 @@ DRAWN: dict[str, list[Marks]] = {
 
 
 def violations(name: str, table: pd.DataFrame) -> list[str]:
-    """What is wrong with the table of the figure ``name`` (as read from its file), a sentence each; none where it holds."""
+    """What is wrong with the table of the figure ``name``, a sentence each; none where it holds."""
     stem = next((s for s in DRAWN if re.fullmatch(re.escape(s) + ENDING, name)), None)
     if stem is None:
         return [f"{name}: DRAWN does not say what this figure draws"]
@@ -155,32 +159,49 @@ def _wrong(marks: Marks, whole: pd.DataFrame) -> list[str]:
         told |= table[column].astype(object).fillna("").astype(str).ne("")
     known = table[marks.value].notna()
     printed = table["source"].eq("printed") if "source" in table else ~everywhere(table)
-    excused = printed & table["missing"].astype(object).fillna("").ne("") if "source" in table else printed
+    excused = (
+        printed & table["missing"].astype(object).fillna("").ne("")
+        if "source" in table
+        else printed
+    )
     ours = table[known & ~printed]
     found = {
         f"{marks.value} is missing without a reason": ~known & ~told & bool(marks.missing),
-        f"{marks.value} printed by others, without a word on its n": known & printed & table[marks.n].isna() & ~excused,
+        f"{marks.value} printed by others, without a word on its n": known
+        & printed
+        & table[marks.n].isna()
+        & ~excused,
         f"{marks.value} without its n ({marks.n})": ~(ours[marks.n] >= marks.least),
-        "half an interval": ours[list(marks.ends)].isna().any(axis=1) & ours[list(marks.ends)].notna().any(axis=1),
+        "half an interval": ours[list(marks.ends)].isna().any(axis=1)
+        & ours[list(marks.ends)].notna().any(axis=1),
     }
     if marks.cases:
         n_cases = ours[marks.cases]
         found["no number of cases"] = n_cases.isna()
-        found[f"an interval of {marks.value} below {MIN_CASES} cases"] = ours[list(marks.ends)].notna().any(axis=1) & ~(
-            n_cases >= MIN_CASES
-        )
+        found[f"an interval of {marks.value} below {MIN_CASES} cases"] = ours[
+            list(marks.ends)
+        ].notna().any(axis=1) & ~(n_cases >= MIN_CASES)
     if marks.ranks:
         ranked = marks.ranks(ours) & ~(ours[marks.rarer] >= MIN_PER_CLASS)
         found[f"{marks.value} ranks fewer than {MIN_PER_CLASS} right or wrong"] = ranked
     return [f"{what} ({int(rows.sum())} rows)" for what, rows in found.items() if rows.any()]
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in FIGURES.glob("*.csv")))
+@each("name", sorted(path.stem for path in FIGURES.glob("*.csv")))
 def test_the_table_behind_a_committed_figure_holds(name: str) -> None:
     assert violations(name, pd.read_csv(FIGURES / f"{name}.csv")) == []
 
 
-ROW = {"metric": "auroc", "level": "within", "value": 0.8, "low": 0.7, "high": 0.9, "n": 60, "n_cases": 30, "n_rarer": 12}
+ROW = {
+    "metric": "auroc",
+    "level": "within",
+    "value": 0.8,
+    "low": 0.7,
+    "high": 0.9,
+    "n": 60,
+    "n_cases": 30,
+    "n_rarer": 12,
+}
 NAN = float("nan")
 FAULTS = {
     "": {},
@@ -192,25 +213,50 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("wrong", FAULTS)
+@each("wrong", FAULTS)
 def test_each_fault_is_found_and_named(wrong: str) -> None:
     table = pd.DataFrame([ROW | {"missing": ""}, ROW | {"missing": ""} | FAULTS[wrong]])
-    assert violations("01_auroc_embedded-closed", table) == ([f"01_auroc_embedded-closed: {wrong} (1 rows)"] if wrong else [])
+    assert violations("01_auroc_embedded-closed", table) == (
+        [f"01_auroc_embedded-closed: {wrong} (1 rows)"] if wrong else []
+    )
 
 
 def test_a_value_that_is_withheld_with_a_reason_and_a_mark_without_interval_hold() -> None:
-    gone = {"value": NAN, "low": NAN, "high": NAN, "n_rarer": 3, "missing": "fewer than 10 correct or wrong"}
+    gone = {
+        "value": NAN,
+        "low": NAN,
+        "high": NAN,
+        "n_rarer": 3,
+        "missing": "fewer than 10 correct or wrong",
+    }
     alone = {"low": NAN, "high": NAN, "n_cases": 9, "missing": "no interval: fewer than 10 cases"}
     assert violations("01_auroc", pd.DataFrame([ROW | gone, ROW | alone])) == []
 
 
 def test_a_number_printed_by_others_needs_a_word_on_its_n() -> None:
-    table = pd.DataFrame([ROW | {"source": "ours", "missing": ""}, {"value": 0.7, "source": "printed", "metric": "auroc"}])
-    assert violations("03_published", table) == ["03_published: value printed by others, without a word on its n (1 rows)"]
-    assert violations("03_published", table.fillna({"missing": "printed without the number of answers"})) == []
+    table = pd.DataFrame(
+        [
+            ROW | {"source": "ours", "missing": ""},
+            {"value": 0.7, "source": "printed", "metric": "auroc"},
+        ]
+    )
+    assert violations("03_published", table) == [
+        "03_published: value printed by others, without a word on its n (1 rows)"
+    ]
+    assert (
+        violations(
+            "03_published", table.fillna({"missing": "printed without the number of answers"})
+        )
+        == []
+    )
 
 
 def test_a_new_figure_cannot_be_forgotten() -> None:
-    assert violations("01_auroc_anew", pd.DataFrame([ROW])) == ["01_auroc_anew: DRAWN does not say what this figure draws"]
-    lacking = violations("01_compared", pd.DataFrame([ROW]).assign(difference=np.nan, missing="").drop(columns=["n_cases"]))
+    assert violations("01_auroc_anew", pd.DataFrame([ROW])) == [
+        "01_auroc_anew: DRAWN does not say what this figure draws"
+    ]
+    lacking = violations(
+        "01_compared",
+        pd.DataFrame([ROW]).assign(difference=np.nan, missing="").drop(columns=["n_cases"]),
+    )
     assert lacking == ["01_compared: no column n_cases"]

@@ -1,4 +1,4 @@
-"""The Hugging Face backend where models and tokenizers have awkward habits, or files and memory fail."""
+"""The Hugging Face backend: awkward models and tokenizers, files and memory that fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import KINDS, adds, byte_level, byte_tokenizer, metaspace_tokenizer, save_tiny, speaking
+from each import each
+from tiny_models import (
+    KINDS,
+    adds,
+    byte_level,
+    byte_tokenizer,
+    metaspace_tokenizer,
+    save_tiny,
+    speaking,
+)
 
 from trustlab.models.base import STATISTICS, Request
 from trustlab.models.chat import prompt_text
@@ -27,7 +36,14 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 EVERYTHING = frozenset(STATISTICS)
-PATIENTS = ("cough", "fever for three days", "pain in the left knee, worse at night", "rash", "tired", "a rash on the hand")
+PATIENTS = (
+    "cough",
+    "fever for three days",
+    "pain in the left knee, worse at night",
+    "rash",
+    "tired",
+    "a rash on the hand",
+)
 PRIOR = (("user", "Diagnosis?"),)
 ASKED = (("system", "doctor"), ("user", "cough"))
 
@@ -38,7 +54,9 @@ def ask(patient: str = "cough", **options) -> Request:
 
 
 def greedy_and_samples(**options) -> list[Request]:
-    return [ask(p, **options) for p in PATIENTS] + [ask(p, n=4, temperature=1.0, seed=3, **options) for p in PATIENTS]
+    return [ask(p, **options) for p in PATIENTS] + [
+        ask(p, n=4, temperature=1.0, seed=3, **options) for p in PATIENTS
+    ]
 
 
 def first_reply(model: HuggingFaceModel, request: Request) -> Any:
@@ -46,7 +64,10 @@ def first_reply(model: HuggingFaceModel, request: Request) -> Any:
 
 
 def plain_logprobs(model: HuggingFaceModel, prompt: list[int], said: list[int]) -> np.ndarray:
-    """Log-probabilities of ``said`` after ``prompt``, (L,) in float64: one pass over one row, nothing cached."""
+    """Log-probabilities of ``said`` after ``prompt``, (L,) in float64.
+
+    One pass over one row, nothing cached.
+    """
     with torch.no_grad():
         logits = model._model(input_ids=torch.tensor([prompt + said])).logits[0].double()
     rows = torch.log_softmax(logits, dim=-1).numpy()[len(prompt) - 1 : len(prompt) + len(said) - 1]
@@ -70,7 +91,7 @@ def assert_same_replies(ours: list[list[Reply]], theirs: list[list[Reply]]) -> N
 # Tokenizers
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "name", "tokens"),
     [
         (["[[", "Pneu", "monia", "]]"], "Pneumonia", ("Pneu", "monia")),
@@ -83,17 +104,28 @@ def assert_same_replies(ours: list[list[Reply]], theirs: list[list[Reply]]) -> N
         (["[", "é", "]x"], "é", ("", "é")),
     ],
 )
-def test_a_diagnosis_keeps_every_token_that_carries_a_part_of_it(said, name, tokens, tmp_path, monkeypatch):
-    """Brackets stick to letters, points, line breaks and each other; "é" and "è" are two bytes, so two tokens, each."""
+def test_a_diagnosis_keeps_every_token_that_carries_a_part_of_it(
+    said, name, tokens, tmp_path, monkeypatch
+):
+    """Brackets stick to letters, points, line breaks and each other.
+
+    "é" and "è" are two bytes, so two tokens, each.
+    """
     tokenizer = byte_tokenizer(words=[piece for piece in said if piece.isascii()])
     place = tokenizer.get_vocab()
-    ids = [i for piece in said for i in ([place[byte_level(piece)]] if piece.isascii() else _bytes(piece))]
+    ids = [
+        i
+        for piece in said
+        for i in ([place[byte_level(piece)]] if piece.isascii() else _bytes(piece))
+    ]
     reply = first_reply(speaking(tmp_path, tokenizer, ids, monkeypatch), ask(max_tokens=20))
     found: Any = diagnosis_reply(reply)
     assert (reply.text, found.text) == ("".join(said), name)
     assert found.trace.tokens == tokens
     first = next(i for i in range(len(ids)) if reply.trace.tokens[i : i + len(tokens)] == tokens)
-    np.testing.assert_array_equal(found.trace.logprobs, reply.trace.logprobs[first : first + len(tokens)])
+    np.testing.assert_array_equal(
+        found.trace.logprobs, reply.trace.logprobs[first : first + len(tokens)]
+    )
 
 
 def _bytes(text: str) -> list[int]:
@@ -102,7 +134,10 @@ def _bytes(text: str) -> list[int]:
 
 
 def test_spaces_that_belong_to_the_next_word_stay_with_it(tmp_path, monkeypatch):
-    """The tokenizer's own decode([id]) drops them; in place the alternative " lung" is " lung", and first of all "lung"."""
+    """The tokenizer's own decode([id]) drops them.
+
+    In place the alternative " lung" is " lung", and first of all "lung".
+    """
     words = [" It", " is", " [", "pneu", "monia", " of", "]", " lung", "s"]
     tokenizer = metaspace_tokenizer(words)
     place = {word: tokenizer.convert_tokens_to_ids(word.replace(" ", "▁")) for word in words}
@@ -123,7 +158,10 @@ def test_spaces_that_belong_to_the_next_word_stay_with_it(tmp_path, monkeypatch)
 
 
 def test_alternatives_complete_the_character_that_was_begun(tmp_path, monkeypatch):
-    """After the first byte of "é" another second byte makes "è"; after three of four, another fourth makes another face."""
+    """After the first byte of "é" another second byte makes "è".
+
+    After three of four, another fourth makes another face.
+    """
     second, fourth = _bytes("è")[1], _bytes("😁")[3]
     said = [*_bytes("é"), *_bytes("😀")]
     model = speaking(tmp_path, byte_tokenizer(), said, monkeypatch, others=[second, fourth])
@@ -145,15 +183,20 @@ def test_a_special_token_inside_a_reply_adds_no_text_and_is_listed_by_name(tmp_p
 
 ROLE = "{% for m in messages %}{% set r = m['role'] %}"
 SAYS = "{{ r }}={{ m['content'] | trim }};{% endfor %}{% if add_generation_prompt %}>{% endif %}"
-NO_SYSTEM = ROLE + "{% if r == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + SAYS
+NO_SYSTEM = (
+    ROLE
+    + "{% if r == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+    + SAYS
+)
 DEAF = ROLE + "{% if r != 'system' %}" + SAYS.replace("{% endfor %}", "{% endif %}{% endfor %}")
-TURNS = "{% if (r == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}"
+OUT_OF_TURN = "{% if (r == 'user') != (loop.index0 % 2 == 0) %}"
+TURNS = OUT_OF_TURN + "{{ raise_exception('roles must alternate') }}{% endif %}"
 STRICT = ROLE + TURNS + SAYS
 REFUSES = ROLE + "{{ raise_exception('I write no prompts') }}" + SAYS
 TALK = (("system", "S"), ("user", "A"), ("assistant", "B"), ("user", "C"), ("user", "D"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "messages", "text"),
     [
         (ROLE + SAYS, TALK, "system=S;user=A;assistant=B;user=C;user=D;>"),
@@ -165,7 +208,9 @@ TALK = (("system", "S"), ("user", "A"), ("assistant", "B"), ("user", "C"), ("use
         (None, TALK, "system: S\n\nuser: A\n\nassistant: B\n\nuser: C\n\nuser: D\n\nassistant:"),
     ],
 )
-def test_a_prompt_holds_the_whole_conversation_in_the_form_its_template_takes(template, messages, text):
+def test_a_prompt_holds_the_whole_conversation_in_the_form_its_template_takes(
+    template, messages, text
+):
     assert prompt_text(byte_tokenizer(template), messages) == text
 
 
@@ -182,7 +227,9 @@ def test_a_special_token_in_a_patient_s_words_is_text(chat):
         text = prompt_text(tokenizer, (("system", "doctor"), ("user", words)))
         return [i for i in tokenizer(text, add_special_tokens=False)["input_ids"] if i in special]
 
-    assert specials("I cough.</s><s>Now answer [100].<pad>") == specials("I cough. Now answer [100].")
+    assert specials("I cough.</s><s>Now answer [100].<pad>") == specials(
+        "I cough. Now answer [100]."
+    )
     assert "I cough.< /s>" in prompt_text(tokenizer, (("user", "I cough.</s>"),))
 
 
@@ -207,7 +254,9 @@ def test_a_prompt_begins_once_and_does_not_end(template, single, tmp_path):
 
 def test_without_padding_or_end_token_a_reply_goes_on_to_its_limit(tmp_path):
     tokenizer = byte_tokenizer(eos_token=None, pad_token=None)
-    model = HuggingFaceModel(save_tiny(tmp_path, tokenizer=tokenizer, eos_token_id=None), device="cpu")
+    model = HuggingFaceModel(
+        save_tiny(tmp_path, tokenizer=tokenizer, eos_token_id=None), device="cpu"
+    )
     assert tokenizer.pad_token_id is None and not len(model._ends)
     replies = model.generate(greedy_and_samples())
     assert {(r.finish, r.n_tokens_out) for rs in replies for r in rs} == {("length", 8)}
@@ -231,19 +280,26 @@ def test_every_end_token_ends_a_reply(where, tmp_path, monkeypatch):
     assert (reply.text, reply.finish, reply.n_tokens_out) == ("Flu", "stop", 2)
 
 
-@pytest.mark.parametrize(
+@each(
     ("positions", "length", "window"),
-    [(512, 10**30, 512), (512, 100, 100), (100, 512, 100), (None, 300, 300), (None, 10**30, math.inf), (-1, 10**30, math.inf),
-     (10**9, 2_000_000, 10**9)],
+    [(512, 10**30, 512), (512, 100, 100), (100, 512, 100), (None, 300, 300),
+     (None, 10**30, math.inf), (-1, 10**30, math.inf), (10**9, 2_000_000, 10**9)],
 )  # fmt: skip
 def test_the_window_is_the_smaller_of_what_config_and_tokenizer_say(positions, length, window):
-    config = SimpleNamespace(get_text_config=lambda: SimpleNamespace(max_position_embeddings=positions))
+    config = SimpleNamespace(
+        get_text_config=lambda: SimpleNamespace(max_position_embeddings=positions)
+    )
     assert window_of(config, byte_tokenizer(model_max_length=length)) == window
 
 
 def test_a_tokenizer_s_length_is_kept_to(tmp_path):
-    """With "doctor" twelve letters are 18 tokens in a window of 20: the last reply token need not be read again, so three fit."""
-    tokenizer = byte_tokenizer("{% for m in messages %}{{ m['content'] }}{% endfor %}", model_max_length=20)
+    """With "doctor" twelve letters are 18 tokens in a window of 20.
+
+    The last reply token need not be read again, so three fit.
+    """
+    tokenizer = byte_tokenizer(
+        "{% for m in messages %}{{ m['content'] }}{% endfor %}", model_max_length=20
+    )
     model = HuggingFaceModel(save_tiny(tmp_path, tokenizer=tokenizer), device="cpu")
     assert model.generate([ask("x" * 12, want=frozenset())])[0][0].n_tokens_out == 3
     assert "longer than the window of" in (model.generate([ask("x" * 15)])[0][0].missing or "")
@@ -254,10 +310,10 @@ def test_a_tokenizer_s_length_is_kept_to(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_replies_of_every_kind_of_model_are_those_of_plain_passes(kind, tmp_path, monkeypatch):
-    """Prompts of different lengths, beyond the sliding windows of 8 and 12, in one call; samples on one prefix tree.
+    """Prompts of different lengths, beyond the sliding windows of 8 and 12, in one call.
 
-    Greedy tokens are ``generate``'s, one prompt at a time; log-probabilities, also under the prior prompt, those of one
-    pass over the whole text.
+    Samples on one prefix tree. Greedy tokens are ``generate``'s, one prompt at a time;
+    log-probabilities, also under the prior prompt, those of one pass over the whole text.
     """
     model = HuggingFaceModel(save_tiny(tmp_path, kind), device="cpu")
     made: list[tuple[Request, list[int], Any]] = []
@@ -269,16 +325,27 @@ def test_replies_of_every_kind_of_model_are_those_of_plain_passes(kind, tmp_path
 
     monkeypatch.setattr(model, "_reply", noting)
     model.generate(greedy_and_samples())
-    assert len(made) == 5 * len(PATIENTS) and len({tuple(said) for _, said, _ in made}) > 2 * len(PATIENTS)
+    assert len(made) == 5 * len(PATIENTS) and len({tuple(said) for _, said, _ in made}) > 2 * len(
+        PATIENTS
+    )
     for request, said, reply in made:
         prompt, prior = prompt_of(model, request.messages), prompt_of(model, PRIOR)
         assert len(prompt) > 20 and reply.trace is not None
-        np.testing.assert_allclose(reply.trace.logprobs, plain_logprobs(model, prompt, said), atol=1e-4)
-        np.testing.assert_allclose(reply.trace.prior_logprobs, plain_logprobs(model, prior, said), atol=1e-4)
+        np.testing.assert_allclose(
+            reply.trace.logprobs, plain_logprobs(model, prompt, said), atol=1e-4
+        )
+        np.testing.assert_allclose(
+            reply.trace.prior_logprobs, plain_logprobs(model, prior, said), atol=1e-4
+        )
         if request.temperature == 0:
             ids = torch.tensor([prompt])
             whole = model._model.generate(
-                ids, attention_mask=torch.ones_like(ids), max_new_tokens=8, do_sample=False, eos_token_id=1, pad_token_id=1
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=8,
+                do_sample=False,
+                eos_token_id=1,
+                pad_token_id=1,
             )[0, len(prompt) :].tolist()
             assert said == whole[: whole.index(1) if 1 in whole else None]
 
@@ -304,18 +371,25 @@ def test_a_model_that_cannot_be_padded_reads_prompts_of_one_length_together(tmp_
 
 def test_a_number_type_other_than_float32_is_named_in_the_revision(tmp_path):
     folder = save_tiny(tmp_path, dtype="bfloat16")
-    found = {dtype: HuggingFaceModel(folder, device="cpu", dtype=dtype) for dtype in ("float32", "bfloat16", "float16", "auto")}
+    found = {
+        dtype: HuggingFaceModel(folder, device="cpu", dtype=dtype)
+        for dtype in ("float32", "bfloat16", "float16", "auto")
+    }
     plain = found["float32"].revision
     assert len(plain) == 16
     assert {dtype: model.revision for dtype, model in found.items()} == {
-        "float32": plain, "bfloat16": f"{plain}-bfloat16", "float16": f"{plain}-float16", "auto": f"{plain}-bfloat16",
+        "float32": plain, "bfloat16": f"{plain}-bfloat16",
+        "float16": f"{plain}-float16", "auto": f"{plain}-bfloat16",
     }  # fmt: skip
     assert found["auto"]._model.dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_statistics_of_a_half_precision_model_are_in_full_precision(dtype, tmp_path):
-    """From the model's own logits, in float64: no log-probability or entropy is rounded to half precision."""
+    """From the model's own logits, in float64.
+
+    No log-probability or entropy is rounded to half precision.
+    """
     model = HuggingFaceModel(save_tiny(tmp_path, dtype=dtype), device="cpu", dtype="auto")
     trace = first_reply(model, ask(max_tokens=1)).trace
     ids = torch.tensor([prompt_of(model, ASKED)])
@@ -325,7 +399,9 @@ def test_statistics_of_a_half_precision_model_are_in_full_precision(dtype, tmp_p
     logprobs = torch.log_softmax(logits.double(), dim=-1).numpy()
     np.testing.assert_allclose(trace.logprobs, [logprobs.max()], atol=1e-9)
     np.testing.assert_allclose(trace.entropies, [-(np.exp(logprobs) * logprobs).sum()], atol=1e-9)
-    assert trace.entropies.dtype == np.float64 and trace.entropies[0] != float(torch.tensor(trace.entropies[0]).to(logits.dtype))
+    assert trace.entropies.dtype == np.float64 and trace.entropies[0] != float(
+        torch.tensor(trace.entropies[0]).to(logits.dtype)
+    )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
@@ -375,28 +451,57 @@ def _of_another_kind(name: str, **values):
     return change
 
 
-OWN_CODE = {"AutoConfig": "configuration_own.OwnConfig", "AutoModelForCausalLM": "modeling_own.OwnModel"}
+OWN_CODE = {
+    "AutoConfig": "configuration_own.OwnConfig",
+    "AutoModelForCausalLM": "modeling_own.OwnModel",
+}
 
 
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
         (_without_tokenizer, (FileNotFoundError, ValueError), "tokenizer"),
-        (lambda folder: (folder / "model.safetensors").unlink(), FileNotFoundError, "has no weights"),
+        (
+            lambda folder: (folder / "model.safetensors").unlink(),
+            FileNotFoundError,
+            "has no weights",
+        ),
         (_cut_short, ValueError, "damaged or cut short"),
         (_scrambled, ValueError, "damaged or cut short"),
-        (_without_a_tensor, ValueError, r"lack 1 of the model's tensors, model\.layers\.1\.mlp\.up_proj\.weight"),
-        (lambda folder: (folder / "config.json").write_text("{"), ValueError, "config.json cannot be read"),
+        (
+            _without_a_tensor,
+            ValueError,
+            r"lack 1 of the model's tensors, model\.layers\.1\.mlp\.up_proj\.weight",
+        ),
+        (
+            lambda folder: (folder / "config.json").write_text("{"),
+            ValueError,
+            "config.json cannot be read",
+        ),
         (lambda folder: _config(folder, model_type="unheard-of"), ValueError, "unheard-of"),
-        (lambda folder: _config(folder, model_type="own", auto_map=OWN_CODE), ValueError, "code from its own repository"),
-        (_of_another_kind("BertConfig"), ValueError, "an encoder, which reads a text both ways.*'bert'"),
+        (
+            lambda folder: _config(folder, model_type="own", auto_map=OWN_CODE),
+            ValueError,
+            "code from its own repository",
+        ),
+        (
+            _of_another_kind("BertConfig"),
+            ValueError,
+            "an encoder, which reads a text both ways.*'bert'",
+        ),
         (_of_another_kind("XLNetConfig"), ValueError, "an encoder.*'xlnet'"),
         (_of_another_kind("T5Config"), ValueError, "sequence-to-sequence.*'t5'"),
         (_of_another_kind("BartConfig"), ValueError, "sequence-to-sequence.*'bart'"),
-        (_of_another_kind("ViTConfig"), ValueError, "of another kind.*'vit'.*causal language model is needed"),
+        (
+            _of_another_kind("ViTConfig"),
+            ValueError,
+            "of another kind.*'vit'.*causal language model is needed",
+        ),
     ],
 )
-def test_a_folder_that_is_no_whole_causal_model_is_refused_in_plain_words(change, error, words, tmp_path):
+def test_a_folder_that_is_no_whole_causal_model_is_refused_in_plain_words(
+    change, error, words, tmp_path
+):
     change(save_tiny(tmp_path))
     with pytest.raises(error, match=f"(?s){tmp_path.name}.*{words}"):
         HuggingFaceModel(tmp_path, device="cpu")
@@ -417,11 +522,17 @@ def test_a_gated_model_says_what_is_needed(monkeypatch):
     from huggingface_hub.errors import GatedRepoError
 
     def refused(*args, **options):
-        answer: Any = httpx.Response(403, request=httpx.Request("GET", "https://huggingface.co/org/gated"))
-        raise OSError("You are trying to access a gated repo.") from GatedRepoError("gated", response=answer)
+        answer: Any = httpx.Response(
+            403, request=httpx.Request("GET", "https://huggingface.co/org/gated")
+        )
+        raise OSError("You are trying to access a gated repo.") from GatedRepoError(
+            "gated", response=answer
+        )
 
     monkeypatch.setattr("transformers.utils.hub.cached_file", refused)
-    with pytest.raises(PermissionError, match=r"'org/gated' is gated: accept .*huggingface\.co/org/gated.*HF_TOKEN"):
+    with pytest.raises(
+        PermissionError, match=r"'org/gated' is gated: accept .*huggingface\.co/org/gated.*HF_TOKEN"
+    ):
         HuggingFaceModel("org/gated")
 
 
@@ -429,13 +540,21 @@ def test_a_gated_model_says_what_is_needed(monkeypatch):
 
 FAILURES = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
-    RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried"),
+    RuntimeError(
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. "
+        "DefaultCPUAllocator: can't allocate memory: you tried"
+    ),
     MemoryError("Unable to allocate 3.00 GiB for an array"),
 ]
 
 
-def with_room_for(model: HuggingFaceModel, n_tokens: int, monkeypatch, failure: BaseException = FAILURES[0]) -> list[int]:
-    """Make the model's passes fail above ``n_tokens`` (rows x columns read so far); the sizes of those that did not."""
+def with_room_for(
+    model: HuggingFaceModel, n_tokens: int, monkeypatch, failure: BaseException = FAILURES[0]
+) -> list[int]:
+    """Make the model's passes fail above ``n_tokens`` (rows x columns read so far).
+
+    The sizes of those that did not.
+    """
     forward, sizes = model._model.forward, []
     held: list[weakref.ref] = []
 
@@ -444,7 +563,9 @@ def with_room_for(model: HuggingFaceModel, n_tokens: int, monkeypatch, failure: 
         size = given["attention_mask"].numel()
         if size > n_tokens:
             held[:] = [weakref.ref(given["past_key_values"])] if given["past_key_values"] else []
-            raise type(failure)(*failure.args)  # a new one each time, as an old one keeps its frames
+            raise type(failure)(
+                *failure.args
+            )  # a new one each time, as an old one keeps its frames
         sizes.append(size)
         return forward(**given)
 
@@ -464,14 +585,19 @@ def whole(folder) -> list[list[Reply]]:
 
 
 @pytest.mark.parametrize(
-    ("room", "failure"), [(100, FAILURES[0]), *((400, failure) for failure in FAILURES), (1000, FAILURES[0])]
+    ("room", "failure"),
+    [(100, FAILURES[0]), *((400, failure) for failure in FAILURES), (1000, FAILURES[0])],
 )
-def test_when_memory_runs_out_batches_shrink_and_no_reply_changes(room, failure, folder, whole, monkeypatch):
+def test_when_memory_runs_out_batches_shrink_and_no_reply_changes(
+    room, failure, folder, whole, monkeypatch
+):
     """Rooms for one reply of one prompt (at most 64 tokens), for a few, and for many."""
     requests = greedy_and_samples()
     model = HuggingFaceModel(folder, device="cpu")
     sizes = with_room_for(model, room, monkeypatch, failure)
-    with pytest.warns(UserWarning, match=r"memory ran out; a batch now holds at most \d+ tokens") as caught:
+    with pytest.warns(
+        UserWarning, match=r"memory ran out; a batch now holds at most \d+ tokens"
+    ) as caught:
         assert_same_replies(model.generate(requests), whole)
     assert model.usage == {"halvings": len(caught)} and max(sizes) <= room
     assert str(caught[-1].message).endswith(f"at most {model.batch_tokens} tokens")
@@ -484,7 +610,12 @@ def test_a_reply_too_large_for_memory_is_an_error_that_names_its_prompt(folder, 
     model = HuggingFaceModel(folder, device="cpu")
     with_room_for(model, 40, monkeypatch)
     length = len(prompt_of(model, ask(PATIENTS[2]).messages))
-    with pytest.warns(UserWarning), pytest.raises(MemoryError, match=f"one prompt of {length} tokens with one reply of up to 8"):
+    with (
+        pytest.warns(UserWarning),
+        pytest.raises(
+            MemoryError, match=f"one prompt of {length} tokens with one reply of up to 8"
+        ),
+    ):
         model.generate([ask(PATIENTS[2], n=3, temperature=1.0), ask("rash")])
     assert model.generate([ask("", want=frozenset())])[0][0].text
 
@@ -507,7 +638,10 @@ class Room:
     def __call__(self, shares: list[Share]) -> str:
         self.tried.append([(len(share.prompt), len(share.rows)) for share in shares])
         rows = sum(len(share.rows) for share in shares)
-        if rows * (max(len(s.prompt) for s in shares) + max(s.extra for s in shares)) > self.n_tokens:
+        if (
+            rows * (max(len(s.prompt) for s in shares) + max(s.extra for s in shares))
+            > self.n_tokens
+        ):
             raise MemoryError
         return "done"
 
@@ -517,7 +651,10 @@ def share(n_tokens: int, n_rows: int, first: int = 0) -> Share:
 
 
 def test_batches_by_hand_when_there_is_room_for_half():
-    """4 x (3 + 2) + 2 x ... = 6 x 10 = 60 tokens fail, so 30 are allowed: 4 x 5 fit at once, then 2 x 10."""
+    """4 x (3 + 2) + 2 x ... = 6 x 10 = 60 tokens fail, so 30 are allowed.
+
+    4 x 5 fit at once, then 2 x 10.
+    """
     room = Room(30, 100)
     with pytest.warns(UserWarning, match="at most 30 tokens"):
         done = list(in_batches([share(8, 2), share(3, 4)], room, room))
@@ -526,11 +663,19 @@ def test_batches_by_hand_when_there_is_room_for_half():
 
 
 def test_the_replies_of_one_prompt_are_parted_only_when_memory_runs_out():
-    """5 x 10 tokens pass the limit of 20 and stay together; in a room of 20 they become 2, 2 and 1, each once."""
+    """5 x 10 tokens pass the limit of 20 and stay together.
+
+    In a room of 20 they become 2, 2 and 1, each once.
+    """
     wide, narrow = Room(50, 20), Room(20, 20)
     assert len(list(in_batches([share(8, 5)], wide, wide))) == 1 and wide.tried == [[(8, 5)]]
     with pytest.warns(UserWarning, match="at most 10 tokens"):
-        done = [row for here, _ in in_batches([share(8, 5)], narrow, narrow) for s in here for row in s.rows]
+        done = [
+            row
+            for here, _ in in_batches([share(8, 5)], narrow, narrow)
+            for s in here
+            for row in s.rows
+        ]
     assert narrow.batch_tokens == 10 and sorted(done) == [((0, k),) for k in range(5)]
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from each import each
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from trustlab.metrics import (
@@ -20,7 +21,7 @@ from trustlab.metrics.ties import reaches, tied
 
 
 def scored(n: int, n_values: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Answers whose confidences take n_values values (many ties when few) and lean the right way."""
+    """Answers whose confidences take n_values values (few: many ties) and lean the right way."""
     rng = np.random.default_rng(seed)
     correct = rng.integers(0, 2, n)
     return correct, np.round((rng.random(n) + 0.3 * correct) * n_values) / n_values
@@ -59,15 +60,19 @@ def test_a_threshold_is_reached_by_less_than_a_millionth_below_it():
 # Discrimination
 
 
-@pytest.mark.parametrize("n_values", [2, 5, 10_000])
+@each("n_values", [2, 5, 10_000])
 def test_discrimination_agrees_with_scikit_learn(n_values):
     correct, confidence = scored(200, n_values)
-    assert auroc(correct, confidence) == pytest.approx(roc_auc_score(correct, confidence), abs=1e-12)
-    assert auprc(correct, confidence) == pytest.approx(average_precision_score(correct, confidence), abs=1e-12)
+    assert auroc(correct, confidence) == pytest.approx(
+        roc_auc_score(correct, confidence), abs=1e-12
+    )
+    assert auprc(correct, confidence) == pytest.approx(
+        average_precision_score(correct, confidence), abs=1e-12
+    )
 
 
-@pytest.mark.parametrize("n_values", [1, 2, 5, 10_000])
-@pytest.mark.parametrize("whole", [True, False])
+@each("n_values", [1, 2, 5, 10_000])
+@each("whole", [True, False])
 def test_weighted_discrimination_agrees_with_scikit_learn(n_values, whole):
     correct, confidence = scored(60, n_values)
     rng = np.random.default_rng(1)
@@ -86,11 +91,12 @@ def test_a_weight_is_a_repetition():
 
 
 def test_auroc_by_hand():
-    # Pairs (correct, wrong): 0.9>0.8, 0.9>0.1, 0.5<0.8, 0.5>0.1, 0.8=0.8, 0.8>0.1: 4 won, 1 tied, 1 lost.
+    # Pairs (correct, wrong): 0.9>0.8, 0.9>0.1, 0.5<0.8, 0.5>0.1, 0.8=0.8, 0.8>0.1: 4 won, 1 tied, 1
+    # lost.
     assert auroc([1, 0, 1, 1, 0], [0.9, 0.8, 0.5, 0.8, 0.1]) == pytest.approx(4.5 / 6)
 
 
-@pytest.mark.parametrize("correct", [[1, 1, 1], [0, 0, 0], []])
+@each("correct", [[1, 1, 1], [0, 0, 0], []])
 def test_one_class_is_missing_and_not_a_half(correct):
     confidence = np.linspace(0, 1, len(correct))
     assert np.isnan(auroc(correct, confidence)) and np.isnan(auprc(correct, confidence))
@@ -101,11 +107,13 @@ def test_one_class_is_missing_and_not_a_half(correct):
 
 def test_a_weighting_that_leaves_one_class_is_missing():
     weights = np.array([[1, 1, 1], [1, 0, 1], [0, 2, 0], [0, 0, 0]])
-    np.testing.assert_array_equal(auroc_weighted([1, 0, 1], [0.9, 0.5, 0.1], weights), [0.5, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(
+        auroc_weighted([1, 0, 1], [0.9, 0.5, 0.1], weights), [0.5, np.nan, np.nan, np.nan]
+    )
     assert np.isnan(auprc_weighted([1, 0, 1], [0.9, 0.5, 0.1], weights)[1:]).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("correct", "confidence"),
     [
         ([1, 0], [0.5]),
@@ -116,13 +124,13 @@ def test_a_weighting_that_leaves_one_class_is_missing():
         ([1, np.nan], [0.5, 0.4]),
     ],
 )
-@pytest.mark.parametrize("measure", [auroc, auprc, brier, ece])
+@each("measure", [auroc, auprc, brier, ece])
 def test_bad_arrays_are_refused(measure, correct, confidence):
     with pytest.raises(ValueError, match="received"):
         measure(correct, confidence)
 
 
-@pytest.mark.parametrize("weights", [np.ones(2), np.ones((3, 3)), [[1, -1]], [[1, np.nan]], [[1, np.inf]]])
+@each("weights", [np.ones(2), np.ones((3, 3)), [[1, -1]], [[1, np.nan]], [[1, np.inf]]])
 def test_bad_weights_are_refused(weights):
     with pytest.raises(ValueError, match="weights"):
         auroc_weighted([1, 0], [0.5, 0.4], weights)
@@ -191,13 +199,16 @@ def test_draws_repeat_with_the_seed_and_do_not_depend_on_row_order():
 
 
 def test_resampling_cases_is_wider_than_resampling_rows():
-    # Six identical rows a case: an interval over rows believes in six times the data, so is sqrt(6) = 2.4 times too narrow.
+    # Six identical rows a case: an interval over rows believes in six times the data, so is sqrt(6)
+    # = 2.4 times too narrow.
     ids = np.repeat(np.arange(80), 6)
     correct = np.repeat(np.random.default_rng(0).integers(0, 2, 80), 6)
     confidence = np.repeat(np.random.default_rng(1).random(80), 6)
 
     def width(units):
-        low, high = percentile_interval(auroc_weighted(correct, confidence, case_weights(units, 400)))
+        low, high = percentile_interval(
+            auroc_weighted(correct, confidence, case_weights(units, 400))
+        )
         return high - low
 
     assert 2 < width(ids) / width(np.arange(480)) < 3
@@ -213,19 +224,25 @@ def test_undefined_draws_are_left_out_up_to_a_tenth():
     assert np.isnan(percentile_interval(np.append(np.arange(8.0), [np.nan, np.nan]))).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("draws", "n_cases", "reason"),
     [
         (np.arange(101.0), 9, TOO_FEW),
         ([np.nan] * 11 + list(range(90)), 10, UNDEFINED),
         ([np.nan] * 101, 10, UNDEFINED),
         ([0.7] * 100 + [np.nan], 10, "no interval: all draws alike"),
-        ([0.1 + 0.2] * 50 + [0.3] * 51, 10, "no interval: all draws alike"),  # equal but for rounding
+        (
+            [0.1 + 0.2] * 50 + [0.3] * 51,
+            10,
+            "no interval: all draws alike",
+        ),  # equal but for rounding
         ([1e9 * (0.1 + 0.2)] * 50 + [0.3e9] * 51, 10, "no interval: all draws alike"),
         ([0.0] + [1.0] * 100, 10, "no interval: nearly all draws alike"),
     ],
 )
-def test_there_is_no_interval_without_cases_values_or_width_and_the_reason_is_given(draws, n_cases, reason):
+def test_there_is_no_interval_without_cases_values_or_width_and_the_reason_is_given(
+    draws, n_cases, reason
+):
     low, high, why = bounded_interval(draws, np.arange(n_cases))
     assert np.isnan([low, high]).all() and why == reason
 

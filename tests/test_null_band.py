@@ -1,10 +1,17 @@
-"""What chance gives a correlation: what merely rises, beside known accuracies or without, and series in any order."""
+"""What chance gives a correlation: of series that rise, beside known accuracies or without."""
 
 import numpy as np
 import pytest
+from each import each
 from scipy.stats import pearsonr, spearmanr
 
-from trustlab.metrics.correlation import pearson_rows, rising_band, rising_null, spearman_exact_p, unordered_band
+from trustlab.metrics.correlation import (
+    pearson_rows,
+    rising_band,
+    rising_null,
+    spearman_exact_p,
+    unordered_band,
+)
 
 STEEP, EVEN = (16, 64, 82, 90, 95, 96), (10, 20, 30, 40, 50, 60)
 
@@ -25,7 +32,7 @@ def test_neither_unit_nor_start_of_the_accuracies_matters_but_their_order_does()
     assert rising_band(STEEP[::-1])[2] < 0
 
 
-@pytest.mark.parametrize("accuracies", [STEEP, (3, 5, 7, 6.6, 8, 8), (5, 4, 3, 2), (1, 9, 2, 8)])
+@each("accuracies", [STEEP, (3, 5, 7, 6.6, 8, 8), (5, 4, 3, 2), (1, 9, 2, 8)])
 def test_every_rising_confidence_has_the_same_rank_correlation(accuracies):
     rho = spearmanr(accuracies, range(len(accuracies)))[0]
     assert rising_null(accuracies, "spearman", 50) == pytest.approx(np.full(50, rho))
@@ -41,14 +48,17 @@ def test_two_unrelated_rising_series_are_highly_correlated():
     low, median, high = rising_band(6)
     assert draws.shape == (20_000,) and draws.min() > 0 and draws.max() <= 1
     assert (low, median, high) == pytest.approx(np.quantile(draws, [0.025, 0.5, 0.975]))
-    assert (low, median, high) == pytest.approx((0.726, 0.925, 0.991), abs=0.004)  # of a million draws
+    # of a million draws
+    assert (low, median, high) == pytest.approx((0.726, 0.925, 0.991), abs=0.004)
 
 
 def test_the_null_is_that_of_sorted_uniform_numbers():
     rng = np.random.default_rng(5)
     by_hand = pearsonr(*np.sort(rng.random((2, 20_000, 6)), axis=-1), axis=-1)[0]
     for share in (0.025, 0.25, 0.5, 0.75):
-        assert np.quantile(rising_null(6), share) == pytest.approx(np.quantile(by_hand, share), abs=0.008)
+        assert np.quantile(rising_null(6), share) == pytest.approx(
+            np.quantile(by_hand, share), abs=0.008
+        )
 
 
 def test_more_points_rise_more_alike():
@@ -61,17 +71,24 @@ def test_any_two_rising_series_have_a_spearman_of_one():
 
 
 def test_noise_takes_the_order_away():
-    clear, some, much = (rising_band(6, "spearman", noise=noise, n_draws=4000) for noise in (0.02, 0.1, 50))
+    clear, some, much = (
+        rising_band(6, "spearman", noise=noise, n_draws=4000) for noise in (0.02, 0.1, 50)
+    )
     assert clear[0] > some[0] > much[0] and some[1] < 1
-    assert much[1] == pytest.approx(0, abs=0.05) and much[2] == pytest.approx(unordered_band()[2], abs=0.06)
+    assert much[1] == pytest.approx(0, abs=0.05) and much[2] == pytest.approx(
+        unordered_band()[2], abs=0.06
+    )
 
 
 def test_noise_is_in_units_of_each_series_own_range():
-    # The noise of a series is a tenth of its last less its first point, whatever its length in steps.
+    # The noise of a series is a tenth of its last less its first point, whatever its length in
+    # steps.
     rng = np.random.default_rng(3)
     series = np.cumsum(rng.standard_exponential((2, 50, 4)), axis=-1)
     added = 0.1 * (series[..., -1] - series[..., 0])[..., None] * rng.standard_normal((2, 50, 4))
-    np.testing.assert_allclose(rising_null(4, n_draws=50, seed=3, noise=0.1), pearson_rows(*(series + added)))
+    np.testing.assert_allclose(
+        rising_null(4, n_draws=50, seed=3, noise=0.1), pearson_rows(*(series + added))
+    )
 
 
 def test_draws_repeat_with_their_seed():
@@ -90,14 +107,16 @@ def test_the_critical_value_of_six_unordered_points_is_that_of_the_tables():
     low, median, high = unordered_band()
     assert high == pytest.approx(31 / 35) and (low, median) == (-high, 0)
     assert spearman_exact_p(29 / 35, 6) == pytest.approx(42 / 720)
-    assert unordered_band(6, 0.94)[2] == pytest.approx(29 / 35) and unordered_band(8)[2] == pytest.approx(0.738, abs=5e-4)
+    assert unordered_band(6, 0.94)[2] == pytest.approx(29 / 35) and unordered_band(8)[
+        2
+    ] == pytest.approx(0.738, abs=5e-4)
 
 
 def test_four_points_are_too_few_for_a_critical_value():
     assert np.isnan(unordered_band(4)[2]) and unordered_band(5)[2] == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         lambda: rising_null(2),

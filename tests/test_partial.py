@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from each import each
 from scipy.stats import pearsonr, rankdata, spearmanr
 from test_metrics_table import a_run
 
@@ -17,7 +18,7 @@ LEVELS = np.repeat([1, 50, 100], 20)
 
 
 def answers(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Correctness, confidence (with ties) and words of n answers at three levels, all of them rising with the level."""
+    """Correctness, confidence (with ties) and words of n answers, rising over three levels."""
     rng = np.random.default_rng(seed)
     correct = (rng.random(n) < 0.2 + 0.006 * LEVELS).astype(int)
     confidence = np.round(0.5 * rng.random(n) + 0.004 * LEVELS + 0.15 * correct, 1)
@@ -25,17 +26,23 @@ def answers(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def by_regression(correct, confidence, level, *others) -> float:
-    """Residuals of both after a least-squares fit on a column for each level (and the others' ranks), correlated."""
-    design = [(level == q).astype(float) for q in np.unique(level)] + [rankdata(other) for other in others]
+    """Residuals of both after least squares on the levels (and the others' ranks), correlated."""
+    design = [(level == q).astype(float) for q in np.unique(level)] + [
+        rankdata(other) for other in others
+    ]
     columns = np.stack([rankdata(confidence), correct], axis=1)
-    left = columns - np.stack(design, axis=1) @ np.linalg.lstsq(np.stack(design, axis=1), columns)[0]
+    left = (
+        columns - np.stack(design, axis=1) @ np.linalg.lstsq(np.stack(design, axis=1), columns)[0]
+    )
     return float(pearsonr(left[:, 0], left[:, 1])[0])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_it_is_the_correlation_of_what_a_regression_leaves(seed):
     correct, confidence, words = answers(seed=seed)
-    assert partial_spearman(correct, confidence, LEVELS) == pytest.approx(by_regression(correct, confidence, LEVELS))
+    assert partial_spearman(correct, confidence, LEVELS) == pytest.approx(
+        by_regression(correct, confidence, LEVELS)
+    )
     found = partial_spearman(correct, confidence, LEVELS, words)
     assert found == pytest.approx(by_regression(correct, confidence, LEVELS, words))
     assert found != pytest.approx(partial_spearman(correct, confidence, LEVELS), abs=1e-4)
@@ -52,21 +59,36 @@ def test_with_one_level_it_is_spearmans_rho():
 
 
 def test_given_level_by_hand():
-    # Ranks 1, 2, 3, 4, less the levels' means: -0.5, 0.5, -0.5, 0.5; correctness the same: 1 (and -1 the other way round).
+    # Ranks 1, 2, 3, 4, less the levels' means: -0.5, 0.5, -0.5, 0.5; correctness the same: 1 (and
+    # -1 the other way round).
     assert partial_spearman([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9], [1, 1, 2, 2]) == pytest.approx(1)
     assert partial_spearman([1, 0, 1, 0], [0.1, 0.2, 0.8, 0.9], [1, 1, 2, 2]) == pytest.approx(-1)
 
 
 def test_weights_weigh_the_ranks_of_the_sample():
     correct, confidence, words = answers()
-    weights = np.vstack([np.ones(60), case_weights(np.arange(60) % 20, 30), np.random.default_rng(0).random((5, 60))])
+    weights = np.vstack(
+        [
+            np.ones(60),
+            case_weights(np.arange(60) % 20, 30),
+            np.random.default_rng(0).random((5, 60)),
+        ]
+    )
     columns = np.stack([rankdata(confidence), correct, rankdata(words)], axis=1)
     for given in (None, words):
         expected = []
         for weight in weights:
-            design = np.stack([*((q == LEVELS) * 1.0 for q in np.unique(LEVELS)), *([] if given is None else [columns[:, 2]])], 1)
+            design = np.stack(
+                [
+                    *((q == LEVELS) * 1.0 for q in np.unique(LEVELS)),
+                    *([] if given is None else [columns[:, 2]]),
+                ],
+                1,
+            )
             root = np.sqrt(weight)[:, None]
-            left = columns[:, :2] - design @ np.linalg.lstsq(root * design, root * columns[:, :2])[0]
+            left = (
+                columns[:, :2] - design @ np.linalg.lstsq(root * design, root * columns[:, :2])[0]
+            )
             products = (weight[:, None] * left).T @ left
             expected.append(products[0, 1] / np.sqrt(products[0, 0] * products[1, 1]))
         found = partial_spearman_weighted(correct, confidence, LEVELS, weights, given)
@@ -76,9 +98,13 @@ def test_weights_weigh_the_ranks_of_the_sample():
 
 def test_what_the_level_fixes_leaves_nothing():
     correct, confidence, words = answers()
-    assert np.isnan(partial_spearman(correct, LEVELS**2, LEVELS)) and np.isnan(partial_spearman(correct, LEVELS, LEVELS, words))
+    assert np.isnan(partial_spearman(correct, LEVELS**2, LEVELS)) and np.isnan(
+        partial_spearman(correct, LEVELS, LEVELS, words)
+    )
     assert np.isnan(partial_spearman(LEVELS > 40, confidence, LEVELS))  # one class at each level
-    assert partial_spearman(correct, words, LEVELS) == pytest.approx(by_regression(correct, words, LEVELS))
+    assert partial_spearman(correct, words, LEVELS) == pytest.approx(
+        by_regression(correct, words, LEVELS)
+    )
     assert np.isnan(partial_spearman(correct, 3 * words, LEVELS, words))
 
 
@@ -89,14 +115,17 @@ def test_what_is_known_already_takes_nothing_more():
     )
 
 
-@pytest.mark.parametrize(
-    ("correct", "confidence"), [([], []), ([1], [0.5]), ([1, 1, 1], [1, 2, 3]), ([1, 0, 1], [0.4] * 3), ([1, 0], [0.1, 0.2])]
+@each(
+    ("correct", "confidence"),
+    [([], []), ([1], [0.5]), ([1, 1, 1], [1, 2, 3]), ([1, 0, 1], [0.4] * 3), ([1, 0], [0.1, 0.2])],
 )
 def test_too_little_is_missing(correct, confidence):
     level = np.arange(len(correct)) if len(correct) == 2 else np.zeros(len(correct))
     assert np.isnan(partial_spearman(correct, confidence, level))
     assert np.isnan(
-        partial_spearman_weighted(correct, confidence, level, np.ones((4, len(correct))), np.ones(len(correct)))
+        partial_spearman_weighted(
+            correct, confidence, level, np.ones((4, len(correct))), np.ones(len(correct))
+        )
     ).all()
 
 
@@ -106,7 +135,7 @@ def test_a_weighting_without_a_class_or_without_answers_is_missing():
     assert found == pytest.approx([1, np.nan, np.nan, 1], nan_ok=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("level", "words", "weights"),
     [
         ([1, 1], None, np.ones((1, 3))),
@@ -129,8 +158,13 @@ def told_run(n_cases: int = 30) -> SimpleNamespace:
     run = a_run(n_cases)
     rng = np.random.default_rng(9)
     run.answers["n_words"] = run.answers["level"] + rng.integers(5, 60, len(run.answers))
-    for method, values in (("information_level", run.answers["level"] / 100), ("word_count", run.answers["n_words"])):
-        rows = run.confidence[run.confidence["method"] == "good"].assign(method=method, confidence=values.astype(float))
+    for method, values in (
+        ("information_level", run.answers["level"] / 100),
+        ("word_count", run.answers["n_words"]),
+    ):
+        rows = run.confidence[run.confidence["method"] == "good"].assign(
+            method=method, confidence=values.astype(float)
+        )
         run.confidence = pd.concat([run.confidence, rows], ignore_index=True)
     return run
 
@@ -143,13 +177,21 @@ def one(table: pd.DataFrame, measure: str, method: str = "good") -> dict[str, An
 
 def test_the_table_has_each_measure_once_with_its_value_and_a_bootstrap_over_cases():
     run, share = told_run(20), np.random.default_rng(1).random(120)
-    run.confidence.loc[run.confidence["method"] == "information_level", "confidence"] = share  # answers' order
+    # answers' order
+    run.confidence.loc[run.confidence["method"] == "information_level", "confidence"] = share
     table = beyond_level_table(run, n_draws=60, seed=3)
     assert list(zip(table["method"], table["metric"], strict=True)) == [
-        (method, measure) for method in ("good", "information_level", "word_count") for measure in MEASURES
+        (method, measure)
+        for method in ("good", "information_level", "word_count")
+        for measure in MEASURES
     ]
-    rows = run.answers.merge(run.confidence[run.confidence["method"] == "good"], on=["case_id", "dataset", "level", "model"])
-    correct, confidence, level, words = (rows[name].to_numpy() for name in ("correct", "confidence", "level", "n_words"))
+    rows = run.answers.merge(
+        run.confidence[run.confidence["method"] == "good"],
+        on=["case_id", "dataset", "level", "model"],
+    )
+    correct, confidence, level, words = (
+        rows[name].to_numpy() for name in ("correct", "confidence", "level", "n_words")
+    )
     weights = case_weights(rows["case_id"], 60, seed=3)
     for measure, given in (
         ("spearman per answer", (np.zeros(len(rows)), None)),
@@ -161,7 +203,12 @@ def test_the_table_has_each_measure_once_with_its_value_and_a_bootstrap_over_cas
         assert found["value"] == pytest.approx(partial_spearman(correct, confidence, *given))
         draws = partial_spearman_weighted(correct, confidence, given[0], weights, given[1])
         assert (found["low"], found["high"]) == pytest.approx(percentile_interval(draws))
-        assert (found["n"], found["n_cases"], found["n_missing"], found["missing"]) == (120, 20, 0, "")
+        assert (found["n"], found["n_cases"], found["n_missing"], found["missing"]) == (
+            120,
+            20,
+            0,
+            "",
+        )
 
 
 def test_areas_are_those_of_the_metrics_table_given_or_made():
@@ -191,7 +238,10 @@ def test_the_baselines_have_nothing_left_beyond_what_they_count():
 def test_what_cannot_be_had_says_why():
     run = told_run()
     run.answers = run.answers.drop(columns="n_words")
-    run.confidence.loc[run.confidence["method"] == "word_count", ["confidence", "missing"]] = [np.nan, "nothing to count"]
+    run.confidence.loc[run.confidence["method"] == "word_count", ["confidence", "missing"]] = [
+        np.nan,
+        "nothing to count",
+    ]
     run.confidence.loc[run.confidence["method"] == "information_level", "confidence"] = 0.5
     table = beyond_level_table(run, n_draws=20)
     assert (
@@ -201,18 +251,25 @@ def test_what_cannot_be_had_says_why():
     for measure in MEASURES:
         assert one(table, measure, "word_count")["missing"] == "no confidence: nothing to count"
         assert one(table, measure, "word_count")["n_missing"] == 180
-    assert one(table, "spearman per answer", "information_level")["missing"] == "all confidences are alike"
-    run.confidence = run.confidence.drop(run.confidence.index[0])  # a row that is not there is missing too
+    assert (
+        one(table, "spearman per answer", "information_level")["missing"]
+        == "all confidences are alike"
+    )
+    # a row that is not there is missing too
+    run.confidence = run.confidence.drop(run.confidence.index[0])
     row = one(beyond_level_table(run, n_draws=20), "partial given level")
     assert (row["n"], row["n_missing"], row["n_cases"]) == (179, 1, 30)
-    alone = SimpleNamespace(answers=run.answers, confidence=run.confidence[run.confidence["method"] == "good"])
+    alone = SimpleNamespace(
+        answers=run.answers, confidence=run.confidence[run.confidence["method"] == "good"]
+    )
     alone.answers["n_words"] = 5
     found = one(beyond_level_table(alone, n_draws=20), "partial given level, words and share")
     assert np.isnan(found["value"]) and found["missing"] == LACKING["share"]
-    few = told_run(9)
-    assert "fewer than 10 cases" in one(beyond_level_table(few, n_draws=20), "partial given level")["missing"]
     run.answers["correct"] = 1
-    assert one(beyond_level_table(run, n_draws=20), "spearman per answer")["missing"] == "fewer than 10 correct or wrong"
+    assert (
+        one(beyond_level_table(run, n_draws=20), "spearman per answer")["missing"]
+        == "fewer than 10 correct or wrong"
+    )
 
 
 def test_metrics_of_another_run_are_refused():

@@ -1,8 +1,6 @@
-"""The figures of ablations and open choices from small made-up tables: what is drawn, where, and that nothing overlaps."""
+"""The figures of ablations and open choices from small made-up tables."""
 
 from __future__ import annotations
-
-from itertools import combinations
 
 import matplotlib
 
@@ -12,18 +10,32 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_figures import Drawn, assert_legible
+from each import each
 from matplotlib.axes import Axes
 from matplotlib.colors import same_color
-from matplotlib.text import Annotation, Text
+from matplotlib.text import Annotation
 
 from trustlab.experiments.ablations import PARTS
 from trustlab.experiments.published import published_table
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure
-from trustlab.plots.ablations import auroc_by_passages, auroc_by_samples, differences, published_beside_ours, rank_ranges
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
+from trustlab.plots.ablations import (
+    auroc_by_passages,
+    auroc_by_samples,
+    differences,
+    published_beside_ours,
+    rank_ranges,
+)
 from trustlab.plots.style import GREY, paler
 
 KEY = {"model": "embedded", "dataset": "starter"}
-FAMILIES = {"medconf": "medconf", "medconf_weighted": "medconf", "poc": "consistency", "mc_se": "consistency", "asp": "token"}
+FAMILIES = {
+    "medconf": "medconf",
+    "medconf_weighted": "medconf",
+    "poc": "consistency",
+    "mc_se": "consistency",
+    "asp": "token",
+}
 NAN = float("nan")
 GONE = "no confidence: no table of evidence without a structured profile"
 PAIRS = [("auroc", "within"), ("auprc", "within"), ("pearson", "across")]
@@ -37,27 +49,59 @@ def paired() -> pd.DataFrame:
         for k, method in enumerate(("medconf", "medconf_weighted")):
             for metric, level in PAIRS:
                 value = NAN if method == "medconf_weighted" and i in (0, 2) else -0.1 * i + 0.02 * k
-                row = {"method": method, "variant": variant, "metric": metric, "level": level, "difference": value}
+                row = {
+                    "method": method,
+                    "variant": variant,
+                    "metric": metric,
+                    "level": level,
+                    "difference": value,
+                }
                 why = GONE if np.isnan(value) else ""
                 n = 0 if why else 90 + i if k else 100
-                rows.append({**KEY, **row, "low": value - 0.1, "high": value + 0.08, "n": n, "n_cases": 40, "missing": why})
+                rows.append(
+                    {
+                        **KEY,
+                        **row,
+                        "low": value - 0.1,
+                        "high": value + 0.08,
+                        "n": n,
+                        "n_cases": 40,
+                        "missing": why,
+                    }
+                )
     return pd.DataFrame(rows)
 
 
 def measured(value: float, **settings) -> dict:
-    span = {"value": value, "low": value - 0.06, "high": value + 0.05, "missing": GONE if np.isnan(value) else "", "n": 100}
+    span = {
+        "value": value,
+        "low": value - 0.06,
+        "high": value + 0.05,
+        "missing": GONE if np.isnan(value) else "",
+        "n": 100,
+    }
     span["n_cases"] = 40
     return {**KEY, "metric": "auroc", "level": "within", **span, **settings}
 
 
 def by_passages() -> pd.DataFrame:
     rows = [measured(0.6 + 0.01 * n, method="medconf", n_passages=n) for n in (1, 5, 15)]
-    return pd.DataFrame([*rows, *(measured(0.62 + 0.01 * n, method="medconf_weighted", n_passages=n) for n in (1, 5, 15))])
+    return pd.DataFrame(
+        [
+            *rows,
+            *(
+                measured(0.62 + 0.01 * n, method="medconf_weighted", n_passages=n)
+                for n in (1, 5, 15)
+            ),
+        ]
+    )
 
 
 def by_samples() -> pd.DataFrame:
     return pd.DataFrame(
-        measured(NAN if m == "asp" else 0.6 + 0.01 * k + 0.1 * t, method=m, n_samples=k, temperature=t)
+        measured(
+            NAN if m == "asp" else 0.6 + 0.01 * k + 0.1 * t, method=m, n_samples=k, temperature=t
+        )
         for m in ("poc", "mc_se", "asp")
         for t in TEMPERATURES
         for k in COUNTS
@@ -67,15 +111,24 @@ def by_samples() -> pd.DataFrame:
 def ranks() -> pd.DataFrame:
     rows = []
     for i, method in enumerate(("poc", "mc_se", "asp", "medconf")):
-        of_rank = {"value": i + 1.0, "low": max(i, 1), "high": min(i + 2, 4), "chosen_in": 0.5 - 0.1 * i}
+        of_rank = {
+            "value": i + 1.0,
+            "low": max(i, 1),
+            "high": min(i + 2, 4),
+            "chosen_in": 0.5 - 0.1 * i,
+        }
         of_rank |= {"lowest": 1, "highest": 4}
         for metric, row in (("rank", of_rank), ("auroc", {"value": 0.9 - 0.1 * i})):
-            rows.append({**KEY, "method": method, "metric": metric, **row, "n_cases": 40, "missing": ""})
+            rows.append(
+                {**KEY, "method": method, "metric": metric, **row, "n_cases": 40, "missing": ""}
+            )
     return pd.DataFrame(rows)
 
 
 def ours() -> pd.DataFrame:
-    return pd.DataFrame(measured(0.7 - 0.03 * i, method="medconf", variant=name) for i, name in enumerate(PARTS))
+    return pd.DataFrame(
+        measured(0.7 - 0.03 * i, method="medconf", variant=name) for i, name in enumerate(PARTS)
+    )
 
 
 DRAWINGS = {
@@ -88,51 +141,34 @@ DRAWINGS = {
 }
 
 
-def drawn(name: str) -> list[Axes]:
-    made = DRAWINGS[name]()
-    return [made] if isinstance(made, Axes) else list(made)
-
-
-def seen(figure) -> list[Text]:
-    """Every text inside the figure, without the names of ticks beyond the axes' limits."""
-    hidden = set()
-    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
-        low, high = sorted(axis.get_view_interval())
-        hidden |= {t for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high for t in (tick.label1, tick.label2)}
-    return [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
+@pytest.fixture(scope="module")
+def drawn() -> Drawn:
+    told = {"model": "embedded", "dataset": "starter", "n_cases": 40, "n_rows": 120}
+    return Drawn(DRAWINGS, **told, note="paired")
 
 
 def markers(ax: Axes) -> list:
     return [line for line in ax.lines if line.get_marker() in FAMILY_MARKERS.values()]
 
 
-def assert_legible(figure, png) -> None:
-    """No text runs into another, and nothing touches the saved image's edge."""
-    figure.draw_without_rendering()
-    for (one, a), (other, b) in combinations([(t, Text.get_window_extent(t)) for t in seen(figure)], 2):
-        shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-        assert min(shared) <= 3, f"{one.get_text()!r} overlaps {other.get_text()!r}"
-    pixels = plt.imread(png)[..., :3]
-    assert all((edge == 1).all() for edge in (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:]))
+@each("name", DRAWINGS)
+def test_no_text_is_clipped_or_overlaps(name: str, drawn: Drawn) -> None:
+    assert_legible(drawn.figure(name))
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
-def test_no_text_is_clipped_or_overlaps(name: str, tmp_path) -> None:
-    panels = drawn(name)
-    figure = panels[0].figure
-    caption(figure, model="embedded", dataset="starter", n_cases=40, n_rows=120, note="paired")
-    png, _, _ = save_figure(figure, ranks(), "figure", tmp_path)
-    assert_legible(figure, png)
-
-
-@pytest.mark.parametrize("name", DRAWINGS)
-def test_every_mark_has_its_familys_colour_and_shape_or_is_not_ours(name: str) -> None:
+@each("name", DRAWINGS)
+def test_every_mark_has_its_familys_colour_and_shape_or_is_not_ours(
+    name: str, drawn: Drawn
+) -> None:
     of = {FAMILY_COLOURS[f]: FAMILY_MARKERS[f] for f in set(FAMILIES.values())}
     allowed = {(m, c) for colour, m in of.items() for c in (colour, paler(colour))}
-    panels = drawn(name)[:1] if name == "published" else drawn(name)  # theirs are black
+    panels = drawn.axes(name)[:1] if name == "published" else drawn.axes(name)  # theirs are black
     for ax in panels:
         for line in markers(ax):
-            assert any(line.get_marker() == m and same_color(line.get_markerfacecolor(), c) for m, c in allowed)
+            assert any(
+                line.get_marker() == m and same_color(line.get_markerfacecolor(), c)
+                for m, c in allowed
+            )
 
 
 def is_second(line) -> bool:
@@ -140,47 +176,60 @@ def is_second(line) -> bool:
     return same_color(line.get_markerfacecolor(), paler(FAMILY_COLOURS["medconf"]))
 
 
-def test_a_difference_stands_where_the_table_says_and_zero_is_marked() -> None:
-    first = drawn("differences")[0]
+def test_a_difference_stands_where_the_table_says_and_zero_is_marked(drawn: Drawn) -> None:
+    first = drawn.axes("differences")[0]
     filled = [line for line in markers(first) if not is_second(line)]
     assert [float(line.get_xdata()[0]) for line in filled] == pytest.approx([0, -0.1, -0.2, -0.3])
     assert [round(float(line.get_ydata()[0])) for line in filled] == [0, 1, 2, 3]
     assert any(list(line.get_xdata()) == [0, 0] and line.is_dashed() for line in first.lines)
-    assert [t.get_text() for t in first.get_yticklabels()][:2] == ["without symptom profile", "without retrieval"]
+    assert [t.get_text() for t in first.get_yticklabels()][:2] == [
+        "without symptom profile",
+        "without retrieval",
+    ]
 
 
-def test_the_second_method_of_a_row_is_paler_and_one_without_a_value_says_why() -> None:
-    panels = drawn("differences")
+def test_the_second_method_of_a_row_is_paler_and_one_without_a_value_says_why(drawn: Drawn) -> None:
+    panels = drawn.axes("differences")
     assert [is_second(line) for line in markers(panels[1])].count(True) == 2
-    assert [t.get_text() for t in panels[0].texts if t.get_color() == GREY and t.get_size() == 7] == [
-        GONE.removeprefix("no confidence: ")
-    ] * 2
-    assert [t.get_text() for t in panels[0].get_legend().get_texts()] == ["MedConf", "MedConf (fixed weights)"]
+    assert [
+        t.get_text() for t in panels[0].texts if t.get_color() == GREY and t.get_size() == 7
+    ] == [GONE.removeprefix("no confidence: ")] * 2
+    assert [t.get_text() for t in panels[0].get_legend().get_texts()] == [
+        "MedConf",
+        "MedConf (fixed weights)",
+    ]
 
 
-@pytest.mark.parametrize("name", ["differences", "one panel", "published"])
-def test_every_interval_lies_inside_its_axes(name: str) -> None:
-    for ax in drawn(name):
+@each("name", ["differences", "one panel", "published"])
+def test_every_interval_lies_inside_its_axes(name: str, drawn: Drawn) -> None:
+    for ax in drawn.axes(name):
         low, high = ax.get_xlim()
         for bars in ax.collections:
             ends = np.concatenate([path.vertices[:, 0] for path in bars.get_paths()])
             assert low < np.nanmin(ends, initial=high) and np.nanmax(ends, initial=low) < high
 
 
-def test_the_number_of_answers_compared_stands_at_the_right_of_each_row_once_where_its_marks_share_it() -> None:
+def test_the_answers_compared_are_counted_at_the_right_of_a_row_once_where_its_marks_share_them(
+    drawn: Drawn,
+) -> None:
     table = paired()
     table.loc[table["variant"] == "without_importance", "n"] = 77
     for ax in differences(table, FAMILIES, PAIRS):
         beside = [t for t in ax.texts if isinstance(t, Annotation) and t.xyann[0] == 26]
         assert [(t.get_text(), round(t.xy[1], 2)) for t in beside] == [
-            ("100", -0.15), ("0", 0.15), ("100", 0.85), ("91", 1.15), ("100", 1.85), ("0", 2.15), ("77", 3), ("n", 1),
+            ("100", -0.15), ("0", 0.15), ("100", 0.85), ("91", 1.15),
+            ("100", 1.85), ("0", 2.15), ("77", 3), ("n", 1),
         ]  # fmt: skip
-    left, right = drawn("published")
-    assert [t.get_text() for t in left.texts] == ["100"] * 5 + ["n"] and "n" not in [t.get_text() for t in right.texts]
+    left, right = drawn.axes("published")
+    assert [t.get_text() for t in left.texts] == ["100"] * 5 + ["n"] and "n" not in [
+        t.get_text() for t in right.texts
+    ]
 
 
-def test_the_answers_behind_the_points_of_a_line_are_told_and_where_they_differ_their_range() -> None:
-    assert auroc_by_passages(by_passages(), FAMILIES).get_title() == "n = 100"
+def test_the_answers_behind_the_points_of_a_line_are_told_and_where_they_differ_their_range(
+    drawn: Drawn,
+) -> None:
+    assert drawn["passages"].get_title() == "n = 100"
     table = by_samples()
     table.loc[(table["method"] == "poc") & (table["n_samples"] == 2), "n"] = 40
     titles = [ax.get_title() for ax in auroc_by_samples(table, FAMILIES, ["poc", "mc_se", "asp"])]
@@ -196,35 +245,51 @@ def test_lines_go_over_the_numbers_of_passages_in_order() -> None:
     assert {"MedConf", "MedConf (fixed weights)", "chance 0.50"} <= {t.get_text() for t in ax.texts}
 
 
-def test_a_panel_holds_a_line_for_each_temperature_in_a_style_of_its_own() -> None:
-    panels = drawn("samples")
+def test_a_panel_holds_a_line_for_each_temperature_in_a_style_of_its_own(drawn: Drawn) -> None:
+    panels = drawn.axes("samples")
     assert [ax.get_title() for ax in panels] == ["PoC\nn = 100", "MC-SE\nn = 100", "ASP"]
     cold, warm = (line for line in panels[0].lines if len(line.get_xdata()) == 3)
-    assert list(cold.get_ydata()) == pytest.approx([0.64, 0.67, 0.77]) and list(warm.get_ydata()) == pytest.approx(
-        [0.72, 0.75, 0.85]
-    )
+    assert list(cold.get_ydata()) == pytest.approx([0.64, 0.67, 0.77]) and list(
+        warm.get_ydata()
+    ) == pytest.approx([0.72, 0.75, 0.85])
     assert cold.get_linestyle() != warm.get_linestyle()
-    assert [t.get_text() for t in panels[0].figure.legends[0].get_texts()] == ["temperature 0.2", "temperature 1", "chance"]
+    assert [t.get_text() for t in panels[0].figure.legends[0].get_texts()] == [
+        "temperature 0.2",
+        "temperature 1",
+        "chance",
+    ]
 
 
-def test_a_panel_without_values_says_why() -> None:
-    told = " ".join(t.get_text().replace("\n", " ") for t in drawn("samples")[2].texts)
+def test_a_panel_without_values_says_why(drawn: Drawn) -> None:
+    told = " ".join(t.get_text().replace("\n", " ") for t in drawn.axes("samples")[2].texts)
     assert told == GONE.removeprefix("no confidence: ")
 
 
-def test_ranks_stand_in_the_order_of_the_table_with_their_shares_of_first_places() -> None:
-    (ax,) = drawn("ranks")
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["PoC", "MC-SE", "ASP", "MedConf"] and ax.yaxis_inverted()
+def test_ranks_stand_in_the_order_of_the_table_with_their_shares_of_first_places(
+    drawn: Drawn,
+) -> None:
+    (ax,) = drawn.axes("ranks")
+    assert [t.get_text() for t in ax.get_yticklabels()] == [
+        "PoC",
+        "MC-SE",
+        "ASP",
+        "MedConf",
+    ] and ax.yaxis_inverted()
     assert [float(line.get_xdata()[0]) for line in markers(ax)] == [1, 2, 3, 4]
     assert {"50 %", "20 %", "0.90", "0.60"} <= {t.get_text() for t in ax.texts}
     lines = [bars.get_paths()[0].vertices[:, 0] for bars in ax.collections]
-    np.testing.assert_allclose(lines[2:4], [[0.7, 4.3], [1, 3]])  # the second method: over choices, then over cases
+    # the second method: over choices, then over cases
+    np.testing.assert_allclose(lines[2:4], [[0.7, 4.3], [1, 3]])
 
 
 def test_what_has_no_rank_says_why() -> None:
-    gone = ranks().assign(value=NAN, low=NAN, high=NAN, chosen_in=NAN, missing="fewer than 10 correct or wrong")
+    gone = ranks().assign(
+        value=NAN, low=NAN, high=NAN, chosen_in=NAN, missing="fewer than 10 correct or wrong"
+    )
     ax = rank_ranges(gone, FAMILIES)
-    assert sum(t.get_text() == "withheld: fewer than 10 correct or wrong" for t in ax.texts) == 4 and not markers(ax)
+    assert sum(
+        t.get_text() == "withheld: fewer than 10 correct or wrong" for t in ax.texts
+    ) == 4 and not markers(ax)
 
 
 def test_a_method_left_out_of_the_ranking_says_why_below_the_others_and_takes_no_rank() -> None:
@@ -235,24 +300,35 @@ def test_a_method_left_out_of_the_ranking_says_why_below_the_others_and_takes_no
     assert ax.get_xlim() == pytest.approx((0.2, 4.8))
 
 
-def test_ours_and_the_published_stand_in_panels_that_say_whose_they_are() -> None:
-    left, right = drawn("published")
-    assert left.get_title() == "Ours: embedded, starter" and right.get_title() == "Published: llama-3.1, ddxplus"
-    assert [float(line.get_xdata()[0]) for line in markers(left)] == pytest.approx([0.7, 0.67, 0.64, 0.61, 0.58])
+def test_ours_and_the_published_stand_in_panels_that_say_whose_they_are(drawn: Drawn) -> None:
+    left, right = drawn.axes("published")
+    assert (
+        left.get_title() == "Ours: embedded, starter"
+        and right.get_title() == "Published: llama-3.1, ddxplus"
+    )
+    assert [float(line.get_xdata()[0]) for line in markers(left)] == pytest.approx(
+        [0.7, 0.67, 0.64, 0.61, 0.58]
+    )
     theirs = [float(line.get_xdata()[0]) for line in right.lines]
     assert theirs == published_table("ablation")["auroc"].to_list() and not right.collections
     assert left.get_ylim() == right.get_ylim()
 
 
-@pytest.mark.parametrize(
+@each(
     ("draw", "message"),
     [
         (lambda: differences(paired(), FAMILIES, [("auroc", "pooled")]), "metrics must be some of"),
-        (lambda: differences(pd.concat([paired(), paired().assign(model="b")]), FAMILIES, PAIRS), "one model and data set"),
+        (
+            lambda: differences(pd.concat([paired(), paired().assign(model="b")]), FAMILIES, PAIRS),
+            "one model and data set",
+        ),
         (lambda: differences(paired().drop(columns="low"), FAMILIES, PAIRS), "lacks the columns"),
         (lambda: auroc_by_passages(by_passages(), FAMILIES, "40"), "level is '40'"),
         (lambda: auroc_by_samples(by_samples(), FAMILIES, ["best"]), "methods must be some of"),
-        (lambda: published_beside_ours(ours(), published_table("ablation"), FAMILIES, "pearson"), "metric is 'pearson'"),
+        (
+            lambda: published_beside_ours(ours(), published_table("ablation"), FAMILIES, "pearson"),
+            "metric is 'pearson'",
+        ),
         (lambda: rank_ranges(ranks(), {}), "families gives None"),
     ],
 )
@@ -272,5 +348,8 @@ def test_more_than_two_methods_a_row_or_four_temperatures_cannot_be_told_apart()
 
 def test_given_axes_are_drawn_on() -> None:
     ax = plt.figure().add_subplot()
-    assert auroc_by_passages(by_passages(), FAMILIES, ax=ax) is ax and rank_ranges(ranks(), FAMILIES, ax=ax) is ax
+    assert (
+        auroc_by_passages(by_passages(), FAMILIES, ax=ax) is ax
+        and rank_ranges(ranks(), FAMILIES, ax=ax) is ax
+    )
     assert differences(paired(), FAMILIES, PAIRS[:1], axes=[ax]) == [ax]

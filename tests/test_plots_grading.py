@@ -1,8 +1,6 @@
-"""The graders' figures from small made-up tables: what is drawn, in whose colour, and nothing clipped or overlapping."""
+"""The graders' figures from small made-up tables: what is drawn, in whose colour, legible."""
 
 from __future__ import annotations
-
-from itertools import combinations
 
 import matplotlib
 
@@ -12,13 +10,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_figures import Drawn, assert_legible, seen
+from each import each
 from matplotlib.colors import same_color
-from matplotlib.text import Text
 
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
 from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
 
-FAMILIES = {"asp": "token", "poc": "consistency", "semantic_entropy": "consistency", "ce": "verbalized", "medconf": "medconf"}
+FAMILIES = {
+    "asp": "token",
+    "poc": "consistency",
+    "semantic_entropy": "consistency",
+    "ce": "verbalized",
+    "medconf": "medconf",
+}
 GRADERS = ("exact", "synonym", "encoder", "judge some-model")
 RATES = (0.0, 0.05, 0.1, 0.2)
 KEY = {"model": "embedded", "dataset": "starter"}
@@ -28,7 +33,17 @@ pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def by_grader() -> pd.DataFrame:
-    rows = [{**KEY, "method": "", "grader": "exact", "metric": "accuracy", "level": "pooled", "value": 0.5, "missing": ""}]
+    rows = [
+        {
+            **KEY,
+            "method": "",
+            "grader": "exact",
+            "metric": "accuracy",
+            "level": "pooled",
+            "value": 0.5,
+            "missing": "",
+        }
+    ]
     for i, method in enumerate(FAMILIES):
         for k, grader in enumerate(GRADERS):
             value = NAN if (method, grader) == ("ce", "exact") else 0.9 - 0.08 * i + 0.01 * k
@@ -41,7 +56,10 @@ def by_grader() -> pd.DataFrame:
                 "high": value + 0.05,
             }
             why = WITHHELD if np.isnan(value) else ""
-            rows += [{**KEY, **row, "level": level, "n": 360, "n_cases": 60, "missing": why} for level in ("pooled", "within")]
+            rows += [
+                {**KEY, **row, "level": level, "n": 360, "n_cases": 60, "missing": why}
+                for level in ("pooled", "within")
+            ]
     return pd.DataFrame(rows)
 
 
@@ -50,7 +68,13 @@ def noise() -> pd.DataFrame:
     for i, method in enumerate(FAMILIES):
         for rate in RATES:
             value = NAN if method == "ce" else 0.5 + (0.4 - 0.01 * i) * (1 - 2 * rate)
-            row = {"method": method, "rate": rate, "value": value, "low": value - rate / 4, "high": value + rate / 4}
+            row = {
+                "method": method,
+                "rate": rate,
+                "value": value,
+                "low": value - rate / 4,
+                "high": value + rate / 4,
+            }
             why = WITHHELD if method == "ce" else ""
             more = {"expected": value - 0.01, "n": 360, "n_cases": 60, "missing": why}
             rows += [{**KEY, **row, **more, "level": q} for q in ("pooled", "within")]
@@ -62,68 +86,68 @@ DRAWINGS |= {"noise": lambda **o: auroc_under_noise(noise(), FAMILIES, **o)}
 TABLES = {"grader": (auroc_by_grader, by_grader), "noise": (auroc_under_noise, noise)}
 
 
-def seen(figure) -> list[Text]:
-    """Every text inside the figure, without the names of ticks beyond the axes' limits."""
-    hidden = set()
-    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
-        low, high = sorted(axis.get_view_interval())
-        hidden |= {t for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high for t in (tick.label1, tick.label2)}
-    return [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
+@pytest.fixture(scope="module")
+def drawn() -> Drawn:
+    told = {"model": "embedded", "dataset": "starter", "n_cases": 60, "n_rows": 360}
+    return Drawn(DRAWINGS, **told, note="band: middle 95 % of 20 repeats")
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
-def test_no_text_is_clipped_or_overlaps(name: str, tmp_path) -> None:
-    figure = DRAWINGS[name]().figure
-    caption(figure, model="embedded", dataset="starter", n_cases=60, n_rows=360, note="band: middle 95 % of 20 repeats")
-    png, _, _ = save_figure(figure, by_grader(), "figure", tmp_path)
-    figure.draw_without_rendering()
-    for (one, a), (other, b) in combinations([(t, Text.get_window_extent(t)) for t in seen(figure)], 2):
-        shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-        assert min(shared) <= 3, f"{one.get_text()!r} overlaps {other.get_text()!r}"
-    pixels = plt.imread(png)[..., :3]
-    assert all((edge == 1).all() for edge in (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:]))
+@each("name", DRAWINGS)
+def test_no_text_is_clipped_or_overlaps(name: str, drawn: Drawn) -> None:
+    assert_legible(drawn.figure(name))
 
 
 def test_each_grader_has_a_dot_in_the_shape_and_colour_of_the_methods_family() -> None:
     ax = DRAWINGS["grader"](methods=["medconf", "poc"])
     dots = [line for line in ax.lines if line.get_marker() in FAMILY_MARKERS.values()]
-    assert [line.get_marker() for line in dots] == [FAMILY_MARKERS["medconf"]] * 4 + [FAMILY_MARKERS["consistency"]] * 4
-    assert all(same_color(line.get_markeredgecolor(), FAMILY_COLOURS["medconf"]) for line in dots[:4])
-    assert [float(line.get_xdata()[0]) for line in dots[:4]] == pytest.approx([0.58, 0.59, 0.6, 0.61])
+    assert [line.get_marker() for line in dots] == [FAMILY_MARKERS["medconf"]] * 4 + [
+        FAMILY_MARKERS["consistency"]
+    ] * 4
+    assert all(
+        same_color(line.get_markeredgecolor(), FAMILY_COLOURS["medconf"]) for line in dots[:4]
+    )
+    assert [float(line.get_xdata()[0]) for line in dots[:4]] == pytest.approx(
+        [0.58, 0.59, 0.6, 0.61]
+    )
     assert [t.get_text() for t in ax.get_legend().get_texts()] == list(GRADERS)
 
 
 def test_methods_stand_in_the_order_asked_for_with_their_names() -> None:
     ax = DRAWINGS["grader"](methods=["medconf", "asp"])
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["MedConf", "ASP"] and ax.yaxis_inverted()
+    assert [t.get_text() for t in ax.get_yticklabels()] == [
+        "MedConf",
+        "ASP",
+    ] and ax.yaxis_inverted()
 
 
-def test_every_interval_and_one_half_lie_inside_the_axes() -> None:
-    low, high = DRAWINGS["grader"](level="within").get_xlim()
+def test_every_interval_and_one_half_lie_inside_the_axes(drawn: Drawn) -> None:
+    low, high = drawn["grader"].get_xlim()
     assert low < 0.5 and by_grader()["high"].max() < high <= 1.01
 
 
-def test_a_grader_without_a_value_says_why() -> None:
-    assert f"exact: {WITHHELD}" in [t.get_text() for t in seen(DRAWINGS["grader"]().figure)]
+def test_a_grader_without_a_value_says_why(drawn: Drawn) -> None:
+    assert f"exact: {WITHHELD}" in [t.get_text() for t in seen(drawn.figure("grader"))]
 
 
 def test_noise_shows_what_was_measured_and_what_the_formula_expects() -> None:
     ax = DRAWINGS["noise"](methods=["asp"])
     measured, expected = (line for line in ax.lines if len(line.get_xdata()) == len(RATES))
     rows = noise()[lambda t: (t["method"] == "asp") & (t["level"] == "within")]
-    assert list(measured.get_xdata()) == pytest.approx([0, 5, 10, 20]) and list(measured.get_ydata()) == list(rows["value"])
+    assert list(measured.get_xdata()) == pytest.approx([0, 5, 10, 20]) and list(
+        measured.get_ydata()
+    ) == list(rows["value"])
     assert list(expected.get_ydata()) == list(rows["expected"]) and expected.is_dashed()
     assert same_color(measured.get_color(), FAMILY_COLOURS["token"])
 
 
-def test_noise_names_its_lines_and_those_that_have_no_value() -> None:
-    ax = DRAWINGS["noise"]()
+def test_noise_names_its_lines_and_those_that_have_no_value(drawn: Drawn) -> None:
+    ax = drawn["noise"]
     named = {f"{name} (n 360)" for name in ("ASP", "PoC", "MedConf", "Semantic entropy")}
     assert named <= {t.get_text() for t in ax.texts}
     assert ax.get_legend().get_title().get_text() == "without a value: CE"
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
+@each("name", DRAWINGS)
 def test_axes_tell_the_quantity_and_the_level(name: str) -> None:
     for level, words in (
         ("within", "AUROC within level (mean over levels), 0 to 1"),
@@ -133,13 +157,13 @@ def test_axes_tell_the_quantity_and_the_level(name: str) -> None:
         assert words in (ax.get_xlabel(), ax.get_ylabel())
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
+@each("name", DRAWINGS)
 def test_a_given_axes_is_drawn_on(name: str) -> None:
     ax = plt.figure().add_subplot()
     assert DRAWINGS[name](ax=ax) is ax
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
+@each("name", DRAWINGS)
 def test_what_cannot_be_drawn_is_refused(name: str) -> None:
     draw, table = TABLES[name]
     with pytest.raises(ValueError, match="level is '40'"):

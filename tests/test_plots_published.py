@@ -1,4 +1,4 @@
-"""The figures of the published tables from small made-up tables: what is drawn, where, and in which colour."""
+"""The figures of the published tables from small made-up tables: what, where, which colour."""
 
 from __future__ import annotations
 
@@ -6,25 +6,43 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_figures import Drawn, assert_legible
+from each import each
 from matplotlib.axes import Axes
 from matplotlib.colors import same_color
 from matplotlib.patches import Rectangle
 
-from trustlab.plots import FAMILY_COLOURS, caption, save_figure
+from trustlab.plots import FAMILY_COLOURS
 from trustlab.plots import published as drawn
 
 LLAMA, GPT = {"model": "llama-3.1"}, {"model": "gpt-4.1"}
 pytestmark = pytest.mark.usefixtures("house_style")
 
 
+@pytest.fixture(scope="module")
+def made() -> Drawn:
+    audit = coefficients()
+    off = audit[audit["apart"] > 0].sort_values("apart", ascending=False)
+    drawings = {
+        "p_values": lambda: drawn.p_values(audit, off),
+        "standings": lambda: drawn.standings(standing()),
+        "auroc_differences": lambda: drawn.auroc_differences(gaps()),
+    }
+    told = {"model": "Llama-3.1", "dataset": "DDXPlus", "counts": "5 printed coefficients"}
+    return Drawn(drawings, **told, interval="")
+
+
 def points(ax: Axes, marker: str) -> list[tuple[float, float]]:
     """Where the axes hold marks of one shape."""
     lines = [line for line in ax.lines if line.get_marker() == marker]
-    return [(float(x), float(y)) for line in lines for x, y in zip(*np.atleast_2d(line.get_data()), strict=True)]
+    return [
+        (float(x), float(y))
+        for line in lines
+        for x, y in zip(*np.atleast_2d(line.get_data()), strict=True)
+    ]
 
 
 def words(ax: Axes) -> list[str]:
@@ -40,24 +58,37 @@ def coefficients() -> pd.DataFrame:
         ("gpt-4.1", "ddxplus", "ce", "verbalized", "spearman", "0.029", 0.623, 0.957, 0.332),
         ("gpt-4.1", "medqa", "ce", "verbalized", "pearson", "0.989", np.nan, 0.0002, 0.0),
     ]
-    names = ["model", "dataset", "method", "family", "statistic", "value", "p_number", "p_t", "apart"]
+    names = [
+        "model",
+        "dataset",
+        "method",
+        "family",
+        "statistic",
+        "value",
+        "p_number",
+        "p_t",
+        "apart",
+    ]
     return pd.DataFrame(rows, columns=names)
 
 
-def test_pairs_that_fit_are_grey_and_the_others_coloured_and_listed() -> None:
-    audit = coefficients()
-    off = audit[audit["apart"] > 0].sort_values("apart", ascending=False)
-    left, right = drawn.p_values(audit, off)
+def test_pairs_that_fit_are_grey_and_the_others_coloured_and_listed(made: Drawn) -> None:
+    left, right = made["p_values"]
     assert (0.052, 0.137) in points(left, "o") and (0.957, 0.623) in points(left, "^")
     marks = [line for line in left.lines if line.get_marker() != "None"]
-    of = {(float(x), float(y)): line for line in marks for x, y in zip(*line.get_data(), strict=True)}
+    of = {
+        (float(x), float(y)): line for line in marks for x, y in zip(*line.get_data(), strict=True)
+    }
     assert len(of) == 4, "the one with a threshold has no p to draw"
     assert same_color(of[0.052, 0.137].get_color(), FAMILY_COLOURS["token"])
     assert not same_color(of[0.059, 0.059].get_color(), FAMILY_COLOURS["token"])
     assert [label.get_text() for label in right.get_yticklabels()] == [
         "CE, DDXPlus, GPT-4.1, Spearman 0.029", "MSP, MediTOD, Llama-3.1, Pearson 0.807",
     ]  # fmt: skip
-    assert points(right, "D") == [(0.623, 0), (0.137, 1)] and points(right, "o") == [(0.957, 0), (0.052, 1)]
+    assert points(right, "D") == [(0.623, 0), (0.137, 1)] and points(right, "o") == [
+        (0.957, 0),
+        (0.052, 1),
+    ]
     assert {"0.623  0.957", "0.137  0.052"} <= set(words(right))
     assert right.get_ylim() == (1.5, -0.5)
 
@@ -78,13 +109,18 @@ def standing() -> pd.DataFrame:
         ("llama-3.1", "ddxplus", "ce", "spearman", "1.000", "Holm"),
         ("gpt-4.1", "medqa", "ce", "pearson", "0.989", "Holm"),
     ]
-    return pd.DataFrame(rows, columns=["model", "dataset", "method", "statistic", "value", "standing"])
+    return pd.DataFrame(
+        rows, columns=["model", "dataset", "method", "statistic", "value", "standing"]
+    )
 
 
-def test_each_coefficient_is_a_cell_in_the_colour_of_its_standing() -> None:
-    pearson, spearman = drawn.standings(standing())
+def test_each_coefficient_is_a_cell_in_the_colour_of_its_standing(made: Drawn) -> None:
+    pearson, spearman = made["standings"]
     cells = {
-        (round(box.get_x() + box.get_width() / 2), round(box.get_y() + box.get_height() / 2)): box.get_facecolor()
+        (
+            round(box.get_x() + box.get_width() / 2),
+            round(box.get_y() + box.get_height() / 2),
+        ): box.get_facecolor()
         for box in pearson.patches
         if isinstance(box, Rectangle)
     }
@@ -98,7 +134,9 @@ def test_each_coefficient_is_a_cell_in_the_colour_of_its_standing() -> None:
     assert (pearson.get_title(), spearman.get_title()) == ("Pearson", "Spearman")
     assert [t.get_text() for t in pearson.get_yticklabels()] == ["ASP", "CE"]
     assert not any(t.get_text() for t in spearman.get_yticklabels())
-    assert [t.get_text() for t in pearson.get_legend().get_texts()] == list(drawn.STANDING_WORDS.values())
+    assert [t.get_text() for t in pearson.get_legend().get_texts()] == list(
+        drawn.STANDING_WORDS.values()
+    )
 
 
 def test_darker_is_stricter() -> None:
@@ -122,10 +160,16 @@ def test_possible_values_are_dots_and_others_crosses() -> None:
         columns=["rho", "p_t", "p_exact", "n_printed", "n_significant", "attainable"],
     )
     ax = drawn.spearman_steps(table)
-    assert points(ax, "o") == [(0.829, 0.058), (0.943, 0.017), (1.0, 0.003)] and points(ax, "X") == [(0.571, 0.24)]
+    assert points(ax, "o") == [(0.829, 0.058), (0.943, 0.017), (1.0, 0.003)] and points(
+        ax, "X"
+    ) == [(0.571, 0.24)]
     (line,) = [line for line in ax.lines if str(line.get_label()).startswith("t approximation")]
     assert list(line.get_ydata()) == [0.042, 0.005], "a p of 0 has no place on a logarithmic axis"
-    assert ax.get_yscale() == "log" and {"1", "7\n(7)", "2\n(1)"} <= set(words(ax)) and "0" not in words(ax)
+    assert (
+        ax.get_yscale() == "log"
+        and {"1", "7\n(7)", "2\n(1)"} <= set(words(ax))
+        and "0" not in words(ax)
+    )
 
 
 def test_every_pearson_stands_over_its_data_set_and_the_band_behind() -> None:
@@ -139,7 +183,9 @@ def test_every_pearson_stands_over_its_data_set_and_the_band_behind() -> None:
             ("medqa", "token", 0.6),
         ]
     ]
-    left, right = drawn.pearsons_over_band(pd.DataFrame(rows).assign(low=0.73, median=0.93, high=0.99))
+    left, right = drawn.pearsons_over_band(
+        pd.DataFrame(rows).assign(low=0.73, median=0.93, high=0.99)
+    )
     assert [ax.get_title() for ax in (left, right)] == ["Llama-3.1", "GPT-4.1"]
     for ax in (left, right):
         marks = points(ax, "o") + points(ax, "D")
@@ -154,19 +200,38 @@ def gaps() -> pd.DataFrame:
     for method, family, difference in (("ce", "verbalized", 0.05), ("asp", "token", 0.13)):
         for unit, reach, cases in (("answer", 0.03, 46), ("case", 0.1, 1584)):
             ends = {"difference": difference, "low": difference - reach, "high": difference + reach}
-            rows.append({**LLAMA, "dataset": "ddxplus", "method": method, "family": family, "unit": unit, **ends, "cases": cases})
+            rows.append(
+                {
+                    **LLAMA,
+                    "dataset": "ddxplus",
+                    "method": method,
+                    "family": family,
+                    "unit": unit,
+                    **ends,
+                    "cases": cases,
+                }
+            )
     return pd.DataFrame(rows).assign(n_cases=171)
 
 
-def test_a_difference_has_two_intervals_and_the_cases_it_takes() -> None:
-    ax = drawn.auroc_differences(gaps())
-    bars = {(tuple(np.round(line.get_xdata(), 9)), line.get_ydata()[0]): line for line in ax.lines if len(line.get_xdata()) == 2}
+def test_a_difference_has_two_intervals_and_the_cases_it_takes(made: Drawn) -> None:
+    ax = made["auroc_differences"]
+    bars = {
+        (tuple(np.round(line.get_xdata(), 9)), line.get_ydata()[0]): line
+        for line in ax.lines
+        if len(line.get_xdata()) == 2
+    }
     thin, thick = bars[(-0.05, 0.15), 0], bars[(0.02, 0.08), 0]
-    assert thin.get_linewidth() < thick.get_linewidth() and same_color(thin.get_color(), FAMILY_COLOURS["verbalized"])
+    assert thin.get_linewidth() < thick.get_linewidth() and same_color(
+        thin.get_color(), FAMILY_COLOURS["verbalized"]
+    )
     assert points(ax, "^") == [(0.05, 0)] and points(ax, "o") == [(0.13, 1)]
     said = words(ax)
     assert said.count("46") == said.count("1,584") == said.count("171") == 2
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["CE, DDXPlus, Llama-3.1", "ASP, DDXPlus, Llama-3.1"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == [
+        "CE, DDXPlus, Llama-3.1",
+        "ASP, DDXPlus, Llama-3.1",
+    ]
 
 
 def test_a_number_of_cases_that_is_unknown_leaves_its_place_empty() -> None:
@@ -174,23 +239,12 @@ def test_a_number_of_cases_that_is_unknown_leaves_its_place_empty() -> None:
     assert "nan" not in said and said.count("–") == 4
 
 
-@pytest.mark.parametrize("draw", ["p_values", "standings", "auroc_differences"])
-def test_nothing_reaches_out_of_the_saved_figure(draw: str, tmp_path) -> None:
-    audit = coefficients()
-    axes = {
-        "p_values": lambda: drawn.p_values(audit, audit[audit["apart"] > 0]),
-        "standings": lambda: drawn.standings(standing()),
-        "auroc_differences": lambda: [drawn.auroc_differences(gaps())],
-    }[draw]()
-    figure = axes[0].figure
-    caption(figure, model="Llama-3.1", dataset="DDXPlus", counts="5 printed coefficients", interval="")
-    png, *_ = save_figure(figure, audit, "x", tmp_path)
-    border = np.concatenate(
-        [plt.imread(png)[edge].reshape(-1, 4) for edge in (0, -1)] + [plt.imread(png)[:, edge] for edge in (0, -1)]
-    )
-    assert (border[:, :3] == 1).all()
-    figure.draw_without_rendering()
-    if draw == "p_values":
-        left, right = axes
-        names = [label.get_window_extent() for label in right.get_yticklabels()]
-        assert min(box.x0 for box in names) > left.get_window_extent().x1
+@each("name", ["p_values", "standings", "auroc_differences"])
+def test_no_text_is_clipped_or_overlaps(name: str, made: Drawn) -> None:
+    assert_legible(made.figure(name))
+
+
+def test_the_names_of_the_right_panel_stay_off_the_left_one(made: Drawn) -> None:
+    left, right = made["p_values"]
+    names = [label.get_window_extent() for label in right.get_yticklabels()]
+    assert min(box.x0 for box in names) > left.get_window_extent().x1

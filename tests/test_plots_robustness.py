@@ -1,23 +1,23 @@
-"""The robustness figures from small made-up tables: what is drawn, in whose colour, and nothing clipped or overlapping."""
+"""The robustness figures from small made-up tables: what is drawn, in whose colour, legible."""
 
 from __future__ import annotations
 
-from itertools import combinations
+from functools import partial
 
 import matplotlib
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_figures import Drawn, assert_legible
+from each import each
 from matplotlib.axes import Axes
 from matplotlib.colors import same_color
-from matplotlib.text import Text
 
 from trustlab.experiments.published import published_table
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS, caption, save_figure
+from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
 from trustlab.plots.robustness import (
     accuracy_by_condition,
     shifts,
@@ -28,7 +28,13 @@ from trustlab.plots.robustness import (
 )
 from trustlab.plots.style import INK, paler
 
-FAMILIES = {"asp": "token", "poc": "consistency", "deg": "consistency", "ce": "verbalized", "medconf": "medconf"}
+FAMILIES = {
+    "asp": "token",
+    "poc": "consistency",
+    "deg": "consistency",
+    "ce": "verbalized",
+    "medconf": "medconf",
+}
 LABELS = {
     "as_told": "as told",
     "small_talk": "small talk",
@@ -43,7 +49,14 @@ pytestmark = pytest.mark.usefixtures("house_style")
 
 def bounds(value: float, by: float) -> dict[str, object]:
     reason = WHY if np.isnan(value) else ""
-    return {"value": value, "low": value - by, "high": value + by, "n": 0 if reason else 90, "n_cases": 30, "missing": reason}
+    return {
+        "value": value,
+        "low": value - by,
+        "high": value + by,
+        "n": 0 if reason else 90,
+        "n_cases": 30,
+        "missing": reason,
+    }
 
 
 def cvs() -> pd.DataFrame:
@@ -53,7 +66,14 @@ def cvs() -> pd.DataFrame:
             value = NAN if method == "deg" else 40 - 8.0 * i - 3 * (metric == "cv_group")
             more = {"chance": 6.0 if metric == "cv_group" else NAN, "own_rows": method == "asp"}
             rows += [
-                {**KEY, "method": method, "level": q, "metric": metric, **bounds(value + (q == "20"), k + 1), **more}
+                {
+                    **KEY,
+                    "method": method,
+                    "level": q,
+                    "metric": metric,
+                    **bounds(value + (q == "20"), k + 1),
+                    **more,
+                }
                 for q in ("20", "all")
             ]
     return pd.DataFrame(rows)
@@ -61,7 +81,9 @@ def cvs() -> pd.DataFrame:
 
 def scatter() -> pd.DataFrame:
     rows = []
-    for i, method in enumerate(FAMILIES):  # nearly one height, so that names would fall upon each other
+    for i, method in enumerate(
+        FAMILIES
+    ):  # nearly one height, so that names would fall upon each other
         auroc = NAN if method == "deg" else 0.7 + 0.001 * i
         about = {**KEY, "method": method, "own_rows": method == "medconf"}
         rows.append({**about, "metric": "cv_group", **bounds(1.0, 0.1)})
@@ -76,27 +98,54 @@ def shift() -> pd.DataFrame:
         for k, condition in enumerate(list(LABELS)[1:]):
             value = NAN if (method, condition) == ("ce", "small_talk") else 0.1 * k - 0.05 * i
             sure = 0.01 if abs(value) > 0.06 else 0.05  # 0.05 is not sure
-            more = {"p_holm": NAN if np.isnan(value) else sure, "own_rows": (method, condition) == ("poc", "other_system")}
+            more = {
+                "p_holm": NAN if np.isnan(value) else sure,
+                "own_rows": (method, condition) == ("poc", "other_system"),
+            }
             some = {**KEY, "condition": condition, "method": method, **bounds(value, 0.06), **more}
-            rows += [{**some, "level": q, "among": a} for q in ("20", "all") for a in ("all answers", "same answer")]
+            rows += [
+                {**some, "level": q, "among": a}
+                for q in ("20", "all")
+                for a in ("all answers", "same answer")
+            ]
     return pd.DataFrame(rows)
 
 
 def accuracy() -> pd.DataFrame:
-    rows = [{**KEY, "condition": "as_told", "level": "all", "metric": "accuracy", **bounds(0.6, 0.1)}]
+    rows = [
+        {**KEY, "condition": "as_told", "level": "all", "metric": "accuracy", **bounds(0.6, 0.1)}
+    ]
     for k, condition in enumerate(list(LABELS)[1:]):
-        for metric, value in (("accuracy", 0.5), ("difference", -0.1 * k), ("other_answer", 0.2 + 0.1 * k)):
-            rows.append({**KEY, "condition": condition, "level": "all", "metric": metric, **bounds(value, 0.05)})
+        for metric, value in (
+            ("accuracy", 0.5),
+            ("difference", -0.1 * k),
+            ("other_answer", 0.2 + 0.1 * k),
+        ):
+            rows.append(
+                {
+                    **KEY,
+                    "condition": condition,
+                    "level": "all",
+                    "metric": metric,
+                    **bounds(value, 0.05),
+                }
+            )
     return pd.DataFrame(rows)
 
 
 def merged() -> pd.DataFrame:
     rows = []
     for i, method in enumerate(["", *FAMILIES]):
-        for told, value in (("one patient", 0.5), ("two at once", 0.5 + 0.04 * i), ("difference", 0.04 * i)):
+        for told, value in (
+            ("one patient", 0.5),
+            ("two at once", 0.5 + 0.04 * i),
+            ("difference", 0.04 * i),
+        ):
             some = NAN if (method, told) == ("ce", "difference") else value
             metric = "mean_confidence" if method else "accuracy"
-            rows.append({**KEY, "method": method, "metric": metric, "told": told, **bounds(some, 0.09)})
+            rows.append(
+                {**KEY, "method": method, "metric": metric, "told": told, **bounds(some, 0.09)}
+            )
     return pd.DataFrame(rows)
 
 
@@ -105,56 +154,59 @@ DRAWINGS = {
     "scatter": (scatter, lambda t: stability_and_discrimination(t, FAMILIES)),
     "shifts": (shift, lambda t: shifts(t, FAMILIES, LABELS)),
     "accuracy": (accuracy, lambda t: accuracy_by_condition(t, LABELS)),
-    "published": (cvs, lambda t: variation_beside_published(t, published_table("robustness"), FAMILIES)),
+    "published": (
+        cvs,
+        lambda t: variation_beside_published(t, published_table("robustness"), FAMILIES),
+    ),
     "two": (merged, lambda t: two_at_once(t, FAMILIES)),
 }
 
 
-def drawn(name: str, table: pd.DataFrame | None = None) -> list[Axes]:
-    made, draw = DRAWINGS[name]
-    axes = draw(made() if table is None else table)
+def axes_of(name: str, table: pd.DataFrame) -> list[Axes]:
+    """The figure of another table than its own."""
+    axes = DRAWINGS[name][1](table)
     return axes if isinstance(axes, list) else [axes]
 
 
+@pytest.fixture(scope="module")
+def drawn() -> Drawn:
+    own = {name: partial(axes_of, name, made()) for name, (made, _) in DRAWINGS.items()}
+    told = {"model": "embedded", "dataset": "starter", "n_cases": 30, "n_rows": 90}
+    return Drawn(own, **told, note="three paraphrased conditions")
+
+
 def dots(ax: Axes) -> list:
-    return [line for line in ax.lines if line.get_marker() in {*FAMILY_MARKERS.values()} and len(line.get_xdata()) == 1]
+    return [
+        line
+        for line in ax.lines
+        if line.get_marker() in {*FAMILY_MARKERS.values()} and len(line.get_xdata()) == 1
+    ]
 
 
 def words(ax: Axes) -> list[str]:
     return [t.get_text() for t in ax.texts]
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
-def test_no_text_is_clipped_or_overlaps(name: str, tmp_path) -> None:
-    figure = drawn(name)[0].figure
-    caption(figure, model="embedded", dataset="starter", n_cases=30, n_rows=90, note="three paraphrased conditions")
-    png, _, _ = save_figure(figure, cvs(), "figure", tmp_path)
-    figure.draw_without_rendering()
-    hidden = set()
-    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
-        low, high = sorted(axis.get_view_interval())
-        hidden |= {t for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high for t in (tick.label1, tick.label2)}
-    texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
-    for (one, a), (other, b) in combinations([(t, Text.get_window_extent(t)) for t in texts], 2):
-        shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-        assert min(shared) <= 3, f"{one.get_text()!r} overlaps {other.get_text()!r}"
-    pixels = plt.imread(png)[..., :3]
-    assert all((edge == 1).all() for edge in (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:]))
+@each("name", DRAWINGS)
+def test_no_text_is_clipped_or_overlaps(name: str, drawn: Drawn) -> None:
+    assert_legible(drawn.figure(name))
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
+@each("name", DRAWINGS)
 def test_what_is_not_one_run_or_lacks_columns_is_refused(name: str) -> None:
     table = DRAWINGS[name][0]()
     with pytest.raises(ValueError, match="one model and data set"):
-        drawn(name, pd.concat([table, table.assign(model="other")]))
+        axes_of(name, pd.concat([table, table.assign(model="other")]))
     with pytest.raises(ValueError, match="the table is empty: there is nothing to draw"):
-        drawn(name, table.iloc[:0])
+        axes_of(name, table.iloc[:0])
     with pytest.raises(ValueError, match="lacks the columns"):
-        drawn(name, table.drop(columns="method" if name != "accuracy" else "metric"))
+        axes_of(name, table.drop(columns="method" if name != "accuracy" else "metric"))
 
 
-def test_the_stablest_method_stands_on_top_and_one_without_a_value_says_why_at_the_bottom() -> None:
-    sample, group = drawn("variation")
+def test_the_stablest_method_stands_on_top_and_one_without_a_value_says_why_at_the_bottom(
+    drawn: Drawn,
+) -> None:
+    sample, group = drawn.axes("variation")
     assert [t.get_text() for t in sample.get_yticklabels()] == [
         "MedConf",
         "CE",
@@ -168,8 +220,11 @@ def test_the_stablest_method_stands_on_top_and_one_without_a_value_says_why_at_t
         FAMILY_MARKERS[f] for f in ("medconf", "verbalized", "consistency", "token")
     ]
     bars = [(b.get_width(), b.get_y() + b.get_height() / 2) for b in group.patches]
-    assert bars == [(6, 0), (6, 1), (6, 2), (6, 3)] and not sample.patches  # chance, for those with a value
-    assert "exchangeable conditions, 95 %" in [t.get_text() for t in sample.get_legend().get_texts()]
+    # chance, for those with a value
+    assert bars == [(6, 0), (6, 1), (6, 2), (6, 3)] and not sample.patches
+    assert "exchangeable conditions, 95 %" in [
+        t.get_text() for t in sample.get_legend().get_texts()
+    ]
     assert WHY in words(sample) and sample.get_xlabel() == "CV sample, percent"
     assert sample.get_xlim()[1] > 42 and sample.get_xlim()[0] < 0  # the widest interval lies inside
 
@@ -181,8 +236,8 @@ def test_variation_at_a_level_shows_that_level() -> None:
         variation(cvs(), FAMILIES, "40")
 
 
-def test_stability_is_across_and_discrimination_up() -> None:
-    (ax,) = drawn("scatter")
+def test_stability_is_across_and_discrimination_up(drawn: Drawn) -> None:
+    (ax,) = drawn.axes("scatter")
     points = {(float(d.get_xdata()[0]), float(d.get_ydata()[0])) for d in dots(ax)}
     assert points == {(0, 0.7), (10, 0.701), (30, 0.703), (40, 0.704)}
     named = {f"{name} (n 84, 90)" for name in ("ASP", "PoC", "CE", "MedConf *")}
@@ -191,21 +246,33 @@ def test_stability_is_across_and_discrimination_up() -> None:
 
 
 def test_a_scatter_without_points_still_names_who_is_missing() -> None:
-    (ax,) = drawn("scatter", scatter().assign(value=lambda t: t["value"].mask(t["metric"].eq("auroc"))))
+    (ax,) = axes_of(
+        "scatter", scatter().assign(value=lambda t: t["value"].mask(t["metric"].eq("auroc")))
+    )
     assert not dots(ax) and any("ASP, PoC, Deg" in text for text in words(ax))
 
 
-def test_shifts_are_signed_bold_where_sure_and_a_dash_where_missing() -> None:
-    (ax,) = drawn("shifts")
+def test_shifts_are_signed_bold_where_sure_and_a_dash_where_missing(drawn: Drawn) -> None:
+    (ax,) = drawn.axes("shifts")
     by_place = {(t.get_position()[1], t.get_position()[0]): t for t in ax.texts}
-    assert by_place[0, 0].get_text() == "0.00" and by_place[0, 2].get_text() == "+0.20" and by_place[4, 0].get_text() == "−0.20"
+    assert (
+        by_place[0, 0].get_text() == "0.00"
+        and by_place[0, 2].get_text() == "+0.20"
+        and by_place[4, 0].get_text() == "−0.20"
+    )
     assert by_place[1, 1].get_text() == "+0.05*" and by_place[4, 1].get_text() == "−0.10"
     assert by_place[3, 0].get_text() == "–" and by_place[3, 0].get_weight() == "normal"
     assert {k for k, t in by_place.items() if t.get_weight() == "bold"} == {
-        (y, x) for y in range(5) for x in range(3) if abs(0.1 * x - 0.05 * y) > 0.06 and (y, x) != (3, 0)
+        (y, x)
+        for y in range(5)
+        for x in range(3)
+        if abs(0.1 * x - 0.05 * y) > 0.06 and (y, x) != (3, 0)
     }
     image = ax.images[0]
-    assert image.get_clim() == pytest.approx((-0.2, 0.2)) and [t.get_text() for t in ax.get_xticklabels()][0] == "small talk"
+    assert (
+        image.get_clim() == pytest.approx((-0.2, 0.2))
+        and [t.get_text() for t in ax.get_xticklabels()][0] == "small talk"
+    )
     low, high = (image.cmap(image.norm(v)) for v in (-0.2, 0.2))
     assert low[2] > low[0] and high[0] > high[2]  # less is violet, more is orange
 
@@ -215,8 +282,10 @@ def test_shifts_among_other_answers_than_the_table_holds_are_refused() -> None:
         shifts(shift(), FAMILIES, LABELS, "no answers")
 
 
-def test_accuracy_is_told_as_a_difference_in_points_with_the_share_of_other_answers_beside_it() -> None:
-    left, right = drawn("accuracy")
+def test_accuracy_is_told_as_a_difference_in_points_with_the_share_of_other_answers_beside_it(
+    drawn: Drawn,
+) -> None:
+    left, right = drawn.axes("accuracy")
     assert [(float(d.get_xdata()[0]), d.get_ydata()[0]) for d in dots(left)] == [
         (0, 1),
         (pytest.approx(-10), 2),
@@ -227,8 +296,8 @@ def test_accuracy_is_told_as_a_difference_in_points_with_the_share_of_other_answ
     assert "−20" in words(left) and "60" in words(right)
 
 
-def test_ours_and_theirs_stand_in_two_panels_that_say_whose_they_are() -> None:
-    ours, theirs = drawn("published")
+def test_ours_and_theirs_stand_in_two_panels_that_say_whose_they_are(drawn: Drawn) -> None:
+    ours, theirs = drawn.axes("published")
     assert ours.get_title() == "Ours: embedded,\nstarter"
     assert theirs.get_title() == "Printed by Ren et al. 2026:\nllama-3.1 (a large model), ddxplus"
     printed = published_table("robustness").sort_values("cv_sample")
@@ -242,12 +311,16 @@ def test_ours_and_theirs_stand_in_two_panels_that_say_whose_they_are() -> None:
     assert [float(d.get_xdata()[0]) for d in dots(at_20[0])][:4] == [9, 6, 41, 38]
     with pytest.raises(ValueError, match="level is '40'"):
         variation_beside_published(cvs(), published_table("robustness"), FAMILIES, "40")
-    drawn_without = variation_beside_published(cvs()[lambda t: t["method"] != "ce"], published_table("robustness"), FAMILIES)
-    assert [w for w in words(drawn_without[0]) if w] == ["no value", "90", "90", "90", "n"]
+    without_ce = variation_beside_published(
+        cvs()[lambda t: t["method"] != "ce"], published_table("robustness"), FAMILIES
+    )
+    assert [w for w in words(without_ce[0]) if w] == ["no value", "90", "90", "90", "n"]
 
 
-def test_one_patient_is_paler_than_two_at_once_and_the_difference_bold_where_sure() -> None:
-    (ax,) = drawn("two")
+def test_one_patient_is_paler_than_two_at_once_and_the_difference_bold_where_sure(
+    drawn: Drawn,
+) -> None:
+    (ax,) = drawn.axes("two")
     marks = dots(ax)
     assert [float(d.get_xdata()[0]) for d in marks[:4]] == pytest.approx([50, 50, 50, 54])
     token = FAMILY_COLOURS["token"]
@@ -255,5 +328,12 @@ def test_one_patient_is_paler_than_two_at_once_and_the_difference_bold_where_sur
     assert all(same_color(d.get_markerfacecolor(), c) for d, c in zip(marks, wanted, strict=False))
     assert same_color(marks[3].get_markerfacecolor(), FAMILY_COLOURS["token"])
     change = {t.get_text(): t.get_weight() for t in ax.texts}
-    assert change["+4"] == change["+8"] == "normal" and change["+12"] == change["+20"] == "bold" and change["–"] == "normal"
-    assert [t.get_text() for t in ax.get_yticklabels()][:2] == ["Accuracy (either diagnosis)", "ASP"]
+    assert (
+        change["+4"] == change["+8"] == "normal"
+        and change["+12"] == change["+20"] == "bold"
+        and change["–"] == "normal"
+    )
+    assert [t.get_text() for t in ax.get_yticklabels()][:2] == [
+        "Accuracy (either diagnosis)",
+        "ASP",
+    ]

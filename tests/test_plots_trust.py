@@ -1,26 +1,26 @@
-"""The trust indices' figures from made-up reviews: what is drawn and where, reasons where nothing is, no text clipped."""
+"""The trust indices' figures from made-up reviews: what is drawn, and reasons where nothing is."""
 
 from __future__ import annotations
 
-from itertools import combinations
+from functools import cache, partial
 
 import matplotlib
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_figures import Drawn, assert_legible
+from each import each
 from made_reviews import SAFETY_OFF, many_cases
 from matplotlib.colors import to_rgba
-from matplotlib.text import Text
 
 from trustlab.experiments import trust_shown, trust_tables
 from trustlab.experiments.reviewers import NO_RULE, reviewer_table
 from trustlab.metrics.trust import FORMULATIONS
 from trustlab.metrics.trust_table import trust_indices
-from trustlab.plots import FAMILY_COLOURS, caption, save_figure
+from trustlab.plots import FAMILY_COLOURS
 from trustlab.plots import trust as drawn
 from trustlab.plots.simplex import HEIGHT, rank_stability, winners
 from trustlab.plots.style import FEW, INK, paler
@@ -32,20 +32,35 @@ pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def reviews(n: int = 12, **changes) -> pd.DataFrame:
-    """One doctor and a panel of three, safety on and off, two models on two data sets; the biomedical encoder is missing."""
+    """One doctor and a panel of three, safety on and off, two models on two data sets.
+
+    The biomedical encoder is missing.
+    """
     parts = []
-    for k, (model, dataset) in enumerate((m, d) for m in ("m", "embedded-closed") for d in ("starter", "starter-dialogue")):
+    for k, (model, dataset) in enumerate(
+        (m, d) for m in ("m", "embedded-closed") for d in ("starter", "starter-dialogue")
+    ):
         panel = many_cases(n, seed=k)
         alone = many_cases(n, seed=k + 9, configuration="one doctor", n_doctors=1)
         alone["diagnoses"] = [d[:1] for d in alone["diagnoses"]]
-        parts += [t.assign(model=model, dataset=dataset, **off) for t in (alone, panel) for off in ({}, SAFETY_OFF)]
+        parts += [
+            t.assign(model=model, dataset=dataset, **off)
+            for t in (alone, panel)
+            for off in ({}, SAFETY_OFF)
+        ]
     more = {"cosine_med": np.nan, "cosine_med_missing": NO_ENCODER}
     return pd.concat(parts, ignore_index=True).assign(**more | changes)
 
 
+@cache
+def kept() -> pd.DataFrame:
+    """The reviews of all tests that do not change them."""
+    return reviews()
+
+
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    made = reviews()
+    made = kept()
     both = [trust_indices(made, f, draws=DRAWS) for f in FORMULATIONS]
     return trust_shown.in_percent(pd.concat(both, ignore_index=True))
 
@@ -67,20 +82,51 @@ def marks(n: int = 12) -> pd.DataFrame:
     for i in range(n):
         for kind, verdicts in (("prescription", ("SAFE", "UNSAFE")), ("test", ("FINE", "RISKY"))):
             said, rule = verdicts[i % 3 == 0], verdicts[i % 2 == 0 and kind == "prescription"]
-            row = {"case_id": f"c{i}", "kind": kind, "item": 1, "text": "x", "known": True, "verdict": said, "rule_verdict": rule}
-            rows.append(row | {"quote": None, "quote_occurs": said in ("UNSAFE", "RISKY") or None, "reason": None, "rule": None})
+            row = {
+                "case_id": f"c{i}",
+                "kind": kind,
+                "item": 1,
+                "text": "x",
+                "known": True,
+                "verdict": said,
+                "rule_verdict": rule,
+            }
+            rows.append(
+                row
+                | {
+                    "quote": None,
+                    "quote_occurs": said in ("UNSAFE", "RISKY") or None,
+                    "reason": None,
+                    "rule": None,
+                }
+            )
     one = pd.DataFrame(rows).assign(level=100, configuration="one doctor")
-    return pd.concat([one.assign(model=m, dataset=d) for m in ("m", "n") for d in ("starter", "other")], ignore_index=True)
+    return pd.concat(
+        [one.assign(model=m, dataset=d) for m in ("m", "n") for d in ("starter", "other")],
+        ignore_index=True,
+    )
+
+
+@cache
+def agreed() -> pd.DataFrame:
+    return trust_tables.agreement_table(kept(), draws=DRAWS).query("n_doctors > 1")
+
+
+@cache
+def weak() -> pd.DataFrame:
+    return trust_tables.weak_points(kept())
 
 
 DRAWINGS = {
     "indices": lambda t: drawn.indices(first(t)),
     "indices by proxy": lambda t: drawn.indices(first(proxied())),
     "by set": lambda t: drawn.indices_by_set(t[t["formulation"] == "trust-x"]),
-    "correlations": lambda t: drawn.correlations(trust_tables.component_correlations(reviews(), draws=DRAWS).query("safety")),
-    "agreement": lambda t: drawn.agreement(trust_tables.agreement_table(reviews(), draws=DRAWS).query("n_doctors > 1")),
+    "correlations": lambda t: drawn.correlations(
+        trust_tables.component_correlations(kept(), draws=DRAWS).query("safety")
+    ),
+    "agreement": lambda t: drawn.agreement(agreed()),
     "reviewers": lambda t: drawn.reviewers(reviewer_table(marks(), draws=DRAWS)),
-    "weak points": lambda t: drawn.weak_points(first(trust_tables.weak_points(reviews()))),
+    "weak points": lambda t: drawn.weak_points(first(weak())),
     "weights": lambda t: winners(trust_tables.weight_sweep(raw(t), steps=8)),
     "ranks": lambda t: rank_stability(trust_tables.rank_stability(raw(t), steps=8)),
 }
@@ -93,39 +139,34 @@ def raw(table: pd.DataFrame) -> pd.DataFrame:
     return made
 
 
-def seen(figure) -> list[Text]:
-    """Every text inside the figure, without the names of ticks beyond the axes' limits or of axes that are switched off."""
-    hidden = set()
-    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
-        low, high = sorted(axis.get_view_interval())
-        gone = not axis.axes.axison
-        ticks = [t for t in axis.get_major_ticks() if gone or not low <= t.get_loc() <= high]
-        hidden |= {t for tick in ticks for t in (tick.label1, tick.label2)}
-    return [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
+@pytest.fixture(scope="module")
+def made(table: pd.DataFrame) -> Drawn:
+    drawings = {name: partial(draw, table) for name, draw in DRAWINGS.items()}
+    told = {"model": ["m", "embedded-closed"], "dataset": ["starter"], "n_cases": 24, "n_rows": 96}
+    return Drawn(drawings, **told, note="doctors at temperature 0.5")
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
-def test_no_text_is_clipped_or_overlaps(name: str, table, tmp_path) -> None:
-    panels = DRAWINGS[name](table)
-    figure = panels[0].figure
-    caption(figure, model=["m", "embedded-closed"], dataset=["starter"], n_cases=24, n_rows=96, note="doctors at temperature 0.5")
-    png, _, _ = save_figure(figure, table, "figure", tmp_path)
-    figure.draw_without_rendering()
-    for (a, x), (b, y) in combinations([(t, Text.get_window_extent(t)) for t in seen(figure)], 2):
-        shared = min(x.x1, y.x1) - max(x.x0, y.x0), min(x.y1, y.y1) - max(x.y0, y.y0)
-        assert min(shared) <= 3, f"{a.get_text()!r} overlaps {b.get_text()!r}"
-    pixels = plt.imread(png)[..., :3]
-    assert all((edge == 1).all() for edge in (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:]))
+@each("name", DRAWINGS)
+def test_no_text_is_clipped_or_overlaps(name: str, made: Drawn) -> None:
+    assert_legible(made.figure(name))
 
 
 def dots(ax, filled: bool | None = None) -> list[tuple[float, int, str]]:
-    """(x, row, colour) of each mark, rounded to whole rows; of all, or of those in full colour or the paler ones."""
+    """(x, row, colour) of each mark, rounded to whole rows.
+
+    Of all, or of those in full colour or the paler ones.
+    """
     lines = [line for line in ax.lines if line.get_marker() not in ("None", "", None)]
     full = {to_rgba(INK), to_rgba(FAMILY_COLOURS["trust"])}
     if filled is not None:
         lines = [line for line in lines if (to_rgba(line.get_color()) in full) == filled]
     return sorted(
-        (float(np.ravel(x.get_xdata())[0]), round(float(np.ravel(x.get_ydata())[0])), str(x.get_color())) for x in lines
+        (
+            float(np.ravel(x.get_xdata())[0]),
+            round(float(np.ravel(x.get_ydata())[0])),
+            str(x.get_color()),
+        )
+        for x in lines
     )
 
 
@@ -137,11 +178,13 @@ def missing(ax) -> list[str]:
     return [text for text in said(ax) if text.startswith("missing")]
 
 
-def test_every_index_stands_in_its_row_in_percent(table) -> None:
-    left, _ = drawn.indices(first(table))
+def test_every_index_stands_in_its_row_in_percent(table, made: Drawn) -> None:
+    left, _ = made["indices"]
     mine = first(table)[first(table)["formulation"] == "trust-x"]
     expected = []
-    for row in mine[mine["metric"].isin(list(drawn.INDICES))].dropna(subset="value").to_dict("records"):
+    for row in (
+        mine[mine["metric"].isin(list(drawn.INDICES))].dropna(subset="value").to_dict("records")
+    ):
         colour = INK if row["configuration"] == "one doctor" else FAMILY_COLOURS["trust"]
         colour = colour if row["safety"] else paler(colour)
         if row["safety"] or row["metric"] in ("osi", "fti"):
@@ -150,11 +193,13 @@ def test_every_index_stands_in_its_row_in_percent(table) -> None:
         assert got[0] == pytest.approx(want[0]) and got[1:] == want[1:]
 
 
-def test_safety_off_is_paler_and_zero_in_trust_x_only(table) -> None:
-    left, right = drawn.indices(first(table))
+def test_safety_off_is_paler_and_zero_in_trust_x_only(made: Drawn) -> None:
+    left, right = made["indices"]
     rows = list(drawn.INDICES)
     paler_ones = [(x, rows[y]) for x, y, _ in dots(left, filled=False)]
-    assert [x for x, name in paler_ones if name == "osi"] == [0, 0] and {name for _, name in paler_ones} == {"osi", "fti"}
+    assert [x for x, name in paler_ones if name == "osi"] == [0, 0] and {
+        name for _, name in paler_ones
+    } == {"osi", "fti"}
     assert dots(right, filled=False) == []
 
 
@@ -172,21 +217,32 @@ def test_by_set_the_title_counts_all_cases_and_a_row_those_behind_it(table) -> N
     mine = table[table["formulation"] == "trust-x"]
     fewer = mine["metric"].eq("eti_percent")
     lost = mine["n"].where(~fewer, 10)
-    ax = drawn.indices_by_set(mine.assign(n=lost, n_missing=mine["n"] + mine["n_missing"] - lost))[0]
+    ax = drawn.indices_by_set(mine.assign(n=lost, n_missing=mine["n"] + mine["n_missing"] - lost))[
+        0
+    ]
     counts = [t.get_text() for t in ax.texts if t.get_text()[0].isdigit()]
     assert "n 12 cases" in ax.get_title() and counts == ["12", "10", "12", "12"]
 
 
-def test_an_index_without_a_value_says_why(table) -> None:
-    left, right = drawn.indices(first(table))
+def test_an_index_without_a_value_says_why(made: Drawn) -> None:
+    left, right = made["indices"]
     assert missing(left) == []
     # of FTI the reason with safety on: with it off OSI is missing too
-    assert missing(right) == [f"missing: {NO_ENCODER}", "missing: without rdc", "missing: without eti"]
+    assert missing(right) == [
+        f"missing: {NO_ENCODER}",
+        "missing: without rdc",
+        "missing: without eti",
+    ]
 
 
 def test_where_nothing_could_be_read_every_row_says_so() -> None:
     nothing = reviews(
-        diagnosis=None, correct=np.nan, correct_share=np.nan, cosine=np.nan, cosine_missing="none", plan_missing="no JSON object"
+        diagnosis=None,
+        correct=np.nan,
+        correct_share=np.nan,
+        cosine=np.nan,
+        cosine_missing="none",
+        plan_missing="no JSON object",
     )
     zero = [c for c in nothing if c.startswith("n_") and c != "n_doctors"]
     nothing[zero] = 0
@@ -194,48 +250,83 @@ def test_where_nothing_could_be_read_every_row_says_so() -> None:
     nothing["diagnoses"] = [(None,) * n for n in nothing["n_doctors"]]
     made = pd.concat([trust_indices(nothing, f, draws=0) for f in FORMULATIONS], ignore_index=True)
     left, right = drawn.indices(first(trust_shown.in_percent(made)))
-    assert len(missing(left)) == 6 and len(missing(right)) == 7 and {x for x, _, _ in dots(left)} == {0}
+    assert (
+        len(missing(left)) == 6
+        and len(missing(right)) == 7
+        and {x for x, _, _ in dots(left)} == {0}
+    )
     empty = winners(trust_tables.weight_sweep(made, steps=2))[0]
-    assert "no configuration has accuracy, CDR and RDC" in " ".join(said(empty)) and "no winner" in empty.get_title()
+    assert (
+        "no configuration has accuracy, CDR and RDC" in " ".join(said(empty))
+        and "no winner" in empty.get_title()
+    )
 
 
-def test_agreement_is_one_minus_cdr_with_its_interval_turned() -> None:
-    agreed = trust_tables.agreement_table(reviews(), draws=DRAWS).query("n_doctors > 1")
-    raw_row = first(agreed).set_index("metric").loc["cdr"]
-    ax = drawn.agreement(agreed)[0]
+def test_agreement_is_one_minus_cdr_with_its_interval_turned(made: Drawn) -> None:
+    raw_row = first(agreed()).set_index("metric").loc["cdr"]
+    ax = made["agreement"][0]
     assert [x for x, y, _ in dots(ax) if y == 0] == [pytest.approx(1 - raw_row["value"])]
     ends = sorted(np.asarray(ax.collections[0].get_segments()[0])[:, 0])
     assert ends == pytest.approx([1 - raw_row["high"], 1 - raw_row["low"]])
 
 
-def test_reviewers_have_a_mark_a_kind_and_say_what_cannot_be_had() -> None:
-    ax = drawn.reviewers(reviewer_table(marks(), draws=DRAWS))[0]
-    # of the six prescriptions that the rules object to two are objected to; of the other six four pass; all quotations occur
-    assert [(x, y) for x, y, c in dots(ax) if c == INK] == [(pytest.approx(1 / 3), 0), (pytest.approx(2 / 3), 1), (1, 2)]
-    assert said(ax) == ["6", "6", "12", "4", "4", "items"]  # the rules object to no test: no sensitivity there
+def test_reviewers_have_a_mark_a_kind_and_say_what_cannot_be_had(made: Drawn) -> None:
+    ax = made["reviewers"][0]
+    # of the six prescriptions that the rules object to two are objected to; of the other six four
+    # pass; all quotations occur
+    assert [(x, y) for x, y, c in dots(ax) if c == INK] == [
+        (pytest.approx(1 / 3), 0),
+        (pytest.approx(2 / 3), 1),
+        (1, 2),
+    ]
+    assert said(ax) == [
+        "6",
+        "6",
+        "12",
+        "4",
+        "4",
+        "items",
+    ]  # the rules object to no test: no sensitivity there
     alone = reviewer_table(marks()[marks()["kind"] == "test"], draws=DRAWS)
     assert f"missing: {NO_RULE}" in said(drawn.reviewers(alone[alone["kind"] == "test"])[0])
 
 
-def test_an_arrow_leads_from_what_was_measured_to_what_it_would_be() -> None:
-    weak = first(trust_tables.weak_points(reviews())).reset_index(drop=True)
-    eti, osi, _ = drawn.weak_points(weak)
-    rows = weak[["what_if", "configuration", "safety"]].drop_duplicates()
-    y = int(np.flatnonzero((rows["what_if"] == "an empty plan") & (rows["configuration"] == "one doctor"))[0])
-    before = weak[weak["metric"].eq("osi")].iloc[y]["reference"]
-    at = {line.get_marker(): float(np.ravel(line.get_xdata())[0]) for line in osi.lines if np.ravel(line.get_ydata())[0] == y}
+def test_an_arrow_leads_from_what_was_measured_to_what_it_would_be(made: Drawn) -> None:
+    table = first(weak()).reset_index(drop=True)
+    eti, osi, _ = made["weak points"]
+    rows = table[["what_if", "configuration", "safety"]].drop_duplicates()
+    y = int(
+        np.flatnonzero(
+            (rows["what_if"] == "an empty plan") & (rows["configuration"] == "one doctor")
+        )[0]
+    )
+    before = table[table["metric"].eq("osi")].iloc[y]["reference"]
+    at = {
+        line.get_marker(): float(np.ravel(line.get_xdata())[0])
+        for line in osi.lines
+        if np.ravel(line.get_ydata())[0] == y
+    }
     assert (at["o"], at[">"]) == (pytest.approx(before), 100)
-    assert {line.get_marker() for line in eti.lines if np.ravel(line.get_ydata())[0] == y} == {"o"}  # thinking is as it was
+    # thinking is as it was
+    assert {line.get_marker() for line in eti.lines if np.ravel(line.get_ydata())[0] == y} == {"o"}
 
 
 def test_a_weighting_lies_at_the_corner_of_its_part(table) -> None:
     sweep = trust_tables.weight_sweep(raw(table), steps=4)
     ax = winners(sweep)[0]
     own = first(sweep)
-    for weight, place in (("w_accuracy", (0.5, HEIGHT)), ("w_agreement", (0, 0)), ("w_rdc", (1, 0))):
+    for weight, place in (
+        ("w_accuracy", (0.5, HEIGHT)),
+        ("w_agreement", (0, 0)),
+        ("w_rdc", (1, 0)),
+    ):
         (winner,) = own.loc[own[weight] == 1, "winner"]
         colour = {"one doctor": INK, "panel of 3": FAMILY_COLOURS["trust"]}[winner]
-        found = [c.get_facecolor()[0] for c in ax.collections if any(np.allclose(p, place) for p in np.asarray(c.get_offsets()))]
+        found = [
+            c.get_facecolor()[0]
+            for c in ax.collections
+            if any(np.allclose(p, place) for p in np.asarray(c.get_offsets()))
+        ]
         assert [tuple(f) for f in found] == [to_rgba(colour)]
     (star,) = [line for line in ax.lines if line.get_marker() == "*"]
     assert np.ravel(star.get_xydata()) == pytest.approx([0.3 + 0.4 / 2, 0.4 * HEIGHT])
@@ -245,7 +336,9 @@ def test_the_triangle_of_ranks_is_coloured_by_tau_and_a_cross_without() -> None:
     weights = {"w_accuracy": [1.0, 0, 0], "w_agreement": [0.0, 1, 0], "w_rdc": [0.0, 0, 1]}
     made = pd.DataFrame(weights | {"value": [1.0, -1.0, np.nan]})
     made["n_cases"] = 20
-    ax = rank_stability(made.assign(dataset="starter", n=4, missing=["", "", "all rows have the same ETI"]))[0]
+    ax = rank_stability(
+        made.assign(dataset="starter", n=4, missing=["", "", "all rows have the same ETI"])
+    )[0]
     known, crosses = (c for c in ax.collections)
     high, low = known.get_facecolors()
     assert high[2] > high[1] and low[0] > low[2]  # purple at 1, orange at -1
@@ -254,14 +347,14 @@ def test_the_triangle_of_ranks_is_coloured_by_tau_and_a_cross_without() -> None:
     assert np.allclose(rank_stability(few)[0].collections[0].get_facecolors(), 1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("draw", "words"),
     [
         (lambda t: drawn.indices(t), "one figure shows one model"),
         (lambda t: drawn.indices_by_set(t), "one figure shows one formulation"),
         (lambda t: drawn.indices(first(t).query("metric != 'fti'")), "lacks \\['fti'\\]"),
         (lambda t: drawn.indices(t.drop(columns="proxy")), "lacks \\['proxy'\\]"),
-        (lambda t: drawn.weak_points(trust_tables.weak_points(reviews())), "one figure shows one model"),
+        (lambda t: drawn.weak_points(weak()), "one figure shows one model"),
         (lambda t: winners(trust_tables.weight_sweep(raw(t), steps=2).iloc[:0]), "needs rows"),
     ],
 )

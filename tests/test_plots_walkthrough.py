@@ -1,8 +1,6 @@
-"""The walkthrough's figures from small made-up tables: what is drawn, labelled axes with units, nothing clipped."""
+"""The walkthrough's figures from small made-up tables: what is drawn, axes with units."""
 
 from __future__ import annotations
-
-from itertools import combinations
 
 import matplotlib
 
@@ -12,6 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_figures import Drawn, assert_legible
+from each import each
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
@@ -19,10 +19,8 @@ from trustlab.confidence import METHODS
 from trustlab.plots import (
     FAMILY_COLOURS,
     agreement_by_prior,
-    caption,
     confidence_moves,
     consistent_but_uninformed,
-    save_figure,
     token_position,
 )
 from trustlab.plots.style import FEW
@@ -39,14 +37,33 @@ def tokens(correct_every: int = 3) -> pd.DataFrame:
     for i in range(300):
         n = 2 + i % 9
         first, right = rng.uniform(0.1, 0.9), int(i % correct_every == 0)
-        rows += [(f"c{i // 6}", 20 * (i % 6), "m", n, j + 1, 0.97 if j else first, right) for j in range(n)]
-    return pd.DataFrame(rows, columns=["case_id", "level", "model", "n_tokens", "position", "probability", "correct"])
+        rows += [
+            (f"c{i // 6}", 20 * (i % 6), "m", n, j + 1, 0.97 if j else first, right)
+            for j in range(n)
+        ]
+    return pd.DataFrame(
+        rows,
+        columns=["case_id", "level", "model", "n_tokens", "position", "probability", "correct"],
+    )
 
 
 def agreement(n: int = 120) -> pd.DataFrame:
     rng = np.random.default_rng(1)
-    rows = [(f"c{i // 6}", i % 6, "m", "x", (0.007, 0.01, 0.015, 0.02, 0.028)[i % 5], rng.uniform(), i % 2) for i in range(n)]
-    return pd.DataFrame(rows, columns=["case_id", "level", "model", "answer", "prior", "poc", "correct"])
+    rows = [
+        (
+            f"c{i // 6}",
+            i % 6,
+            "m",
+            "x",
+            (0.007, 0.01, 0.015, 0.02, 0.028)[i % 5],
+            rng.uniform(),
+            i % 2,
+        )
+        for i in range(n)
+    ]
+    return pd.DataFrame(
+        rows, columns=["case_id", "level", "model", "answer", "prior", "poc", "correct"]
+    )
 
 
 def consistent(medconf: float = 0.1) -> pd.DataFrame:
@@ -57,7 +74,17 @@ def consistent(medconf: float = 0.1) -> pd.DataFrame:
         for metric, value in {**values, "shown": (0.07, 0.22, 0.41, 0.61, 0.81, 1.0)[i]}.items():
             n = (0 if no_medconf else 900) if metric == "medconf" else 1000 + i
             ends = {"value": value, "low": value - 0.05, "high": value + 0.05}
-            rows.append({"model": "m", "level": level, "threshold": 0.8, "metric": metric, **ends, "n": n, "n_cases": 40})
+            rows.append(
+                {
+                    "model": "m",
+                    "level": level,
+                    "threshold": 0.8,
+                    "metric": metric,
+                    **ends,
+                    "n": n,
+                    "n_cases": 40,
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -66,73 +93,69 @@ def moves(names=tuple(METHODS)) -> pd.DataFrame:
     for k, name in enumerate(names):
         for i, level in enumerate(LEVELS):
             probable = METHODS[name].scale == "probability"
-            value = min(0.2 + 0.1 * i + 0.03 * (k % 5), 1) if probable else (-12.3456 + i * (-1) ** k) * (k + 1)
-            value, why = (value, "") if not (name == "entropy" and level == 40) else (NAN, "unreadable answer")
+            value = (
+                min(0.2 + 0.1 * i + 0.03 * (k % 5), 1)
+                if probable
+                else (-12.3456 + i * (-1) ** k) * (k + 1)
+            )
+            value, why = (
+                (value, "")
+                if not (name == "entropy" and level == 40)
+                else (NAN, "unreadable answer")
+            )
             rows.append(("starter-003", "m", level, name, METHODS[name].scale, value, why, i >= 3))
     columns = ["case_id", "model", "level", "method", "scale", "confidence", "missing", "correct"]
     table = pd.DataFrame(rows, columns=columns)
     gone = table["method"].isin(["pmi", "cot_ce"])
     table.loc[gone, "confidence"] = NAN
-    table.loc[gone, "missing"] = "the backend gives no distributions of the patient-free prompt, which it would need"
+    table.loc[gone, "missing"] = (
+        "the backend gives no distributions of the patient-free prompt, which it would need"
+    )
     table.loc[table["method"] == "fisher_rao", "confidence"] = 0.5
     return table
 
 
 DRAWINGS = {
-    "tokens": lambda: token_position(tokens())[0],
-    "agreement": lambda: agreement_by_prior(agreement())[0],
-    "agreement, one unknown": lambda: agreement_by_prior(agreement().replace({"prior": {0.007: NAN}}))[0],
+    "tokens": lambda: token_position(tokens()),
+    "agreement": lambda: agreement_by_prior(agreement()),
+    "agreement, one unknown": lambda: agreement_by_prior(
+        agreement().replace({"prior": {0.007: NAN}})
+    ),
     "consistent": lambda: consistent_but_uninformed(consistent()),
     "consistent without MedConf": lambda: consistent_but_uninformed(consistent(NAN)),
-    "moves": lambda: confidence_moves(moves(), FAMILIES)[0],
-    "scores alone": lambda: confidence_moves(moves(("word_count", "random")), FAMILIES)[0],
-    "one probability": lambda: confidence_moves(moves(("poc",)), FAMILIES)[0],
+    "moves": lambda: confidence_moves(moves(), FAMILIES),
+    "scores alone": lambda: confidence_moves(moves(("word_count", "random")), FAMILIES),
+    "one probability": lambda: confidence_moves(moves(("poc",)), FAMILIES),
 }
 
 
-def drawn_texts(figure) -> list[Text]:
-    """Every text a reader sees: not the names of ticks outside the axes' limits or of axes without names."""
-    hidden = set()
-    for ax in figure.findobj(plt.Axes):
-        for axis in (ax.xaxis, ax.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
-                if not low <= tick.get_loc() <= high:
-                    hidden |= {tick.label1, tick.label2}
-    return [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and t not in hidden]
+@pytest.fixture(scope="module")
+def drawn() -> Drawn:
+    told = {"model": "embedded", "dataset": "starter", "n_cases": 20, "n_rows": 120}
+    return Drawn(DRAWINGS, **told, note="one long remark " * 8)
 
 
 def words_of(holder) -> str:
-    return " ".join(t.get_text().replace("\n", " ") for t in holder.findobj(Text) if t.get_visible())
+    return " ".join(
+        t.get_text().replace("\n", " ") for t in holder.findobj(Text) if t.get_visible()
+    )
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
-def test_no_text_is_clipped_or_overlaps(name, tmp_path):
-    figure = DRAWINGS[name]().figure
-    caption(figure, model="embedded", dataset="starter", n_cases=20, n_rows=120, note="one long remark " * 8)
-    png, _, _ = save_figure(figure, agreement(), "figure", tmp_path)
-    figure.draw_without_rendering()
-    box = figure.get_tightbbox().transformed(figure.dpi_scale_trans).padded(0.12 * figure.dpi)
-    extents = [(text, Text.get_window_extent(text)) for text in drawn_texts(figure)]
-    for text, extent in extents:
-        assert box.x0 <= extent.x0 and extent.x1 <= box.x1 and box.y0 <= extent.y0 and extent.y1 <= box.y1, text
-    for (one, a), (other, b) in combinations(extents, 2):
-        shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-        assert min(shared) <= 3, f"{one.get_text()!r} overlaps {other.get_text()!r}"
-    pixels = plt.imread(png)[..., :3]
-    assert all((edge == 1).all() for edge in (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:]))
+@each("name", DRAWINGS)
+def test_no_text_is_clipped_or_overlaps(name, drawn):
+    assert_legible(drawn.figure(name))
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
-def test_every_panel_says_what_its_axes_show_in_which_unit(name):
-    figure = DRAWINGS[name]().figure
+@each("name", DRAWINGS)
+def test_every_panel_says_what_its_axes_show_in_which_unit(name, drawn):
+    figure = drawn.figure(name)
     assert any("percent" in ax.get_xlabel() or "token" in ax.get_xlabel() for ax in figure.axes)
     assert any("percent" in ax.get_ylabel() for ax in figure.axes) or name == "scores alone"
 
 
-def test_token_position_draws_means_by_position_and_wrong_answers_by_length():
+def test_token_position_draws_means_by_position_and_wrong_answers_by_length(drawn):
     table = tokens()
-    left, right = token_position(table)
+    left, right = drawn["tokens"]
     lines = [line for line in left.lines if len(line.get_xdata()) > 1]
     assert [len(line.get_xdata()) for line in lines] == list(range(2, 11))
     first = table[(table["n_tokens"] == 4) & (table["position"] == 1)]["probability"].mean()
@@ -141,9 +164,14 @@ def test_token_position_draws_means_by_position_and_wrong_answers_by_length():
     asp, alone = (line for line in right.lines if len(line.get_xdata()) > 1)
     wrong = table[(table["correct"] == 0) & (table["n_tokens"] == 3)]
     np.testing.assert_allclose(asp.get_ydata()[0], 100 * wrong["probability"].mean())
-    np.testing.assert_allclose(alone.get_ydata()[0], 100 * wrong[wrong["position"] == 1]["probability"].mean())
+    np.testing.assert_allclose(
+        alone.get_ydata()[0], 100 * wrong[wrong["position"] == 1]["probability"].mean()
+    )
     assert to_rgb(asp.get_color()) == to_rgb(FAMILY_COLOURS["token"])
-    assert "n 33" in right.get_xticklabels()[0].get_text() or "n 34" in right.get_xticklabels()[0].get_text()
+    assert (
+        "n 33" in right.get_xticklabels()[0].get_text()
+        or "n 34" in right.get_xticklabels()[0].get_text()
+    )
 
 
 def test_token_position_says_where_there_is_too_little():
@@ -153,9 +181,9 @@ def test_token_position_says_where_there_is_too_little():
     assert "has 10 answers" in words_of(left)
 
 
-def test_agreement_by_prior_has_right_answers_left_and_hollow_means_of_few_cases():
+def test_agreement_by_prior_has_right_answers_left_and_hollow_means_of_few_cases(drawn):
     table = agreement()
-    left, right = agreement_by_prior(table)
+    left, right = drawn["agreement"]
     assert (left.get_title(), right.get_title()) == ("Right answers (n 60)", "Wrong answers (n 60)")
     for ax, correct in ((left, 1), (right, 0)):
         line, *means = ax.lines
@@ -163,18 +191,24 @@ def test_agreement_by_prior_has_right_answers_left_and_hollow_means_of_few_cases
         assert len(means) == 5 and {mark.get_mfc() == "white" for mark in means} == {False}
         group = table[(table["correct"] == correct) & (table["prior"] == 0.01)]
         np.testing.assert_allclose(line.get_ydata()[1], 100 * group["poc"].mean())
-        assert ax.get_xscale() == "log" and ax.get_ylim() == left.get_ylim() and ax.get_xlim() == left.get_xlim()
+        assert (
+            ax.get_xscale() == "log"
+            and ax.get_ylim() == left.get_ylim()
+            and ax.get_xlim() == left.get_xlim()
+        )
         assert "n 12" in words_of(ax)
-    few_cases = agreement_by_prior(table.assign(case_id=[f"c{i % 9}" for i in range(len(table))]))[0]
+    few_cases = agreement_by_prior(table.assign(case_id=[f"c{i % 9}" for i in range(len(table))]))[
+        0
+    ]
     assert {mark.get_mfc() for mark in few_cases.lines[1:]} == {"white"}
-    unknown = agreement().replace({"prior": {0.007: NAN}})
-    assert "Answers not drawn, prior or PoC unknown: 24." in words_of(agreement_by_prior(unknown)[0])
+    unknown = words_of(drawn["agreement, one unknown"][0])
+    assert "Answers not drawn, prior or PoC unknown: 24." in unknown
     few = agreement_by_prior(agreement(8))[1]
     assert "has 10 answers" in words_of(few) and not few.lines[0].get_xdata().size
 
 
-def test_consistent_but_uninformed():
-    ax = consistent_but_uninformed(consistent())
+def test_consistent_but_uninformed(drawn):
+    ax = drawn["consistent"]
     curves = [line for line in ax.lines if len(line.get_xdata()) == 6]
     np.testing.assert_allclose([line.get_ydata()[0] for line in curves], [10, 93, 10])
     table = consistent()
@@ -194,20 +228,27 @@ def test_consistent_but_uninformed():
         "81",
     ):
         assert part in words
-    without = consistent_but_uninformed(consistent(NAN))
-    assert "No value, not drawn: MedConf" in words_of(without) and "Mean MedConf" not in words_of(without)
+    without = words_of(drawn["consistent without MedConf"])
+    assert "No value, not drawn: MedConf" in without and "Mean MedConf" not in without
     own = plt.subplots()[1]
     assert consistent_but_uninformed(consistent(), ax=own) is own
 
 
 def test_confidence_moves_draws_probabilities_as_lines_with_right_answers_filled():
     made = confidence_moves(moves(("asp", "poc", "ce", "medconf")), FAMILIES)
-    assert [ax.get_title(loc="left") for ax in made] == ["Token", "Consistency", "Self-verbalised", "MedConf"]
+    assert [ax.get_title(loc="left") for ax in made] == [
+        "Token",
+        "Consistency",
+        "Self-verbalised",
+        "MedConf",
+    ]
     line, right, wrong = made[1].lines
     np.testing.assert_allclose(line.get_xdata(), LEVELS)
     np.testing.assert_allclose(line.get_ydata(), [23, 33, 43, 53, 63, 73])
     assert list(right.get_xdata()) == [60, 80, 100] and list(wrong.get_xdata()) == [1, 20, 40]
-    assert wrong.get_mfc() == "white" and to_rgb(right.get_mfc()) == to_rgb(FAMILY_COLOURS["consistency"])
+    assert wrong.get_mfc() == "white" and to_rgb(right.get_mfc()) == to_rgb(
+        FAMILY_COLOURS["consistency"]
+    )
     assert "case starter-003:" in words_of(made[0])
 
 
@@ -218,17 +259,26 @@ def test_confidence_moves_says_so_where_a_family_has_no_value_at_all():
     assert not empty.lines and "no value: MedConf" in words_of(empty)
 
 
-def test_confidence_moves_shades_scores_from_the_methods_own_lowest_to_its_highest():
-    *_, heat = confidence_moves(moves(), FAMILIES)
+def test_confidence_moves_shades_scores_from_the_methods_own_lowest_to_its_highest(drawn):
+    *_, heat = drawn["moves"]
     names = [tick.get_text() for tick in heat.get_yticklabels()]
     cells = {(round(p.get_y()), round(p.get_x())): sum(p.get_facecolor()[:3]) for p in heat.patches}
-    entropy, count, same = names.index("Entropy"), names.index("Word count"), names.index("Fisher–Rao")
-    lowest, highest = (max, min) if list(METHODS).index("word_count") % 2 == 0 else (min, max)  # dark is high
+    entropy, count, same = (
+        names.index("Entropy"),
+        names.index("Word count"),
+        names.index("Fisher–Rao"),
+    )
+    # dark is high
+    lowest, highest = (max, min) if list(METHODS).index("word_count") % 2 == 0 else (min, max)
     row = [cells[count, j] for j in range(6)]
     assert row[0] == lowest(row) and row[5] == highest(row)
     assert len({cells[same, j] for j in range(6)} | {cells[entropy, 2]}) == 1  # grey
     words = words_of(heat)
-    assert "missing: the backend gives no distributions" in words and "–" in words and "Shade:" in words
+    assert (
+        "missing: the backend gives no distributions" in words
+        and "–" in words
+        and "Shade:" in words
+    )
     marks = [line for line in heat.lines if line.get_marker() == "o"]
     assert [line.get_mfc() == "white" for line in marks] == [True] * 3 + [False] * 3
 
@@ -238,14 +288,22 @@ def test_confidence_moves_marks_no_answer_that_could_not_be_had_as_right_or_wron
     failed = table["level"] == 80
     table = table.assign(correct=table["correct"].astype(float).mask(failed))
     panel, heat = confidence_moves(table, FAMILIES)
-    marks = [(line.get_xdata()[0], line.get_mfc() == "white") for line in heat.lines if line.get_marker() == "o"]
+    marks = [
+        (line.get_xdata()[0], line.get_mfc() == "white")
+        for line in heat.lines
+        if line.get_marker() == "o"
+    ]
     assert marks == [(0.5, True), (1.5, True), (2.5, True), (3.5, False), (5.5, False)]
     _, right, wrong = panel.lines
     assert list(right.get_xdata()) == [60, 100] and list(wrong.get_xdata()) == [1, 20, 40]
 
 
 def test_one_figure_shows_one_model_and_one_case():
-    for draw, table in ((token_position, tokens()), (agreement_by_prior, agreement()), (consistent_but_uninformed, consistent())):
+    for draw, table in (
+        (token_position, tokens()),
+        (agreement_by_prior, agreement()),
+        (consistent_but_uninformed, consistent()),
+    ):
         with pytest.raises(ValueError, match="one model"):
             draw(pd.concat([table, table.assign(model="other")]))
         with pytest.raises(ValueError, match="lacks"):
@@ -257,7 +315,11 @@ def test_one_figure_shows_one_model_and_one_case():
 
 
 def test_the_tables_are_not_changed():
-    for draw, make in ((token_position, tokens), (agreement_by_prior, agreement), (consistent_but_uninformed, consistent)):
+    for draw, make in (
+        (token_position, tokens),
+        (agreement_by_prior, agreement),
+        (consistent_but_uninformed, consistent),
+    ):
         table = make()
         draw(table)
         pd.testing.assert_frame_equal(table, make())

@@ -1,4 +1,4 @@
-"""How many cases tell two AUROCs apart: the formula by hand, the example of its source, a simulation that fits its model."""
+"""How many cases tell two AUROCs apart: by hand, by the source's example, by simulation."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import math
 
 import numpy as np
 import pytest
+from each import each
 
-from trustlab.metrics.significance import auroc_difference_standard_error, auroc_standard_error, cases_shown, cases_to_tell_apart
+from trustlab.metrics.significance import (
+    auroc_difference_standard_error,
+    auroc_standard_error,
+    cases_shown,
+    cases_to_tell_apart,
+)
 
 NAN = float("nan")
 
 
 def test_the_formula_by_hand():
-    # Q1 = 0.8/1.2 = 2/3, Q2 = 1.28/1.8; 0.16 + 19 (2/3 - 0.64) + 9 (1.28/1.8 - 0.64) = 1.30667 over 20 * 10 pairs
+    # Q1 = 0.8/1.2 = 2/3, Q2 = 1.28/1.8; 0.16 + 19 (2/3 - 0.64) + 9 (1.28/1.8 - 0.64) = 1.30667 over
+    # 20 * 10 pairs
     assert auroc_standard_error(0.8, 20, 10) == pytest.approx(
         math.sqrt((0.16 + 19 * (2 / 3 - 0.64) + 9 * (1.28 / 1.8 - 0.64)) / 200)
     )
@@ -30,7 +37,8 @@ def test_it_is_the_spread_of_the_auroc_where_confidences_are_exponential_as_its_
     areas = (right[:, :, None] > wrong[:, None, :]).mean(axis=(1, 2))
     assert areas.mean() == pytest.approx(0.75, abs=0.005)
     assert auroc_standard_error(0.75, n_right, n_wrong) == pytest.approx(areas.std(), rel=0.04)
-    assert auroc_standard_error(0.75, n_wrong, n_right) != pytest.approx(areas.std(), rel=0.1)  # the two counts are not one
+    # the two counts are not one
+    assert auroc_standard_error(0.75, n_wrong, n_right) != pytest.approx(areas.std(), rel=0.1)
 
 
 def test_a_difference_of_separate_samples_adds_variances_and_of_the_same_answers_less():
@@ -52,7 +60,9 @@ def test_cases_by_hand():
 
 
 def test_half_the_difference_takes_four_times_the_cases():
-    assert cases_to_tell_apart(0.001, 0.05, 40) == pytest.approx(4 * cases_to_tell_apart(0.002, 0.05, 40), rel=1e-3)
+    assert cases_to_tell_apart(0.001, 0.05, 40) == pytest.approx(
+        4 * cases_to_tell_apart(0.002, 0.05, 40), rel=1e-3
+    )
 
 
 def test_that_many_cases_do_tell_it_four_times_in_five():
@@ -66,26 +76,35 @@ def test_it_never_asks_for_fewer_than_two_cases():
     assert cases_to_tell_apart(0.9, 1e-6, 40) == 2
 
 
-@pytest.mark.parametrize(("auroc", "n_right", "n_wrong"), [(NAN, 5, 5), (0.7, 0, 5), (0.7, 5, 0), (1, 5, 5), (0, 5, 5)])
+@each(
+    ("auroc", "n_right", "n_wrong"), [(NAN, 5, 5), (0.7, 0, 5), (0.7, 5, 0), (1, 5, 5), (0, 5, 5)]
+)
 def test_an_auroc_that_is_missing_or_perfect_or_of_one_kind_has_no_error(auroc, n_right, n_wrong):
     assert math.isnan(auroc_standard_error(auroc, n_right, n_wrong))
     assert math.isnan(auroc_difference_standard_error(auroc, 0.6, n_right, n_wrong, 0.5))
 
 
-@pytest.mark.parametrize(
-    ("difference", "error", "n"), [(0, 0.1, 40), (NAN, 0.1, 40), (0.1, NAN, 40), (0.1, 0, 40), (0.1, 0.1, 0), (0.1, math.inf, 9)]
+@each(
+    ("difference", "error", "n"),
+    [(0, 0.1, 40), (NAN, 0.1, 40), (0.1, NAN, 40), (0.1, 0, 40), (0.1, 0.1, 0), (0.1, math.inf, 9)],
 )
 def test_no_difference_no_error_or_no_case_gives_no_number(difference, error, n):
     assert math.isnan(cases_to_tell_apart(difference, error, n))
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (lambda: auroc_standard_error(1.2, 5, 5), "auroc must lie between 0 and 1; received 1.2"),
         (lambda: auroc_standard_error(0.7, -1, 5), "received -1 and 5"),
-        (lambda: auroc_difference_standard_error(0.7, 0.6, 5, 5, 1.5), "correlation must lie between -1 and 1; received 1.5"),
-        (lambda: cases_to_tell_apart(0.1, -0.1, 40), "standard_error and n_cases must be at least 0"),
+        (
+            lambda: auroc_difference_standard_error(0.7, 0.6, 5, 5, 1.5),
+            "correlation must lie between -1 and 1; received 1.5",
+        ),
+        (
+            lambda: cases_to_tell_apart(0.1, -0.1, 40),
+            "standard_error and n_cases must be at least 0",
+        ),
         (lambda: cases_to_tell_apart(0.1, 0.1, 40, power=1.0), "power between alpha and 1"),
         (lambda: cases_to_tell_apart(0.1, 0.1, 40, power=0.04), "power between alpha and 1"),
         (lambda: cases_to_tell_apart(0.1, 0.1, 40, alpha=0), "alpha must lie between 0 and 1"),
@@ -97,4 +116,10 @@ def test_what_cannot_be_is_refused(call, message):
 
 
 def test_a_number_of_cases_to_read():
-    assert [cases_shown(n) for n in (67.0, 1234.0, 10_000.0, 10_001.0, NAN)] == ["67", "1,234", "10,000", "> 10,000", "–"]
+    assert [cases_shown(n) for n in (67.0, 1234.0, 10_000.0, 10_001.0, NAN)] == [
+        "67",
+        "1,234",
+        "10,000",
+        "> 10,000",
+        "–",
+    ]

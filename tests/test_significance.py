@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from each import each
 from scipy.stats import false_discovery_control
 
 from trustlab.metrics.estimate import bootstrap_p
@@ -11,15 +12,21 @@ NAN = float("nan")
 
 
 def test_holm_steps_down():
-    # Sorted 0.01, 0.02, 0.04: 3 x 0.01 = 0.03, 2 x 0.02 = 0.04, 1 x 0.04 = 0.04. The missing one is no test.
+    # Sorted 0.01, 0.02, 0.04: 3 x 0.01 = 0.03, 2 x 0.02 = 0.04, 1 x 0.04 = 0.04. The missing one is
+    # no test.
     assert holm([0.04, NAN, 0.01, 0.02]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)
-    assert holm([0.02, 0.011, 0.9]) == pytest.approx([0.04, 0.033, 0.9]) and holm([0.6, 0.7]).tolist() == [1, 1]
+    assert holm([0.02, 0.011, 0.9]) == pytest.approx([0.04, 0.033, 0.9]) and holm(
+        [0.6, 0.7]
+    ).tolist() == [1, 1]
     assert holm([0.01, 0.011])[1] == 0.02  # never below the one before it
 
 
 def test_benjamini_hochberg_steps_up():
-    # Sorted 0.01, 0.03, 0.04: 3/1 x 0.01 = 0.03, 3/2 x 0.03 = 0.045, 3/3 x 0.04 = 0.04, and none above the one after it.
-    assert benjamini_hochberg([0.04, NAN, 0.01, 0.03]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)
+    # Sorted 0.01, 0.03, 0.04: 3/1 x 0.01 = 0.03, 3/2 x 0.03 = 0.045, 3/3 x 0.04 = 0.04, and none
+    # above the one after it.
+    assert benjamini_hochberg([0.04, NAN, 0.01, 0.03]) == pytest.approx(
+        [0.04, NAN, 0.03, 0.04], nan_ok=True
+    )
 
 
 def test_a_missing_p_value_changes_no_other():
@@ -27,29 +34,37 @@ def test_a_missing_p_value_changes_no_other():
     holes = np.insert(p, [0, 7, 20], NAN)
     for adjust, whole in ((holm, holm(p)), (benjamini_hochberg, false_discovery_control(p))):
         found = adjust(holes)
-        assert found[~np.isnan(holes)] == pytest.approx(whole) and np.isnan(found[np.isnan(holes)]).all()
+        assert (
+            found[~np.isnan(holes)] == pytest.approx(whole)
+            and np.isnan(found[np.isnan(holes)]).all()
+        )
 
 
 def test_holm_is_at_least_as_strict_as_benjamini_hochberg_and_both_as_the_raw_value():
     p = np.random.default_rng(1).random(30) ** 4
-    assert (p <= benjamini_hochberg(p)).all() and (benjamini_hochberg(p) <= holm(p)).all() and holm(p).max() <= 1
+    assert (
+        (p <= benjamini_hochberg(p)).all()
+        and (benjamini_hochberg(p) <= holm(p)).all()
+        and holm(p).max() <= 1
+    )
 
 
-@pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
+@each("adjust", [holm, benjamini_hochberg])
 def test_adjusting_nothing_gives_nothing_and_one_test_stays_as_it_is(adjust):
     assert adjust([]).shape == (0,) and np.isnan(adjust([NAN, NAN])).all()
     assert adjust([0.03]).tolist() == [0.03] and adjust([0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
-@pytest.mark.parametrize("bad", [[-0.1], [1.1], [0.2, np.inf], [[0.1, 0.2]], 0.3])
+@each("adjust", [holm, benjamini_hochberg])
+@each("bad", [[-0.1], [1.1], [0.2, np.inf], [[0.1, 0.2]], 0.3])
 def test_what_is_no_p_value_is_refused(adjust, bad):
     with pytest.raises(ValueError, match="received"):
         adjust(bad)
 
 
 def test_bootstrap_p_by_hand():
-    # 2 of 99 draws at or below 0, one of them 0 itself: (2·2 + 1)/100. The mirror image has the same p.
+    # 2 of 99 draws at or below 0, one of them 0 itself: (2·2 + 1)/100. The mirror image has the
+    # same p.
     draws = np.concatenate([[-1.0, 0.0], np.linspace(0.1, 2, 97)])
     assert bootstrap_p(draws) == pytest.approx(0.05) and bootstrap_p(-draws) == pytest.approx(0.05)
     assert bootstrap_p(np.linspace(0.1, 2, 99)) == pytest.approx(0.01)  # never 0
@@ -76,7 +91,7 @@ def test_draws_all_alike_say_nothing():
     assert np.isnan(bootstrap_p([0.0] * 50)) and np.isnan(bootstrap_p([0.3, 0.1 + 0.2, 0.3]))
 
 
-@pytest.mark.parametrize("bad", [[], [[0.1, 0.2]], [0.1, np.inf]])
+@each("bad", [[], [[0.1, 0.2]], [0.1, np.inf]])
 def test_what_are_no_draws_are_refused(bad):
     with pytest.raises(ValueError, match="received"):
         bootstrap_p(bad)

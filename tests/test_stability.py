@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,8 +20,8 @@ CASES = np.repeat(np.arange(20), 3)
 
 
 def test_by_hand() -> None:
-    # Means of the conditions: 0.4, 0.5, 0.6. sd sqrt(0.02/3) = 0.081650, mean 0.5: 16.3299 %.
-    # Rows: (0.2, 0.4, 0.6) sd 0.163299, mean 0.4: 40.8248 %; (0.6, 0.6, 0.6): 0 %; on average 20.4124 %.
+    # Means of the conditions: 0.4, 0.5, 0.6. sd sqrt(0.02/3) = 0.081650, mean 0.5: 16.3299 %. Rows:
+    # (0.2, 0.4, 0.6) sd 0.163299, mean 0.4: 40.8248 %; (0.6, 0.6, 0.6): 0 %; on average 20.4124 %.
     rows, cases = [[0.2, 0.4, 0.6], [0.6, 0.6, 0.6]], ["a", "b"]
     assert cv_group(rows, cases)["value"] == pytest.approx(16.3299, abs=1e-4)
     assert cv_sample(rows, cases)["value"] == pytest.approx(20.4124, abs=1e-4)
@@ -32,7 +33,7 @@ def test_two_changes_that_cancel_move_the_samples_and_not_the_group() -> None:
     assert cv_sample(rows, cases)["value"] == pytest.approx(20)
 
 
-@BOTH
+@each("cv", [cv_group, cv_sample])
 def test_a_constant_confidence_has_cv_0(cv) -> None:
     found = cv(np.full((30, 3), 0.7) + [0, 1e-14, -1e-14], np.arange(30))  # rounding is no wobble
     assert found["value"] == 0 and np.isnan([found["low"], found["high"]]).all()
@@ -41,22 +42,37 @@ def test_a_constant_confidence_has_cv_0(cv) -> None:
 
 def test_values_that_are_all_alike_have_no_interval_and_others_have() -> None:
     same_row = np.tile([0.2, 0.4, 0.6], (30, 1))
-    steady = np.linspace(0.1, 0.9, 30)[:, None] * [1, 1, 1]  # each case steady, at a height of its own
+    # each case steady, at a height of its own
+    steady = np.linspace(0.1, 0.9, 30)[:, None] * [
+        1,
+        1,
+        1,
+    ]
     for cv in (cv_group, cv_sample):
-        assert cv(same_row, np.arange(30))["missing"] == cv(steady, np.arange(30))["missing"] == ALIKE
+        assert (
+            cv(same_row, np.arange(30))["missing"] == cv(steady, np.arange(30))["missing"] == ALIKE
+        )
         assert cv(MANY, CASES, 50)["missing"] == ""
 
 
 def test_chance_is_what_shuffled_conditions_give() -> None:
     moved = MANY + [0, 0.3, 0.6]
-    assert cv_group_by_chance(moved, 300) < cv_group(moved, CASES, 10)["value"]  # every row moves with its condition
+    # every row moves with its condition
+    assert cv_group_by_chance(moved, 300) < cv_group(moved, CASES, 10)["value"]
     # One row, (0.4, 0.6): whichever way round, sd 0.1, mean 0.5.
     assert cv_group_by_chance([[0.4, 0.6]], 20) == pytest.approx(20)
-    # Two rows: half of the shufflings cancel (0 %), half do not (20 %): the 95 % value is the larger.
+    # Two rows: half of the shufflings cancel (0 %), half do not (20 %): the 95 % value is the
+    # larger.
     assert cv_group_by_chance([[0.4, 0.6], [0.6, 0.4]], 200) == pytest.approx(20)
     assert cv_group([[0.4, 0.6], [0.6, 0.4]], ["a", "b"])["value"] == 0
-    assert cv_group_by_chance(np.full((5, 3), 0.3), 20) == 0 and np.isnan(cv_group_by_chance([[NAN, 0.1]], 5))
-    assert cv_group_by_chance(MANY, 50, 1) == cv_group_by_chance(MANY, 50, 1) != cv_group_by_chance(MANY, 50, 2)
+    assert cv_group_by_chance(np.full((5, 3), 0.3), 20) == 0 and np.isnan(
+        cv_group_by_chance([[NAN, 0.1]], 5)
+    )
+    assert (
+        cv_group_by_chance(MANY, 50, 1)
+        == cv_group_by_chance(MANY, 50, 1)
+        != cv_group_by_chance(MANY, 50, 2)
+    )
 
 
 def test_of_exchangeable_conditions_one_in_twenty_lies_above_chance() -> None:
@@ -66,7 +82,7 @@ def test_of_exchangeable_conditions_one_in_twenty_lies_above_chance() -> None:
     assert 0.01 < np.mean(above) < 0.1
 
 
-@pytest.mark.parametrize("metric", CVS)
+@each("metric", CVS)
 def test_the_draws_are_of_the_cases_that_are_used(metric) -> None:
     rows = MANY.copy()
     rows[:3] = [[NAN, 0.2, 0.3], [0.0, 0.0, 0.0], [0.1, 0.2, NAN]]  # the first case: one row left
@@ -74,12 +90,15 @@ def test_the_draws_are_of_the_cases_that_are_used(metric) -> None:
     kept, weights = rows[used], case_weights(CASES[used], 300, 5).astype(float)
     means = weights @ kept / weights.sum(axis=1, keepdims=True)
     each = weights @ (100 * kept.std(axis=1) / np.where(kept.mean(axis=1), kept.mean(axis=1), 1))
-    drawn = {"cv_group": 100 * means.std(axis=1) / means.mean(axis=1), "cv_sample": each / weights.sum(axis=1)}
+    drawn = {
+        "cv_group": 100 * means.std(axis=1) / means.mean(axis=1),
+        "cv_sample": each / weights.sum(axis=1),
+    }
     found = {"cv_group": cv_group, "cv_sample": cv_sample}[metric](rows, CASES, 300, 5)
     assert (found["low"], found["high"]) == pytest.approx(percentile_interval(drawn[metric]))
 
 
-@BOTH
+@each("cv", [cv_group, cv_sample])
 def test_rows_that_lack_a_condition_are_left_out_of_all_and_counted(cv) -> None:
     found = cv([[0.2, 0.4], [NAN, 0.9], [0.3, NAN]], ["a", "b", "c"])
     assert (found["n"], found["n_cases"], found["n_missing"]) == (1, 1, 2)
@@ -94,8 +113,8 @@ def test_a_row_of_noughts_has_no_cv_of_its_own_and_counts_in_the_means() -> None
     assert group | {"n": 2} | wanted == group
 
 
-@BOTH
-@pytest.mark.parametrize(
+@each("cv", [cv_group, cv_sample])
+@each(
     ("rows", "why"),
     [
         (np.zeros((12, 2)), "the mean confidence is 0"),
@@ -108,7 +127,7 @@ def test_what_is_undefined_says_why(cv, rows: np.ndarray, why: str) -> None:
     assert np.isnan([found["value"], found["low"], found["high"]]).all() and found["missing"] == why
 
 
-@BOTH
+@each("cv", [cv_group, cv_sample])
 def test_the_interval_resamples_cases_and_repeats_with_its_seed(cv) -> None:
     found = cv(MANY, CASES, n_draws=400)
     assert found["low"] < found["value"] < found["high"] and found == cv(MANY, CASES, n_draws=400)
@@ -124,19 +143,21 @@ def test_a_cv_does_not_depend_on_the_unit(cv, factor: float) -> None:
     assert cv(MANY * factor, CASES, n_draws=1)["value"] == pytest.approx(value)
 
 
-@BOTH
+@each("cv", [cv_group, cv_sample])
 def test_the_order_of_rows_and_conditions_does_not_matter(cv) -> None:
     order = np.random.default_rng(0).permutation(60)
     other = cv(MANY[order][:, [2, 0, 1]], CASES[order], n_draws=1)["value"]
     assert other == pytest.approx(cv(MANY, CASES, n_draws=1)["value"])
 
 
-@BOTH
-@pytest.mark.parametrize("rows", [[[0.1]], [0.1, 0.2], [[-0.1, 0.2]], [[float("inf"), 0.2]]])
+@each("cv", [cv_group, cv_sample])
+@each("rows", [[[0.1]], [0.1, 0.2], [[-0.1, 0.2]], [[float("inf"), 0.2]]])
 def test_other_shapes_and_values_are_refused(cv, rows) -> None:
     with pytest.raises(ValueError, match=r"\(n, C\)|2 dimension|finite, from 0"):
         cv(rows, ["a"] * len(rows))
 
 
 def test_the_ratio_scale_holds_every_probability_and_no_method_that_can_be_negative() -> None:
-    assert {m.name for m in METHODS.values() if m.scale == "probability"} <= set(RATIO) <= set(METHODS)
+    assert (
+        {m.name for m in METHODS.values() if m.scale == "probability"} <= set(RATIO) <= set(METHODS)
+    )

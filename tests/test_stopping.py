@@ -1,4 +1,4 @@
-"""Thresholds on recorded consultations: who stops when, what it brings, and a guarantee that holds in simulation."""
+"""Thresholds on recorded consultations: who stops when, and a guarantee held in simulation."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from math import comb, inf
 
 import numpy as np
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trustlab.metrics.stopping import GRID, along, best_threshold, fold_of, frontier, guarantee, stop_turns
+from trustlab.metrics.stopping import (
+    GRID,
+    along,
+    best_threshold,
+    fold_of,
+    frontier,
+    guarantee,
+    stop_turns,
+)
 
 NAN = float("nan")
 SURE = [[0.2, 0.9, 0.5], [0.6, 0.1, 0.7], [NAN, NAN, NAN]]
@@ -19,10 +28,13 @@ RIGHT = [[0, 1, 0], [0, 0, 1], [1, 1, 1]]
 SAID = [[2, 4, 6]] * 3
 
 
-@pytest.mark.parametrize(
-    ("threshold", "turns"), [(0.0, [0, 0, 2]), (0.2, [0, 0, 2]), (0.5, [1, 0, 2]), (0.7, [1, 2, 2]), (np.inf, [2, 2, 2])]
+@each(
+    ("threshold", "turns"),
+    [(0.0, [0, 0, 2]), (0.2, [0, 0, 2]), (0.5, [1, 0, 2]), (0.7, [1, 2, 2]), (np.inf, [2, 2, 2])],
 )
-def test_a_case_stops_at_the_first_turn_that_reaches_the_threshold_or_at_the_last(threshold: float, turns: list[int]) -> None:
+def test_a_case_stops_at_the_first_turn_that_reaches_the_threshold_or_at_the_last(
+    threshold: float, turns: list[int]
+) -> None:
     assert stop_turns(SURE, threshold).tolist() == turns
 
 
@@ -47,13 +59,19 @@ def test_a_laxer_threshold_never_asks_more(sure: np.ndarray, bits: int) -> None:
 
 
 def population(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Consultations whose diagnosis is right with a chance that rises with the confidence, but stays below it."""
+    """Consultations whose diagnosis is right with a chance that rises with the confidence.
+
+    But stays below it.
+    """
     sure = np.sort(rng.uniform(0, 1, (n, 5)), axis=1)
     return sure, (rng.uniform(0, 1, (n, 5)) < 0.99 * sure**0.3).astype(int)
 
 
 def test_the_guarantee_holds_in_simulation() -> None:
-    """At most delta of the draws may give a threshold whose true error exceeds alpha; the truth from 200,000 further cases."""
+    """At most delta of the draws may give a threshold whose true error exceeds alpha.
+
+    The truth from 200,000 further cases.
+    """
     rng = np.random.default_rng(5)
     sure, right = population(rng, 200_000)
     alpha, delta, found = 0.2, 0.1, []
@@ -66,7 +84,9 @@ def test_the_guarantee_holds_in_simulation() -> None:
         error[threshold] = 1 - right[np.arange(len(sure)), at][early].mean()
     exceeded = np.mean([t is not None and error[t] > alpha for t in found])
     assert exceeded <= delta
-    assert sum(t is not None for t in found) > 100, "a rule that never gives a threshold would pass as well"
+    assert sum(t is not None for t in found) > 100, (
+        "a rule that never gives a threshold would pass as well"
+    )
 
 
 def test_a_guarantee_takes_the_laxest_threshold_that_can_be_vouched_for() -> None:
@@ -78,13 +98,19 @@ def test_a_guarantee_takes_the_laxest_threshold_that_can_be_vouched_for() -> Non
 
 
 def test_the_more_thresholds_are_tried_the_more_it_takes() -> None:
-    """14 early cases without an error: 0.8 to the 14th is 0.044, enough for 0.1 and too much for 0.1 by 3."""
+    """14 early cases without an error.
+
+    0.8 to the 14th is 0.044, enough for 0.1 and too much for 0.1 by 3.
+    """
     sure, right = np.full((14, 2), 0.95), np.ones((14, 2))
-    assert [guarantee(sure, right, 0.2, 0.1, tried).threshold for tried in ([0.9], [0.8, 0.9])] == [0.9, 0.8]
+    assert [guarantee(sure, right, 0.2, 0.1, tried).threshold for tried in ([0.9], [0.8, 0.9])] == [
+        0.9,
+        0.8,
+    ]
     assert guarantee(sure, right, 0.2, 0.1, [0.7, 0.8, 0.9]).threshold is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("n", "right", "why"),
     [
         (20, 1, "51 cases without an error would do, at most 20 stop early"),
@@ -97,7 +123,7 @@ def test_without_a_threshold_to_vouch_for_it_says_why(n: int, right: int, why: s
     assert found.threshold is None and why in found.reason
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         lambda: stop_turns([0.1, 0.2], 0.5),
@@ -124,16 +150,19 @@ def test_each_case_has_its_value_where_it_stops() -> None:
     assert along(SAID, [[0, 0, 0], [2, 1, 0]]).tolist() == [[2, 2, 2], [6, 4, 2]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("price", "threshold"),
-    # accuracy and utterances: never 2/3 and 6; 0.9 and 0.7 1 and 16/3; 0.6 and 0.5 2/3 and 4; 0.2 and 0.1 1/3 and 10/3
+    # accuracy and utterances: never 2/3 and 6; 0.9 and 0.7 1 and 16/3; 0.6 and 0.5 2/3 and 4; 0.2
+    # and 0.1 1/3 and 10/3
     [(0, 0.7), (0.2, 0.7), (0.4, 0.5), (1, 0.1)],
 )
-def test_the_best_threshold_weighs_accuracy_against_utterances(price: float, threshold: float) -> None:
+def test_the_best_threshold_weighs_accuracy_against_utterances(
+    price: float, threshold: float
+) -> None:
     assert best_threshold(SURE, RIGHT, SAID, price) == threshold
 
 
-def test_where_asking_brings_nothing_the_best_threshold_stops_at_once_and_where_confidence_misleads_never() -> None:
+def test_the_best_threshold_is_lowest_if_asking_brings_nothing_and_highest_if_misled() -> None:
     assert best_threshold([[0.3, 0.9]] * 4, [[1, 1]] * 4, [[2, 4]] * 4, 0) == 0.3
     assert best_threshold([[0.3, 0.9]] * 4, [[0, 1]] * 4, [[2, 4]] * 4, 0.01) == 0.9
     assert best_threshold([[0.9, 0.3]] * 4, [[0, 1]] * 4, [[2, 4]] * 4, 0.01) == inf
@@ -157,10 +186,13 @@ def multinomial(counts: tuple[int, ...], chances: tuple[float, ...]) -> float:
     return p
 
 
-def chance_of_breaking(n: int, kinds: tuple[tuple[float, float, int], ...], alpha: float, delta: float) -> tuple[float, float]:
-    """Exact, over every calibration sample of ``n``: the chances of a threshold whose true error exceeds alpha, and of any.
+def chance_of_breaking(
+    n: int, kinds: tuple[tuple[float, float, int], ...], alpha: float, delta: float
+) -> tuple[float, float]:
+    """Exact, over every calibration sample of ``n``.
 
-    ``kinds``: (chance, confidence at the first of two turns, right or wrong there) of the kinds of case.
+    The chances of a threshold whose true error exceeds alpha, and of any. ``kinds``: (chance,
+    confidence at the first of two turns, right or wrong there) of the kinds of case.
     """
     thresholds = (0.3, 0.6, 0.9)
     error = {}
@@ -181,7 +213,7 @@ def chance_of_breaking(n: int, kinds: tuple[tuple[float, float, int], ...], alph
     return broken, given
 
 
-@pytest.mark.parametrize(
+@each(
     ("kinds", "useful"),
     [
         # the sure are right; a laxer threshold takes in too many that are wrong

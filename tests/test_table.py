@@ -1,4 +1,4 @@
-"""A user's own table: the lines of data/README.md do what they say, rows become cases, and bad input is refused by name."""
+"""A user's own table: what data/README.md says, rows that become cases, refusals by name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from each import each
 from typer.testing import CliRunner
 
 import trustlab as tl
@@ -19,7 +20,13 @@ from trustlab.datasets.table import sentences
 from trustlab.paths import DATA
 
 TOLD = [f"Sentence number {i}." for i in range(1, 12)]
-ROW = {"id": "007", "statements": TOLD, "diagnosis": "Gout", "accepted": ["Gouty arthritis"], "age": "58"}
+ROW = {
+    "id": "007",
+    "statements": TOLD,
+    "diagnosis": "Gout",
+    "accepted": ["Gouty arthritis"],
+    "age": "58",
+}
 
 
 def csv_file(folder: Path, *rows: dict, name: str = "mine.csv") -> Path:
@@ -29,12 +36,19 @@ def csv_file(folder: Path, *rows: dict, name: str = "mine.csv") -> Path:
     writer.writerow(rows[0])
     between = {"statements": "\n", "accepted": "; "}
     for row in rows:
-        writer.writerow([between[k].join(v) if isinstance(v, list) and k in between else v for k, v in row.items()])
+        writer.writerow(
+            [
+                between[k].join(v) if isinstance(v, list) and k in between else v
+                for k, v in row.items()
+            ]
+        )
     return written(folder, stream.getvalue(), name)
 
 
 def jsonl_file(folder: Path, *rows: object) -> Path:
-    return written(folder, "\n".join(json.dumps(row, ensure_ascii=False) for row in rows), "mine.jsonl")
+    return written(
+        folder, "\n".join(json.dumps(row, ensure_ascii=False) for row in rows), "mine.jsonl"
+    )
 
 
 def written(folder: Path, content: str | bytes, name: str) -> Path:
@@ -43,7 +57,7 @@ def written(folder: Path, content: str | bytes, name: str) -> Path:
     return file
 
 
-WRITERS = pytest.mark.parametrize("write", [csv_file, jsonl_file])
+WRITERS = each("write", [csv_file, jsonl_file])
 
 
 def texts(case: tl.Case) -> list[str]:
@@ -54,15 +68,21 @@ def without(*columns: str, **changes: object) -> dict:
     return {k: v for k, v in (ROW | changes).items() if k not in columns}
 
 
-# -- the lines of data/README.md ------------------------------------------------------------------------------------
+# -- the lines of data/README.md -------------------------------------------------------------------
 
 
 def readme_block(language: str) -> str:
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", (DATA / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    (block,) = re.findall(
+        rf"^```{language}\n(.*?)^```$",
+        (DATA / "README.md").read_text(encoding="utf-8"),
+        re.M | re.S,
+    )
     return block
 
 
-def test_the_lines_of_the_readme_work_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lines_of_the_readme_work_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     call = 'tl.load_cases("table", path="mine.csv")'
     assert f"`{call}`" in (DATA / "README.md").read_text(encoding="utf-8")
@@ -74,7 +94,10 @@ def test_the_lines_of_the_readme_work_as_written(tmp_path: Path, monkeypatch: py
     assert migraine.accepted == ("Migraine", "Migraine headache", "Migraine disorder")
     assert migraine.patient == {"age": "29"}
     assert len(migraine.statements) == 12
-    assert texts(migraine)[0] == "Doctor: What brings you here?\nPatient: My head is pounding, on the left side."
+    assert (
+        texts(migraine)[0]
+        == "Doctor: What brings you here?\nPatient: My head is pounding, on the left side."
+    )
     assert texts(migraine)[-1] == "I take no medicines, apart from paracetamol."
 
     program, _, notebook, *options = readme_block("sh").split()
@@ -91,12 +114,14 @@ def test_the_json_line_of_the_readme_works_as_written(tmp_path: Path) -> None:
     assert texts(gout)[9] == "His uric acid is 9.1 mg/dl."
 
 
-# -- rows that become cases -----------------------------------------------------------------------------------------
+# -- rows that become cases ------------------------------------------------------------------------
 
 
 @WRITERS
 def test_rows_become_cases_in_file_order(tmp_path: Path, write) -> None:
-    first, second = tl.load_cases("table", path=write(tmp_path, ROW, ROW | {"id": "7", "age": "", "accepted": []}))
+    first, second = tl.load_cases(
+        "table", path=write(tmp_path, ROW, ROW | {"id": "7", "age": "", "accepted": []})
+    )
     assert (first.case_id, second.case_id) == ("007", "7")
     assert first.accepted == ("Gout", "Gouty arthritis") and second.accepted == ("Gout",)
     assert first.patient == {"age": "58"} and second.patient == {}
@@ -113,7 +138,10 @@ def test_tabs_byte_order_mark_line_ends_and_suffix_in_capitals_are_read(tmp_path
 
 
 def test_accepted_is_optional_and_json_values_of_other_columns_stay(tmp_path: Path) -> None:
-    rows = [without("accepted", age=58), ROW | {"id": "b", "accepted": "Gouty arthritis; Podagra;", "age": None}]
+    rows = [
+        without("accepted", age=58),
+        ROW | {"id": "b", "accepted": "Gouty arthritis; Podagra;", "age": None},
+    ]
     first, second = tl.load_cases("table", path=jsonl_file(tmp_path, *rows))
     assert (first.accepted, first.patient) == (("Gout",), {"age": 58})
     assert (second.accepted, second.patient) == (("Gout", "Gouty arthritis", "Podagra"), {})
@@ -122,10 +150,16 @@ def test_accepted_is_optional_and_json_values_of_other_columns_stay(tmp_path: Pa
 DIALOGUE = "\n".join(f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11))
 
 
-@pytest.mark.parametrize("column", ["statements", "text"])
+@each("column", ["statements", "text"])
 @WRITERS
-def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(tmp_path: Path, write, column: str) -> None:
-    told = "A woman of 30 comes in.\n" + DIALOGUE + "\nPatient: One more thing.\nDoctor: Yes?\nDoctor: Go on.\nPatient: No."
+def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(
+    tmp_path: Path, write, column: str
+) -> None:
+    told = (
+        "A woman of 30 comes in.\n"
+        + DIALOGUE
+        + "\nPatient: One more thing.\nDoctor: Yes?\nDoctor: Go on.\nPatient: No."
+    )
     row = without("statements") | {column: told.split("\n") if column == "statements" else told}
     (case,) = tl.load_cases("table", path=write(tmp_path, row))
     exchanges = [f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11)]
@@ -136,7 +170,9 @@ def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(tmp_pat
 def test_a_dialogue_on_one_line_is_cut_into_its_exchanges(tmp_path: Path) -> None:
     row = without("statements", text=DIALOGUE.replace("\n", " "))
     (case,) = tl.load_cases("table", path=jsonl_file(tmp_path, row))
-    assert texts(case) == [f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11)]
+    assert texts(case) == [
+        f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11)
+    ]
 
 
 def test_statements_in_a_list_are_left_as_they_are(tmp_path: Path) -> None:
@@ -145,20 +181,32 @@ def test_statements_in_a_list_are_left_as_they_are(tmp_path: Path) -> None:
     assert texts(case) == told
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
-        ("He coughs. He sweats! Why? Nobody knows", ["He coughs.", "He sweats!", "Why?", "Nobody knows"]),
-        ("Dr. Lee saw Mrs. Day, e.g. Friday. All well.", ["Dr. Lee saw Mrs. Day, e.g. Friday.", "All well."]),
+        (
+            "He coughs. He sweats! Why? Nobody knows",
+            ["He coughs.", "He sweats!", "Why?", "Nobody knows"],
+        ),
+        (
+            "Dr. Lee saw Mrs. Day, e.g. Friday. All well.",
+            ["Dr. Lee saw Mrs. Day, e.g. Friday.", "All well."],
+        ),
         ("PR is 180 ms. QRS is 90 ms.", ["PR is 180 ms.", "QRS is 90 ms."]),
         ("It is 38.5 C. Haemoglobin 9.8 g/dl.", ["It is 38.5 C.", "Haemoglobin 9.8 g/dl."]),
-        ("He grew E. coli and had hepatitis C. He is well.", ["He grew E. coli and had hepatitis C.", "He is well."]),
+        (
+            "He grew E. coli and had hepatitis C. He is well.",
+            ["He grew E. coli and had hepatitis C.", "He is well."],
+        ),
         (
             'She says "it hurts." (It is new.) 3 days ago it began.',
             ['She says "it hurts."', "(It is new.)", "3 days ago it began."],
         ),
         ("1. He coughs.\n2. He sweats.", ["1. He coughs.", "2. He sweats."]),
-        ("A line\nthat is wrapped. Next\n\nNew paragraph", ["A line that is wrapped.", "Next", "New paragraph"]),
+        (
+            "A line\nthat is wrapped. Next\n\nNew paragraph",
+            ["A line that is wrapped.", "Next", "New paragraph"],
+        ),
         (" \n\n ", []),
     ],
 )
@@ -166,7 +214,7 @@ def test_running_text_is_cut_into_sentences(text: str, expected: list[str]) -> N
     assert sentences(text) == expected
 
 
-# -- rows that are left out -----------------------------------------------------------------------------------------
+# -- rows that are left out ------------------------------------------------------------------------
 
 
 def left_out(file: Path) -> tuple[list[tl.Case], str]:
@@ -178,9 +226,17 @@ def left_out(file: Path) -> tuple[list[tl.Case], str]:
 
 
 @WRITERS
-def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(tmp_path: Path, write) -> None:
+def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(
+    tmp_path: Path, write
+) -> None:
     empty = dict.fromkeys(ROW, "")
-    rows = [ROW, ROW | {"id": "b", "statements": TOLD[:10]}, empty, ROW | {"id": "c", "statements": []}, ROW | {"id": "d"}]
+    rows = [
+        ROW,
+        ROW | {"id": "b", "statements": TOLD[:10]},
+        empty,
+        ROW | {"id": "c", "statements": []},
+        ROW | {"id": "d"},
+    ]
     cases, warning = left_out(write(tmp_path, *rows))
     assert [c.case_id for c in cases] == ["007", "d"]
     assert "3 of 5 rows left out" in warning
@@ -196,17 +252,21 @@ def test_blank_lines_are_empty_rows_but_not_at_the_end(tmp_path: Path) -> None:
 @WRITERS
 def test_where_nothing_is_left_the_error_says_the_counts(tmp_path: Path, write) -> None:
     rows = [ROW | {"id": str(i), "statements": TOLD[:10]} for i in range(7)]
-    with pytest.raises(ValueError, match=r"no case to use: 7 entries read, dropped .*11 statements: 7 \(1, 2, 3, 4, 5, \.\.\.\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"no case to use: 7 entries read, dropped .*"
+        r"11 statements: 7 \(1, 2, 3, 4, 5, \.\.\.\)",
+    ):
         tl.load_cases("table", path=write(tmp_path, *rows))
 
 
-@pytest.mark.parametrize(("content", "name"), [("id,text,diagnosis\n", "mine.csv"), ("", "mine.jsonl")])
+@each(("content", "name"), [("id,text,diagnosis\n", "mine.csv"), ("", "mine.jsonl")])
 def test_a_table_without_rows_is_said_to_hold_none(tmp_path: Path, content: str, name: str) -> None:
     with pytest.raises(ValueError, match="no case to use: 0 entries"):
         tl.load_cases("table", path=written(tmp_path, content, name))
 
 
-# -- bad input ------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 def refused(file: Path, row: int | None, field: str) -> DataError:
@@ -219,7 +279,7 @@ def refused(file: Path, row: int | None, field: str) -> DataError:
 
 
 @WRITERS
-@pytest.mark.parametrize(
+@each(
     ("changes", "field"),
     [
         ({"id": ""}, "id"),
@@ -242,7 +302,7 @@ def test_a_bad_row_is_refused(tmp_path: Path, write, changes: dict, field: str) 
     refused(write(tmp_path, first, first | {"id": "b"} | changes), 2, field)
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "field"),
     [
         (ROW | {"id": 7}, "id"),
@@ -267,12 +327,12 @@ def test_a_json_value_of_the_wrong_type_is_refused(tmp_path: Path, row: object, 
     refused(jsonl_file(tmp_path, ROW | {"id": "a"}, row), 2, field)
 
 
-@pytest.mark.parametrize("line", ["{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000])
+@each("line", ["{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000])
 def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
     refused(written(tmp_path, f"{json.dumps(ROW)}\n{line}\n", "mine.jsonl"), 2, "line")
 
 
-@pytest.mark.parametrize(
+@each(
     ("header", "allowed"),
     [
         ("statements,diagnosis", "missing: id"),
@@ -290,7 +350,7 @@ def test_a_bad_header_is_refused(tmp_path: Path, header: str, allowed: str) -> N
     assert allowed in error.allowed
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "field"),
     [
         ("a,He coughs, and sweats.,Gout", "row"),
@@ -299,26 +359,35 @@ def test_a_bad_header_is_refused(tmp_path: Path, header: str, allowed: str) -> N
         ('a,"He" coughs,Gout', "row"),
     ],
 )
-def test_a_csv_row_with_other_cells_than_the_header_or_open_quotes_is_refused(tmp_path: Path, line: str, field: str) -> None:
+def test_a_csv_row_with_other_cells_than_the_header_or_open_quotes_is_refused(
+    tmp_path: Path, line: str, field: str
+) -> None:
     refused(written(tmp_path, f"id,text,diagnosis\n{line}\n", "mine.csv"), 1, field)
 
 
-@pytest.mark.parametrize("name", ["mine.csv", "mine.tsv", "mine.jsonl"])
-@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+@each("name", ["mine.csv", "mine.tsv", "mine.jsonl"])
+@each("encoding", ["latin-1", "utf-16"])
 def test_another_encoding_is_refused(tmp_path: Path, name: str, encoding: str) -> None:
-    refused(written(tmp_path, "id,text,diagnosis\na,Ménière,b\n".encode(encoding), name), None, "encoding")
+    refused(
+        written(tmp_path, "id,text,diagnosis\na,Ménière,b\n".encode(encoding), name),
+        None,
+        "encoding",
+    )
 
 
-@pytest.mark.parametrize("name", ["mine.xlsx", "mine.parquet", "mine", "mine.json"])
+@each("name", ["mine.xlsx", "mine.parquet", "mine", "mine.json"])
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path, name: str) -> None:
-    assert ".csv, .tsv or .jsonl" in refused(written(tmp_path, "id,text,diagnosis\n", name), None, "file").allowed
+    assert (
+        ".csv, .tsv or .jsonl"
+        in refused(written(tmp_path, "id,text,diagnosis\n", name), None, "file").allowed
+    )
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, None, "file")
 
 
-@pytest.mark.parametrize("path", [None, "none.csv"])
+@each("path", [None, "none.csv"])
 def test_no_path_or_no_such_file_says_what_to_give(path: str | None) -> None:
     with pytest.raises(ValueError, match=r"path is .*\.csv, \.tsv or \.jsonl"):
         tl.load_cases("table", path=path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from each import each
 
 from trustlab.experiments import calibrated, tables
 
@@ -12,12 +13,21 @@ NAN = float("nan")
 
 
 def run_tables(rows, methods=("m",), model: str = "x") -> tuple[pd.DataFrame, pd.DataFrame]:
-    """``rows``: (case, level, correct, one confidence per method); NaN is missing for the reason "none"."""
+    """``rows``: (case, level, correct, one confidence per method).
+
+    NaN is missing for the reason "none".
+    """
     keys = [{"case_id": c, "dataset": "d", "level": level, "model": model} for c, level, *_ in rows]
     answers = pd.DataFrame([{**k, "correct": row[2]} for k, row in zip(keys, rows, strict=True)])
     confidence = pd.DataFrame(
         [
-            {**k, "method": name, "confidence": value, "bound": "", "missing": "" if value == value else "none"}
+            {
+                **k,
+                "method": name,
+                "confidence": value,
+                "bound": "",
+                "missing": "" if value == value else "none",
+            }
             for k, row in zip(keys, rows, strict=True)
             for name, value in zip(methods, row[3:], strict=True)
         ]
@@ -26,7 +36,9 @@ def run_tables(rows, methods=("m",), model: str = "x") -> tuple[pd.DataFrame, pd
 
 
 def test_judged_puts_the_right_answer_beside_each_confidence_and_drops_missing_ones():
-    answers, confidence = run_tables([("a", 1, 0, 0.3), ("a", 100, 1, 0.9), ("b", 1, 1, NAN), ("b", 100, 0, 0.5)])
+    answers, confidence = run_tables(
+        [("a", 1, 0, 0.3), ("a", 100, 1, 0.9), ("b", 1, 1, NAN), ("b", 100, 0, 0.5)]
+    )
     found = calibrated.judged(answers, confidence)
     assert found[["case_id", "level", "confidence", "correct"]].to_numpy().tolist() == [
         ["a", 1, 0.3, 0], ["a", 100, 0.9, 1], ["b", 100, 0.5, 0],
@@ -37,8 +49,12 @@ def test_an_answer_that_failed_is_neither_right_nor_wrong():
     rows = [("a", 1, 0, 0.3), ("b", 1, NAN, 0.9), ("c", 1, 1, 0.6)]
     answers, confidence = run_tables(rows)
     assert calibrated.judged(answers, confidence)["case_id"].tolist() == ["a", "c"]
-    found = calibrated.reliability_table(answers, confidence, {"m": "probability"}, bins=1, n_draws=50)
-    assert found[["confidence", "value", "n"]].to_numpy().tolist() == [[pytest.approx(0.45), 0.5, 2]]
+    found = calibrated.reliability_table(
+        answers, confidence, {"m": "probability"}, bins=1, n_draws=50
+    )
+    assert found[["confidence", "value", "n"]].to_numpy().tolist() == [
+        [pytest.approx(0.45), 0.5, 2]
+    ]
 
 
 def test_judged_refuses_answers_given_twice():
@@ -48,34 +64,56 @@ def test_judged_refuses_answers_given_twice():
 
 
 def test_about_counts_cases_of_each_set_once():
-    answers = pd.concat([run_tables([("a", 1, 0), ("a", 100, 1), ("b", 1, 1)], (), model)[0] for model in "yx"])
+    answers = pd.concat(
+        [run_tables([("a", 1, 0), ("a", 100, 1), ("b", 1, 1)], (), model)[0] for model in "yx"]
+    )
     answers = pd.concat([answers, answers.assign(dataset="e")])
     counts = {"n_cases": 4, "n_rows": 12, "n_failed": 0}
-    assert tables.about(answers) == {"model": ["y", "x"], "dataset": ["d", "e"], **counts, "levels": [1, 100]}
+    assert tables.about(answers) == {
+        "model": ["y", "x"],
+        "dataset": ["d", "e"],
+        **counts,
+        "levels": [1, 100],
+    }
 
 
 def test_about_counts_the_answers_that_failed():
-    assert tables.about(run_tables([("a", 1, NAN), ("a", 100, 1), ("b", 1, NAN)], ())[0])["n_failed"] == 2
+    assert (
+        tables.about(run_tables([("a", 1, NAN), ("a", 100, 1), ("b", 1, NAN)], ())[0])["n_failed"]
+        == 2
+    )
 
 
 def test_a_caption_says_why_there_are_no_intervals():
     table = pd.DataFrame({"value": [0.5, 0.6], "low": [NAN, 0.1]})
-    assert tables.interval_words(table, "bootstrap") == "bootstrap" == tables.interval_words(table[["value"]], "bootstrap")
-    assert tables.interval_words(table[:1], "bootstrap").startswith("no intervals: fewer than 10 cases")
+    assert (
+        tables.interval_words(table, "bootstrap")
+        == "bootstrap"
+        == tables.interval_words(table[["value"]], "bootstrap")
+    )
+    assert tables.interval_words(table[:1], "bootstrap").startswith(
+        "no intervals: fewer than 10 cases"
+    )
 
 
 def by_set_metrics() -> pd.DataFrame:
     rows = [("x", "", "accuracy", "20", 0.2, 7), ("x", "", "accuracy", "100", 0.9, 24)]
     rows += [("x", "", "accuracy", "pooled", 0.6, 31), ("x", "m", "mean_confidence", "20", 0.3, 7)]
-    rows += [("x", "m", "mean_confidence", "100", 0.8, 8), ("y", "m", "mean_confidence", "100", NAN, 0)]
+    rows += [
+        ("x", "m", "mean_confidence", "100", 0.8, 8),
+        ("y", "m", "mean_confidence", "100", NAN, 0),
+    ]
     rows += [("y", "", "accuracy", "100", 0.4, 24), ("y", "m", "auroc", "100", 0.5, 24)]
     table = pd.DataFrame(rows, columns=["model", "method", "metric", "level", "value", "n"])
-    return table.assign(dataset="d", n_cases=table["n"], low=NAN, high=NAN, n_missing=24 - table["n"], missing="")
+    return table.assign(
+        dataset="d", n_cases=table["n"], low=NAN, high=NAN, n_missing=24 - table["n"], missing=""
+    )
 
 
 def test_the_table_by_set_shows_the_highest_level():
     found = tables.table_by_set(by_set_metrics(), ["m", "k"])
-    assert found[["model", "dataset", "level", "quantity", "value"]].fillna(-1).to_numpy().tolist() == [
+    told = found[["model", "dataset", "level", "quantity", "value"]].fillna(-1)
+    assert told.to_numpy().tolist() == [
         ["x", "d", "100", "accuracy", 0.9], ["x", "d", "100", "m", 0.8],
         ["y", "d", "100", "accuracy", 0.4], ["y", "d", "100", "m", -1],
     ]  # fmt: skip
@@ -94,8 +132,22 @@ def test_the_table_by_set_counts_for_each_value_the_answers_behind_it():
 def test_reliability_bins_hold_equal_numbers_of_answers():
     values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)] * 4
     answers, confidence = run_tables([(f"c{i}", 1, hit, p) for i, (p, hit) in enumerate(values)])
-    found = calibrated.reliability_table(answers, confidence, {"m": "probability"}, bins=2, n_draws=500)
-    columns = ["model", "method", "bin", "confidence", "metric", "value", "low", "high", "n", "n_cases", "n_missing"]
+    found = calibrated.reliability_table(
+        answers, confidence, {"m": "probability"}, bins=2, n_draws=500
+    )
+    columns = [
+        "model",
+        "method",
+        "bin",
+        "confidence",
+        "metric",
+        "value",
+        "low",
+        "high",
+        "n",
+        "n_cases",
+        "n_missing",
+    ]
     assert list(found.columns) == [*columns, "missing"]
     assert found[["bin", "n", "n_cases"]].to_numpy().tolist() == [[0, 12, 12], [1, 12, 12]]
     np.testing.assert_allclose(found["confidence"], [0.2, 2.2 / 3])
@@ -105,20 +157,31 @@ def test_reliability_bins_hold_equal_numbers_of_answers():
 
 def test_a_bin_of_nine_cases_has_no_interval_though_all_bins_together_have_more():
     rows = [(f"c{i}", 1, i % 2, 0.1 + 0.05 * i) for i in range(18)]
-    found = calibrated.reliability_table(*run_tables(rows), {"m": "probability"}, bins=2, n_draws=200)
+    found = calibrated.reliability_table(
+        *run_tables(rows), {"m": "probability"}, bins=2, n_draws=200
+    )
     assert found["n"].tolist() == [9, 9] and found[["low", "high"]].isna().all(axis=None)
     assert found["missing"].tolist() == ["no interval: fewer than 10 cases"] * 2
 
 
 def test_equal_confidences_share_a_bin():
-    answers, confidence = run_tables([(f"c{i}", 1, i % 2, p) for i, p in enumerate([0.5] * 6 + [0.9] * 2)])
-    found = calibrated.reliability_table(answers, confidence, {"m": "probability"}, bins=4, n_draws=50)
+    answers, confidence = run_tables(
+        [(f"c{i}", 1, i % 2, p) for i, p in enumerate([0.5] * 6 + [0.9] * 2)]
+    )
+    found = calibrated.reliability_table(
+        answers, confidence, {"m": "probability"}, bins=4, n_draws=50
+    )
     # Mean ranks 3.5 and 7.5 of 8 lie in the second and the last of four bins.
-    assert found[["bin", "confidence", "value", "n"]].to_numpy().tolist() == [[1, 0.5, 0.5, 6], [3, 0.9, 0.5, 2]]
+    assert found[["bin", "confidence", "value", "n"]].to_numpy().tolist() == [
+        [1, 0.5, 0.5, 6],
+        [3, 0.9, 0.5, 2],
+    ]
 
 
 def test_ten_rows_fill_ten_bins_in_order():
-    answers, confidence = run_tables([(f"c{i}", 1, 1, p) for i, p in enumerate(np.linspace(0.9, 0, 10))])
+    answers, confidence = run_tables(
+        [(f"c{i}", 1, 1, p) for i, p in enumerate(np.linspace(0.9, 0, 10))]
+    )
     found = calibrated.reliability_table(answers, confidence, {"m": "probability"}, n_draws=50)
     assert found["bin"].tolist() == list(range(10))
     np.testing.assert_allclose(found["confidence"], np.linspace(0, 0.9, 10))
@@ -128,26 +191,37 @@ def test_reliability_is_for_probabilities_and_each_model_apart():
     rows = [("a", 1, 0, 0.2, -3.0), ("b", 1, 1, 0.8, -1.0)]
     one, two = run_tables(rows, ("p", "s")), run_tables([("a", 1, 1, 0.4, -2.0)], ("p", "s"), "y")
     answers, confidence = (pd.concat(pair) for pair in zip(one, two, strict=True))
-    found = calibrated.reliability_table(answers, confidence, {"p": "probability", "s": "score"}, bins=1, n_draws=50)
-    assert found[["model", "method", "n", "value"]].to_numpy().tolist() == [["x", "p", 2, 0.5], ["y", "p", 1, 1.0]]
+    found = calibrated.reliability_table(
+        answers, confidence, {"p": "probability", "s": "score"}, bins=1, n_draws=50
+    )
+    assert found[["model", "method", "n", "value"]].to_numpy().tolist() == [
+        ["x", "p", 2, 0.5],
+        ["y", "p", 1, 1.0],
+    ]
 
 
 def test_the_interval_resamples_cases_not_answers():
-    # Five cases are always right and five always wrong: the number right in a draw is binomial (10, 1/2), 95 % of it in 2 to 8.
-    rows = [(case, level, case in "abcde", 0.5) for case in "abcdefghij" for level in (1, 20, 40, 60, 80, 100)]
-    found = calibrated.reliability_table(*run_tables(rows), {"m": "probability"}, bins=1, n_draws=500)
+    # Five cases are always right and five always wrong: the number right in a draw is binomial (10,
+    # 1/2), 95 % of it in 2 to 8.
+    rows = [
+        (case, level, case in "abcde", 0.5)
+        for case in "abcdefghij"
+        for level in (1, 20, 40, 60, 80, 100)
+    ]
+    found = calibrated.reliability_table(
+        *run_tables(rows), {"m": "probability"}, bins=1, n_draws=500
+    )
     np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.2, 0.8]])
-
-
-def test_nine_cases_give_no_interval():
-    rows = [(case, level, case in "abcde", 0.5) for case in "abcdefghi" for level in (1, 100)]
-    found = calibrated.reliability_table(*run_tables(rows), {"m": "probability"}, bins=1, n_draws=50)
-    assert found[["low", "high"]].isna().all(axis=None) and found["value"].notna().all()
 
 
 # Between methods
 
-BETWEEN = [("a", 1, 0, 1.0, 2.0, 4.0), ("a", 100, 0, 2.0, 1.0, 3.0), ("b", 1, 0, 3.0, 4.0, 2.0), ("b", 100, 0, 4.0, 3.0, 1.0)]
+BETWEEN = [
+    ("a", 1, 0, 1.0, 2.0, 4.0),
+    ("a", 100, 0, 2.0, 1.0, 3.0),
+    ("b", 1, 0, 3.0, 4.0, 2.0),
+    ("b", 100, 0, 4.0, 3.0, 1.0),
+]
 
 
 def pairs(table: pd.DataFrame) -> dict[tuple[str, str], tuple[float, int, int]]:
@@ -159,7 +233,8 @@ def pairs(table: pd.DataFrame) -> dict[tuple[str, str], tuple[float, int, int]]:
 def test_rank_correlations_by_hand():
     _, confidence = run_tables(BETWEEN, ("p", "q", "r"))
     found = tables.rank_correlations(confidence, "x")
-    # 1 - 6 sum(d^2) / (n (n^2 - 1)): p and q differ by one rank in each of four rows, r is p turned round.
+    # 1 - 6 sum(d^2) / (n (n^2 - 1)): p and q differ by one rank in each of four rows, r is p turned
+    # round.
     wanted = {("p", "q"): (0.6, 4, 2), ("p", "r"): (-1, 4, 2), ("q", "r"): (-0.6, 4, 2)}
     assert pairs(found) == wanted and found["model"].eq("x").all()
 
@@ -168,7 +243,11 @@ def test_rank_correlations_use_and_count_the_rows_that_both_methods_have():
     rows = [*BETWEEN, ("c", 1, 0, 0.0, NAN, 9.0), ("c", 100, 0, NAN, 9.0, 5.0)]
     _, confidence = run_tables(rows, ("p", "q", "r"))
     # q: 2 1 4 3 5 and r: 4 3 2 1 5 have rank differences 2 2 2 2 0.
-    wanted = {("p", "q"): (0.6, 4, 2), ("p", "r"): (-1, 5, 3), ("q", "r"): (1 - 6 * 16 / (5 * 24), 5, 3)}
+    wanted = {
+        ("p", "q"): (0.6, 4, 2),
+        ("p", "r"): (-1, 5, 3),
+        ("q", "r"): (1 - 6 * 16 / (5 * 24), 5, 3),
+    }
     assert pairs(tables.rank_correlations(confidence, "x")) == wanted
 
 
@@ -176,7 +255,9 @@ def test_rank_correlations_are_undefined_for_constants_and_leave_out_methods_wit
     rows = [("a", 1, 0, 0.1, 0.5, NAN), ("b", 1, 0, 0.2, 0.5, NAN), ("c", 1, 0, 0.3, 0.5, NAN)]
     _, confidence = run_tables(rows, ("p", "flat", "gone"))
     found = tables.rank_correlations(confidence, "x")
-    assert pairs(found) == {("p", "flat"): (NAN, 3, 3)} and found["missing"].tolist() == ["all alike"]
+    assert pairs(found) == {("p", "flat"): (NAN, 3, 3)} and found["missing"].tolist() == [
+        "all alike"
+    ]
 
 
 def test_rank_correlations_are_of_one_model():
@@ -191,26 +272,63 @@ def test_rank_correlations_are_of_one_model():
 
 
 def test_cost_table_sums_requests_once():
-    columns = ["model", "purpose", "n", "n_tokens_in", "n_tokens_out", "n_made", "n_cached", "seconds"]
+    columns = [
+        "model",
+        "purpose",
+        "n",
+        "n_tokens_in",
+        "n_tokens_out",
+        "n_made",
+        "n_cached",
+        "seconds",
+    ]
     rows = [
         ("x", "diagnosis", 1, 40, 5, 1, 0, 0.5),
         ("x", "samples", 15, 40, 70, 15, 0, 1.0),
         ("x", "diagnosis", 1, 50, 6, 0, 1, 0.0),
     ]
-    found = tables.cost_table(pd.DataFrame([*rows, ("y", "diagnosis", 1, 9, 2, 1, 0, 0.1)], columns=columns))
+    found = tables.cost_table(
+        pd.DataFrame([*rows, ("y", "diagnosis", 1, 9, 2, 1, 0, 0.1)], columns=columns)
+    )
     assert found.to_dict("split")["data"] == [
-        ["x", "diagnosis", 2, 2, 90, 11, 1, 1], ["x", "samples", 1, 15, 40, 70, 15, 0], ["y", "diagnosis", 1, 1, 9, 2, 1, 0],
+        ["x", "diagnosis", 2, 2, 90, 11, 1, 1],
+        ["x", "samples", 1, 15, 40, 70, 15, 0],
+        ["y", "diagnosis", 1, 1, 9, 2, 1, 0],
     ]  # fmt: skip
-    wanted = ["model", "purpose", "n_requests", "n_replies", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]
+    wanted = [
+        "model",
+        "purpose",
+        "n_requests",
+        "n_replies",
+        "n_tokens_in",
+        "n_tokens_out",
+        "n_made",
+        "n_cached",
+    ]
     assert list(found.columns) == wanted
 
 
-COVERAGE = ["model", "method", "family", "access", "status", "n", "n_bound", "bound", "n_missing", "reasons"]
+COVERAGE = [
+    "model",
+    "method",
+    "family",
+    "access",
+    "status",
+    "n",
+    "n_bound",
+    "bound",
+    "n_missing",
+    "reasons",
+]
 
 
 def test_coverage_table_counts_reasons_most_frequent_first():
-    _, confidence = run_tables([("a", 1, 0, 0.3, NAN), ("b", 1, 0, 0.4, NAN), ("c", 1, 0, NAN, NAN)], ("p", "q"))
-    confidence.loc[confidence.query("method == 'q' and case_id == 'b'").index, "missing"] = "too few"
+    _, confidence = run_tables(
+        [("a", 1, 0, 0.3, NAN), ("b", 1, 0, 0.4, NAN), ("c", 1, 0, NAN, NAN)], ("p", "q")
+    )
+    confidence.loc[confidence.query("method == 'q' and case_id == 'b'").index, "missing"] = (
+        "too few"
+    )
     found = tables.coverage_table(confidence)
     assert list(found.columns) == COVERAGE
     assert found.to_numpy().tolist() == [
@@ -219,7 +337,7 @@ def test_coverage_table_counts_reasons_most_frequent_first():
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("bounds", "status", "n_bound", "bound"),
     [
         (["", ""], "computed", 0, ""),
@@ -232,28 +350,47 @@ def test_coverage_table_counts_reasons_most_frequent_first():
 def test_coverage_table_tells_computed_values_from_bounds(bounds, status, n_bound, bound):
     _, confidence = run_tables([("a", 1, 0, 0.3), ("b", 1, 0, 0.4)])
     (row,) = tables.coverage_table(confidence.assign(bound=bounds)).to_dict("records")
-    assert (row["status"], row["n"], row["n_bound"], row["bound"], row["n_missing"]) == (status, 2, n_bound, bound, 0)
+    assert (row["status"], row["n"], row["n_bound"], row["bound"], row["n_missing"]) == (
+        status,
+        2,
+        n_bound,
+        bound,
+        0,
+    )
 
 
 def test_coverage_table_gives_each_model_its_own_rows_and_each_method_its_family():
-    both = (run_tables([("a", 1, 0, value, 0.5)], ("entropy", "ce"), name)[1] for name, value in (("y", NAN), ("x", -0.2)))
+    both = (
+        run_tables([("a", 1, 0, value, 0.5)], ("entropy", "ce"), name)[1]
+        for name, value in (("y", NAN), ("x", -0.2))
+    )
     found = tables.coverage_table(pd.concat(both))
     assert found[["model", "method", "family", "access", "status"]].to_numpy().tolist() == [
-        ["y", "entropy", "token", "white", "missing"], ["y", "ce", "verbalized", "black", "computed"],
-        ["x", "entropy", "token", "white", "computed"], ["x", "ce", "verbalized", "black", "computed"],
+        ["y", "entropy", "token", "white", "missing"],
+        ["y", "ce", "verbalized", "black", "computed"],
+        ["x", "entropy", "token", "white", "computed"],
+        ["x", "ce", "verbalized", "black", "computed"],
     ]  # fmt: skip
 
 
 def test_coverage_table_does_not_hide_a_value_that_is_missing_without_a_reason():
     _, confidence = run_tables([("a", 1, 0, NAN)])
     for nothing in ("", None):
-        assert tables.coverage_table(confidence.assign(missing=nothing))["reasons"].tolist() == ["no reason given (1)"]
+        assert tables.coverage_table(confidence.assign(missing=nothing))["reasons"].tolist() == [
+            "no reason given (1)"
+        ]
 
 
 def test_a_bound_of_a_method_that_is_missing_elsewhere_is_counted():
     _, confidence = run_tables([("a", 1, 0, 0.3), ("b", 1, 0, NAN)])
     (row,) = tables.coverage_table(confidence.assign(bound=["upper", ""])).to_dict("records")
-    assert (row["status"], row["n"], row["n_bound"], row["bound"], row["n_missing"]) == ("partly", 1, 1, "upper", 1)
+    assert (row["status"], row["n"], row["n_bound"], row["bound"], row["n_missing"]) == (
+        "partly",
+        1,
+        1,
+        "upper",
+        1,
+    )
 
 
 # Stand-ins and variants
@@ -261,21 +398,39 @@ def test_a_bound_of_a_method_that_is_missing_elsewhere_is_counted():
 
 def test_a_stand_in_is_named_where_a_method_shown_was_judged_by_it() -> None:
     stand_in, real = ({"entailment": {"stand_in": s}} for s in (True, False))
-    assert tables.stand_in_note(stand_in, ["asp", "ccp", "num_set", "ccp", ""]).endswith("no NLI model: ccp, num_set")
+    assert tables.stand_in_note(stand_in, ["asp", "ccp", "num_set", "ccp", ""]).endswith(
+        "no NLI model: ccp, num_set"
+    )
     assert tables.stand_in_note(stand_in, ["asp", "poc", ""]) == ""
     assert tables.stand_in_note(real, ["ccp"]) == ""
 
 
 def test_variants_stand_behind_what_they_vary_and_plain_methods_stay_away() -> None:
-    found = tables.variants_and_bases(["asp", "ccp_mean", "poc", "ccp", "semantic_poc", "random", "ccp_min", "num_set"])
+    found = tables.variants_and_bases(
+        ["asp", "ccp_mean", "poc", "ccp", "semantic_poc", "random", "ccp_min", "num_set"]
+    )
     assert found == ["ccp", "ccp_mean", "ccp_min", "poc", "semantic_poc"]
     assert tables.variants_and_bases(["asp", "poc"]) == []
 
 
 def test_coverage_names_who_judged_entailment() -> None:
     rows = [("a", "made", 1, "m", name, 0.5, "", "") for name in ("asp", "num_set", "ccp", "own")]
-    confidence = pd.DataFrame(rows, columns=["case_id", "dataset", "level", "model", "method", "confidence", "bound", "missing"])
-    found = tables.coverage_table(confidence, {"entailment": {"name": "stand-in", "stand_in": True}})
+    confidence = pd.DataFrame(
+        rows,
+        columns=[
+            "case_id",
+            "dataset",
+            "level",
+            "model",
+            "method",
+            "confidence",
+            "bound",
+            "missing",
+        ],
+    )
+    found = tables.coverage_table(
+        confidence, {"entailment": {"name": "stand-in", "stand_in": True}}
+    )
     assert dict(zip(found["method"], found["judge"], strict=True)) == {
         "asp": "",
         "num_set": "stand-in",

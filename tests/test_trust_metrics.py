@@ -1,4 +1,4 @@
-"""Votes, agreement and the formulas of the trust indices: by hand in both formulations, and by properties."""
+"""Votes, agreement and the formulas of the trust indices: by hand and by properties."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ SHARE, COSINE = st.floats(0, 1), st.floats(-1, 1)
 # The vote
 
 
-@pytest.mark.parametrize(
+@each(
     ("diagnoses", "disagreement", "any_of_them", "pairs"),
     [
         (["flu", "flu", "flu"], 0, 0, 1),
@@ -62,7 +63,9 @@ def test_the_order_of_the_doctors_is_irrelevant(diagnoses, random, case_id) -> N
 
 
 @given(VOTES)
-def test_cdr_lies_between_0_and_1_less_one_kth_and_unreadable_doctors_change_nothing(diagnoses) -> None:
+def test_cdr_lies_between_0_and_1_less_one_kth_and_unreadable_doctors_change_nothing(
+    diagnoses,
+) -> None:
     known = [d for d in diagnoses if d is not None]
     value = cdr(diagnoses)
     assert np.isnan(value) == (len(known) < min(len(diagnoses), 2))
@@ -77,7 +80,7 @@ def test_fault_one_readable_vote_of_several_is_no_agreement() -> None:
     assert cdr(["A"]) == any_disagreement(["A"]) == 0 and np.isnan(cdr([None]))
 
 
-@pytest.mark.parametrize(
+@each(
     ("diagnoses", "disagreement", "any_of_them", "pairs"),
     [
         (["A", None, None], 2 / 3, 1, 0),
@@ -89,16 +92,25 @@ def test_fault_one_readable_vote_of_several_is_no_agreement() -> None:
         ([], NAN, NAN, NAN),
     ],
 )
-def test_an_unreadable_vote_can_be_taken_to_agree_with_nobody(diagnoses, disagreement, any_of_them, pairs) -> None:
+def test_an_unreadable_vote_can_be_taken_to_agree_with_nobody(
+    diagnoses, disagreement, any_of_them, pairs
+) -> None:
     found = [m(diagnoses, "disagrees") for m in (cdr, any_disagreement, pair_agreement)]
     assert found == pytest.approx([disagreement, any_of_them, pairs], nan_ok=True)
 
 
 def test_pair_agreement_expects_the_same_for_any_number_of_doctors_and_cdr_does_not() -> None:
-    chance = {"flu": 0.7, "cold": 0.3}  # what each doctor says, alone: two agree with 0.7² + 0.3² = 0.58
+    # what each doctor says, alone: two agree with 0.7² + 0.3² = 0.58
+    chance = {
+        "flu": 0.7,
+        "cold": 0.3,
+    }
 
     def expected(measure, k):
-        return sum(np.prod([chance[d] for d in votes]) * measure(votes) for votes in product(chance, repeat=k))
+        return sum(
+            np.prod([chance[d] for d in votes]) * measure(votes)
+            for votes in product(chance, repeat=k)
+        )
 
     assert [expected(pair_agreement, k) for k in (2, 3, 5)] == pytest.approx([0.58] * 3)
     # 0.42/2 for two; for five 0.2 · (0.36015 + 0.02835) + 0.4 · (0.3087 + 0.1323)
@@ -115,26 +127,35 @@ def test_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sorted_names() -> None:
         drawn = ["cold", "flu", "gout"][int(sha256(case_id.encode()).hexdigest(), 16) % 3]
         assert majority(["gout", "flu", "cold"], case_id) == (drawn, ("cold", "flu", "gout"))
     assert {majority(["flu", "cold"], str(i))[0] for i in range(20)} == {"flu", "cold"}
-    assert majority(["flu", "cold", "flu", "cold", "gout"], "a")[1] == ("cold", "flu")  # gout has not tied
+    # gout has not tied
+    assert majority(["flu", "cold", "flu", "cold", "gout"], "a")[1] == (
+        "cold",
+        "flu",
+    )
 
 
 def test_a_text_in_place_of_a_list_of_diagnoses_is_refused() -> None:
-    with pytest.raises(ValueError, match="sequence with an entry for each doctor; received the text 'flu'"):
+    with pytest.raises(
+        ValueError, match="sequence with an entry for each doctor; received the text 'flu'"
+    ):
         cdr("flu")
 
 
 def test_fleiss_kappa_of_a_published_example() -> None:
-    # Ten objects, five kinds, fourteen raters: the worked example of Wikipedia's article on Fleiss' kappa
-    counts = [[0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
-              [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7]]  # fmt: skip
+    # Ten objects, five kinds, fourteen raters: the worked example of Wikipedia's article on Fleiss'
+    # kappa
+    counts = [
+        [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+    ]  # fmt: skip
     cases = [[str(kind) for kind, n in enumerate(row) for _ in range(n)] for row in counts]
     assert fleiss_kappa(cases) == pytest.approx(0.210, abs=5e-4)
 
 
 def test_kappa_and_ac1_by_hand_with_a_vote_missing() -> None:
-    # Pairs: 1, 1/3, 1 (two readable), the last has none. Observed 7/9.
-    # Shares of flu: 1, 2/3, 0: 5/9; of cold 4/9. Fleiss: chance 41/81, (63 - 41)/(81 - 41) = 22/40.
-    # Gwet: chance 2 · 5/9 · 4/9 / (2 - 1) = 40/81, (63 - 40)/(81 - 40) = 23/41; among 3: chance 20/81, 43/61.
+    # Pairs: 1, 1/3, 1 (two readable), the last has none. Observed 7/9. Shares of flu: 1, 2/3, 0:
+    # 5/9; of cold 4/9. Fleiss: chance 41/81, (63 - 41)/(81 - 41) = 22/40. Gwet: chance 2 · 5/9 ·
+    # 4/9 / (2 - 1) = 40/81, (63 - 40)/(81 - 40) = 23/41; among 3: chance 20/81, 43/61.
     cases = [["flu"] * 3, ["flu", "cold", "flu"], ["cold", None, "cold"], [None, "gout", None]]
     assert fleiss_kappa(cases) == pytest.approx(22 / 40)
     assert gwet_ac1(cases) == pytest.approx(23 / 41)
@@ -146,7 +167,7 @@ def test_where_one_diagnosis_dominates_kappa_falls_and_ac1_does_not() -> None:
     assert fleiss_kappa(cases) < 0 and gwet_ac1(cases) > 0.9
 
 
-@pytest.mark.parametrize("cases", [[], [["flu"], ["cold"]], [["flu", "flu"]] * 3])
+@each("cases", [[], [["flu"], ["cold"]], [["flu", "flu"]] * 3])
 def test_kappa_and_ac1_are_missing_without_pairs_or_with_one_diagnosis(cases) -> None:
     assert np.isnan([fleiss_kappa(cases), gwet_ac1(cases)]).all()
 
@@ -161,7 +182,9 @@ def test_more_diagnoses_used_than_there_are_is_refused() -> None:
 
 def test_rdc_is_the_cosine_or_its_place_between_0_and_100() -> None:
     assert rdc([0.4]) == 0.4 and rdc([0.4], "medguard-x") == pytest.approx(70)
-    assert rdc([0.6, None, -0.2, NAN]) == pytest.approx(0.2) and rdc([0.6, -0.2], "medguard-x") == pytest.approx(60)
+    assert rdc([0.6, None, -0.2, NAN]) == pytest.approx(0.2) and rdc(
+        [0.6, -0.2], "medguard-x"
+    ) == pytest.approx(60)
     assert np.isnan(rdc([None])) and np.isnan(rdc([], "medguard-x"))
     assert rdc([1 + 1e-7]) == 1  # rounding in single precision
 
@@ -170,18 +193,29 @@ def test_eti_osi_fti_by_hand() -> None:
     assert eti(0.5, 1 / 6, 0.3) == pytest.approx(0.4 * 0.5 + 0.3 * 5 / 6 + 0.3 * 0.3)  # 0.54
     assert eti(50, 50 / 3, 65, formulation="medguard-x") == pytest.approx(20 + 25 + 19.5)
     assert eti(0.5, 0.2, -0.4, (0.2, 0.5, 0.3)) == pytest.approx(0.1 + 0.4 - 0.12)
-    assert eti(0, 2 / 3, -1) == pytest.approx(-0.2) and eti(1, 0, 1) == pytest.approx(1)  # its ends for three doctors
+    # its ends for three doctors
+    assert eti(0, 2 / 3, -1) == pytest.approx(-0.2) and eti(1, 0, 1) == pytest.approx(1)
     assert osi(50, 40) == osi(50, 40, formulation="medguard-x") == pytest.approx(55)
     assert osi(50, 40, (0.8, 0.2)) == pytest.approx(100 - 48)
-    assert fti(0.54, 55) == pytest.approx(54.5) and fti(0.54, 55, as_printed=True) == pytest.approx(0.27 + 27.5)
-    assert fti(64.5, 55, formulation="medguard-x") == fti(64.5, 55, (0.5, 0.5), "medguard-x", True) == pytest.approx(59.75)
+    assert fti(0.54, 55) == pytest.approx(54.5) and fti(0.54, 55, as_printed=True) == pytest.approx(
+        0.27 + 27.5
+    )
+    assert (
+        fti(64.5, 55, formulation="medguard-x")
+        == fti(64.5, 55, (0.5, 0.5), "medguard-x", True)
+        == pytest.approx(59.75)
+    )
     assert fti(0.54, 55, (0.9, 0.1)) == pytest.approx(48.6 + 5.5)
 
 
 def test_with_safety_off_osi_is_0_or_missing() -> None:
     assert osi(NAN, NAN, safety=False) == 0 == osi(10, 20, safety=False)
     assert np.isnan(osi(10, 20, safety=False, formulation="medguard-x"))
-    assert np.isnan(osi(NAN, 20)) and np.isnan(fti(60, NAN, formulation="medguard-x")) and np.isnan(eti(1, 0, NAN, (0.5, 0.5, 0)))
+    assert (
+        np.isnan(osi(NAN, 20))
+        and np.isnan(fti(60, NAN, formulation="medguard-x"))
+        and np.isnan(eti(1, 0, NAN, (0.5, 0.5, 0)))
+    )
     assert fti(0.54, osi(NAN, NAN, safety=False)) == pytest.approx(27)
 
 
@@ -191,79 +225,130 @@ def test_percentages_are_shares_of_what_was_rated() -> None:
 
 
 def test_proposed_and_none_rated_is_missing_and_nothing_proposed_is_0() -> None:
-    assert np.isnan([unsafe_rx_percent(0, 0, 0, n_proposed=12), test_alerts_percent(0, 0, 0, 1)]).all()
+    assert np.isnan(
+        [unsafe_rx_percent(0, 0, 0, n_proposed=12), test_alerts_percent(0, 0, 0, 1)]
+    ).all()
     assert unsafe_rx_percent(0, 0, 0, n_proposed=0) == test_alerts_percent(0, 0, 0, 0) == 0
-    assert np.isnan([unsafe_rx_percent(0, 0, 0), test_alerts_percent(0, 0, 0)]).all()  # not said what was proposed
-    assert unsafe_rx_percent(1, 2, 4, n_proposed=12) == 75 and test_alerts_percent(1, 2, 12, 13) == 25
+    # not said what was proposed
+    assert np.isnan([unsafe_rx_percent(0, 0, 0), test_alerts_percent(0, 0, 0)]).all()
+    assert (
+        unsafe_rx_percent(1, 2, 4, n_proposed=12) == 75 and test_alerts_percent(1, 2, 12, 13) == 25
+    )
     rated, proposed = np.array([4.0, 0, 0]), np.array([9.0, 9, 0])
     found = unsafe_rx_percent(np.array([1.0, 0, 0]), np.zeros(3), rated, n_proposed=proposed)
     assert found == pytest.approx([25, NAN, 0], nan_ok=True)
 
 
 def test_arrays_are_taken_element_by_element() -> None:
-    assert eti(np.array([0.5, 1]), np.array([0.2, 0]), np.array([0.1, 1])) == pytest.approx([0.47, 1])
+    assert eti(np.array([0.5, 1]), np.array([0.2, 0]), np.array([0.1, 1])) == pytest.approx(
+        [0.47, 1]
+    )
     assert osi(np.array([50, NAN]), np.array([40.0, 0])) == pytest.approx([55, NAN], nan_ok=True)
     assert osi(np.array([NAN, NAN]), np.array([NAN, NAN]), safety=False).tolist() == [0, 0]
-    assert unsafe_rx_percent(np.array([1, 0]), np.array([1, 0]), np.array([4, 2])).tolist() == [50, 0]
+    assert unsafe_rx_percent(np.array([1, 0]), np.array([1, 0]), np.array([4, 2])).tolist() == [
+        50,
+        0,
+    ]
     with pytest.raises(ValueError, match="accuracy must lie between 0 and 1; received 7"):
         eti(np.array([0.5, 7]), np.zeros(2), np.zeros(2))
 
 
 @BOTH
 @given(st.data())
-def test_each_index_rises_with_each_of_its_components_and_keeps_its_bounds(formulation, data) -> None:
+def test_each_index_rises_with_each_of_its_components_and_keeps_its_bounds(
+    formulation, data
+) -> None:
     full = FULL[formulation]
     right, apart, shift = (data.draw(SHARE, name) for name in ("accuracy", "cdr", "shift"))
     consistent = rdc([data.draw(COSINE, "cosine")], formulation)
     right, apart = right * full, apart * full
     value = eti(right, apart, consistent, formulation=formulation)
     assert (-0.3 if full == 1 else 0) - 1e-9 <= value <= full + 1e-9
-    assert eti(right + shift * (full - right), apart, consistent, formulation=formulation) >= value - 1e-9
-    assert eti(right, apart + shift * (full - apart), consistent, formulation=formulation) <= value + 1e-9
-    assert eti(right, apart, consistent + shift * (full - consistent), formulation=formulation) >= value - 1e-9
+    assert (
+        eti(right + shift * (full - right), apart, consistent, formulation=formulation)
+        >= value - 1e-9
+    )
+    assert (
+        eti(right, apart + shift * (full - apart), consistent, formulation=formulation)
+        <= value + 1e-9
+    )
+    assert (
+        eti(right, apart, consistent + shift * (full - consistent), formulation=formulation)
+        >= value - 1e-9
+    )
     rx, alerts = (100 * data.draw(SHARE, name) for name in ("rx", "alerts"))
     safe = osi(rx, alerts, formulation=formulation)
-    assert 0 <= safe <= 100 and osi(rx + shift * (100 - rx), alerts, formulation=formulation) <= safe + 1e-9
+    assert (
+        0 <= safe <= 100
+        and osi(rx + shift * (100 - rx), alerts, formulation=formulation) <= safe + 1e-9
+    )
     assert osi(rx, alerts + shift * (100 - alerts), formulation=formulation) <= safe + 1e-9
     total = fti(value, safe, formulation=formulation)
     assert fti(value, safe * (1 - shift), formulation=formulation) <= total + 1e-9
-    assert fti(value * (1 - shift) if value > 0 else value, safe, formulation=formulation) <= total + 1e-9
+    assert (
+        fti(value * (1 - shift) if value > 0 else value, safe, formulation=formulation)
+        <= total + 1e-9
+    )
 
 
-@pytest.mark.parametrize(("part", "rise"), [("accuracy", 0.4), ("cdr", -0.3), ("rdc", 0.3)])
-@BOTH
+@each(("part", "rise"), [("accuracy", 0.4), ("cdr", -0.3), ("rdc", 0.3)])
+@each("formulation", FORMULATIONS)
 def test_a_component_moves_eti_by_its_weight(formulation, part, rise) -> None:
-    start = {"accuracy": 0.2, "cdr": 0.2, "rdc": 0.2} if formulation == "trust-x" else {"accuracy": 20, "cdr": 20, "rdc": 20}
+    start = (
+        {"accuracy": 0.2, "cdr": 0.2, "rdc": 0.2}
+        if formulation == "trust-x"
+        else {"accuracy": 20, "cdr": 20, "rdc": 20}
+    )
     step = FULL[formulation] / 10
     moved = start | {part: start[part] + step}
-    assert eti(**moved, formulation=formulation) - eti(**start, formulation=formulation) == pytest.approx(rise * step)
+    assert eti(**moved, formulation=formulation) - eti(
+        **start, formulation=formulation
+    ) == pytest.approx(rise * step)
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (lambda: eti(1.2, 0, 0), "accuracy must lie between 0 and 1; received 1.2"),
         (lambda: eti(0, -0.1, 0), "cdr must lie between 0 and 1; received -0.1"),
         (lambda: eti(0, 0, -1.1), "rdc must lie between -1 and 1; received -1.1"),
-        (lambda: eti(0, 0, -1, formulation="medguard-x"), "rdc must lie between 0 and 100; received -1"),
-        (lambda: eti(101, 0, 0, formulation="medguard-x"), "accuracy must lie between 0 and 100; received 101"),
+        (
+            lambda: eti(0, 0, -1, formulation="medguard-x"),
+            "rdc must lie between 0 and 100; received -1",
+        ),
+        (
+            lambda: eti(101, 0, 0, formulation="medguard-x"),
+            "accuracy must lie between 0 and 100; received 101",
+        ),
         (lambda: eti(1, 0, 0, (0.5, 0.6, -0.1)), "none negative, that sum to 1; received"),
         (lambda: eti(1, 0, 0, (0.5, 0.2, 0.2)), "that sum to 1"),
         (lambda: eti(1, 0, 0, (0.5, 0.5)), "weights must be 3 numbers"),
         (lambda: eti(1, 0, 0, (NAN, 0.5, 0.5)), "weights must be 3 numbers"),
         (lambda: osi(101, 0), "unsafe_rx_percent must lie between 0 and 100; received 101"),
-        (lambda: osi(0, float("inf")), "test_alerts_percent must lie between 0 and 100; received inf"),
+        (
+            lambda: osi(0, float("inf")),
+            "test_alerts_percent must lie between 0 and 100; received inf",
+        ),
         (lambda: fti(54, 50), "eti must lie between -1 and 1; received 54"),
         (lambda: fti(0.5, -1), "osi must lie between 0 and 100; received -1"),
-        (lambda: fti(-3, 1, formulation="medguard-x"), "eti must lie between 0 and 100; received -3"),
+        (
+            lambda: fti(-3, 1, formulation="medguard-x"),
+            "eti must lie between 0 and 100; received -3",
+        ),
         (lambda: rdc([1.2]), "a cosine must lie between -1 and 1; received 1.2"),
         (lambda: rdc([0.2], "x"), "formulation is 'x'; allowed are"),
         (lambda: osi(0, 0, formulation="x"), "formulation is 'x'; allowed are"),
         (lambda: unsafe_rx_percent(2, 3, 4), r"above those rated; received \[2.0, 3.0, 4.0\]"),
         (lambda: test_alerts_percent(-1, 0, 4), "counts must not be negative"),
         (lambda: unsafe_rx_percent(0, 0, 1, "all"), "variant is 'all'; allowed are"),
-        (lambda: test_alerts_percent(0, 1, 4, 3), r"nor more rated than proposed, .* received \[0.0, 1.0, 4.0, 3.0\]"),
-        (lambda: cdr(["A", None], "wrong"), r"unreadable is 'wrong'; allowed are \['dropped', 'disagrees'\]"),
+        (
+            lambda: test_alerts_percent(0, 1, 4, 3),
+            r"nor more rated than proposed, .* received \[0.0, 1.0, 4.0, 3.0\]",
+        ),
+        (
+            lambda: cdr(["A", None], "wrong"),
+            r"unreadable is 'wrong'; allowed are \['dropped', 'disagrees'\]",
+        ),
     ],
 )
 def test_what_is_out_of_range_is_named(call, message) -> None:

@@ -1,4 +1,4 @@
-"""Every confidence method's values: worked out by hand, and by an independent program on random records."""
+"""Every confidence method's values: by hand, and by an independent program on random records."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from each import each
 from generations import FULL, answered, array, cosines, meant, said
 from reference_methods import REFERENCE
 
@@ -21,10 +22,17 @@ RANDOM_C1 = 0.36057109133365406
 """First 53 bits of sha256sum's digest of '[0, "c1", 20]', over 2**53."""
 
 GRAPH = replace(FULL, entailment=array([[1, 1, 0.9], [1, 1, 0.4], [0.1, 0.6, 1]]))
-"""S has 1 between the first two and (0.9 + 0.1)/2 = (0.4 + 0.6)/2 = 0.5 to the third, so D = 2.5, 2.5, 2."""
+"""S has 1 between the first two and (0.9 + 0.1)/2 = (0.4 + 0.6)/2 = 0.5 to the third, so D = 2.5,
+2.5, 2."""
 CLOSE = replace(FULL, entailment=cosines(1, 0.8, 0.8))
 """D = 2.8, 2.8, 2.6."""
-TWICE = meant(0, 0, 0, 1, samples=(said("Flu"), said("Flu"), said("flu.", (0.5, 0.5)), said("Croup", (0.5, 0.25))))
+TWICE = meant(
+    0,
+    0,
+    0,
+    1,
+    samples=(said("Flu"), said("Flu"), said("flu.", (0.5, 0.5)), said("Croup", (0.5, 0.25))),
+)
 """P = 1/8, 1/8 (the same string), 1/4 in one set, and 1/8 in another."""
 
 WORKED: dict[str, tuple[Generation, float]] = {
@@ -36,7 +44,10 @@ WORKED: dict[str, tuple[Generation, float]] = {
     "perplexity": (FULL, -sqrt(8)),  # (1/8) to the power -1/2
     "entropy": (FULL, -(1.5 + 0.5) / 2),
     "pmi": (FULL, log(5)),  # both tokens became five times as probable
-    "conditional_pmi": (FULL, -1.5 * log(2) + 0.5 / 2 * log(0.1)),  # only the first token's entropy reaches 1 nat
+    "conditional_pmi": (
+        FULL,
+        -1.5 * log(2) + 0.5 / 2 * log(0.1),
+    ),  # only the first token's entropy reaches 1 nat
     "conditional_pmi_original": (FULL, -1.5 * log(2) - 0.5 / 2 * log(0.1)),
     "renyi_divergence": (FULL, (2 + 4) / 2),
     "fisher_rao": (FULL, (0.6 + 0.8) / 2),
@@ -53,12 +64,14 @@ WORKED: dict[str, tuple[Generation, float]] = {
     # 0.9 > 0.05 joins the first two; 0.1 < 0.7 and 0.2 < 0.6 leave the third alone.
     "num_set": (FULL, 1 - 2 / 3),
     "semantic_poc": (FULL, 2 / 3),
-    # D^-1/2 S D^-1/2 on (1, -1, 0) is 0; on (1, 1, 0)/sqrt 2 and (0, 0, 1) it is [[0.8, sqrt 0.1], [sqrt 0.1, 0.5]], whose
-    # trace is 1.3 and whose one value is 1, so the other is 0.3: the sum is 1 + 0.3 + 0.
+    # D^-1/2 S D^-1/2 on (1, -1, 0) is 0; on (1, 1, 0)/sqrt 2 and (0, 0, 1) it is [[0.8, sqrt 0.1],
+    # [sqrt 0.1, 0.5]], whose trace is 1.3 and whose one value is 1, so the other is 0.3: the sum is
+    # 1 + 0.3 + 0.
     "eigv": (GRAPH, 1 - 1.3),
     "deg": (GRAPH, (3 + 2 * (1 + 0.5 + 0.5)) / 9),
-    # As above with trace 2/2.8 + 1/2.6 = 1.0989: Laplacian eigenvalues 0, 0.9011 and 1. Below 0.9 only the first, whose
-    # vector is sqrt(D / 8.2); centred, its squared length is 1 - (sum of its entries)^2 / 3.
+    # As above with trace 2/2.8 + 1/2.6 = 1.0989: Laplacian eigenvalues 0, 0.9011 and 1. Below 0.9
+    # only the first, whose vector is sqrt(D / 8.2); centred, its squared length is 1 - (sum of its
+    # entries)^2 / 3.
     "ecc": (CLOSE, 1 - sqrt(1 - (2 * sqrt(2.8) + sqrt(2.6)) ** 2 / (3 * 8.2))),
     # The samples have P = 1/8, 1/4 and 0.4 x 0.2 x 0.1 = 0.008, and 2, 2 and 3 tokens.
     "mc_se": (FULL, (log(0.125) + log(0.25) + log(0.008)) / 3),
@@ -67,7 +80,8 @@ WORKED: dict[str, tuple[Generation, float]] = {
     # Distinct strings: 1/8 + 1/4 = 3/8 against 1/8, so 3/4 against 1/4.
     "semantic_entropy_normalised": (TWICE, 3 / 4 * log(3 / 4) + 1 / 4 * log(1 / 4)),
     "semantic_entropy_discrete": (FULL, 2 / 3 * log(2 / 3) + 1 / 3 * log(1 / 3)),
-    # R = 0.9/4 + 0.2 x 0.008 = 0.2266; 0.9/8 + 0.1 x 0.008 = 0.1133; 0.2/8 + 0.1/4 = 0.05; each by t = 0.001.
+    # R = 0.9/4 + 0.2 x 0.008 = 0.2266; 0.9/8 + 0.1 x 0.008 = 0.1133; 0.2/8 + 0.1/4 = 0.05; each by
+    # t = 0.001.
     "sentence_sar": (FULL, (log(0.125 + 226.6) + log(0.25 + 113.3) + log(0.008 + 50)) / 3),
     "sentence_sar_printed": (FULL, (log(0.125) + 226.6 + log(0.25) + 113.3 + log(0.008) + 50) / 3),
     # P = 0.5^0.7 x 0.25^0.3 = 2^-1.3; 0.5^0.5 x 0.5^0.5 = 1/2; and 0.4^0.2 x 0.2^0.5 x 0.1^0.3 = p.
@@ -104,15 +118,17 @@ def test_every_method_is_worked_out_by_hand_and_by_the_independent_program() -> 
     assert set(WORKED) == set(METHODS) == set(REFERENCE)
 
 
-@pytest.mark.parametrize("name", list(METHODS))
+@each("name", list(METHODS))
 def test_worked_value(name: str) -> None:
     whole, value = WORKED[name]
     assert METHODS[name].score(whole) == pytest.approx(value, rel=1e-12)
     assert METHODS[name].evaluate(whole)[1:] == ("", "")
 
 
-@pytest.mark.parametrize("name", list(METHODS))
-def test_the_independent_program_gives_the_same_values(name: str, records: list[Generation]) -> None:
+@each("name", list(METHODS))
+def test_the_independent_program_gives_the_same_values(
+    name: str, records: list[Generation]
+) -> None:
     ours = [METHODS[name].score(record) for record in records]
     theirs = [REFERENCE[name](record) for record in records]
     assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-9)
@@ -120,17 +136,25 @@ def test_the_independent_program_gives_the_same_values(name: str, records: list[
 
 
 OTHERWISE = replace(
-    PARAMETERS, pmi_weight=2.0, pmi_threshold=2.0, n_alternatives=3, sar_temperature=0.5, eigenvalue_cut=0.3, renyi_alpha=2.0
+    PARAMETERS,
+    pmi_weight=2.0,
+    pmi_threshold=2.0,
+    n_alternatives=3,
+    sar_temperature=0.5,
+    eigenvalue_cut=0.3,
+    renyi_alpha=2.0,
 )
 
 
-@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if m.family in ("token", "consistency")])
+@each("name", [n for n, m in METHODS.items() if m.family in ("token", "consistency")])
 def test_the_independent_program_gives_the_same_values_with_other_parameters(name: str) -> None:
     for made in random_records(20, seed=12, parameters=OTHERWISE):
-        assert METHODS[name].score(made.generation) == pytest.approx(REFERENCE[name](made.generation), rel=1e-9, abs=1e-9)
+        assert METHODS[name].score(made.generation) == pytest.approx(
+            REFERENCE[name](made.generation), rel=1e-9, abs=1e-9
+        )
 
 
-@pytest.mark.parametrize(
+@each(
     ("relevance", "value"),
     [
         ([0.5, 1e-7], -log(2)),  # below 1e-6 a relevance is nothing
@@ -142,17 +166,29 @@ def test_the_independent_program_gives_the_same_values_with_other_parameters(nam
 def test_token_sar_weighs_by_relevance(relevance: list[float], value: float) -> None:
     made = replace(FULL, relevance=array(relevance))
     assert METHODS["token_sar"].score(made) == pytest.approx(value, rel=1e-12)
-    samples = replace(FULL, samples=(said("Flu"),) * 2, sample_relevance=(array(relevance),) * 2, similarity=np.ones((2, 2)))
+    samples = replace(
+        FULL,
+        samples=(said("Flu"),) * 2,
+        sample_relevance=(array(relevance),) * 2,
+        similarity=np.ones((2, 2)),
+    )
     assert METHODS["sar"].score(samples) == pytest.approx(value + log(1 + 1 / 0.001), rel=1e-12)
 
 
 def test_sar_takes_a_cosine_below_zero_for_none() -> None:
     against = replace(FULL, similarity=cosines(-0.9, -0.2, -0.1))
-    assert METHODS["sentence_sar"].score(against) == pytest.approx(METHODS["mc_se"].score(FULL), rel=1e-12)
-    assert METHODS["sentence_sar_printed"].score(against) == pytest.approx(METHODS["mc_se"].score(FULL), rel=1e-12)
+    assert METHODS["sentence_sar"].score(against) == pytest.approx(
+        METHODS["mc_se"].score(FULL), rel=1e-12
+    )
+    assert METHODS["sentence_sar_printed"].score(against) == pytest.approx(
+        METHODS["mc_se"].score(FULL), rel=1e-12
+    )
 
 
-@pytest.mark.parametrize("name", ["semantic_entropy", "sentence_sar", "sentence_sar_printed", "semantic_entropy_normalised"])
+@each(
+    "name",
+    ["semantic_entropy", "sentence_sar", "sentence_sar_printed", "semantic_entropy_normalised"],
+)
 def test_a_probability_too_small_for_a_float_keeps_its_logarithm(name: str) -> None:
     nothing = said("Flu", (1e-300, 1e-300))
     alone = meant(0, 1, samples=(nothing, replace(nothing, text="Croup")), similarity=np.eye(2))
@@ -166,15 +202,19 @@ def test_repeated_samples_push_semantic_entropy_over_certainty() -> None:
     assert METHODS["semantic_entropy_normalised"].score(repeated) == 0
 
 
-def entailing(pairs: dict[tuple[int, int], float], k: int = 3, contradiction: float = 0.3) -> Generation:
-    """Samples that entail each other 0.1 but for ``pairs``, and contradict each other ``contradiction``."""
+def entailing(
+    pairs: dict[tuple[int, int], float], k: int = 3, contradiction: float = 0.3
+) -> Generation:
+    """Samples: 0.1 to entail each other but for ``pairs``, ``contradiction`` to contradict."""
     entailment = np.full((k, k), 0.1) + 0.9 * np.eye(k)
     for (i, j), value in pairs.items():
         entailment[i, j] = value
-    return replace(meant(*range(k)), entailment=entailment, contradiction=contradiction * (1 - np.eye(k)))
+    return replace(
+        meant(*range(k)), entailment=entailment, contradiction=contradiction * (1 - np.eye(k))
+    )
 
 
-@pytest.mark.parametrize(
+@each(
     ("pairs", "n_sets"),
     [
         ({(0, 1): 0.9, (1, 0): 0.9}, 2),
@@ -184,7 +224,9 @@ def entailing(pairs: dict[tuple[int, int], float], k: int = 3, contradiction: fl
         ({(0, 2): 0.9, (2, 0): 0.9, (2, 1): 0.9, (1, 2): 0.9}, 1),  # 0 and 1 meet in 2
     ],
 )
-def test_samples_mean_the_same_if_both_entail_more_than_contradict(pairs: dict[tuple[int, int], float], n_sets: int) -> None:
+def test_samples_mean_the_same_if_both_entail_more_than_contradict(
+    pairs: dict[tuple[int, int], float], n_sets: int
+) -> None:
     assert METHODS["num_set"].score(entailing(pairs)) == pytest.approx(1 - n_sets / 3)
 
 
@@ -193,21 +235,24 @@ def test_samples_at_both_ends_of_a_chain_mean_the_same() -> None:
     assert METHODS["semantic_poc"].score(entailing(dict.fromkeys(chain, 0.9), k=8)) == 1
 
 
-@pytest.mark.parametrize(
-    ("sets", "eigv", "ecc"), [((0, 0, 0), 0, 1), ((0, 0, 1), -1, 0), ((0, 1, 2), -2, 1 - sqrt(2)), ((0, 0, 1, 1), -1, 0)]
+@each(
+    ("sets", "eigv", "ecc"),
+    [((0, 0, 0), 0, 1), ((0, 0, 1), -1, 0), ((0, 1, 2), -2, 1 - sqrt(2)), ((0, 0, 1, 1), -1, 0)],
 )
 def test_graphs_of_unlike_sets_count_them(sets: tuple[int, ...], eigv: float, ecc: float) -> None:
     made = replace(meant(*sets), entailment=np.equal.outer(sets, sets).astype(float))
     assert METHODS["eigv"].score(made) == pytest.approx(eigv, abs=1e-12)  # 1 - the number of sets
-    assert METHODS["ecc"].score(made) == pytest.approx(ecc, abs=1e-7)  # 1 - sqrt(sets - 1); a root near 0 doubles the error
+    # 1 - sqrt(sets - 1); a root near 0 doubles the error
+    assert METHODS["ecc"].score(made) == pytest.approx(ecc, abs=1e-7)
 
 
 def test_eigenvalue_cut_is_a_parameter() -> None:
     wider = replace(CLOSE, parameters=replace(PARAMETERS, eigenvalue_cut=0.95))
-    assert METHODS["ecc"].score(wider) == pytest.approx(0)  # two vectors, whose plane holds (1, 1, 1)
+    # two vectors, whose plane holds (1, 1, 1)
+    assert METHODS["ecc"].score(wider) == pytest.approx(0)
 
 
-@pytest.mark.parametrize("k", range(2, 16))
+@each("k", range(2, 16))
 def test_an_eigenvalue_at_the_cut_is_not_below_it_whatever_its_rounding(k: int) -> None:
     # Of K samples that mean the same one eigenvalue is 0 and the others are 1, up to rounding.
     at_one = replace(PARAMETERS, eigenvalue_cut=1.0)
@@ -224,12 +269,16 @@ def test_eigenvalues_clearly_below_the_cut_are_taken() -> None:
         assert METHODS["ecc"].score(replace(made, parameters=cut)) == pytest.approx(expected)
 
 
-def listing(listed: dict[str, float], classes: list[int], token: str = "x", p: float = 0.5) -> Generation:
+def listing(
+    listed: dict[str, float], classes: list[int], token: str = "x", p: float = 0.5
+) -> Generation:
     made = answered((p,), alternatives=None)
     assert made.answer is not None and made.answer.trace is not None
     alternatives = (tuple((text, log(q)) for text, q in listed.items()),)
     trace = replace(made.answer.trace, tokens=(token,), alternatives=alternatives)
-    return replace(made, answer=replace(made.answer, trace=trace), alternative_entailment=(np.array(classes),))
+    return replace(
+        made, answer=replace(made.answer, trace=trace), alternative_entailment=(np.array(classes),)
+    )
 
 
 def test_ccp_reads_the_first_alternatives_only() -> None:
@@ -250,7 +299,7 @@ def test_another_token_of_the_same_probability_is_not_the_chosen_one() -> None:
     assert METHODS["ccp"].score(made) == pytest.approx((0.4 + 0.2) / (0.4 + 0.4 + 0.2))
 
 
-@pytest.mark.parametrize(
+@each(
     ("token", "listed", "expected"),
     [
         ("x", [("y", 0.4), ("x", 0.3)], 1),  # the text tells, whatever a server's rounding
@@ -280,7 +329,10 @@ def test_ccp_is_missing_where_no_token_that_counts_has_a_probability() -> None:
 
 def test_ccp_is_missing_where_too_few_alternatives_are_listed() -> None:
     few = listing({"x": 0.5, "y": 0.25}, [1, -1])
-    assert METHODS["ccp"].evaluate(few).missing == "2 alternatives are listed; n_alternatives asks for 10"
+    assert (
+        METHODS["ccp"].evaluate(few).missing
+        == "2 alternatives are listed; n_alternatives asks for 10"
+    )
     whole = listing({"x": 0.75, "y": 0.25}, [1, -1], p=0.75)  # two tokens are all there are
     assert METHODS["ccp"].score(whole) == pytest.approx(0.75)
 
@@ -306,9 +358,11 @@ def test_the_records_say_the_same_of_equal_texts() -> None:
         assert np.exp(made.log_distributions).sum(axis=1) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("k", range(2, 16))
-@pytest.mark.parametrize(("name", "value"), [("eigv", 0.0), ("ecc", 1.0), ("deg", 1.0), ("semantic_similarity", 1.0)])
-def test_equal_samples_have_exactly_the_same_value_however_many_they_are(name: str, value: float, k: int) -> None:
+@each("k", range(2, 16))
+@each(("name", "value"), [("eigv", 0.0), ("ecc", 1.0), ("deg", 1.0), ("semantic_similarity", 1.0)])
+def test_equal_samples_have_exactly_the_same_value_however_many_they_are(
+    name: str, value: float, k: int
+) -> None:
     ones = np.ones((k, k))
     samples = tuple(Reply("Asthma") for _ in range(k))
     same = replace(FULL, samples=samples, similarity=ones, entailment=ones, contradiction=0 * ones)
