@@ -14,18 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trustlab.metrics import trust
-from trustlab.metrics.estimate import (
-    Draws,
-    Metric,
-    Rows,
-    Statistic,
-    all_alike,
-    estimate,
-    groups,
-    most_frequent,
-)
-from trustlab.metrics.schema import need, refuse, table
+from trustlab.metrics import estimate as engine
+from trustlab.metrics import schema, trust
+from trustlab.metrics.estimate import Draws, Metric, Rows, Statistic
 
 RUN = ["model", "dataset", "level"]
 KEYS = [*RUN, "configuration", "safety"]
@@ -63,6 +54,8 @@ ALLOWED = {
     "cdr_variant": CDR_VARIANTS,
     "unreadable": UNREADABLE,
 }
+Masks = dict[str, np.ndarray]
+"""Index -> which cases (n,)."""
 
 
 @dataclass(frozen=True)
@@ -100,60 +93,77 @@ def trust_indices(
 ) -> pd.DataFrame:
     """Every one of :data:`INDICES` of every model, data set, level, configuration and safety.
 
-    - ``reviews`` is tidy, a row for each of these and case, with the columns :data:`NEEDED`:
+    - ``reviews`` has a row for each of these and case, with the columns :data:`NEEDED`:
       ``diagnoses`` a tuple with an entry a doctor (None where unreadable), ``diagnosis`` the
       panel's, ``tied`` the names that tied, ``correct`` 0, 1 or NaN, ``correct_share`` the share of
       the tied that are right, ``cosine`` the mean over doctors (``cosine_med`` by the biomedical
       encoder), each with its reason where NaN, counts of the plan's ratings, ``plan_missing`` a
       reason or "". :data:`OPTIONAL`: ``n_no_answer`` doctors whose reply is no answer (cut off, all
       thought, never came); who stood in for the biomedical encoder, passed on as ``proxy`` of RDC.
-    - In ``trust-x`` accuracy, cdr, rdc and eti are fractions, in ``medguard-x`` percent; all others
-      are percent in both. ``fti`` of ``trust-x`` takes ETI times 100; ``fti_as_printed`` does not.
-      ``accuracy_shared`` counts a tie by ``correct_share``.
+    - In percent, but for accuracy, cdr, rdc and eti of ``trust-x``: fractions, of which ``fti``
+      takes ETI times 100 and ``fti_as_printed`` does not. ``accuracy_shared`` counts a tie by
+      ``correct_share``.
     - Percentages pool the prescriptions (tests) of all cases that have a readable plan: 0 where
       nothing was proposed, missing where none of those proposed is rated.
     - ``n``: the cases behind an index, of ETI, OSI and FTI the smallest of their parts, told in
       ``missing`` where they differ; all cases for an OSI that is 0 by rule. Told too: the parts
       that an interval takes as certain, since no draw moves them.
     - The same cases are drawn for all indices and all configurations of a data set.
-    - ``choices``: those of :class:`Choices`. ``ValueError`` for others, lacking columns, a case
-      twice in a configuration, or values out of range.
+    - ``choices``: those of :class:`Choices`. ``ValueError`` for others, and as
+      :func:`check_reviews`.
     """
     made = Choices(formulation, **choices)
-    parts = configurations(check_reviews(reviews), made, draws, seed)
-    lines = [{**label, **line} for label, p, rows in parts for line in _lines(p, rows, made)]
-    return table(lines, [*KEYS, "formulation", "n_doctors"], ["proxy"])
+    every = configurations(check_reviews(reviews), made, draws, seed)
+    lines = [{**of, **line} for of, part, rows in every for line in _lines(part, rows, made)]
+    return schema.table(lines, [*KEYS, "formulation", "n_doctors"], ["proxy"])
 
 
 def review_counts(
     reviews: pd.DataFrame, formulation: str = "trust-x", **choices: Any
 ) -> pd.DataFrame:
-    """The counts behind the indices: a row a model, data set, level, configuration and safety.
+    """The counts behind the indices of :func:`trust_indices`: a row a configuration and safety.
 
     - ``n_judged``, ``n_readable`` and ``n_cosine`` of the ``n_cases`` are behind accuracy, CDR, RDC.
     - ``rx_unrated_percent`` and ``tests_unrated_percent`` of what was proposed are not rated;
       missing where nothing was, or with safety off.
-    - ``reviews`` and ``choices`` as in :func:`trust_indices`.
     """
-    made = Choices(formulation, **choices)
-    parts = configurations(check_reviews(reviews), made, draws=0)
-    found = pd.DataFrame({**label, **_counts(part, rows.asked)} for label, part, rows in parts)
+    made, lines = Choices(formulation, **choices), []
+    for label, part, rows in configurations(check_reviews(reviews), made, draws=0):
+        each = rows.asked
+        planned = each["planned"] > 0
+        counted = {
+            "n_cases": each["case_id"].notna(),
+            "n_judged": each["has_right"],
+            "n_readable": each["has_apart"],
+            "n_cosine": each["has_cosine"],
+            "n_ties": part["tied"].map(len) > 0,
+            "n_unreadable_diagnoses": part["diagnoses"].map(_n_unreadable),
+            "n_no_plan": ~planned,
+            "n_cases_without_prescriptions": planned & (each["n_prescriptions"] == 0),
+            "n_cases_without_tests": planned & (each["n_tests"] == 0),
+            **each[COUNTS],
+            "n_rx_rated": each[RX].sum(axis=1),
+            "n_tests_rated": each[TESTS].sum(axis=1),
+            "n_alerts": each["n_risky"] + each["n_redundant"],
+        }
+        lines.append(label | {name: int(column.sum()) for name, column in counted.items()})
+    found = pd.DataFrame(lines).drop(columns="formulation")
     for short, kind in (("rx", "prescriptions"), ("tests", "tests")):
         n = found[f"n_{kind}"].where(found["safety"].astype(bool) & found[f"n_{kind}"].gt(0))
         found[f"{short}_unrated_percent"] = 100 * (n - found[f"n_{short}_rated"]) / n
-    return found.drop(columns="formulation")
+    return found
 
 
 def configurations(
     reviews: pd.DataFrame, choices: Choices, draws: int = 2000, seed: int = 0
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, Rows]]:
-    """What each configuration is, its reviews (n), and the rows to measure (n).
+    """What each configuration is, its reviews (n), and its rows to measure (n).
 
     The rows are those of :func:`each_case`, in draws of all cases of the data set.
     """
     ids = reviews["case_id"].astype(str)
     of = {name: Draws.of(part, draws, seed) for name, part in ids.groupby(reviews["dataset"])}
-    for label, part in groups(reviews, [*KEYS, "n_doctors"]):
+    for label, part in engine.groups(reviews, [*KEYS, "n_doctors"]):
         rows = Rows(each_case(part, choices), np.ones(len(part), bool), of[label["dataset"]])
         yield label | {"formulation": choices.formulation}, part, rows
 
@@ -167,22 +177,20 @@ def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     - All of the counts.
     """
     none = part["diagnosis"].isna()
-    unanswered = part["n_no_answer"] >= part["n_doctors"]
     rules: dict[str, Any] = {"wrong": False, "missing": True}
-    kept = rules.get(choices.unreadable, unanswered)
+    kept = rules.get(choices.unreadable, part["n_no_answer"] >= part["n_doctors"])
     instead = pd.Series(np.where(kept, np.nan, 0.0), index=part.index)
     values = {
-        "right": part["correct"].where(~none, instead).astype(float),
-        "shared": part["correct_share"].where(~none, instead).astype(float),
-        "apart": part["diagnoses"].map(CDR_VARIANTS[choices.cdr_variant]).astype(float),
-        "cosine": part[COSINES[choices.formulation]].astype(float),
+        "right": part["correct"].where(~none, instead),
+        "shared": part["correct_share"].where(~none, instead),
+        "apart": part["diagnoses"].map(CDR_VARIANTS[choices.cdr_variant]),
+        "cosine": part[COSINES[choices.formulation]],
     }
-    planned = part["plan_missing"].fillna("") == ""
-    each = {name: column.fillna(0) for name, column in values.items()}
+    each = {name: column.astype(float).fillna(0) for name, column in values.items()}
     each |= {f"has_{name}": column.notna() for name, column in values.items()}
-    each |= {"safety": part["safety"], "diagnosed": ~none, "planned": planned}
-    numbers = pd.DataFrame(each | {name: part[name] for name in COUNTS}).astype(float)
-    return numbers.assign(case_id=part["case_id"].astype(str))
+    planned = part["plan_missing"].fillna("") == ""
+    each |= {"safety": part["safety"], "diagnosed": ~none, "planned": planned, **part[COUNTS]}
+    return pd.DataFrame(each).astype(float).assign(case_id=part["case_id"].astype(str))
 
 
 @lru_cache
@@ -191,7 +199,7 @@ def indices(choices: Choices) -> Statistic:
     form, full = choices.formulation, 1 if choices.formulation == "trust-x" else 100
 
     def of(rows: Rows) -> np.ndarray:
-        named = [name for name in rows.table if name != "case_id"]
+        named = rows.table.columns.drop("case_id")
         total: dict[str, Any] = {name: rows.total(rows[name]) for name in named}
         with np.errstate(divide="ignore", invalid="ignore"):
             right, shared, apart, cosine = (total[of] / total[f"has_{of}"] for of in MEANS.values())
@@ -203,12 +211,9 @@ def indices(choices: Choices) -> Statistic:
         rx = trust.unsafe_rx_percent(*objections, total["n_prescriptions"])
         tests = trust.test_alerts_percent(*alerts, total["n_tests"])
         safety = bool(total["safety"][0])
-        reviewed = safety & (total["planned"] > 0)
-        rx, tests = np.where(reviewed, rx, np.nan), np.where(reviewed, tests, np.nan)
+        rx, tests = np.where(safety & (total["planned"] > 0), [rx, tests], np.nan)
         osi = trust.osi(rx, tests, choices.osi_weights, safety, form)
-        ftis = (
-            trust.fti(eti, osi, choices.fti_weights, form, printed) for printed in (False, True)
-        )
+        ftis = [trust.fti(eti, osi, choices.fti_weights, form, raw) for raw in (False, True)]
         thought = (accuracy, full * shared, cdr, rdc, eti, eti * (100 / full))
         return np.stack([*thought, rx, tests, osi, *ftis])
 
@@ -228,8 +233,8 @@ def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:
 
 def _having(
     each: pd.DataFrame, choices: Choices, joined: Callable[[list[np.ndarray]], np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Which cases (n,) have each index, of those made of parts as ``joined`` says of the parts'."""
+) -> Masks:
+    """Which cases have each index; one made of parts has what ``joined`` makes of the parts'."""
     safety = each["safety"] > 0
     by_rule = ~safety & (choices.formulation == "trust-x")
     found = {name: (each[f"has_{of}"] > 0).to_numpy() for name, of in MEANS.items()}
@@ -252,42 +257,36 @@ def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[st
     having = _having(rows.asked, choices, _fewest)
     rated = {k: (rows.asked[of].sum(axis=1) > 0).to_numpy() for k, (_, of) in KINDS.items()}
     why, exact = _why_missing(part, value, choices), _exact(part, value, rated)
+    certain = {p for p in [*MEANS, *KINDS] if p not in exact and _still(drawn[p])}
     behind = having | rated  # the cases that an index counts
-    held = dict(behind)  # those of which an interval needs ten
-    held |= {name: rows.known for name in exact if name in rated}  # 0 without any case
+    held = behind | {name: rows.known for name in exact if name in rated}  # 0 without any case
+    # an interval needs ten of those
     held["osi"] = _fewest([having["osi"], *(mask for mask in rated.values() if mask.any())])
     held["fti"] = held["fti_as_printed"] = _fewest([having["eti"], held["osi"]])
     proxies = part["cosine_med_proxy"] if choices.formulation == "medguard-x" else pd.Series()
-    proxy = ", ".join(filter(None, proxies.fillna("").unique()))
+    proxy = {"rdc": ", ".join(filter(None, proxies.fillna("").unique()))}
     for name in INDICES:
         told, n = [exact.get(name, "")], {p: having[p].sum() for p in PARTS.get(name, ())}
         if len(set(n.values())) > 1 and not np.isnan(value[name]):
             told += [f"n differs: {', '.join(f'{p} {k}' for p, k in n.items())}"]
-        metric = Metric(lambda _, of=name: drawn[of], undefined=why[name])
         mine = replace(rows, known=held[name], none=why[name])
-        found = estimate(mine, metric, note="; ".join(filter(None, told)))
-        certain = [p for p in _leaves(name) if p not in {name, *exact} and _still(drawn[p])]
-        if certain and not np.isnan(found["low"]):
-            words = [found["missing"], f"the interval takes as certain: {', '.join(certain)}"]
+        metric = Metric(lambda _, of=name: drawn[of], undefined=why[name])
+        found = engine.estimate(mine, metric, note="; ".join(filter(None, told)))
+        still = [leaf for p in n for leaf in PARTS.get(p, (p,)) if leaf in certain]
+        if still and not np.isnan(found["low"]):
+            words = [found["missing"], f"the interval takes as certain: {', '.join(still)}"]
             found["missing"] = "; ".join(filter(None, words))
         has = int(behind[name].sum())
         found |= {"n": has, "n_cases": has, "n_missing": len(part) - has}
-        yield {"metric": name, **found, "proxy": proxy if name == "rdc" else ""}
-
-
-def _leaves(name: str) -> list[str]:
-    """What an index is made of in the end; itself where it has no parts."""
-    return [leaf for part in PARTS[name] for leaf in _leaves(part)] if name in PARTS else [name]
+        yield {"metric": name, **found, "proxy": proxy.get(name, "")}
 
 
 def _still(drawn: np.ndarray) -> bool:
     """Whether there is a value that no draw moves."""
-    return not np.isnan(drawn[0]) and all_alike(drawn[~np.isnan(drawn)])
+    return not np.isnan(drawn[0]) and engine.all_alike(drawn[~np.isnan(drawn)])
 
 
-def _exact(
-    part: pd.DataFrame, value: dict[str, float], rated: dict[str, np.ndarray]
-) -> dict[str, str]:
+def _exact(part: pd.DataFrame, value: dict[str, float], rated: Masks) -> dict[str, str]:
     """The indices that are 0 without anybody's doing, and why."""
     found = {"cdr": BY_DEFINITION} if part["n_doctors"].iloc[0] == 1 else {}
     found |= {} if part["safety"].iloc[0] else {"osi": "0 by rule"}
@@ -298,62 +297,49 @@ def _exact(
 
 def _why_missing(part: pd.DataFrame, value: dict[str, float], choices: Choices) -> dict[str, str]:
     """Why each index would have no value; one that lacks a part names the part."""
+    cosines = part[f"{COSINES[choices.formulation]}_missing"]
     why = dict.fromkeys(["accuracy", "accuracy_shared"], "no judged diagnosis")
     why["cdr"] = "no case has enough readable diagnoses"
-    why["rdc"] = most_frequent(part.assign(missing=part[f"{COSINES[choices.formulation]}_missing"]))
+    why["rdc"] = engine.most_frequent(part.assign(missing=cosines))
     for name, parts in PARTS.items():
         why[name] = f"without {' and '.join(p for p in parts if np.isnan(value[p]))}"
     for name, (kind, _) in KINDS.items():
         why[name] = f"none of {part[f'n_{kind}'].sum()} {kind} rated"
-    planned = bool((part["plan_missing"].fillna("") == "").any())
-    plan = "safety off" if not part["safety"].iloc[0] else "" if planned else "no readable plan"
-    return why | (dict.fromkeys([*KINDS, "osi"], plan) if plan else {})
-
-
-def _counts(part: pd.DataFrame, each: pd.DataFrame) -> dict[str, int]:
-    planned = each["planned"] > 0
-    counted = {
-        "n_cases": each["case_id"].notna(),
-        "n_judged": each["has_right"],
-        "n_readable": each["has_apart"],
-        "n_cosine": each["has_cosine"],
-        "n_ties": part["tied"].map(len) > 0,
-        "n_unreadable_diagnoses": part["diagnoses"].map(lambda said: sum(d is None for d in said)),
-        "n_no_plan": ~planned,
-        "n_cases_without_prescriptions": planned & (each["n_prescriptions"] == 0),
-        "n_cases_without_tests": planned & (each["n_tests"] == 0),
-        **{name: each[name] for name in COUNTS},
-        "n_rx_rated": each[RX].sum(axis=1),
-        "n_tests_rated": each[TESTS].sum(axis=1),
-        "n_alerts": each["n_risky"] + each["n_redundant"],
-    }
-    return {name: int(column.sum()) for name, column in counted.items()}
+    if not part["safety"].iloc[0]:
+        return why | dict.fromkeys([*KINDS, "osi"], "safety off")
+    if part["plan_missing"].fillna("").ne("").all():
+        return why | dict.fromkeys([*KINDS, "osi"], "no readable plan")
+    return why
 
 
 def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
-    """``reviews``, checked, with all of :data:`OPTIONAL`; ``ValueError`` names the first bad row."""
-    need(reviews, NEEDED, "reviews")
+    """``reviews`` with all of :data:`OPTIONAL`; ``ValueError`` for none, and names a bad row.
+
+    Bad are lacking columns, a case twice in a configuration, values out of range.
+    """
+    schema.need(reviews, NEEDED, "reviews")
     if reviews.empty:
         raise ValueError("reviews hold no row; a row a case and configuration is needed")
     reviews = reviews.assign(**{k: v for k, v in OPTIONAL.items() if k not in reviews.columns})
     for bad, message in _faults(reviews):
-        refuse(reviews, bad, message)
+        schema.refuse(reviews, bad, message)
     return reviews
 
 
 def _faults(reviews: pd.DataFrame) -> Iterator[tuple[Any, str]]:
     """Which rows (n,) break a rule, and the rule."""
-    safety, correct, sizes = (reviews[name] for name in ("safety", "correct", "n_doctors"))
-    again = reviews.duplicated([*KEYS, "case_id"])
+    safety, correct, said = (reviews[name] for name in ("safety", "correct", "diagnoses"))
     yield ~safety.isin([True, False]), "safety must be True or False"
+    again = reviews.duplicated([*KEYS, "case_id"])
     yield again, "each case may come once in a configuration"
     yield correct.notna() & ~correct.isin([0, 1]), "correct must be 0, 1 or NaN"
     for name, low in (("correct_share", 0), ("cosine", -1), ("cosine_med", -1)):
-        off = reviews[name].astype(float).sub((low + 1) / 2).abs() > (1 - low) / 2 + trust.ROUNDING
+        values = reviews[name].astype(float)
+        off = (values < low - trust.ROUNDING) | (values > 1 + trust.ROUNDING)
         yield off, f"{name} must lie between {low} and 1"
-    counts = reviews[COUNTS].astype(float)
-    bad = (counts < 0) | (counts % 1 != 0)
-    yield bad.any(axis=1), "counts must be whole and not negative"
+    counts = reviews[[*COUNTS, "n_no_answer"]].astype(float)
+    whole = (counts >= 0) & (counts % 1 == 0)
+    yield ~whole[COUNTS].all(axis=1), "counts must be whole and not negative"
     for kind, names in KINDS.values():
         proposed, n_rated = counts[f"n_{kind}"], counts[names].sum(axis=1)
         more, unplanned = n_rated > proposed, reviews["plan_missing"].fillna("").ne("")
@@ -361,14 +347,13 @@ def _faults(reviews: pd.DataFrame) -> Iterator[tuple[Any, str]]:
         yield ~safety.astype(bool) & (n_rated > 0), "with safety off nothing may be rated"
         message = "a plan with a reason in plan_missing has no prescriptions and no tests"
         yield unplanned & (proposed > 0), message
-    said = reviews["diagnoses"]
-    other = said.map(lambda d: len(d) if isinstance(d, tuple) else -1) != sizes
+    other = said.map(lambda d: len(d) if isinstance(d, tuple) else -1) != reviews["n_doctors"]
     yield other, "diagnoses must be a tuple with an entry for each of n_doctors"
     teams: Any = reviews.groupby(KEYS, observed=True)["n_doctors"].transform("nunique")
     yield teams > 1, "a configuration has one n_doctors"
-    gone, unread = (
-        reviews["n_no_answer"].astype(float),
-        said.map(lambda d: sum(x is None for x in d)),
-    )
-    refused = (gone < 0) | (gone % 1 != 0) | (gone > unread) | gone.isna()
-    yield refused, "n_no_answer must be whole, and at most the diagnoses that are None"
+    fits = whole["n_no_answer"] & (counts["n_no_answer"] <= said.map(_n_unreadable))
+    yield ~fits, "n_no_answer must be whole, and at most the diagnoses that are None"
+
+
+def _n_unreadable(diagnoses: tuple[str | None, ...]) -> int:
+    return sum(said is None for said in diagnoses)
