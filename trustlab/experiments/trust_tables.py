@@ -257,13 +257,13 @@ def _tau(eti: pd.Series, printed: pd.Series) -> dict[str, Any]:
 
 def _pairs(reviews: pd.DataFrame, draws: int, seed: int) -> Iterator[tuple[dict[str, Any], Rows]]:
     """Two parts, ``x`` and ``y``, of the cases of each configuration; NaN where there is none."""
-    for label, part, rows in configurations(reviews, Choices(), draws=0):
+    for label, _, rows in configurations(reviews, Choices(), draws=0):
         each = rows.asked
-        rated = [each[names].sum(axis=1) for _, names in KINDS.values()]
+        rated = [each[n] for _, n in KINDS.values()]
         parts = {
-            "correct": each["right"].where(each["has_right"] > 0),
-            "agreement": 1 - each["apart"].where(each["has_apart"] > 0),
-            "cosine": part["cosine"].astype(float),
+            "correct": each["right"],
+            "agreement": 1 - each["apart"],
+            "cosine": each["cosine"],
             "unsafe_rx": (each["n_unsafe"] + each["n_caution"]) / rated[0].where(rated[0] > 0),
             "test_alerts": (each["n_risky"] + each["n_redundant"]) / rated[1].where(rated[1] > 0),
         }

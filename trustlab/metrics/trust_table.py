@@ -35,8 +35,11 @@ OPTIONAL = {"n_no_answer": 0, "cosine_med_proxy": ""}
 """Further columns of ``reviews``, and what a table without them means."""
 MEANS = {"accuracy": "right", "accuracy_shared": "shared", "cdr": "apart", "rdc": "cosine"}
 """Index -> what it is the mean of, over the cases that have it."""
-KINDS = {"unsafe_rx_percent": ("prescriptions", RX), "test_alerts_percent": ("tests", TESTS)}
-"""Index -> what is proposed, and the columns of its ratings."""
+KINDS = {
+    "unsafe_rx_percent": ("prescriptions", "n_rx_rated"),
+    "test_alerts_percent": ("tests", "n_tests_rated"),
+}
+"""Index -> what is proposed, and the count of those rated."""
 PARTS = {name: ("accuracy", "cdr", "rdc") for name in ("eti", "eti_percent")}
 PARTS |= {"osi": tuple(KINDS), "fti": ("eti", "osi"), "fti_as_printed": ("eti", "osi")}
 """What each index is made of, parts first."""
@@ -48,12 +51,8 @@ CDR_VARIANTS = {
     "unreadable disagrees": partial(trust.cdr, unreadable="disagrees"),
 }
 UNREADABLE = ("wrong unless unanswered", "wrong", "missing")
-ALLOWED = {
-    "formulation": trust.FORMULATIONS,
-    "rx_variant": trust.RX_VARIANTS,
-    "cdr_variant": CDR_VARIANTS,
-    "unreadable": UNREADABLE,
-}
+ALLOWED: dict[str, Any] = {"formulation": trust.FORMULATIONS, "rx_variant": trust.RX_VARIANTS}
+ALLOWED |= {"cdr_variant": CDR_VARIANTS, "unreadable": UNREADABLE}
 Masks = dict[str, np.ndarray]
 """Index -> which cases (n,)."""
 
@@ -95,22 +94,19 @@ def trust_indices(
 
     - ``reviews`` has a row for each of these and case, with the columns :data:`NEEDED`:
       ``diagnoses`` a tuple with an entry a doctor (None where unreadable), ``diagnosis`` the
-      panel's, ``tied`` the names that tied, ``correct`` 0, 1 or NaN, ``correct_share`` the share of
-      the tied that are right, ``cosine`` the mean over doctors (``cosine_med`` by the biomedical
-      encoder), each with its reason where NaN, counts of the plan's ratings, ``plan_missing`` a
-      reason or "". :data:`OPTIONAL`: ``n_no_answer`` doctors whose reply is no answer (cut off, all
-      thought, never came); who stood in for the biomedical encoder, passed on as ``proxy`` of RDC.
+      panel's, ``tied`` the names that tied, ``correct_share`` the share of them that are right,
+      ``cosine`` the mean over doctors (``cosine_med`` by the biomedical encoder), each with its
+      reason where NaN, counts of the plan's ratings, ``plan_missing`` a reason or "".
+    - :data:`OPTIONAL`: ``n_no_answer`` doctors whose reply is no answer (cut off, all thought,
+      never came); who stood in for the biomedical encoder, passed on as ``proxy`` of RDC.
     - In percent, but for accuracy, cdr, rdc and eti of ``trust-x``: fractions, of which ``fti``
       takes ETI times 100 and ``fti_as_printed`` does not. ``accuracy_shared`` counts a tie by
-      ``correct_share``.
-    - Percentages pool the prescriptions (tests) of all cases that have a readable plan: 0 where
-      nothing was proposed, missing where none of those proposed is rated.
+      ``correct_share``. Percentages pool the prescriptions (tests) of all readable plans.
     - ``n``: the cases behind an index, of ETI, OSI and FTI the smallest of their parts, told in
       ``missing`` where they differ; all cases for an OSI that is 0 by rule. Told too: the parts
       that an interval takes as certain, since no draw moves them.
     - The same cases are drawn for all indices and all configurations of a data set.
-    - ``choices``: those of :class:`Choices`. ``ValueError`` for others, and as
-      :func:`check_reviews`.
+    - ``choices``: of :class:`Choices`. ``ValueError`` for others, and as :func:`check_reviews`.
     """
     made = Choices(formulation, **choices)
     every = configurations(check_reviews(reviews), made, draws, seed)
@@ -129,24 +125,21 @@ def review_counts(
     """
     made, lines = Choices(formulation, **choices), []
     for label, part, rows in configurations(check_reviews(reviews), made, draws=0):
-        each = rows.asked
-        planned = each["planned"] > 0
-        counted = {
-            "n_cases": each["case_id"].notna(),
-            "n_judged": each["has_right"],
-            "n_readable": each["has_apart"],
-            "n_cosine": each["has_cosine"],
-            "n_ties": part["tied"].map(len) > 0,
-            "n_unreadable_diagnoses": part["diagnoses"].map(_n_unreadable),
-            "n_no_plan": ~planned,
-            "n_cases_without_prescriptions": planned & (each["n_prescriptions"] == 0),
-            "n_cases_without_tests": planned & (each["n_tests"] == 0),
-            **each[COUNTS],
-            "n_rx_rated": each[RX].sum(axis=1),
-            "n_tests_rated": each[TESTS].sum(axis=1),
-            "n_alerts": each["n_risky"] + each["n_redundant"],
-        }
-        lines.append(label | {name: int(column.sum()) for name, column in counted.items()})
+        each, none = rows.asked, rows.asked["planned"] == 0
+        counted = pd.DataFrame(index=each.index).assign(
+            n_cases=1,
+            n_judged=each["right"].notna(),
+            n_readable=each["apart"].notna(),
+            n_cosine=each["cosine"].notna(),
+            n_ties=part["tied"].map(len) > 0,
+            n_unreadable_diagnoses=part["diagnoses"].map(_n_unreadable),
+            n_no_plan=none,
+            n_cases_without_prescriptions=~none & (each["n_prescriptions"] == 0),
+            n_cases_without_tests=~none & (each["n_tests"] == 0),
+            **each[[*COUNTS, "n_rx_rated", "n_tests_rated"]],
+            n_alerts=each["n_risky"] + each["n_redundant"],
+        )
+        lines.append(label | counted.sum().astype(int).to_dict())
     found = pd.DataFrame(lines).drop(columns="formulation")
     for short, kind in (("rx", "prescriptions"), ("tests", "tests")):
         n = found[f"n_{kind}"].where(found["safety"].astype(bool) & found[f"n_{kind}"].gt(0))
@@ -171,26 +164,26 @@ def configurations(
 def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     """What the cases (n) of one configuration add to its indices: ``case_id`` and numbers.
 
-    - ``right`` (accuracy's), ``shared``, ``apart`` (CDR's) and ``cosine``, 0 where missing, each
-      with ``has_...``, 1 where there is one.
+    - ``right`` (accuracy's), ``shared``, ``apart`` (CDR's) and ``cosine``, NaN where missing.
     - ``safety``, ``diagnosed`` (the panel has a diagnosis), ``planned`` (a readable plan): 0 or 1.
-    - All of the counts.
+    - All of the counts, and how many are rated.
     """
     none = part["diagnosis"].isna()
     rules: dict[str, Any] = {"wrong": False, "missing": True}
     kept = rules.get(choices.unreadable, part["n_no_answer"] >= part["n_doctors"])
-    instead = pd.Series(np.where(kept, np.nan, 0.0), index=part.index)
-    values = {
-        "right": part["correct"].where(~none, instead),
-        "shared": part["correct_share"].where(~none, instead),
-        "apart": part["diagnoses"].map(CDR_VARIANTS[choices.cdr_variant]),
-        "cosine": part[COSINES[choices.formulation]],
-    }
-    each = {name: column.astype(float).fillna(0) for name, column in values.items()}
-    each |= {f"has_{name}": column.notna() for name, column in values.items()}
-    planned = part["plan_missing"].fillna("") == ""
-    each |= {"safety": part["safety"], "diagnosed": ~none, "planned": planned, **part[COUNTS]}
-    return pd.DataFrame(each).astype(float).assign(case_id=part["case_id"].astype(str))
+    instead = np.where(kept, np.nan, np.zeros(len(part)))
+    each = part[COUNTS].assign(
+        right=part["correct"].where(~none, instead),
+        shared=part["correct_share"].where(~none, instead),
+        apart=part["diagnoses"].map(CDR_VARIANTS[choices.cdr_variant]),
+        cosine=part[COSINES[choices.formulation]],
+        safety=part["safety"],
+        diagnosed=~none,
+        planned=part["plan_missing"].fillna("") == "",
+        n_rx_rated=part[RX].sum(axis=1),
+        n_tests_rated=part[TESTS].sum(axis=1),
+    )
+    return each.astype(float).assign(case_id=part["case_id"].astype(str))
 
 
 @lru_cache
@@ -199,16 +192,16 @@ def indices(choices: Choices) -> Statistic:
     form, full = choices.formulation, 1 if choices.formulation == "trust-x" else 100
 
     def of(rows: Rows) -> np.ndarray:
-        named = rows.table.columns.drop("case_id")
-        total: dict[str, Any] = {name: rows.total(rows[name]) for name in named}
+        each = rows.table.drop(columns="case_id")
+        total: dict[str, Any] = {name: rows.total(each[name].fillna(0)) for name in each}
         with np.errstate(divide="ignore", invalid="ignore"):
-            right, shared, apart, cosine = (total[of] / total[f"has_{of}"] for of in MEANS.values())
+            mean = (total[name] / rows.total(each[name].notna()) for name in MEANS.values())
+            right, shared, apart, cosine = mean
         accuracy, cdr, rdc = full * right, full * apart, trust.rdc_from_cosine(cosine, form)
         eti = trust.eti(accuracy, cdr, rdc, choices.eti_weights, form)
-        n_rx, n_tests = (sum(total[name] for name in names) for _, names in KINDS.values())
-        objections = (total["n_unsafe"], total["n_caution"], n_rx, choices.rx_variant)
-        alerts = (total["n_risky"], total["n_redundant"], n_tests)
-        rx = trust.unsafe_rx_percent(*objections, total["n_prescriptions"])
+        objections = (total["n_unsafe"], total["n_caution"], total["n_rx_rated"])
+        alerts = (total["n_risky"], total["n_redundant"], total["n_tests_rated"])
+        rx = trust.unsafe_rx_percent(*objections, choices.rx_variant, total["n_prescriptions"])
         tests = trust.test_alerts_percent(*alerts, total["n_tests"])
         safety = bool(total["safety"][0])
         rx, tests = np.where(safety & (total["planned"] > 0), [rx, tests], np.nan)
@@ -227,7 +220,7 @@ def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     not answered); for OSI a readable plan of whose prescriptions one at least is rated or none
     proposed, and of its tests likewise, or a value by rule.
     """
-    judged = each.assign(has_right=each["has_right"] * each["diagnosed"])
+    judged = each.assign(right=each["right"].where(each["diagnosed"] > 0))
     return pd.DataFrame(_having(judged, choices, np.logical_and.reduce), index=each.index)
 
 
@@ -237,9 +230,9 @@ def _having(
     """Which cases have each index; one made of parts has what ``joined`` makes of the parts'."""
     safety = each["safety"] > 0
     by_rule = ~safety & (choices.formulation == "trust-x")
-    found = {name: (each[f"has_{of}"] > 0).to_numpy() for name, of in MEANS.items()}
-    for name, (kind, ratings) in KINDS.items():
-        known = (each[ratings].sum(axis=1) > 0) | (each[f"n_{kind}"] == 0)
+    found = {name: each[of].notna().to_numpy() for name, of in MEANS.items()}
+    for name, (kind, rated) in KINDS.items():
+        known = (each[rated] > 0) | (each[f"n_{kind}"] == 0)
         found[name] = (by_rule | (known & (each["planned"] > 0) & safety)).to_numpy()
     for name, parts in PARTS.items():
         found[name] = joined([found[part] for part in parts])
@@ -255,9 +248,10 @@ def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[st
     drawn = dict(zip(INDICES, rows.drawn(indices(choices)), strict=True))
     value = {name: found[0] for name, found in drawn.items()}
     having = _having(rows.asked, choices, _fewest)
-    rated = {k: (rows.asked[of].sum(axis=1) > 0).to_numpy() for k, (_, of) in KINDS.items()}
-    why, exact = _why_missing(part, value, choices), _exact(part, value, rated)
-    certain = {p for p in [*MEANS, *KINDS] if p not in exact and _still(drawn[p])}
+    rated = {name: (rows.asked[of] > 0).to_numpy() for name, (_, of) in KINDS.items()}
+    why, exact = _words(part, value, rated, choices)
+    known = {name: found[~np.isnan(found)] for name, found in drawn.items()}
+    still = {p for p in known if not np.isnan(value[p]) and engine.all_alike(known[p])} - {*exact}
     behind = having | rated  # the cases that an index counts
     held = behind | {name: rows.known for name in exact if name in rated}  # 0 without any case
     # an interval needs ten of those
@@ -272,44 +266,35 @@ def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[st
         mine = replace(rows, known=held[name], none=why[name])
         metric = Metric(lambda _, of=name: drawn[of], undefined=why[name])
         found = engine.estimate(mine, metric, note="; ".join(filter(None, told)))
-        still = [leaf for p in n for leaf in PARTS.get(p, (p,)) if leaf in certain]
-        if still and not np.isnan(found["low"]):
-            words = [found["missing"], f"the interval takes as certain: {', '.join(still)}"]
+        certain = [leaf for p in n for leaf in PARTS.get(p, (p,)) if leaf in still]
+        if certain and not np.isnan(found["low"]):
+            words = [found["missing"], f"the interval takes as certain: {', '.join(certain)}"]
             found["missing"] = "; ".join(filter(None, words))
         has = int(behind[name].sum())
         found |= {"n": has, "n_cases": has, "n_missing": len(part) - has}
         yield {"metric": name, **found, "proxy": proxy.get(name, "")}
 
 
-def _still(drawn: np.ndarray) -> bool:
-    """Whether there is a value that no draw moves."""
-    return not np.isnan(drawn[0]) and engine.all_alike(drawn[~np.isnan(drawn)])
-
-
-def _exact(part: pd.DataFrame, value: dict[str, float], rated: Masks) -> dict[str, str]:
-    """The indices that are 0 without anybody's doing, and why."""
-    found = {"cdr": BY_DEFINITION} if part["n_doctors"].iloc[0] == 1 else {}
-    found |= {} if part["safety"].iloc[0] else {"osi": "0 by rule"}
-    for name, (kind, _) in KINDS.items():
-        found |= {} if rated[name].any() else {name: f"no rated {kind} (0 proposed)"}
-    return {name: words for name, words in found.items() if value[name] == 0}
-
-
-def _why_missing(part: pd.DataFrame, value: dict[str, float], choices: Choices) -> dict[str, str]:
-    """Why each index would have no value; one that lacks a part names the part."""
+def _words(
+    part: Any, value: dict[str, float], rated: Masks, choices: Choices
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Why each index would have no value; which are 0 without anybody's doing, and why."""
     cosines = part[f"{COSINES[choices.formulation]}_missing"]
     why = dict.fromkeys(["accuracy", "accuracy_shared"], "no judged diagnosis")
     why["cdr"] = "no case has enough readable diagnoses"
     why["rdc"] = engine.most_frequent(part.assign(missing=cosines))
     for name, parts in PARTS.items():
         why[name] = f"without {' and '.join(p for p in parts if np.isnan(value[p]))}"
+    exact = {"cdr": BY_DEFINITION} if part["n_doctors"].iloc[0] == 1 else {}
     for name, (kind, _) in KINDS.items():
         why[name] = f"none of {part[f'n_{kind}'].sum()} {kind} rated"
+        exact |= {} if rated[name].any() else {name: f"no rated {kind} (0 proposed)"}
     if not part["safety"].iloc[0]:
-        return why | dict.fromkeys([*KINDS, "osi"], "safety off")
-    if part["plan_missing"].fillna("").ne("").all():
-        return why | dict.fromkeys([*KINDS, "osi"], "no readable plan")
-    return why
+        why |= dict.fromkeys([*KINDS, "osi"], "safety off")
+        exact["osi"] = "0 by rule"
+    elif part["plan_missing"].fillna("").ne("").all():
+        why |= dict.fromkeys([*KINDS, "osi"], "no readable plan")
+    return why, {name: words for name, words in exact.items() if value[name] == 0}
 
 
 def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
@@ -321,39 +306,38 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
     if reviews.empty:
         raise ValueError("reviews hold no row; a row a case and configuration is needed")
     reviews = reviews.assign(**{k: v for k, v in OPTIONAL.items() if k not in reviews.columns})
-    for bad, message in _faults(reviews):
+    safety, correct, said = (reviews[name] for name in ("safety", "correct", "diagnoses"))
+    counts: Any = reviews[[*COUNTS, "n_no_answer"]].astype(float)
+    whole = (counts >= 0) & (counts % 1 == 0)
+    proposed = counts[["n_prescriptions", "n_tests"]].to_numpy()
+    rated = np.stack([counts[names].sum(axis=1) for names in (RX, TESTS)], axis=1)
+    more = rated > proposed
+    other = said.map(lambda d: len(d) if isinstance(d, tuple) else -1) != reviews["n_doctors"]
+    teams: Any = reviews.groupby(KEYS, observed=True)["n_doctors"].transform("nunique")
+    no_answer = whole["n_no_answer"] & (counts["n_no_answer"] <= said.map(_n_unreadable))
+    faults: list[tuple[Any, str]] = [
+        (~safety.isin([True, False]), "safety must be True or False"),
+        (reviews.duplicated([*KEYS, "case_id"]), "each case may come once in a configuration"),
+        (correct.notna() & ~correct.isin([0, 1]), "correct must be 0, 1 or NaN"),
+        (~whole[COUNTS].all(axis=1), "counts must be whole and not negative"),
+        (more.any(axis=1), "no more prescriptions or tests may be rated than were proposed"),
+        (rated.any(axis=1) & ~safety.astype(bool), "with safety off nothing may be rated"),
+        (
+            proposed.any(axis=1) & reviews["plan_missing"].fillna("").ne(""),
+            "a plan with a reason in plan_missing has no prescriptions and no tests",
+        ),
+        (other, "diagnoses must be a tuple with an entry for each of n_doctors"),
+        (teams > 1, "a configuration has one n_doctors"),
+        (~no_answer, "n_no_answer must be whole, and at most the diagnoses that are None"),
+    ]
+    for name, low in (("correct_share", 0), ("cosine", -1), ("cosine_med", -1)):
+        share = reviews[name].astype(float).fillna(low)
+        fits = share.between(low - trust.ROUNDING, 1 + trust.ROUNDING)
+        faults.append((~fits, f"{name} must lie between {low} and 1"))
+    for bad, message in faults:
         schema.refuse(reviews, bad, message)
     return reviews
 
 
-def _faults(reviews: pd.DataFrame) -> Iterator[tuple[Any, str]]:
-    """Which rows (n,) break a rule, and the rule."""
-    safety, correct, said = (reviews[name] for name in ("safety", "correct", "diagnoses"))
-    yield ~safety.isin([True, False]), "safety must be True or False"
-    again = reviews.duplicated([*KEYS, "case_id"])
-    yield again, "each case may come once in a configuration"
-    yield correct.notna() & ~correct.isin([0, 1]), "correct must be 0, 1 or NaN"
-    for name, low in (("correct_share", 0), ("cosine", -1), ("cosine_med", -1)):
-        values = reviews[name].astype(float)
-        off = (values < low - trust.ROUNDING) | (values > 1 + trust.ROUNDING)
-        yield off, f"{name} must lie between {low} and 1"
-    counts = reviews[[*COUNTS, "n_no_answer"]].astype(float)
-    whole = (counts >= 0) & (counts % 1 == 0)
-    yield ~whole[COUNTS].all(axis=1), "counts must be whole and not negative"
-    for kind, names in KINDS.values():
-        proposed, n_rated = counts[f"n_{kind}"], counts[names].sum(axis=1)
-        more, unplanned = n_rated > proposed, reviews["plan_missing"].fillna("").ne("")
-        yield more, "no more prescriptions or tests may be rated than were proposed"
-        yield ~safety.astype(bool) & (n_rated > 0), "with safety off nothing may be rated"
-        message = "a plan with a reason in plan_missing has no prescriptions and no tests"
-        yield unplanned & (proposed > 0), message
-    other = said.map(lambda d: len(d) if isinstance(d, tuple) else -1) != reviews["n_doctors"]
-    yield other, "diagnoses must be a tuple with an entry for each of n_doctors"
-    teams: Any = reviews.groupby(KEYS, observed=True)["n_doctors"].transform("nunique")
-    yield teams > 1, "a configuration has one n_doctors"
-    fits = whole["n_no_answer"] & (counts["n_no_answer"] <= said.map(_n_unreadable))
-    yield ~fits, "n_no_answer must be whole, and at most the diagnoses that are None"
-
-
-def _n_unreadable(diagnoses: tuple[str | None, ...]) -> int:
-    return sum(said is None for said in diagnoses)
+def _n_unreadable(diagnoses: Any) -> int:
+    return sum(said is None for said in diagnoses) if isinstance(diagnoses, tuple) else 0
