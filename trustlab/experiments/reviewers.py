@@ -53,14 +53,16 @@ def compared(marks: pd.DataFrame, safety: Safety | None = None) -> pd.DataFrame:
     - A review that came out the same, item by item, for one doctor and for the panel counts once.
     - ``ValueError`` for lacking columns.
     """
-    items = _once(marks)
+    items, table = _once(marks), safety or load_safety()
     items = items[items["known"].astype(bool) & items["verdict"].isin([*OBJECTIONS, *FINE])]
+    rules: Any = {name: of.kind for name, of in {**table.test_rules, **table.drug_rules}.items()}
+    rule: Any = items["rule"].where(items["rule"].map(lambda r: isinstance(r, str)), "")
     return items.assign(
         objects=items["verdict"].isin(OBJECTIONS),
         accepts=items["verdict"].isin(FINE),
         quotes=items["quote_occurs"].eq(True),
         rule_objects=items["rule_verdict"].isin(OBJECTIONS),
-        rule_kind=[_kind(rule, safety or load_safety()) for rule in items["rule"]],
+        rule_kind=rule.map(lambda r: r and RULE_WORDS.get(rules.get(r, r), r)),
     )
 
 
@@ -108,9 +110,8 @@ def rule_kind_table(
 def left_out_table(marks: pd.DataFrame) -> pd.DataFrame:
     """What could not be compared: a row a model, data set, level and kind, each review once.
 
-    Columns: n_items, n_compared, and of the rest n_unknown (the table does not know it),
-    n_unreadable (the reviewer's mark), n_said_unknown (the reviewer says that it does not know an
-    item of the table).
+    Columns: n_items, n_compared, and of the rest n_unknown (to the table), n_unreadable (the
+    reviewer's mark), n_said_unknown (to the reviewer, though the table knows it).
     """
     items = _once(marks)
     known = items["known"].astype(bool)
@@ -141,33 +142,24 @@ def verdict_table(marks: pd.DataFrame) -> pd.DataFrame:
 def charts_table(cases: Sequence[Case]) -> pd.DataFrame:
     """How many cases (``n_cases``) have each field of a chart recorded: a row a data set."""
     names = [field.name for field in fields(Chart)]
-    charts = [(case.dataset, chart_of(case)) for case in cases]
-    rows = [(of, 1, *(getattr(chart, n) is not None for n in names)) for of, chart in charts]
-    found: Any = pd.DataFrame(rows, columns=["dataset", "n_cases", *names])
-    return found.groupby("dataset", sort=False).sum().astype(int).reset_index()
+    charts = pd.DataFrame([vars(chart_of(case)) for case in cases], columns=names).notna()
+    charts.insert(0, "n_cases", 1)
+    of = pd.Series([case.dataset for case in cases], name="dataset", dtype=object)
+    found: Any = charts.groupby(of, sort=False).sum()
+    return found.astype(int).reset_index()
 
 
 def _once(marks: pd.DataFrame) -> Any:
     """Each review once: of configurations whose reviews are alike in every item, the first."""
     need(marks, NEEDED, "marks")
     review = [*BY, "case_id", "configuration"]
-    said = pd.Series(
-        list(zip(*(marks[name].astype(str) for name in SAID), strict=True)), dtype=object
-    )
-    groups: Any = said.set_axis(marks.index).groupby([marks[name] for name in review], sort=False)
-    each = groups.agg(tuple).reset_index(name="said")
-    first = each[~each.duplicated([*review[:-1], "said"])]
+    texts = list(marks[SAID].astype(str).itertuples(index=False, name=None))
+    said = pd.Series(texts, marks.index, dtype=object)
+    each: Any = marks[review].assign(said=said).groupby(review, sort=False)["said"].agg(tuple)
+    first = each.reset_index().drop_duplicates([*review[:-1], "said"])
     return marks.merge(first[review], on=review, validate="many_to_one")
 
 
 def _by_case(items: pd.DataFrame) -> Any:
     """The items with ``case_id`` naming their data set, too: all data sets are drawn together."""
     return items.assign(case_id=items["dataset"].astype(str) + " " + items["case_id"].astype(str))
-
-
-def _kind(rule: object, safety: Safety) -> str:
-    """What a rule of the table, or one of the rule check's own, hangs on."""
-    if not isinstance(rule, str) or not rule:
-        return ""
-    known = safety.drug_rules.get(rule) or safety.test_rules.get(rule)
-    return RULE_WORDS.get(known.kind if known else rule, rule)

@@ -13,8 +13,6 @@ NAMES = {
     "unsafe_rx_percent": "UnsafeRx %", "test_alerts_percent": "TestAlerts %", "osi": "OSI", "fti": "FTI",
 }  # fmt: skip
 """The indices shown -> their names."""
-FRACTIONS = ("accuracy", "cdr", "rdc")
-"""Fractions in ``trust-x``, percent in ``medguard-x``."""
 COUNTED = {
     "n_cases": "cases", "n_judged": "judged", "n_ties": "ties", "n_unreadable_diagnoses": "opinions unreadable",
     "n_no_plan": "no plan", "n_prescriptions": "prescriptions", "n_rx_rated": "rated", "n_unsafe": "unsafe",
@@ -28,7 +26,7 @@ KEYS = ["model", "dataset", "level", "configuration"]
 
 def in_percent(indices: pd.DataFrame) -> pd.DataFrame:
     """The indices with accuracy, CDR and RDC of ``trust-x`` times 100, intervals too."""
-    fractions = indices["formulation"].eq("trust-x") & indices["metric"].isin(FRACTIONS)
+    fractions = indices["formulation"].eq("trust-x") & indices["metric"].isin(list(NAMES)[:3])
     ends = indices[["value", "low", "high"]].astype(float)
     return indices.assign(**ends.mul((1 + 99 * fractions), axis=0))
 
@@ -46,9 +44,11 @@ def indices_shown(indices: pd.DataFrame) -> pd.DataFrame:
     for name in ("ETI", "FTI"):
         place = list(shown.columns).index(name) + 1
         shown.insert(place, f"n ({name})", of[name]["n"].to_numpy())
-    told = (table["metric"] + ": " + table["missing"]).where(table["low"].notna(), "")
-    notes = table.assign(note=told.mask(table["missing"].eq(""), "")).groupby(keys, sort=False)
-    note = notes["note"].agg(lambda words: "; ".join(filter(None, words)))
+    told = (table["metric"] + ": " + table["missing"]).where(table["missing"].ne(""), "")
+    notes = table.assign(note=told.where(table["low"].notna(), "")).groupby(keys, sort=False)[
+        "note"
+    ]
+    note = notes.agg(lambda words: "; ".join(filter(None, words)))
     return shown.assign(**{"RDC by": of["RDC"]["proxy"].to_numpy(), "note": note.to_numpy()})
 
 
@@ -60,8 +60,7 @@ def proxy_note(indices: pd.DataFrame) -> str:
 
 def why_missing(indices: pd.DataFrame) -> pd.DataFrame:
     """Which indices have no value or no interval, and why: a row a reason."""
-    untold: Any = indices["low"].isna() & indices["missing"].ne("")
-    told = _named(indices.loc[untold])
+    told = _named(indices[indices["low"].isna() & indices["missing"].ne("")])
     told = told.assign(missing=told["missing"].str.split("; ")).explode("missing")
     each = told.groupby(["formulation", "safety", "missing"], sort=False)["metric"]
     return each.agg(lambda names: ", ".join(dict.fromkeys(names))).reset_index()
@@ -73,8 +72,8 @@ def counts_shown(counts: pd.DataFrame) -> pd.DataFrame:
     return once[[*KEYS, *COUNTED]].rename(columns=COUNTED).reset_index(drop=True)
 
 
-def _named(indices: pd.DataFrame) -> Any:
+def _named(indices: Any) -> Any:
     """The indices shown, by their names, with safety "on" or "off"."""
-    table: Any = indices[indices["metric"].isin(list(NAMES))]
+    table = indices[indices["metric"].isin(list(NAMES))]
     on = table["safety"].map({True: "on", False: "off"})
     return table.assign(metric=table["metric"].map(NAMES), safety=on)

@@ -6,7 +6,7 @@ Pure functions of ``reviews`` (:data:`trustlab.metrics.trust_table.NEEDED`) or o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from trustlab.metrics import schema, ties, trust, votes
+from trustlab.metrics import trust_table as made
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
 from trustlab.metrics.estimate import (
     Draws,
@@ -27,17 +28,7 @@ from trustlab.metrics.estimate import (
     mean,
     measure,
 )
-from trustlab.metrics.trust_table import (
-    BY_DEFINITION,
-    COUNTS,
-    KEYS,
-    KINDS,
-    RUN,
-    Choices,
-    check_reviews,
-    configurations,
-    trust_indices,
-)
+from trustlab.metrics.trust_table import COUNTS, KEYS, RUN, check_reviews, trust_indices
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PARTS = ["accuracy", "cdr", "rdc"]
@@ -84,15 +75,16 @@ def weight_shares(sweep: pd.DataFrame) -> pd.DataFrame:
     Ties are split evenly; a configuration that never wins has no row.
     """
     won: Any = sweep[sweep["winner"] != ""]
-    named = won.assign(configuration=won["tied"].where(won["tied"].map(len) > 0, won["winner"]))
-    named = named.assign(value=1 / won["tied"].map(len).clip(lower=1)).explode("configuration")
+    shared = won["tied"].map(len).clip(lower=1)
+    named = won.assign(
+        value=1 / shared, configuration=won["tied"].where(won["tied"] != (), won["winner"])
+    )
     lines = []
-    for label, part in groups(named, [*RUN, "configuration"]):
+    for label, part in groups(named.explode("configuration"), [*RUN, "configuration"]):
         run = won[(won[RUN] == pd.Series(label)[RUN]).all(axis=1)]
         counts = {"n": len(run), "n_cases": run["n_cases"].min(), "n_missing": 0, "missing": ""}
-        lines.append(
-            {**label, "metric": "share", "value": part["value"].sum() / len(run), **counts}
-        )
+        value = part["value"].sum() / len(run)
+        lines.append({**label, "metric": "share", "value": value, **counts})
     return schema.table(lines, [*RUN, "configuration"])
 
 
@@ -162,8 +154,7 @@ def weak_points(
       an empty plan; a panel scored as one doctor (the same diagnosis, nobody to disagree: CDR 0);
       every reasoning with ``constant_cosine`` to its diagnosis, where 1 is reasoning that only
       repeats the diagnosis, and another value what some fixed text was measured to have.
-    - ``reference`` is the index as measured, ``value`` that under the what-if, ``difference`` the
-      gain; ``safety`` is as it was.
+    - ``reference`` is the index as measured, ``difference`` the gain; ``safety`` is as it was.
     - ``choices`` as in :func:`trustlab.metrics.trust_table.trust_indices`.
     """
     table = check_reviews(reviews)
@@ -180,11 +171,15 @@ def weak_points(
         (text, safety.notna(), lambda t: t.assign(**cosines)),
     ]
     found = []
-    for what_if, where, change in changes:
-        if where.any():
-            both: Any = (table[where], change(table[where]))
-            indices = (trust_indices(t, formulation, draws=0, **choices) for t in both)
-            found.append(_gains(*indices).assign(what_if=what_if))
+    for what_if, where, change in (each for each in changes if each[1].any()):
+        both: Any = (table[where], change(table[where]))
+        indices: Any = [trust_indices(t, formulation, draws=0, **choices) for t in both]
+        then, now = (t[t["metric"].isin(["eti_percent", "osi", "fti"])] for t in indices)
+        why = now["missing"].where(now["value"].isna(), "")
+        why = why.mask(then["value"].isna() & why.eq(""), "before: " + then["missing"])
+        before = then[["safety"]].assign(reference=then["value"], n_reference=then["n"])
+        gain = now["value"] - then["value"]
+        found.append(now.assign(**before, what_if=what_if, difference=gain, missing=why))
     lines: Any = pd.concat(found).to_dict("records")
     more = ["reference", "difference", "n_reference"]
     return schema.table(lines, [*KEYS, "formulation", "what_if"], more)
@@ -203,10 +198,11 @@ def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
         raise ValueError(f"indices hold nothing of {formulation!r}; they hold {holds}")
     if lacking := {*PARTS, "eti"} - {*held["metric"]}:
         raise ValueError(f"indices lack {sorted(lacking)}; they have {sorted({*held['metric']})}")
-    rows = []
-    for label, part in groups(held, KEYS):
-        of = part.set_index("metric")
-        rows.append({**label, **of["value"][PARTS].to_dict(), "n": of["n"]["eti"]})
+    rows = [
+        {**label, **of["value"][PARTS].to_dict(), "n": of["n"]["eti"]}
+        for label, part in groups(held, KEYS)
+        for of in [part.set_index("metric")]
+    ]
     single = pd.DataFrame(rows).drop_duplicates([*RUN, "configuration", *PARTS])
     twice = single.duplicated([*RUN, "configuration"], keep=False)
     on: Any = single["safety"].map({True: ", safety on", False: ", safety off"}.get)
@@ -217,20 +213,18 @@ def _swept(
     indices: pd.DataFrame, steps: int, formulation: str, by: list[str]
 ) -> Iterator[tuple[dict[str, Any], pd.Series, pd.Series]]:
     """Keys and counts at each weighting, and the ETI of each contender there and as printed."""
+    unit = 100 if formulation == "trust-x" else 1
     for label, part in groups(_contenders(indices, formulation), by):
         known = part.dropna(subset=PARTS).set_index("contender")
         counts = {"n": len(known), "n_missing": len(part) - len(known)}
         counts["n_cases"] = int(known["n"].min()) if len(known) else 0
-        printed = _eti_percent(known, trust.ETI_WEIGHTS, formulation)
-        for weights in weight_grid(steps):
-            at = dict(zip(WEIGHTS, weights, strict=True))
-            yield label | at | counts, _eti_percent(known, weights, formulation), printed
-
-
-def _eti_percent(known: pd.DataFrame, weights: Sequence[float], formulation: str) -> pd.Series:
-    accuracy, cdr, rdc = (known[name].to_numpy(float) for name in PARTS)
-    found = trust.eti(accuracy, cdr, rdc, weights, formulation)
-    return pd.Series(found * (100 if formulation == "trust-x" else 1), index=known.index)
+        accuracy, cdr, rdc = known[PARTS].to_numpy(float).T
+        *swept, printed = (
+            unit * pd.Series(trust.eti(accuracy, cdr, rdc, weights, formulation), known.index)
+            for weights in (*weight_grid(steps), trust.ETI_WEIGHTS)
+        )
+        for weights, eti in zip(weight_grid(steps), swept, strict=True):
+            yield label | dict(zip(WEIGHTS, weights, strict=True)) | counts, eti, printed
 
 
 def _winner(eti: pd.Series) -> dict[str, Any]:
@@ -257,48 +251,38 @@ def _tau(eti: pd.Series, printed: pd.Series) -> dict[str, Any]:
 
 def _pairs(reviews: pd.DataFrame, draws: int, seed: int) -> Iterator[tuple[dict[str, Any], Rows]]:
     """Two parts, ``x`` and ``y``, of the cases of each configuration; NaN where there is none."""
-    for label, _, rows in configurations(reviews, Choices(), draws=0):
-        each = rows.asked
-        rated = [each[n] for _, n in KINDS.values()]
+    for label, _, rows in made.configurations(reviews, made.Choices(), draws=0):
+        each: Any = rows.asked
+        rated = each[["n_rx_rated", "n_tests_rated"]].replace(0, np.nan)
         parts = {
             "correct": each["right"],
             "agreement": 1 - each["apart"],
             "cosine": each["cosine"],
-            "unsafe_rx": (each["n_unsafe"] + each["n_caution"]) / rated[0].where(rated[0] > 0),
-            "test_alerts": (each["n_risky"] + each["n_redundant"]) / rated[1].where(rated[1] > 0),
+            "unsafe_rx": (each["n_unsafe"] + each["n_caution"]) / rated["n_rx_rated"],
+            "test_alerts": (each["n_risky"] + each["n_redundant"]) / rated["n_tests_rated"],
         }
         for first, second in combinations(parts, 2):
-            x, y = parts[first], parts[second]
-            both = (x.notna() & y.notna()).to_numpy()
-            drawn = Draws.of(each["case_id"][both], draws, seed)
-            why = _why_no_correlation({first: x, second: y}, both)
-            asked = pd.DataFrame({"case_id": each["case_id"], "x": x, "y": y})
-            yield {**label, "first": first, "second": second}, Rows(asked, both, drawn, why)
-
-
-def _why_no_correlation(parts: dict[str, Any], both: np.ndarray) -> str:
-    if empty := [name for name, values in parts.items() if values.isna().all()]:
-        return f"no case has {' or '.join(empty)}"
-    if both.sum() < 3:
-        return "fewer than 3 cases have both"
-    constant = [name for name, values in parts.items() if all_alike(values[both].to_numpy())]
-    return f"{' and '.join(constant)} the same in every case" if constant else ""
+            asked = each[["case_id"]].assign(x=parts[first], y=parts[second])
+            asked["both"] = asked["x"] + asked["y"]
+            both, names = asked.dropna(), {"x": first, "y": second}
+            empty = [of for side, of in names.items() if asked[side].isna().all()]
+            same = [of for side, of in names.items() if all_alike(both[side].to_numpy())]
+            why = f"{' and '.join(same)} the same in every case" if same else ""
+            why = "fewer than 3 cases have both" if len(both) < 3 else why
+            why = f"no case has {' or '.join(empty)}" if empty else why
+            found = Rows.of(asked, "both", draws, seed, why)
+            yield {**label, "first": first, "second": second}, found
 
 
 def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Metric:
     """A correlation (B, n), (B, n) -> (B,) of ``x`` and ``y``, each case as often as drawn."""
 
-    def of(rows: Rows) -> np.ndarray:
-        x, y, places = rows["x"], rows["y"], np.arange(len(rows))
+    def drawn(rows: Rows, times: np.ndarray) -> np.ndarray:
+        places = np.tile(np.arange(len(rows)), len(times))
+        again = np.repeat(places, times.astype(int).ravel()).reshape(len(times), -1)
+        return correlation(rows["x"][again], rows["y"][again])
 
-        def drawn(times: np.ndarray) -> np.ndarray:
-            again = np.repeat(np.tile(places, len(times)), times.astype(int).ravel())
-            again = again.reshape(len(times), -1)
-            return correlation(x[again], y[again])
-
-        return rows.over(drawn)
-
-    return Metric(of, withheld=lambda rows: rows.none)
+    return Metric(lambda rows: rows.over(partial(drawn, rows)), withheld=lambda rows: rows.none)
 
 
 CORRELATIONS = {"pearson": _over_cases(pearson_rows), "spearman": _over_cases(spearman_rows)}
@@ -309,16 +293,17 @@ def _agreement(
 ) -> Iterator[dict[str, Any]]:
     """A line for each measure of one configuration."""
     alone = part["n_doctors"].iloc[0] == 1
+    lonely = ALONE if alone else UNREADABLE
     each = {name: part["diagnoses"].map(of).astype(float) for name, of in RAW.items()}
     asked = part[["diagnoses"]].assign(case_id=part["case_id"].astype(str), **each)
     drawn = Draws.of(asked["case_id"], draws, seed)
     for name in RAW:
-        none = ALONE if alone and name == "pair_agreement" else UNREADABLE
+        none = lonely if name == "pair_agreement" else UNREADABLE
         rows = Rows.of(asked, name, drawn, none=none)
-        note = BY_DEFINITION if alone and len(rows) else ""
+        note = made.BY_DEFINITION if alone and len(rows) else ""
         yield {"metric": name, **estimate(rows, mean(name), note=note)}
     without = Draws.without_each(asked["case_id"][asked["pair_agreement"].notna()])
-    rows = Rows.of(asked, "pair_agreement", without, none=ALONE if alone else UNREADABLE)
+    rows = Rows.of(asked, "pair_agreement", without, none=lonely)
     counted = votes.count_votes(list(rows["diagnoses"]))
     ac1 = partial(votes.gwet_ac1_weighted, n_diagnoses=n_diagnoses)
     for name, kappa in (("fleiss_kappa", votes.fleiss_kappa_weighted), ("gwet_ac1", ac1)):
@@ -329,33 +314,18 @@ def _agreement(
 
 def _never_objecting(table: pd.DataFrame) -> pd.DataFrame:
     """Every prescription and test that is known and readable is rated, and nothing is found."""
-    changed: dict[str, Any] = dict.fromkeys(["n_caution", "n_unsafe", "n_risky", "n_redundant"], 0)
-    for name, n, short in (
+    found = dict.fromkeys(["n_caution", "n_unsafe", "n_risky", "n_redundant"], 0)
+    table = table.assign(safety=True, **found)
+    for fine, n, short in (
         ("n_safe", "n_prescriptions", "rx"),
         ("n_unflagged", "n_tests", "tests"),
     ):
         left = table[n] - table[f"n_{short}_unknown"] - table[f"n_{short}_unreadable"]
-        changed[name] = left.clip(lower=0)
-    return table.assign(safety=True, **changed)
+        table[fine] = left.clip(lower=0)
+    return table
 
 
 def _as_one_doctor(table: pd.DataFrame) -> pd.DataFrame:
     alone = [(d if isinstance(d, str) else None,) for d in table["diagnosis"]]
     no_answer = (table["n_no_answer"] >= table["n_doctors"]).astype(int)
     return table.assign(diagnoses=alone, n_doctors=1, n_no_answer=no_answer)
-
-
-def _gains(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """ETI, OSI and FTI after a change, beside those before: the same rows in the same order."""
-    shown = before["metric"].isin(["eti_percent", "osi", "fti"])
-    parts: Any = (before[shown], after[shown])
-    then, now = parts
-    why = now["missing"].where(now["value"].isna(), "")
-    why = why.mask(then["value"].isna() & why.eq(""), "before: " + then["missing"])
-    return now.assign(
-        safety=then["safety"],
-        reference=then["value"],
-        difference=now["value"] - then["value"],
-        n_reference=then["n"],
-        missing=why,
-    )
