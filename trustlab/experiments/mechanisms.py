@@ -46,10 +46,14 @@ def token_table(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).assign(n=1)
 
 
-def position_means(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """Mean token ``probability`` by number of tokens (2 to 10) and position; ``n``: answers."""
+def position_means(tokens: pd.DataFrame) -> pd.DataFrame:
+    """Mean token ``probability`` by number of tokens (2 to 10) and position, without intervals.
+
+    ``n`` counts answers.
+    """
     held = tokens[tokens["n_tokens"].isin(LENGTHS)]
-    return _group_means(held, ["n_tokens", "position"], ["probability"], n_draws, seed)
+    found = _group_means(held, ["n_tokens", "position"], ["probability"], 0, 0)
+    return found.drop(columns=["low", "high"]).assign(missing="")
 
 
 def wrong_by_length(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:

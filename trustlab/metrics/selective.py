@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustlab.metrics.discrimination import check_pair, check_weights
-from trustlab.metrics.estimate import Rows, Statistic
+from trustlab.metrics.estimate import Statistic, of_answers, part
 
 
 def risk_coverage(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -169,21 +169,10 @@ def _whole(weights: ArrayLike, n: int) -> np.ndarray:
     return weight.astype(np.int64)
 
 
-def selective(rows: Rows) -> np.ndarray:
-    """AURC and prediction-rejection ratio of rows, (2, 1 + draws)."""
-    correct, confidence = rows["correct"], rows["confidence"]
-    return rows.over(lambda w: selective_weighted(correct, confidence, w.astype(np.int64)))
-
-
-def generalised(rows: Rows) -> np.ndarray:
-    """AUGRC of rows, (1 + draws,)."""
-    correct, confidence = rows["correct"], rows["confidence"]
-    return rows.over(lambda w: augrc_weighted(correct, confidence, w.astype(np.int64)))
-
-
+_AREA = of_answers(selective_weighted)
 SELECTIVE: dict[str, Statistic] = {
-    "aurc": lambda rows: rows.drawn(selective)[0],
-    "augrc": generalised,
-    "prediction_rejection_ratio": lambda rows: rows.drawn(selective)[1],
+    "aurc": part(_AREA, 0),
+    "augrc": of_answers(augrc_weighted),
+    "prediction_rejection_ratio": part(_AREA, 1),
 }
 """Metric -> its statistic."""
