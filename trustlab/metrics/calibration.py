@@ -237,8 +237,8 @@ def _by_value(
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(len(values)))
     ordered = weight.T[order].astype(np.float64)
-    weighed = ordered * amount[order, None]
-    return values, *(np.add.reduceat(each, starts, axis=0) for each in (ordered, weighed))
+    mass = np.add.reduceat(ordered, starts, axis=0)
+    return values, mass, np.add.reduceat(ordered * amount[order, None], starts, axis=0)
 
 
 def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
