@@ -59,7 +59,7 @@ def auroc_standard_error(auroc: float, n_right: int, n_wrong: int) -> float:
     if not (math.isnan(auroc) or 0 <= auroc <= 1):
         raise ValueError(f"auroc must lie between 0 and 1; received {auroc}")
     if n_right < 0 or n_wrong < 0:
-        raise ValueError(f"n_right and n_wrong must be at least 0; got {n_right} and {n_wrong}")
+        raise ValueError(f"n_right and n_wrong must be 0 or more; received {n_right} and {n_wrong}")
     if math.isnan(auroc) or auroc in (0, 1) or not (n_right and n_wrong):
         return float("nan")
     two_right = auroc / (2 - auroc)  # Q1: two right answers both surer than one wrong one
