@@ -610,7 +610,7 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
             f"votes.{kappa.__name__}",
             situation,
             lambda kappa=kappa, cases=cases: kappa(
-                votes.count_votes(cases), once(len(votes.count_votes(cases).index))
+                votes.count_votes(cases), once(len(votes.count_votes(cases).agreement))
             ),
             NAN,
         )

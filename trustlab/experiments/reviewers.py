@@ -53,9 +53,9 @@ def compared(marks: pd.DataFrame, safety: Safety | None = None) -> pd.DataFrame:
     - A review that came out the same, item by item, for one doctor and for the panel counts once.
     - ``ValueError`` for lacking columns.
     """
-    items, table = _once(marks), safety or load_safety()
+    items, known = _once(marks), safety or load_safety()
     items = items[items["known"].astype(bool) & items["verdict"].isin([*OBJECTIONS, *FINE])]
-    rules: Any = {name: of.kind for name, of in {**table.test_rules, **table.drug_rules}.items()}
+    rules: Any = {name: of.kind for name, of in {**known.test_rules, **known.drug_rules}.items()}
     rule: Any = items["rule"].where(items["rule"].map(lambda r: isinstance(r, str)), "")
     return items.assign(
         objects=items["verdict"].isin(OBJECTIONS),

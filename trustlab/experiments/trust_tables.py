@@ -75,10 +75,8 @@ def weight_shares(sweep: pd.DataFrame) -> pd.DataFrame:
     Ties are split evenly; a configuration that never wins has no row.
     """
     won: Any = sweep[sweep["winner"] != ""]
-    shared = won["tied"].map(len).clip(lower=1)
-    named = won.assign(
-        value=1 / shared, configuration=won["tied"].where(won["tied"] != (), won["winner"])
-    )
+    winners = won["tied"].where(won["tied"].astype(bool), won["winner"])
+    named = won.assign(value=1 / won["tied"].map(len).clip(lower=1), configuration=winners)
     lines = []
     for label, part in groups(named.explode("configuration"), [*RUN, "configuration"]):
         run = won[(won[RUN] == pd.Series(label)[RUN]).all(axis=1)]
@@ -316,10 +314,8 @@ def _never_objecting(table: pd.DataFrame) -> pd.DataFrame:
     """Every prescription and test that is known and readable is rated, and nothing is found."""
     found = dict.fromkeys(["n_caution", "n_unsafe", "n_risky", "n_redundant"], 0)
     table = table.assign(safety=True, **found)
-    for fine, n, short in (
-        ("n_safe", "n_prescriptions", "rx"),
-        ("n_unflagged", "n_tests", "tests"),
-    ):
+    kinds = ("n_safe", "n_prescriptions", "rx"), ("n_unflagged", "n_tests", "tests")
+    for fine, n, short in kinds:
         left = table[n] - table[f"n_{short}_unknown"] - table[f"n_{short}_unreadable"]
         table[fine] = left.clip(lower=0)
     return table
