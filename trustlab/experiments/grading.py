@@ -85,7 +85,7 @@ def agreement_table(
         for first, second in combinations(names, 2)
         for line in agreement(found[first], found[second], ids, n_draws, seed)
     ]
-    return table(lines, ["first", "second"], COUNTS)
+    return table(lines, ["first", "second"], [*COUNTS])
 
 
 def disagreements(
