@@ -269,7 +269,7 @@ def guarantee_table(
         label |= {"threshold": threshold, "metric": "error", "n_calibration": int((~test).sum())}
         at = stop_turns(sure, threshold)
         wrong = np.where(at < g.correct.shape[1] - 1, 1 - along(g.correct, at), np.nan)
-        tried = pd.DataFrame({"case_id": g.case_ids, "wrong": wrong})[test]
+        tried: Any = pd.DataFrame({"case_id": g.case_ids, "wrong": wrong})[test]
         rows = Rows.of(tried, "wrong", 0, none=found.reason or "nobody diagnosed early")
         lines.append(label | share(rows, "wrong", exact=True))
     keys = ["model", "method", "alpha", "delta", "threshold"]
