@@ -125,10 +125,9 @@ def readings(
     """The run's confidences, and again what reads meaning, under each rule and each context of SAR.
 
     - The columns of ``run.confidence`` and ``choice`` ('', "same meaning" or "context") and
-      ``option`` ("default", a rule's name, or a context). ``views``: those that the run showed.
-    - A rule about bare diagnoses compares those.
-    - ``ValueError`` for a case and level that it did not show, for rules of one name, or for an
-      unknown context.
+      ``option`` ("default", a rule's name, or a context). Rules compare bare diagnoses.
+    - ``views``: those that the run showed. ``ValueError`` where one is lacking, for rules of one
+      name, or for an unknown context.
     """
     shown = {(v.case.case_id, v.level): v for v in views}
     strange = [(g.case_id, g.level) for g in run.generations if (g.case_id, g.level) not in shown]
@@ -218,11 +217,9 @@ def rank_stability(
         draws = Draws.of(mine["case_id"].to_numpy(), n_draws, seed)
         for into, found in zip(lines, _stability(mine, part, draws, min_per_class), strict=True):
             into += [label | line for line in found]
-    more, keys = ["chosen_in", "lowest", "highest", "n_rarer"], ["choice", "method", "option"]
-    return (
-        table(lines[0], ["model", "dataset", "method"], more),
-        table(lines[1], ["model", "dataset", *keys], ["moved", "by"]),
-    )
+    more, keys = ["chosen_in", "lowest", "highest", "n_rarer"], ["model", "dataset"]
+    ranks = table(lines[0], [*keys, "method"], more)
+    return ranks, table(lines[1], [*keys, "choice", "method", "option"], ["moved", "by"])
 
 
 def _stability(
@@ -248,10 +245,8 @@ def _stability(
     of_all = forms([*plain, *gone])
     formulas = {v: m for m, variants in of_all.items() if m in plain for v in variants}
     own = [m for m in plain + gone if m not in formulas and METHODS[m].family != "baseline"]
-    bases, left_out = (
-        [m for m in own if m in plain],
-        {m: lost[m, DEFAULT] for m in own if m in gone},
-    )
+    bases = [m for m in own if m in plain]
+    left_out = {m: lost[m, DEFAULT] for m in own if m in gone}
     withheld = at_least(least)(rows)
     if withheld or not bases:
         fewest = min(kept, key=lambda c: n_values[c], default=None)
@@ -293,19 +288,16 @@ class _Order:
     def under(self, *choices: Choice) -> np.ndarray:
         """AUROC of each base; what the choices do not touch keeps its default."""
         formula = {c.method: c.option for c in choices if c.method}
-        found = []
-        for name in (formula.get(base, base) for base in self.bases):
-            read = [self.value[name, c.option] for c in choices if (name, c.option) in self.value]
-            found.append(read[0] if read else self.value[name, DEFAULT])
-        return np.array(found)
+        options = [c.option for c in choices] + [DEFAULT]
+        names = (formula.get(base, base) for base in self.bases)
+        columns = (next((m, o) for o in options if (m, o) in self.value) for m in names)
+        return np.array([self.value[column] for column in columns])
 
     def combinations(self, choices: Sequence[Choice]) -> np.ndarray:
         """AUROC of the bases under every combination of rule, context and formulas."""
-        kinds: dict[tuple[str, str], list[Choice | None]]
-        kinds = {(RULE, ""): [None], (CONTEXT, ""): [None]}
-        for c in choices:
-            kinds.setdefault((c.choice, c.method), [None]).append(c)
-        return np.array([self.under(*filter(None, one)) for one in product(*kinds.values())])
+        kinds = dict.fromkeys([(RULE, ""), (CONTEXT, ""), *((c.choice, c.method) for c in choices)])
+        each = ([None, *(c for c in choices if (c.choice, c.method) == kind)] for kind in kinds)
+        return np.array([self.under(*filter(None, one)) for one in product(*each)])
 
     def moved(self, other: np.ndarray) -> dict[str, Any]:
         """Kendall's tau-b with the default's ranking, and the method whose rank changes most."""
@@ -319,16 +311,16 @@ class _Order:
 
 def _ranks(each: Mapping[str, Rows], combined: np.ndarray) -> Iterator[dict[str, Any]]:
     """Rank and AUROC of each base, the best first; ``combined``: AUROC (combinations, bases)."""
-    methods, rows = list(each), list(each.values())
-    drawn = np.stack([of.drawn(AUROC) for of in rows])
+    drawn = np.stack([rows.drawn(AUROC) for rows in each.values()])
     ranked, elsewhere = (rankdata(-tied(x), axis=1).T for x in (drawn.T, combined))
     first = chosen_in(drawn[:, 1:])
     for i in np.argsort(ranked[:, 0], kind="stable"):
-        rank = estimate(rows[i], Metric(lambda _, i=i: ranked[i], widthless=True))
+        method, rows = list(each.items())[i]
+        rank = estimate(rows, Metric(lambda _, i=i: ranked[i], widthless=True))
         rank["chosen_in"] = first[i] if rank["low"] == rank["low"] else np.nan
-        ends = {"lowest": elsewhere[i].min(), "highest": elsewhere[i].max()}
-        yield {"method": methods[i], "metric": "rank", **ends, **rank}
-        yield {"method": methods[i], "metric": "auroc", **estimate(rows[i], AUROC)}
+        rank |= {"lowest": elsewhere[i].min(), "highest": elsewhere[i].max()}
+        yield {"method": method, "metric": "rank", **rank}
+        yield {"method": method, "metric": "auroc", **estimate(rows, AUROC)}
 
 
 def _withheld(rows: Rows, why: Mapping[str, str]) -> Iterator[dict[str, Any]]:
