@@ -34,9 +34,9 @@ def expected_auroc(
 
     - ``prevalence``: the true share of right answers, in (0, 1); the other two: the chances that a
       right answer is called wrong and a wrong one right (the same where ``None``).
-    - Let s be the share of right answers among those called right, minus their share among those
-      called wrong. A pair of one called right and one called wrong is then as it seems, reversed
-      or of one kind, so AUROC' = 1/2 + s (AUROC - 1/2).
+    - s is the share of right answers among those called right, minus that among those called
+      wrong. A pair of one called right and one called wrong is then as it seems, reversed or of
+      one kind, so AUROC' = 1/2 + s (AUROC - 1/2).
     - ``ValueError`` for chances outside [0, 1] or a class left empty.
     """
     lost, gained = right_to_wrong, right_to_wrong if wrong_to_right is None else wrong_to_right
