@@ -1,6 +1,6 @@
 """How the talk went: how consultations ended, what doctor and patient did, which are left out.
 
-Shares have intervals over cases, with all that was said in them; ``how``: n_draws and seed.
+Shares have intervals over cases, with all that was said in them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import pandas as pd
 from trustlab.agents.consultation import CONFIDENT, ENDS
 from trustlab.agents.patient import OUTCOMES
 from trustlab.experiments.consultations import ConsultationRun
-from trustlab.metrics.estimate import Rows, estimate, grouped, mean, share
+from trustlab.metrics.estimate import Labelled, Rows, estimate, grouped, mean, share
 from trustlab.metrics.schema import table
 
 ASKED_FOR = ("found", "missed", "another fact")
 NOT_TOLD = ("rightly not known", "spoke though not told")
-NONE: Any = {"none": "none of them"}
 
 
 def left_out_table(run: ConsultationRun) -> pd.DataFrame:
@@ -31,14 +30,14 @@ def left_out_table(run: ConsultationRun) -> pd.DataFrame:
     return gone[["model", "case_id", "level", "missing"]].reset_index(drop=True)
 
 
-def patient_table(run: ConsultationRun, **how: Any) -> pd.DataFrame:
+def patient_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """What the patient's replies were, and how they compare with the rule patient: shares.
 
     Outcomes of all turns; :data:`ASKED_FOR` of those whose question asks for a known finding that is
     among the facts, :data:`NOT_TOLD` of those where it is not.
     """
     lines = []
-    for label, rows in grouped(run.turns, ["model"], "case_id", **how, **NONE):
+    for label, rows in _of_models(run.turns, n_draws, seed):
         turns = rows.asked
         known = turns["reference"].str.isdigit().to_numpy(bool)
         not_told = turns["reference"].eq("not told").to_numpy()
@@ -52,10 +51,10 @@ def patient_table(run: ConsultationRun, **how: Any) -> pd.DataFrame:
     return table(lines, ["model"], ["n_hits"])
 
 
-def ended_table(run: ConsultationRun, **how: Any) -> pd.DataFrame:
+def ended_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """Why the consultations ended: the share of each reason, and the mean number of questions."""
     lines = []
-    for label, rows in grouped(run.ended, ["model"], "case_id", **how, **NONE):
+    for label, rows in _of_models(run.ended, n_draws, seed):
         for why in ENDS:
             mine = rows.at(rows.asked["ended"].eq(why).to_numpy())
             if why == CONFIDENT and not len(mine):
@@ -66,11 +65,16 @@ def ended_table(run: ConsultationRun, **how: Any) -> pd.DataFrame:
     return table(lines, ["model", "ended"], ["n_hits"])
 
 
-def tries_table(run: ConsultationRun, **how: Any) -> pd.DataFrame:
+def tries_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """Which of the doctor's tries the questions put were, as shares; 1 is the greedy question."""
     lines = [
         {**label, "tries": k, "metric": "share", **share(rows, "tries", k)}
-        for label, rows in grouped(run.turns, ["model"], "case_id", **how, **NONE)
+        for label, rows in _of_models(run.turns, n_draws, seed)
         for k in range(1, int(rows["tries"].max()) + 1)
     ]
     return table(lines, ["model", "tries"], ["n_hits"])
+
+
+def _of_models(found: pd.DataFrame, n_draws: int, seed: int) -> Labelled:
+    how: Any = {"n_draws": n_draws, "seed": seed, "none": "none of them"}
+    return grouped(found, ["model"], "case_id", **how)
