@@ -140,7 +140,7 @@ def of_libraries(retrievers: Mapping[str, Retriever]) -> dict[str, dict[str, Any
 
 
 def sampling(counts: Sequence[int], temperatures: Sequence[float]) -> dict[str, dict[str, Any]]:
-    """Variants by the number of samples K (a smaller K reads the first of a larger) and temperature."""
+    """Variants by temperature and number of samples (K reads the first of a larger K)."""
     return {
         f"K {k}, temperature {t:g}": {"samples": k, "temperature": t}
         for t in temperatures
@@ -151,7 +151,7 @@ def sampling(counts: Sequence[int], temperatures: Sequence[float]) -> dict[str, 
 def variant_metrics(
     made: Ablations, n_draws: int = 2000, seed: int = 0, n_jobs: int = 1
 ) -> pd.DataFrame:
-    """``metrics_table`` of every variant, with its ``n_samples``, ``temperature``, ``n_passages``."""
+    """``metrics_table`` of every variant, with ``n_samples``, ``temperature``, ``n_passages``."""
     parts = {}
     for name, run in made.runs.items():
         shown = made.confidence[made.confidence["variant"] == name]

@@ -94,9 +94,8 @@ def chosen_thresholds(
 ) -> dict[str, np.ndarray]:
     """Method -> the threshold for each case, (n,), chosen on the other folds than the case's own.
 
-    - The rule: best accuracy minus ``price`` times mean utterances there, of equals the one with
-      fewer utterances.
-    - Methods without any value are left out, and so are all where there are fewer than two cases.
+    The rule there: :func:`~trustlab.metrics.stopping.best_threshold`. Methods without any value are
+    left out, and so are all where there are fewer than two cases.
     """
     folds = fold_of(g.case_ids, n_folds, seed)
     known = g.known if len(folds) > 1 else {}

@@ -33,8 +33,8 @@ def left_out_table(run: ConsultationRun) -> pd.DataFrame:
 def patient_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """What the patient's replies were, and how they compare with the rule patient: shares.
 
-    Outcomes of all turns; :data:`ASKED_FOR` of those whose question asks for a known finding that is
-    among the facts, :data:`NOT_TOLD` of those where it is not.
+    Outcomes of all turns; :data:`ASKED_FOR` of those whose question asks for a known finding that
+    is among the facts, :data:`NOT_TOLD` of those where it is not.
     """
     lines = []
     for label, rows in _of_models(run.turns, n_draws, seed):

@@ -2,8 +2,8 @@
 
 - The rule: of T turns stop at the first whose confidence reaches the threshold, at the latest at
   the last (Ren et al. 2026, consultation).
-- ``confidence``, ``correct`` (0 or 1) and ``utterances`` (said up to and with that turn) are (n, T),
-  T at least 1. Only ``correct`` must be known throughout. Others are a ``ValueError``.
+- ``confidence``, ``correct`` (0 or 1, all known) and ``utterances`` (said up to and with that
+  turn) are (n, T), T at least 1. Others are a ``ValueError``.
 - :func:`guarantee` is beyond the paper: Learn then Test (Angelopoulos et al. 2021) with binomial
   p-values.
 """
@@ -41,7 +41,7 @@ class Guarantee:
     """A threshold that keeps the error of those diagnosed early at most ``alpha``, or ``None``.
 
     - With chance ``1 - delta``; ``reason`` says why there is none.
-    - ``n_early`` and ``n_wrong``: calibration cases that it stops early, and the wrong ones of them.
+    - ``n_early`` and ``n_wrong``: calibration cases that it stops early, and the wrong of them.
     """
 
     threshold: float | None
