@@ -4,10 +4,6 @@ Each variant is a set of keywords for :func:`trustlab.experiments.benchmark.benc
 replies, so that only what is new is asked.
 """
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportReturnType=false
-# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 import re
@@ -17,19 +13,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from trustlab.agents import MedConf
 from trustlab.correctness import JudgeGrader, SynonymGrader, open_grader
 from trustlab.experiments.benchmark import Run, benchmark
 from trustlab.experiments.tables import KEYS
-from trustlab.metrics.estimate import NAN, Rows, estimate, mean, share
+from trustlab.metrics.estimate import NAN, Rows, estimate, groups, mean, measure, share
 from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.metrics.schema import table
 from trustlab.metrics.table import metrics_table
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
-from trustlab.records import LEVELS, SUPPORT_LEVELS, Case, Generation
+from trustlab.records import LEVELS, SUPPORT_LEVELS, Case
 from trustlab.retrieval import BM25, Retriever, load_corpus
 
 WHOLE = "full"
@@ -57,10 +54,9 @@ SAMPLED = (
 class Ablations:
     """The tables of several variants, each tidy with a column ``variant``, in the variants' order.
 
-    - ``answers`` and ``confidence`` as a benchmark's :class:`Run` has them.
+    - ``answers`` and ``confidence`` as those of the benchmarks, which are ``runs``.
     - ``calls``: a row a variant and model with the replies asked for (``n_made``) and taken from
       what was there (``n_cached``).
-    - ``runs``: the benchmarks themselves.
     """
 
     answers: pd.DataFrame
@@ -71,9 +67,8 @@ class Ablations:
     def judged(self) -> pd.DataFrame:
         """The confidences with ``correct`` beside them, as ``paired_differences`` takes them."""
         keys = ["variant", *KEYS]
-        return self.confidence.merge(
-            self.answers[[*keys, "correct"]], on=keys, how="left", validate="many_to_one"
-        )
+        right = self.answers[[*keys, "correct"]]
+        return self.confidence.merge(right, on=keys, how="left", validate="many_to_one")
 
 
 def ablations(
@@ -98,19 +93,13 @@ def ablations(
     """
     folders = {name: re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") for name in variants}
     if not variants or len(set(folders.values())) < len(variants):
-        raise ValueError(
-            f"variants must be one or more, each with a folder name of its own; received {folders}"
-        )
+        wanted = "variants must be one or more, each with a folder name of its own"
+        raise ValueError(f"{wanted}; received {folders}")
     store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
-    asking = {
-        "quiet": True,
-        **asking,
-        "grader": open_grader(asking.get("grader") or SynonymGrader()),
-    }
+    asking = {"quiet": True, **asking}
+    asking["grader"] = open_grader(asking.get("grader") or SynonymGrader())
     asking["retriever"] = asking.get("retriever") or BM25(load_corpus())
-    held = [
-        model if isinstance(model, CachedModel) else CachedModel(model, store) for model in models
-    ]
+    held = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in models]
     if asking.get("assessor") is not None and not isinstance(asking["assessor"], CachedModel):
         asking["assessor"] = CachedModel(asking["assessor"], store)
     counted = [asking["assessor"]] if asking.get("assessor") else []
@@ -121,28 +110,28 @@ def ablations(
         for one in counted:  # these count from run to run, and a variant shall show its own calls
             one.reset_calls()
         folder = Path(run_dir) / folders[name] if run_dir else None
-        runs[name] = benchmark(
-            cases, held, chosen, levels, run_dir=folder, cache=store, **{**asking, **changed}
-        )
+        how = asking | {"run_dir": folder, "cache": store} | dict(changed)
+        runs[name] = benchmark(cases, held, chosen, levels, **how)
     for one, given in zip(held, models, strict=True):
         if one is not given:
             one.close()
     answers = _stacked({name: run.answers for name, run in runs.items()})
-    _same_answers(answers)
-    confidence = _stacked(
-        {
-            name: run.confidence[run.confidence["method"].isin(list(methods))]
-            for name, run in runs.items()
-        }
+    told: Any = answers[answers["answer"].notna()]
+    assert (told.groupby(KEYS)["answer"].nunique() == 1).all(), (
+        "variants of one procedure were given different answers"
     )
-    return Ablations(answers, confidence, _calls(runs), runs)
+    confidence: Any = _stacked({name: run.confidence for name, run in runs.items()})
+    confidence = confidence[confidence["method"].isin(list(methods))].reset_index(drop=True)
+    asked: Any = _stacked({name: run.calls for name, run in runs.items()})
+    calls = asked.groupby(["variant", "model"], sort=False)[["n", "n_made", "n_cached"]].sum()
+    calls = calls.reset_index().rename(columns={"n": "n_replies"})
+    return Ablations(answers, confidence, calls, runs)
 
 
 def passages(counts: Sequence[int], medconf: MedConf | None = None) -> dict[str, dict[str, Any]]:
     """Variants by the number of passages that are looked up."""
-    return {
-        f"{n} passages": {"medconf": replace(medconf or MedConf(), n_passages=n)} for n in counts
-    }
+    whole = medconf or MedConf()
+    return {f"{n} passages": {"medconf": replace(whole, n_passages=n)} for n in counts}
 
 
 def of_libraries(retrievers: Mapping[str, Retriever]) -> dict[str, dict[str, Any]]:
@@ -151,7 +140,7 @@ def of_libraries(retrievers: Mapping[str, Retriever]) -> dict[str, dict[str, Any
 
 
 def sampling(counts: Sequence[int], temperatures: Sequence[float]) -> dict[str, dict[str, Any]]:
-    """Variants by the number of samples K (a smaller K reads the first of a larger) and temperature."""
+    """Variants by temperature and number of samples (K reads the first of a larger K)."""
     return {
         f"K {k}, temperature {t:g}": {"samples": k, "temperature": t}
         for t in temperatures
@@ -162,20 +151,19 @@ def sampling(counts: Sequence[int], temperatures: Sequence[float]) -> dict[str, 
 def variant_metrics(
     made: Ablations, n_draws: int = 2000, seed: int = 0, n_jobs: int = 1
 ) -> pd.DataFrame:
-    """``metrics_table`` of every variant, with its ``n_samples``, ``temperature``, ``n_passages``."""
+    """``metrics_table`` of every variant, with ``n_samples``, ``temperature``, ``n_passages``."""
     parts = {}
     for name, run in made.runs.items():
         shown = made.confidence[made.confidence["variant"] == name]
-        table = metrics_table(
+        found = metrics_table(
             replace(run, confidence=shown), n_draws=n_draws, seed=seed, n_jobs=n_jobs
         )
         p = run.parameters
-        settings = {
-            "n_samples": p["n_samples"],
-            "temperature": p["sample_temperature"],
-            "n_passages": p["medconf"]["n_passages"],
-        }
-        parts[name] = table.assign(**settings)
+        parts[name] = found.assign(
+            n_samples=p["n_samples"],
+            temperature=p["sample_temperature"],
+            n_passages=p["medconf"]["n_passages"],
+        )
     return _stacked(parts)
 
 
@@ -189,22 +177,20 @@ def on_shared_rows(made: Ablations, by_method: bool = False) -> Ablations:
     """
     part = ["model", "dataset", *(["method"] if by_method else [])]
     point = ["model", "dataset", "method", "variant"]
-    table = made.confidence.copy()
-    known = table["confidence"].notna()
-    row = [table[c] for c in dict.fromkeys([*part, *KEYS])]
-    n_known, n_any = (
-        has.groupby([table[c] for c in point]).transform("sum")
-        for has in (known, known.groupby(row).transform("any"))
-    )
+    found = made.confidence.copy()
+    known: Any = found["confidence"].notna()
+    row = [found[c] for c in dict.fromkeys([*part, *KEYS])]
+    any_known = known.groupby(row).transform("any")
+    of = [found[c] for c in point]
+    n_known, n_any = (has.groupby(of).transform("sum") for has in (known, any_known))
     compared = n_known >= MIN_COVERAGE * n_any
     few = known & ~compared
-    everywhere = (known | ~compared).groupby(row).transform("all")
+    unshared = known & compared & ~(known | ~compared).groupby(row).transform("all")
     left_out = "a value for only " + n_known.astype(str) + " of " + n_any.astype(str) + " answers"
-    table.loc[few, "missing"] = left_out[few]
-    unshared = known & compared & ~everywhere
-    table.loc[unshared, "missing"] = UNSHARED
-    table.loc[few | unshared, "confidence"] = float("nan")
-    return replace(made, confidence=table)
+    found.loc[few, "missing"] = left_out[few]
+    found.loc[unshared, "missing"] = UNSHARED
+    found.loc[few | unshared, "confidence"] = NAN
+    return replace(made, confidence=found)
 
 
 def evidence_summary(made: Ablations, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
@@ -217,71 +203,49 @@ def evidence_summary(made: Ablations, n_draws: int = 2000, seed: int = 0) -> pd.
       ``contradicted``, mean shares of their criteria.
     - ``quoted``: share of all their quotations that occur in the patient's words.
     """
-    lines: list[dict[str, Any]] = []
+    keys = ["model", "dataset", "variant"]
+    assessed = []
     for name, run in made.runs.items():
         dataset = dict(zip(run.answers["case_id"], run.answers["dataset"], strict=True))
-        groups: dict[tuple[str, str], list[Generation]] = {}
-        for g in run.generations:
-            if g.assessment is not None:
-                groups.setdefault((g.model, dataset[g.case_id]), []).append(g)
-        for (model, of), found in groups.items():
-            label = {"model": model, "dataset": of, "variant": name}
-            lines += [{**label, **line} for line in _steps(found, n_draws, seed)]
-    return table(lines, ["model", "dataset", "variant"], ["n_hits"])
+        assessed += [
+            (g.model, dataset[g.case_id], name, g.case_id, g.assessment)
+            for g in run.generations
+            if g.assessment is not None
+        ]
+    every = pd.DataFrame(assessed, columns=[*keys, "case_id", "assessment"])
+    lines = [
+        label | line
+        for label, part in groups(every, keys)
+        for line in _steps(
+            list(zip(part["case_id"], part["assessment"], strict=True)), n_draws, seed
+        )
+    ]
+    return table(lines, keys, ["n_hits"])
 
 
-def _steps(found: Sequence[Generation], n_draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    given: list[tuple[str, Any]] = [(g.case_id, g.assessment) for g in found]
-    steps = pd.DataFrame(
-        {
-            "case_id": case_id,
-            "scores": a.score is not None,
-            "passages": len(a.passages),
-            "tables": bool(a.evidence),
-            "criteria": len(a.evidence) if a.evidence else NAN,
-            **{
-                level: sum(e.support_level == level for e in a.evidence) / len(a.evidence)
-                for level in (SUPPORT_LEVELS if a.evidence else ())
-            },
-        }
-        for case_id, a in given
-    )
-    quotes = pd.DataFrame(
-        [(case_id, e.quote_occurs) for case_id, a in given for e in a.evidence or ()],
-        columns=["case_id", "quoted"],
-    ).dropna()
+def _steps(given: list[tuple[str, Any]], n_draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    """The lines of assessments, (case, assessment) each."""
+    steps: list[dict[str, Any]] = []
+    for case_id, a in given:
+        step = {"case_id": case_id, "scores": a.score is not None, "passages": len(a.passages)}
+        step |= {"tables": bool(a.evidence), "criteria": len(a.evidence) if a.evidence else NAN}
+        for level in SUPPORT_LEVELS if a.evidence else ():
+            step[level] = np.mean([e.support_level == level for e in a.evidence])
+        steps.append(step)
+    told = [(case_id, e.quote_occurs) for case_id, a in given for e in a.evidence or ()]
+    quotes = pd.DataFrame(told, columns=["case_id", "quoted"]).dropna()
     why = Counter(a.missing or "no score" for _, a in given if a.score is None)
     reasons = "; ".join(f"{reason} ({n})" for reason, n in why.most_common())
-    rows = Rows.of(steps, "passages", n_draws, seed)
-    tables = Rows.of(steps, "criteria", rows.draws, none="no table of evidence")
+    rows = Rows.of(pd.DataFrame(steps), "passages", n_draws, seed)
+    tables = Rows.of(rows.asked, "criteria", rows.draws, none="no table of evidence")
     quoted = Rows.of(quotes, "quoted", rows.draws, none="no quotation")
     yield {"metric": "scores", **share(rows, "scores", note=reasons)}
     yield {"metric": "passages", **estimate(rows, mean("passages"))}
     yield {"metric": "tables", **share(rows, "tables")}
-    for name in ("criteria", *SUPPORT_LEVELS):
-        yield {"metric": name, **estimate(tables, mean(name))}
+    yield from measure([({}, tables)], {name: mean(name) for name in ("criteria", *SUPPORT_LEVELS)})
     yield {"metric": "quoted", **share(quoted, "quoted")}
 
 
-def _calls(runs: Mapping[str, Run]) -> pd.DataFrame:
-    parts = {
-        name: run.calls.groupby("model", sort=False)[["n", "n_made", "n_cached"]]
-        .sum()
-        .reset_index()
-        for name, run in runs.items()
-    }
-    return _stacked(parts).rename(columns={"n": "n_replies"})
-
-
 def _stacked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(
-        [table.assign(variant=name) for name, table in tables.items()], ignore_index=True
-    )
-
-
-def _same_answers(answers: pd.DataFrame) -> None:
-    """Every comparison of variants rests on it: where two of them have an answer, it is the same."""
-    told = answers[answers["answer"].notna()]
-    assert (told.groupby(KEYS)["answer"].nunique() == 1).all(), (
-        "variants of one procedure were given different answers"
-    )
+    named = [found.assign(variant=name) for name, found in tables.items()]
+    return pd.concat(named, ignore_index=True)

@@ -26,7 +26,7 @@ def grade(
 ) -> pd.DataFrame:
     """A run's answers graded anew: the same rows, a new ``correct``, and ``grader``, its name.
 
-    - ``grader``: "exact", "synonym", "encoder", or an object such as ``JudgeGrader(model)``.
+    - ``grader``: a name of :data:`RULES`, or an object such as ``JudgeGrader(model)``.
     - ``cases`` give the accepted names; without them an answer is held against ``truth`` and the
       knowledge table.
     - An answer that could not be graded has ``correct`` NaN and the reason in ``missing``. A failed
@@ -85,7 +85,7 @@ def agreement_table(
         for first, second in combinations(names, 2)
         for line in agreement(found[first], found[second], ids, n_draws, seed)
     ]
-    return table(lines, ["first", "second"], COUNTS)
+    return table(lines, ["first", "second"], [*COUNTS])
 
 
 def disagreements(
@@ -93,15 +93,13 @@ def disagreements(
     graders: Sequence[str | Grader] = RULES,
     cases: Sequence[Case] | None = None,
 ) -> pd.DataFrame:
-    """The distinct (answer, truth) pairs not graded alike, most frequent first.
+    """The distinct (answer, truth) pairs not graded alike, with ``n_answers``, most frequent first.
 
-    Columns answer truth, one a grader (1, 0, or NaN where ungraded), and ``n_answers``. Ungraded
-    differs from both verdicts.
+    A column a grader: 1, 0, or NaN where ungraded, which differs from both verdicts.
     """
     found, names = verdicts(answers, graders, cases)
-    pairs: Any = found[found["answer"].notna()].groupby(
-        ["answer", "truth", *names], dropna=False, sort=False
-    )
+    told: Any = found[found["answer"].notna()]
+    pairs = told.groupby(["answer", "truth", *names], dropna=False, sort=False)
     counted = pairs.size().rename("n_answers").reset_index()
     differ = counted[counted[names].nunique(axis=1, dropna=False) > 1]
     order = ["n_answers", "answer", "truth"]
@@ -130,11 +128,9 @@ def auroc_by_grader(
 ) -> pd.DataFrame:
     """AUROC of each method and the accuracy, had another one graded: ``metrics_table``'s rows.
 
-    - ``metric`` is "auroc" (``level`` "pooled" and "within") or "accuracy" (method '', "pooled");
-      all graders have the same draws.
-    - ``methods``: all of ``confidence`` where ``None``; ``how``: n_draws, seed, min_per_class and
-      n_jobs of :func:`~trustlab.metrics.table.metrics_table`.
-    - ``ValueError`` for a method that ``confidence`` does not hold.
+    - ``metric`` is "auroc" (``level`` "pooled" and "within") or "accuracy" (method '', "pooled").
+    - ``methods``: all of ``confidence`` where ``None``, else ``ValueError`` for one not there.
+    - ``how``: n_draws, seed, min_per_class and n_jobs; all graders have the same draws.
     """
     held = list(dict.fromkeys(confidence["method"]))
     chosen = held if methods is None else list(methods)
@@ -142,7 +138,7 @@ def auroc_by_grader(
         raise ValueError(f"methods must be one or more of {held}; received {chosen}")
     mine: Any = confidence[confidence["method"].isin(chosen)]
     lines = []
-    for grader in [open_grader(g) for g in graders]:
+    for grader in map(open_grader, graders):
         graded = Tables(grade(answers, grader, cases), mine)
         found = metrics_table(graded, scales={}, **how)  # no scales: no calibration
         wanted = found["metric"].isin(["auroc", "accuracy"]) & found["level"].isin(LEVELS)
@@ -152,14 +148,14 @@ def auroc_by_grader(
 
 def _cases_of(answers: pd.DataFrame, cases: Sequence[Case] | None) -> list[Case]:
     """The case of each row; made of its truth where no cases are given."""
-    rows = list(zip(answers["case_id"], answers["dataset"], answers["truth"], strict=True))
+    rows = answers[["dataset", "case_id", "truth"]].to_numpy().tolist()
     if cases is None:
-        return [Case(str(i), str(dataset), (), str(t), (str(t),)) for i, dataset, t in rows]
+        return [Case(str(i), str(dataset), (), str(t), (str(t),)) for dataset, i, t in rows]
     known = {(case.dataset, case.case_id): case for case in cases}
-    for case_id, dataset, truth in rows:
+    for dataset, case_id, truth in rows:
         if (case := known.get((dataset, case_id))) is None:
             raise ValueError(f"cases lacks case {case_id!r} of data set {dataset!r}")
         if case.diagnosis != truth:
             held = f"{case.diagnosis!r}, but its answers were held against {truth!r}"
             raise ValueError(f"case {case_id!r} has the diagnosis {held}")
-    return [known[dataset, case_id] for case_id, dataset, _ in rows]
+    return [known[dataset, case_id] for dataset, case_id, _ in rows]

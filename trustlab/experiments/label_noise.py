@@ -34,9 +34,9 @@ def expected_auroc(
 
     - ``prevalence``: the true share of right answers, in (0, 1); the other two: the chances that a
       right answer is called wrong and a wrong one right (the same where ``None``).
-    - Let s be the share of right answers among those called right, minus their share among those
-      called wrong. A pair of one called right and one called wrong is then as it seems, reversed
-      or of one kind, so AUROC' = 1/2 + s (AUROC - 1/2).
+    - s is the share of right answers among those called right, minus that among those called
+      wrong. A pair of one called right and one called wrong is then as it seems, reversed or of
+      one kind, so AUROC' = 1/2 + s (AUROC - 1/2).
     - ``ValueError`` for chances outside [0, 1] or a class left empty.
     """
     lost, gained = right_to_wrong, right_to_wrong if wrong_to_right is None else wrong_to_right
@@ -66,8 +66,8 @@ def auroc_under_noise(
       spread over flips, not over cases. ``n_rarer`` counts before any flip.
     - ``expected`` is :func:`expected_auroc`, within level as the mean of the levels'.
     - All methods share the flips; a grade flipped at a rate stays flipped at a higher one.
-    - Withheld below ``min_per_class`` right or wrong answers. ``ValueError`` for rates outside
-      [0, 1], no repeats, or a method that ``confidence`` does not hold.
+    - Withheld below ``min_per_class`` right or wrong answers. ``ValueError`` for other rates, no
+      repeats, or a method that ``confidence`` does not hold.
     """
     few = at_least(min_per_class)
     lines = []
@@ -102,15 +102,17 @@ def order_under_noise(
     for label, _, rows, drawn in _parts(answers, confidence, methods, rates, **how):
         names = [m for m in methods if not few(rows[m]) and not np.isnan(drawn[m]).any()]
         each = np.stack([drawn[m] for m in names] or [np.zeros((1 + len(rates), 2))])[: len(names)]
+        clean = each[:, 0, 0]
         for i, rate in enumerate(map(float, rates), 1):
-            before, after = (
-                rankdata(-tied(x), "ordinal").astype(int) for x in (each[:, 0, 0], each[:, i, 0])
-            )
+            before, after = (rankdata(-tied(x), "ordinal") for x in (clean, each[:, i, 0]))
             places = zip(names, before, after, strict=True)
             told = {"rate": rate, "metric": "kendall_tau", "n_methods": len(names)}
-            told["moved"] = ", ".join(f"{m} {a} to {b}" for m, a, b in places if a != b)
-            tau = _tau(each[:, 0, 0], each[:, i, 1:])
-            lines.append({**label, **told, **estimate(rows[""], tau)})
+            told["moved"] = ", ".join(f"{m} {a:.0f} to {b:.0f}" for m, a, b in places if a != b)
+            orders = each[:, i, 1:].T if len(names) > 1 else []
+            taus = np.array([kendalltau(tied(clean), tied(x))[0] for x in orders] or [np.nan])
+            tau = np.append(mean_of_known(taus), taus)
+            metric = Metric(lambda _, tau=tau: tau, undefined=NO_ORDER, widthless=True)
+            lines.append({**label, **told, **estimate(rows[""], metric)})
     return table(lines, ["model", "dataset", "level", "rate"], ["n_methods", "moved"])
 
 
@@ -144,14 +146,10 @@ def _parts(
         n = len(rows[""].asked["place"].dropna())
         chance = np.random.default_rng(seed).random((n_repeats, n))
         inside = {m: _mixed(each) for m, each in rows.items()}
-        for level, over, part in (("pooled", _pooled, rows), ("within", within, inside)):
+        for level, over, part in (("pooled", lambda of: of, rows), ("within", within, inside)):
             flipped = [over(_flipped(chance, rate)) for rate in (0.0, *rates)]
             drawn = {m: np.stack([of(part[m]) for of in flipped]) for m in methods}
             yield dict(zip(RUN, key, strict=True)) | {"level": level}, over, part, drawn
-
-
-def _pooled(statistic: Statistic) -> Statistic:
-    return statistic
 
 
 def _mixed(rows: Rows) -> Rows:
@@ -183,11 +181,3 @@ def _auroc(rows: Rows, flip: np.ndarray | bool = False) -> np.ndarray:
     n_pairs = n_right * (len(ranks) - n_right)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(n_pairs, (correct @ ranks - n_right * (n_right + 1) / 2) / n_pairs, np.nan)
-
-
-def _tau(clean: np.ndarray, noisy: np.ndarray) -> Metric:
-    """Kendall's tau of the order (M,) with that of each repeat (M, R)."""
-    orders = noisy.T if len(clean) > 1 else []
-    taus = np.array([kendalltau(tied(clean), tied(each))[0] for each in orders] or [np.nan])
-    drawn = np.append(mean_of_known(taus), taus)
-    return Metric(lambda rows: drawn, undefined=NO_ORDER, widthless=True)

@@ -1,17 +1,16 @@
 """Tables of recorded consultations: what stopping at a threshold would have brought.
 
-- Each costs nothing new: a consultation is cut where a rule would have stopped it.
 - A case whose answer could not be judged at some level is left out of all of them and counted in
-  ``n_missing``: every threshold is tried on the same cases. Which and why:
+  ``n_missing``, so that every threshold is tried on the same cases. Which and why:
   :func:`trustlab.experiments.talk_tables.left_out_table`.
-- Tables are long, with the columns of :mod:`trustlab.metrics.schema`; intervals resample cases,
-  with the stops held fixed.
+- Intervals resample cases, with the stops held fixed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,20 +19,10 @@ import pandas as pd
 from trustlab.experiments.consultations import ConsultationRun, purposes_of
 from trustlab.experiments.shown import pivoted
 from trustlab.metrics import stopping as rules
-from trustlab.metrics.estimate import (
-    Draws,
-    Metric,
-    Rows,
-    difference,
-    estimate,
-    mean,
-    measure,
-    share,
-)
+from trustlab.metrics.estimate import Draws, Metric, Rows, difference, mean, measure, share
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import table
 from trustlab.metrics.stopping import Guarantee, along, fold_of, stop_turns
-from trustlab.metrics.ties import reaches
 
 PRICE = 0.005
 """Share of accuracy that one utterance is worth: a percentage point buys two of them."""
@@ -48,16 +37,14 @@ REACHED = {name: mean(name) for name in ("accuracy", "utterances", "early", "que
 """Means a case; ``early`` is the share of cases that stop before the last turn."""
 COST = {name: Metric(mean(name), undefined=NOBODY) for name in ("calls", "replies", "tokens")}
 """What the loop asks up to its stop, a case: fifteen samples are one call and fifteen replies."""
-COMPARED = ("accuracy", "utterances")
 
 
 @dataclass(frozen=True)
 class Grid:
     """One model's consultations as arrays over (n cases, T + 1 levels); no NaN in the first two.
 
-    - ``correct``, ``utterances`` and, of each method, ``confidence``.
     - ``length`` (n,): questions asked in all; ``enough``: the doctor's decision, NaN where none
-      was had; ``left_out``: the cases that are not among the n.
+      was had; ``confidence``: of each method; ``left_out``: the cases that are not among the n.
     """
 
     model: str
@@ -68,6 +55,11 @@ class Grid:
     enough: np.ndarray
     confidence: dict[str, np.ndarray]
     left_out: np.ndarray
+
+    @property
+    def known(self) -> dict[str, np.ndarray]:
+        """The confidence of the methods that have any value."""
+        return {m: sure for m, sure in self.confidence.items() if not np.isnan(sure).all()}
 
 
 def grid(run: ConsultationRun, model: str) -> Grid:
@@ -102,64 +94,50 @@ def chosen_thresholds(
 ) -> dict[str, np.ndarray]:
     """Method -> the threshold for each case, (n,), chosen on the other folds than the case's own.
 
-    - The rule: best accuracy minus ``price`` times mean utterances there, of equals the one with
-      fewer utterances.
-    - Methods without any value are left out, and so are all where there are fewer than two cases.
+    The rule there: :func:`~trustlab.metrics.stopping.best_threshold`. Methods without any value are
+    left out, and so are all where there are fewer than two cases.
     """
     folds = fold_of(g.case_ids, n_folds, seed)
-    found = {}
-    for method, sure in g.confidence.items():
-        if len(sure) < 2 or np.isnan(sure).all():
-            continue
-        found[method] = np.empty(len(sure))
-        for fold in np.unique(folds):
-            others = folds != fold
-            best = rules.best_threshold(
-                sure[others], g.correct[others], g.utterances[others], price
-            )
-            found[method][~others] = best
+    known = g.known if len(folds) > 1 else {}
+    found = {method: np.empty(len(folds)) for method in known}
+    for (method, sure), fold in product(known.items(), np.unique(folds)):
+        others = folds != fold
+        right, said = g.correct[others], g.utterances[others]
+        found[method][~others] = rules.best_threshold(sure[others], right, said, price)
     return found
 
 
-def stops(
-    run: ConsultationRun, model: str, n_folds: int = 5, price: float = PRICE, seed: int = 0
-) -> dict[str, np.ndarray]:
+def stops(run: ConsultationRun, model: str, **how: Any) -> dict[str, np.ndarray]:
     """Where each policy stops each case, level (n,).
 
-    - Methods that have any value, at their :func:`chosen_thresholds`.
+    - Methods at their :func:`chosen_thresholds`; ``how``: n_folds, price and seed of these.
     - "decides itself": the first level at which the doctor said enough; "fixed k": after k
       questions; "oracle": where the diagnosis is first right, else at the end: no rule can know
       that.
     """
     g = grid(run, model)
     n, last = g.correct.shape[0], g.correct.shape[1] - 1
-    found: dict[str, np.ndarray] = {}
-    for method, threshold in chosen_thresholds(g, n_folds, price, seed).items():
-        reached = reaches(g.confidence[method], threshold[:, None])  # a threshold for each case
-        found[method] = stop_turns(np.where(reached, 1.0, 0.0), 1.0)
+    chosen = chosen_thresholds(g, **how).items()
+    found = {method: stop_turns(g.confidence[method], t[:, None]) for method, t in chosen}
     found[ITSELF] = stop_turns(g.enough, 1.0)
-    for k in sorted({0, *range(2, last + 1, 2), last}):
-        found[f"fixed {k}"] = np.full(n, k)
-    found[ORACLE] = stop_turns(g.correct, 1.0)
-    return found
+    found |= {f"fixed {k}": np.full(n, k) for k in sorted({0, *range(2, last + 1, 2), last})}
+    return found | {ORACLE: stop_turns(g.correct, 1.0)}
 
 
 def stopped(
-    run: ConsultationRun,
-    model: str,
-    n_folds: int = 5,
-    price: float = PRICE,
-    n_draws: int = 2000,
-    seed: int = 0,
+    run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0, **how: Any
 ) -> dict[str, Rows]:
-    """Policy -> a row a case with what it brought: :data:`REACHED`, :data:`COST`, ``threshold``."""
+    """Policy -> a row a case with what it brought: :data:`REACHED`, :data:`COST`, ``threshold``.
+
+    ``how``: n_folds and price of :func:`chosen_thresholds`.
+    """
     g = grid(run, model)
     draws = Draws.of(g.case_ids, n_draws, seed)
-    picked = chosen_thresholds(g, n_folds, price, seed)
+    picked = chosen_thresholds(g, seed=seed, **how)
     found = {}
-    for policy, at in stops(run, model, n_folds, price, seed).items():
-        more = _cost(run, g, policy, at).assign(threshold=picked.get(policy, np.nan))
-        found[policy] = _stopped(g, at, draws, more)
+    for policy, at in stops(run, model, seed=seed, **how).items():
+        cost: Any = _cost(run, g, policy, at)
+        found[policy] = _stopped(g, at, draws, threshold=picked.get(policy, np.nan), **cost)
     return found
 
 
@@ -173,12 +151,8 @@ def frontier_table(
     g = grid(run, model)
     draws = Draws.of(g.case_ids, n_draws, seed)
     labelled = (
-        (
-            {"model": model, "method": method, "threshold": t},
-            _stopped(g, stop_turns(sure, t), draws),
-        )
-        for method, sure in g.confidence.items()
-        if len(sure) and not np.isnan(sure).all()
+        ({"model": model, "method": m, "threshold": t}, _stopped(g, stop_turns(sure, t), draws))
+        for m, sure in g.known.items()
         for t in rules.frontier(sure, g.correct, g.utterances).thresholds
     )
     shown = {name: REACHED[name] for name in ("accuracy", "utterances", "early")}
@@ -196,17 +170,14 @@ def chosen_table(
     - ``threshold_low`` and ``threshold_high``: of the folds, infinity for never early.
     - ``how``: as in :func:`stopped`.
     """
-    found = stopped(run, model, **how)
-    base, gap = _reference(found, against), difference(REACHED["accuracy"])
+    base, found = _paired(run, model, against, how)
+    gap = {"difference": difference(REACHED["accuracy"])}
     lines: list[dict[str, Any]] = []
     for policy, rows in found.items():
-        low, high = rows.asked["threshold"].agg(["min", "max"])
+        picked: Any = rows.asked["threshold"]
         label = {"model": model, "policy": policy, "against": base}
-        label |= {"threshold_low": low, "threshold_high": high}
-        lines += measure([(label, rows)], REACHED | COST)
-        if policy != base:
-            pair = replace(rows, reference=found[base])
-            lines.append({**label, "metric": "difference", **estimate(pair, gap)})
+        label |= {"threshold_low": picked.min(), "threshold_high": picked.max()}
+        lines += measure([(label, rows)], REACHED | COST | (gap if policy != base else {}))
     return table(lines, ["model", "policy", "against", "threshold_low", "threshold_high"])
 
 
@@ -240,12 +211,11 @@ def rules_compared(
       since nobody could follow it.
     - ``how``: as in :func:`stopped`.
     """
-    found = stopped(run, model, **how)
-    base = _reference(found, against)
+    base, found = _paired(run, model, against, how)
     lines = [
         {"model": model, "policy": policy, "against": base, "metric": metric}
-        | compared(replace(rows, reference=found[base]), REACHED[metric])
-        for metric in COMPARED
+        | compared(rows, REACHED[metric])
+        for metric in ("accuracy", "utterances")
         for policy, rows in found.items()
         if policy not in (base, ORACLE)
     ]
@@ -279,8 +249,7 @@ def guarantee_table(
     """A stopping rule with a guarantee, calibrated on one half of the cases, tried on the other.
 
     - ``value``: the error of the ``n`` cases of the other half that were diagnosed before the last
-      turn, ``n_hits`` of them wrongly, with a 95 % Clopper-Pearson interval; the ``n_missing``
-      others were not.
+      turn, ``n_hits`` of them wrongly, with a Clopper-Pearson interval; ``n_missing`` were not.
     - Where no ``threshold`` can be vouched for ``missing`` says why. Scores beyond 0 to 1 are
       outside the thresholds. The assumption: :func:`trustlab.metrics.stopping.guarantee`.
     - Each row's promise stands for a method and a rate named **before** the table was seen;
@@ -290,16 +259,18 @@ def guarantee_table(
     g = grid(run, model)
     test = fold_of(g.case_ids, 2, seed) == 1
     lines = []
-    for method, sure in g.confidence.items():
-        outside = bool(((sure < 0) | (sure > 1)).any())  # NaN compares false
-        for alpha in alphas:
-            found = Guarantee(None, alpha, delta, reason=OUTSIDE)
-            if not outside:
-                found = rules.guarantee(sure[~test], g.correct[~test], alpha, delta, thresholds)
-            label = {"model": model, "method": method, "alpha": alpha, "delta": delta}
-            label |= {"threshold": np.nan if found.threshold is None else found.threshold}
-            tried = _tried(found, g.case_ids[test], sure[test], g.correct[test])
-            lines.append({**label, "metric": "error", "n_calibration": int((~test).sum()), **tried})
+    for (method, sure), alpha in product(g.confidence.items(), alphas):
+        found = Guarantee(None, alpha, delta, reason=OUTSIDE)
+        if not ((sure < 0) | (sure > 1)).any():  # NaN compares false
+            found = rules.guarantee(sure[~test], g.correct[~test], alpha, delta, thresholds)
+        threshold = np.nan if found.threshold is None else found.threshold  # NaN stops nobody
+        label = {"model": model, "method": method, "alpha": alpha, "delta": delta}
+        label |= {"threshold": threshold, "metric": "error", "n_calibration": int((~test).sum())}
+        at = stop_turns(sure, threshold)
+        wrong = np.where(at < g.correct.shape[1] - 1, 1 - along(g.correct, at), np.nan)
+        tried: Any = pd.DataFrame({"case_id": g.case_ids, "wrong": wrong})[test]
+        rows = Rows.of(tried, "wrong", 0, none=found.reason or "nobody diagnosed early")
+        lines.append(label | share(rows, "wrong", exact=True))
     keys = ["model", "method", "alpha", "delta", "threshold"]
     return table(lines, keys, ["n_calibration", "n_hits"])
 
@@ -318,22 +289,25 @@ def guarantee_shown(table: pd.DataFrame) -> pd.DataFrame:
     return wide.loc[shown["method"].unique(), shown["allowed"].unique()]
 
 
-def _reference(found: dict[str, Rows], against: str | None) -> str:
-    """``against`` where it is a policy, else the longest consultation."""
-    fixed = [policy for policy in found if policy.startswith("fixed")]
-    return against if against in found else fixed[-1]
+def _paired(
+    run: ConsultationRun, model: str, against: str | None, how: dict[str, Any]
+) -> tuple[str, dict[str, Rows]]:
+    """The reference, ``against`` or the longest consultation, and :func:`stopped` beside it."""
+    found = stopped(run, model, **how)
+    base = against if against in found else [p for p in found if p.startswith("fixed")][-1]
+    return base, {p: replace(rows, reference=found[base]) for p, rows in found.items()}
 
 
-def _stopped(g: Grid, at: np.ndarray, draws: Draws, more: pd.DataFrame | None = None) -> Rows:
+def _stopped(g: Grid, at: np.ndarray, draws: Draws, **more: Any) -> Rows:
     """A row a case stopped at turns ``at`` (n,), and ``more`` of it; those left out lack all."""
-    cases = pd.DataFrame(index=pd.Index(g.case_ids)) if more is None else more
-    cases = cases.assign(
-        accuracy=along(g.correct, at),
-        utterances=along(g.utterances, at),
-        early=(at < g.correct.shape[1] - 1).astype(float),
-        questions=np.minimum(at, g.length),
-    )
-    every = cases.reindex([*g.case_ids, *g.left_out]).rename_axis("case_id").reset_index()
+    reached = {
+        "accuracy": along(g.correct, at),
+        "utterances": along(g.utterances, at),
+        "early": (at < g.correct.shape[1] - 1).astype(float),
+        "questions": np.minimum(at, g.length),
+    }
+    cases = pd.DataFrame(reached | more, index=pd.Index(g.case_ids, name="case_id"))
+    every = cases.reindex([*g.case_ids, *g.left_out]).reset_index()
     return Rows.of(every, "accuracy", draws, none=NONE)
 
 
@@ -354,18 +328,6 @@ def _cost(run: ConsultationRun, g: Grid, policy: str, at: np.ndarray) -> pd.Data
     tokens = spent["n_tokens_in"] + spent["n_tokens_out"]
     named: Any = spent.assign(calls=spent["n_requests"], replies=spent["n_replies"], tokens=tokens)
     return named[keep].groupby("case_id")[list(COST)].sum().reindex(g.case_ids, fill_value=0)
-
-
-def _tried(
-    found: Guarantee, case_ids: np.ndarray, sure: np.ndarray, correct: np.ndarray
-) -> dict[str, Any]:
-    """The errors that a threshold makes among those of the cases that it stops early."""
-    wrong, none = np.full(len(case_ids), np.nan), found.reason
-    if found.threshold is not None:
-        at, none = stop_turns(sure, found.threshold), "nobody diagnosed early"
-        wrong = np.where(at < correct.shape[1] - 1, 1 - along(correct, at), np.nan)
-    cases = pd.DataFrame({"case_id": case_ids, "wrong": wrong})
-    return share(Rows.of(cases, "wrong", 0, none=none), "wrong", exact=True)
 
 
 def _span(low: float, high: float) -> str:

@@ -5,7 +5,6 @@ Shares have intervals over cases, with all that was said in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pandas as pd
 from trustlab.agents.consultation import CONFIDENT, ENDS
 from trustlab.agents.patient import OUTCOMES
 from trustlab.experiments.consultations import ConsultationRun
-from trustlab.metrics.estimate import Rows, estimate, groups, mean, share
+from trustlab.metrics.estimate import Labelled, Rows, estimate, grouped, mean, share
 from trustlab.metrics.schema import table
 
 ASKED_FOR = ("found", "missed", "another fact")
@@ -34,9 +33,8 @@ def left_out_table(run: ConsultationRun) -> pd.DataFrame:
 def patient_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """What the patient's replies were, and how they compare with the rule patient: shares.
 
-    - Of all turns for outcomes.
-    - :data:`ASKED_FOR`: of the turns whose question asks for a known finding that is among the
-      facts; :data:`NOT_TOLD`: of those where it is not.
+    Outcomes of all turns; :data:`ASKED_FOR` of those whose question asks for a known finding that
+    is among the facts, :data:`NOT_TOLD` of those where it is not.
     """
     lines = []
     for label, rows in _of_models(run.turns, n_draws, seed):
@@ -77,8 +75,6 @@ def tries_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> pd.
     return table(lines, ["model", "tries"], ["n_hits"])
 
 
-def _of_models(
-    found: pd.DataFrame, n_draws: int, seed: int
-) -> Iterator[tuple[dict[str, Any], Rows]]:
-    for label, part in groups(found, ["model"]) if len(found) else ():
-        yield label, Rows.of(part, "case_id", n_draws, seed, none="none of them")
+def _of_models(found: pd.DataFrame, n_draws: int, seed: int) -> Labelled:
+    how: Any = {"n_draws": n_draws, "seed": seed, "none": "none of them"}
+    return grouped(found, ["model"], "case_id", **how)

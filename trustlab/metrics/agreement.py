@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from trustlab.metrics.estimate import Metric, Rows, estimate, mean
+from trustlab.metrics.ties import numbers, same_shape
 
 AGREEMENT = {
     "kappa": Metric(
@@ -18,23 +19,23 @@ AGREEMENT = {
     "agreement": mean("same"),
 }
 """Cohen's kappa, in [-1, 1], and the share of answers graded alike."""
-COUNTS = ("both_right", "only_first", "only_second", "both_wrong")
+COUNTS = {"both_right": (1, 1), "only_first": (1, 0), "only_second": (0, 1), "both_wrong": (0, 0)}
+"""What the first and the second grader say of the answers counted."""
 
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
-    """Cohen's kappa of two graders, in [-1, 1]: agreement beyond what chance would give.
+    """Cohen's kappa of two graders (n,), in [-1, 1]: agreement beyond what chance would give.
 
-    - ``a`` and ``b`` (n,) hold 0 or 1; chance: from their shares of right answers.
+    - Grades are 0 or 1, else ``ValueError``; chance: from the shares of right answers.
     - NaN without rows, or where each says the same of all answers: then agreement and chance
       cannot be told apart.
-    - ``ValueError`` on other shapes or values.
     """
     return float(cohen_kappa_weighted(a, b, np.ones((1, np.size(a))))[0])
 
 
 def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.ndarray:
-    """Kappa under each of B weightings (B, n), shape (B,); NaN as in :func:`cohen_kappa`."""
-    one, other = _check(a, b)
+    """:func:`cohen_kappa` under each of B weightings (B, n), shape (B,)."""
+    one, other = _grades(a, b)
     weight = np.asarray(weights, dtype=np.float64)
     total = weight.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -48,28 +49,21 @@ def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.n
 def agreement(
     a: ArrayLike, b: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """What two graders say of the same answers: a line for each of :data:`AGREEMENT`.
+    """What two graders say of the same answers: a line, with :data:`COUNTS`, for each metric.
 
-    - ``a`` and ``b`` (n,) hold 0 or 1, NaN where ungraded: such answers are among ``n_missing``.
-    - Each line has :data:`COUNTS` and what :func:`~trustlab.metrics.estimate.estimate` gives.
+    ``a`` and ``b`` (n,) hold 0 or 1, NaN where ungraded: such answers are among ``n_missing``.
     """
-    grades = [np.asarray(grader, dtype=np.float64) for grader in (a, b)]
-    known = ~np.isnan(grades).any(axis=0)
-    one, other = _check(*(grader[known] for grader in grades))
-    counts = (int(x.sum()) for x in (one & other, one & ~other, ~one & other, ~one & ~other))
-    shared = dict(zip(COUNTS, counts, strict=True))
-    asked = pd.DataFrame({"case_id": np.asarray(case_ids), "first": grades[0], "second": grades[1]})
-    asked["same"] = np.where(known, grades[0] == grades[1], np.nan)
+    one, other = _grades(a, b, missing=True)
+    counts = {name: int(((one == x) & (other == y)).sum()) for name, (x, y) in COUNTS.items()}
+    asked = pd.DataFrame({"case_id": np.asarray(case_ids), "first": one, "second": other})
+    asked["same"] = np.where(np.isnan(one + other), np.nan, one == other)
     rows = Rows.of(asked, "same", n_draws, seed, none="no answer that both graded")
-    return [{"metric": m, **shared, **estimate(rows, x)} for m, x in AGREEMENT.items()]
+    return [{"metric": m, **counts, **estimate(rows, x)} for m, x in AGREEMENT.items()]
 
 
-def _check(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if one.ndim != 1 or one.shape != other.shape:
-        shapes = f"{one.shape} and {other.shape}"
-        raise ValueError(f"a and b must both have shape (n,); received {shapes}")
-    for grades in (one, other):
-        if len(strange := grades[~np.isin(grades, (0.0, 1.0))]):
-            raise ValueError(f"grades must be 0 or 1; received {strange[0]}: leave ungraded out")
-    return one.astype(bool), other.astype(bool)
+def _grades(a: ArrayLike, b: ArrayLike, missing: bool = False) -> list[np.ndarray]:
+    found = {
+        name: numbers(name, x, only=(0, 1), missing=missing) for name, x in (("a", a), ("b", b))
+    }
+    same_shape(**found)
+    return list(found.values())

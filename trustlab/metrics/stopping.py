@@ -1,8 +1,9 @@
 """When to stop asking: what every threshold would have done, from recorded consultations.
 
-- A consultation has T turns; after each there is a diagnosis with a confidence, right or wrong.
-- The rule: stop at the first turn whose confidence reaches the threshold, and at the last turn at
-  the latest (Ren et al. 2026, consultation).
+- The rule: of T turns stop at the first whose confidence reaches the threshold, at the latest at
+  the last (Ren et al. 2026, consultation).
+- ``confidence``, ``correct`` (0 or 1, all known) and ``utterances`` (said up to and with that
+  turn) are (n, T), T at least 1. Others are a ``ValueError``.
 - :func:`guarantee` is beyond the paper: Learn then Test (Angelopoulos et al. 2021) with binomial
   p-values.
 """
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
-from trustlab.metrics.ties import reaches, tied
+from trustlab.metrics.ties import numbers, reaches, same_shape, tied
 
 GRID = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2)) + (0.99,)
 """Thresholds that are tested for the guarantee: chosen before any case is seen."""
@@ -26,8 +27,7 @@ GRID = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2)) + (0.99,)
 class Frontier:
     """What each threshold brings, (G,) each, from the strictest: never stop early, to at once.
 
-    ``accuracy`` is a share of cases, ``utterances`` a mean over cases, ``early`` the share of cases
-    that stopped before the last turn.
+    A share of cases, a mean over cases, and the share that stopped before the last turn.
     """
 
     thresholds: np.ndarray
@@ -41,8 +41,7 @@ class Guarantee:
     """A threshold that keeps the error of those diagnosed early at most ``alpha``, or ``None``.
 
     - With chance ``1 - delta``; ``reason`` says why there is none.
-    - ``n_early`` and ``n_wrong``: the calibration cases that it stops early and those of them with
-      a wrong diagnosis.
+    - ``n_early`` and ``n_wrong``: calibration cases that it stops early, and the wrong of them.
     """
 
     threshold: float | None
@@ -53,14 +52,14 @@ class Guarantee:
     reason: str = ""
 
 
-def stop_turns(confidence: ArrayLike, threshold: float) -> np.ndarray:
+def stop_turns(confidence: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     """The turn (from 0) at which each case stops, (n,): the first to reach ``threshold``, or last.
 
-    ``confidence`` is (n, T); a near-tie with the threshold reaches it, NaN (missing) reaches none.
-    ``ValueError`` on another shape or no turn.
+    ``threshold`` is one, or (n, 1) for one a case. A near-tie reaches it, NaN none.
     """
-    reached = reaches(table := _turns(confidence, "confidence"), threshold)
-    return np.where(reached.any(axis=1), reached.argmax(axis=1), table.shape[1] - 1)
+    (sure,) = _turns(confidence=confidence)
+    reached = reaches(sure, threshold)
+    return np.where(reached.any(axis=1), reached.argmax(axis=1), sure.shape[1] - 1)
 
 
 def frontier(
@@ -71,34 +70,21 @@ def frontier(
 ) -> Frontier:
     """Accuracy and mean utterances at every threshold, from the strictest to the laxest.
 
-    - ``confidence``, ``correct`` (0 or 1) and ``utterances`` (said up to and with that turn) are
-      (n, T). ``thresholds``: by default infinity and every distinct confidence.
-    - ``ValueError`` on other shapes or values.
+    ``thresholds``: by default infinity and every distinct confidence. ``ValueError`` without cases.
     """
-    sure, right = _turns(confidence, "confidence"), _turns(correct, "correct")
-    said = _turns(utterances, "utterances")
-    if not sure.shape == right.shape == said.shape or len(sure) == 0:
-        received = f"{sure.shape}, {right.shape}, {said.shape}"
-        raise ValueError(f"all three must be (n, T) with n at least 1; received {received}")
-    if not np.isin(right, (0, 1)).all():
-        raise ValueError("correct must hold 0 or 1")
-    if thresholds is None:
-        tried = np.concatenate([[np.inf], np.unique(tied(sure[~np.isnan(sure)]))[::-1]])
-    else:
-        tried = np.sort(np.asarray(thresholds, dtype=np.float64))[::-1]
-    rows = np.arange(len(sure))
+    sure, right, said = _turns(confidence=confidence, correct=correct, utterances=utterances)
+    if not len(sure):
+        raise ValueError("n must be at least 1; received no case")
+    every = [np.inf, *np.unique(tied(sure[~np.isnan(sure)]))] if thresholds is None else thresholds
+    tried = np.sort(np.asarray(every, dtype=np.float64))[::-1]
     at = np.stack([stop_turns(sure, threshold) for threshold in tried])
-    return Frontier(
-        thresholds=tried,
-        accuracy=right[rows, at].mean(axis=1),
-        utterances=said[rows, at].mean(axis=1),
-        early=(at < sure.shape[1] - 1).mean(axis=1),
-    )
+    accuracy, said_there = (along(values, at).mean(axis=1) for values in (right, said))
+    return Frontier(tried, accuracy, said_there, (at < sure.shape[1] - 1).mean(axis=1))
 
 
 def along(values: ArrayLike, at: ArrayLike) -> np.ndarray:
     """Each case's value where it stops, (..., n): ``values`` (n, T), ``at`` (..., n) from 0."""
-    each, turns = _turns(values, "values"), np.asarray(at)
+    (each,), turns = _turns(values=values), np.asarray(at)
     if turns.shape[-1:] != each.shape[:1]:
         raise ValueError(f"at must name a turn for {len(each)} cases; received {turns.shape}")
     return each[np.arange(len(each)), turns]
@@ -109,16 +95,13 @@ def best_threshold(
 ) -> float:
     """The threshold of highest accuracy minus ``price`` times mean utterances.
 
-    - Of equals the one with fewer utterances. Arguments as for :func:`frontier`; ``price`` is what
-      one utterance costs, as a share of accuracy, at least 0.
-    - ``ValueError`` for a negative price, and as :func:`frontier` does.
+    Of equals the one with fewer utterances; ``price``: a share of accuracy, at least 0.
     """
-    if not price >= 0:
-        raise ValueError(f"price is {price}; it must be at least 0")
+    numbers("price", price, n_dim=0, low=0)
     found = frontier(confidence, correct, utterances)
     # rounded, so that equals are equal; the last of them is the laxest, which asks least
     worth = np.round(found.accuracy - price * found.utterances, 12)
-    return float(found.thresholds[len(worth) - 1 - int(np.argmax(worth[::-1]))])
+    return float(found.thresholds[np.flatnonzero(worth == worth.max())[-1]])
 
 
 def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:
@@ -145,42 +128,39 @@ def guarantee(
 ) -> Guarantee:
     """The laxest threshold under which a later case diagnosed early is wrong at most at ``alpha``.
 
-    - That holds with chance at least ``1 - delta`` over the draw of the calibration cases, (n, T)
-      each, **if those and the later cases are drawn independently from one population, asked by the
-      same doctor, and ``thresholds`` was fixed before**.
+    - That holds with chance at least ``1 - delta`` over the draw of the calibration cases, **if
+      those and the later cases are drawn independently from one population, asked by the same
+      doctor, and ``thresholds`` was fixed before**.
     - It is one bet: of several methods or ``alpha`` the one that counts is named beforehand;
       choosing the best afterwards voids it.
-    - A case is diagnosed early if it stops before the last turn. For each threshold, the chance of
-      so few wrong diagnoses were the true error ``alpha`` is a binomial p-value; Bonferroni over
-      the thresholds.
-    - ``ValueError`` for ``alpha`` or ``delta`` outside (0, 1), no thresholds, or other shapes.
+    - Early is before the last turn. For each threshold, the chance of so few wrong diagnoses were
+      the true error ``alpha`` is a binomial p-value; Bonferroni over the thresholds.
+    - ``ValueError`` for ``alpha`` or ``delta`` outside (0, 1) or no thresholds.
     """
     if not (0 < alpha < 1 and 0 < delta < 1) or not len(thresholds):
-        received = f"{alpha}, {delta}, {list(thresholds)}"
-        raise ValueError(
-            f"alpha and delta must be in (0, 1), with a threshold; received {received}"
-        )
-    sure, right = _turns(confidence, "confidence"), _turns(correct, "correct")
-    if sure.shape != right.shape:
-        received = f"{sure.shape} and {right.shape}"
-        raise ValueError(f"confidence and correct must have one shape; received {received}")
-    most = 0
+        received = f"received {alpha}, {delta}, {list(thresholds)}"
+        raise ValueError(f"alpha and delta must be in (0, 1), with a threshold; {received}")
+    sure, right = _turns(confidence=confidence, correct=correct)
+    most, unlikely = 0, delta / len(thresholds)
     for threshold in sorted(thresholds):
         at = stop_turns(sure, threshold)
         early = at < sure.shape[1] - 1
-        n_early, n_wrong = int(early.sum()), int((1 - right[np.arange(len(sure)), at])[early].sum())
+        n_early, n_wrong = int(early.sum()), int((1 - along(right, at))[early].sum())
         most = max(most, n_early)
-        if n_early and binom.cdf(n_wrong, n_early, alpha) <= delta / len(thresholds):
+        if n_early and binom.cdf(n_wrong, n_early, alpha) <= unlikely:
             return Guarantee(float(threshold), alpha, delta, n_early, n_wrong)
-    needed = int(np.ceil(np.log(delta / len(thresholds)) / np.log1p(-alpha)))
+    needed = int(np.ceil(np.log(unlikely) / np.log1p(-alpha)))
     why = "too many errors"
     if most < needed:
         why = f"{needed} cases without an error would do, at most {most} stop early"
     return Guarantee(None, alpha, delta, reason=f"no threshold can be vouched for: {why}")
 
 
-def _turns(values: ArrayLike, what: str) -> np.ndarray:
-    table = np.asarray(values, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] == 0:
-        raise ValueError(f"{what} must be (n, T) with T at least 1; received {table.shape}")
-    return table
+def _turns(**given: ArrayLike) -> list[np.ndarray]:
+    found = {name: numbers(name, x, n_dim=2, missing=True) for name, x in given.items()}
+    same_shape(**found)
+    if not all(each.shape[1] for each in found.values()):
+        raise ValueError(f"{' and '.join(found)} must have a turn; received none")
+    if "correct" in found:
+        numbers("correct", found["correct"], n_dim=2, only=(0, 1))
+    return list(found.values())
