@@ -116,7 +116,7 @@ def _spent(
     each = calls.assign(requests=1.0, timed=timed.astype(float), n_replies=calls["n"])
     each = each.assign(seconds=calls["seconds"].where(timed, 0), n=calls["n"].where(timed, 0))
     columns = [*AMOUNTS[:-1], "requests", "timed", "n"]
-    found = each.groupby(["model", "purpose"])[columns].sum().astype(float)
+    found: Any = each.groupby(["model", "purpose"])[columns].sum().astype(float)
     found["seconds"] *= found["n_replies"] / found["n"]
     found["usd"] = 0.0
     models = found.index.get_level_values("model")
