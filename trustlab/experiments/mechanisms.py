@@ -28,10 +28,7 @@ LENGTHS = range(2, 11)
 
 
 def token_table(run: Run) -> pd.DataFrame:
-    """One row a token of each greedy diagnosis whose token probabilities are known.
-
-    ``position`` counts from 1, ``n`` answers: one.
-    """
+    """One row a token of each greedy diagnosis whose token probabilities are known."""
     correct = run.answers.set_index(KEYS)["correct"].to_dict()
     rows = []
     for g in run.generations:
@@ -76,8 +73,8 @@ def _group_means(
 
 def _under_one_another(tables: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
     """The tables with a column ``name`` saying which; those without rows add no columns' types."""
-    held = [part.assign(**{name: key}) for key, part in tables.items() if len(part)]
     columns = [name, *dict.fromkeys(c for part in tables.values() for c in part)]
+    held = [part.assign(**{name: key}) for key, part in tables.items() if len(part)]
     found = pd.concat(held, ignore_index=True) if held else pd.DataFrame()
     return found.reindex(columns=columns)
 
@@ -120,10 +117,7 @@ def prior_means(
 
 
 def agreement_drawn(table: pd.DataFrame) -> pd.DataFrame:
-    """What the figure of common answers draws: each answer's PoC, then :func:`prior_means`.
-
-    ``drawn`` tells them apart, "answer" or "mean".
-    """
+    """What the figure of common answers draws: each answer's PoC, then :func:`prior_means`."""
     answers = table.rename(columns={"poc": "value"})
     why = np.where(answers["value"].isna(), "no PoC", "")
     answers = answers.assign(metric="poc", n_cases=answers["n"], missing=why)
@@ -135,8 +129,7 @@ def consistent_table(
 ) -> pd.DataFrame:
     """By level, of the answers whose PoC reaches ``threshold``: four means, 0 to 1.
 
-    - ``metric``: accuracy, poc, medconf, and shown, the share of the case's statements told.
-    - ``n_answers``: all of the level that could be had.
+    ``shown``: the share of the case's statements told. ``n_answers``: all that could be had.
     """
     total = {(g.case_id, g.level, g.model): g.n_total for g in run.generations}
     answers = _with_confidence(run, ["poc", "medconf"]).rename(columns={"correct": "accuracy"})
@@ -156,10 +149,7 @@ def consistent_table(
 
 
 def moves_table(run: Run, case_id: str) -> pd.DataFrame:
-    """Every method's confidence at every level for one case, in the run's order of methods.
-
-    ``n`` is 1 for a value, 0 for none. ``ValueError`` for an unknown case.
-    """
+    """Every method's confidence at every level for one case; ``ValueError`` for an unknown one."""
     mine = run.confidence[run.confidence["case_id"] == case_id]
     if not len(mine):
         known = ", ".join(run.answers["case_id"].unique()[:10])

@@ -7,7 +7,7 @@ Rows in which a condition changed nothing are no test of it: they are left out o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -128,7 +128,8 @@ def accuracy_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) ->
     both["possible"] = is_told | both["changed"].astype(bool)
     keys = [*RUN, "condition", "level"]
     rows = by_level(both, keys[:-1])
-    held = _possible(rows, keys, "difference", n_draws, seed)
+    how: Any = "difference", n_draws, seed, NOT_BOTH
+    held = ((key, Rows.of(part[part["possible"]], *how)) for key, part in groups(rows, keys))
     found: Any = table(measure(held, {name: mean(name) for name in MOVED}), keys)
     plain = found["condition"].eq(AS_TOLD.name) & found["metric"].ne("accuracy")
     return found[~plain].reset_index(drop=True)
@@ -159,10 +160,14 @@ def shift_table(
     rows = compared_rows(by_level(both, [*RUN, "condition"]), keys[:-1])
     rows["shift"] = rows["shift"].where(rows["used"])
     lines = []
-    for about, part in _possible(rows, keys, "shift", n_draws, seed):
-        line = about | {"metric": "shift"} | estimate(part, mean("shift"))
-        line["p"] = _paired_p(part) if pd.notna(line["low"]) else NAN
-        lines.append(line | {"own_rows": part.asked["own"].any()})
+    for about, part in groups(rows, keys):
+        held: Any = Rows.of(part[part["possible"]], "shift", n_draws, seed, NOT_BOTH)
+        about |= {"metric": "shift", "own_rows": held.asked["own"].any(), "p": NAN}
+        line = about | estimate(held, mean("shift"))
+        each = held.table.groupby("case_id")["shift"].mean().to_numpy()
+        if pd.notna(line["low"]) and each.std() >= NO_SPREAD:
+            line["p"] = ttest_1samp(each, 0)[1]
+        lines.append(line)
     keys = [*RUN, "condition", "method", "level", "among"]
     found = table(lines, keys, ["own_rows", "p", "p_holm"])
     return found.assign(p_holm=found.groupby([*RUN, "level", "among"])["p"].transform(holm))
@@ -172,21 +177,6 @@ def _with_told(rows: pd.DataFrame, index: list[str], column: str) -> Any:
     """The rows with what the same ones have as told beside them: ``column`` and the answer."""
     told = rows[rows["condition"] == AS_TOLD.name].set_index(index)[[column, "answer"]]
     return rows.join(told.add_suffix("_told"), on=index)
-
-
-def _possible(
-    table: pd.DataFrame, by: list[str], column: str, n_draws: int, seed: int
-) -> Iterator[tuple[dict[str, Any], Rows]]:
-    """The rows of each group that could have a value; a group without any says so."""
-    for about, part in groups(table, by):
-        yield about, Rows.of(part[part["possible"]], column, n_draws, seed, NOT_BOTH)
-
-
-def _paired_p(rows: Rows) -> float:
-    """Two-sided p of the mean of the cases' mean shifts against 0."""
-    each = rows.table.groupby("case_id")["shift"].mean().to_numpy()
-    test: Any = ttest_1samp(each, 0)
-    return float(test.pvalue) if each.std() >= NO_SPREAD else NAN
 
 
 def scatter_table(

@@ -49,8 +49,7 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
     """Spearman's correlation between every two methods over the answers that both judged.
 
-    A row a pair, ``first`` and ``second``, in the run's order; without intervals. Methods without
-    any value are in no pair.
+    In the run's order, without intervals. Methods without any value are in no pair.
     """
     mine = confidence[confidence["model"] == model]
     wide: Any = mine.pivot(index=["case_id", "level"], columns="method", values="confidence")
@@ -60,11 +59,10 @@ def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
         both = wide[[first, second]].dropna()
         n = len(both)
         value = spearman(*both.to_numpy().T) if n > 2 else np.nan
-        line = {"model": model, "first": first, "second": second, "metric": "spearman"}
-        line |= {"value": value, "n": n, "n_missing": len(wide) - n}
-        line["n_cases"] = both.index.get_level_values("case_id").nunique()
         why = "fewer than 3 answers" if n <= 2 else "all alike" if np.isnan(value) else ""
-        lines.append(line | {"missing": why})
+        line = {"model": model, "first": first, "second": second, "metric": "spearman"}
+        counts = {"n_missing": len(wide) - n, "n_cases": both.index.unique("case_id").size}
+        lines.append(line | counts | {"value": value, "n": n, "missing": why})
     return schema.table(lines, ["model", "first", "second"]).drop(columns=["low", "high"])
 
 
@@ -127,10 +125,7 @@ def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
 
 
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
-    """What was asked, by purpose: requests, replies, tokens.
-
-    Each request is counted once, whatever number of methods read it.
-    """
+    """What was asked, by purpose, each request once, whatever number of methods read it."""
     asked = calls.assign(n_requests=1).rename(columns={"n": "n_replies"})
     amounts = ["n_requests", "n_replies", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]
     return asked.groupby(["model", "purpose"], sort=False)[amounts].sum().reset_index()
@@ -146,10 +141,7 @@ def variants_and_bases(methods: Sequence[str]) -> list[str]:
 
 
 def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
-    """What a caption says where any of ``methods`` was judged by a stand-in for an NLI model.
-
-    '' elsewhere. ``parameters`` are a run's. Methods that are not registered read nothing.
-    """
+    """What a caption says where any of ``methods`` was judged by a stand-in for an NLI model."""
     reading = [m for m in dict.fromkeys(methods) if _is_judged(m)]
     if not reading or not parameters["entailment"]["stand_in"]:
         return ""
@@ -199,16 +191,9 @@ def _is_judged(method: str) -> bool:
 
 def evidence_table(assessment: Assessment) -> pd.DataFrame:
     """MedConf's evidence as a table, a row a criterion."""
-    rows = [
-        {
-            "id": e.criterion.id,
-            "criterion": e.criterion.description,
-            "importance": e.criterion.importance,
-            "support_level": e.support_level,
-            "quotation": e.quote,
-            "quotation_occurs": e.quote_occurs,
-        }
-        for e in assessment.evidence
-    ]
+    rows = []
+    for e in assessment.evidence:
+        asked = (e.criterion.id, e.criterion.description, e.criterion.importance)
+        rows.append((*asked, e.support_level, e.quote, e.quote_occurs))
     columns = ["id", "criterion", "importance", "support_level", "quotation", "quotation_occurs"]
     return pd.DataFrame(rows, columns=columns)

@@ -73,8 +73,7 @@ def cv_group(
 ) -> dict[str, Any]:
     """How far the mean confidence differs between conditions: an estimate in percent.
 
-    Arguments and errors as in :func:`views`; ``n_zero``: the rows with mean 0. A row that lacks a
-    value in any condition is left out of all (``n_missing``).
+    Arguments and errors as in :func:`views`; ``n_zero``: the rows with mean 0.
     """
     return _measured("cv_group", confidence, case_ids, n_draws, seed)
 
