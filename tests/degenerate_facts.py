@@ -67,6 +67,7 @@ def check(call: Callable[[], Any], expected: Any) -> None:
 
 SHORT, FLAT, RISING = [0.1, 0.2], [0.3] * 4, [1, 2, 3, 4]
 FEW = np.arange(4)
+NO_ROWS = np.array([], dtype=bool)
 MANY = np.arange(12)
 ALIKE = np.full(50, 0.25)
 EMPTY_TURNS = np.empty((0, 3))
@@ -265,9 +266,24 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
         )
     ],
     ("estimate.interval", "all alike", lambda: estimate.interval(ALIKE, MANY, test=True), NAN),
-    ("estimate.interval", "all missing", lambda: estimate.interval(np.full(9, NAN), MANY, test=True), NAN),
-    ("estimate.interval", "one case", lambda: estimate.interval(np.arange(9.0), np.zeros(9), test=True), NAN),
-    ("estimate.interval", "infinite", lambda: estimate.interval(np.array([INF, 1.0]), MANY, test=True), REFUSED),
+    (
+        "estimate.interval",
+        "all missing",
+        lambda: estimate.interval(np.full(9, NAN), MANY, test=True),
+        NAN,
+    ),
+    (
+        "estimate.interval",
+        "one case",
+        lambda: estimate.interval(np.arange(9.0), np.zeros(9), test=True),
+        NAN,
+    ),
+    (
+        "estimate.interval",
+        "infinite",
+        lambda: estimate.interval(np.array([INF, 1.0]), MANY, test=True),
+        REFUSED,
+    ),
     ("estimate.exact_interval", "no cases", lambda: estimate.exact_interval(0, 0), NAN),
     (
         "estimate.exact_interval",
@@ -638,6 +654,7 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("ties.numbers", "missing", lambda: ties.numbers("x", [NAN]), REFUSED),
     ("ties.numbers", "missing, allowed", lambda: ties.numbers("x", [NAN], missing=True), NAN),
     ("ties.same_shape", "other", lambda: ties.same_shape(x=FEW, y=MANY), REFUSED),
+    ("discrimination.one_class", "none", lambda: discrimination.one_class(NO_ROWS), True),
     (
         "discrimination.check_pair",
         "infinite",

@@ -74,7 +74,8 @@ def assert_legible(figure: Figure, most: float = 3) -> None:
 
     The figure has its caption, and with it a layout that stays; it is rendered once.
     """
-    box = whole_of(figure).transformed(figure.dpi_scale_trans)
+    whole = whole_of(figure)
+    box = whole.transformed(figure.dpi_scale_trans)
     extents = [(text, Text.get_window_extent(text)) for text in seen(figure)]  # no arrows
     assert len(extents) > 3
     for text, extent in extents:
@@ -83,7 +84,7 @@ def assert_legible(figure: Figure, most: float = 3) -> None:
     for (one, a), (other, b) in combinations(extents, 2):
         shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
         assert min(shared) <= most, f"{one.get_text()!r} overlaps {other.get_text()!r}"
-    assert_white_edges(rendered(figure))
+    assert_white_edges(rendered(figure, whole))
 
 
 def whole_of(figure: Figure) -> Any:
@@ -91,11 +92,11 @@ def whole_of(figure: Figure) -> Any:
     return figure.get_tightbbox().padded(PAD)
 
 
-def rendered(figure: Figure) -> np.ndarray:
-    """The image that ``save_figure`` saves, (height, width, 3), without its compression."""
+def rendered(figure: Figure, whole: Any) -> np.ndarray:
+    """The image of ``whole_of(figure)`` that ``save_figure`` saves, (height, width, 3)."""
     image = BytesIO()
     raw: Any = {"format": "png", "pil_kwargs": {"compress_level": 0}}
-    figure.savefig(image, dpi=DPI, bbox_inches=whole_of(figure), facecolor="white", **raw)
+    figure.savefig(image, dpi=DPI, bbox_inches=whole, facecolor="white", **raw)
     return pixels_of(image)
 
 

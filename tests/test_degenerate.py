@@ -223,7 +223,7 @@ def test_everything_else(call, expected):
 # Nothing is forgotten
 
 OF_ROWS = [
-    "estimate", "measure", "groups", "grouped", "mean", "within", "across", "difference", "share",
+    "estimate", "measure", "groups", "grouped", "mean", "within", "across", "difference", "share", "of_answers", "part",
     "at_least", "most_frequent", "mean_of_known",
     "share",
 ]  # fmt: skip

@@ -67,7 +67,7 @@ def table() -> pd.DataFrame:
 
 def proxied() -> pd.DataFrame:
     """The same where a general encoder stands in."""
-    made = reviews(cosine_med=0.6, cosine_med_missing="", cosine_med_proxy=PROXY)
+    made = first(reviews(cosine_med=0.6, cosine_med_missing="", cosine_med_proxy=PROXY))
     both = [trust_indices(made, f, draws=DRAWS) for f in FORMULATIONS]
     return trust_shown.in_percent(pd.concat(both, ignore_index=True))
 
@@ -114,19 +114,19 @@ def agreed() -> pd.DataFrame:
 
 @cache
 def weak() -> pd.DataFrame:
-    return trust_tables.weak_points(kept())
+    return trust_tables.weak_points(first(kept()))
 
 
 DRAWINGS = {
     "indices": lambda t: drawn.indices(first(t)),
-    "indices by proxy": lambda t: drawn.indices(first(proxied())),
+    "indices by proxy": lambda t: drawn.indices(proxied()),
     "by set": lambda t: drawn.indices_by_set(t[t["formulation"] == "trust-x"]),
     "correlations": lambda t: drawn.correlations(
         trust_tables.component_correlations(kept(), draws=DRAWS).query("safety")
     ),
     "agreement": lambda t: drawn.agreement(agreed()),
     "reviewers": lambda t: drawn.reviewers(reviewer_table(marks(), draws=DRAWS)),
-    "weak points": lambda t: drawn.weak_points(first(weak())),
+    "weak points": lambda t: drawn.weak_points(weak()),
     "weights": lambda t: winners(trust_tables.weight_sweep(raw(t), steps=8)),
     "ranks": lambda t: rank_stability(trust_tables.rank_stability(raw(t), steps=8)),
 }
@@ -292,7 +292,7 @@ def test_reviewers_have_a_mark_a_kind_and_say_what_cannot_be_had(made: Drawn) ->
 
 
 def test_an_arrow_leads_from_what_was_measured_to_what_it_would_be(made: Drawn) -> None:
-    table = first(weak()).reset_index(drop=True)
+    table = weak().reset_index(drop=True)
     eti, osi, _ = made["weak points"]
     rows = table[["what_if", "configuration", "safety"]].drop_duplicates()
     y = int(
@@ -354,7 +354,10 @@ def test_the_triangle_of_ranks_is_coloured_by_tau_and_a_cross_without() -> None:
         (lambda t: drawn.indices_by_set(t), "one figure shows one formulation"),
         (lambda t: drawn.indices(first(t).query("metric != 'fti'")), "lacks \\['fti'\\]"),
         (lambda t: drawn.indices(t.drop(columns="proxy")), "lacks \\['proxy'\\]"),
-        (lambda t: drawn.weak_points(weak()), "one figure shows one model"),
+        (
+            lambda t: drawn.weak_points(pd.concat([weak(), weak().assign(model="n")])),
+            "one figure shows one model",
+        ),
         (lambda t: winners(trust_tables.weight_sweep(raw(t), steps=2).iloc[:0]), "needs rows"),
     ],
 )

@@ -23,6 +23,7 @@ from trustlab.metrics.estimate import (
     Draws,
     Metric,
     Rows,
+    Statistic,
     at_least,
     estimate,
     groups,
@@ -99,7 +100,6 @@ def best_of_families(
         raise ValueError(f"level is {level!r}; allowed are 'within' and 'pooled'")
     auroc = RANKING["auroc"][0]
     statistic = within(auroc) if level == "within" else auroc
-    few = at_least(min_per_class)
     lines: list[dict[str, Any]] = []
     for run_label, run in groups(_joined(answers, confidence, reference), RUN):
         label = {**run_label, "against": reference, "level": level}
@@ -111,33 +111,31 @@ def best_of_families(
         n_asked = len(run.drop_duplicates(ROW))
         for family, members in families_of(dict.fromkeys(run["method"]), reference).items():
             kept, left_out = covered(wide, members)
-            rows = asked if set(kept) else asked.iloc[:0]
             none = "" if kept else "no method has a value on half of the answers"
             if reference not in wide or not wide[reference].notna().any():
                 lost = run[run["method"].eq(reference) & run["confidence"].isna()]
                 why = most_frequent(lost) if len(lost) else "no graded answer has a value"
-                none, rows = f"no {reference}: {why}", asked.iloc[:0]
-            known = np.ones(len(rows), dtype=bool)
+                none = f"no {reference}: {why}"
+            known = np.full(len(asked), not none)
             if not none:
-                known = rows[[*kept, reference]].notna().all(axis=1).to_numpy()
-            every = Rows(rows.assign(confidence=0.0), known, draws)
-            if level == "within" and not none:
-                levels = every.by("level")
-                every = every.where("level", [q for q, part in levels.items() if part.rarer])
-            found = _best(every, kept, reference, statistic, few, none)
+                known = asked[[*kept, reference]].notna().all(axis=1).to_numpy()
+            rows = Rows(asked, known, draws, none)
+            if level == "within":
+                parts = rows.by("level")
+                rows = rows.where("level", [q for q, part in parts.items() if part.rarer])
             counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
-            counts["n_missing"] = n_asked - found["n"]
-            lines.append({**label, "metric": "auroc", "family": family, **found, **counts})
+            found = _best(rows, kept, reference, statistic, at_least(min_per_class)) | counts
+            found["n_missing"] = n_asked - found["n"]
+            lines.append({**label, "metric": "auroc", "family": family, **found})
     return corrected(lines, BEST, OF_BEST)
 
 
 def _best(
-    rows: Rows, kept: Sequence[str], reference: str, statistic: Any, few: Any, none: str
+    rows: Rows, kept: Sequence[str], reference: str, statistic: Statistic, few: Any
 ) -> dict[str, Any]:
     """The best of ``kept`` on these rows, or the reason why it is withheld."""
-    if none or few(rows):
-        nobody = Metric(statistic, lambda _: none or few(rows))
-        return {**estimate(rows, nobody), "method": ""}
+    if not len(rows) or few(rows):
+        return {**estimate(rows, Metric(statistic, few)), "method": ""}
     drawn = {}
     for method in [*kept, reference]:
         asked = rows.asked.assign(confidence=rows.asked[method])

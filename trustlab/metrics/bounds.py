@@ -114,15 +114,13 @@ def auprc_bounds(correct: ArrayLike, confidence: ArrayLike) -> Bounds:
     if not valid.any():
         return NONE
     true = np.cumsum(gained)
-    above = (all_right - true[-1] if len(true) else all_right)[
-        valid, None
-    ]  # missing right answers in each split
+    # Right and wrong answers that are missing, in each split.
+    above = (all_right - true[-1] if len(true) else all_right)[valid, None]
     first = (all_wrong - (reached[-1] - true[-1]) if len(true) else all_wrong)[valid, None]
     n_right = all_right[valid]
     best = (above[:, 0] + (gained * (true + above) / (reached + above)).sum(axis=1)) / n_right
-    return Bounds(
-        float((_lowest_precision(gained, reached, above, first) / n_right).min()), float(best.max())
-    )
+    worst = _lowest_precision(gained, reached, above, first) / n_right
+    return Bounds(float(worst.min()), float(best.max()))
 
 
 def _lowest_precision(
@@ -140,14 +138,11 @@ def _lowest_precision(
     least = np.zeros((len(above), placed.shape[1]))
     least[:, 1:] = np.inf  # none is placed before the first gap
     true, given = 0.0, 0.0
-    for more, until in zip(
-        [*gained, 0], [*reached, reached[-1] if len(reached) else 0], strict=True
-    ):
+    ends = [*reached, reached[-1] if len(reached) else 0]
+    for more, until in zip([*gained, 0], ends, strict=True):
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(placed > 0, (true + placed) / (first + given + placed), 0.0)
-            run = np.cumsum(
-                each, axis=1
-            )  # sum of the precisions of the first k, were all placed in this gap
+            run = np.cumsum(each, axis=1)  # of the first k, were all placed in this gap
             least = run + np.minimum.accumulate(least - run, axis=1)
             true, given = true + more, float(until)
             if more:
@@ -161,16 +156,12 @@ def _groups(right: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarra
     (G,) twice.
     """
     _, group, counts = np.unique(-tied(score), return_inverse=True, return_counts=True)
-    return np.bincount(group, weights=right, minlength=len(counts)).astype(np.float64), np.cumsum(
-        counts
-    ).astype(np.float64)
+    gained = np.bincount(group, right, len(counts))
+    return gained.astype(np.float64), np.cumsum(counts).astype(np.float64)
 
 
 def _splits(hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many answers are right and wrong in all, (S,) each, with 0, 1, ...
-
-    All of the unknown ones right.
-    """
+    """Right and wrong answers in all, (S,) each, with 0, 1, ... all of the unknown ones right."""
     unknown = int(np.isnan(hit).sum())
     more = np.arange(unknown + 1)
     return int(np.sum(hit == 1)) + more, int(np.sum(hit == 0)) + unknown - more

@@ -1,8 +1,7 @@
-"""Does a confidence of 0.8 mean right in 80 of 100? Which would it stand for?
+"""Does a confidence of 0.8 mean right in 80 of 100, and which probability would it stand for?
 
- Brier score, its parts and ECE are for methods whose scale is
-``probability``. A score that only ranks becomes a probability by a calibrator, fitted on other
-cases than those it is applied to (:func:`cross_fitted`).
+Brier score, its parts and ECE are for methods whose scale is ``probability``. A score that only
+ranks becomes a probability by a calibrator, fitted on other cases than those it is applied to.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
-from trustlab.metrics.discrimination import check_pair, check_weights
-from trustlab.metrics.estimate import Metric, Rows
-from trustlab.metrics.ties import numbers
+from trustlab.metrics.discrimination import check_pair, check_weights, one_class
+from trustlab.metrics.estimate import Metric, Rows, of_answers, part
+from trustlab.metrics.ties import numbers, same_shape
 
 TOLERANCE = 1e-9
 """How far outside [0, 1] a probability may lie through rounding."""
@@ -127,9 +126,7 @@ def ece_weighted(
     # A group without weight adds nothing, wherever it is put.
     place = np.minimum(np.nan_to_num(middle * bins), bins - 1).astype(np.int64)
     cell = place + bins * np.arange(len(total))
-    gaps = np.bincount(cell.ravel(), weights=gap.ravel(), minlength=bins * len(total)).reshape(
-        len(total), bins
-    )
+    gaps = np.bincount(cell.ravel(), gap.ravel(), bins * len(total)).reshape(len(total), bins)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(total > 0, np.abs(gaps).sum(axis=1) / total, np.nan)
 
@@ -146,9 +143,8 @@ class Isotonic:
         ``ValueError`` otherwise.
         """
         hit, score = _check_both(correct, confidence)
-        self._fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
-            score, hit.astype(np.float64)
-        )
+        made = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+        self._fitted = made.fit(score, hit.astype(np.float64))
         return self
 
     def predict(self, confidence: ArrayLike) -> np.ndarray:
@@ -176,22 +172,17 @@ class Platt:
         hit, score = _check_both(correct, confidence)
         n_right, n_wrong = hit.sum(), (~hit).sum()
         target = np.where(hit, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
-        self._centre, self._scale = (
-            float(score.mean()),
-            float(score.std()) if np.ptp(score) > 0 else 1.0,
-        )
-        each = np.tile(
-            self._scaled(score), (2, 1)
-        )  # once as right, once as wrong, weighed by the target
+        self._centre = float(score.mean())
+        self._scale = float(score.std()) if np.ptp(score) > 0 else 1.0
+        each = np.tile(self._scaled(score), (2, 1))  # as right and as wrong, weighed by the target
         classes, shares = np.repeat([1, 0], len(score)), np.concatenate([target, 1 - target])
         self._fitted = LogisticRegression(C=np.inf).fit(each, classes, sample_weight=shares)
         return self
 
     def predict(self, confidence: ArrayLike) -> np.ndarray:
         """The probability that each confidence (n,) stands for, (n,)."""
-        return self._fitted.predict_proba(self._scaled(np.asarray(confidence, dtype=np.float64)))[
-            :, 1
-        ]
+        given = np.asarray(confidence, dtype=np.float64)
+        return self._fitted.predict_proba(self._scaled(given))[:, 1]
 
     def _scaled(self, score: np.ndarray) -> np.ndarray:
         return ((score - self._centre) / self._scale)[:, None]
@@ -218,8 +209,7 @@ def cross_fitted(
     """
     hit, score = check_pair(correct, confidence)
     cases = np.asarray(case_ids)
-    if cases.shape != hit.shape:
-        raise ValueError(f"case_ids must have shape {hit.shape}; received {cases.shape}")
+    same_shape(correct=hit, case_ids=cases)
     if how not in CALIBRATORS:
         raise ValueError(f"how is {how!r}; allowed are {list(CALIBRATORS)}")
     if n_folds < 2:
@@ -229,7 +219,7 @@ def cross_fitted(
     if len(names) < n_folds:
         return found
     folds = list(GroupKFold(n_folds, shuffle=True, random_state=seed).split(score, groups=group))
-    if any(_one_class(hit[train]) for train, _ in folds):
+    if any(one_class(hit[train]) for train, _ in folds):
         return found
     for train, test in folds:
         found[test] = CALIBRATORS[how]().fit(hit[train], score[train]).predict(score[test])
@@ -247,11 +237,8 @@ def _by_value(
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(len(values)))
     ordered = weight.T[order].astype(np.float64)
-    return (
-        values,
-        np.add.reduceat(ordered, starts, axis=0),
-        np.add.reduceat(ordered * amount[order, None], starts, axis=0),
-    )
+    mass = np.add.reduceat(ordered, starts, axis=0)
+    return values, mass, np.add.reduceat(ordered * amount[order, None], starts, axis=0)
 
 
 def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -262,15 +249,9 @@ def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.nd
 
 def _check_both(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     hit, score = check_pair(correct, confidence)
-    if _one_class(hit):
-        raise ValueError(
-            f"a calibrator needs right and wrong; received {int(hit.sum())} right of {len(hit)}"
-        )
+    if one_class(hit):
+        raise ValueError(f"a calibrator needs right and wrong; received {hit.sum()} of {len(hit)}")
     return hit, score
-
-
-def _one_class(hit: np.ndarray) -> bool:
-    return bool(hit.all() or not hit.any())
 
 
 def brier_over(rows: Rows) -> np.ndarray:
@@ -279,23 +260,12 @@ def brier_over(rows: Rows) -> np.ndarray:
     return rows.mean((prob - hit) ** 2)
 
 
-def ece_over(rows: Rows) -> np.ndarray:
-    """:func:`ece` of the rows, (1 + draws,)."""
-    correct, confidence = rows["correct"], rows["confidence"]
-    return rows.over(lambda weights: ece_weighted(correct, confidence, weights))
-
-
-def parts_over(rows: Rows) -> np.ndarray:
-    """Miscalibration, discrimination and uncertainty of the rows, (3, 1 + draws)."""
-    correct, confidence = rows["correct"], rows["confidence"]
-    return rows.over(lambda weights: brier_parts_weighted(correct, confidence, weights).T)
-
-
+_PARTS = of_answers(lambda *given: brier_parts_weighted(*given).T)
 CALIBRATION = {
     "brier": Metric(brier_over),
-    "miscalibration": Metric(lambda rows: rows.drawn(parts_over)[0], excess=True),
-    "discrimination": Metric(lambda rows: rows.drawn(parts_over)[1], excess=True),
-    "uncertainty": Metric(lambda rows: rows.drawn(parts_over)[2]),
-    "ece": Metric(ece_over, excess=True),
+    "miscalibration": Metric(part(_PARTS, 0), excess=True),
+    "discrimination": Metric(part(_PARTS, 1), excess=True),
+    "uncertainty": Metric(part(_PARTS, 2)),
+    "ece": Metric(of_answers(ece_weighted), excess=True),
 }
 """Metric -> its statistic."""

@@ -149,9 +149,8 @@ def spearman_values(n: int, ties: bool = False) -> np.ndarray:
     points). ``ValueError`` below 3 points, or with ties above 7.
     """
     if not float(n).is_integer() or n < 3 or (ties and n > MAX_TIED):
-        raise ValueError(
-            f"n must be whole, from 3{f' to {MAX_TIED} with ties' if ties else ''}; received {n}"
-        )
+        most = f" to {MAX_TIED} with ties" if ties else ""
+        raise ValueError(f"n must be whole, from 3{most}; received {n}")
     n = int(n)
     if ties:
         return _tied_values(n).copy()
@@ -176,9 +175,8 @@ def _tied_values(n: int) -> np.ndarray:
     One in ascending order, the other in each order of its own.
     """
     steps = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n - 1)) & 1  # where neighbours differ
-    ranks = rankdata(np.cumsum(np.hstack([np.zeros((len(steps), 1), int), steps]), axis=1), axis=1)[
-        1:
-    ]  # not all tied
+    rising = np.cumsum(np.hstack([np.zeros((len(steps), 1), int), steps]), axis=1)
+    ranks = rankdata(rising, axis=1)[1:]  # not all tied
     centred = ranks - ranks.mean(axis=1, keepdims=True)
     unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
     orders = np.array(list(permutations(range(n))))
@@ -240,9 +238,7 @@ def rising_null(
     if statistic not in OVER_LEVELS:
         raise ValueError(f"statistic is {statistic!r}; allowed are {list(OVER_LEVELS)}")
     if n_points < 3 or n_draws < 1:
-        raise ValueError(
-            f"at least 3 points and 1 draw are needed; received {n_points} and {n_draws}"
-        )
+        raise ValueError(f"at least 3 points and 1 draw; received {n_points} and {n_draws}")
     if not 0 <= noise < np.inf:
         raise ValueError(f"noise must be finite and at least 0; received {noise}")
     n_drawn = 2 if isinstance(fixed, int) else 1

@@ -11,19 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from trustlab.metrics.estimate import Rows, Statistic
+from trustlab.metrics.estimate import Rows, Statistic, of_answers, part
 from trustlab.metrics.ties import numbers, same_shape, tied
 
 
 def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """Area under the ROC curve, in [0, 1].
+    """Area under the ROC curve: the chance that a right answer is surer than a wrong one, ties half.
 
-    The chance that a correct answer is surer than a wrong one, ties half. ``correct`` (n,) holds 0
-    or 1, ``confidence`` (n,) finite numbers. NaN when only one class is present. Raises
-    ``ValueError`` on other shapes or values.
+    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers. NaN when only one class is
+    present. ``ValueError`` on other shapes or values.
     """
     hit, score = check_pair(correct, confidence)
-    return float("nan") if _one_class(hit) else float(roc_auc_score(hit, score))
+    return float("nan") if one_class(hit) else float(roc_auc_score(hit, score))
 
 
 def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
@@ -32,7 +31,7 @@ def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
     Arguments and errors as in :func:`auroc`. NaN when only one class is present.
     """
     hit, score = check_pair(correct, confidence)
-    return float("nan") if _one_class(hit) else float(average_precision_score(hit, score))
+    return float("nan") if one_class(hit) else float(average_precision_score(hit, score))
 
 
 def auroc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
@@ -81,9 +80,8 @@ def ranking_weighted(
     lost = np.einsum("gb,gb->b", gained, false) / 2
     both = (n_true > 0) & (n_false > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(both, 1 - lost / (n_true * n_false), np.nan), np.where(
-            both, average / n_true, np.nan
-        )
+        area, average = 1 - lost / (n_true * n_false), average / n_true
+    return np.where(both, area, np.nan), np.where(both, average, np.nan)
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -102,24 +100,19 @@ def check_weights(weights: ArrayLike, n: int) -> np.ndarray:
     if weight.ndim != 2 or weight.shape[1] != n:
         raise ValueError(f"weights must have shape (B, {n}); received {weight.shape}")
     if weight.size and not (weight.min() >= 0 and np.isfinite(weight.max())):
-        raise ValueError(
-            f"weights must be finite and at least 0; received {weight.min()} to {weight.max()}"
-        )
+        ends = f"{weight.min()} to {weight.max()}"
+        raise ValueError(f"weights must be finite and at least 0; received {ends}")
     return weight
 
 
-def _one_class(hit: np.ndarray) -> bool:
+def one_class(hit: np.ndarray) -> bool:
+    """Whether all of the answers (n,) are right, or all wrong, or there are none."""
     return bool(hit.all() or not hit.any())
 
 
-def ranking(rows: Rows) -> np.ndarray:
-    """AUROC and average precision of rows with ``correct`` and ``confidence``, (2, 1 + draws)."""
-    correct, confidence = rows["correct"], rows["confidence"]
-    return rows.over(lambda weights: ranking_weighted(correct, confidence, weights))
-
-
+_RANKING = of_answers(ranking_weighted)
 RANKING: dict[str, tuple[Statistic, Callable[[Rows], float]]] = {
-    "auroc": (lambda rows: rows.drawn(ranking)[0], lambda rows: 0.5),
-    "auprc": (lambda rows: rows.drawn(ranking)[1], lambda rows: float(rows["correct"].mean())),
+    "auroc": (part(_RANKING, 0), lambda rows: 0.5),
+    "auprc": (part(_RANKING, 1), lambda rows: float(rows["correct"].mean())),
 }
 """Metric -> its statistic, and what a confidence that knows nothing has."""

@@ -258,6 +258,22 @@ def mean(column: str) -> Statistic:
     return lambda rows: rows.mean(rows[column].astype(np.float64))
 
 
+@lru_cache
+def of_answers(weighted: Callable[..., Any]) -> Statistic:
+    """A statistic from a function of ``correct``, ``confidence`` and weights (B, n): (..., B)."""
+
+    def of(rows: Rows) -> np.ndarray:
+        answers = rows["correct"], rows["confidence"]
+        return rows.over(lambda weights: weighted(*answers, weights))
+
+    return of
+
+
+def part(statistic: Statistic, place: int) -> Statistic:
+    """One of the several that a statistic gives at once, (k, 1 + draws): its ``place``."""
+    return lambda rows: rows.drawn(statistic)[place]
+
+
 def within(statistic: Statistic, column: str = "level") -> Statistic:
     """The mean of a statistic over the levels at which the sample has it, in every draw too.
 

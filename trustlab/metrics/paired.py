@@ -53,7 +53,7 @@ def paired_differences(
     seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """Each column of confidences against ``reference``: metrics on the same rows, and the difference.
+    """Each column of confidences against ``reference`` on the same rows: their metrics and the gap.
 
     - ``table`` is tidy: case_id dataset level model, the name of the column (``by``), confidence
       and correct (0, 1 or NaN), and maybe method (compared within, unless ``by`` names it) and
@@ -77,10 +77,8 @@ def paired_differences(
         draws = Draws.of(run["case_id"].to_numpy(), n_draws, seed)
         for within_run, part in groups(run, inner):
             label = of_run | within_run
-            sides = {
-                str(name): side.set_index(["case_id", "level"])
-                for name, side in part.groupby(by, sort=False)
-            }
+            each = part.set_index(["case_id", "level"]).groupby(by, sort=False)
+            sides = {str(name): side for name, side in each}
             if reference not in sides:
                 raise ValueError(f"{by} has no {reference!r} for {label}; it has {list(sides)}")
             for name, pair in _pairs(sides, reference, shared, draws):
@@ -110,15 +108,14 @@ def corrected(
 def compared(pair: Rows, statistic: Statistic, **how: Any) -> dict[str, Any]:
     """One line of a difference: the rows' value, their reference's, and the first minus the second.
 
-    ``how``: ``withheld``, ``undefined`` and ``note`` as in :func:`~trustlab.metrics.estimate.estimate`.
+    ``how``: ``withheld`` and ``undefined`` of :class:`~trustlab.metrics.estimate.Metric`, ``note``.
     """
     note = how.pop("note", "")
     found = estimate(pair, Metric(difference(statistic), **how), note=note, test=True)
     made = len(pair) and not how.get("withheld", lambda _: "")(pair)
     assert pair.reference is not None
-    values = [
-        float(side.drawn(statistic)[0]) if made else np.nan for side in (pair, pair.reference)
-    ]
+    sides = (pair, pair.reference)
+    values = [float(side.drawn(statistic)[0]) if made else np.nan for side in sides]
     return found | {"value": values[0], "reference": values[1], "difference": found["value"]}
 
 
@@ -154,28 +151,24 @@ def _known(side: pd.DataFrame) -> Any:
 def _pairs(
     sides: dict[str, pd.DataFrame], reference: str, shared: str, draws: Draws
 ) -> Iterator[tuple[str, Rows]]:
-    """Each column with the reference beside it, on all rows that either has; what both have is known."""
+    """Each column with the reference beside it, on all rows of either; what both have is known."""
     has = {name: side.index[_known(side)] for name, side in sides.items()}
     common = has[reference]
     for index in has.values() if shared == "all" else ():
         common = common.intersection(index)
-    made: dict[bytes, Rows] = {}  # the reference is most often on the same rows: drawn once
+    made: list[tuple[Any, np.ndarray, Rows]] = []  # the reference on the same rows is drawn once
     for name, side in sides.items():
         if name == reference:
             continue
         every = side.index.union(sides[reference].index)
         both = np.asarray(every.isin(has[name].intersection(common)))
-        why = [
-            f"no confidence: {most_frequent(sides[of])}"
-            for of in (name, reference)
-            if not len(has[of])
-        ]
-        none = why[0] if why else "no row that both have"
+        lost = [sides[of] for of in (name, reference) if not len(has[of])]
+        none = f"no confidence: {most_frequent(lost[0])}" if lost else "no row that both have"
         columns = ["correct", "confidence"]
         mine, theirs = (x[columns].reindex(every).reset_index() for x in (side, sides[reference]))
-        key = both.tobytes() + repr(every.size).encode()
-        theirs = made.setdefault(key, Rows(theirs, both, draws, none))
-        yield name, Rows(mine, both, draws, none, theirs)
+        drawn = [rows for at, mask, rows in made if at.equals(every) and np.array_equal(mask, both)]
+        made += [] if drawn else [(every, both, Rows(theirs, both, draws, none))]
+        yield name, Rows(mine, both, draws, none, drawn[0] if drawn else made[-1][2])
 
 
 def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str, Any]]:
@@ -195,7 +188,6 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
             yield {"metric": metric, "level": level, **found}
     short = "fewer than 3 levels" if sum(len(part) > 0 for part in levels.values()) < 3 else ""
     for metric in (m for m in OVER_LEVELS if m in metrics):
-        found = compared(
-            pair, across(OVER_LEVELS[metric]), withheld=lambda _: short, undefined=FLAT
-        )
+        of = across(OVER_LEVELS[metric])
+        found = compared(pair, of, withheld=lambda _: short, undefined=FLAT)
         yield {"metric": metric, "level": "across", **found}

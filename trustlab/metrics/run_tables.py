@@ -41,7 +41,7 @@ class Tables:
 
 
 def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers with ``correct`` 0 or 1 and, what became of each.
+    """The answers with ``correct`` 0 or 1, and what became of each.
 
     True or false: ``readable``, ``failed`` (none was had) and ``ungraded``. An unreadable answer is
     wrong; the ``correct`` of a failed or ungraded one is 0 and must not be used. Raises
@@ -53,19 +53,12 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
     readable = table["answer"].notna()
     failed = ~readable & table["correct"].isna()
-    reason = (
-        answers["missing"].astype(object).fillna("")
-        if "missing" in answers
-        else pd.Series("", index=answers.index)
-    )
+    given: Any = answers["missing"] if "missing" in answers else pd.Series("", answers.index)
+    reason = given.astype(object).fillna("")
     ungraded = readable & table["correct"].isna() & (reason != "")
-    allowed = (
-        "0 or 1, or NaN with no answer where none was had, "
-        "or NaN with a reason in missing where it is ungraded"
-    )
-    refuse(
-        table, ~failed & ~ungraded & ~table["correct"].isin([0, 1]), f"correct must be {allowed}"
-    )
+    allowed = "0 or 1, or NaN with no answer where none was had, or with a reason where ungraded"
+    bad = ~failed & ~ungraded & ~table["correct"].isin([0, 1])
+    refuse(table, bad, f"correct must be {allowed}")
     correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
     return table.assign(correct=correct, readable=readable, failed=failed, ungraded=ungraded)
 
@@ -79,23 +72,13 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     """
     names = [*KEYS, "method", "confidence", "bound", "missing"]
     need(confidence, names, "confidence")
-    table = confidence[names].assign(
-        level=confidence["level"].astype(int), confidence=confidence["confidence"].astype(float)
-    )
-    refuse(
-        table,
-        table.duplicated([*KEYS, "method"]),
-        "confidence must hold each case, level, model and method once",
-    )
-    refuse(
-        table, np.isinf(table["confidence"]), "a confidence must be finite, or NaN where missing"
-    )
-    table = table.merge(
-        answers[[*KEYS, "correct", "readable", "failed", "ungraded"]],
-        on=KEYS,
-        how="left",
-        validate="many_to_one",
-    )
+    table: Any = confidence[names].astype({"level": int, "confidence": float})
+    again = table.duplicated([*KEYS, "method"])
+    refuse(table, again, "confidence must hold each case, level, model and method once")
+    infinite = np.isinf(table["confidence"])
+    refuse(table, infinite, "a confidence must be finite, or NaN where missing")
+    read = answers[[*KEYS, "correct", "readable", "failed", "ungraded"]]
+    table = table.merge(read, on=KEYS, how="left", validate="many_to_one")
     refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
     readable = table["readable"].astype(bool)
     failed, ungraded = table["failed"].astype(bool), table["ungraded"].astype(bool)
@@ -131,11 +114,8 @@ def rows_of_methods(
         mine: Any = told[(told["dataset"] == run["dataset"]) & (told["model"] == run["model"])]
         for method, part in mine.groupby("method", sort=False):
             every = asked.merge(part, on=KEYS, how="left", validate="one_to_one")
-            why = (
-                every["missing"]
-                .astype(object)
-                .where(every["method"].notna(), "no row in the table")
-            )
+            why = every["missing"].astype(object)
+            why = why.where(every["method"].notna(), "no row in the table")
             bound = every["bound"].astype(object).fillna("").ne("")
             every = every.assign(missing=why, bound=bound)
             known = every["confidence"].notna().to_numpy()

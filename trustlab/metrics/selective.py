@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustlab.metrics.discrimination import check_pair, check_weights
-from trustlab.metrics.estimate import Rows, Statistic
+from trustlab.metrics.estimate import Statistic, of_answers, part
 
 
 def risk_coverage(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -40,9 +40,7 @@ def risk_at(
     hit, score = check_pair(correct, confidence)
     at = np.asarray(coverage, dtype=np.float64)
     if at.ndim != 1 or not ((at > 0) & (at <= 1)).all():
-        raise ValueError(
-            f"coverage must have shape (C,) with values above 0 and at most 1; received {coverage}"
-        )
+        raise ValueError(f"coverage must be (C,), above 0 and at most 1; received {coverage}")
     reached, wrong = _curves(hit, score, _whole(weights, len(hit)))
     found = np.full((reached.shape[1], len(at)), np.nan)
     for b in np.flatnonzero(reached[-1]):
@@ -137,9 +135,8 @@ def _area(
     """
     share = lost / np.maximum(many, 1)
     before, until = reached[:-1], reached[1:]
-    return (lost + (wrong[:-1] - share * before) * (harmonic[until] - harmonic[before])).sum(
-        axis=0
-    ) / reached[-1]
+    steps = harmonic[until] - harmonic[before]
+    return (lost + (wrong[:-1] - share * before) * steps).sum(axis=0) / reached[-1]
 
 
 def _curves(
@@ -163,27 +160,15 @@ def _curves(
 def _whole(weights: ArrayLike, n: int) -> np.ndarray:
     weight = check_weights(weights, n)
     if not np.array_equal(weight, np.floor(weight)):
-        raise ValueError(
-            f"weights must be whole numbers; received {weight[weight != np.floor(weight)][0]}"
-        )
+        part = weight[weight != np.floor(weight)][0]
+        raise ValueError(f"weights must be whole numbers; received {part}")
     return weight.astype(np.int64)
 
 
-def selective(rows: Rows) -> np.ndarray:
-    """AURC and prediction-rejection ratio of rows, (2, 1 + draws)."""
-    correct, confidence = rows["correct"], rows["confidence"]
-    return rows.over(lambda w: selective_weighted(correct, confidence, w.astype(np.int64)))
-
-
-def generalised(rows: Rows) -> np.ndarray:
-    """AUGRC of rows, (1 + draws,)."""
-    correct, confidence = rows["correct"], rows["confidence"]
-    return rows.over(lambda w: augrc_weighted(correct, confidence, w.astype(np.int64)))
-
-
+_AREA = of_answers(selective_weighted)
 SELECTIVE: dict[str, Statistic] = {
-    "aurc": lambda rows: rows.drawn(selective)[0],
-    "augrc": generalised,
-    "prediction_rejection_ratio": lambda rows: rows.drawn(selective)[1],
+    "aurc": part(_AREA, 0),
+    "augrc": of_answers(augrc_weighted),
+    "prediction_rejection_ratio": part(_AREA, 1),
 }
 """Metric -> its statistic."""

@@ -59,18 +59,13 @@ def auroc_standard_error(auroc: float, n_right: int, n_wrong: int) -> float:
     if not (math.isnan(auroc) or 0 <= auroc <= 1):
         raise ValueError(f"auroc must lie between 0 and 1; received {auroc}")
     if n_right < 0 or n_wrong < 0:
-        raise ValueError(
-            f"n_right and n_wrong must be at least 0; received {n_right} and {n_wrong}"
-        )
+        raise ValueError(f"n_right and n_wrong must be 0 or more; received {n_right} and {n_wrong}")
     if math.isnan(auroc) or auroc in (0, 1) or not (n_right and n_wrong):
         return float("nan")
     two_right = auroc / (2 - auroc)  # Q1: two right answers both surer than one wrong one
     two_wrong = 2 * auroc**2 / (1 + auroc)  # Q2: one right answer surer than two wrong ones
-    spread = (
-        auroc * (1 - auroc)
-        + (n_right - 1) * (two_right - auroc**2)
-        + (n_wrong - 1) * (two_wrong - auroc**2)
-    )
+    more = (n_right - 1) * (two_right - auroc**2) + (n_wrong - 1) * (two_wrong - auroc**2)
+    spread = auroc * (1 - auroc) + more
     return math.sqrt(spread / (n_right * n_wrong))
 
 
@@ -115,16 +110,11 @@ def cases_to_tell_apart(
         raise ValueError(
             f"standard_error and n_cases must be at least 0; got {standard_error}, {n_cases}"
         )
-    if (
-        not (math.isfinite(difference) and math.isfinite(standard_error))
-        or difference == 0
-        or standard_error == 0
-        or not n_cases
-    ):
+    known = math.isfinite(difference) and math.isfinite(standard_error)
+    if not known or difference == 0 or standard_error == 0 or not n_cases:
         return float("nan")
-    reach = (
-        (float(norm.ppf(1 - alpha / 2)) + float(norm.ppf(power))) * standard_error / abs(difference)
-    )
+    z = float(norm.ppf(1 - alpha / 2)) + float(norm.ppf(power))
+    reach = z * standard_error / abs(difference)
     return float(max(math.ceil(n_cases * reach**2), 2))
 
 

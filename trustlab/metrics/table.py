@@ -100,18 +100,13 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
     few = at_least(least)
     for metric, (statistic, chance) in RANKING.items():
         for level, part in {"pooled": rows, **levels}.items():
-            known = {} if few(part) else {"chance": chance(part)}
-            yield {
-                "metric": metric,
-                "level": str(level),
-                **known,
-                **estimate(part, Metric(statistic, few)),
-            }
+            found = estimate(part, Metric(statistic, few))
+            found |= {} if few(part) else {"chance": chance(part)}
+            yield {"metric": metric, "level": str(level), **found}
         found = estimate(inside, Metric(within(statistic), few), note="" if few(inside) else note)
-        known = (
-            {} if few(inside) else {"chance": float(np.mean([chance(levels[q]) for q in mixed]))}
-        )
-        yield {"metric": metric, "level": "within", **known, **found}
+        if not few(inside):
+            found["chance"] = float(np.mean([chance(levels[q]) for q in mixed]))
+        yield {"metric": metric, "level": "within", **found}
     yield from _across(rows)
     if is_probability:
         for name in ("brier", "ece"):
@@ -122,11 +117,9 @@ def _across(rows: Rows) -> Iterator[dict[str, Any]]:
     """Accuracy against mean confidence over the levels, both on the rows the method has."""
     parts = [part for part in rows.by("level").values() if len(part)]
     means = [[float(part[c].mean()) for part in parts] for c in ("correct", "confidence")]
+    short = "fewer than 3 levels" if len(parts) < 3 else ""
     for metric, over_rows in OVER_LEVELS.items():
-        enough = Metric(
-            across(over_rows), lambda _: "fewer than 3 levels" if len(parts) < 3 else "", FLAT
-        )
-        found = estimate(rows, enough)
+        found = estimate(rows, Metric(across(over_rows), lambda _: short, FLAT))
         if not np.isnan(found["value"]):
             low, middle, high = rising_band(means[0], metric)
             found |= dict(zip(CHANCE, (middle, low, high), strict=True))
