@@ -18,8 +18,7 @@ from trustlab.confidence import METHODS, Method
 from trustlab.confidence.cost import readers
 from trustlab.confidence.registry import FAMILIES
 from trustlab.experiments.benchmark import Run
-from trustlab.experiments.costs import most_frequent_reason
-from trustlab.metrics.estimate import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES, most_frequent
 from trustlab.paths import NOTICE
 
 CHOICES: dict[str, frozenset[str]] = {
@@ -179,7 +178,7 @@ def _missing(confidence: pd.DataFrame, models: Sequence[str]) -> str:
         for method, part in mine.groupby("method", sort=False):
             share = float(part["confidence"].notna().mean())
             if not share:
-                none.setdefault(most_frequent_reason(part), []).append(str(method))
+                none.setdefault(most_frequent(part), []).append(str(method))
             elif share <= 0.9:
                 some.append(f"{method} ({100 * share:.0f} %)")
         of = f" of {model}" if len(models) > 1 else ""

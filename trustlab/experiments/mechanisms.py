@@ -1,12 +1,11 @@
 """Why confidence methods mislead, on a run's own answers: behind ``trustlab.plots.walkthrough``.
 
 The mechanisms of Ren et al. 2026, figure 5: forced tokens, common answers, samples that merely
-agree. Each function is pure; tables of numbers have the columns of :mod:`trustlab.metrics.schema`.
+agree.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pandas as pd
 
 from trustlab.confidence import METHODS
 from trustlab.knowledge import Knowledge
-from trustlab.metrics.estimate import Draws, Rows, grouped, groups, mean, measure
+from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 
@@ -29,12 +28,8 @@ LENGTHS = range(2, 11)
 
 
 def token_table(run: Run) -> pd.DataFrame:
-    """One row a token of each greedy diagnosis whose token probabilities are known.
-
-    Columns case_id level model n_tokens position probability correct n; ``position`` counts from 1,
-    ``n`` answers: one.
-    """
-    correct = _by_answer(run.answers, "correct")
+    """One row a token of each greedy diagnosis whose token probabilities are known."""
+    correct = run.answers.set_index(KEYS)["correct"].to_dict()
     rows = []
     for g in run.generations:
         trace = g.answer.trace if g.answer is not None else None
@@ -47,10 +42,7 @@ def token_table(run: Run) -> pd.DataFrame:
 
 
 def position_means(tokens: pd.DataFrame) -> pd.DataFrame:
-    """Mean token ``probability`` by number of tokens (2 to 10) and position, without intervals.
-
-    ``n`` counts answers.
-    """
+    """Mean token ``probability`` by number of tokens (2 to 10) and position, without intervals."""
     held = tokens[tokens["n_tokens"].isin(LENGTHS)]
     found = _group_means(held, ["n_tokens", "position"], ["probability"], 0, 0)
     return found.drop(columns=["low", "high"]).assign(missing="")
@@ -81,8 +73,8 @@ def _group_means(
 
 def _under_one_another(tables: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
     """The tables with a column ``name`` saying which; those without rows add no columns' types."""
-    held = [part.assign(**{name: key}) for key, part in tables.items() if len(part)]
     columns = [name, *dict.fromkeys(c for part in tables.values() for c in part)]
+    held = [part.assign(**{name: key}) for key, part in tables.items() if len(part)]
     found = pd.concat(held, ignore_index=True) if held else pd.DataFrame()
     return found.reindex(columns=columns)
 
@@ -90,23 +82,19 @@ def _under_one_another(tables: dict[str, pd.DataFrame], name: str) -> pd.DataFra
 def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
     """One row an answer: how common the answered condition is, and how far the samples agree.
 
-    Columns case_id level model answer prior poc correct n.
-
     - ``prior``: the condition's share of all priors in ``knowledge``, NaN where the answer names
-      none of its conditions; ``poc``: NaN where missing; ``n``: 1 where there is a PoC.
+      none of its conditions; ``n``: 1 where there is a PoC, else 0.
     - ``ValueError`` for a run without PoC.
     """
     if "poc" not in set(run.confidence["method"]):
         raise ValueError("the run has no method 'poc', so its samples' agreement is unknown")
     whole = sum(c.prior for c in knowledge.conditions.values())
-    said = run.answers["answer"]
+    found: Any = _with_confidence(run, ["poc"])
+    said = found["answer"]
     named = [knowledge.condition_named(a) if isinstance(a, str) else None for a in said]
-    found = run.answers[[*KEYS, "answer"]].assign(
-        prior=[math.nan if c is None else c.prior / whole for c in named],
-        poc=_aligned(run, "poc"),
-        correct=run.answers["correct"],
-    )
-    return found.assign(n=found["poc"].notna().astype(int)).reset_index(drop=True)
+    found["prior"] = [NAN if c is None else c.prior / whole for c in named]
+    found["n"] = found["poc"].notna().astype(int)
+    return found[[*KEYS, "answer", "prior", "poc", "correct", "n"]].reset_index(drop=True)
 
 
 def prior_means(
@@ -117,23 +105,19 @@ def prior_means(
     ``prior`` is the bin's mean over right and wrong, whose limits are the same. Equal priors share
     a bin; with no more than ``bins`` different priors each is one. From 10 answers on.
     """
-    known: Any = table.dropna(subset=["prior", "poc"])
+    known: Any = table.dropna(subset=["prior", "poc"]).copy()
     if known["prior"].nunique() <= bins:
         place = known["prior"].rank(method="dense") - 1
     else:
-        rank = known["prior"].rank(method="average")
-        place = np.minimum(bins * (rank - 0.5) / len(known), bins - 1)
-    known = known.assign(bin=place.astype(int))
-    known = known.assign(prior=known.groupby("bin")["prior"].transform("mean"))
+        place = np.minimum(bins * (known["prior"].rank() - 0.5) / len(known), bins - 1)
+    known["bin"] = place.astype(int)
+    known["prior"] = known.groupby("bin")["prior"].transform("mean")
     found = _group_means(known, ["correct", "bin", "prior"], ["poc"], n_draws, seed)
     return found.sort_values("correct", ascending=False, kind="stable", ignore_index=True)
 
 
 def agreement_drawn(table: pd.DataFrame) -> pd.DataFrame:
-    """What the figure of common answers draws: each answer's PoC, then :func:`prior_means`.
-
-    ``drawn`` tells them apart, "answer" or "mean".
-    """
+    """What the figure of common answers draws: each answer's PoC, then :func:`prior_means`."""
     answers = table.rename(columns={"poc": "value"})
     why = np.where(answers["value"].isna(), "no PoC", "")
     answers = answers.assign(metric="poc", n_cases=answers["n"], missing=why)
@@ -145,19 +129,17 @@ def consistent_table(
 ) -> pd.DataFrame:
     """By level, of the answers whose PoC reaches ``threshold``: four means, 0 to 1.
 
-    - ``metric``: accuracy, poc, medconf, and shown, the share of the case's statements told.
-    - ``n_answers``: all of the level that could be had.
+    ``shown``: the share of the case's statements told. ``n_answers``: all that could be had.
     """
     total = {(g.case_id, g.level, g.model): g.n_total for g in run.generations}
-    whole = [total[key] for key in run.answers[KEYS].itertuples(index=False, name=None)]
-    answers = run.answers.assign(accuracy=run.answers["correct"])
-    answers = answers.assign(poc=_aligned(run, "poc"), medconf=_aligned(run, "medconf"))
+    answers = _with_confidence(run, ["poc", "medconf"]).rename(columns={"correct": "accuracy"})
+    whole = [total[key] for key in answers[KEYS].itertuples(index=False, name=None)]
     answers["shown"] = answers["n_statements"] / whole
     columns, lines = ["accuracy", "poc", "medconf", "shown"], []
     for about, part in groups(answers, ["model"]):
         draws = Draws.of(part["case_id"].to_numpy(), n_draws, seed)
         for level, every in part.groupby("level"):
-            had = every[every["correct"].notna()]
+            had = every[every["accuracy"].notna()]
             chosen = had.loc[reaches(had["poc"], threshold), ["case_id", *columns]]
             about |= {"level": level, "threshold": threshold, "n_answers": len(had)}
             for name in columns:
@@ -167,47 +149,23 @@ def consistent_table(
 
 
 def moves_table(run: Run, case_id: str) -> pd.DataFrame:
-    """Every method's confidence at every level for one case, in the run's order of methods.
-
-    Columns case_id model level method family scale confidence n missing answer correct; ``n`` is 1
-    for a value, 0 for none. ``ValueError`` for an unknown case.
-    """
+    """Every method's confidence at every level for one case; ``ValueError`` for an unknown one."""
     mine = run.confidence[run.confidence["case_id"] == case_id]
     if not len(mine):
         known = ", ".join(run.answers["case_id"].unique()[:10])
         raise ValueError(f"the run has no case {case_id!r}; it has {known} ...")
     said = run.answers[[*KEYS, "answer", "correct"]]
-    order = {m: i for i, m in enumerate(dict.fromkeys(mine["method"]))}
-    found: Any = mine.merge(said, on=KEYS, how="left", validate="many_to_one").assign(
-        family=lambda t: [METHODS[m].family for m in t["method"]],
-        scale=lambda t: [METHODS[m].scale for m in t["method"]],
-        n=lambda t: t["confidence"].notna().astype(int),
-        place=lambda t: t["method"].map(order),
-    )
-    columns = [
-        "case_id",
-        "model",
-        "level",
-        "method",
-        "family",
-        "scale",
-        "confidence",
-        "n",
-        "missing",
-    ]
+    found: Any = mine.merge(said, on=KEYS, how="left", validate="many_to_one")
+    found["family"] = [METHODS[m].family for m in found["method"]]
+    found["scale"] = [METHODS[m].scale for m in found["method"]]
+    found["n"] = found["confidence"].notna().astype(int)
+    found["place"] = pd.factorize(found["method"])[0]
     found = found.sort_values(["model", "place", "level"], kind="stable", ignore_index=True)
-    return found[[*columns, "answer", "correct"]]
+    columns = ["case_id", "model", "level", "method", "family", "scale", "confidence", "n"]
+    return found[[*columns, "missing", "answer", "correct"]]
 
 
-def _by_answer(table: Any, column: str) -> dict[Any, Any]:
-    """``column`` by (case_id, level, model)."""
-    keys = table[KEYS].itertuples(index=False, name=None)
-    return dict(zip(keys, table[column], strict=True))
-
-
-def _aligned(run: Run, method: str) -> list[float]:
-    """A method's confidence in the order of ``run.answers``, NaN where missing."""
-    found = _by_answer(run.confidence[run.confidence["method"] == method], "confidence")
-    return [
-        found.get(key, math.nan) for key in run.answers[KEYS].itertuples(index=False, name=None)
-    ]
+def _with_confidence(run: Run, methods: list[str]) -> pd.DataFrame:
+    """The answers, each of these methods' confidence beside them, NaN where missing."""
+    wide = run.confidence.pivot(index=KEYS, columns="method", values="confidence")
+    return run.answers.join(wide.reindex(columns=methods), on=KEYS)

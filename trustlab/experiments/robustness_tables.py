@@ -1,13 +1,13 @@
 """What the changes did, as tables: coefficients of variation, accuracy, shifts of the confidence.
 
-``answers`` and ``confidence`` are those of :class:`trustlab.experiments.robustness.Robustness`;
-columns are those of :mod:`trustlab.metrics.schema`. Rows in which a condition changed nothing are
-no test of it: they are left out of that condition. ``level`` is one of the run, or "all".
+``answers`` and ``confidence`` are those of :class:`trustlab.experiments.robustness.Robustness`.
+Rows in which a condition changed nothing are no test of it: they are left out of that condition.
+``level`` is one of the run, or "all".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -26,6 +26,7 @@ from trustlab.metrics.table import metrics_table
 RUN = ["model", "dataset"]
 VIEW = ["case_id", "level"]
 ROW = [*RUN, *VIEW]
+METHOD = [*RUN, "method"]
 LEAST_SHARE = 0.5
 """A method with a value on a smaller share of the rows would take too many from the others."""
 SAME = "the paraphrased conditions show the same text"
@@ -40,8 +41,7 @@ def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
     - Left out are views where two paraphrased conditions show the same text (``n_same``), and those
       where a condition changed nothing or has no value, as told included (``n_missing``).
     - Methods stand on the rows that they share; one that has fewer than half on its own
-      (``own_rows``). Counts and reasons: :mod:`trustlab.metrics.stability`.
-    - ``chance``, of CV group only: :func:`~trustlab.metrics.stability.cv_group_by_chance`.
+      (``own_rows``). ``chance``: :func:`~trustlab.metrics.stability.cv_group_by_chance`.
     - Empty where there are fewer than two paraphrased conditions.
     """
     lines = []
@@ -67,10 +67,10 @@ def variation_cells(variation: pd.DataFrame) -> pd.DataFrame:
 def compared_views(confidence: pd.DataFrame) -> pd.DataFrame:
     """What variation is taken over: a row for each method on a ratio scale, view and level.
 
-    Columns model dataset method case_id percent (told) level; a value for each condition, as told
+    Columns model dataset method case_id percent level; a value for each condition, as told
     included; ``same``: two paraphrased conditions show one text; ``possible``: they do not, and
     each changed something; ``whole``: every condition has a value; and those of
-    :func:`compared_rows`. Empty where there are fewer than two paraphrased conditions.
+    :func:`compared_rows`.
     """
     again = conditions(confidence["condition"].unique())
     ours = confidence["condition"].isin([AS_TOLD.name, *again]) & confidence["method"].isin(RATIO)
@@ -95,19 +95,16 @@ def conditions(names: Any) -> list[str]:
 def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """``used``: which rows of each method are compared; ``own``: whether it stands on its own.
 
-    ``rows`` has ``by``, method, case_id, percent, and whether they are ``possible`` and ``whole``.
-    Methods that are whole on at least half of the possible rows are compared on those where all of
-    them are; the others keep their own.
+    Methods that are ``whole`` on at least half of the ``possible`` rows are compared on those where
+    all of them are; the others keep their own.
     """
-    whole = rows["whole"] & rows["possible"]
-    of_method = (
-        whole.where(rows["possible"]).astype(float).groupby([rows[c] for c in (*by, "method")])
-    )
-    share: Any = of_method.transform("mean").fillna(0)
-    many = share >= LEAST_SHARE
-    of_view = (whole | ~many).groupby([rows[c] for c in (*by, "case_id", "percent")])
-    used = whole & (of_view.transform("all") | ~many)
-    return rows.assign(used=used, own=(share > 0) & ~many)
+    had = rows.assign(used=rows["whole"] & rows["possible"])
+    of_method: Any = had.groupby([*by, "method"])[["used", "possible"]].transform("sum")
+    own = of_method["used"] < LEAST_SHARE * of_method["possible"]
+    own |= of_method["possible"].eq(0)
+    free = had.assign(used=had["used"] | own)
+    shared = free.groupby([*by, "case_id", "percent"])["used"].transform("all")
+    return had.assign(used=had["used"] & (shared | own), own=own & (of_method["used"] > 0))
 
 
 def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -121,20 +118,18 @@ def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 def accuracy_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """What each condition does to the answers, over the rows that it changed and that both have.
 
-    - ``metric``: "accuracy" under the condition, "difference" (less that as told on the same rows)
-      or "other_answer" (share of answers in other words than as told; case and punctuation aside);
-      shares 0 to 1.
-    - ``n_missing``: one of the two answers was not had or not graded.
+    ``metric``: "accuracy" under the condition, "difference" (less that as told on the same rows) or
+    "other_answer" (share of answers in other words than as told; case and punctuation aside).
     """
     is_told = answers["condition"] == AS_TOLD.name
-    told = answers[is_told].set_index(ROW)[["correct", "answer"]]
-    both = answers.join(told.add_suffix("_told"), on=ROW)
+    both = _with_told(answers, ROW, "correct")
     both = both.assign(accuracy=both["correct"].astype(float), other_answer=~_same_answer(both))
     both["difference"] = both["accuracy"] - both["correct_told"]
     both["possible"] = is_told | both["changed"].astype(bool)
     keys = [*RUN, "condition", "level"]
     rows = by_level(both, keys[:-1])
-    held = _possible(rows, keys, "difference", n_draws, seed)
+    how: Any = "difference", n_draws, seed, NOT_BOTH
+    held = ((key, Rows.of(part[part["possible"]], *how)) for key, part in groups(rows, keys))
     found: Any = table(measure(held, {name: mean(name) for name in MOVED}), keys)
     plain = found["condition"].eq(AS_TOLD.name) & found["metric"].ne("accuracy")
     return found[~plain].reset_index(drop=True)
@@ -146,8 +141,7 @@ def shift_table(
     """How far each condition moves each method's mean confidence, in the method's own units.
 
     - Less as told, paired by case and level, over the rows that the condition changed and that have
-      a value in both: the same rows for all methods of a condition; one that has fewer than half of
-      them stands on its own (``own_rows``).
+      a value in both: the same for all methods of a condition but those with ``own_rows``.
     - ``among``: "all answers" or "same answer", since where the answer changed, the confidence may
       rightly change with it.
     - ``p``: two-sided paired t over cases, a case's shift its mean over levels, where there is an
@@ -156,40 +150,33 @@ def shift_table(
     """
     said = answers[[*ROW, "condition", "answer"]]
     asked = confidence.merge(said, on=[*ROW, "condition"], how="left", validate="many_to_one")
-    is_told = asked["condition"] == AS_TOLD.name
-    told = asked[is_told].set_index([*ROW, "method"])[["confidence", "answer"]]
-    moved = asked[~is_told & asked["changed"].astype(bool)]
-    both = moved.join(told.add_suffix("_told"), on=[*ROW, "method"])
-    both["shift"] = both["confidence"] - both["confidence_told"]
-    both["whole"] = both["shift"].notna()
+    both = _with_told(asked, [*ROW, "method"], "confidence")
+    both = both[both["condition"].ne(AS_TOLD.name) & both["changed"].astype(bool)]
+    shift = both["confidence"] - both["confidence_told"]
+    both = both.assign(shift=shift, whole=shift.notna())
     among = {"all answers": True, "same answer": _same_answer(both)}
     both = pd.concat([both.assign(among=name, possible=some) for name, some in among.items()])
     keys = [*RUN, "condition", "level", "among", "method"]
     rows = compared_rows(by_level(both, [*RUN, "condition"]), keys[:-1])
     rows["shift"] = rows["shift"].where(rows["used"])
     lines = []
-    for about, part in _possible(rows, keys, "shift", n_draws, seed):
-        line = about | {"metric": "shift"} | estimate(part, mean("shift"))
-        line["p"] = _paired_p(part) if pd.notna(line["low"]) else NAN
-        lines.append(line | {"own_rows": part.asked["own"].any()})
+    for about, part in groups(rows, keys):
+        held: Any = Rows.of(part[part["possible"]], "shift", n_draws, seed, NOT_BOTH)
+        about |= {"metric": "shift", "own_rows": held.asked["own"].any(), "p": NAN}
+        line = about | estimate(held, mean("shift"))
+        each = held.table.groupby("case_id")["shift"].mean().to_numpy()
+        if pd.notna(line["low"]) and each.std() >= NO_SPREAD:
+            line["p"] = ttest_1samp(each, 0)[1]
+        lines.append(line)
     keys = [*RUN, "condition", "method", "level", "among"]
     found = table(lines, keys, ["own_rows", "p", "p_holm"])
     return found.assign(p_holm=found.groupby([*RUN, "level", "among"])["p"].transform(holm))
 
 
-def _possible(
-    table: pd.DataFrame, by: list[str], column: str, n_draws: int, seed: int
-) -> Iterator[tuple[dict[str, Any], Rows]]:
-    """The rows of each group that could have a value; a group without any says so."""
-    for about, part in groups(table, by):
-        yield about, Rows.of(part[part["possible"]], column, n_draws, seed, NOT_BOTH)
-
-
-def _paired_p(rows: Rows) -> float:
-    """Two-sided p of the mean of the cases' mean shifts against 0."""
-    each = rows.table.groupby("case_id")["shift"].mean().to_numpy()
-    test: Any = ttest_1samp(each, 0)
-    return float(test.pvalue) if each.std() >= NO_SPREAD else NAN
+def _with_told(rows: pd.DataFrame, index: list[str], column: str) -> Any:
+    """The rows with what the same ones have as told beside them: ``column`` and the answer."""
+    told = rows[rows["condition"] == AS_TOLD.name].set_index(index)[[column, "answer"]]
+    return rows.join(told.add_suffix("_told"), on=index)
 
 
 def scatter_table(
@@ -202,9 +189,8 @@ def scatter_table(
 ) -> pd.DataFrame:
     """Stability beside discrimination on the same views at a level, three rows a method.
 
-    ``metric`` is cv_group, cv_sample (percent: the rows of ``variation``, which
-    :func:`variation_table` made of ``confidence``) or auroc: as told, 0 to 1, of "all" levels the
-    mean within levels.
+    ``metric``: cv_group and cv_sample of ``variation``, which :func:`variation_table` made of
+    ``confidence``; auroc as told, of "all" levels the mean within levels.
     """
     views: Any = compared_views(confidence)
     views = views[views["used"] & views["level"].eq(str(level))]
@@ -216,16 +202,14 @@ def scatter_table(
         mine = sure[sure["method"].isin(part["method"])].merge(rows, on=ROW)
         which = "within" if level == "all" else str(level)
         made = aurocs(said.merge(rows, on=ROW), mine, which, n_draws, seed)
-        areas |= {(line["model"], line["dataset"], line["method"]): line for line in made}
-    lines, cvs = [], pd.DataFrame(variation[variation["level"] == str(level)])
-    for line in cvs.to_dict("records"):
-        lines.append(line)
-        if line["metric"] == "cv_sample":
-            about = {name: line[name] for name in (*RUN, "method", "own_rows", "missing")}
-            area = areas.get((line["model"], line["dataset"], line["method"]))
-            none = {"metric": "auroc", "n": 0, "n_cases": 0, "n_missing": 0}
-            lines.append(about | (area or none))
-    return table(lines, [*RUN, "method"], ["n_rarer", "own_rows"])
+        areas |= {tuple(line[name] for name in METHOD): line for line in made}
+    lines, none = [], {"metric": "auroc", "n": 0, "n_cases": 0, "n_missing": 0}
+    at_level = pd.DataFrame(variation[variation["level"] == str(level)])
+    for key, part in groups(at_level, METHOD):
+        of_cv: Any = part.to_dict("records")
+        about = {name: of_cv[-1][name] for name in ("own_rows", "missing")}
+        lines += [*of_cv, key | about | areas.get(tuple(key.values()), none)]
+    return table(lines, METHOD, ["n_rarer", "own_rows"])
 
 
 def aurocs(
@@ -238,8 +222,6 @@ def aurocs(
 
 def _same_answer(both: pd.DataFrame) -> Any:
     """Whether ``answer`` and ``answer_told`` are the same words, case and punctuation aside."""
-    said, told = (
-        both[name].map(lambda a: normalise(a) if isinstance(a, str) else " ")
-        for name in ("answer", "answer_told")
-    )
-    return said == told
+    words = both[["answer", "answer_told"]]
+    words = words.map(lambda a: normalise(a) if isinstance(a, str) else " ")
+    return words["answer"] == words["answer_told"]

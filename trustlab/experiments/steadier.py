@@ -37,8 +37,6 @@ def cv_differences(
 
     - Methods stand on the views of ``variation_table``, one with rows of its own on those that it
       and the reference have; for CV sample without views in which either has mean 0.
-      ``n_missing`` are the other views of that level.
-    - ``p_holm`` is over the methods of a model, data set, metric and level.
     - ``ValueError`` for a reference that the run has no such values of.
     """
     lines = []
@@ -76,9 +74,9 @@ def steadiest_of_families(
             both, cases = [values[m] for m in [*kept, reference]], of[reference]["case_id"]
             for metric in CVS:
                 rows = views(metric, both, cases, n_draws, seed)
-                n = {"n": len(rows[0]), "n_cases": rows[0].n_cases}
-                n["n_missing"] = len(cases) - len(rows[0])
-                lines.append(label | n | {"metric": metric} | _best(rows, kept, metric))
+                label |= {"metric": metric, "n": len(rows[0]), "n_cases": rows[0].n_cases}
+                label["n_missing"] = len(cases) - len(rows[0])
+                lines.append(label | _best(rows, kept, metric))
     return corrected(lines, KEYS, CHOSEN)
 
 
@@ -89,8 +87,7 @@ def _compared(
     for about, part in groups(compared_views(confidence), [*RUN, "level"]):
         of = {str(m): mine for m, mine in part.groupby("method", sort=False)}
         if reference not in of:
-            has = list(of)
-            raise ValueError(f"reference is {reference!r}; the run has {has} on a ratio scale")
+            raise ValueError(f"reference is {reference!r}; the run has {list(of)}")
         yield about | {"against": reference}, of
 
 
@@ -106,7 +103,7 @@ def _best(rows: list[Rows], kept: list[str], metric: str) -> dict[str, Any]:
     drawn = np.stack([one.drawn(CVS[metric]) for one in rows])
     if np.isnan(drawn[:, 0]).any():
         return {"method": "", "missing": NO_MEAN}
-    *values, reference = drawn[:, 0]
-    draws, case_ids = drawn[:, 1:], rows[0]["case_id"]
-    best = best_against(values, draws[:-1], reference, draws[-1], case_ids, lowest=True)
-    return told_best(best, kept, reference)
+    theirs, mine = drawn[-1], drawn[:-1]
+    cases = rows[0]["case_id"]
+    best = best_against(mine[:, 0], mine[:, 1:], theirs[0], theirs[1:], cases, lowest=True)
+    return told_best(best, kept, theirs[0])

@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from trustlab.confidence import METHODS
+from trustlab.experiments.shown import with_interval
 from trustlab.metrics import schema
 from trustlab.metrics.correlation import pearson_p, spearman
-from trustlab.metrics.estimate import MIN_CASES
+from trustlab.metrics.estimate import MIN_CASES, groups
 from trustlab.records import Assessment
 
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
@@ -24,23 +25,17 @@ KEYS = ["case_id", "dataset", "level", "model"]
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
-    """What a caption says of these answers.
+    """What a caption says of these answers: models and data sets by name, counts, the levels.
 
-    Models and data sets by name, numbers of cases and answers, the levels. ``n_failed`` of the
-    answers could not be had or graded and count for nothing.
+    ``n_failed`` of the answers could not be had or graded and count for nothing.
     """
-    cases = answers[["dataset", "case_id"]].drop_duplicates()
-    named = {column: list(dict.fromkeys(answers[column])) for column in ("model", "dataset")}
-    n_failed, levels = (
-        int(answers["correct"].isna().to_numpy().sum()),
-        sorted({int(level) for level in answers["level"]}),
-    )
     return {
-        **named,
-        "n_cases": len(cases),
+        "model": list(answers["model"].unique()),
+        "dataset": list(answers["dataset"].unique()),
+        "n_cases": len(answers[["dataset", "case_id"]].drop_duplicates()),
         "n_rows": len(answers),
-        "n_failed": n_failed,
-        "levels": levels,
+        "n_failed": int(answers["correct"].isna().to_numpy().sum()),
+        "levels": [int(level) for level in np.unique(answers["level"])],
     }
 
 
@@ -54,8 +49,7 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
 def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
     """Spearman's correlation between every two methods over the answers that both judged.
 
-    A row a pair, ``first`` and ``second``, in the run's order; without intervals. Methods without
-    any value are in no pair.
+    In the run's order, without intervals. Methods without any value are in no pair.
     """
     mine = confidence[confidence["model"] == model]
     wide: Any = mine.pivot(index=["case_id", "level"], columns="method", values="confidence")
@@ -63,132 +57,91 @@ def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
     lines = []
     for first, second in combinations(names, 2):
         both = wide[[first, second]].dropna()
-        value = spearman(*both.to_numpy().T) if len(both) > 2 else np.nan
-        counts = {"n": len(both), "n_cases": both.index.get_level_values("case_id").nunique()}
-        why = "fewer than 3 answers" if len(both) <= 2 else "all alike" if np.isnan(value) else ""
-        label = {"model": model, "first": first, "second": second, "metric": "spearman"}
-        more = {"value": value, "n_missing": len(wide) - len(both), "missing": why}
-        lines.append(label | counts | more)
+        n = len(both)
+        value = spearman(*both.to_numpy().T) if n > 2 else np.nan
+        why = "fewer than 3 answers" if n <= 2 else "all alike" if np.isnan(value) else ""
+        line = {"model": model, "first": first, "second": second, "metric": "spearman"}
+        counts = {"n_missing": len(wide) - n, "n_cases": both.index.unique("case_id").size}
+        lines.append(line | counts | {"value": value, "n": n, "missing": why})
     return schema.table(lines, ["model", "first", "second"]).drop(columns=["low", "high"])
 
 
 def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
     """Pearson and Spearman between accuracy and mean confidence over the levels, to read.
 
-    A row a model, data set and method. Columns model dataset method n_levels, then of Pearson:
-    ``pearson`` with its interval as text, ``p_t_test`` (r and n_levels alone, normal points),
-    ``p_permutation`` (exact, every order as likely), ``pearson_by_chance``, the median and middle
-    95 % over confidences that merely rise beside the same accuracies; then ``spearman``,
-    ``p_exact`` and ``spearman_by_chance``. A small p speaks against 0 only, and whatever rises is
-    far from 0 by chance. All as text, '' where there is none.
+    A row a model, data set and method, all as text, '' where there is none.
+
+    - ``pearson`` and ``spearman``, with intervals; ``n_levels`` that have a mean confidence.
+    - ``p_t_test`` (r and n_levels alone, normal points), ``p_permutation`` and ``p_exact`` (every
+      order as likely): a small p speaks against 0 only, and whatever rises is far from 0 by chance.
+    - ``..._by_chance``: median and middle 95 % over confidences that merely rise beside the same
+      accuracies.
     """
-    rows = metrics[metrics["level"].eq("across") & metrics["metric"].isin(["pearson", "spearman"])]
+    across, both = metrics["level"].eq("across"), metrics["metric"].isin(["pearson", "spearman"])
     keys = ["model", "dataset", "method"]
     means = metrics[metrics["metric"].eq("mean_confidence") & metrics["value"].notna()]
-    n_levels: dict[Any, int] = means.groupby(keys, sort=False)["level"].nunique().to_dict()
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in rows.itertuples():
-        key = (row.model, row.dataset, row.method)
-        n = n_levels.get(key, 0)
-        band = _text(row.chance, ".3g")
-        if row.chance_low < row.chance_high:
-            band = f"{row.chance:.2f} [{row.chance_low:.2f}, {row.chance_high:.2f}]"
-        mine = found.setdefault(key, {**dict(zip(keys, key, strict=True)), "n_levels": n})
-        mine |= {row.metric: _with_interval(row)}
-        if row.metric == "pearson":
-            mine |= {"p_t_test": _p_text(pearson_p(row.value, n)), "p_permutation": _p_text(row.p)}
-        else:
-            mine |= {"p_exact": _p_text(row.p)}
-        mine |= {f"{row.metric}_by_chance": band}
-    order = [
-        "pearson",
-        "p_t_test",
-        "p_permutation",
-        "pearson_by_chance",
-        "spearman",
-        "p_exact",
-        "spearman_by_chance",
-    ]
-    return pd.DataFrame(list(found.values()), columns=[*keys, "n_levels", *order])
+    n_levels: dict[Any, int] = means.groupby(keys)["level"].nunique().to_dict()
+    order = ["pearson", "p_t_test", "p_permutation", "pearson_by_chance"]
+    order += ["spearman", "p_exact", "spearman_by_chance"]
+    lines = []
+    for key, part in groups(pd.DataFrame(metrics[across & both]), keys):
+        n = n_levels.get(tuple(key.values()), 0)
+        line: dict[str, Any] = key | {"n_levels": n}
+        for row in part.itertuples():
+            told = with_interval(row.value, row.low, row.high, 3)
+            if pd.isna(row.value):
+                told = f"missing ({row.missing})" if row.missing else "missing"
+            band = "" if pd.isna(row.chance) else f"{row.chance:.3g}"
+            if row.chance_low < row.chance_high:
+                band = with_interval(row.chance, row.chance_low, row.chance_high)
+            line |= {row.metric: told, f"{row.metric}_by_chance": band}
+            if row.metric == "pearson":
+                line["p_t_test"] = _p_text(pearson_p(row.value, n))
+            line["p_permutation" if row.metric == "pearson" else "p_exact"] = _p_text(row.p)
+        lines.append(line)
+    return pd.DataFrame(lines, columns=[*keys, "n_levels", *order])
 
 
 def _p_text(p: float) -> str:
-    return "<0.001" if p < 0.001 else _text(p, ".3f")
-
-
-def _text(value: float, form: str) -> str:
-    return "" if pd.isna(value) else format(value, form)
+    return "" if pd.isna(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Accuracy, and mean confidence of ``methods``, at the highest level.
+    """Accuracy, and mean confidence of ``methods``, at the highest level: a row a ``quantity``.
 
-    A row a model, data set and quantity, 0 to 1. Columns model dataset level quantity value low
-    high n n_cases n_missing reason, as in ``metrics``; ``quantity`` is "accuracy" or a method. A
-    method's mean is over the ``n`` answers that it has a value for, which need not be the answers
-    behind the accuracy.
+    ``quantity`` is "accuracy" or a method, whose mean is over the ``n`` answers that it has a value
+    for, which need not be the answers behind the accuracy.
     """
     single = metrics[metrics["level"].astype(str).str.isdigit()]
     top = single[single["level"].astype(int) == single["level"].astype(int).max()]
     wanted = ["accuracy", *methods]
     quantity = top["method"].where(top["metric"] == "mean_confidence", top["metric"])
-    table = top.assign(quantity=quantity)[quantity.isin(wanted).to_numpy()]
-    order = table["quantity"].map(wanted.index)
-    runs = table.groupby(["model", "dataset"], sort=False).ngroup()
-    table = table.iloc[np.lexsort((order, runs))]
-    return schema.table(table.to_dict("records"), ["model", "dataset", "level", "quantity"])
-
-
-def _with_interval(row: Any) -> str:
-    if pd.isna(row.value):
-        return f"missing ({row.missing})" if row.missing else "missing"
-    return (
-        f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"
-        if pd.notna(row.low)
-        else f"{row.value:.3f}"
-    )
+    table: Any = top.assign(quantity=quantity)[quantity.isin(wanted)]
+    lines = []
+    for _, part in groups(table, ["model", "dataset"]):
+        ordered = part.sort_values("quantity", key=lambda q: q.map(wanted.index), kind="stable")
+        lines += ordered.to_dict("records")
+    return schema.table(lines, ["model", "dataset", "level", "quantity"])
 
 
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
-    """What was asked, by purpose: requests, replies, tokens.
-
-    Each request is counted once, whatever number of methods read it.
-    """
-    grouped: Any = calls.assign(n_requests=1).groupby(["model", "purpose"], sort=False)
-    table = (
-        grouped[["n_requests", "n", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]]
-        .sum()
-        .reset_index()
-    )
-    return table.rename(columns={"n": "n_replies"})
+    """What was asked, by purpose, each request once, whatever number of methods read it."""
+    asked = calls.assign(n_requests=1).rename(columns={"n": "n_replies"})
+    amounts = ["n_requests", "n_replies", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]
+    return asked.groupby(["model", "purpose"], sort=False)[amounts].sum().reset_index()
 
 
 def variants_and_bases(methods: Sequence[str]) -> list[str]:
-    """Of the methods, those that vary a formula and those they vary.
-
-    Each base stands before its variants (by equation).
-    """
-    equation = {
-        m: METHODS[m].equation.removesuffix(" (variant)")
-        for m in methods
-        if m in METHODS and METHODS[m].equation
-    }
-    varied = {equation[m] for m in equation if METHODS[m].equation != equation[m]}
-    listed = [m for m in equation if equation[m] in varied]
-    return sorted(
-        listed,
-        key=lambda m: (
-            list(equation.values()).index(equation[m]),
-            METHODS[m].equation != equation[m],
-        ),
-    )
+    """Of the methods, those that vary a formula, behind the ones (by equation) that they vary."""
+    own = {m: METHODS[m].equation for m in methods if m in METHODS and METHODS[m].equation}
+    base = {m: equation.removesuffix(" (variant)") for m, equation in own.items()}
+    varied, order = {base[m] for m in own if base[m] != own[m]}, list(base.values())
+    listed = [m for m in own if base[m] in varied]
+    return sorted(listed, key=lambda m: (order.index(base[m]), base[m] != own[m]))
 
 
 def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
-    """What a caption says where any of ``methods`` was judged by a stand-in for an NLI model.
-
-    '' elsewhere. ``parameters`` are a run's. Methods that are not registered read nothing.
-    """
+    """What a caption says where any of ``methods`` was judged by a stand-in for an NLI model."""
     reading = [m for m in dict.fromkeys(methods) if _is_judged(m)]
     if not reading or not parameters["entailment"]["stand_in"]:
         return ""
@@ -198,61 +151,37 @@ def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
 def coverage_table(
     confidence: pd.DataFrame, parameters: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
-    """What each model gave of each method.
+    """What each model gave of each method: a row a model and method.
 
-    Computed, bound or missing with the reason, one row a model and method. Columns model method
-    family access status n n_bound bound n_missing reasons. ``status`` is "computed" (every row has
-    its value), "bound" (every row has one, some of them only a bound on it), "partly" (some rows
-    have one) or "missing" (none has). ``n`` counts the values, ``n_bound`` the bounds among them,
-    and ``bound`` is their kind: "upper", "lower" or "lower, upper". ``reasons`` are those of the
-    ``n_missing`` rows without one, most frequent first. ``family`` and ``access`` are '' for a
-    method that is not registered. With a run's ``parameters`` a column ``judge`` says who judged
-    entailment, where a method needs that: "stand-in", or the name of an NLI model.
+    - ``status``: "computed" (every row has its value), "bound" (every row has one, some of them
+      only a bound on it), "partly" (some rows have one) or "missing" (none has).
+    - ``n`` values, ``n_bound`` bounds among them, of the kind ``bound``: "upper", "lower" or
+      "lower, upper"; ``reasons`` of the ``n_missing`` rows without one, most frequent first.
+    - ``family`` and ``access`` are '' for a method that is not registered.
+    - ``judge``, with a run's ``parameters``: who judged entailment, where a method needs that:
+      "stand-in", or the name of an NLI model.
     """
-    rows = []
-    groups: Any = confidence.groupby(["model", "method"], sort=False)
-    for (model, method), part in groups:
-        known = METHODS.get(method)
-        place = (known.family, known.access) if known else ("", "")
-        given, gone = part[part["confidence"].notna()], part[part["confidence"].isna()]
-        bounds = given["bound"].astype(object).fillna("")
+    lines = []
+    for line, part in groups(confidence, ["model", "method"]):
+        known = METHODS.get(line["method"])
+        line |= {"family": known.family if known else "", "access": known.access if known else ""}
+        if parameters is not None:
+            line["judge"] = parameters["entailment"]["name"] if _is_judged(line["method"]) else ""
+        had = part["confidence"].notna()
+        bounds = part.loc[had, "bound"].astype(object).fillna("")
         bounds = bounds[bounds != ""]
-        status = (
-            "missing"
-            if not len(given)
-            else "partly"
-            if len(gone)
-            else "bound"
-            if len(bounds)
-            else "computed"
+        some = "partly" if not had.all() else "bound" if len(bounds) else "computed"
+        line |= {"status": some if had.any() else "missing", "n": had.sum(), "n_bound": len(bounds)}
+        why = part.loc[~had, "missing"].astype(object).fillna("").replace("", "no reason given")
+        line |= {"bound": ", ".join(sorted(bounds.unique())), "n_missing": len(why)}
+        lines.append(
+            line | {"reasons": "; ".join(f"{r} ({n})" for r, n in why.value_counts().items())}
         )
-        why = (
-            gone["missing"].astype(object).fillna("").replace("", "no reason given").value_counts()
-        )
-        reasons = "; ".join(f"{r} ({n})" for r, n in why.items())
-        kinds = ", ".join(sorted(bounds.unique()))
-        rows.append(
-            (model, method, *place, status, len(given), len(bounds), kinds, len(gone), reasons)
-        )
-    columns = [
-        "model",
-        "method",
-        "family",
-        "access",
-        "status",
-        "n",
-        "n_bound",
-        "bound",
-        "n_missing",
-        "reasons",
-    ]
-    table = pd.DataFrame(rows, columns=columns)
-    if parameters is not None:
-        judges = [
-            parameters["entailment"]["name"] if _is_judged(m) else "" for m in table["method"]
-        ]
-        table.insert(columns.index("status"), "judge", judges)
-    return table
+    columns = ["model", "method", "family", "access", "judge", "status"]
+    columns += ["n", "n_bound", "bound", "n_missing", "reasons"]
+    if parameters is None:
+        columns.remove("judge")
+    return pd.DataFrame(lines, columns=columns)
 
 
 def _is_judged(method: str) -> bool:
@@ -261,22 +190,10 @@ def _is_judged(method: str) -> bool:
 
 
 def evidence_table(assessment: Assessment) -> pd.DataFrame:
-    """MedConf's evidence as a table.
-
-    Id criterion importance support_level quotation quotation_occurs.
-    """
-    rows = [
-        (
-            e.criterion.id,
-            e.criterion.description,
-            e.criterion.importance,
-            e.support_level,
-            e.quote,
-            e.quote_occurs,
-        )
-        for e in assessment.evidence
-    ]
-    return pd.DataFrame(
-        rows,
-        columns=["id", "criterion", "importance", "support_level", "quotation", "quotation_occurs"],
-    )
+    """MedConf's evidence as a table, a row a criterion."""
+    rows = []
+    for e in assessment.evidence:
+        asked = (e.criterion.id, e.criterion.description, e.criterion.importance)
+        rows.append((*asked, e.support_level, e.quote, e.quote_occurs))
+    columns = ["id", "criterion", "importance", "support_level", "quotation", "quotation_occurs"]
+    return pd.DataFrame(rows, columns=columns)

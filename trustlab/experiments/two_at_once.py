@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from trustlab.experiments.robustness_tables import NOT_BOTH, RUN, VIEW, aurocs
 from trustlab.experiments.shown import pivoted
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.levels import view
-from trustlab.metrics.estimate import Rows, estimate, grouped, groups, mean, measure
+from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, groups, mean
 from trustlab.metrics.schema import table
 from trustlab.models.base import Model
 from trustlab.records import Case
@@ -33,11 +34,10 @@ NO_VIEW = "no view of this kind has a value"
 
 @dataclass(frozen=True)
 class TwoAtOnce:
-    """The run over the merged ``cases``, and who is in each of them.
+    """The run over the merged ``cases``; ``pairs``: case id -> the two cases that are in it.
 
-    - ``answers`` and ``confidence`` are the run's; ``answers["correct"]`` is 1 where the answer
-      names either diagnosis, and ``names_first``, ``names_second`` say which.
-    - ``pairs``: case id -> the two cases merged.
+    ``answers["correct"]`` is 1 where an answer names either diagnosis; ``names_first`` and
+    ``names_second`` say which.
     """
 
     answers: pd.DataFrame
@@ -57,10 +57,9 @@ def two_at_once(
 ) -> TwoAtOnce:
     """Pair the cases, merge each pair, and ask about the merged cases as the benchmark does.
 
-    - ``asking``: the benchmark's methods, levels, samples and temperature, ``more`` its keywords.
-    - At level q, q % of the merged statements are shown: about as much of each patient as alone,
-      and twice as much in all.
-    - ``ValueError`` without a pair.
+    ``asking``: the benchmark's methods, levels, samples and temperature, ``more`` its keywords. At
+    level q, q % of the merged statements are shown: about as much of each patient as alone.
+    ``ValueError`` without a pair.
     """
     found = [(a, b, merged(a, b, seed)) for a, b in pairs(cases, seed)]
     if not found:
@@ -74,10 +73,7 @@ def two_at_once(
 def which_named(
     answers: pd.DataFrame, held: Mapping[str, tuple[Case, Case]], grader: Grader
 ) -> pd.DataFrame:
-    """``answers`` with ``names_first`` and ``names_second``, and ``correct``: either of them.
-
-    1, 0, or NaN where the grader cannot tell.
-    """
+    """``answers`` with ``names_first`` and ``names_second``, and ``correct``: either of them."""
     said = [a if isinstance(a, str) else None for a in answers["answer"]]
     had = ~(answers["correct"].isna() & answers["answer"].isna())
     named = {}
@@ -89,32 +85,28 @@ def which_named(
 
 
 def named_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """Which diagnosis the answers about merged cases name, shares 0 to 1.
-
-    ``metric``: "either", "told first" or "told second" (whose statement opens the story is first).
-    """
+    """Which diagnosis the answers about merged cases name: who opens the story is told first."""
     columns = {"either": "correct", "told first": "names_first", "told second": "names_second"}
     keys, lines = [*RUN, "level"], []
     for about, part in groups(answers, keys):
         for metric, column in columns.items():
             rows = Rows.of(part, column, n_draws, seed, "no graded answer")
-            lines += measure([(about, rows)], {metric: mean(column)})
+            lines.append(about | {"metric": metric} | estimate(rows, mean(column)))
     return table(lines, keys)
 
 
 def flatness_table(
     cases: Sequence[Case], levels: Sequence[int], knowledge: Knowledge | None = None
 ) -> pd.DataFrame:
-    """case_id level flatness missing: how flat the differential of each view is, in nats."""
+    """How flat the differential of each view is, in nats, or why it is ``missing``."""
     known, rows = knowledge or load_knowledge(), []
-    for case in cases:
-        for level in levels:
-            try:
-                flat = flatness(differential(view(case, level).statements, known))
-                rows.append((case.case_id, level, flat, ""))
-            except ValueError as error:
-                rows.append((case.case_id, level, float("nan"), str(error)))
-    return pd.DataFrame(rows, columns=["case_id", "level", "flatness", "missing"])
+    for case, level in product(cases, levels):
+        try:
+            flat = flatness(differential(view(case, level).statements, known))
+            rows.append((case.case_id, level, flat, ""))
+        except ValueError as error:
+            rows.append((case.case_id, level, NAN, str(error)))
+    return pd.DataFrame(rows, columns=[*VIEW, "flatness", "missing"])
 
 
 def two_at_once_table(
@@ -134,13 +126,13 @@ def two_at_once_table(
         lines += _means(_values(answers, confidence).assign(told=told), n_draws, seed)
         area = aurocs(answers, confidence, "within", n_draws, seed)
         lines += [line | {"told": told} for line in area]
-    one, both = _values(*alone), _values(two.answers, two.confidence)
-    one = one.set_index([*ABOUT, *VIEW])["value"]
-    halves = []
+    keys = [*ABOUT, *VIEW]
+    change, one = _values(two.answers, two.confidence), _values(*alone).set_index(keys)["value"]
+    halves = 0
     for i in (0, 1):
-        theirs = both.assign(case_id=[two.pairs[c][i].case_id for c in both["case_id"]])
-        halves.append(one.reindex(theirs.set_index([*ABOUT, *VIEW]).index).to_numpy())
-    change = both.assign(told="difference", value=both["value"] - (halves[0] + halves[1]) / 2)
+        theirs = change.assign(case_id=[two.pairs[c][i].case_id for c in change["case_id"]])
+        halves += one.reindex(pd.MultiIndex.from_frame(theirs[keys])).to_numpy() / 2
+    change = change.assign(told="difference", value=change["value"] - halves)
     return table([*lines, *_means(change, n_draws, seed)], [*RUN, "method", "told"], ["n_rarer"])
 
 
@@ -157,9 +149,8 @@ def strata_table(
 
     - One level alone, for the less is told the flatter a differential is: across levels the strata
       would be the levels.
-    - The cut points are the thirds of the views of ``cases`` and of the merged cases at ``level``,
-      taken together: a ``stratum`` (clear, middle or flat) holds views that are about as flat, and
-      as many of each kind as there happen to be (``n``).
+    - The cut points are the thirds of the views of ``cases`` and of the merged cases, taken
+      together: a ``stratum`` (clear, middle or flat) holds views that are about as flat.
     - Views without a known finding are in none; with fewer than three views that have one the table
       is empty and the cut points ``None``.
     """
@@ -169,10 +160,9 @@ def strata_table(
         cuts = tertiles(list(flat["flatness"]))
     except ValueError:
         return table([], keys), None
-    stratum = flat.assign(stratum=[cuts.of(v) for v in flat["flatness"]])
-    stratum = stratum.set_index(VIEW)["stratum"]
-    each = {ONE: _values(*singles), TWO: _values(two.answers, two.confidence)}
-    values = pd.concat([some.assign(told=told) for told, some in each.items()])
+    stratum = flat.set_index(VIEW)[["flatness"]].map(cuts.of).set_axis(["stratum"], axis=1)
+    one, both = _values(*singles), _values(two.answers, two.confidence)
+    values = pd.concat([one.assign(told=ONE), both.assign(told=TWO)])
     placed = values[values["level"] == level].join(stratum, on=VIEW)
     lines = []
     for about, part in groups(placed, [*ABOUT, "told"]):
@@ -186,9 +176,9 @@ def strata_cells(strata: pd.DataFrame) -> pd.DataFrame:
     """The table of :func:`strata_table` to read, in percent: a column a stratum, interval and n."""
     ends = strata[["value", "low", "high"]].astype(float) * 100
     named = strata.assign(method=strata["method"].replace("", "accuracy"), **ends)
-    found: Any = pivoted(named, [*RUN, "method", "told"], "stratum", 0, counted=True)
-    columns = [*RUN, "method", "told", *STRATA]
-    return found.sort_values(columns[:3], kind="stable", ignore_index=True)[columns]
+    keys = [*RUN, "method", "told"]
+    found: Any = pivoted(named, keys, "stratum", 0, counted=True)
+    return found.sort_values(keys[:3], kind="stable", ignore_index=True)[[*keys, *STRATA]]
 
 
 def _values(answers: pd.DataFrame, confidence: pd.DataFrame) -> Any:
@@ -199,6 +189,6 @@ def _values(answers: pd.DataFrame, confidence: pd.DataFrame) -> Any:
 
 
 def _means(values: pd.DataFrame, n_draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    how: Any = {"n_draws": n_draws, "seed": seed, "none": NOT_BOTH}
-    for about, rows in grouped(values, [*ABOUT, "told"], "value", **how):
+    held = grouped(values, [*ABOUT, "told"], "value", n_draws=n_draws, seed=seed, none=NOT_BOTH)
+    for about, rows in held:
         yield about | estimate(rows, mean("value"))

@@ -4,9 +4,8 @@ A coefficient of variation (CV) is a population standard deviation by a mean, in
 
 - *CV group*: of the conditions' means. How far does the average move?
 - *CV sample*: of each row over the conditions, then the mean over rows. How far does one answer's?
-- It means something only on a ratio scale, whose nought is a nought (:data:`RATIO`).
-- A constant confidence has CV 0 and knows nothing: read it beside how well the method tells right
-  from wrong.
+- It means something only on a ratio scale, whose nought is a nought (:data:`RATIO`). A constant
+  confidence has CV 0 and knows nothing: read it beside how well it tells right from wrong.
 
 Ren et al. 2026, robustness; percent, population standard deviation and intervals are ours.
 """
@@ -39,8 +38,8 @@ NO_SPREAD = 1e-12
 
 
 def _of_means(rows: Rows) -> np.ndarray:
-    under = [name for name in rows.asked if str(name).startswith("under")]
-    return _cv(np.stack([rows.mean(rows[name]) for name in under], axis=-1))
+    under = rows.table.filter(like="under ")
+    return _cv(np.stack([rows.mean(under[name]) for name in under], axis=-1))
 
 
 CVS: dict[str, Statistic] = {"cv_group": _of_means, "cv_sample": mean("cv")}
@@ -58,9 +57,8 @@ def views(
     """Rows for a statistic of :data:`CVS`, of each of ``confidences``, all on the same rows.
 
     - Each is (n, C): a row for each case (and level), a column for each of at least 2 conditions.
-    - ``case_ids`` (n,) names each row's case; ``none`` is said where no row is known.
     - Known are the rows where each has a value in every condition; for CV sample also a mean above
-      0, without which a row has no CV of its own.
+      0, without which a row has no CV of its own. ``none`` is said where no row is known.
     - ``ValueError`` on other shapes, infinite or negative values.
     """
     asked = [_checked(values, case_ids) for values in confidences]
@@ -75,33 +73,31 @@ def cv_group(
 ) -> dict[str, Any]:
     """How far the mean confidence differs between conditions: an estimate in percent.
 
-    - Arguments and errors as in :func:`views`, the keys of
-      :func:`~trustlab.metrics.estimate.estimate`, and ``n_zero``, the rows with mean 0.
-    - A row that lacks a value in any condition is left out of all (``n_missing``).
+    Arguments and errors as in :func:`views`; ``n_zero``: the rows with mean 0.
     """
-    (rows,) = views("cv_group", [confidence], case_ids, n_draws, seed)
-    zero = rows.asked["mean"].eq(0).to_numpy()
-    return estimate(rows, Metric(CVS["cv_group"], undefined=NO_MEAN)) | {"n_zero": int(zero.sum())}
+    return _measured("cv_group", confidence, case_ids, n_draws, seed)
 
 
 def cv_sample(
     confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
 ) -> dict[str, Any]:
-    """How far one answer's confidence differs between conditions: an estimate as :func:`cv_group`.
+    """How far one answer's confidence differs: as :func:`cv_group`, but without its ``n_zero``."""
+    return _measured("cv_sample", confidence, case_ids, n_draws, seed)
 
-    The rows of ``n_zero`` have no CV: they are neither in ``n`` nor in ``n_missing``.
-    """
-    (rows,) = views("cv_sample", [confidence], case_ids, n_draws, seed)
+
+def _measured(metric: str, confidence: ArrayLike, *how: Any) -> dict[str, Any]:
+    (rows,) = views(metric, [confidence], *how)
     zero = rows.asked["mean"].eq(0).to_numpy()
-    kept = replace(rows.at(~zero), none=NO_MEAN if zero.any() else NOT_WHOLE)
-    return estimate(kept, CVS["cv_sample"]) | {"n_zero": int(zero.sum())}
+    if metric == "cv_sample":
+        rows = replace(rows.at(~zero), none=NO_MEAN if zero.any() else NOT_WHOLE)
+    return estimate(rows, Metric(CVS[metric], undefined=NO_MEAN)) | {"n_zero": int(zero.sum())}
 
 
 def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0) -> float:
     """The CV group (percent) that 95 % of ``n_draws`` shufflings of each row's labels stay below.
 
-    What conditions that are exchangeable would give: their means differ a little even then, and a
-    CV cannot be below 0, so that an interval never holds it. NaN without a whole row or a mean.
+    What exchangeable conditions would give, whose means differ a little, too. NaN without a whole
+    row or a mean.
     """
     rows = np.asarray(confidence, dtype=np.float64)
     rows = rows[_checked(rows, np.zeros(len(rows)))["mean"].notna()]
