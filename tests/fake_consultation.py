@@ -22,10 +22,18 @@ QUESTIONS = [question for _, question, _ in TOLD[1:]] + ["Do you swim?", "Do you
 """Four that the facts answer, and two that they do not."""
 
 
-def told_case(case_id: str = "a", diagnosis: str = "Influenza", accepted: tuple[str, ...] = ("Flu",)) -> Case:
+def told_case(
+    case_id: str = "a", diagnosis: str = "Influenza", accepted: tuple[str, ...] = ("Flu",)
+) -> Case:
     """Five exchanges, one of which is answered by a bare "No."; any but case ``a`` opens with words of its own."""
     told = tuple(Statement(f"Doctor: {q}\nPatient: {a}", f, a != "No.") for f, q, a in TOLD)
-    hello = () if case_id == "a" else (Statement(f"Doctor: What brings you, {case_id}?\nPatient: I am {case_id} and unwell."),)
+    hello = (
+        ()
+        if case_id == "a"
+        else (
+            Statement(f"Doctor: What brings you, {case_id}?\nPatient: I am {case_id} and unwell."),
+        )
+    )
     return Case(case_id, "made", (*hello, *told), diagnosis, (diagnosis, *accepted))
 
 
@@ -35,9 +43,17 @@ class Talker(FakeModel):
     ``enough_from`` is the number of questions from which it says enough; ``replies`` overrules what it says to a purpose.
     """
 
-    def __init__(self, questions: list[str] | None = None, enough_from: int = 3, replies: dict | None = None, **options) -> None:
+    def __init__(
+        self,
+        questions: list[str] | None = None,
+        enough_from: int = 3,
+        replies: dict | None = None,
+        **options,
+    ) -> None:
         super().__init__(**options)
-        self.questions = questions or [f.question for f in load_knowledge().findings.values() if f.form == "binary"]
+        self.questions = questions or [
+            f.question for f in load_knowledge().findings.values() if f.form == "binary"
+        ]
         self.enough_from, self.replies = enough_from, replies or {}
 
     def reply(self, request: Request, i: int) -> Reply:
@@ -64,7 +80,9 @@ def cases(n: int) -> list[Case]:
     return [told_case(f"c{i:02}", ("Influenza", "Common cold")[i % 2], ()) for i in range(n)]
 
 
-def asked(n: int = 4, max_turns: int = 3, model: Talker | None = None, methods=("ce", "poc"), **options) -> ConsultationRun:
+def asked(
+    n: int = 4, max_turns: int = 3, model: Talker | None = None, methods=("ce", "poc"), **options
+) -> ConsultationRun:
     """A run of :func:`cases` with a talker that asks :data:`QUESTIONS`."""
     options = {"quiet": True, "samples": 3, "encoder": FakeEncoder(), **options}
     return consultations(cases(n), [model or Talker(QUESTIONS)], methods, max_turns, **options)

@@ -12,10 +12,15 @@ from trustlab.retrieval import Passage
 Script = str | None | Reply | Callable[[Request], "str | None | Reply"]
 
 PASSAGES = tuple(
-    Passage(f"p{i}", f"Title {i}", f"Words of passage {i}.", f"Title {i}. Words of\n  passage {i}.") for i in (3, 1, 4, 2, 5)
+    Passage(f"p{i}", f"Title {i}", f"Words of passage {i}.", f"Title {i}. Words of\n  passage {i}.")
+    for i in (3, 1, 4, 2, 5)
 )
 """In the order in which :class:`Shelf` finds them; a line break and two spaces stand inside each."""
-CRITERIA = (Criterion(1, "fever", "strong"), Criterion(2, "dry cough", "moderate"), Criterion(3, "aching muscles", "weak"))
+CRITERIA = (
+    Criterion(1, "fever", "strong"),
+    Criterion(2, "dry cough", "moderate"),
+    Criterion(3, "aching muscles", "weak"),
+)
 PROSE = "Look for fever, a dry cough and aching muscles."
 PATIENT = "Doctor: Have you got a fever?\nPatient: Yes, since Monday.\nDoctor: Do you cough?\nPatient: No, I don't cough at all."
 LEVELS = {1: "supported", 2: "contradicted", 3: "missing"}
@@ -42,7 +47,11 @@ class Scripted:
 
     def __init__(self, name: str = "scripted", **script: Script) -> None:
         self.name = name
-        self.script: dict[str, Script] = {"keyword": "[flu]", "profile": asked_profile, "evidence": asked_evidence} | script
+        self.script: dict[str, Script] = {
+            "keyword": "[flu]",
+            "profile": asked_profile,
+            "evidence": asked_evidence,
+        } | script
         self.asked: list[list[Request]] = []
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
@@ -50,7 +59,12 @@ class Scripted:
         return [[self.reply(request)] for request in requests]
 
     def reply(self, request: Request) -> Reply:
-        assert (request.n, request.temperature, request.want, request.prior_messages) == (1, 0.0, frozenset(), None)
+        assert (request.n, request.temperature, request.want, request.prior_messages) == (
+            1,
+            0.0,
+            frozenset(),
+            None,
+        )
         found = self.script[request.purpose]
         found = found(request) if callable(found) else found
         return found if isinstance(found, Reply) else Reply(found)
@@ -79,7 +93,9 @@ def user_of(request: Request) -> str:
     return dict(request.messages)["user"]
 
 
-def about(diagnosis: str, bad: Script, good: Callable[[Request], str]) -> Callable[[Request], str | None | Reply]:
+def about(
+    diagnosis: str, bad: Script, good: Callable[[Request], str]
+) -> Callable[[Request], str | None | Reply]:
     """The bad reply about one diagnosis, the good one about any other."""
 
     def reply(request: Request) -> str | None | Reply:
@@ -91,8 +107,12 @@ def about(diagnosis: str, bad: Script, good: Callable[[Request], str]) -> Callab
 
 
 def profile_json(importance: bool = True) -> str:
-    rows = [{"id": c.id, "description": c.description, "importance": c.importance} for c in CRITERIA]
-    return json.dumps([row if importance else {k: v for k, v in row.items() if k != "importance"} for row in rows])
+    rows = [
+        {"id": c.id, "description": c.description, "importance": c.importance} for c in CRITERIA
+    ]
+    return json.dumps(
+        [row if importance else {k: v for k, v in row.items() if k != "importance"} for row in rows]
+    )
 
 
 def asked_profile(request: Request) -> str:
@@ -104,7 +124,11 @@ def asked_profile(request: Request) -> str:
 def asked_evidence(request: Request) -> str:
     """An assessment in the form that the prompt's last line asks for."""
     last = user_of(request).splitlines()[-1]
-    return evidence_json(weighed="importance" in last) if '"criteria"' in last else json.dumps(confidence())
+    return (
+        evidence_json(weighed="importance" in last)
+        if '"criteria"' in last
+        else json.dumps(confidence())
+    )
 
 
 def confidence(score: str = "<<70>>", reasoning: str = "It fits well.") -> dict[str, object]:
@@ -117,25 +141,46 @@ def summary(levels: Mapping[int, str] = LEVELS, weighed: bool = True) -> dict[st
     for level in ("supported", "missing", "contradicted"):
         ids = [i for i in levels if levels[i] == level]
         weight = {c.id: c.importance for c in CRITERIA}
-        found[level] = {w: [i for i in ids if weight[i] == w] for w in ("strong", "moderate", "weak")} if weighed else ids
+        found[level] = (
+            {w: [i for i in ids if weight[i] == w] for w in ("strong", "moderate", "weak")}
+            if weighed
+            else ids
+        )
     return found
 
 
-def rows_of(levels: Mapping[int, str] = LEVELS, quotes: Mapping[int, str | None] = QUOTES) -> list[dict[str, object]]:
-    return [{"id": i, "description": "x", "support_level": s, "evidence": quotes.get(i)} for i, s in levels.items()]
+def rows_of(
+    levels: Mapping[int, str] = LEVELS, quotes: Mapping[int, str | None] = QUOTES
+) -> list[dict[str, object]]:
+    return [
+        {"id": i, "description": "x", "support_level": s, "evidence": quotes.get(i)}
+        for i, s in levels.items()
+    ]
 
 
 def evidence_json(
-    levels: Mapping[int, str] = LEVELS, quotes: Mapping[int, str | None] = QUOTES, *, weighed: bool = True, score: str = "<<70>>"
+    levels: Mapping[int, str] = LEVELS,
+    quotes: Mapping[int, str | None] = QUOTES,
+    *,
+    weighed: bool = True,
+    score: str = "<<70>>",
 ) -> str:
     """A whole assessment as it is asked for."""
-    return json.dumps({"criteria": rows_of(levels, quotes), "summary": summary(levels, weighed), **confidence(score)})
+    return json.dumps(
+        {
+            "criteria": rows_of(levels, quotes),
+            "summary": summary(levels, weighed),
+            **confidence(score),
+        }
+    )
 
 
 def table(levels: Sequence[str], importances: Sequence[str | None]) -> tuple[Evidence, ...]:
     """A table of evidence with these support levels and importances."""
     pairs = enumerate(zip(levels, importances, strict=True), 1)
-    return tuple(Evidence(Criterion(i, f"criterion {i}", weight), level) for i, (level, weight) in pairs)
+    return tuple(
+        Evidence(Criterion(i, f"criterion {i}", weight), level) for i, (level, weight) in pairs
+    )
 
 
 CASE_STUDY = table(

@@ -18,10 +18,20 @@ EVERYTHING = frozenset({"text", *STATISTICS})
 TEXT_ONLY = frozenset({"text"})
 NAMES = ("Influenza", "Common cold", "Acute laryngitis", "Pulmonary embolism")
 OPTIONS = [
-    [name for name, on in zip(("retrieval", "profile", "structure", "importance"), chosen, strict=True) if on]
+    [
+        name
+        for name, on in zip(
+            ("retrieval", "profile", "structure", "importance"), chosen, strict=True
+        )
+        if on
+    ]
     for chosen in product((True, False), repeat=4)
 ]
-PROMPT_OF = {render(name, options=options)[-1][1].splitlines()[-1]: name for name in names() for options in OPTIONS}
+PROMPT_OF = {
+    render(name, options=options)[-1][1].splitlines()[-1]: name
+    for name in names()
+    for options in OPTIONS
+}
 """Last line of a prompt -> the prompt's name: what is asked is read from the messages, as by a real model."""
 
 
@@ -42,7 +52,10 @@ class FakeModel:
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         self.asked.append(list(requests))
-        return [[self.reply(request, request.first + i) for i in range(request.n)] for request in requests]
+        return [
+            [self.reply(request, request.first + i) for i in range(request.n)]
+            for request in requests
+        ]
 
     def reply(self, request: Request, i: int) -> Reply:
         if bad := (request.want - self.provides):
@@ -53,25 +66,39 @@ class FakeModel:
         if kind == "cot_ce":
             text = f"It fits. [{rng.integers(101)}]"
         elif kind == "topk_ce":
-            text = " ".join(f"G{k}: [{score}]" for k, score in enumerate(rng.integers(101, size=5), 1))
+            text = " ".join(
+                f"G{k}: [{score}]" for k, score in enumerate(rng.integers(101, size=5), 1)
+            )
         elif kind in ("keyword", "profile", "evidence"):
             text = medconf_reply(kind, request.messages[-1][1], rng)
         elif text is None:
             name = NAMES[rng.integers(len(NAMES))]
             text = name if self.unreadable(request, i) else f"[{name}]"
-            text = f"<thinking_process>It may be {name}.</thinking_process>\n{text}" if kind == "doctor" else text
-        return Reply(text, self.trace(text, request, rng), n_tokens_in=40, n_tokens_out=len(text.split()) + 2)
+            text = (
+                f"<thinking_process>It may be {name}.</thinking_process>\n{text}"
+                if kind == "doctor"
+                else text
+            )
+        return Reply(
+            text, self.trace(text, request, rng), n_tokens_in=40, n_tokens_out=len(text.split()) + 2
+        )
 
     def rng(self, request: Request, i: int) -> np.random.Generator:
         content = (self.name, request.messages, request.temperature, request.seed, i)
-        return np.random.default_rng(int.from_bytes(hashlib.sha256(repr(content).encode()).digest()[:8], "big"))
+        return np.random.default_rng(
+            int.from_bytes(hashlib.sha256(repr(content).encode()).digest()[:8], "big")
+        )
 
     def trace(self, text: str, request: Request, rng: np.random.Generator) -> TokenTrace | None:
         """Tokens "[", each word, "]", with what the request wants and nothing else."""
         if not request.want:
             return None
         words = text.strip("[]").split(" ")
-        tokens = [*(["["] if text.startswith("[") else []), words[0], *(f" {word}" for word in words[1:])]
+        tokens = [
+            *(["["] if text.startswith("[") else []),
+            words[0],
+            *(f" {word}" for word in words[1:]),
+        ]
         tokens += ["]"] if text.endswith("]") else []
         logprobs, entropies, renyi, fisher_rao, prior = rng.random((5, len(tokens)))
         wide, want = "distributions" in request.want, request.want
@@ -83,7 +110,10 @@ class FakeModel:
             fisher_rao=fisher_rao if wide else None,
             prior_logprobs=-2 * prior if "prior" in want else None,
             alternatives=tuple(
-                ((t, float(-p)), *((f"x{i}", float(-p - i)) for i in range(1, request.n_alternatives)))
+                (
+                    (t, float(-p)),
+                    *((f"x{i}", float(-p - i)) for i in range(1, request.n_alternatives)),
+                )
                 for t, p in zip(tokens, logprobs, strict=True)
             )
             if wide
@@ -114,7 +144,9 @@ class FakeEncoder:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of the letters that occur."""
-        rows = np.array([[float(chr(i) in text.lower()) for i in range(32, 127)] for text in texts]).reshape(len(texts), 95)
+        rows = np.array(
+            [[float(chr(i) in text.lower()) for i in range(32, 127)] for text in texts]
+        ).reshape(len(texts), 95)
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
     def windows(self, text: str) -> list[str]:
@@ -126,7 +158,9 @@ class FakeEncoder:
 
     def similarity(self, texts: Sequence[str]) -> np.ndarray:
         letters = [set(text.lower()) for text in texts]
-        return np.array([[len(a & b) / len(a | b) for b in letters] for a in letters]).reshape(len(texts), len(texts))
+        return np.array([[len(a & b) / len(a | b) for b in letters] for a in letters]).reshape(
+            len(texts), len(texts)
+        )
 
 
 def prompt_of(request: Request) -> str:
@@ -144,17 +178,26 @@ def medconf_reply(kind: str, user: str, rng: np.random.Generator) -> str:
     if kind == "profile":
         graded = "importance" in last
         rows = [{"id": i, "description": f"criterion {rng.integers(99)}"} for i in (1, 2, 3)]
-        return json.dumps([row | ({"importance": str(rng.choice(IMPORTANCES))} if graded else {}) for row in rows])
-    made: dict[str, object] = {"confidence": {"reasoning": "It fits.", "confidence_score": f"<<{rng.integers(101)}>>"}}
+        return json.dumps(
+            [row | ({"importance": str(rng.choice(IMPORTANCES))} if graded else {}) for row in rows]
+        )
+    made: dict[str, object] = {
+        "confidence": {"reasoning": "It fits.", "confidence_score": f"<<{rng.integers(101)}>>"}
+    }
     if '"criteria"' in last:
         listed = json.loads(user.partition("<profile>\n")[2].partition("\n</profile>")[0])
-        made["criteria"] = [row | {"support_level": str(rng.choice(SUPPORT_LEVELS)), "evidence": None} for row in listed]
+        made["criteria"] = [
+            row | {"support_level": str(rng.choice(SUPPORT_LEVELS)), "evidence": None}
+            for row in listed
+        ]
     return json.dumps(made)
 
 
 def made_case(case_id: str, diagnosis: str = "Influenza", n: int = 11) -> Case:
     """A case of ``n`` statements that no other case has."""
-    statements = tuple(Statement(f"Doctor: Question {i} for {case_id}?\nPatient: Answer {i}.") for i in range(n))
+    statements = tuple(
+        Statement(f"Doctor: Question {i} for {case_id}?\nPatient: Answer {i}.") for i in range(n)
+    )
     return Case(case_id, "made", statements, diagnosis, (diagnosis,))
 
 

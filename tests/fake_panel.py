@@ -26,7 +26,10 @@ def plan_json(*drugs: str, tests: Sequence[str] = ()) -> str:
 
 def marks_json(key: str, *verdicts: str, quotes: Sequence[str | None] = ()) -> str:
     quotes = quotes or [None] * len(verdicts)
-    rows = [{"id": i, "quote": q, key: v, "reason": None} for i, (v, q) in enumerate(zip(verdicts, quotes, strict=True), 1)]
+    rows = [
+        {"id": i, "quote": q, key: v, "reason": None}
+        for i, (v, q) in enumerate(zip(verdicts, quotes, strict=True), 1)
+    ]
     return json.dumps(rows)
 
 
@@ -63,8 +66,16 @@ def by_case(**scripts: Script) -> Callable[[Request, int], Words]:
     """Another script for each case, told apart by its id, which :func:`case` lets the patient say."""
 
     def reply(request: Request, i: int) -> Words:
-        found = next(s for case_id, s in scripts.items() if f"I am {case_id}." in request.messages[-1][1])
-        return found(request, i) if callable(found) else found if isinstance(found, str | Reply) else found[i]
+        found = next(
+            s for case_id, s in scripts.items() if f"I am {case_id}." in request.messages[-1][1]
+        )
+        return (
+            found(request, i)
+            if callable(found)
+            else found
+            if isinstance(found, str | Reply)
+            else found[i]
+        )
 
     return reply
 
@@ -79,7 +90,9 @@ class Wordy:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         self.seen += texts
-        rows = np.array([[t.lower().count("fever"), t.lower().count("cough")] for t in texts], dtype=np.float32).reshape(-1, 2)
+        rows = np.array(
+            [[t.lower().count("fever"), t.lower().count("cough")] for t in texts], dtype=np.float32
+        ).reshape(-1, 2)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     def windows(self, text: str) -> list[str]:

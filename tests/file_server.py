@@ -33,7 +33,9 @@ class FileServer:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
         self._http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         self._thread.start()
         return self
 
@@ -83,9 +85,17 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.answer(200, body)
 
-    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None, length: int | None = -1) -> None:
+    def answer(
+        self,
+        status: int,
+        body: bytes,
+        headers: dict[str, str] | None = None,
+        length: int | None = -1,
+    ) -> None:
         self.send_response(status)
-        announced = {} if length is None else {"content-length": str(len(body) if length < 0 else length)}
+        announced = (
+            {} if length is None else {"content-length": str(len(body) if length < 0 else length)}
+        )
         for name, value in {**announced, **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()

@@ -51,7 +51,9 @@ def printed(name: str, cell_id: str) -> str:
 
 def shown(name: str, cell_id: str, n: int = 1) -> pd.DataFrame:
     """The ``n``-th thing that a cell of the reference run showed, in full precision, as ``make same`` keeps it."""
-    with lzma.open(DATA / "replies" / "tables" / f"{name}.json.xz", "rt", encoding="utf-8") as lines:
+    with lzma.open(
+        DATA / "replies" / "tables" / f"{name}.json.xz", "rt", encoding="utf-8"
+    ) as lines:
         (columns,) = [kept for of, kept in map(json.loads, lines) if of == f"cell {cell_id} #{n}"]
     return pd.DataFrame(dict(columns))
 
@@ -97,7 +99,10 @@ def walkthrough() -> Bullets:
     first = moves[moves["level"].eq(tokens["level"].iloc[0])].set_index("method")
     said = first["confidence"]
     right = moves[moves["correct"].eq(1)]
-    assert first["correct"].eq(0).all() and moves[moves["level"].ge(right["level"].min())]["correct"].eq(1).all()
+    assert (
+        first["correct"].eq(0).all()
+        and moves[moves["level"].ge(right["level"].min())]["correct"].eq(1).all()
+    )
     n_supported = int(evidence["support_level"].eq("supported").sum())
     before, after = (
         [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?", line.partition(":")[2])]
@@ -105,8 +110,12 @@ def walkthrough() -> Bullets:
     )
     beyond = table("00_beyond")
     unknown = {m: row(beyond, set="unknown diseases", method=m) for m in ("poc", "ce", "medconf")}
-    n_wrong, n_patients, rho = re.findall(r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27"))
-    lengths = rows(table("00_token_position"), among="wrong answers", metric="asp").sort_values("n_tokens")
+    n_wrong, n_patients, rho = re.findall(
+        r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27")
+    )
+    lengths = rows(table("00_token_position"), among="wrong answers", metric="asp").sort_values(
+        "n_tokens"
+    )
     return [
         f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is wrong; once more is told it "
         f"answers *{right['answer'].iloc[0]}*, which is right, and stays with it. For the wrong answer its mean token "
@@ -132,10 +141,13 @@ def benchmark() -> Bullets:
     metrics = table("reference/01_benchmark/metrics")
     sets = list(dict.fromkeys(metrics["dataset"]))
     accuracy = metrics[metrics["metric"].eq("accuracy") & metrics["level"].str.isdigit()]
-    mine = rows(accuracy, model="embedded", dataset=sets[0]).sort_values("level", key=lambda s: s.astype(int))
+    mine = rows(accuracy, model="embedded", dataset=sets[0]).sort_values(
+        "level", key=lambda s: s.astype(int)
+    )
     auroc = rows(metrics, metric="auroc", dataset=sets[0])
     level, closed = (
-        auroc[auroc["model"].eq(m)].set_index(["method", "level"]).sort_index() for m in ("embedded", "embedded-closed")
+        auroc[auroc["model"].eq(m)].set_index(["method", "level"]).sort_index()
+        for m in ("embedded", "embedded-closed")
     )
 
     def within(method: str, of: pd.DataFrame = level) -> str:
@@ -152,13 +164,22 @@ def benchmark() -> Bullets:
     bands = {}
     for who, name in (("embedded", ""), ("embedded-closed", "_embedded-closed")):
         found = table(f"01_level_correlations{name}")
-        found = found[found["metric"].eq("pearson") & found["value"].notna() & found["chance_low"].notna()]
+        found = found[
+            found["metric"].eq("pearson") & found["value"].notna() & found["chance_low"].notna()
+        ]
         inside = found["value"].between(found["chance_low"], found["chance_high"])
-        bands[who] = (len(found), int(inside.sum()), int((found["value"] > found["chance_high"]).sum()), found)
+        bands[who] = (
+            len(found),
+            int(inside.sum()),
+            int((found["value"] > found["chance_high"]).sum()),
+            found,
+        )
     n, inside, above, found = bands["embedded"]
     band = found.iloc[0]
     told = rows(found, method="information_level").iloc[0]
-    elsewhere = accuracy[accuracy["dataset"].isin(sets[1:]) & accuracy["level"].eq(mine["level"].iloc[-1])]
+    elsewhere = accuracy[
+        accuracy["dataset"].isin(sets[1:]) & accuracy["level"].eq(mine["level"].iloc[-1])
+    ]
     return [
         f"On {mine['n_cases'].iloc[0]} generated patients the accuracy of `embedded` rises from "
         f"{pct(mine['value'].iloc[0])} % at one statement to {pct(mine['value'].iloc[-1])} % when all is told. Pooled over "
@@ -210,7 +231,12 @@ def held(shifts: pd.DataFrame) -> str:
     found = found[found["p_holm"] < 0.05].sort_values("value", ascending=False)
     said = [
         f"{CHANGES.get(condition, 'a paraphrase')}: "
-        + named([f"{plots_label(m)} {100 * v:+.0f}" for m, v in zip(part["method"], part["value"], strict=True)])
+        + named(
+            [
+                f"{plots_label(m)} {100 * v:+.0f}"
+                for m, v in zip(part["method"], part["value"], strict=True)
+            ]
+        )
         for condition, part in found.groupby("condition", sort=False)
     ]
     return "; ".join(said) or "nothing"
@@ -251,7 +277,9 @@ def robustness() -> Bullets:
 
 def ablations() -> Bullets:
     """MedConf's parts; what it reads; the order of the methods."""
-    parts = rows(table("03_parts"), metric="auroc", level="within", method="medconf").set_index("variant")
+    parts = rows(table("03_parts"), metric="auroc", level="within", method="medconf").set_index(
+        "variant"
+    )
     libraries = rows(table("03_libraries"), metric="auroc", level="within", method="medconf")
     passages = rows(table("03_passages"), metric="auroc", level="within", method="medconf")
     control = libraries[libraries["variant"].str.contains("another")].iloc[0]
@@ -292,7 +320,17 @@ def consultation() -> Bullets:
     asked, said = (shown("04_consultation", cell) for cell in ("tries-table", "patient-table"))
     reply = said.set_index("metric")["n_hits"]
     end = rows(shown("04_consultation", "ended"), metric="share").set_index("ended")["value"]
-    outcome = reply[["answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable"]]
+    outcome = reply[
+        [
+            "answered",
+            "does not know",
+            "volunteered",
+            "invented",
+            "leaked",
+            "out of place",
+            "unreadable",
+        ]
+    ]
     fixed = {n: chosen.loc[f"fixed {n}"] for n in (0, 8)}
     n_asked_for, n_inventive = reply["found"] + reply["missed"], int(reply["spoke though not told"])
     better = gaps[gaps["metric"].eq("accuracy") & gaps["p (Holm)"].map(number).lt(0.05)]
@@ -326,7 +364,10 @@ def trust_indices() -> Bullets:
     panels = rows(untold[untold["n_doctors"] > 1], metric="cdr")["value"]
     gaps = shown("05_trust_indices", "panel-table")
     eti = gaps[gaps["metric"].eq("ETI")]
-    n_higher, n_hold = eti["difference"].map(number).lt(0).sum(), eti["p (Holm)"].map(number).lt(0.05).sum()
+    n_higher, n_hold = (
+        eti["difference"].map(number).lt(0).sum(),
+        eti["p (Holm)"].map(number).lt(0.05).sum(),
+    )
     seen = rows(table("05_reviewers"), dataset=first, kind="prescription")
 
     def seen_by(model: str) -> str:
@@ -355,7 +396,12 @@ def published_tables() -> Bullets:
     """The printed p-values, the family of all tests, the sentences."""
     off, standing, steps = table("06_p_values"), table("06_standings"), table("06_spearman_steps")
     places = table("06_chance_band")["place"].value_counts()
-    agrees = shown("06_published_tables", "claims-count").iloc[:, :2].set_index("index agrees").iloc[:, 0]
+    agrees = (
+        shown("06_published_tables", "claims-count")
+        .iloc[:, :2]
+        .set_index("index agrees")
+        .iloc[:, 0]
+    )
     kept = standing["standing"].value_counts()
     n_significant = len(standing) - kept["not significant"]
     ranks = steps[steps["n_significant"] > 0]
@@ -397,7 +443,9 @@ def finding(name: str) -> str:
     """The finding of a notebook as its first cell has it: the heading and three bullets."""
     bullets = BULLETS[name]()
     assert len(bullets) == 3, name
-    heading = HEADING if any(" [" in bullet for bullet in bullets) else HEADING.replace(BRACKETS, "")
+    heading = (
+        HEADING if any(" [" in bullet for bullet in bullets) else HEADING.replace(BRACKETS, "")
+    )
     return "\n".join([heading, "", *(f"- {bullet}" for bullet in bullets)])
 
 

@@ -22,7 +22,9 @@ def said(text: str | None, probs=(0.5, 0.25), **statistics) -> Reply:
     """A readable diagnosis whose tokens have these probabilities and other statistics."""
     bounds = statistics.pop("bounds", {})
     rows: dict[str, Any] = {name: array(values) for name, values in statistics.items()}
-    return Reply(text, TokenTrace(("x",) * len(probs), logprobs=array(np.log(probs)), bounds=bounds, **rows))
+    return Reply(
+        text, TokenTrace(("x",) * len(probs), logprobs=array(np.log(probs)), bounds=bounds, **rows)
+    )
 
 
 def told(*texts: str | None) -> tuple[Reply, ...]:
@@ -50,7 +52,9 @@ def pmi_of(probs, priors, entropies=(2, 2)) -> Generation:
 
 def guessing(*scores: float) -> Generation:
     """A reply to the question for several guesses of the score."""
-    return generation(probes={"topk_ce": told(" ".join(f"G{k}: [{score}]" for k, score in enumerate(scores, 1)))})
+    return generation(
+        probes={"topk_ce": told(" ".join(f"G{k}: [{score}]" for k, score in enumerate(scores, 1)))}
+    )
 
 
 def cosines(*off: float) -> np.ndarray:
@@ -59,7 +63,9 @@ def cosines(*off: float) -> np.ndarray:
     return array([[1, a, b], [a, 1, c], [b, c, 1]])
 
 
-def meant(*sets: int, samples: tuple[Reply, ...] | None = None, similarity: np.ndarray | None = None) -> Generation:
+def meant(
+    *sets: int, samples: tuple[Reply, ...] | None = None, similarity: np.ndarray | None = None
+) -> Generation:
     """Samples that mean what their numbers say: equal numbers entail each other 0.9 and contradict 0.05, others reversed."""
     same = np.equal.outer(sets, sets)
     own = np.eye(len(sets), dtype=bool)
@@ -77,7 +83,12 @@ def panel(*votes: str | None, cosines: tuple[float, ...] | None = None) -> Panel
     return Panel(opinions, votes, *majority(votes, "c1"), cosines)
 
 
-STATISTICS = {"entropies": [1.5, 0.5], "renyi": [2.0, 4.0], "fisher_rao": [0.6, 0.8], "prior_logprobs": np.log([0.1, 0.05])}
+STATISTICS = {
+    "entropies": [1.5, 0.5],
+    "renyi": [2.0, 4.0],
+    "fisher_rao": [0.6, 0.8],
+    "prior_logprobs": np.log([0.1, 0.05]),
+}
 ALTERNATIVES = tuple(
     tuple((token, float(np.log(p))) for token, p in listed)
     for listed in ([("x", 0.5), ("y", 0.3), ("z", 0.2)], [("y", 0.5), ("x", 0.25), ("z", 0.25)])
@@ -111,7 +122,9 @@ def without(whole: Generation, need: str) -> Generation:
     """``whole`` with the part that ``need`` names taken out."""
     head, _, tail = need.partition(".")
     if head == "probes":
-        return replace(whole, probes={name: replies for name, replies in whole.probes.items() if name != tail})
+        return replace(
+            whole, probes={name: replies for name, replies in whole.probes.items() if name != tail}
+        )
     if not tail:
         return replace(whole, **{head: None})
     if head == "panel":
@@ -129,7 +142,10 @@ def without(whole: Generation, need: str) -> Generation:
 def reordered(whole: Generation, order: list[int]) -> Generation:
     """``whole`` with its samples, and every matrix and list about them, in another order."""
     assert whole.samples is not None and whole.sample_relevance is not None
-    matrices = {name: getattr(whole, name)[np.ix_(order, order)] for name in ("similarity", "similarity_med", "entailment")}
+    matrices = {
+        name: getattr(whole, name)[np.ix_(order, order)]
+        for name in ("similarity", "similarity_med", "entailment")
+    }
     assert whole.contradiction is not None
     return replace(
         whole,

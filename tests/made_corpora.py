@@ -20,12 +20,25 @@ def ids(found: Iterable[Passage]) -> list[str]:
 
 
 def row(**change: object) -> dict[str, object]:
-    return {"id": "a", "title": "Croup", "content": "It barks.", "contents": "Croup. It barks."} | change
+    return {
+        "id": "a",
+        "title": "Croup",
+        "content": "It barks.",
+        "contents": "Croup. It barks.",
+    } | change
 
 
-def written(folder: Path, *rows: object, name: str = "corpus.jsonl", encoding: str = "utf-8", end: str = "\n") -> Path:
+def written(
+    folder: Path,
+    *rows: object,
+    name: str = "corpus.jsonl",
+    encoding: str = "utf-8",
+    end: str = "\n",
+) -> Path:
     """A file of these rows, a ``str`` as it stands and anything else as JSON; gzipped where the name says so."""
-    lines = [line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in rows]
+    lines = [
+        line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in rows
+    ]
     content = ("\n".join(lines) + end).encode(encoding)
     file = folder / name
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -16,8 +16,14 @@ COLUMNS: list[str] = [*ddxplus.COLUMNS]
 Values = Mapping[str, str] | range
 
 
-def evidence(kind: str = "B", parent: str | None = None, default: int | str = 0, values: Values = range(0)) -> dict:
-    meanings = {} if isinstance(values, range) else {v: {"fr": "non", "en": en} for v, en in values.items()}
+def evidence(
+    kind: str = "B", parent: str | None = None, default: int | str = 0, values: Values = range(0)
+) -> dict:
+    meanings = (
+        {}
+        if isinstance(values, range)
+        else {v: {"fr": "non", "en": en} for v, en in values.items()}
+    )
     return {
         "code_question": parent,
         "question_en": "Asked in the release's words?",
@@ -47,11 +53,31 @@ CODES = {
 }
 EVERY_QUIRK = [
     *("E_129", "E_131_@_V_10", "E_135_@_V_12", "E_204_@_V_10", "E_37"),
-    *("E_53", "E_54_@_V_11", "E_55_@_V_108", "E_55_@_V_123", "E_55_@_V_16", "E_56_@_7", "E_57_@_V_123", "E_59_@_0"),
+    *(
+        "E_53",
+        "E_54_@_V_11",
+        "E_55_@_V_108",
+        "E_55_@_V_123",
+        "E_55_@_V_16",
+        "E_56_@_7",
+        "E_57_@_V_123",
+        "E_59_@_0",
+    ),
     *("E_900", "E_901_@_V_89", "E_901_@_V_16", "E_902_@_V_10", "E_91"),
 ]
 ELEVEN = [
-    *("E_37", "E_53", "E_54_@_V_192", "E_55_@_V_89", "E_56_@_3", "E_57_@_V_16", "E_59_@_10", "E_900", "E_91", "E_129"),
+    *(
+        "E_37",
+        "E_53",
+        "E_54_@_V_192",
+        "E_55_@_V_89",
+        "E_56_@_3",
+        "E_57_@_V_16",
+        "E_59_@_10",
+        "E_900",
+        "E_91",
+        "E_129",
+    ),
     "E_204_@_V_6",
 ]
 ROW = {
@@ -69,7 +95,9 @@ def patients(n: int) -> list[dict]:
     return [ROW | {"AGE": str(age)} for age in range(n)]
 
 
-def write_rows(file: Path, rows: list[dict], encoding: str = "utf-8", columns: list[str] = COLUMNS) -> Path:
+def write_rows(
+    file: Path, rows: list[dict], encoding: str = "utf-8", columns: list[str] = COLUMNS
+) -> Path:
     with file.open("w", encoding=encoding, newline="") as stream:
         writer = csv.DictWriter(stream, columns, extrasaction="ignore")
         writer.writeheader()
@@ -77,9 +105,16 @@ def write_rows(file: Path, rows: list[dict], encoding: str = "utf-8", columns: l
     return file
 
 
-def release(folder: Path, rows: list[dict] | None = None, name: str = "release_test_patients.csv") -> Path:
-    codes = {code: {"name": code, **entry, "code_question": entry["code_question"] or code} for code, entry in CODES.items()}
-    (folder / "release_conditions.json").write_text(json.dumps({"Made-up disease": {}, "Guillain-Barré syndrome": {}}))
+def release(
+    folder: Path, rows: list[dict] | None = None, name: str = "release_test_patients.csv"
+) -> Path:
+    codes = {
+        code: {"name": code, **entry, "code_question": entry["code_question"] or code}
+        for code, entry in CODES.items()
+    }
+    (folder / "release_conditions.json").write_text(
+        json.dumps({"Made-up disease": {}, "Guillain-Barré syndrome": {}})
+    )
     (folder / "release_evidences.json").write_text(json.dumps(codes))
     last = {"SEX": "M", "AGE": "120", "PATHOLOGY": "Guillain-Barré syndrome"}
     started_with_pain = ROW | {"INITIAL_EVIDENCE": "E_53"}

@@ -20,8 +20,14 @@ def condition(name: str, *synonyms: str) -> Condition:
     return Condition(normalise(name), name, synonyms, 1.0, "any", (0, 99), "made", {}, {}, {})
 
 
-CONDITIONS = (condition("Influenza", "Flu", "Grippe"), condition("Croup"), condition("Atrial fibrillation", "A-fib"))
-TABLE = Knowledge({}, {}, {}, condition_of_name={normalise(n): c for c in CONDITIONS for n in c.names})
+CONDITIONS = (
+    condition("Influenza", "Flu", "Grippe"),
+    condition("Croup"),
+    condition("Atrial fibrillation", "A-fib"),
+)
+TABLE = Knowledge(
+    {}, {}, {}, condition_of_name={normalise(n): c for c in CONDITIONS for n in c.names}
+)
 NO_TABLE = Knowledge({}, {}, {})
 PNEUMONIA = case("Pneumonia")
 COPD = case("Chronic obstructive pulmonary disease", "Smoker's lung")

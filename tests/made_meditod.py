@@ -11,7 +11,9 @@ def doctor(text: str, *intents: str, disease: Sequence[str] = (), **action: obje
     """A doctor's utterance; ``disease`` makes it a diagnosis."""
     actions: list[dict] = [{"action": intent} for intent in intents]
     if disease:
-        actions.append({"action": "diagnosis", "disease": [{"value": name} for name in disease], **action})
+        actions.append(
+            {"action": "diagnosis", "disease": [{"value": name} for name in disease], **action}
+        )
     return {"speaker": "doctor", "text": text, "keywords": [], "actions": actions}
 
 
@@ -22,7 +24,11 @@ def patient(text: str, *intents: str) -> dict:
 
 def asked(n: int) -> list[dict]:
     """``n`` exchanges of a question and its answer."""
-    return [u for i in range(1, n + 1) for u in (doctor(f"Question {i}?", "inquire"), patient(f"Answer {i}."))]
+    return [
+        u
+        for i in range(1, n + 1)
+        for u in (doctor(f"Question {i}?", "inquire"), patient(f"Answer {i}."))
+    ]
 
 
 END = doctor("I think it is gout.", disease=["gout"])
@@ -30,7 +36,10 @@ END = doctor("I think it is gout.", disease=["gout"])
 
 def told(*before: dict, n: int = 11, end: Mapping = END) -> list[dict]:
     """A dialogue of ``n`` exchanges, then ``before``, then the diagnosis and a good-bye."""
-    goodbye = [patient("Thank you, gout it is.", "inform"), doctor("Take care.", "nod_prompt_salutations")]
+    goodbye = [
+        patient("Thank you, gout it is.", "inform"),
+        doctor("Take care.", "nod_prompt_salutations"),
+    ]
     return [*asked(n), *before, dict(end), *goodbye]
 
 
@@ -44,16 +53,24 @@ def write(file: Path, value: object) -> Path:
     return file
 
 
-def canonical(folder: Path, dialogues: Mapping[str, Sequence[Mapping]], **splits: Sequence[str]) -> Path:
+def canonical(
+    folder: Path, dialogues: Mapping[str, Sequence[Mapping]], **splits: Sequence[str]
+) -> Path:
     """``dialogs.json`` and the lists of ids, as in the repository's ``data``."""
     for split, ids in splits.items():
         write(folder / f"{split}_ids.json", ids)
-    return write(folder / "dialogs.json", {key: {"utterances": numbered(us)} for key, us in dialogues.items()})
+    return write(
+        folder / "dialogs.json",
+        {key: {"utterances": numbered(us)} for key, us in dialogues.items()},
+    )
 
 
 def bare(utterances: Sequence[Mapping]) -> list[dict]:
     """The utterances as the raw file has them, without annotations."""
-    return [{k: v for k, v in u.items() if k in ("speaker", "text", "uttr_id", "keywords")} for u in numbered(utterances)]
+    return [
+        {k: v for k, v in u.items() if k in ("speaker", "text", "uttr_id", "keywords")}
+        for u in numbered(utterances)
+    ]
 
 
 def entries(utterances: Sequence[Mapping], status: str = "Maybe") -> list[dict]:
@@ -72,4 +89,6 @@ def entries(utterances: Sequence[Mapping], status: str = "Maybe") -> list[dict]:
 def raw(folder: Path, dialogues: Mapping[str, Sequence[Mapping]], status: str = "Maybe") -> Path:
     """``dialogs.json`` and ``annotations.json``, as in the repository's ``raw_data``."""
     write(folder / "annotations.json", {key: entries(us, status) for key, us in dialogues.items()})
-    return write(folder / "dialogs.json", {key: {"utterances": bare(us)} for key, us in dialogues.items()})
+    return write(
+        folder / "dialogs.json", {key: {"utterances": bare(us)} for key, us in dialogues.items()}
+    )

@@ -44,8 +44,11 @@ def official(folder: Path, rows: Sequence[Mapping] | None = None, name: str = "t
 def mirage(folder: Path, rows: Mapping[str, Mapping], name: str = "benchmark.json") -> Path:
     """The same rows as MIRAGE keeps them: the letter is the answer; other data sets stand beside."""
     kept = {
-        key: {"question": one["question"], "options": one["options"], "answer": one["answer_idx"]} for key, one in rows.items()
+        key: {"question": one["question"], "options": one["options"], "answer": one["answer_idx"]}
+        for key, one in rows.items()
     }
     file = folder / name
-    file.write_text(json.dumps({"mmlu": {"x-1": {"question": "?"}}, "medqa": kept}), encoding="utf-8")
+    file.write_text(
+        json.dumps({"mmlu": {"x-1": {"question": "?"}}, "medqa": kept}), encoding="utf-8"
+    )
     return file

@@ -10,11 +10,28 @@ import pandas as pd
 
 from trustlab.metrics.trust import majority
 
-SAFETY_OFF = {"safety": False, "n_safe": 0, "n_caution": 0, "n_unsafe": 0, "n_unflagged": 0, "n_risky": 0, "n_redundant": 0}
-EMPTY_PLAN = {"n_prescriptions": 0, "n_safe": 0, "n_caution": 0, "n_unsafe": 0, "n_tests": 0, "n_unflagged": 0}
+SAFETY_OFF = {
+    "safety": False,
+    "n_safe": 0,
+    "n_caution": 0,
+    "n_unsafe": 0,
+    "n_unflagged": 0,
+    "n_risky": 0,
+    "n_redundant": 0,
+}
+EMPTY_PLAN = {
+    "n_prescriptions": 0,
+    "n_safe": 0,
+    "n_caution": 0,
+    "n_unsafe": 0,
+    "n_tests": 0,
+    "n_unflagged": 0,
+}
 
 
-def review(case_id: str, diagnoses: Sequence[str | None], right: str = "flu", **changes: Any) -> dict[str, Any]:
+def review(
+    case_id: str, diagnoses: Sequence[str | None], right: str = "flu", **changes: Any
+) -> dict[str, Any]:
     """One case: the vote counted, ``right`` the right diagnosis, a plan of one safe prescription and one test without a flag."""
     diagnosis, tied = majority(diagnoses, case_id)
     known = diagnosis is not None
@@ -54,5 +71,7 @@ def many_cases(n: int = 40, seed: int = 0, **changes: Any) -> pd.DataFrame:
         counts |= dict(zip(["n_unflagged", "n_risky", "n_redundant"], map(int, tests), strict=True))
         votes = [str(d) for d in rng.choice(["flu", "cold", "gout"], 3, p=[0.6, 0.3, 0.1])]
         more = {"cosine": float(rng.uniform(-0.2, 0.9)), "cosine_med": float(rng.uniform(0.5, 1))}
-        rows.append(review(f"c{i:02d}", votes, **counts, **more, n_prescriptions=3, n_tests=4) | changes)
+        rows.append(
+            review(f"c{i:02d}", votes, **counts, **more, n_prescriptions=3, n_tests=4) | changes
+        )
     return pd.DataFrame(rows)

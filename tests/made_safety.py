@@ -23,9 +23,13 @@ def rule(id: str, items: str, kind: str, looked_for: str | float, verdict: str) 
 
 CAUTION = "SAFE WITH CAUTION"
 MADE = Safety(
-    allergies=by_id(ChartFact("penicillin", "penicillin", ("Pen V",)), ChartFact("contrast", "X-ray contrast")),
+    allergies=by_id(
+        ChartFact("penicillin", "penicillin", ("Pen V",)), ChartFact("contrast", "X-ray contrast")
+    ),
     illnesses=by_id(
-        ChartFact("peptic_ulcer", "peptic ulcer"), ChartFact("asthma", "asthma"), ChartFact("pacemaker", "pacemaker")
+        ChartFact("peptic_ulcer", "peptic ulcer"),
+        ChartFact("asthma", "asthma"),
+        ChartFact("pacemaker", "pacemaker"),
     ),
     pregnancy=by_id(ChartFact("pregnant", "pregnant"), ChartFact("not_pregnant", "not pregnant")),
     drugs=by_id(

@@ -120,7 +120,9 @@ class Server:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
         self._http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         self._thread.start()
         return self
 
@@ -131,13 +133,17 @@ class Server:
 
     def chats(self) -> list[dict]:
         """The bodies of the chat calls."""
-        return [b for p, b in zip(self.paths, self.received, strict=True) if p == "/v1/chat/completions"]
+        return [
+            b for p, b in zip(self.paths, self.received, strict=True) if p == "/v1/chat/completions"
+        ]
 
     def problem(self, body: dict) -> tuple[int, dict] | None:
         """The refusal that a body meets."""
         for name in self.refuses & body.keys():
             message = f"Unsupported parameter: '{name}' is not supported with this model."
-            return self.refuses_in, {"error": {"message": message, "param": name, "code": "unsupported_parameter"}}
+            return self.refuses_in, {
+                "error": {"message": message, "param": name, "code": "unsupported_parameter"}
+            }
         if body.get("top_logprobs", 0) > self.most_top:
             message = f"Requested sample logprobs of {body['top_logprobs']}, which is greater than max allowed: {self.most_top}"
             return 400, {"error": {"message": message, "param": None}}
@@ -153,15 +159,23 @@ class Server:
         prompt, n = rendered(body["messages"]), 1 if self.ignores_n else body.get("n", 1)
         choices = []
         for j in range(n):
-            ids = drawn(prompt, body[self.limit], body.get("temperature", 1.0), body.get("seed", 0) + j)
+            ids = drawn(
+                prompt, body[self.limit], body.get("temperature", 1.0), body.get("seed", 0) + j
+            )
             entries, said = [], ""
             for position, i in enumerate(ids):
-                entries.append(self.entry(distribution(prompt, said, position), i, body.get("top_logprobs")))
+                entries.append(
+                    self.entry(distribution(prompt, said, position), i, body.get("top_logprobs"))
+                )
                 said += VOCABULARY[i]
             if self.said is not None:
                 entries = [self.plain(token) for token in self.said]
                 said = b"".join(self.said).decode()
-            message = {"role": "assistant", "content": said if self.content is None else self.content, "refusal": None}
+            message = {
+                "role": "assistant",
+                "content": said if self.content is None else self.content,
+                "refusal": None,
+            }
             finish = "stop" if len(ids) == LENGTH or self.said else "length"
             if action == "null content":
                 message["content"] = None
@@ -170,9 +184,14 @@ class Server:
             elif action == "filter":
                 finish = "content_filter"
             told = self.told(entries, body) if body.get("logprobs") else None
-            choices.append({"index": j, "message": message, "finish_reason": finish, "logprobs": told})
+            choices.append(
+                {"index": j, "message": message, "finish_reason": finish, "logprobs": told}
+            )
         n_out = sum(LENGTH if c["finish_reason"] == "stop" else body[self.limit] for c in choices)
-        answer: dict = {"object": "chat.completion", "choices": [] if action == "no choices" else choices}
+        answer: dict = {
+            "object": "chat.completion",
+            "choices": [] if action == "no choices" else choices,
+        }
         if self.usage:
             answer["usage"] = {"prompt_tokens": len(cut(prompt)), "completion_tokens": n_out}
         return answer | ({"system_fingerprint": self.fingerprint} if self.fingerprint else {})
@@ -181,14 +200,26 @@ class Server:
         """One token as the chat API lists it."""
         best = np.argsort(-logprobs)[: min(n_top or 0, self.gives_top)]
         top = [{"token": VOCABULARY[k], "logprob": float(logprobs[k]), "bytes": None} for k in best]
-        return {"token": VOCABULARY[i], "logprob": float(logprobs[i]), "bytes": None, "top_logprobs": top}
+        return {
+            "token": VOCABULARY[i],
+            "logprob": float(logprobs[i]),
+            "bytes": None,
+            "top_logprobs": top,
+        }
 
     @staticmethod
     def plain(token: bytes) -> dict:
-        return {"token": token.decode("utf-8", "replace"), "logprob": -0.5, "bytes": list(token), "top_logprobs": []}
+        return {
+            "token": token.decode("utf-8", "replace"),
+            "logprob": -0.5,
+            "bytes": list(token),
+            "top_logprobs": [],
+        }
 
     def told(self, entries: list[dict], body: dict) -> object:
-        if self.logprobs == "null" or (self.logprobs == "none without top" and "top_logprobs" not in body):
+        if self.logprobs == "null" or (
+            self.logprobs == "none without top" and "top_logprobs" not in body
+        ):
             return None
         if self.logprobs == "malformed":
             return ["-0.1", 3]
@@ -205,16 +236,25 @@ class Server:
         if not self.echoes:
             tokens, values = tokens[-1:], values[-1:]
         usage = {"prompt_tokens": len(tokens) - 1, "completion_tokens": 1}
-        told = {"tokens": tokens, "token_logprobs": values, "text_offset": None, "top_logprobs": None}
+        told = {
+            "tokens": tokens,
+            "token_logprobs": values,
+            "text_offset": None,
+            "top_logprobs": None,
+        }
         choice = {"index": 0, "text": "".join(tokens), "finish_reason": "length", "logprobs": told}
-        return {"object": "text_completion", "choices": [choice]} | ({"usage": usage} if self.usage else {})
+        return {"object": "text_completion", "choices": [choice]} | (
+            {"usage": usage} if self.usage else {}
+        )
 
 
 class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
-    wbufsize = 1 << 16  # headers and body in one packet: apart, the second waits for an acknowledgement
+    wbufsize = (
+        1 << 16
+    )  # headers and body in one packet: apart, the second waits for an acknowledgement
 
     def __init__(self, server: Server, *args) -> None:
         self.behaviour = server
@@ -239,7 +279,9 @@ class Handler(BaseHTTPRequestHandler):
             action = server.plan(k, body)
             problem = server.problem(body)
         finally:
-            with server.lock:  # counted down before the answer, after which the client may already send the next
+            with (
+                server.lock
+            ):  # counted down before the answer, after which the client may already send the next
                 server.n_in_flight -= 1
         if action == "hang":
             time.sleep(server.hang_s)
@@ -251,8 +293,12 @@ class Handler(BaseHTTPRequestHandler):
         elif action == "garbage":
             self.answer(200, b"<html>502 Bad Gateway</html>")
         elif isinstance(action, int):
-            said = f"Something about {self.headers['authorization'].split()[-1]} went wrong ({action})"
-            self.answer(action, json.dumps({"error": {"message": said}}).encode(), server.retry_after)
+            said = (
+                f"Something about {self.headers['authorization'].split()[-1]} went wrong ({action})"
+            )
+            self.answer(
+                action, json.dumps({"error": {"message": said}}).encode(), server.retry_after
+            )
         elif problem is not None:
             self.answer(problem[0], json.dumps(problem[1]).encode(), server.retry_after)
         elif action == "error in 200":
@@ -266,7 +312,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
-        for name, value in {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}.items():
+        for name, value in {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            **(headers or {}),
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

@@ -41,7 +41,9 @@ def weighted_logprob(logprobs, relevance) -> float:
     counted = [0.0 if r < 1e-6 else float(r) for r in relevance]
     if not any(counted):
         counted = [1.0] * len(counted)
-    return math.fsum(r / math.fsum(counted) * float(lp) for r, lp in zip(counted, logprobs, strict=True))
+    return math.fsum(
+        r / math.fsum(counted) * float(lp) for r, lp in zip(counted, logprobs, strict=True)
+    )
 
 
 def kept_shares(g) -> list[float]:
@@ -93,7 +95,9 @@ def rouge_l(a: str, b: str) -> float:
     def longest(i: int, j: int) -> int:
         if i == len(x) or j == len(y):
             return 0
-        return 1 + longest(i + 1, j + 1) if x[i] == y[j] else max(longest(i + 1, j), longest(i, j + 1))
+        return (
+            1 + longest(i + 1, j + 1) if x[i] == y[j] else max(longest(i + 1, j), longest(i, j + 1))
+        )
 
     return 2 * longest(0, 0) / (len(x) + len(y)) if x and y else 0.0
 
@@ -156,19 +160,27 @@ def jacobi(matrix: list[list[float]]) -> tuple[list[float], list[list[float]]]:
 
 def affinity(g) -> list[list[float]]:
     k = len(g.samples)
-    return [[(float(g.entailment[i][j]) + float(g.entailment[j][i])) / 2 for j in range(k)] for i in range(k)]
+    return [
+        [(float(g.entailment[i][j]) + float(g.entailment[j][i])) / 2 for j in range(k)]
+        for i in range(k)
+    ]
 
 
 def laplacian(g) -> list[list[float]]:
     s = affinity(g)
     d = [math.fsum(row) for row in s]
     k = len(s)
-    return [[(1.0 if i == j else 0.0) - s[i][j] / math.sqrt(d[i] * d[j]) for j in range(k)] for i in range(k)]
+    return [
+        [(1.0 if i == j else 0.0) - s[i][j] / math.sqrt(d[i] * d[j]) for j in range(k)]
+        for i in range(k)
+    ]
 
 
 def ecc(g):
     values, vectors = jacobi(laplacian(g))
-    kept = [v for value, v in zip(values, vectors, strict=True) if value < g.parameters.eigenvalue_cut]
+    kept = [
+        v for value, v in zip(values, vectors, strict=True) if value < g.parameters.eigenvalue_cut
+    ]
     return 1 - math.sqrt(math.fsum((x - mean(v)) ** 2 for v in kept for x in v))
 
 
@@ -216,7 +228,10 @@ def sentence_sar_printed(g):
 
 
 def sar(g):
-    p = [math.exp(weighted_logprob(s.trace.logprobs, r)) for s, r in zip(g.samples, g.sample_relevance, strict=True)]
+    p = [
+        math.exp(weighted_logprob(s.trace.logprobs, r))
+        for s, r in zip(g.samples, g.sample_relevance, strict=True)
+    ]
     t = g.parameters.sar_temperature
     return mean(math.log(pk + r / t) for pk, r in zip(p, relevance_sums(g, p), strict=True))
 
@@ -239,7 +254,9 @@ def medconf_weighted(g):
     for e in g.assessment.evidence:
         w = weight[e.criterion.importance]
         total += w
-        net += w if e.support_level == "supported" else -w if e.support_level == "contradicted" else 0
+        net += (
+            w if e.support_level == "supported" else -w if e.support_level == "contradicted" else 0
+        )
     return min(1.0, max(0.0, net / total))
 
 
@@ -257,7 +274,9 @@ REFERENCE: dict[str, Callable[[Any], float]] = {
     "min_token_probability": lambda g: min(math.exp(lp) for lp in tokens(g)),
     "perplexity": lambda g: -(math.prod(math.exp(lp) for lp in tokens(g)) ** (-1 / len(tokens(g)))),
     "entropy": lambda g: -mean(tokens(g, "entropies")),
-    "pmi": lambda g: -mean(prior - lp for prior, lp in zip(tokens(g, "prior_logprobs"), tokens(g), strict=True)),
+    "pmi": lambda g: (
+        -mean(prior - lp for prior, lp in zip(tokens(g, "prior_logprobs"), tokens(g), strict=True))
+    ),
     "conditional_pmi": lambda g: mean(tokens(g)) + prior_of_uncertain(g),
     "conditional_pmi_original": lambda g: mean(tokens(g)) - prior_of_uncertain(g),
     "renyi_divergence": lambda g: mean(tokens(g, "renyi")),
@@ -266,8 +285,12 @@ REFERENCE: dict[str, Callable[[Any], float]] = {
     "ccp": lambda g: math.prod(kept_shares(g)),
     "ccp_min": lambda g: min(kept_shares(g)),
     "ccp_mean": lambda g: mean(kept_shares(g)),
-    "semantic_similarity": lambda g: over_pairs(len(g.samples), lambda i, j: float(g.similarity[i][j])),
-    "semantic_similarity_med": lambda g: over_pairs(len(g.samples), lambda i, j: float(g.similarity_med[i][j])),
+    "semantic_similarity": lambda g: over_pairs(
+        len(g.samples), lambda i, j: float(g.similarity[i][j])
+    ),
+    "semantic_similarity_med": lambda g: over_pairs(
+        len(g.samples), lambda i, j: float(g.similarity_med[i][j])
+    ),
     "num_set": lambda g: 1 - len(meaning_sets(g)) / len(g.samples),
     "semantic_poc": lambda g: max(len(s) for s in meaning_sets(g)) / len(g.samples),
     "eigv": lambda g: 1 - math.fsum(max(0.0, 1 - value) for value in jacobi(laplacian(g))[0]),
@@ -292,7 +315,9 @@ REFERENCE: dict[str, Callable[[Any], float]] = {
     "p_true": p_true,
     "medconf_weighted": medconf_weighted,
     "random": random,
-    "agreement": lambda g: max(Counter(said := [v for v in g.panel.votes if v is not None]).values()) / len(said),
+    "agreement": lambda g: (
+        max(Counter(said := [v for v in g.panel.votes if v is not None]).values()) / len(said)
+    ),
     "rdc": lambda g: mean(c for c in g.panel.cosines if not math.isnan(c)),
 }
 """Method -> its value for a whole generation."""

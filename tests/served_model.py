@@ -38,7 +38,10 @@ class ServedModel(Server):
         return {
             "object": "chat.completion",
             "choices": [_choice(i, reply) for i, reply in enumerate(replies)],
-            "usage": {"prompt_tokens": replies[0].n_tokens_in, "completion_tokens": sum(r.n_tokens_out for r in replies)},
+            "usage": {
+                "prompt_tokens": replies[0].n_tokens_in,
+                "completion_tokens": sum(r.n_tokens_out for r in replies),
+            },
         }
 
 
@@ -46,7 +49,12 @@ def _choice(index: int, reply: Reply) -> dict:
     trace, told = reply.trace, None
     if trace is not None and trace.logprobs is not None and trace.alternatives is not None:
         rows = zip(trace.tokens, trace.logprobs, trace.alternatives, strict=True)
-        told = {"content": [_token(t, float(p)) | {"top_logprobs": [_token(*a) for a in others]} for t, p, others in rows]}
+        told = {
+            "content": [
+                _token(t, float(p)) | {"top_logprobs": [_token(*a) for a in others]}
+                for t, p, others in rows
+            ]
+        }
     message = {"role": "assistant", "content": reply.text, "refusal": None}
     return {"index": index, "message": message, "finish_reason": reply.finish, "logprobs": told}
 

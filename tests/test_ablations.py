@@ -41,7 +41,13 @@ CASES, LEVELS = made_cases(4), [20, 100]
 
 def made(model: FakeModel | None = None, variants=PARTS, **options) -> Ablations:
     """The variants over four made cases at two levels, with everything that could be slow replaced."""
-    return ablations(CASES, [model or FakeModel()], variants, LEVELS, **{"samples": 5, "encoder": FakeEncoder(), **options})
+    return ablations(
+        CASES,
+        [model or FakeModel()],
+        variants,
+        LEVELS,
+        **{"samples": 5, "encoder": FakeEncoder(), **options},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +69,20 @@ def test_the_variants_are_those_of_the_published_table(whole):
 
 
 def test_each_variant_switches_one_part_off(whole):
-    off = {name: {k for k, on in run.parameters["medconf"].items() if on is False} for name, run in whole.runs.items()}
+    off = {
+        name: {k for k, on in run.parameters["medconf"].items() if on is False}
+        for name, run in whole.runs.items()
+    }
     assert list(off.values()) == [set(), {"profile"}, {"retrieval"}, {"structure"}, {"importance"}]
 
 
 def test_without_a_table_of_evidence_the_fixed_formula_is_missing_with_its_reason(whole):
     lost = whole.confidence[whole.confidence["missing"] != ""]
     assert set(lost["variant"]) == {"without_symptom_profile", "without_structured_format"}
-    assert set(lost["method"]) == {"medconf_weighted"} and lost["missing"].str.startswith("no table of evidence").all()
+    assert (
+        set(lost["method"]) == {"medconf_weighted"}
+        and lost["missing"].str.startswith("no table of evidence").all()
+    )
 
 
 def test_a_second_run_and_the_whole_after_a_benchmark_ask_nothing_new(tmp_path):
@@ -114,7 +126,10 @@ def test_judged_puts_correct_beside_each_confidence(whole):
     assert len(judged) == len(whole.confidence)
     right = whole.answers.set_index(["variant", "case_id", "level"])["correct"]
     assert (
-        right.loc[list(zip(judged["variant"], judged["case_id"], judged["level"], strict=True))].to_numpy() == judged["correct"]
+        right.loc[
+            list(zip(judged["variant"], judged["case_id"], judged["level"], strict=True))
+        ].to_numpy()
+        == judged["correct"]
     ).all()
     found = paired_differences(judged, WHOLE, n_draws=10, min_per_class=1)
     assert set(found["variant"]) == set(PARTS) - {WHOLE}
@@ -127,7 +142,9 @@ def test_a_model_without_probabilities_goes_through_the_same():
 
 @pytest.mark.parametrize("variants", [{}, {"A b": {}, "a-B": {}}])
 def test_no_variant_or_two_with_one_folder_are_refused(variants):
-    with pytest.raises(ValueError, match="variants must be one or more, each with a folder name of its own"):
+    with pytest.raises(
+        ValueError, match="variants must be one or more, each with a folder name of its own"
+    ):
         made(variants=variants)
 
 
@@ -141,17 +158,25 @@ def test_fewer_samples_are_the_first_of_more_and_ask_nothing_new():
     assert model.n_replies["samples"] == 2 * 5 * 8
     assert calls[["K 2, temperature 0.5", "K 2, temperature 1"]].sum() == 0
     two, five = (found.runs[f"K {k}, temperature 1"].generations for k in (2, 5))
-    assert all([s.text for s in a.samples] == [s.text for s in b.samples[:2]] for a, b in zip(two, five, strict=True))
+    assert all(
+        [s.text for s in a.samples] == [s.text for s in b.samples[:2]]
+        for a, b in zip(two, five, strict=True)
+    )
 
 
 def test_metrics_say_which_settings_they_were_measured_with():
-    found = variant_metrics(made(variants=sampling([2, 3], [0.2, 1.0]), methods=["poc"]), n_draws=10)
+    found = variant_metrics(
+        made(variants=sampling([2, 3], [0.2, 1.0]), methods=["poc"]), n_draws=10
+    )
     settings = found[["variant", "n_samples", "temperature"]].drop_duplicates()
     assert set(settings.itertuples(index=False, name=None)) == {
         (f"K {k}, temperature {t:g}", k, t) for k in (2, 3) for t in (0.2, 1.0)
     }
     looked_up = variant_metrics(made(variants=passages([1, 4])), n_draws=10)
-    assert dict(looked_up[["variant", "n_passages"]].drop_duplicates().to_numpy()) == {"1 passages": 1, "4 passages": 4}
+    assert dict(looked_up[["variant", "n_passages"]].drop_duplicates().to_numpy()) == {
+        "1 passages": 1,
+        "4 passages": 4,
+    }
 
 
 def test_passages_change_their_number_and_nothing_else():
@@ -183,7 +208,9 @@ def on_hand(values: dict[tuple[str, str], list[float | None]]) -> Ablations:
 def kept(made: Ablations) -> dict[tuple[str, str], str]:
     """(method, variant) -> the digits of the answers that have a value."""
     known = made.confidence.dropna(subset="confidence")
-    return {key: "".join(part["case_id"].str[1:]) for key, part in known.groupby(["method", "variant"])}
+    return {
+        key: "".join(part["case_id"].str[1:]) for key, part in known.groupby(["method", "variant"])
+    }
 
 
 POINTS = {
@@ -199,13 +226,23 @@ def test_points_of_a_line_are_compared_on_the_answers_that_all_of_them_have():
     shared = on_shared_rows(on_hand(POINTS))
     assert kept(shared) == {("a", "1"): "02", ("a", "2"): "02", ("b", "1"): "02"}
     why = shared.confidence.set_index(["method", "variant", "case_id"])["missing"]
-    assert why["b", "2", "c1"] == "a value for only 1 of 5 answers" and why["b", "3", "c0"] == "lost"
-    assert why["a", "1", "c1"] == UNSHARED and why["a", "2", "c3"] == "lost" and why["a", "1", "c0"] == ""
+    assert (
+        why["b", "2", "c1"] == "a value for only 1 of 5 answers" and why["b", "3", "c0"] == "lost"
+    )
+    assert (
+        why["a", "1", "c1"] == UNSHARED
+        and why["a", "2", "c3"] == "lost"
+        and why["a", "1", "c0"] == ""
+    )
     assert len(shared.confidence) == 30
 
 
 def test_each_method_can_have_shared_answers_of_its_own():
-    assert kept(on_shared_rows(on_hand(POINTS), by_method=True)) == {("a", "1"): "012", ("a", "2"): "012", ("b", "1"): "0234"}
+    assert kept(on_shared_rows(on_hand(POINTS), by_method=True)) == {
+        ("a", "1"): "012",
+        ("a", "2"): "012",
+        ("b", "1"): "0234",
+    }
 
 
 def test_sharing_changes_nothing_where_all_is_there_and_keeps_models_apart(whole):
@@ -213,7 +250,9 @@ def test_sharing_changes_nothing_where_all_is_there_and_keeps_models_apart(whole
     pd.testing.assert_frame_equal(on_shared_rows(full).confidence, full.confidence)
     one = on_hand(POINTS)
     two = on_hand(dict.fromkeys(POINTS, [1.0] * 6)).confidence.assign(model="other")
-    both = on_shared_rows(replace(one, confidence=pd.concat([two, one.confidence], ignore_index=True)))
+    both = on_shared_rows(
+        replace(one, confidence=pd.concat([two, one.confidence], ignore_index=True))
+    )
     assert both.confidence.query("model == 'other'")["confidence"].notna().all()
 
 
@@ -226,8 +265,14 @@ def assessed(case_id: str, level: int, assessment: Assessment | None) -> Generat
 
 def test_the_summary_of_evidence_by_hand():
     criteria = [Criterion(i, f"criterion {i}") for i in range(4)]
-    levels, quotes = ("supported", "supported", "missing", "contradicted"), (True, False, None, True)
-    table = tuple(Evidence(c, s, "q" if o is not None else None, o) for c, s, o in zip(criteria, levels, quotes, strict=True))
+    levels, quotes = (
+        ("supported", "supported", "missing", "contradicted"),
+        (True, False, None, True),
+    )
+    table = tuple(
+        Evidence(c, s, "q" if o is not None else None, o)
+        for c, s, o in zip(criteria, levels, quotes, strict=True)
+    )
     found = [
         assessed("a", 20, Assessment("d", passages=("p", "q"), evidence=table, score=40)),
         assessed("a", 100, Assessment("d", passages=("p",), evidence=table[2:3], score=70)),
@@ -236,13 +281,24 @@ def test_the_summary_of_evidence_by_hand():
     ]
     answers = pd.DataFrame({"case_id": ["a", "b"], "dataset": "made", "model": "m", "level": 20})
     run = Run(answers, pd.DataFrame(), pd.DataFrame(), {}, tuple(found))
-    steps = evidence_summary(Ablations(answers, run.confidence, run.calls, {"v": run}), n_draws=20).set_index("metric")
+    steps = evidence_summary(
+        Ablations(answers, run.confidence, run.calls, {"v": run}), n_draws=20
+    ).set_index("metric")
     assert steps.loc["scores", ["n", "n_hits", "value"]].to_list() == [3, 2, 2 / 3]
-    assert steps.loc["scores", "missing"] == "symptom profile: empty (1); no interval: fewer than 10 cases"
+    assert (
+        steps.loc["scores", "missing"]
+        == "symptom profile: empty (1); no interval: fewer than 10 cases"
+    )
     assert steps.loc["tables", ["n", "n_hits"]].to_list() == [3, 2]
     assert steps.loc["criteria", ["n", "n_missing"]].to_list() == [2, 1]
     shares = ["supported", "missing", "contradicted"]
-    assert steps.loc[["passages", "criteria", *shares], "value"].to_list() == [1.0, 2.5, 0.25, 0.625, 0.125]
+    assert steps.loc[["passages", "criteria", *shares], "value"].to_list() == [
+        1.0,
+        2.5,
+        0.25,
+        0.625,
+        0.125,
+    ]
     assert steps.loc["quoted", ["n", "value"]].to_list() == [3, pytest.approx(2 / 3)]
 
 
@@ -277,7 +333,10 @@ SHELF = [
 
 
 def test_a_kind_of_passage_is_what_follows_the_colon_of_every_title():
-    assert {kind: [p.id for p in part] for kind, part in kinds(SHELF).items()} == {"signs": ["p1", "p3", "p4"], "tests": ["p2"]}
+    assert {kind: [p.id for p in part] for kind, part in kinds(SHELF).items()} == {
+        "signs": ["p1", "p3", "p4"],
+        "tests": ["p2"],
+    }
     assert kinds([*SHELF, passage(5, "Toes", "Toes.")]) == {} == kinds(SHELF[2:])
     assert kinds([passage(i, f"Title: {i}", "Words.") for i in range(7)]) == {}
 
@@ -320,19 +379,39 @@ def test_the_control_fills_its_list_where_the_best_are_passages_of_the_disease()
 
 def test_the_control_is_the_same_each_time_and_another_with_another_seed():
     library = BM25(load_corpus())
-    found = [tuple(p.id for p in WrongPassages(library, seed=seed).search("Influenza")) for seed in (0, 0, 1, 2, 3)]
+    found = [
+        tuple(p.id for p in WrongPassages(library, seed=seed).search("Influenza"))
+        for seed in (0, 0, 1, 2, 3)
+    ]
     assert found[0] == found[1] and len(set(found)) > 1
-    assert WrongPassages(library, seed=0).revision != WrongPassages(library, seed=1).revision != library.revision
+    assert (
+        WrongPassages(library, seed=0).revision
+        != WrongPassages(library, seed=1).revision
+        != library.revision
+    )
 
 
 def test_our_library_is_compared_with_its_kinds_a_users_own_and_the_control(tmp_path):
     (tmp_path / "mine.txt").write_text("Influenza begins with a sudden fever.", encoding="utf-8")
     found = libraries(None, {"mine": tmp_path / "mine.txt"})
-    assert list(found) == ["whole", "only presentation", "only examination and tests", "only look-alikes", "mine", WRONG]
+    assert list(found) == [
+        "whole",
+        "only presentation",
+        "only examination and tests",
+        "only look-alikes",
+        "mine",
+        WRONG,
+    ]
     n_of = {name: len(r.passages) for name, r in found.items() if isinstance(r, BM25)}
-    assert n_of["whole"] == sum(n for name, n in n_of.items() if name.startswith("only")) and n_of["mine"] == 1
+    assert (
+        n_of["whole"] == sum(n for name, n in n_of.items() if name.startswith("only"))
+        and n_of["mine"] == 1
+    )
     run = made(variants=of_libraries({name: found[name] for name in ("mine", WRONG)}))
-    assert [r.parameters["retriever"] for r in run.runs.values()] == [found["mine"].revision, found[WRONG].revision]
+    assert [r.parameters["retriever"] for r in run.runs.values()] == [
+        found["mine"].revision,
+        found[WRONG].revision,
+    ]
 
 
 def test_a_name_that_is_taken_and_too_few_keywords_are_refused():
@@ -345,4 +424,9 @@ def test_a_name_that_is_taken_and_too_few_keywords_are_refused():
 def test_a_cached_model_stays_open_for_its_owner():
     held = CachedModel(FakeModel(), None)
     ablations(CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
-    assert ablations(CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder()).calls["n_made"].sum() == 0
+    assert (
+        ablations(CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
+        .calls["n_made"]
+        .sum()
+        == 0
+    )

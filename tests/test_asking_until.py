@@ -14,7 +14,9 @@ NAN = float("nan")
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.6, 0.9])
-def test_asking_until_a_threshold_stops_where_the_replay_does_and_asks_less(threshold: float, tmp_path) -> None:
+def test_asking_until_a_threshold_stops_where_the_replay_does_and_asks_less(
+    threshold: float, tmp_path
+) -> None:
     recorded, full = Talker(QUESTIONS), asked(8, max_turns=5)
     asked(8, max_turns=5, model=recorded, methods=("ce",), cache=tmp_path / "whole.sqlite")
     at = stop_turns(tables.grid(full, "fake").confidence["ce"], threshold)
@@ -25,16 +27,37 @@ def test_asking_until_a_threshold_stops_where_the_replay_does_and_asks_less(thre
         assert (len(c.turns), c.ended) == (level, "confident" if level < 5 else "turn limit")
         assert c.statements == whole.statements[: level + 1]
     last = found.answers.groupby("case_id")["level"].max()
-    assert last.to_list() == at.tolist() and not found.answers.duplicated(["case_id", "level"]).any()
+    assert (
+        last.to_list() == at.tolist() and not found.answers.duplicated(["case_id", "level"]).any()
+    )
     said = [sum(r.purpose == "patient" for r in m.requests) for m in (model, recorded)]
     assert said[0] == at.sum() < said[1] == 8 * 5 and len(set(at)) > 1
     again = Talker(QUESTIONS)
-    assert consult_until(cases(8), again, "ce", threshold, 5, **how).consultations == found.consultations and not again.asked
+    assert (
+        consult_until(cases(8), again, "ce", threshold, 5, **how).consultations
+        == found.consultations
+        and not again.asked
+    )
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"threshold": NAN}, {"cases": []}, {"method": "guess"}, {"patient": "nobody"}, {"run_dir": "x"}]
+    "wrong",
+    [
+        {"threshold": NAN},
+        {"cases": []},
+        {"method": "guess"},
+        {"patient": "nobody"},
+        {"run_dir": "x"},
+    ],
 )
 def test_asking_until_refuses_what_it_cannot_ask(wrong: dict) -> None:
     with pytest.raises(ValueError, match="threshold is|guess|patient is|run_dir is"):
-        consult_until(**{"cases": cases(1), "model": Talker(QUESTIONS), "method": "ce", "threshold": 0.5, **wrong})
+        consult_until(
+            **{
+                "cases": cases(1),
+                "model": Talker(QUESTIONS),
+                "method": "ce",
+                "threshold": 0.5,
+                **wrong,
+            }
+        )

@@ -48,7 +48,10 @@ def test_p_is_scipys_on_plain_data() -> None:
         assert one(statistic, float(r), n=9)["p_t"] == pytest.approx(p, abs=1e-12)
 
 
-@pytest.mark.parametrize(("value", "p"), [("0.829", 42 / 720), ("-0.829", 42 / 720), ("0.943", 12 / 720), ("1.000", 2 / 720)])
+@pytest.mark.parametrize(
+    ("value", "p"),
+    [("0.829", 42 / 720), ("-0.829", 42 / 720), ("0.943", 12 / 720), ("1.000", 2 / 720)],
+)
 def test_exact_p_of_spearman_counts_orders(value: str, p: float) -> None:
     first = np.arange(6)
     rho = [1 - 6 * ((first - np.array(order)) ** 2).sum() / 210 for order in permutations(range(6))]
@@ -60,7 +63,11 @@ def test_pearson_has_no_exact_p_and_many_points_have_none_either() -> None:
     assert isnan(one("pearson", "0.829")["p_exact"])
     assert one("spearman", "1.000", n=8)["p_exact"] == pytest.approx(2 / 40_320)
     many = one("spearman", "0.500", "0.117", 11)
-    assert isnan(many["p_exact"]) and many["reason"] == "no exact p above 8 points" and many["fits"] == "t"
+    assert (
+        isnan(many["p_exact"])
+        and many["reason"] == "no exact p above 8 points"
+        and many["fits"] == "t"
+    )
 
 
 # -- rounding ----------------------------------------------------------------------------------------------------------
@@ -69,7 +76,9 @@ def test_pearson_has_no_exact_p_and_many_points_have_none_either() -> None:
 def test_the_digits_that_stand_there_say_how_far_a_value_was_rounded() -> None:
     wide, narrow = one(value="0.14"), one(value="0.140")
     assert wide["p_t"] == narrow["p_t"]
-    assert wide["p_high"] == pytest.approx(p_of_six(0.135)) and narrow["p_high"] == pytest.approx(p_of_six(0.1395))
+    assert wide["p_high"] == pytest.approx(p_of_six(0.135)) and narrow["p_high"] == pytest.approx(
+        p_of_six(0.1395)
+    )
 
 
 def test_a_float_counts_the_digits_of_its_shortest_form() -> None:
@@ -85,7 +94,8 @@ def test_no_value_is_more_exact_than_the_given_rounding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("p", "fits"), [("0.047", "neither"), ("0.048", "t"), ("0.053", "t"), ("0.054", "neither"), ("0.05", "t")]
+    ("p", "fits"),
+    [("0.047", "neither"), ("0.048", "t"), ("0.053", "t"), ("0.054", "neither"), ("0.05", "t")],
 )
 def test_p_fits_within_its_own_rounding_and_that_of_the_value(p: str, fits: str) -> None:
     # 0.81 is anything from 0.805 to 0.815, whose p is 0.0532 to 0.0482
@@ -118,7 +128,9 @@ def test_how_far_apart_is_measured_from_the_nearer_end_beyond_rounding() -> None
         ("pearson", "-0.620", "0.189", "t"),
     ],
 )
-def test_the_test_that_a_printed_p_fits_is_named(statistic: str, value: str, p: str, fits: str) -> None:
+def test_the_test_that_a_printed_p_fits_is_named(
+    statistic: str, value: str, p: str, fits: str
+) -> None:
     assert one(statistic, value, p)["fits"] == fits
 
 
@@ -138,7 +150,10 @@ def test_a_threshold_is_strict_where_it_is_printed_so() -> None:
     exact = 12 / 720  # 0.943, where t gives 0.0048
     assert one("spearman", "0.943", f">{exact}", rounding=0.0005)["fits"] == "neither"
     assert one("spearman", "0.943", f">={exact}")["fits"] == "exact"
-    assert one("pearson", "0.000", "<1")["fits"] == "t" and one("pearson", "0.000", ">1")["fits"] == "neither"
+    assert (
+        one("pearson", "0.000", "<1")["fits"] == "t"
+        and one("pearson", "0.000", ">1")["fits"] == "neither"
+    )
     assert one("pearson", "0.000", ">1")["apart"] > 0
 
 
@@ -149,18 +164,30 @@ def test_not_significant_means_above_the_given_alpha() -> None:
 
 @pytest.mark.parametrize(
     ("value", "p", "n", "fits_n"),
-    [("0.90", "0.04", 6, "5"), ("0.900", "0.001", 6, "9"), ("0.500", "0.01", 20, "24 to 29"), ("0.300", "0.060", 20, "40")],
+    [
+        ("0.90", "0.04", 6, "5"),
+        ("0.900", "0.001", 6, "9"),
+        ("0.500", "0.01", 20, "24 to 29"),
+        ("0.300", "0.060", 20, "40"),
+    ],
 )
-def test_the_numbers_of_points_at_which_it_would_fit_are_found(value: str, p: str, n: int, fits_n: str) -> None:
+def test_the_numbers_of_points_at_which_it_would_fit_are_found(
+    value: str, p: str, n: int, fits_n: str
+) -> None:
     fitting = [k for k in range(3, 41) if one(value=value, p_printed=p, n=k)["fits"] == "t"]
     assert " to ".join(map(str, dict.fromkeys([fitting[0], fitting[-1]]))) == fits_n
     assert one(value=value, p_printed=p, n=n)["fits_n"] == fits_n
 
 
 def test_fitting_points_are_those_among_the_given_ones() -> None:
-    assert fitting_points("0.90", "0.04", range(3, 9)) == [5] and fitting_points("0.90", "0.04", [6, 7]) == []
+    assert (
+        fitting_points("0.90", "0.04", range(3, 9)) == [5]
+        and fitting_points("0.90", "0.04", [6, 7]) == []
+    )
     assert fitting_points("0.90", "<0.05", range(3, 8)) == [5, 6, 7]
-    assert fitting_points("0.90", None, range(3, 8)) == [] == fitting_points(None, "0.04", range(3, 8))
+    assert (
+        fitting_points("0.90", None, range(3, 8)) == [] == fitting_points(None, "0.04", range(3, 8))
+    )
     with pytest.raises(ValueError, match="'p_printed'.*'much'"):
         fitting_points("0.90", "much", [6])
 
@@ -168,7 +195,10 @@ def test_fitting_points_are_those_among_the_given_ones() -> None:
 def test_the_value_that_has_the_printed_p_has_it() -> None:
     found = one(value="0.807", p_printed="0.137")
     assert p_of_six(found["value_of_p"]) == pytest.approx(0.137) and found["fits_n"] == ""
-    assert one(value="0.807", p_printed="0")["value_of_p"] == 1 and one(value="0.9", p_printed="1")["value_of_p"] == 0
+    assert (
+        one(value="0.807", p_printed="0")["value_of_p"] == 1
+        and one(value="0.9", p_printed="1")["value_of_p"] == 0
+    )
     fitting = one(value="0.807", p_printed="0.052")
     assert isnan(fitting["value_of_p"]) and fitting["fits_n"] == ""
 
@@ -185,7 +215,9 @@ def test_the_value_that_has_the_printed_p_has_it() -> None:
         ("0.987", 7, "no", "0.964, 1.000"),
     ],
 )  # fmt: skip
-def test_a_spearman_over_few_points_takes_few_values(value: str, n: int, attainable: str, nearest: str) -> None:
+def test_a_spearman_over_few_points_takes_few_values(
+    value: str, n: int, attainable: str, nearest: str
+) -> None:
     found = one("spearman", value, n=n)
     assert (found["attainable"], found["nearest"]) == (attainable, nearest)
     assert one("pearson", value, n=n)["attainable"] == ""
@@ -194,29 +226,38 @@ def test_a_spearman_over_few_points_takes_few_values(value: str, n: int, attaina
 def test_ties_that_make_a_value_attainable_can_be_shown() -> None:
     assert spearmanr([1, 2, 2, 3, 4, 5], [2, 4, 1, 3, 3, 5])[0] != 0
     reached = {
-        round(spearmanr(a, b)[0], 3) for a in ([1, 1, 1, 2, 2, 2], [1, 2, 3, 4, 5, 5]) for b in permutations([1, 1, 1, 2, 2, 2])
+        round(spearmanr(a, b)[0], 3)
+        for a in ([1, 1, 1, 2, 2, 2], [1, 2, 3, 4, 5, 5])
+        for b in permutations([1, 1, 1, 2, 2, 2])
     }
-    tied = sorted(v for v in reached if v > 0 and one("spearman", f"{v:.3f}")["attainable"] != "yes")
+    tied = sorted(
+        v for v in reached if v > 0 and one("spearman", f"{v:.3f}")["attainable"] != "yes"
+    )
     assert tied and {one("spearman", f"{v:.3f}")["attainable"] for v in tied} == {"only with ties"}
 
 
-@pytest.mark.parametrize(("value", "sign"), [("-0.5", "negative"), ("−0.5", "negative"), ("0.5", ""), ("0", ""), ("-0.000", "")])
+@pytest.mark.parametrize(
+    ("value", "sign"),
+    [("-0.5", "negative"), ("−0.5", "negative"), ("0.5", ""), ("0", ""), ("-0.000", "")],
+)
 def test_negative_values_are_marked(value: str, sign: str) -> None:
     assert one(value=value)["sign"] == sign
 
 
 def test_holm_and_benjamini_hochberg_over_all_rows_or_within_families() -> None:
     # p over six points: 0.0145, 0.0417 (0.8282...), 0.104, with the middle one in a family of its own
-    rows = table(("pearson", "0.900", None, 6), ("pearson", "0.950", None, 6), ("pearson", "0.700", None, 6)).assign(
-        set=["a", "b", "a"]
-    )
+    rows = table(
+        ("pearson", "0.900", None, 6), ("pearson", "0.950", None, 6), ("pearson", "0.700", None, 6)
+    ).assign(set=["a", "b", "a"])
     p = [p_of_six(r) for r in (0.9, 0.95, 0.7)]
     found = audit_correlations(rows)
     assert found["p_holm"].to_list() == pytest.approx([2 * p[0], 3 * p[1], p[2]])
     assert found["p_bh"].to_list() == pytest.approx([1.5 * p[0], 3 * p[1], p[2]])
     within = audit_correlations(rows, family="set")
     assert within["p_holm"].to_list() == pytest.approx([2 * p[0], p[1], p[2]])
-    assert audit_correlations(rows, family=["set", "n"])["p_bh"].to_list() == pytest.approx([2 * p[0], p[1], p[2]])
+    assert audit_correlations(rows, family=["set", "n"])["p_bh"].to_list() == pytest.approx(
+        [2 * p[0], p[1], p[2]]
+    )
 
 
 def test_a_missing_value_is_no_test_in_a_family() -> None:
@@ -228,7 +269,11 @@ def test_a_missing_value_is_no_test_in_a_family() -> None:
 
 
 def test_further_columns_index_and_order_are_kept_and_the_input_is_not_changed() -> None:
-    given = table(("spearman", "0.943", "<0.05", 6), ("Pearson", 0.9, None, 6.0)).assign(method=["b", "a"]).set_axis([7, 7])
+    given = (
+        table(("spearman", "0.943", "<0.05", 6), ("Pearson", 0.9, None, 6.0))
+        .assign(method=["b", "a"])
+        .set_axis([7, 7])
+    )
     before = given.copy()
     found = audit_correlations(given)
     pd.testing.assert_frame_equal(given, before)
@@ -248,9 +293,16 @@ def test_what_cannot_be_computed_is_missing_with_its_reason(value, p, n, reason:
     found = one("pearson", value, p, n)
     assert found["reason"] == reason
     if reason and reason != "no printed p":
-        assert found[["p_t", "p_low", "p_high", "p_exact", "apart", "p_holm", "p_bh"]].isna().all() and found["fits"] == ""
+        assert (
+            found[["p_t", "p_low", "p_high", "p_exact", "apart", "p_holm", "p_bh"]].isna().all()
+            and found["fits"] == ""
+        )
     elif reason:
-        assert found["p_t"] == pytest.approx(p_of_six(0.5)) and isnan(found["apart"]) and found["fits"] == ""
+        assert (
+            found["p_t"] == pytest.approx(p_of_six(0.5))
+            and isnan(found["apart"])
+            and found["fits"] == ""
+        )
 
 
 def test_no_rows_give_no_rows() -> None:
@@ -269,8 +321,14 @@ def test_no_rows_give_no_rows() -> None:
         ("n", "six", "a whole number"), ("n", np.inf, "a whole number"),
     ],
 )  # fmt: skip
-def test_a_bad_cell_is_refused_with_row_column_value_and_what_is_allowed(column: str, cell: object, words: str) -> None:
-    rows = table(("pearson", "0.5", "0.2", 6), ("pearson", "0.5", "0.2", 6)).astype(object).set_axis(["first", "second"])
+def test_a_bad_cell_is_refused_with_row_column_value_and_what_is_allowed(
+    column: str, cell: object, words: str
+) -> None:
+    rows = (
+        table(("pearson", "0.5", "0.2", 6), ("pearson", "0.5", "0.2", 6))
+        .astype(object)
+        .set_axis(["first", "second"])
+    )
     rows.loc["second", column] = cell
     with pytest.raises(ValueError, match="allowed") as raised:
         audit_correlations(rows)
@@ -302,7 +360,12 @@ def test_a_table_that_lacks_a_column_or_has_one_of_ours_is_refused() -> None:
 def test_the_worked_example_does_what_it_shows() -> None:
     (example,) = doctest.DocTestFinder().find(audit_correlations, "audit_correlations", globs={})
     assert len(example.examples) == 4
-    assert doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
+    assert (
+        doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+        .run(example)
+        .failed
+        == 0
+    )
 
 
 # -- how many there were -----------------------------------------------------------------------------------------------
@@ -318,7 +381,9 @@ def test_every_n_over_which_the_means_can_be_taken() -> None:
 
 
 def test_zeros_at_the_end_count_in_text() -> None:
-    assert attainable_n(["0.5"], 12) == attainable_n([0.5], 12, decimals=1) == [2, 4, 6, 8, 10, 11, 12]  # 5 of 11 are 0.45
+    assert (
+        attainable_n(["0.5"], 12) == attainable_n([0.5], 12, decimals=1) == [2, 4, 6, 8, 10, 11, 12]
+    )  # 5 of 11 are 0.45
     assert attainable_n(["0.50"], 12) == attainable_n([0.5], 12, decimals=2) == [2, 4, 6, 8, 10, 12]
     assert set(attainable_n(["0.50"], 60)) < set(attainable_n(["0.5"], 60))
 

@@ -67,20 +67,29 @@ def test_what_a_judge_and_a_model_of_new_words_were_asked_is_counted():
     assert calls.at["rephrase_reply", "n_made"] == 1
     n_asked = calls.loc[["judge"], "n_made"].sum()
     assert n_asked > 0
-    assert run.manifest()["calls_made"] == run.calls["n_made"].sum() == len(run.answers) + 1 + n_asked
+    assert (
+        run.manifest()["calls_made"] == run.calls["n_made"].sum() == len(run.answers) + 1 + n_asked
+    )
     assert run.parameters["grader"] == "judge fake"
 
 
 def test_columns_keys_and_row_counts():
     run = made()
-    assert (list(run.answers.columns), list(run.confidence.columns), list(run.calls.columns)) == (ANSWERS, CONFIDENCE, CALLS)
+    assert (list(run.answers.columns), list(run.confidence.columns), list(run.calls.columns)) == (
+        ANSWERS,
+        CONFIDENCE,
+        CALLS,
+    )
     assert len(run.answers) == 4 * 6
     assert len(run.confidence) == 4 * 6 * len(METHODS)
     assert not run.answers.duplicated(ANSWERS[:4]).any()
     assert not run.confidence.duplicated(CONFIDENCE[:5]).any()
     answered = run.answers["answer"].nunique()  # keyword and profile depend on the diagnosis alone
     assert run.calls["purpose"].value_counts().to_dict() == {
-        **dict.fromkeys(["diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true", "evidence", "doctor"], 4 * 6),
+        **dict.fromkeys(
+            ["diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true", "evidence", "doctor"],
+            4 * 6,
+        ),
         **dict.fromkeys(["keyword", "profile"], answered),
     }
     assert len(run.generations) == 4 * 6
@@ -91,7 +100,11 @@ def test_confidence_follows_answers_in_order():
     run = made()
     keys = run.confidence[ANSWERS[:4]].drop_duplicates(ignore_index=True)
     pd.testing.assert_frame_equal(keys, run.answers[ANSWERS[:4]])
-    assert run.confidence["method"].head(len(METHODS)).tolist() == [m.name for m in select("all")] == list(run.families)
+    assert (
+        run.confidence["method"].head(len(METHODS)).tolist()
+        == [m.name for m in select("all")]
+        == list(run.families)
+    )
 
 
 def test_an_answer_is_right_where_it_is_the_cases_diagnosis():
@@ -100,15 +113,24 @@ def test_an_answer_is_right_where_it_is_the_cases_diagnosis():
     assert 0 < right.sum() < len(right)
     assert (run.answers["correct"] == right).all()
     assert set(run.answers["answer"]) <= set(NAMES)
-    assert run.answers.groupby("case_id")["truth"].unique().map(list).to_dict() == {c.case_id: [c.diagnosis] for c in CASES}
+    assert run.answers.groupby("case_id")["truth"].unique().map(list).to_dict() == {
+        c.case_id: [c.diagnosis] for c in CASES
+    }
 
 
 def test_a_value_or_a_reason_never_both():
-    run = made(FakeModel(provides=TEXT_ONLY, unreadable=lambda r, i: r.temperature == 0 and "for b?" in r.messages[1][1]))
+    run = made(
+        FakeModel(
+            provides=TEXT_ONLY,
+            unreadable=lambda r, i: r.temperature == 0 and "for b?" in r.messages[1][1],
+        )
+    )
     gone = run.confidence["confidence"].isna()
     assert (gone == (run.confidence["missing"] != "")).all()
     unreadable = run.answers["answer"].isna()
-    assert run.answers.loc[unreadable, ["case_id", "correct"]].drop_duplicates().to_numpy().tolist() == [["b", 0]]
+    assert run.answers.loc[
+        unreadable, ["case_id", "correct"]
+    ].drop_duplicates().to_numpy().tolist() == [["b", 0]]
     assert unreadable.sum() == 6
     reasons = run.manifest()["missing"]
     assert {"method": "asp", "reason": "the backend gives no logprobs", "n": 18} in reasons
@@ -143,7 +165,10 @@ def test_two_processes_score_as_one():
         ({"models": []}, "no models"),
         ({"levels": []}, "no levels"),
         ({"models": [FakeModel(), FakeModel()]}, "each model may be given once; given again: fake"),
-        ({"cases": [made_case("a"), made_case("a")]}, "each case may be given once; given again: a"),
+        (
+            {"cases": [made_case("a"), made_case("a")]},
+            "each case may be given once; given again: a",
+        ),
         ({"levels": [20, 20]}, "each level may be given once; given again: 20"),
         ({"levels": [0]}, "level is 0"),
         ({"samples": 0}, "n_samples is 0; it must be at least 1"),
@@ -152,7 +177,13 @@ def test_two_processes_score_as_one():
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_what_cannot_be_run_is_refused_before_a_model_is_asked(given, message):
-    options = {"cases": CASES, "models": [FakeModel()], "methods": "all", "encoder": FakeEncoder(), "quiet": True} | given
+    options = {
+        "cases": CASES,
+        "models": [FakeModel()],
+        "methods": "all",
+        "encoder": FakeEncoder(),
+        "quiet": True,
+    } | given
     with pytest.raises(ValueError, match=message):
         benchmark(**options)
     assert all(model.asked == [] for model in options["models"])
@@ -166,7 +197,12 @@ def test_a_second_run_asks_nothing(tmp_path):
     first = made(model, run_dir=tmp_path)
     n_replies = sum(model.n_replies.values())
     again = made(model, run_dir=tmp_path)
-    assert sum(model.n_replies.values()) == n_replies == first.calls["n_made"].sum() == again.calls["n_cached"].sum()
+    assert (
+        sum(model.n_replies.values())
+        == n_replies
+        == first.calls["n_made"].sum()
+        == again.calls["n_cached"].sum()
+    )
     assert (first.calls["n_cached"].sum(), again.calls["n_made"].sum()) == (0, 0)
     assert (again.manifest()["calls_made"], again.manifest()["calls_from_cache"]) == (0, n_replies)
     for table in ("answers", "confidence"):
@@ -189,7 +225,10 @@ def test_a_model_with_a_cache_of_its_own_keeps_it(tmp_path):
 
 
 def test_tables_reread_from_csv_in_full_precision(tmp_path):
-    run = made(FakeModel(unreadable=lambda r, i: r.temperature == 0 and "for b?" in r.messages[1][1]), run_dir=tmp_path)
+    run = made(
+        FakeModel(unreadable=lambda r, i: r.temperature == 0 and "for b?" in r.messages[1][1]),
+        run_dir=tmp_path,
+    )
     assert {p.name for p in tmp_path.iterdir()} - {"replies.sqlite-wal", "replies.sqlite-shm"} == {
         "answers.csv", "confidence.csv", "calls.csv", "run.json", "replies.sqlite",
     }  # fmt: skip
@@ -202,7 +241,15 @@ def test_tables_reread_from_csv_in_full_precision(tmp_path):
 
 
 def test_run_json_says_what_made_the_run(tmp_path):
-    made(FakeModel(), run_dir=tmp_path, methods=["ce", "random"], levels=[1, 60], samples=3, temperature=0.7, seed=5)
+    made(
+        FakeModel(),
+        run_dir=tmp_path,
+        methods=["ce", "random"],
+        levels=[1, 60],
+        samples=3,
+        temperature=0.7,
+        seed=5,
+    )
     found = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert found["notice"] == NOTICE
     assert (found["calls_made"], found["calls_from_cache"], found["missing"]) == (16, 0, [])
@@ -229,7 +276,9 @@ def test_run_json_says_what_made_the_run(tmp_path):
 @pytest.mark.parametrize(
     "changed",
     [
-        lambda c: replace(c, statements=(*c.statements[:-1], Statement("Doctor: And now?\nPatient: Better."))),
+        lambda c: replace(
+            c, statements=(*c.statements[:-1], Statement("Doctor: And now?\nPatient: Better."))
+        ),
         lambda c: replace(c, statements=c.statements[::-1]),
         lambda c: replace(c, statements=c.statements[:-1]),
         lambda c: replace(c, diagnosis="Croup"),
@@ -244,7 +293,11 @@ def test_the_hash_of_the_cases_changes_with_what_is_shown_and_what_is_true(chang
 
 def test_the_hash_of_the_cases_is_of_what_the_model_sees():
     first, *rest = CASES
-    labelled = replace(first, statements=tuple(replace(s, finding="fever") for s in first.statements), patient={"age": 3})
+    labelled = replace(
+        first,
+        statements=tuple(replace(s, finding="fever") for s in first.statements),
+        patient={"age": 3},
+    )
     assert cases_hash([labelled, *rest]) == cases_hash(CASES) == cases_hash(made_cases(4))
     assert len(cases_hash(CASES)) == 16 and int(cases_hash(CASES), 16) >= 0
 
@@ -270,8 +323,12 @@ def test_an_answer_that_the_backend_failed_to_give_is_neither_right_nor_wrong(tm
     rest = run.answers.drop(lost.index)
     assert rest["correct"].isin([0, 1]).all() and set(rest["missing"]) == {""}
     reasons = run.confidence[run.confidence["case_id"] == "b"].set_index("method")["missing"]
-    assert set(reasons.drop(["information_level", "word_count", "random"])) == {"HTTP 500 after 3 tries"}
-    accuracy = metrics_table(run, n_draws=10).query("metric == 'accuracy' and level == 'pooled'").iloc[0]
+    assert set(reasons.drop(["information_level", "word_count", "random"])) == {
+        "HTTP 500 after 3 tries"
+    }
+    accuracy = (
+        metrics_table(run, n_draws=10).query("metric == 'accuracy' and level == 'pooled'").iloc[0]
+    )
     assert (accuracy["n"], accuracy["value"]) == (len(rest), rest["correct"].mean())
     facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert facts["benchmark"]["usage"] == {"fake": {"failures": 1.0}}

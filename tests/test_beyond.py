@@ -16,9 +16,15 @@ def run_of(n: int, n_medconf: int) -> SimpleNamespace:
     cases = [f"c{i}" for i in range(n)]
     answers = pd.DataFrame({"case_id": cases, "correct": [i % 2 for i in range(n)]})
     poc = [(c, "poc", i / n, "") for i, c in enumerate(cases)]
-    medconf = [(c, "medconf", *((0.5 + i / 100, "") if i < n_medconf else (NAN, "unreadable"))) for i, c in enumerate(cases)]
+    medconf = [
+        (c, "medconf", *((0.5 + i / 100, "") if i < n_medconf else (NAN, "unreadable")))
+        for i, c in enumerate(cases)
+    ]
     return SimpleNamespace(
-        answers=answers, confidence=pd.DataFrame([*poc, *medconf], columns=["case_id", "method", "confidence", "missing"])
+        answers=answers,
+        confidence=pd.DataFrame(
+            [*poc, *medconf], columns=["case_id", "method", "confidence", "missing"]
+        ),
     )
 
 
@@ -29,7 +35,11 @@ def rows_of(n: int, n_medconf: int) -> dict[str, dict]:
 
 def test_each_value_counts_the_answers_behind_itself():
     found = rows_of(24, 8)
-    assert {what: row["n"] for what, row in found.items()} == {"accuracy": 24, "poc": 24, "medconf": 8}
+    assert {what: row["n"] for what, row in found.items()} == {
+        "accuracy": 24,
+        "poc": 24,
+        "medconf": 8,
+    }
 
 
 def test_below_ten_cases_there_is_a_value_and_no_interval():
@@ -42,7 +52,11 @@ def test_below_ten_cases_there_is_a_value_and_no_interval():
 
 def test_what_has_no_value_says_why_and_what_has_no_interval_too():
     found = rows_of(24, 0)["medconf"]
-    assert (found["n"], found["n_missing"], found["missing"]) == (0, 24, "no confidence: unreadable")
+    assert (found["n"], found["n_missing"], found["missing"]) == (
+        0,
+        24,
+        "no confidence: unreadable",
+    )
     assert pd.isna(found["value"])
     few = rows_of(24, 8)["medconf"]
     assert (few["n_missing"], few["missing"]) == (16, "no interval: fewer than 10 cases")

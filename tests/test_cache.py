@@ -29,7 +29,11 @@ from trustlab.records import Reply, TokenTrace
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = 2
-POINTS = {"asking": 4, "committing": 2, "committed": 6}  # where the run is killed -> requests then kept, of 8
+POINTS = {
+    "asking": 4,
+    "committing": 2,
+    "committed": 6,
+}  # where the run is killed -> requests then kept, of 8
 
 
 def trace_of(text: str) -> TokenTrace:
@@ -42,7 +46,9 @@ def trace_of(text: str) -> TokenTrace:
         logprobs=-rng.exponential(size=n),
         entropies=rng.exponential(size=n),
         fisher_rao=rng.random(n) * 1e-300,
-        alternatives=tuple(tuple((f"{t}'", float(-rng.exponential())) for _ in range(3)) for t in tokens),
+        alternatives=tuple(
+            tuple((f"{t}'", float(-rng.exponential())) for _ in range(3)) for t in tokens
+        ),
         bounds={"entropies": "lower"},
     )
 
@@ -58,21 +64,43 @@ class Fake:
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         self.asked.append(list(requests))
-        return [[self.reply(request, request.first + i) for i in range(request.n)] for request in requests]
+        return [
+            [self.reply(request, request.first + i) for i in range(request.n)]
+            for request in requests
+        ]
 
     def reply(self, request: Request, i: int) -> Reply:
         if i in self.fail:
             return Reply(None, missing="HTTP 500 after 3 tries", finish="error")
-        content = (self.name, request.messages, request.temperature, request.max_tokens, request.seed, i)
+        content = (
+            self.name,
+            request.messages,
+            request.temperature,
+            request.max_tokens,
+            request.seed,
+            i,
+        )
         text = f"angina {hashlib.sha256(repr(content).encode()).hexdigest()[:8]} é\ud83d"
-        return Reply(text, trace_of(text.replace("\ud83d", "")), n_tokens_in=40, n_tokens_out=3, raw=f"raw {text}")
+        return Reply(
+            text,
+            trace_of(text.replace("\ud83d", "")),
+            n_tokens_in=40,
+            n_tokens_out=3,
+            raw=f"raw {text}",
+        )
 
     @property
     def n_asked(self) -> int:
         return sum(len(block) for block in self.asked)
 
 
-ONE = Request((("system", "Name it."), ("user", "Chest pain.")), n=3, temperature=0.5, seed=7, purpose="samples")
+ONE = Request(
+    (("system", "Name it."), ("user", "Chest pain.")),
+    n=3,
+    temperature=0.5,
+    seed=7,
+    purpose="samples",
+)
 
 
 def batch(n: int) -> list[Request]:
@@ -85,7 +113,9 @@ def same(a: Reply, b: Reply) -> bool:
         return False
     for name in TokenTrace.ARRAYS if a.trace else ():
         x, y = getattr(a.trace, name), getattr(b.trace, name)
-        if (x is None) != (y is None) or (x is not None and (x.dtype, x.tobytes()) != (y.dtype, y.tobytes())):
+        if (x is None) != (y is None) or (
+            x is not None and (x.dtype, x.tobytes()) != (y.dtype, y.tobytes())
+        ):
             return False
     bare = [(t.tokens, t.alternatives, dict(t.bounds)) if (t := r.trace) else None for r in (a, b)]
     return bare[0] == bare[1] and replace(a, trace=None) == replace(b, trace=None)
@@ -129,12 +159,16 @@ def test_every_setting_is_in_the_key(change):
     assert model.calls[1]["n_cached"] == 0
 
 
-@pytest.mark.parametrize("change", [{"renyi_alpha": 2.0}, {"n_alternatives": 5}], ids=lambda change: "+".join(change))
+@pytest.mark.parametrize(
+    "change", [{"renyi_alpha": 2.0}, {"n_alternatives": 5}], ids=lambda change: "+".join(change)
+)
 def test_the_choices_of_a_distribution_are_in_the_key_where_one_is_wanted(change):
     plain, changed = (request_keys(replace(ONE, **c), "m", "r") for c in ({}, change))
     assert plain == changed
     wide = replace(ONE, want=frozenset({"distributions"}))
-    assert not set(request_keys(wide, "m", "r")) & set(request_keys(replace(wide, **change), "m", "r"))
+    assert not set(request_keys(wide, "m", "r")) & set(
+        request_keys(replace(wide, **change), "m", "r")
+    )
 
 
 def test_later_replies_have_the_keys_that_they_have_among_all():
@@ -149,9 +183,14 @@ def test_of_the_replies_only_the_unknown_runs_are_asked_for(tmp_path):
             model.generate([replace(ONE, n=1, first=i)])
         model.model.asked.clear()
         (six,) = model.generate([replace(ONE, n=6)])
-        assert sorted(i for r in model.model.asked[0] for i in range(r.first, r.first + r.n)) == sorted({*range(6)} - {*known})
+        assert sorted(
+            i for r in model.model.asked[0] for i in range(r.first, r.first + r.n)
+        ) == sorted({*range(6)} - {*known})
         assert [r.text for r in six] == [model.model.reply(ONE, i).text for i in range(6)]
-        assert (model.calls[-1]["n_made"], model.calls[-1]["n_cached"]) == (6 - len(known), len(known))
+        assert (model.calls[-1]["n_made"], model.calls[-1]["n_cached"]) == (
+            6 - len(known),
+            len(known),
+        )
 
 
 class Probing(Fake):
@@ -188,7 +227,12 @@ def test_offline_what_a_model_provides_is_not_asked_of_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "value", [{"provides": ["magic"], "lacks": {}}, {"provides": "text", "lacks": {}}, {"provides": [], "lacks": []}]
+    "value",
+    [
+        {"provides": ["magic"], "lacks": {}},
+        {"provides": "text", "lacks": {}},
+        {"provides": [], "lacks": []},
+    ],
 )
 def test_a_bad_row_on_what_a_model_provides_is_refused(tmp_path, value):
     with gzip.open(tmp_path / "e.gz", "wt", encoding="utf-8") as file:
@@ -204,7 +248,9 @@ class Stopping(Fake):
         replies = super().generate(requests)
         if len(self.asked) == 2:
             missing = Reply(None, missing="the budget is spent")
-            raise Stopped("the budget is spent", [[row[0], *[missing] * (len(row) - 1)] for row in replies])
+            raise Stopped(
+                "the budget is spent", [[row[0], *[missing] * (len(row) - 1)] for row in replies]
+            )
         return replies
 
 
@@ -242,14 +288,30 @@ def test_purpose_n_and_an_unwanted_prior_are_not(change):
 
 def test_prior_messages_are_in_the_key_where_prior_is_wanted():
     wanted = replace(ONE, want=frozenset({"prior", "logprobs"}), prior_messages=(("user", "a"),))
-    keys = {request_keys(r, "m", "r")[0] for r in (wanted, replace(wanted, prior_messages=(("user", "b"),)))}
+    keys = {
+        request_keys(r, "m", "r")[0]
+        for r in (wanted, replace(wanted, prior_messages=(("user", "b"),)))
+    }
     assert len(keys) == 2
 
 
 def test_key_is_the_sha256_of_the_content_as_json():
-    content = ["m", "r", [["system", "Name it."], ["user", "Chest pain."]], 0.5, 32, 7, ["logprobs", "prior"], [["user", ""]], 1]
+    content = [
+        "m",
+        "r",
+        [["system", "Name it."], ["user", "Chest pain."]],
+        0.5,
+        32,
+        7,
+        ["logprobs", "prior"],
+        [["user", ""]],
+        1,
+    ]
     request = replace(ONE, want=frozenset({"prior", "logprobs"}), prior_messages=(("user", ""),))
-    assert request_keys(request, "m", "r")[1] == hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
+    assert (
+        request_keys(request, "m", "r")[1]
+        == hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
+    )
 
 
 def test_fifteen_samples_are_fifteen_rows(tmp_path):
@@ -261,7 +323,12 @@ def test_fifteen_samples_are_fifteen_rows(tmp_path):
 def test_greedy_replies_share_one_row_and_are_asked_once(tmp_path):
     model = CachedModel(Fake(), tmp_path / "c")
     (replies,) = model.generate([replace(ONE, n=5, temperature=0.0)])
-    assert (n_rows(tmp_path / "c"), model.model.asked[0][0].n, len({r.text for r in replies}), len(replies)) == (1, 1, 1, 5)
+    assert (
+        n_rows(tmp_path / "c"),
+        model.model.asked[0][0].n,
+        len({r.text for r in replies}),
+        len(replies),
+    ) == (1, 1, 1, 5)
 
 
 # What is asked and what is kept
@@ -297,7 +364,13 @@ def test_only_what_is_missing_is_asked_in_blocks_of_message_lists():
 
 def test_the_same_request_twice_is_asked_once_for_the_most_replies():
     model = CachedModel(Fake(), None)
-    replies = model.generate([replace(ONE, n=2, purpose="a"), replace(ONE, n=4, purpose="b"), replace(ONE, n=3, purpose="c")])
+    replies = model.generate(
+        [
+            replace(ONE, n=2, purpose="a"),
+            replace(ONE, n=4, purpose="b"),
+            replace(ONE, n=3, purpose="c"),
+        ]
+    )
     assert [[r.n for r in block] for block in model.model.asked] == [[4]]
     assert [len(row) for row in replies] == [2, 4, 3]
     assert all_same([replies[0]], [replies[1][:2]])
@@ -317,8 +390,20 @@ def test_replies_reread_bit_for_bit(tmp_path):
     [
         Reply("", None),
         Reply("x", TokenTrace(())),
-        Reply("x", TokenTrace(("a", "b"), logprobs=np.array([-0.0, -5e-324]), prior_logprobs=np.array([-1 / 3, -1e308]))),
-        Reply("x", TokenTrace(("a",), alternatives=(((" a", -0.1),),)), finish="length", raw="\u2028{x}\x00"),
+        Reply(
+            "x",
+            TokenTrace(
+                ("a", "b"),
+                logprobs=np.array([-0.0, -5e-324]),
+                prior_logprobs=np.array([-1 / 3, -1e308]),
+            ),
+        ),
+        Reply(
+            "x",
+            TokenTrace(("a",), alternatives=(((" a", -0.1),),)),
+            finish="length",
+            raw="\u2028{x}\x00",
+        ),
         Reply("x", TokenTrace((), logprobs=np.zeros(0), alternatives=())),
     ],
 )
@@ -332,7 +417,11 @@ def test_nan_and_infinity_are_never_written(bad, part, tmp_path):
     class Broken(Fake):
         def reply(self, request, i):
             value = np.array([bad]) if part == "logprobs" else ((("b", float(bad)),),)
-            return Reply("b", TokenTrace(("b",), **{part: value})) if i == 1 else super().reply(request, i)
+            return (
+                Reply("b", TokenTrace(("b",), **{part: value}))
+                if i == 1
+                else super().reply(request, i)
+            )
 
     with pytest.warns(UserWarning, match="not kept"):
         (replies,) = CachedModel(Broken(), tmp_path / "c").generate([ONE])
@@ -386,7 +475,9 @@ def test_it_is_a_model_in_wal_mode(tmp_path):
     model = CachedModel(Fake(), tmp_path / "new" / "c")
     assert isinstance(model, Model)
     assert (model.name, model.revision, model.provides) == ("fake", "r1", Fake.provides)
-    assert sqlite3.connect(tmp_path / "new" / "c").execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert sqlite3.connect(tmp_path / "new" / "c").execute("PRAGMA journal_mode").fetchone() == (
+        "wal",
+    )
 
 
 def test_no_requests_no_replies():
@@ -446,7 +537,11 @@ def test_calls_count_tokens_and_share_the_time(monkeypatch):
         "n_made": [3, 1, 0],
         "n_cached": [0, 0, 3],
     }
-    assert table["seconds"].tolist() == [3.0, 1.0, 0.0]  # 4 s by 9 and 3 tokens; nothing asked the second time
+    assert table["seconds"].tolist() == [
+        3.0,
+        1.0,
+        0.0,
+    ]  # 4 s by 9 and 3 tokens; nothing asked the second time
     model.reset_calls()
     assert list(model.calls_table().columns) == list(table.columns)
     assert len(model.calls_table()) == 0
@@ -497,7 +592,12 @@ def run_until(path: str, point: str) -> None:
 
 def script(path: Path, point: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, __file__, str(path), point], stdout=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        [sys.executable, __file__, str(path), point],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -513,7 +613,9 @@ def test_a_killed_run_resumes(point, tmp_path):
         process.stdout.close()
     rest = Fake()
     resumed = CachedModel(rest, path, block=BLOCK).generate(batch(8))
-    assert [r.messages[0][1] for block in rest.asked for r in block] == [f"Patient {i}" for i in range(POINTS[point], 8)]
+    assert [r.messages[0][1] for block in rest.asked for r in block] == [
+        f"Patient {i}" for i in range(POINTS[point], 8)
+    ]
     assert all_same(resumed, Fake().generate(batch(8)))
     assert n_rows(path) == 8 * ONE.n
 
@@ -523,7 +625,9 @@ def test_two_processes_write_at_once(tmp_path):
     processes = [script(path, "never") for _ in range(2)]
     assert [(p.communicate(timeout=60), p.returncode) for p in processes] == [(("", None), 0)] * 2
     assert n_rows(path) == 8 * ONE.n
-    assert all_same(CachedModel(Fake(), path, offline=True).generate(batch(8)), Fake().generate(batch(8)))
+    assert all_same(
+        CachedModel(Fake(), path, offline=True).generate(batch(8)), Fake().generate(batch(8))
+    )
 
 
 def test_a_reply_that_another_process_wrote_first_is_the_one_returned(tmp_path):
@@ -544,9 +648,17 @@ def test_a_reply_that_another_process_wrote_first_is_the_one_returned(tmp_path):
 def test_export_and_import_round_trip(tmp_path):
     first = CachedModel(Fake(), tmp_path / "a").generate(batch(4))
     assert export_cache(tmp_path / "a", tmp_path / "out" / "replies.jsonl.gz") == 12
-    assert import_cache(tmp_path / "b", tmp_path / "out" / "replies.jsonl.gz") == {"new": 12, "known": 0, "conflicting": 0}
+    assert import_cache(tmp_path / "b", tmp_path / "out" / "replies.jsonl.gz") == {
+        "new": 12,
+        "known": 0,
+        "conflicting": 0,
+    }
     assert all_same(CachedModel(Fake(), tmp_path / "b", offline=True).generate(batch(4)), first)
-    assert import_cache(tmp_path / "b", tmp_path / "out" / "replies.jsonl.gz") == {"new": 0, "known": 12, "conflicting": 0}
+    assert import_cache(tmp_path / "b", tmp_path / "out" / "replies.jsonl.gz") == {
+        "new": 0,
+        "known": 12,
+        "conflicting": 0,
+    }
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["replies.jsonl.gz"]
 
 
@@ -558,7 +670,10 @@ def test_export_is_deterministic_and_sorted(tmp_path):
         export_cache(tmp_path / name, tmp_path / f"{name}.gz")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert (tmp_path / "a.gz").read_bytes()[4:8] == bytes(4)  # no time in the header
-    keys = [json.loads(line)["key"] for line in gzip.decompress((tmp_path / "a.gz").read_bytes()).splitlines()]
+    keys = [
+        json.loads(line)["key"]
+        for line in gzip.decompress((tmp_path / "a.gz").read_bytes()).splitlines()
+    ]
     assert keys == sorted(keys)
     import_cache(tmp_path / "c", tmp_path / "a.gz")
     export_cache(tmp_path / "c", tmp_path / "c.gz")
@@ -571,9 +686,17 @@ def test_import_never_overwrites(tmp_path):
     CachedModel(fake, tmp_path / "a").generate([replace(ONE, n=2)])
     CachedModel(other, tmp_path / "b").generate([ONE])
     export_cache(tmp_path / "b", tmp_path / "b.gz")
-    assert import_cache(tmp_path / "a", tmp_path / "b.gz") == {"new": 1, "known": 0, "conflicting": 2}
+    assert import_cache(tmp_path / "a", tmp_path / "b.gz") == {
+        "new": 1,
+        "known": 0,
+        "conflicting": 2,
+    }
     (replies,) = CachedModel(fake, tmp_path / "a", offline=True).generate([ONE])
-    assert [r.text for r in replies] == [fake.reply(ONE, 0).text, fake.reply(ONE, 1).text, "other 2"]
+    assert [r.text for r in replies] == [
+        fake.reply(ONE, 0).text,
+        fake.reply(ONE, 1).text,
+        "other 2",
+    ]
 
 
 GOOD = json.loads(encode_reply(Reply("x", TokenTrace(("a",), logprobs=np.array([-0.5])))))
@@ -585,14 +708,50 @@ GOOD = json.loads(encode_reply(Reply("x", TokenTrace(("a",), logprobs=np.array([
         ("{", "Expecting property name"),
         ("[]", "a line is"),
         (json.dumps({"key": "ab", "value": GOOD}), "key must be 64 hex digits, got 'ab'"),
-        (json.dumps({"key": "0" * 64, "value": {**GOOD, "text": None}}), "text has the wrong type: None"),
-        (json.dumps({"key": "0" * 64, "value": {**GOOD, "missing": "late"}}), "a reply has the fields"),
-        (json.dumps({"key": "0" * 64, "value": {**GOOD, "n_tokens_in": "3"}}), "n_tokens_in has the wrong type"),
-        (json.dumps({"key": "0" * 64, "value": {**GOOD, "trace": {"tokens": []}}}), "a trace has the fields"),
-        (json.dumps({"key": "0" * 64, "value": {**GOOD, "trace": {**GOOD["trace"], "logprobs": [-1.0, -2.0]}}}), "1 finite"),
-        (json.dumps({"key": "0" * 64, "value": {**GOOD, "trace": {**GOOD["trace"], "logprobs": [float("nan")]}}}), "NaN"),
+        (
+            json.dumps({"key": "0" * 64, "value": {**GOOD, "text": None}}),
+            "text has the wrong type: None",
+        ),
+        (
+            json.dumps({"key": "0" * 64, "value": {**GOOD, "missing": "late"}}),
+            "a reply has the fields",
+        ),
+        (
+            json.dumps({"key": "0" * 64, "value": {**GOOD, "n_tokens_in": "3"}}),
+            "n_tokens_in has the wrong type",
+        ),
+        (
+            json.dumps({"key": "0" * 64, "value": {**GOOD, "trace": {"tokens": []}}}),
+            "a trace has the fields",
+        ),
+        (
+            json.dumps(
+                {
+                    "key": "0" * 64,
+                    "value": {**GOOD, "trace": {**GOOD["trace"], "logprobs": [-1.0, -2.0]}},
+                }
+            ),
+            "1 finite",
+        ),
+        (
+            json.dumps(
+                {
+                    "key": "0" * 64,
+                    "value": {**GOOD, "trace": {**GOOD["trace"], "logprobs": [float("nan")]}},
+                }
+            ),
+            "NaN",
+        ),
         (json.dumps({"key": "0" * 64, "value": GOOD}).replace("-0.5", "-1e999"), "1 finite"),
-        (json.dumps({"key": "0" * 64, "value": {**GOOD, "trace": {**GOOD["trace"], "alternatives": [3]}}}), "not iterable"),
+        (
+            json.dumps(
+                {
+                    "key": "0" * 64,
+                    "value": {**GOOD, "trace": {**GOOD["trace"], "alternatives": [3]}},
+                }
+            ),
+            "not iterable",
+        ),
     ],
 )
 def test_import_names_the_bad_line_and_adds_nothing(line, message, tmp_path):

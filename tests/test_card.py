@@ -12,7 +12,17 @@ from safetensors.numpy import save_file
 
 from training import card as program
 from training.card import CARDS, TAUGHT, Stage, card, overall, stages
-from training.replies import CLINIC, FIRST, LATER, MORE_TALK, MOST_TALK, REVIEWS, SKILLS, TALK, WITH_TALK
+from training.replies import (
+    CLINIC,
+    FIRST,
+    LATER,
+    MORE_TALK,
+    MOST_TALK,
+    REVIEWS,
+    SKILLS,
+    TALK,
+    WITH_TALK,
+)
 from training.train import BRANCHES, RECIPE
 from trustlab.paths import DATA
 
@@ -22,7 +32,14 @@ CONFIG = {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 2, "
 
 def report(cases: int = 7, **more: Any) -> dict[str, Any]:
     by_level = {level: 0.1 + i / 10 for i, level in enumerate(LEVELS)}
-    found = {"n": 42, "mean_by_level": by_level, "auroc": 0.8126, "auroc_within_level": 0.7, "ece": 0.05, "brier": 0.2}
+    found = {
+        "n": 42,
+        "mean_by_level": by_level,
+        "auroc": 0.8126,
+        "auroc_within_level": 0.7,
+        "ece": 0.05,
+        "brier": 0.2,
+    }
     steps = {name: 0.5 for name in program.STEPS} | {"summaries_that_agree": None}
     labels = {"supported": 0.9, "missing": 0.8, "contradicted": None}
     return {
@@ -37,18 +54,35 @@ def report(cases: int = 7, **more: Any) -> dict[str, Any]:
 
 
 def evaluation(**sets: Any) -> dict[str, Any]:
-    return {"revision": "abc", "generated": report(best_possible_accuracy=dict.fromkeys(LEVELS, 0.99)), **sets}
+    return {
+        "revision": "abc",
+        "generated": report(best_possible_accuracy=dict.fromkeys(LEVELS, 0.99)),
+        **sets,
+    }
 
 
 def state(at: int = 4, length: int = 2, **more: Any) -> dict[str, Any]:
     recipe = RECIPE | {"pool": 100, "first": 1, "later": 3}
     pools = at + length
-    counted = {"pools": pools, "steps": 55, "examples": 100 * pools, "tokens": 2_340_000, "seconds": 90.0, "loss": 0.4321}
+    counted = {
+        "pools": pools,
+        "steps": 55,
+        "examples": 100 * pools,
+        "tokens": 2_340_000,
+        "seconds": 90.0,
+        "loss": 0.4321,
+    }
     return {**counted, "recipe": recipe, "branch": [at, length], **more}
 
 
 def made(name: str = "embedded", **parts: Any) -> str:
-    given = {"evaluation": evaluation(), "state": state(), "config": CONFIG, "size": 1_234_567, "cannot": "- It cannot fly.\n"}
+    given = {
+        "evaluation": evaluation(),
+        "state": state(),
+        "config": CONFIG,
+        "size": 1_234_567,
+        "cannot": "- It cannot fly.\n",
+    }
     return card(name, **given | parts)
 
 
@@ -78,7 +112,17 @@ def test_stages_follow_the_trunk_and_then_the_branch(branch, met):
     [
         ((72, 14), [(4, FIRST), (68 + 14, SKILLS)]),
         ((104, 22), [(4, FIRST), (68, SKILLS), (32 + 22, LATER)]),
-        ((150, 14), [(4, FIRST), (68, SKILLS), (40, LATER), (16, WITH_TALK), (12, MORE_TALK), (10 + 14, MOST_TALK)]),
+        (
+            (150, 14),
+            [
+                (4, FIRST),
+                (68, SKILLS),
+                (40, LATER),
+                (16, WITH_TALK),
+                (12, MORE_TALK),
+                (10 + 14, MOST_TALK),
+            ],
+        ),
         (
             (226, 10),
             [
@@ -100,7 +144,9 @@ def test_stages_of_the_recipe_by_hand(branch, examples):
 
 @pytest.mark.parametrize("name", list(BRANCHES))
 def test_a_model_has_met_as_many_examples_as_its_pools_hold(name):
-    assert sum(stage.examples for stage in stages(RECIPE, BRANCHES[name])) == RECIPE["pool"] * sum(BRANCHES[name])
+    assert sum(stage.examples for stage in stages(RECIPE, BRANCHES[name])) == RECIPE["pool"] * sum(
+        BRANCHES[name]
+    )
 
 
 def test_the_share_in_all_examples_is_the_weighted_mean():
@@ -130,7 +176,14 @@ def test_every_skill_is_explained_and_no_other():
 
 def test_accuracies_stand_by_level_beside_the_best_possible():
     text = made(evaluation=evaluation(ddxplus=report(cases=9)))
-    assert rows(text, "generated patients, n = 7") == ["10.0", "20.0", "30.0", "40.0", "50.0", "60.0"]
+    assert rows(text, "generated patients, n = 7") == [
+        "10.0",
+        "20.0",
+        "30.0",
+        "40.0",
+        "50.0",
+        "60.0",
+    ]
     assert rows(text, "the same, best possible (exact posterior)") == ["99.0"] * 6
     assert rows(text, "DDXPlus patients, n = 9") == ["10.0", "20.0", "30.0", "40.0", "50.0", "60.0"]
     assert "(54 answers;" in text and "(42 answers;" in text
@@ -144,7 +197,11 @@ def test_confidences_have_no_calibration_where_they_only_rank_and_no_number_with
 
 
 def test_what_was_measured_of_talk_stands_in_rows_of_its_own():
-    talk = {"examples_of_each": 50, "ask": {"right": 0.9, "best": 0.5, "asked_before": 0.04}, "enough": {"right": 0.8}}
+    talk = {
+        "examples_of_each": 50,
+        "ask": {"right": 0.9, "best": 0.5, "asked_before": 0.04},
+        "enough": {"right": 0.8},
+    }
     talk |= {"patient": {"right_where_known": 0.75, "right_where_unknown": None}}
     talk |= {"rephrase_reply": {"right": 0.6}, "rephrase_question": {"right": 0.3}}
     text = made(evaluation=evaluation(talk=talk))
@@ -160,20 +217,28 @@ def test_what_a_panel_takes_is_told_where_it_was_measured():
         clinic[skill][measure] = k / 100
     text = made(evaluation=evaluation(clinic={"examples_of_each": 50} | clinic))
     assert "To diagnose with a chart, to plan, to review: 50 generated prompts of each kind" in text
-    assert [rows(text, told) for told in program.PANEL.values()] == [[f"{k}.0"] for k in range(len(program.PANEL))]
+    assert [rows(text, told) for told in program.PANEL.values()] == [
+        [f"{k}.0"] for k in range(len(program.PANEL))
+    ]
     assert "To diagnose with a chart" not in made()
 
 
 def test_a_vocabulary_that_grew_is_told():
     grown = {"examples": 134_400, "tokens_before": 11_321}
     words = " ".join(made(state=state(grown=grown)).split())
-    assert "after 134,400 examples the trunk was taken up under a vocabulary that had grown from 11,321 tokens" in words
+    assert (
+        "after 134,400 examples the trunk was taken up under a vocabulary that had grown from 11,321 tokens"
+        in words
+    )
     assert "taken up under" not in made()
 
 
 def test_token_probabilities_are_shown_only_where_the_model_gives_them():
     generated = report(sequence_probability=report()["poc"])
-    assert rows(made(evaluation=evaluation(generated=generated)), "generated")[:2] == ["10.0", "20.0"]
+    assert rows(made(evaluation=evaluation(generated=generated)), "generated")[:2] == [
+        "10.0",
+        "20.0",
+    ]
     assert "Mean sequence probability" not in made()
 
 
@@ -203,11 +268,14 @@ def test_a_card_says_what_it_is_how_it_was_made_and_what_it_cannot_do(name):
     )
     assert "Research only. Not for clinical use." in words and "The vocabulary (12,345)" in words
     assert (
-        "600 examples, 2.3 million tokens, 55 steps" in words and "(400 examples), then falls to 2 % of it over the 200" in words
+        "600 examples, 2.3 million tokens, 55 steps" in words
+        and "(400 examples), then falls to 2 % of it over the 200" in words
     )
     assert "Last training loss 0.432." in words
     cannot = words.partition("## What it cannot do ")[2]
-    assert cannot.startswith("- It cannot fly. - It knows 65 conditions") and cannot.endswith("doses it never weighs.")
+    assert cannot.startswith("- It cannot fly. - It knows 65 conditions") and cannot.endswith(
+        "doses it never weighs."
+    )
     assert all(len(line) <= 130 for line in text.splitlines() if not line.startswith("|"))
     assert not re.search(r"[{}]|\n{3}|  \n", text)
 
@@ -220,7 +288,9 @@ def test_a_table_has_as_many_cells_in_every_row():
 @pytest.mark.parametrize("name", list(BRANCHES))
 def test_each_model_has_its_hand_written_part(name):
     text = (CARDS / f"{name}.txt").read_text(encoding="utf-8")
-    assert text.startswith("- ") and all(line.startswith(("- ", "  ")) and len(line) <= 130 for line in text.splitlines())
+    assert text.startswith("- ") and all(
+        line.startswith(("- ", "  ")) and len(line) <= 130 for line in text.splitlines()
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +298,10 @@ def test_each_model_has_its_hand_written_part(name):
     [
         ({"name": "other"}, "name is 'other'; allowed are embedded, embedded-closed"),
         ({"state": state(pools=5)}, "training of embedded is not over: 5 of 6 pools"),
-        ({"state": state(examples=599)}, r"599 examples; its recipe and branch make \[100, 200, 300\]"),
+        (
+            {"state": state(examples=599)},
+            r"599 examples; its recipe and branch make \[100, 200, 300\]",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_refused(parts, message):
@@ -247,7 +320,10 @@ def test_the_command_reads_what_lies_there_and_writes_the_card(tmp_path, monkeyp
         each.mkdir(parents=True)
     (folder / "evaluation.json").write_text(json.dumps(evaluation()))
     (folder / "config.json").write_text(json.dumps(CONFIG))
-    save_file({"a": np.zeros((600, 1000), np.float16), "b": np.zeros(100_000, np.float16)}, folder / "model.safetensors")
+    save_file(
+        {"a": np.zeros((600, 1000), np.float16), "b": np.zeros(100_000, np.float16)},
+        folder / "model.safetensors",
+    )
     (tmp_path / "checkpoints" / "embedded-closed.json").write_text(json.dumps(state()))
     (tmp_path / "cards" / "embedded-closed.txt").write_text("- Fly.\n")
     program.main(["--name", "embedded-closed"])

@@ -49,7 +49,9 @@ def test_every_field_stands_on_its_line() -> None:
 
 def test_what_was_not_recorded_is_not_none() -> None:
     assert chart_text(Chart()) == NOTHING_IN_WORDS
-    assert "Allergies: none" in chart_text(Chart(allergies=())) and "Age: 0 years" in chart_text(Chart(age=0))
+    assert "Allergies: none" in chart_text(Chart(allergies=())) and "Age: 0 years" in chart_text(
+        Chart(age=0)
+    )
 
 
 def test_a_man_has_no_line_about_pregnancy() -> None:
@@ -88,7 +90,10 @@ def test_no_allergy_is_recorded_as_none(value: object) -> None:
     assert chart_from({"allergies": value}) == Chart(allergies=())
 
 
-@pytest.mark.parametrize(("sex", "read"), [("Female", "female"), ("M", "male"), ("male", "male"), ("intersex", "intersex")])
+@pytest.mark.parametrize(
+    ("sex", "read"),
+    [("Female", "female"), ("M", "male"), ("male", "male"), ("intersex", "intersex")],
+)
 def test_sex_is_read_whatever_its_case(sex: str, read: str) -> None:
     assert chart_from({"sex": sex}).sex == read
 
@@ -116,7 +121,9 @@ def test_ages_at_the_limits_are_taken(age: object) -> None:
         ("pregnancy", "pregnant\nAge: 3", "a text on one line"),
     ],
 )
-def test_a_field_that_holds_what_it_cannot_is_named(field: str, value: object, allowed: str) -> None:
+def test_a_field_that_holds_what_it_cannot_is_named(
+    field: str, value: object, allowed: str
+) -> None:
     with pytest.raises(ValueError, match=f"c7: {field} is .*; allowed is {allowed}"):
         chart_of(case(**{field: value}))
 
@@ -125,9 +132,13 @@ def test_a_field_that_holds_what_it_cannot_is_named(field: str, value: object, a
 
 
 def test_an_affirmed_illness_is_in_the_chart_once() -> None:
-    known = case(told("asthma_or_bronchodilator"), told("heart_failure"), conditions=["gout", "asthma"])
+    known = case(
+        told("asthma_or_bronchodilator"), told("heart_failure"), conditions=["gout", "asthma"]
+    )
     assert chart_of(known).conditions == ("gout", "asthma", "heart failure")
-    assert chart_of(case(told("high_blood_pressure"), conditions=["hypertension"])).conditions == ("hypertension",)
+    assert chart_of(case(told("high_blood_pressure"), conditions=["hypertension"])).conditions == (
+        "hypertension",
+    )
 
 
 def test_an_affirmed_illness_is_in_a_chart_that_records_none() -> None:
@@ -135,7 +146,10 @@ def test_an_affirmed_illness_is_in_a_chart_that_records_none() -> None:
     assert chart_of(case(told("heart_failure"), conditions=[])).conditions == ("heart failure",)
 
 
-@pytest.mark.parametrize("statement", [told("heart_failure", False), told("heart_failure", None), told(None), told("fever")])
+@pytest.mark.parametrize(
+    "statement",
+    [told("heart_failure", False), told("heart_failure", None), told(None), told("fever")],
+)
 def test_what_is_denied_or_no_illness_adds_nothing(statement: Statement) -> None:
     assert chart_of(case(statement)) == Chart()
 
@@ -148,15 +162,26 @@ def test_what_is_denied_or_no_illness_adds_nothing(statement: Statement) -> None
         (told("pregnancy"), "breastfeeding", "breastfeeding"),
     ],
 )
-def test_pregnancy_comes_from_the_chart_or_else_from_the_patient(statement: Statement, recorded: str | None, pregnancy) -> None:
+def test_pregnancy_comes_from_the_chart_or_else_from_the_patient(
+    statement: Statement, recorded: str | None, pregnancy
+) -> None:
     assert chart_of(case(statement, pregnancy=recorded)).pregnancy == pregnancy
 
 
 def test_what_is_told_later_is_not_in_the_chart_yet() -> None:
-    later = case(told("heart_failure"), told("asthma_or_bronchodilator"), told("pregnancy"), conditions=["gout"])
+    later = case(
+        told("heart_failure"),
+        told("asthma_or_bronchodilator"),
+        told("pregnancy"),
+        conditions=["gout"],
+    )
     assert chart_of(later, later.statements[:1]) == Chart(conditions=("gout", "heart failure"))
     assert chart_of(later, ()) == Chart(conditions=("gout",))
-    assert chart_of(later) == chart_of(later, later.statements) != chart_of(later, later.statements[:2])
+    assert (
+        chart_of(later)
+        == chart_of(later, later.statements)
+        != chart_of(later, later.statements[:2])
+    )
 
 
 @pytest.mark.parametrize("dataset", ["starter", "starter-dialogue", "starter-report"])

@@ -25,7 +25,9 @@ from trustlab.paths import ROOT, RUNS
 
 def trustlab(*words: object, status: int = 0) -> str:
     """What the command prints on the stream of its outcome; the status must be the expected one."""
-    result = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
+    result = CliRunner().invoke(
+        app, [str(word) for word in words], env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+    )
     assert result.exit_code == status, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert "Traceback" not in result.output
@@ -40,9 +42,13 @@ def test_methods_are_listed_one_a_line():
     assert lines[0].split()[:4] == ["name", "family", "access", "scale"]
     listed, (blank, counted, defaults) = lines[1:-3], lines[-3:]
     by_family = sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family))
-    assert [line.split()[:4] for line in listed] == [[m.name, m.family, m.access, m.scale] for m in by_family]
+    assert [line.split()[:4] for line in listed] == [
+        [m.name, m.family, m.access, m.scale] for m in by_family
+    ]
     for line, m in zip(listed, by_family, strict=True):
-        assert f" {calls(m)} " in line and line.endswith(f"{m.cite or '-'}".ljust(36) + ", ".join(m.needs))
+        assert f" {calls(m)} " in line and line.endswith(
+            f"{m.cite or '-'}".ljust(36) + ", ".join(m.needs)
+        )
     assert (blank, counted.split()[0]) == ("", str(len(METHODS)))
     assert all(f"{name}={value}" in defaults for name, value in asdict(PARAMETERS).items())
 
@@ -106,7 +112,18 @@ def test_help_carries_the_notice_and_hides_publish():
 
 def test_a_plan_counts_and_prices():
     lines = trustlab(
-        "plan", "01_benchmark", "-p", "n=2", "-p", "levels=[1, 100]", "-p", "samples=5", "--usd-in", 1000, "--usd-out", 2000
+        "plan",
+        "01_benchmark",
+        "-p",
+        "n=2",
+        "-p",
+        "levels=[1, 100]",
+        "-p",
+        "samples=5",
+        "--usd-in",
+        1000,
+        "--usd-out",
+        2000,
     ).splitlines()
     rows = {words[0]: [int(w) for w in words[1:]] for words in map(str.split, lines[1:10])}
     assert lines[0].split() == ["purpose", "n_replies", "n_tokens_in", "n_tokens_out", "n_requests"]
@@ -115,8 +132,14 @@ def test_a_plan_counts_and_prices():
     assert counted == once | {"samples": 20, "p_true": 20, "keyword": 2, "profile": 2}
     tokens_in, tokens_out = (sum(row[i] for row in rows.values()) for i in (1, 2))
     assert tokens_out == 24 * 64 + 24 * 16 + 4 * (256 + 64 + 2048) + 2 * (32 + 1024)
-    assert lines[10] == f"in all 64 replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
-    assert lines[11] == f"about {(tokens_in * 1000 + tokens_out * 2000) / 1e6:,.2f} US dollars at your rates, at most"
+    assert (
+        lines[10]
+        == f"in all 64 replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
+    )
+    assert (
+        lines[11]
+        == f"about {(tokens_in * 1000 + tokens_out * 2000) / 1e6:,.2f} US dollars at your rates, at most"
+    )
 
 
 def test_a_plan_takes_a_file_and_pairs_over_it(tmp_path):
@@ -127,10 +150,14 @@ def test_a_plan_takes_a_file_and_pairs_over_it(tmp_path):
 
 
 def test_a_plan_takes_the_notebooks_section_and_counts_every_data_set_and_model(tmp_path):
-    (tmp_path / "p.yml").write_text("01_benchmark:\n  n: 3\n  samples: 4\n  levels: [1]\n  methods: [poc]\n")
+    (tmp_path / "p.yml").write_text(
+        "01_benchmark:\n  n: 3\n  samples: 4\n  levels: [1]\n  methods: [poc]\n"
+    )
     assert "in all 15 replies" in trustlab("plan", "01_benchmark", "--params", tmp_path / "p.yml")
     more = ("-p", "dataset=[starter, starter-dialogue]", "-p", "model=[embedded, embedded-closed]")
-    assert "in all 60 replies" in trustlab("plan", "01_benchmark", "--params", tmp_path / "p.yml", *more)
+    assert "in all 60 replies" in trustlab(
+        "plan", "01_benchmark", "--params", tmp_path / "p.yml", *more
+    )
 
 
 # Running all
@@ -140,7 +167,9 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     given = {"01_benchmark": {"n": 3}}
     monkeypatch.setattr("trustlab.experiments.notebooks.read_sections", lambda file: given)
     asked = {}
-    monkeypatch.setattr("trustlab.cli._executed", lambda name, values, out: asked.update({name: values}) or tmp_path)
+    monkeypatch.setattr(
+        "trustlab.cli._executed", lambda name, values, out: asked.update({name: values}) or tmp_path
+    )
     (tmp_path / "manifest.json").write_text("{}")
     trustlab("run", "all")
     assert asked == {name: given.get(name, {}) for name in notebook_names()}
@@ -165,13 +194,19 @@ def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
 @each(
     ("pair", "message"),
     [
-        ("smaples=3", "01_benchmark has no parameter smaples; known are dataset, path, data_options, n, "),
+        (
+            "smaples=3",
+            "01_benchmark has no parameter smaples; known are dataset, path, data_options, n, ",
+        ),
         ("run_dir=x", "01_benchmark has no parameter run_dir"),
         ("n=many", "parameter n is 'many'; it must be int"),
         ("levels=20", "parameter levels is 20; it must be list"),
         ("n=[1", "parameter n is not YAML"),
         ("n", "parameter 'n' is not of the form name=value"),
-        ("grader=nonsense", "grader is 'nonsense'; allowed are synonym, exact, encoder, judge:MODEL"),
+        (
+            "grader=nonsense",
+            "grader is 'nonsense'; allowed are synonym, exact, encoder, judge:MODEL",
+        ),
         ("grader='judge:nonsense'", "model is 'nonsense'; allowed are embedded"),
         ("grader=[exact, synonym]", "parameter grader is ['exact', 'synonym']; it must be str"),
         ("grader=null", "parameter grader is null; its default is 'synonym'"),
@@ -194,7 +229,10 @@ def test_a_bad_parameter_is_refused_before_anything_runs(command, pair, message)
         ("dataset=nosuch", "name is 'nosuch'; allowed are starter"),
         ("dataset=ddxplus", "path"),
         ("n=0", "n is 0; starter has"),
-        ("dataset=[starter, starter]", "20 cases are in the data sets starter, starter more than once"),
+        (
+            "dataset=[starter, starter]",
+            "20 cases are in the data sets starter, starter more than once",
+        ),
         ("dataset=[]", "0 data sets need a path each"),
         ("path=[a, b]", "1 data sets need a path each"),
         ("methods=[apples]", "there is no method 'apples'"),
@@ -213,16 +251,24 @@ def test_only_the_benchmark_can_be_planned_and_the_refusal_says_what_to_do(noteb
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("n: [1\n", "bad.yml is not YAML"), ("- n\n", "bad.yml holds list"), ("m: 1\n", "has no parameter m; known are")],
+    [
+        ("n: [1\n", "bad.yml is not YAML"),
+        ("- n\n", "bad.yml holds list"),
+        ("m: 1\n", "has no parameter m; known are"),
+    ],
 )
 def test_a_bad_file_of_parameters_is_refused(content, message, tmp_path):
     (tmp_path / "bad.yml").write_text(content)
     for command in ("run", "plan"):
-        assert message in trustlab(command, "01_benchmark", "--params", tmp_path / "bad.yml", status=2)
+        assert message in trustlab(
+            command, "01_benchmark", "--params", tmp_path / "bad.yml", status=2
+        )
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    assert "does not exist" in trustlab("plan", "01_benchmark", "--params", tmp_path / "none.yml", status=2)
+    assert "does not exist" in trustlab(
+        "plan", "01_benchmark", "--params", tmp_path / "none.yml", status=2
+    )
 
 
 def test_run_all_takes_no_parameters():
@@ -241,9 +287,18 @@ def test_the_cache_travels_in_one_file(tmp_path):
     benchmark(made_cases(2), [cached], ["poc"], [1], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
     cached.close()
     out = tmp_path / "replies.jsonl.gz"
-    assert trustlab("cache", "export", out, "--path", tmp_path / "a.sqlite") == f"32 replies written to {out}\n"
-    assert trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite") == "32 new, 0 known, 0 conflicting\n"
-    assert trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite") == "0 new, 32 known, 0 conflicting\n"
+    assert (
+        trustlab("cache", "export", out, "--path", tmp_path / "a.sqlite")
+        == f"32 replies written to {out}\n"
+    )
+    assert (
+        trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite")
+        == "32 new, 0 known, 0 conflicting\n"
+    )
+    assert (
+        trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite")
+        == "0 new, 32 known, 0 conflicting\n"
+    )
     unasked = FakeModel()
     replayed = CachedModel(unasked, tmp_path / "b.sqlite", offline=True)
     benchmark(made_cases(2), [replayed], ["poc"], [1], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
@@ -251,7 +306,9 @@ def test_the_cache_travels_in_one_file(tmp_path):
 
 
 def test_a_bad_export_or_import_is_refused(tmp_path):
-    assert "there is no reply cache at" in trustlab("cache", "export", tmp_path / "o", "--path", tmp_path / "none", status=2)
+    assert "there is no reply cache at" in trustlab(
+        "cache", "export", tmp_path / "o", "--path", tmp_path / "none", status=2
+    )
     (tmp_path / "text").write_text("not gzip\n")
     with gzip.open(tmp_path / "wrong.gz", "wt") as file:
         file.write('{"key": "abc", "value": {}}\n')
@@ -261,7 +318,9 @@ def test_a_bad_export_or_import_is_refused(tmp_path):
         ("gone", "gone"),
         (".", ""),
     ):
-        assert message in trustlab("cache", "import", tmp_path / source, "--path", tmp_path / "b.sqlite", status=2)
+        assert message in trustlab(
+            "cache", "import", tmp_path / source, "--path", tmp_path / "b.sqlite", status=2
+        )
 
 
 def test_the_readme_shows_the_registered_methods():

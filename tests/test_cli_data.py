@@ -23,23 +23,43 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     """A server on this machine that has one data set, which the table of homes knows."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with FileServer({"/rows.csv": ROWS}) as running:
-        file = File("rows.csv", (f"{running.url}/rows.csv",), len(ROWS), hashlib.sha256(ROWS).hexdigest())
+        file = File(
+            "rows.csv", (f"{running.url}/rows.csv",), len(ROWS), hashlib.sha256(ROWS).hexdigest()
+        )
         monkeypatch.setitem(
-            HOMES, "made-up", Home("made-up rows", "CC BY 4.0", "https://example.org", "direct", "all", (file,), "")
+            HOMES,
+            "made-up",
+            Home("made-up rows", "CC BY 4.0", "https://example.org", "direct", "all", (file,), ""),
         )
         yield running
 
 
-def test_fetch_shows_the_licence_and_asks_before_anything_is_downloaded(tmp_path: Path, server: FileServer) -> None:
-    done = CliRunner().invoke(app, ["data", "fetch", "made-up", "--to", str(tmp_path / "new")], input="n\n")
-    assert done.exit_code == 1 and "Licence: CC BY 4.0" in done.stdout and "Do you keep to this licence?" in done.stdout
+def test_fetch_shows_the_licence_and_asks_before_anything_is_downloaded(
+    tmp_path: Path, server: FileServer
+) -> None:
+    done = CliRunner().invoke(
+        app, ["data", "fetch", "made-up", "--to", str(tmp_path / "new")], input="n\n"
+    )
+    assert (
+        done.exit_code == 1
+        and "Licence: CC BY 4.0" in done.stdout
+        and "Do you keep to this licence?" in done.stdout
+    )
     assert not server.asked and not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("consent", [["--accept"], []], ids=["by option", "by answer"])
-def test_with_consent_the_file_arrives_and_its_check_is_told(tmp_path: Path, server: FileServer, consent: list[str]) -> None:
-    done = CliRunner().invoke(app, ["data", "fetch", "made-up", "--to", str(tmp_path), *consent], input="y\n")
-    assert done.exit_code == 0 and "downloaded, 16 bytes" in done.stdout and "(as expected)" in done.stdout
+def test_with_consent_the_file_arrives_and_its_check_is_told(
+    tmp_path: Path, server: FileServer, consent: list[str]
+) -> None:
+    done = CliRunner().invoke(
+        app, ["data", "fetch", "made-up", "--to", str(tmp_path), *consent], input="y\n"
+    )
+    assert (
+        done.exit_code == 0
+        and "downloaded, 16 bytes" in done.stdout
+        and "(as expected)" in done.stdout
+    )
     assert (tmp_path / "rows.csv").read_bytes() == ROWS
     assert "was there" in trustlab("data", "fetch", "made-up", "--to", tmp_path, "--accept")
     assert len(server.asked) == 1
@@ -52,13 +72,18 @@ def test_what_is_had_by_hand_is_said_with_its_steps(tmp_path: Path, name: str) -
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
-    assert "name is 'nosuch'; allowed are ddxplus," in trustlab("data", "fetch", "nosuch", "--to", tmp_path, status=2)
+    assert "name is 'nosuch'; allowed are ddxplus," in trustlab(
+        "data", "fetch", "nosuch", "--to", tmp_path, status=2
+    )
 
 
 def test_check_reads_a_set_with_its_options(tmp_path: Path) -> None:
     path = official(tmp_path, [row(), row("A short one. What is the most likely diagnosis?")])
     told = trustlab("data", "check", "medqa", "--path", path, "--option", "ids=['1']")
-    assert told.startswith("medqa: 2 entries read, 1 case\n") and "the first case: medqa-1, Gout" in told
+    assert (
+        told.startswith("medqa: 2 entries read, 1 case\n")
+        and "the first case: medqa-1, Gout" in told
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,13 @@ VIEWS = views(made_cases(3), [1, 100])
 ALL = select("all")
 
 
-def asked_by(methods, model: FakeModel | None = None, settings: Settings | None = None) -> tuple[FakeModel, list[Generation]]:
+def asked_by(
+    methods, model: FakeModel | None = None, settings: Settings | None = None
+) -> tuple[FakeModel, list[Generation]]:
     model = model or FakeModel()
-    return model, collect(model, VIEWS, select(methods), settings, readers=Readers.of(FakeEncoder()))  # type: ignore[arg-type]
+    return model, collect(
+        model, VIEWS, select(methods), settings, readers=Readers.of(FakeEncoder())
+    )  # type: ignore[arg-type]
 
 
 def unreadable_views(*texts: str):
@@ -49,7 +53,10 @@ def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
     once = dict.fromkeys(("keyword", "profile"), n_diagnoses(generations))
     assert 1 < once["keyword"] < len(VIEWS)
     assert Counter(r.purpose for r in model.requests) == dict.fromkeys(purposes, len(VIEWS)) | once
-    assert model.n_replies == dict.fromkeys(purposes, 6) | {"samples": 90, "p_true": 90, "doctor": 18} | once
+    assert (
+        model.n_replies
+        == dict.fromkeys(purposes, 6) | {"samples": 90, "p_true": 90, "doctor": 18} | once
+    )
     assert len(set(model.requests)) == len(model.requests)
 
 
@@ -112,7 +119,12 @@ def test_settings_reach_the_requests():
         n_samples=4, sample_temperature=0.9, p_true_temperature=0.7, renyi_alpha=2.0, n_alternatives=3, n_doctors=2,
         doctor_temperature=0.6,
     )  # fmt: skip
-    lengths = {"max_tokens_answer": 20, "max_tokens_score": 5, "max_tokens_reasoning": 30, "max_tokens_guesses": 40}
+    lengths = {
+        "max_tokens_answer": 20,
+        "max_tokens_score": 5,
+        "max_tokens_reasoning": 30,
+        "max_tokens_guesses": 40,
+    }
     medconf = MedConf(max_tokens_keyword=50, max_tokens_profile=60, max_tokens_evidence=70)
     settings = Settings(asking, seed=11, **lengths, medconf=medconf)
     model, generations = asked_by("all", settings=settings)
@@ -122,7 +134,9 @@ def test_settings_reach_the_requests():
         ("keyword", 1, 0.0, 11, 50), ("profile", 1, 0.0, 11, 60), ("evidence", 1, 0.0, 11, 70),
         ("doctor", 2, 0.6, 11, 512),
     }  # fmt: skip
-    assert {(r.renyi_alpha, r.n_alternatives) for r in model.requests if "distributions" in r.want} == {(2.0, 3)}
+    assert {
+        (r.renyi_alpha, r.n_alternatives) for r in model.requests if "distributions" in r.want
+    } == {(2.0, 3)}
     assert {(g.seed, g.parameters) for g in generations} == {(11, asking)}
 
 
@@ -138,24 +152,40 @@ def test_the_probes_ask_about_the_answer_that_was_given():
 
 def test_the_encoder_is_opened_only_for_a_method_that_reads_similarity():
     encoder = FakeEncoder()
-    collect(FakeModel(), VIEWS, select(["poc", "lexical_similarity", "asp"]), readers=Readers.of(encoder))  # type: ignore[arg-type]
+    collect(
+        FakeModel(),
+        VIEWS,
+        select(["poc", "lexical_similarity", "asp"]),
+        readers=Readers.of(encoder),
+    )  # type: ignore[arg-type]
     assert encoder.groups == []
-    generations = collect(FakeModel(), VIEWS, select(["semantic_similarity"]), readers=Readers.of(encoder))  # type: ignore[arg-type]
+    generations = collect(
+        FakeModel(), VIEWS, select(["semantic_similarity"]), readers=Readers.of(encoder)
+    )  # type: ignore[arg-type]
     assert encoder.groups == [[s.text for s in g.samples or ()] for g in generations]
 
 
 # MedConf
 
 
-@pytest.mark.parametrize("methods", [["medconf"], ["medconf_weighted"], ["medconf", "medconf_weighted"]])
+@pytest.mark.parametrize(
+    "methods", [["medconf"], ["medconf_weighted"], ["medconf", "medconf_weighted"]]
+)
 def test_an_assessment_is_asked_for_by_the_methods_that_read_it(methods):
     model, generations = asked_by(methods)
-    assert [{r.purpose for r in call} for call in model.asked] == [{"diagnosis"}, {"keyword"}, {"profile"}, {"evidence"}]
+    assert [{r.purpose for r in call} for call in model.asked] == [
+        {"diagnosis"},
+        {"keyword"},
+        {"profile"},
+        {"evidence"},
+    ]
     for view, generation, request in zip(VIEWS, generations, model.asked[3], strict=True):
         assert generation.answer is not None and generation.assessment is not None
         assert generation.assessment.diagnosis == generation.answer.text
         assert f"<patient>\n{view.text}\n</patient>\n" in request.messages[-1][1]
-        assert [METHODS[name].evaluate(generation).missing for name in methods] == [""] * len(methods)
+        assert [METHODS[name].evaluate(generation).missing for name in methods] == [""] * len(
+            methods
+        )
 
 
 def test_no_assessment_where_no_method_reads_it():
@@ -167,25 +197,45 @@ def test_the_library_is_the_projects_own_unless_another_is_given():
     _, generations = asked_by(["medconf"])
     library = BM25(load_corpus())
     for generation in generations:
-        assert generation.assessment is not None and generation.assessment.keyword == generation.assessment.diagnosis
-        assert list(generation.assessment.passages) == [p.id for p in library.search(generation.assessment.diagnosis)]
+        assert (
+            generation.assessment is not None
+            and generation.assessment.keyword == generation.assessment.diagnosis
+        )
+        assert list(generation.assessment.passages) == [
+            p.id for p in library.search(generation.assessment.diagnosis)
+        ]
     shelf = Shelf()
-    given = collect(FakeModel(), VIEWS, select(["medconf"]), Settings(medconf=MedConf(n_passages=2)), retriever=shelf)
+    given = collect(
+        FakeModel(),
+        VIEWS,
+        select(["medconf"]),
+        Settings(medconf=MedConf(n_passages=2)),
+        retriever=shelf,
+    )
     assert {g.assessment.passages for g in given if g.assessment} == {("p3", "p1")}
     assert {k for _, k in shelf.asked} == {2} and len(shelf.asked) == n_diagnoses(given)
 
 
 def test_an_assessor_is_asked_about_the_answers_and_the_model_gives_them():
     model, assessor = FakeModel(), FakeModel("another")
-    generations = collect(model, VIEWS, select(["medconf", "ce"]), retriever=Shelf(), assessor=assessor)
+    generations = collect(
+        model, VIEWS, select(["medconf", "ce"]), retriever=Shelf(), assessor=assessor
+    )
     assert [{r.purpose for r in call} for call in model.asked] == [{"diagnosis"}, {"ce"}]
-    assert [{r.purpose for r in call} for call in assessor.asked] == [{"keyword"}, {"profile"}, {"evidence"}]
+    assert [{r.purpose for r in call} for call in assessor.asked] == [
+        {"keyword"},
+        {"profile"},
+        {"evidence"},
+    ]
     assert {g.model for g in generations} == {"fake"}
 
 
 def test_a_failed_assessment_leaves_other_methods_as_they_are():
     _, whole = asked_by(["medconf", "medconf_weighted", "ce"])
-    lost = [replace(g, assessment=Assessment("Flu", missing="keyword: none in square brackets")) for g in whole]
+    lost = [
+        replace(g, assessment=Assessment("Flu", missing="keyword: none in square brackets"))
+        for g in whole
+    ]
     for a, b in zip(whole, lost, strict=True):
         assert METHODS["ce"].evaluate(a) == METHODS["ce"].evaluate(b)
         for name in ("medconf", "medconf_weighted"):
@@ -197,9 +247,18 @@ def test_a_failed_assessment_leaves_other_methods_as_they_are():
 
 def test_a_generation_says_what_was_shown_and_by_whom():
     _, generations = asked_by(["asp"])
-    found = [(g.case_id, g.level, g.model, g.n_statements, g.n_total, g.n_words) for g in generations]
-    assert found == [(v.case.case_id, v.level, "fake", v.n_statements, v.n_total, v.n_words) for v in VIEWS]
-    assert [(g.n_statements, g.n_total) for g in generations[:4]] == [(1, 11), (11, 11), (1, 12), (12, 12)]
+    found = [
+        (g.case_id, g.level, g.model, g.n_statements, g.n_total, g.n_words) for g in generations
+    ]
+    assert found == [
+        (v.case.case_id, v.level, "fake", v.n_statements, v.n_total, v.n_words) for v in VIEWS
+    ]
+    assert [(g.n_statements, g.n_total) for g in generations[:4]] == [
+        (1, 11),
+        (11, 11),
+        (1, 12),
+        (12, 12),
+    ]
 
 
 def test_the_answer_is_the_diagnosis_and_its_trace_the_diagnosis_tokens():
@@ -215,7 +274,13 @@ def test_no_probe_is_asked_about_an_unreadable_answer():
     model, generations = asked_by("all", FakeModel(unreadable=unreadable_views(bad.text)))
     probes = dict.fromkeys(("ce", "cot_ce", "topk_ce", "p_true", "evidence"), 5)
     once = dict.fromkeys(("keyword", "profile"), n_diagnoses(generations))
-    assert Counter(r.purpose for r in model.requests) == {"diagnosis": 6, "samples": 6, "doctor": 6, **probes, **once}
+    assert Counter(r.purpose for r in model.requests) == {
+        "diagnosis": 6,
+        "samples": 6,
+        "doctor": 6,
+        **probes,
+        **once,
+    }
     told = [r.messages[-1][1].partition("</patient>")[0] for call in model.asked[1:] for r in call]
     assert f"<patient>\n{bad.text}\n" not in told
     assert [bool(g.probes) for g in generations] == [v is not bad for v in VIEWS]
@@ -238,7 +303,9 @@ def test_where_no_answer_can_be_read_no_probe_is_asked_at_all():
 
 
 def test_unreadable_samples_are_dropped():
-    model, generations = asked_by("all", FakeModel(unreadable=lambda r, i: r.purpose == "samples" and i in (0, 7, 8)))
+    model, generations = asked_by(
+        "all", FakeModel(unreadable=lambda r, i: r.purpose == "samples" and i in (0, 7, 8))
+    )
     samples = [r for r in model.requests if r.purpose == "samples"]
     for request, generation in zip(samples, generations, strict=True):
         kept = [model.reply(request, i) for i in range(15) if i not in (0, 7, 8)]
@@ -249,11 +316,18 @@ def test_unreadable_samples_are_dropped():
 
 
 def test_one_readable_sample_is_too_few_for_agreement():
-    model, generations = asked_by("all", FakeModel(unreadable=lambda r, i: r.purpose == "samples" and i > 0))
+    model, generations = asked_by(
+        "all", FakeModel(unreadable=lambda r, i: r.purpose == "samples" and i > 0)
+    )
     for generation in generations:
         found = {m.name: m.evaluate(generation).missing for m in ALL}
-        wanted = {m.name: "fewer than 2 readable samples" if m.family == "consistency" else "" for m in ALL}
-        wanted |= {"sar": "sample_relevance not collected"} if generation.sample_relevance is None else {}
+        wanted = {
+            m.name: "fewer than 2 readable samples" if m.family == "consistency" else ""
+            for m in ALL
+        }
+        wanted |= (
+            {"sar": "sample_relevance not collected"} if generation.sample_relevance is None else {}
+        )
         assert found == wanted | {"semantic_similarity_med": "no medical encoder is named"}
 
 
@@ -267,7 +341,9 @@ def test_text_alone_leaves_black_box_methods_as_they_are_and_white_ones_missing_
         for method in ALL:
             found = method.evaluate(b)
             if method.access == "white":
-                assert found.missing in {f"the backend gives no {s}" for s in ("logprobs", "distributions", "prior")}
+                assert found.missing in {
+                    f"the backend gives no {s}" for s in ("logprobs", "distributions", "prior")
+                }
             else:
                 assert found == method.evaluate(a)
 
@@ -293,7 +369,11 @@ def test_each_statistic_is_missed_by_name(method, given, missing):
 def test_provided_statistics_are_not_asked_for_where_no_method_reads_them():
     model, generations = asked_by(["asp"], FakeModel(provides=EVERYTHING))
     assert generations[0].answer is not None and generations[0].answer.trace is not None
-    assert (generations[0].answer.trace.entropies, generations[0].samples, dict(generations[0].probes)) == (None, None, {})
+    assert (
+        generations[0].answer.trace.entropies,
+        generations[0].samples,
+        dict(generations[0].probes),
+    ) == (None, None, {})
 
 
 # Progress
@@ -314,8 +394,15 @@ def test_progress_counts_the_requests_of_each_step():
 
     model = CachedModel(FakeModel(), None, block=2)
     collect(model, VIEWS, select(["poc", "ce"]), progress=Bar)
-    assert steps == {"diagnoses and samples": [12, 12, -1], "questions about the answers": [6, 6, -1]}
+    assert steps == {
+        "diagnoses and samples": [12, 12, -1],
+        "questions about the answers": [6, 6, -1],
+    }
     steps.clear()
     n = n_diagnoses(collect(model, VIEWS, select(["medconf"]), retriever=Shelf(), progress=Bar))
     once = {step: [n, n, -1] for step in ("keywords", "symptom profiles")}
-    assert steps == {"diagnoses and samples": [6, 6, -1], **once, "confidence from evidence": [6, 6, -1]}
+    assert steps == {
+        "diagnoses and samples": [6, 6, -1],
+        **once,
+        "confidence from evidence": [6, 6, -1],
+    }

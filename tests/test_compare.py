@@ -22,7 +22,9 @@ KNOWS = {"medconf": 0.8, "asp": 1.4, "msp": 0.0, "poc": 0.7, "ce": 0.1, "random"
 """How far each method's confidence rises for a right answer, in standard deviations of its noise."""
 
 
-def made(n: int = 40, seed: int = 0, knows: dict[str, float] = KNOWS, model: str = "m") -> tuple[pd.DataFrame, pd.DataFrame]:
+def made(
+    n: int = 40, seed: int = 0, knows: dict[str, float] = KNOWS, model: str = "m"
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     rng = np.random.default_rng(seed)
     rows = [(f"c{i:02d}", q) for i in range(n) for q in LEVELS]
     answers = pd.DataFrame(rows, columns=["case_id", "level"]).assign(dataset="made", model=model)
@@ -61,8 +63,23 @@ def row(table: pd.DataFrame, **where: object) -> pd.Series:
 def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_beside_it():
     found = compare_methods(ANSWERS, SURE, n_draws=200, seed=3)
     table = SURE.merge(ANSWERS, on=["case_id", "level", "dataset", "model"])
-    plain = paired_differences(table, "medconf", by="method", metrics=["auroc"], n_draws=200, seed=3)
-    same = ["method", "metric", "level", "value", "reference", "difference", "low", "high", "p", "p_holm", "n", "missing"]
+    plain = paired_differences(
+        table, "medconf", by="method", metrics=["auroc"], n_draws=200, seed=3
+    )
+    same = [
+        "method",
+        "metric",
+        "level",
+        "value",
+        "reference",
+        "difference",
+        "low",
+        "high",
+        "p",
+        "p_holm",
+        "n",
+        "missing",
+    ]
     pd.testing.assert_frame_equal(found[same], plain[same])
     assert set(found["against"]) == {"medconf"}
     assert list(found["method"].unique()) == ["asp", "msp", "poc", "ce", "random"]
@@ -85,16 +102,24 @@ def test_the_family_of_tests_are_the_methods_of_one_metric_and_level():
 
 def test_a_twin_of_the_reference_needs_no_number_of_cases():
     twin = SURE[SURE["method"] == "medconf"].assign(method="medconf_weighted")
-    one = row(compare_methods(ANSWERS, pd.concat([SURE, twin]), n_draws=50), method="medconf_weighted", level="within")
+    one = row(
+        compare_methods(ANSWERS, pd.concat([SURE, twin]), n_draws=50),
+        method="medconf_weighted",
+        level="within",
+    )
     assert one["difference"] == 0 and np.isnan([one["cases_needed"], one["p"], one["low"]]).all()
     assert one["missing"] == "no interval: all draws alike"
 
 
 def test_a_reference_without_values_gives_rows_that_say_why_and_an_unknown_one_is_refused():
     found = compare_methods(ANSWERS, without("medconf"), n_draws=20)
-    assert found["difference"].isna().all() and set(found["missing"]) == {"no confidence: no probabilities"}
+    assert found["difference"].isna().all() and set(found["missing"]) == {
+        "no confidence: no probabilities"
+    }
     for compare in (compare_methods, best_of_families):
-        with pytest.raises(ValueError, match=r"reference is 'medcof'; the confidences are of \['medconf', 'asp'"):
+        with pytest.raises(
+            ValueError, match=r"reference is 'medcof'; the confidences are of \['medconf', 'asp'"
+        ):
             compare(ANSWERS, SURE, "medcof")
     assert compare_methods(ANSWERS, SURE[SURE["method"] == "medconf"]).empty
 
@@ -106,13 +131,31 @@ def test_the_best_of_a_family_is_the_one_with_the_highest_auroc_against_the_refe
     found = best_of_families(ANSWERS, SURE, n_draws=200, seed=3)
     assert list(found["family"]) == ["token", "consistency", "verbalized", "baseline"]
     token, alone = row(found, family="token"), row(found, family="consistency")
-    assert (token["method"], token["n_methods"], token["n"], token["n_missing"]) == ("asp", 2, 120, 0) and token[
-        "chosen_in"
-    ] > 0.9
+    assert (token["method"], token["n_methods"], token["n"], token["n_missing"]) == (
+        "asp",
+        2,
+        120,
+        0,
+    ) and token["chosen_in"] > 0.9
     same = row(compare_methods(ANSWERS, SURE, n_draws=200, seed=3), method="asp", level="within")
-    shared = ["value", "reference", "difference", "low", "high", "p", "standard_error", "cases_needed"]
-    assert token[shared].astype(float).tolist() == pytest.approx(same[shared].astype(float).tolist())
-    assert (alone["low_chosen"], alone["high_chosen"], alone["chosen_in"]) == (alone["low"], alone["high"], 1)
+    shared = [
+        "value",
+        "reference",
+        "difference",
+        "low",
+        "high",
+        "p",
+        "standard_error",
+        "cases_needed",
+    ]
+    assert token[shared].astype(float).tolist() == pytest.approx(
+        same[shared].astype(float).tolist()
+    )
+    assert (alone["low_chosen"], alone["high_chosen"], alone["chosen_in"]) == (
+        alone["low"],
+        alone["high"],
+        1,
+    )
     assert found["p_holm"].tolist() == pytest.approx(holm(found["p"]).tolist())
 
 
@@ -125,25 +168,45 @@ def test_its_value_is_that_of_the_comparison_at_the_same_level(level):
 
 
 def test_all_of_a_family_stand_on_the_rows_that_all_have_and_who_has_few_is_named():
-    some, few = (best_of_families(ANSWERS, without("asp", share), n_draws=50) for share in (0.25, 0.6))
-    assert row(some, family="token")[["method", "n", "n_methods", "left_out"]].tolist() == ["asp", 90, 2, ""]
-    assert row(few, family="token")[["method", "n", "n_methods", "left_out"]].tolist() == ["msp", 120, 1, "asp"]
+    some, few = (
+        best_of_families(ANSWERS, without("asp", share), n_draws=50) for share in (0.25, 0.6)
+    )
+    assert row(some, family="token")[["method", "n", "n_methods", "left_out"]].tolist() == [
+        "asp",
+        90,
+        2,
+        "",
+    ]
+    assert row(few, family="token")[["method", "n", "n_methods", "left_out"]].tolist() == [
+        "msp",
+        120,
+        1,
+        "asp",
+    ]
     assert row(some, family="consistency")["n"] == 120
 
 
 def test_a_family_or_a_reference_without_values_has_no_best_and_says_why():
     lost = row(best_of_families(ANSWERS, without("poc"), n_draws=20), family="consistency")
-    assert (lost["method"], lost["n"], lost["left_out"]) == ("", 0, "poc") and np.isnan(lost["difference"])
+    assert (lost["method"], lost["n"], lost["left_out"]) == ("", 0, "poc") and np.isnan(
+        lost["difference"]
+    )
     assert lost["missing"] == "no method has a value on half of the answers"
     found = best_of_families(ANSWERS, without("medconf"), n_draws=20)
-    assert set(found["missing"]) == {"no medconf: no probabilities"} and found["p_holm"].isna().all() and len(found) == 4
+    assert (
+        set(found["missing"]) == {"no medconf: no probabilities"}
+        and found["p_holm"].isna().all()
+        and len(found) == 4
+    )
 
 
 def test_too_few_right_or_wrong_answers_withhold_the_best():
     one_kind = ANSWERS.assign(correct=[float(i >= 9) for i in range(len(ANSWERS))])
     found = best_of_families(one_kind, SURE, n_draws=20, level="pooled")
     assert (
-        found["value"].isna().all() and set(found["missing"]) == {"fewer than 10 correct or wrong"} and set(found["n"]) == {120}
+        found["value"].isna().all()
+        and set(found["missing"]) == {"fewer than 10 correct or wrong"}
+        and set(found["n"]) == {120}
     )
     enough = best_of_families(one_kind, SURE, n_draws=20, level="pooled", min_per_class=9)
     assert enough["value"].notna().all()
@@ -152,11 +215,17 @@ def test_too_few_right_or_wrong_answers_withhold_the_best():
 def test_equals_are_named():
     twin = SURE[SURE["method"] == "asp"].assign(method="perplexity")
     one = row(best_of_families(ANSWERS, pd.concat([SURE, twin]), n_draws=50), family="token")
-    assert (one["method"], one["missing"]) == ("asp", "as good: perplexity") and one["chosen_in"] <= 0.5
+    assert (one["method"], one["missing"]) == ("asp", "as good: perplexity") and one[
+        "chosen_in"
+    ] <= 0.5
 
 
 def test_ungraded_answers_and_a_level_with_one_kind_count_for_nothing():
-    lost = ANSWERS.assign(correct=ANSWERS["correct"].where(ANSWERS["case_id"] != "c00").mask(ANSWERS["level"] == 100, 1.0))
+    lost = ANSWERS.assign(
+        correct=ANSWERS["correct"]
+        .where(ANSWERS["case_id"] != "c00")
+        .mask(ANSWERS["level"] == 100, 1.0)
+    )
     lost.loc[lost["case_id"] == "c00", "correct"] = NAN
     one = row(best_of_families(lost, SURE, n_draws=20), family="token")
     assert (one["n"], one["n_cases"], one["n_missing"]) == (78, 39, 42)
@@ -177,7 +246,9 @@ def test_a_level_that_is_not_there_is_refused():
 
 
 def test_without_medconf_the_first_method_is_the_reference():
-    assert [reference_of(names) for names in (["asp", "medconf"], {"asp": "token", "poc": ""}, [])] == [
+    assert [
+        reference_of(names) for names in (["asp", "medconf"], {"asp": "token", "poc": ""}, [])
+    ] == [
         "medconf",
         "asp",
         "medconf",
@@ -191,14 +262,32 @@ def test_a_table_to_read_has_text_for_every_number():
     found = compare_methods(ANSWERS, without("ce"), n_draws=100)
     shown = differences_shown(found[found["level"] == "within"], digits=3).set_index("method")
     one = row(found, method="asp", level="within")
-    assert shown.loc["asp", "difference"] == f"{one['difference']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
-    assert shown.loc["asp", "medconf"] == f"{one['reference']:.3f}" and shown.loc["asp", "cases"] == 40
-    assert shown.loc["ce", ["value", "difference", "p", "p (Holm)", "cases to tell apart"]].tolist() == ["–"] * 5
+    assert (
+        shown.loc["asp", "difference"]
+        == f"{one['difference']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
+    )
+    assert (
+        shown.loc["asp", "medconf"] == f"{one['reference']:.3f}" and shown.loc["asp", "cases"] == 40
+    )
+    assert (
+        shown.loc["ce", ["value", "difference", "p", "p (Holm)", "cases to tell apart"]].tolist()
+        == ["–"] * 5
+    )
     assert shown.loc["ce", "note"] == "no confidence: no probabilities"
-    best = differences_shown(best_of_families(ANSWERS, SURE, n_draws=100), ["family", "method"]).set_index("family")
-    assert best.loc["consistency", "best in"] == "100 %" and best.loc["token", "whoever is best"].startswith("[")
+    best = differences_shown(
+        best_of_families(ANSWERS, SURE, n_draws=100), ["family", "method"]
+    ).set_index("family")
+    assert best.loc["consistency", "best in"] == "100 %" and best.loc[
+        "token", "whoever is best"
+    ].startswith("[")
     assert differences_shown(corrected([], ["model", "method", "against", "level"])).empty
 
 
 def test_a_small_p_is_told_as_small():
-    assert [p_shown(p) for p in (0.0005, 0.001, 0.04567, 1.0, NAN)] == ["< 0.001", "0.001", "0.046", "1.000", "–"]
+    assert [p_shown(p) for p in (0.0005, 0.001, 0.04567, 1.0, NAN)] == [
+        "< 0.001",
+        "0.001",
+        "0.046",
+        "1.000",
+        "–",
+    ]

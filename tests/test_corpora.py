@@ -24,7 +24,9 @@ CROUP = Passage("a", "Croup", "It barks.", "Croup. It barks.")
 
 
 def test_passages_are_read_in_file_order(tmp_path: Path) -> None:
-    file = written(tmp_path, row(id="b", source="ours"), "", row(id="a", content="Ödem.\u2028Ja."), "  \r")
+    file = written(
+        tmp_path, row(id="b", source="ours"), "", row(id="a", content="Ödem.\u2028Ja."), "  \r"
+    )
     found = load_corpus(str(file))
     assert found == (
         Passage("b", "Croup", "It barks.", "Croup. It barks."),
@@ -44,7 +46,9 @@ def test_passages_are_read_in_file_order(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_file_may_be_gzipped_have_a_mark_or_end_without_a_newline(tmp_path: Path, how: dict[str, str]) -> None:
+def test_a_file_may_be_gzipped_have_a_mark_or_end_without_a_newline(
+    tmp_path: Path, how: dict[str, str]
+) -> None:
     assert load_corpus(written(tmp_path, row(), **how)) == (CROUP,)
 
 
@@ -55,7 +59,9 @@ def test_contents_are_built_where_they_are_absent(tmp_path: Path) -> None:
 
 
 def test_without_a_title_contents_are_the_content_alone(tmp_path: Path) -> None:
-    assert load_corpus(written(tmp_path, row(title="", contents=""))) == (Passage("a", "", "It barks.", "It barks."),)
+    assert load_corpus(written(tmp_path, row(title="", contents=""))) == (
+        Passage("a", "", "It barks.", "It barks."),
+    )
 
 
 BAD: list[tuple[object, str]] = [
@@ -120,7 +126,11 @@ def test_a_sentence_that_is_too_long_is_cut_between_words() -> None:
 
 def test_a_word_that_is_too_long_stays_whole() -> None:
     word = "G" * 1200
-    assert list(cut(f"Short one. See {word} here. Short two.")) == ["Short one. See", word, "here. Short two."]
+    assert list(cut(f"Short one. See {word} here. Short two.")) == [
+        "Short one. See",
+        word,
+        "here. Short two.",
+    ]
 
 
 @given(st.text(st.sampled_from("ab.!? \n\"'Äé9-"), max_size=4000))
@@ -151,7 +161,10 @@ def test_a_folder_is_read_through_sorted_by_name(tmp_path: Path) -> None:
 
 
 def test_a_list_is_read_in_its_order(tmp_path: Path) -> None:
-    b, a = written(tmp_path, row(id="b"), name="b.jsonl"), written(tmp_path, row(id="a"), name="more/a.jsonl")
+    b, a = (
+        written(tmp_path, row(id="b"), name="b.jsonl"),
+        written(tmp_path, row(id="a"), name="more/a.jsonl"),
+    )
     assert ids(load_corpus([b, str(a.parent)])) == ["b", "a"]
     assert ids(load_corpus((a, b))) == ["a", "b"]
 
@@ -209,7 +222,9 @@ LINE = '{"id": "a", "title": "Croup", "content": "Ödem: it barks."}\n'.encode()
         ("c.txt", b" \n\n", "at least one passage"),
     ],
 )
-def test_a_file_that_is_no_corpus_is_refused(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_file_that_is_no_corpus_is_refused(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=said) as refused:
         load_corpus(tmp_path / name)
@@ -217,7 +232,10 @@ def test_a_file_that_is_no_corpus_is_refused(tmp_path: Path, name: str, content:
 
 
 def test_a_path_that_names_no_corpus_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"absent\.jsonl', which is no file or folder; allowed is files that end in \.jsonl"):
+    with pytest.raises(
+        ValueError,
+        match=r"absent\.jsonl', which is no file or folder; allowed is files that end in \.jsonl",
+    ):
         load_corpus(tmp_path / "absent.jsonl")
     with pytest.raises(ValueError, match="a folder that holds no corpus file"):
         load_corpus(tmp_path)
@@ -238,11 +256,16 @@ def test_a_folder_of_empty_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not REAL.is_dir(), reason="the corpora are not at ../shared/datasets/corpora beside the repository")
+@pytest.mark.skipif(
+    not REAL.is_dir(),
+    reason="the corpora are not at ../shared/datasets/corpora beside the repository",
+)
 def test_real_corpora_in_one_folder() -> None:
     found = load_corpus(REAL)
     assert len(found) == len({p.id for p in found}) == 51_662
     assert sum(p.id.startswith("medquad_") for p in found) == 30_077
     untitled = [p for p in found if not p.title]
     assert len(untitled) == 20_585 and all(p.contents == p.content for p in untitled)
-    assert all(p.contents.startswith(p.title.strip()) and p.contents.endswith(p.content) for p in found)
+    assert all(
+        p.contents.startswith(p.title.strip()) and p.contents.endswith(p.content) for p in found
+    )

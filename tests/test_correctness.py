@@ -11,9 +11,28 @@ import pytest
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st
-from made_graders import AGREEABLE, ALIKE, BY_WORDS, COPD, EVERY, EXACT, NO_TABLE, PNEUMONIA, SYNONYM, TABLE, case
+from made_graders import (
+    AGREEABLE,
+    ALIKE,
+    BY_WORDS,
+    COPD,
+    EVERY,
+    EXACT,
+    NO_TABLE,
+    PNEUMONIA,
+    SYNONYM,
+    TABLE,
+    case,
+)
 
-from trustlab.correctness import GRADERS, EncoderGrader, ExactGrader, Grader, SynonymGrader, open_grader
+from trustlab.correctness import (
+    GRADERS,
+    EncoderGrader,
+    ExactGrader,
+    Grader,
+    SynonymGrader,
+    open_grader,
+)
 from trustlab.datasets import load_cases
 from trustlab.knowledge import load_knowledge
 
@@ -99,7 +118,12 @@ def test_a_denial_is_not_the_diagnosis(grader: Grader, answer: str) -> None:
 @EVERY
 @each(
     "name",
-    ["Acute COPD exacerbation / infection", "HIV (initial infection)", "Foot, hand and mouth disease", "No-reflow, or worse"],
+    [
+        "Acute COPD exacerbation / infection",
+        "HIV (initial infection)",
+        "Foot, hand and mouth disease",
+        "No-reflow, or worse",
+    ],
 )
 def test_signs_of_lists_and_denials_in_a_true_name_do_not_count(grader: Grader, name: str) -> None:
     assert grader.correct(name.lower(), case(name)) == 1
@@ -129,7 +153,9 @@ def test_signs_of_lists_and_denials_in_a_true_name_do_not_count(grader: Grader, 
         ("community-acquired pneumonia", "Hospital-acquired pneumonia"),
     ],
 )
-def test_another_cause_site_side_stage_or_kind_is_another_diagnosis(grader: Grader, answer: str, truth: str) -> None:
+def test_another_cause_site_side_stage_or_kind_is_another_diagnosis(
+    grader: Grader, answer: str, truth: str
+) -> None:
     assert grader.correct(answer, case(truth)) == 0
 
 
@@ -186,7 +212,9 @@ def test_every_grader_refuses_the_same_traps(grader: Grader, answer: str, truth:
         ("Chronic lymphocytic leukemia", "Chronic lymphocytic leukemia (CLL)"),
     ],
 )
-def test_another_way_to_write_the_name_is_right_but_not_to_the_exact_grader(grader: Grader, answer: str, truth: str) -> None:
+def test_another_way_to_write_the_name_is_right_but_not_to_the_exact_grader(
+    grader: Grader, answer: str, truth: str
+) -> None:
     assert grader.correct(answer, case(truth)) == 1
     assert EXACT.correct(answer, case(truth)) == 0
 
@@ -203,7 +231,9 @@ def test_another_way_to_write_the_name_is_right_but_not_to_the_exact_grader(grad
         ("Flu", "Influenza (Flu)"),
     ],
 )
-def test_labels_codes_shares_and_brackets_hide_no_list_denial_or_other_name(grader: Grader, answer: str, truth: str) -> None:
+def test_labels_codes_shares_and_brackets_hide_no_list_denial_or_other_name(
+    grader: Grader, answer: str, truth: str
+) -> None:
     assert grader.correct(answer, case(truth)) == 0
 
 
@@ -239,14 +269,19 @@ def test_the_exact_grader_is_strict_about_them(answer: str) -> None:
     ("answer", "right"),
     [
         ("Chronic obstructive pulmonary disease (COPD)", 1),
-        ("COPD (chronic obstructive pulmonary disease)", 0),  # the abbreviation is no accepted name and stands first
+        (
+            "COPD (chronic obstructive pulmonary disease)",
+            0,
+        ),  # the abbreviation is no accepted name and stands first
         ("Smoker's lung (chronic obstructive pulmonary disease)", 1),
         ("likely chronic obstructive pulmonary disease (COPD)", 1),
         ("Chronic obstructive pulmonary disease (CHF)", 0),
         ("Chronic obstructive pulmonary disease (emphysema)", 0),
     ],
 )
-def test_an_abbreviation_or_another_name_may_stand_in_brackets(grader: Grader, answer: str, right: int) -> None:
+def test_an_abbreviation_or_another_name_may_stand_in_brackets(
+    grader: Grader, answer: str, right: int
+) -> None:
     assert grader.correct(answer, COPD) == right
 
 
@@ -292,7 +327,10 @@ def test_unknown_names_are_not_the_same_condition() -> None:
 
 def test_an_initial_a_is_not_always_an_article() -> None:
     grader = SynonymGrader(TABLE)
-    assert [grader.correct(answer, case("A-fib")) for answer in ("A-fib", "A fib", "Atrial fibrillation", "fib")] == [1, 1, 1, 0]
+    assert [
+        grader.correct(answer, case("A-fib"))
+        for answer in ("A-fib", "A fib", "Atrial fibrillation", "fib")
+    ] == [1, 1, 1, 0]
 
 
 def test_composed_and_decomposed_letters_are_the_same() -> None:
@@ -303,14 +341,21 @@ def test_composed_and_decomposed_letters_are_the_same() -> None:
 
 def test_exact_knows_only_the_cases_own_name() -> None:
     flu = case("Influenza", "Flu")
-    assert [EXACT.correct(answer, flu) for answer in ("influenza", "The influenza", "Flu", "Influenza (flu)")] == [1, 1, 0, 0]
+    assert [
+        EXACT.correct(answer, flu)
+        for answer in ("influenza", "The influenza", "Flu", "Influenza (flu)")
+    ] == [1, 1, 0, 0]
 
 
 def test_every_name_of_the_shipped_table_is_right_for_its_own_condition_only() -> None:
     grader, conditions = SynonymGrader(), list(load_knowledge().conditions.values())
     for this, other in zip(conditions, conditions[1:] + conditions[:1], strict=True):
-        assert [grader.correct(name, case(this.name)) for name in this.names] == [1] * len(this.names)
-        assert [grader.correct(name, case(other.name)) for name in this.names] == [0] * len(this.names)
+        assert [grader.correct(name, case(this.name)) for name in this.names] == [1] * len(
+            this.names
+        )
+        assert [grader.correct(name, case(other.name)) for name in this.names] == [0] * len(
+            this.names
+        )
 
 
 @given(st.text(max_size=40))
@@ -322,7 +367,11 @@ def test_any_answer_is_graded_0_or_1(answer: str) -> None:
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the committed reference tables are not here")
 def test_the_reference_run_is_graded_as_it_was() -> None:
     answers = pd.read_csv(REFERENCE, keep_default_na=False)
-    cases = {c.case_id: c for name in ("starter", "starter-dialogue", "starter-report") for c in load_cases(name)}
+    cases = {
+        c.case_id: c
+        for name in ("starter", "starter-dialogue", "starter-report")
+        for c in load_cases(name)
+    }
     said = [a if a else None for a in answers["answer"]]
     grades = SynonymGrader().grade(said, [cases[i] for i in answers["case_id"]])
     right = pd.to_numeric(answers["correct"]).to_numpy()  # missing where the reply was cut off
@@ -349,7 +398,9 @@ def test_each_answer_needs_its_case(grader: Grader) -> None:
 
 
 def test_graders_have_names_for_tables() -> None:
-    assert {name: make().name for name, make in GRADERS.items()} == {name: name for name in ("synonym", "exact", "encoder")}
+    assert {name: make().name for name, make in GRADERS.items()} == {
+        name: name for name in ("synonym", "exact", "encoder")
+    }
     assert AGREEABLE.name == "judge agreeable"
 
 
@@ -360,7 +411,9 @@ def test_a_grader_is_opened_by_name_or_passed_through(grader: Grader) -> None:
 
 
 def test_an_unknown_grader_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="grader is 'judge'; allowed are synonym, exact, encoder, judge:MODEL"):
+    with pytest.raises(
+        ValueError, match="grader is 'judge'; allowed are synonym, exact, encoder, judge:MODEL"
+    ):
         open_grader("judge")
 
 

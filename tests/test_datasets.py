@@ -37,7 +37,9 @@ def test_n_is_a_seeded_pick_in_file_order_that_nests(tmp_path: Path) -> None:
     assert small != [c.case_id for c in load_cases("ddxplus", path=folder, n=6, seed=4)]
 
 
-@pytest.mark.parametrize("more", [{"n": "3"}, {"n": 2.5}, {"n": True}, {"seed": "a"}, {"seed": 1.5}])
+@pytest.mark.parametrize(
+    "more", [{"n": "3"}, {"n": 2.5}, {"n": True}, {"seed": "a"}, {"seed": 1.5}]
+)
 def test_n_and_seed_are_whole_numbers(tmp_path: Path, more: dict) -> None:
     with pytest.raises(ValueError, match="allowed (are|is a) whole number"):
         load_cases("ddxplus", path=release(tmp_path), **more)
@@ -50,7 +52,9 @@ def test_options_are_a_mapping_of_the_sets_asked_for(options) -> None:
 
 
 def test_a_key_that_comes_twice_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "mine.jsonl").write_text('{"id": "a", "diagnosis": "Gout", "diagnosis": "Croup", "text": "x"}\n')
+    (tmp_path / "mine.jsonl").write_text(
+        '{"id": "a", "diagnosis": "Gout", "diagnosis": "Croup", "text": "x"}\n'
+    )
     with pytest.raises(DataError, match="row 1.*the key 'diagnosis' comes twice"):
         load_cases("table", path=tmp_path / "mine.jsonl")
 
@@ -65,11 +69,18 @@ def test_several_sets_come_one_after_the_other_each_with_its_own_n(tmp_path: Pat
     cases = load_sets(["ddxplus", "starter"], path=[release(tmp_path), None], n=5, seed=3)
     n = len(load_cases("ddxplus", path=tmp_path))
     assert n < 5
-    assert cases == [*load_cases("ddxplus", path=tmp_path, seed=3), *load_cases("starter", n=5, seed=3)]
+    assert cases == [
+        *load_cases("ddxplus", path=tmp_path, seed=3),
+        *load_cases("starter", n=5, seed=3),
+    ]
 
 
 def test_one_set_by_name_is_as_alone_and_no_more_than_it_has(tmp_path: Path) -> None:
-    assert load_sets("starter", n=7, seed=2) == load_sets(["starter"], n=7, seed=2) == load_cases("starter", n=7, seed=2)
+    assert (
+        load_sets("starter", n=7, seed=2)
+        == load_sets(["starter"], n=7, seed=2)
+        == load_cases("starter", n=7, seed=2)
+    )
     assert load_sets("starter", n=5000) == load_sets("starter") == load_cases("starter")
     assert load_sets("ddxplus", path=release(tmp_path)) == load_cases("ddxplus", path=tmp_path)
 
@@ -80,7 +91,11 @@ def test_one_set_by_name_is_as_alone_and_no_more_than_it_has(tmp_path: Path) -> 
         ([], {}, "0 data sets need a path each"),
         (["ddxplus", "starter"], {"path": "folder"}, "2 data sets need a path each"),
         (["starter", "nosuch"], {}, "name is 'nosuch'"),
-        (["starter", "starter-structured"], {"n": 3}, "3 cases are in the data sets starter, starter-structured more than once"),
+        (
+            ["starter", "starter-structured"],
+            {"n": 3},
+            "3 cases are in the data sets starter, starter-structured more than once",
+        ),
         ("starter", {"n": 0}, "n is 0; starter has 120 cases"),
     ],
     ids=str,
@@ -92,7 +107,10 @@ def test_sets_that_do_not_fit_are_refused(names, more: dict, message: str) -> No
 
 def test_a_data_error_survives_another_process() -> None:
     error = pickle.loads(pickle.dumps(DataError("f.csv", 3, "AGE", "x", "numbers")))
-    assert str(error) == "f.csv, row 3 (counted from 1, header not counted), AGE: received 'x'; allowed: numbers"
+    assert (
+        str(error)
+        == "f.csv, row 3 (counted from 1, header not counted), AGE: received 'x'; allowed: numbers"
+    )
 
 
 # -- starter --------------------------------------------------------------------------------------------------------
@@ -100,9 +118,16 @@ def test_a_data_error_survives_another_process() -> None:
 
 def starter_row(**changes) -> dict:
     texts = [f"Doctor: {i}?\nPatient: no\u2028fever." for i in range(11)]
-    statements = [{"text": text, "finding": "fever", "affirmed": i % 2 == 0} for i, text in enumerate(texts)]
+    statements = [
+        {"text": text, "finding": "fever", "affirmed": i % 2 == 0} for i, text in enumerate(texts)
+    ]
     condition = load_knowledge().conditions["acute_appendicitis"]
-    row = {"case_id": "s-1", "diagnosis": condition.name, "condition": condition.id, "patient": {"age": 31, "sex": "male"}}
+    row = {
+        "case_id": "s-1",
+        "diagnosis": condition.name,
+        "condition": condition.id,
+        "patient": {"age": 31, "sex": "male"},
+    }
     return row | {"statements": statements} | changes
 
 
@@ -123,7 +148,11 @@ def test_starter_row_becomes_a_case(tmp_path: Path) -> None:
     assert (first.dataset, first.diagnosis) == ("starter", "Acute appendicitis")
     assert set(first.accepted) >= {"Acute appendicitis", "Appendicitis, acute"}
     assert first.patient == {"age": 31, "sex": "male"}
-    assert (first.statements[1].text, first.statements[1].finding, first.statements[1].affirmed) == (
+    assert (
+        first.statements[1].text,
+        first.statements[1].finding,
+        first.statements[1].affirmed,
+    ) == (
         "Doctor: 1?\nPatient: no\u2028fever.",
         "fever",
         False,
@@ -155,7 +184,10 @@ def test_starter_row_becomes_a_case(tmp_path: Path) -> None:
 )
 def test_a_bad_starter_row_is_refused(tmp_path: Path, changes: dict, field: str) -> None:
     with pytest.raises(DataError) as caught:
-        load_cases("starter", path=starter_file(tmp_path, starter_row(), starter_row(case_id="s-2") | changes))
+        load_cases(
+            "starter",
+            path=starter_file(tmp_path, starter_row(), starter_row(case_id="s-2") | changes),
+        )
     assert (caught.value.row, caught.value.field) == (2, field)
 
 
@@ -171,7 +203,10 @@ def test_a_missing_starter_file_says_what_writes_it(tmp_path: Path) -> None:
         load_cases("starter", path=tmp_path / "none.jsonl")
 
 
-@pytest.mark.skipif(not starter.FILE.exists(), reason="data/starter/structured.jsonl is not made yet: training/starter.py does")
+@pytest.mark.skipif(
+    not starter.FILE.exists(),
+    reason="data/starter/structured.jsonl is not made yet: training/starter.py does",
+)
 def test_the_starter_cases_keep_their_promises() -> None:
     cases = load_cases("starter")
     assert len(cases) == 120
@@ -181,8 +216,12 @@ def test_the_starter_cases_keep_their_promises() -> None:
         told = [s.finding or "" for s in case.statements]
         assert all(parents[f] not in told[i + 1 :] for i, f in enumerate(told))
         spoken = " ".join(f" {normalise(s.text)} |" for s in case.statements)
-        assert [name for name in case.accepted if f" {normalise(name)} " in spoken] == [], case.case_id
+        assert [name for name in case.accepted if f" {normalise(name)} " in spoken] == [], (
+            case.case_id
+        )
         shown = [view(case, level).statements for level in LEVELS]
-        assert all(large[: len(small)] == small for small, large in zip(shown, shown[1:], strict=False))
+        assert all(
+            large[: len(small)] == small for small, large in zip(shown, shown[1:], strict=False)
+        )
     statements = [s for case in cases for s in case.statements]
     assert sum(not s.affirmed for s in statements) >= len(statements) / 4

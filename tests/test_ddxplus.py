@@ -37,7 +37,10 @@ def said(case: Case, finding: str) -> tuple[str, bool | None]:
 
 def ours(finding: str, affirmed: bool, value: str = "") -> list[str]:
     f = load_knowledge().findings[finding]
-    return [f"Doctor: {f.question}\nPatient: {words.replace('{value}', value)}" for words in (f.affirm if affirmed else f.deny)]
+    return [
+        f"Doctor: {f.question}\nPatient: {words.replace('{value}', value)}"
+        for words in (f.affirm if affirmed else f.deny)
+    ]
 
 
 def test_ddxplus_without_data_says_what_to_download(tmp_path: Path) -> None:
@@ -55,7 +58,10 @@ def test_ddxplus_names_the_json_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_file_without_a_long_enough_case_is_refused(tmp_path: Path) -> None:
     folder = release(tmp_path, [ROW | {"EVIDENCES": "['E_91']"}])
-    with pytest.raises(ValueError, match=r"no case to use: 1 entries read, dropped fewer than 11 statements: 1 \(1\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"no case to use: 1 entries read, dropped fewer than 11 statements: 1 \(1\)",
+    ):
         load_cases("ddxplus", path=folder)
 
 
@@ -65,18 +71,27 @@ def test_a_file_without_a_long_enough_case_is_refused(tmp_path: Path) -> None:
 def test_ten_statements_are_left_out_and_eleven_are_a_case(tmp_path: Path) -> None:
     found = ddxplus.read(release(tmp_path))
     assert (found.n_entries, found.dropped) == (3, {"fewer than 11 statements": ["2"]})
-    assert [(c.case_id, len(c.statements)) for c in found.cases] == [("ddxplus-1", 15), ("ddxplus-3", 11)]
+    assert [(c.case_id, len(c.statements)) for c in found.cases] == [
+        ("ddxplus-1", 15),
+        ("ddxplus-3", 11),
+    ]
 
 
 def test_who_the_patient_is_and_what_counts_as_right(tmp_path: Path) -> None:
     first, last = load_cases("ddxplus", path=release(tmp_path))
-    assert (first.dataset, first.diagnosis, first.accepted) == ("ddxplus", "Made-up disease", ("Made-up disease",))
+    assert (first.dataset, first.diagnosis, first.accepted) == (
+        "ddxplus",
+        "Made-up disease",
+        ("Made-up disease",),
+    )
     table = (("Guillain-Barré syndrome", 0.75), ("Made-up disease", 0.25))
     assert first.patient == {"age": 0, "sex": "female", "differential": table}
     assert (last.patient["age"], last.patient["sex"]) == (120, "male")
     known = load_knowledge().condition_of_ddxplus["Guillain-Barré syndrome"]
     assert last.accepted[0] == last.diagnosis == "Guillain-Barré syndrome"
-    assert set(last.accepted) == {*known.names, "Guillain-Barré syndrome"} and len(set(last.accepted)) == len(last.accepted)
+    assert set(last.accepted) == {*known.names, "Guillain-Barré syndrome"} and len(
+        set(last.accepted)
+    ) == len(last.accepted)
 
 
 def test_every_kind_of_evidence_is_spoken_as_it_should_be(tmp_path: Path) -> None:
@@ -85,7 +100,10 @@ def test_every_kind_of_evidence_is_spoken_as_it_should_be(tmp_path: Path) -> Non
         "fever": (True, ""),
         "pain": (True, ""),
         "pain_character": (False, ""),  # only the default
-        "pain_site": (True, "my right cheek and my right groin"),  # file order, the default left out
+        "pain_site": (
+            True,
+            "my right cheek and my right groin",
+        ),  # file order, the default left out
         "pain_radiation": (False, ""),
         "pain_intensity": (True, "7"),
         "pain_onset_speed": (False, ""),  # 0, an int default against the text "0"
@@ -112,7 +130,11 @@ def test_an_evidence_we_do_not_know_speaks_the_release_s_english(tmp_path: Path)
 def test_initial_first_parents_before_follow_ups_and_orphans_allowed(tmp_path: Path) -> None:
     no_parent = ROW | {"EVIDENCES": str([e for e in EVERY_QUIRK if e != "E_129"])}
     folder = release(tmp_path, [*patients(60), no_parent])
-    parents = {"pain": ("pain_site", "pain_character"), "skin_lesion": ("rash_peeling",), "E_900": ("E_901", "E_902")}
+    parents = {
+        "pain": ("pain_site", "pain_character"),
+        "skin_lesion": ("rash_peeling",),
+        "E_900": ("E_901", "E_902"),
+    }
     orders = set()
     *cases, orphan = load_cases("ddxplus", path=folder)
     for case in cases:
@@ -129,7 +151,9 @@ def test_order_depends_on_seed_and_row_alone(tmp_path: Path) -> None:
     again = load_cases("ddxplus", path=folder)
     assert again == load_cases("ddxplus", path=folder) != load_cases("ddxplus", path=folder, seed=1)
     assert load_cases("ddxplus", path=folder, n=1)[0] in again
-    rest = [e.split("_@_")[0] for e in ELEVEN if e != "E_53"]  # every parent here is the initial evidence: nothing waits
+    rest = [
+        e.split("_@_")[0] for e in ELEVEN if e != "E_53"
+    ]  # every parent here is the initial evidence: nothing waits
     random.Random("0:3").shuffle(rest)
     finding = load_knowledge().finding_of_code
     expected = ["pain", *(finding[code].id if code in finding else code for code in rest)]
@@ -145,11 +169,17 @@ def test_wording_varies_over_rows(tmp_path: Path) -> None:
 def test_a_chain_or_a_circle_of_follow_ups_loses_no_statement(tmp_path: Path) -> None:
     folder = release(tmp_path, patients(20))
     codes = json.loads((folder / "release_evidences.json").read_text())
-    codes["E_902"]["code_question"], codes["E_204"]["code_question"], codes["E_37"]["code_question"] = "E_901", "E_37", "E_204"
+    (
+        codes["E_902"]["code_question"],
+        codes["E_204"]["code_question"],
+        codes["E_37"]["code_question"],
+    ) = "E_901", "E_37", "E_204"
     (folder / "release_evidences.json").write_text(json.dumps(codes))
     for case in load_cases("ddxplus", path=folder):
         told = [s.finding for s in case.statements]
-        assert len(set(told)) == 15 and told.index("E_900") < told.index("E_901") < told.index("E_902")
+        assert len(set(told)) == 15 and told.index("E_900") < told.index("E_901") < told.index(
+            "E_902"
+        )
 
 
 def test_a_patient_who_is_there_again_is_counted_and_left_out(tmp_path: Path) -> None:
@@ -175,7 +205,9 @@ def test_a_differential_without_the_pathology_is_counted_and_kept(tmp_path: Path
 
 
 def zipped(folder: Path, source: Path, *names: str) -> Path:
-    with zipfile.ZipFile(folder / "release_test_patients.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(
+        folder / "release_test_patients.zip", "w", zipfile.ZIP_DEFLATED
+    ) as archive:
         for name in names:
             archive.write(source, name)
     return folder / "release_test_patients.zip"
@@ -186,7 +218,10 @@ def test_the_official_zip_equals_the_csv(tmp_path: Path) -> None:
     from_csv = load_cases("ddxplus", path=tmp_path)
     archive = zipped(tmp_path, source, "release_test_patients")
     assert load_cases("ddxplus", path=archive) == load_cases("ddxplus", path=source) == from_csv
-    with pytest.raises(ValueError, match=r"several test files.*release_test_patients.csv, release_test_patients.zip"):
+    with pytest.raises(
+        ValueError,
+        match=r"several test files.*release_test_patients.csv, release_test_patients.zip",
+    ):
         load_cases("ddxplus", path=tmp_path)
     source.unlink()
     assert load_cases("ddxplus", path=tmp_path) == from_csv
@@ -203,11 +238,23 @@ def test_a_zip_with_two_members_or_none_or_broken_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["release_test_patients", "release_test_patients_sample.csv", "release_test_patients_mini_version.txt"]
+    "name",
+    [
+        "release_test_patients",
+        "release_test_patients_sample.csv",
+        "release_test_patients_mini_version.txt",
+    ],
 )
-def test_other_names_of_the_test_split_are_found_beside_other_splits(tmp_path: Path, name: str) -> None:
+def test_other_names_of_the_test_split_are_found_beside_other_splits(
+    tmp_path: Path, name: str
+) -> None:
     folder = release(tmp_path, name=name)
-    for other in ("release_validate_patients.csv", "release_train_patients.zip", "notes.csv", "release_test_patients.csv.part"):
+    for other in (
+        "release_validate_patients.csv",
+        "release_train_patients.zip",
+        "notes.csv",
+        "release_test_patients.csv.part",
+    ):
         (folder / other).write_text("not read")
     assert len(load_cases("ddxplus", path=folder)) == 2
 
@@ -263,25 +310,35 @@ BAD = [
 
 
 @each(("field", "value", "allowed"), BAD)
-def test_a_bad_row_is_refused_with_its_place(tmp_path: Path, field: str, value: str, allowed: str) -> None:
+def test_a_bad_row_is_refused_with_its_place(
+    tmp_path: Path, field: str, value: str, allowed: str
+) -> None:
     short = ROW | {"EVIDENCES": str(["E_91"])}
     with pytest.raises(DataError) as caught:
         load_cases("ddxplus", path=release(tmp_path, [ROW, short, ROW | {field: value}, ROW]))
     error = caught.value
     assert isinstance(error, ValueError)
-    assert (Path(error.file).name, error.row, error.field) == ("release_test_patients.csv", 3, field)
+    assert (Path(error.file).name, error.row, error.field) == (
+        "release_test_patients.csv",
+        3,
+        field,
+    )
     assert "row 3 (counted from 1, header not counted)" in str(error) and allowed in str(error)
 
 
 def test_the_value_at_fault_is_named_and_long_ones_are_cut(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="received 'E_999'; allowed"):
-        load_cases("ddxplus", path=release(tmp_path, [ROW | {"EVIDENCES": changed("E_37", "E_999")}]))
+        load_cases(
+            "ddxplus", path=release(tmp_path, [ROW | {"EVIDENCES": changed("E_37", "E_999")}])
+        )
     assert len(str(DataError("f.csv", 1, "EVIDENCES", "x" * 10_000, "less"))) < 400
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     release(tmp_path)
-    write_rows(tmp_path / "release_test_patients.csv", [ROW], columns=[c for c in COLUMNS if c != "SEX"])
+    write_rows(
+        tmp_path / "release_test_patients.csv", [ROW], columns=[c for c in COLUMNS if c != "SEX"]
+    )
     with pytest.raises(DataError, match="missing: SEX") as caught:
         load_cases("ddxplus", path=tmp_path)
     assert caught.value.row is None
@@ -305,7 +362,10 @@ def test_an_empty_file_lacks_its_columns(tmp_path: Path) -> None:
         load_cases("ddxplus", path=tmp_path)
 
 
-@pytest.mark.parametrize(("line", "field"), [("5,[]\r\n", "SEX"), ("5,[],F,Made-up disease,['E_91'],E_91,more\r\n", "row")])
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [("5,[]\r\n", "SEX"), ("5,[],F,Made-up disease,['E_91'],E_91,more\r\n", "row")],
+)
 def test_a_row_of_the_wrong_length_is_refused(tmp_path: Path, line: str, field: str) -> None:
     file = release(tmp_path) / "release_test_patients.csv"
     file.write_text(file.read_text(encoding="utf-8") + line, encoding="utf-8")
@@ -341,7 +401,9 @@ def test_an_evidence_without_a_field_is_named(tmp_path: Path, field: str) -> Non
 
 # -- the real rows --------------------------------------------------------------------------------------------------
 
-needs_ddxplus = pytest.mark.skipif(not REAL.is_dir(), reason="DDXPlus is not at ../shared/datasets/ddxplus beside the repository")
+needs_ddxplus = pytest.mark.skipif(
+    not REAL.is_dir(), reason="DDXPlus is not at ../shared/datasets/ddxplus beside the repository"
+)
 
 
 @pytest.mark.realdata
@@ -378,8 +440,12 @@ def test_real_ddxplus_denies_every_default_and_nothing_else() -> None:
     for case in load_cases("ddxplus", path=REAL):
         row = rows[int(case.case_id.removeprefix("ddxplus-")) - 1]
         pairs = re.findall(r"'(E_\d+)(?:_@_(\w+))?'", row["EVIDENCES"])
-        told = {name for name, value in pairs if not value or value != str(codes[name]["default_value"])}
-        assert {s.finding for s in case.statements if s.affirmed} == {finding[name].id for name in told}
+        told = {
+            name for name, value in pairs if not value or value != str(codes[name]["default_value"])
+        }
+        assert {s.finding for s in case.statements if s.affirmed} == {
+            finding[name].id for name in told
+        }
         assert {s.finding for s in case.statements} == {finding[name].id for name, _ in pairs}
         assert case.statements[0].finding == finding[row["INITIAL_EVIDENCE"]].id
         assert case.diagnosis == row["PATHOLOGY"] and case.patient["age"] == int(row["AGE"])

@@ -21,10 +21,14 @@ def codes_of(name: str) -> st.SearchStrategy[list[str]]:
     if kind == "B":
         return st.sampled_from([[], [name]])
     most = len(values) if kind == "M" else 1
-    return st.lists(st.sampled_from(values), max_size=most, unique=True).map(lambda vs: [f"{name}_@_{v}" for v in vs])
+    return st.lists(st.sampled_from(values), max_size=most, unique=True).map(
+        lambda vs: [f"{name}_@_{v}" for v in vs]
+    )
 
 
-PATIENTS = st.tuples(*map(codes_of, CODES)).map(lambda said: [code for codes in said for code in codes])
+PATIENTS = st.tuples(*map(codes_of, CODES)).map(
+    lambda said: [code for codes in said for code in codes]
+)
 
 
 def row_of(codes: list[str]) -> dict[str, str]:
@@ -54,16 +58,26 @@ def test_every_sound_row_is_a_case_or_a_counted_drop_and_every_evidence_one_stat
 
 @given(st.sampled_from(COLUMNS), st.text(max_size=40))
 @settings(max_examples=150, deadline=None)
-def test_whatever_stands_in_a_field_it_is_read_or_refused_by_row_and_field(column: str, text: str) -> None:
+def test_whatever_stands_in_a_field_it_is_read_or_refused_by_row_and_field(
+    column: str, text: str
+) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = release(Path(name), [ROW, ROW | {column: text}])
         try:
             assert ddxplus.read(folder).n_entries == 2
         except DataError as error:
-            assert error.row in (2, 3, None) and error.field in (*COLUMNS, "row", "content", "header")
+            assert error.row in (2, 3, None) and error.field in (
+                *COLUMNS,
+                "row",
+                "content",
+                "header",
+            )
 
 
-@pytest.mark.parametrize("content", ["[true]", "[null]", "[['Made-up disease', true]]", "[['Made-up disease', NaN]]", "true"])
+@pytest.mark.parametrize(
+    "content",
+    ["[true]", "[null]", "[['Made-up disease', true]]", "[['Made-up disease', NaN]]", "true"],
+)
 def test_what_is_json_and_no_python_literal_is_refused(tmp_path: Path, content: str) -> None:
     for column in ("EVIDENCES", "DIFFERENTIAL_DIAGNOSIS"):
         with pytest.raises(DataError):
@@ -76,11 +90,17 @@ def test_quotation_marks_of_either_kind_are_read(tmp_path: Path) -> None:
     assert {s.finding for s in single.statements} == {s.finding for s in other.statements}
 
 
-def test_a_pick_makes_objects_of_the_picked_rows_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pick_makes_objects_of_the_picked_rows_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = release(tmp_path, patients(40))
     made: list[int] = []
     whole = ddxplus._Cases._made
-    monkeypatch.setattr(ddxplus._Cases, "_made", lambda self, number, row: made.append(number) or whole(self, number, row))
+    monkeypatch.setattr(
+        ddxplus._Cases,
+        "_made",
+        lambda self, number, row: made.append(number) or whole(self, number, row),
+    )
     picked = load_cases("ddxplus", path=folder, n=4, seed=1)
     assert [f"ddxplus-{n}" for n in made] == [c.case_id for c in picked]
 
@@ -93,4 +113,8 @@ def test_a_bad_row_is_found_though_it_was_not_picked(tmp_path: Path) -> None:
 
 def test_looking_twice_at_a_case_shows_the_same(tmp_path: Path) -> None:
     cases = read_data("ddxplus", path=release(tmp_path, patients(12)), seed=5).cases
-    assert cases[3] == cases[3] and cases[2:5] == [cases[2], cases[3], cases[4]] and list(cases)[-1] == cases[-1]
+    assert (
+        cases[3] == cases[3]
+        and cases[2:5] == [cases[2], cases[3], cases[4]]
+        and list(cases)[-1] == cases[-1]
+    )

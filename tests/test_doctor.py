@@ -14,7 +14,12 @@ def test_the_doctor_is_asked_for_a_question_and_whether_enough_is_known_both_gre
     ask, enough = requests_after(Talker(), "Patient: I cough.", seed=7)
     assert (ask.purpose, enough.purpose) == ("ask", "enough")
     for request in (ask, enough):
-        assert (request.n, request.temperature, request.seed, request.want) == (1, 0.0, 7, frozenset())
+        assert (request.n, request.temperature, request.seed, request.want) == (
+            1,
+            0.0,
+            7,
+            frozenset(),
+        )
         assert "<patient>\nPatient: I cough.\n</patient>" in request.messages[1][1]
     assert "single question" in ask.messages[1][1] and "[enough] or [more]" in enough.messages[1][1]
 
@@ -34,14 +39,20 @@ TABLE = load_knowledge().findings["cough"].question
     ("question", "told", "again"),
     [
         ("have you got a COUGH", "Doctor: Have you got a cough?\nPatient: I don't know.", True),
-        ("Have you got a cough or a cold?", "Doctor: Have you got a cough?\nPatient: I don't know.", False),
+        (
+            "Have you got a cough or a cold?",
+            "Doctor: Have you got a cough?\nPatient: I don't know.",
+            False,
+        ),
         (TABLE, "Doctor: Have you got a cough?\nPatient: I don't know.", True),
         ("Have you got a cough?", f"Doctor: {TABLE}\nPatient: I don't know.", True),
         ("Any rash?", f"Doctor: {TABLE}\nPatient: I don't know.", False),
         ("What is it?", "Patient: I cough.", False),
     ],
 )
-def test_the_same_words_or_the_same_finding_are_a_repetition(question: str, told: str, again: bool) -> None:
+def test_the_same_words_or_the_same_finding_are_a_repetition(
+    question: str, told: str, again: bool
+) -> None:
     assert repeats(question, (Statement(told),), told_case()) is again
 
 

@@ -85,7 +85,11 @@ def stand_in() -> StandInEntailment:
 
 def test_it_is_named_as_a_stand_in(stand_in: StandInEntailment):
     assert isinstance(stand_in, Entailment)
-    assert stand_in.stand_in and stand_in.name == "stand-in" and stand_in.revision.startswith("stand-in")
+    assert (
+        stand_in.stand_in
+        and stand_in.name == "stand-in"
+        and stand_in.revision.startswith("stand-in")
+    )
 
 
 # premise | hypothesis | class that way, and back (entailment, neutral, contradiction) | one set?
@@ -242,7 +246,18 @@ def nli_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
     folder = tmp_path_factory.mktemp("nli")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "pneumonia", "asthma", "angina", "no", "viral"]
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "pneumonia",
+        "asthma",
+        "angina",
+        "no",
+        "viral",
+    ]
     (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
     labels = {0: "contradiction", 1: "entailment", 2: "neutral"}
     import torch
@@ -257,21 +272,36 @@ def nli_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-PAIRS = [("viral pneumonia", "pneumonia"), ("pneumonia", "viral pneumonia"), ("asthma", "angina"), ("no asthma", "asthma")]
+PAIRS = [
+    ("viral pneumonia", "pneumonia"),
+    ("pneumonia", "viral pneumonia"),
+    ("asthma", "angina"),
+    ("no asthma", "asthma"),
+]
 
 
 def test_a_cross_encoder_s_labels_are_brought_into_order(nli_folder: Path):
     judge = CrossEncoderEntailment(nli_folder)
     found = judge.probabilities(PAIRS)
     assert isinstance(judge, Entailment) and not judge.stand_in
-    assert found.shape == (4, 3) and found.sum(axis=1) == pytest.approx(1) and len(np.unique(found.round(6), axis=0)) == 4
-    tokens = judge.model.tokenizer([a for a, _ in PAIRS], [b for _, b in PAIRS], padding=True, return_tensors="pt")
+    assert (
+        found.shape == (4, 3)
+        and found.sum(axis=1) == pytest.approx(1)
+        and len(np.unique(found.round(6), axis=0)) == 4
+    )
+    tokens = judge.model.tokenizer(
+        [a for a, _ in PAIRS], [b for _, b in PAIRS], padding=True, return_tensors="pt"
+    )
     logits = judge.model.model(**tokens).logits.detach().softmax(-1).numpy()
     assert found == pytest.approx(logits[:, [1, 2, 0]], abs=1e-5)
 
 
-def test_answers_are_kept_on_disk_and_the_model_is_then_not_loaded(nli_folder: Path, tmp_path: Path):
-    first = CrossEncoderEntailment(nli_folder, cache_path=tmp_path / "e.sqlite").probabilities(PAIRS[:3])
+def test_answers_are_kept_on_disk_and_the_model_is_then_not_loaded(
+    nli_folder: Path, tmp_path: Path
+):
+    first = CrossEncoderEntailment(nli_folder, cache_path=tmp_path / "e.sqlite").probabilities(
+        PAIRS[:3]
+    )
     again = CrossEncoderEntailment(nli_folder, cache_path=tmp_path / "e.sqlite")
     assert again.probabilities([PAIRS[2], PAIRS[0]]).tolist() == first[[2, 0]].tolist()
     assert "model" not in vars(again)
@@ -279,10 +309,16 @@ def test_answers_are_kept_on_disk_and_the_model_is_then_not_loaded(nli_folder: P
     assert "model" in vars(again)
 
 
-def test_each_distinct_pair_is_put_to_the_cross_encoder_once(nli_folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_each_distinct_pair_is_put_to_the_cross_encoder_once(
+    nli_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     judge, asked = CrossEncoderEntailment(nli_folder), []
     predict = judge.model.predict
-    monkeypatch.setattr(judge.model, "predict", lambda pairs, **how: asked.extend(map(tuple, pairs)) or predict(pairs, **how))
+    monkeypatch.setattr(
+        judge.model,
+        "predict",
+        lambda pairs, **how: asked.extend(map(tuple, pairs)) or predict(pairs, **how),
+    )
     judge.probabilities([*PAIRS, *PAIRS, PAIRS[0]])
     judge.probabilities(PAIRS[:2])
     assert sorted(asked) == sorted(PAIRS)
@@ -291,7 +327,9 @@ def test_each_distinct_pair_is_put_to_the_cross_encoder_once(nli_folder: Path, m
 def test_other_labels_are_refused(nli_folder: Path):
     judge = CrossEncoderEntailment(nli_folder)
     judge.model.config.id2label = {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}
-    with pytest.raises(ValueError, match="label_0.*entailment, neutral and contradiction are needed"):
+    with pytest.raises(
+        ValueError, match="label_0.*entailment, neutral and contradiction are needed"
+    ):
         judge.probabilities(PAIRS)
 
 

@@ -183,7 +183,9 @@ def test_a_share_counts_its_hits_and_may_have_an_exact_interval():
     assert [found[k] for k in ("value", "n_hits", "n", "n_cases")] == [0.25, 5, 20, 20]
     assert (found["low"], found["high"]) == pytest.approx(percentile_interval(draws))
     exact = share(rows, "end", "limit", exact=True)
-    assert (exact["low"], exact["high"]) == pytest.approx((beta.ppf(0.025, 5, 16), beta.ppf(0.975, 6, 15)))
+    assert (exact["low"], exact["high"]) == pytest.approx(
+        (beta.ppf(0.025, 5, 16), beta.ppf(0.975, 6, 15))
+    )
     few = share(rows.at(np.arange(20) < 9), "end", "limit", exact=True)
     assert few["value"] == 5 / 9 and np.isnan(few["low"]) and few["missing"] == TOO_FEW
     none = share(rows.at(np.zeros(20, bool)), "end", "limit", exact=True)

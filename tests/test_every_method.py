@@ -56,7 +56,9 @@ def replaced_by(*classes: int) -> Generation:
 
 def weighed(*levels: str, score: float | None = None) -> Generation:
     """An assessment of a strong, a moderate and a weak criterion."""
-    return generation(assessment=Assessment("Flu", score=score, evidence=table(levels, IMPORTANCES)))
+    return generation(
+        assessment=Assessment("Flu", score=score, evidence=table(levels, IMPORTANCES))
+    )
 
 
 LIKELY, LIKELIER = answered((0.8, 0.5)), answered((0.9, 0.5))
@@ -73,18 +75,30 @@ SURER: dict[str, tuple[Generation, Generation]] = {
     "perplexity": (LIKELY, LIKELIER),
     "entropy": (answered(entropies=[0.1, 0.3]), answered(entropies=[0.1, 0.2])),
     "pmi": (pmi_of((0.9, 0.5), (0.1, 0.2)), pmi_of((0.9, 0.5), (0.1, 0.1))),
-    "conditional_pmi": (pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 1.1)), pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 0.9))),
+    "conditional_pmi": (
+        pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 1.1)),
+        pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 0.9)),
+    ),
     # Where no entropy crosses the threshold: a token that does gains confidence, as its authors print it.
     "conditional_pmi_original": (pmi_of((0.8, 0.5), (0.1, 0.1)), pmi_of((0.9, 0.5), (0.1, 0.1))),
     "renyi_divergence": (answered(renyi=[3, 2]), answered(renyi=[3, 3])),
     "fisher_rao": (answered(fisher_rao=[0.9, 0.8]), answered(fisher_rao=[0.9, 0.9])),
-    "token_sar": (weighing((0.5, 0.9)), weighing((0.9, 0.5))),  # the same, but the token that matters is the likelier one
+    "token_sar": (
+        weighing((0.5, 0.9)),
+        weighing((0.9, 0.5)),
+    ),  # the same, but the token that matters is the likelier one
     "ccp": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
     "ccp_min": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
     "ccp_mean": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
     "poc": (sampled("Flu", "Influenza", "Croup"), sampled("Flu", "flu", "Croup")),
-    "lexical_similarity": (sampled("viral croup", "asthma", "flu"), sampled("viral croup", "croup", "flu")),
-    "semantic_similarity": (replace(FULL, similarity=cosines(0.9, 0.2, 0.1)), replace(FULL, similarity=cosines(0.9, 0.3, 0.1))),
+    "lexical_similarity": (
+        sampled("viral croup", "asthma", "flu"),
+        sampled("viral croup", "croup", "flu"),
+    ),
+    "semantic_similarity": (
+        replace(FULL, similarity=cosines(0.9, 0.2, 0.1)),
+        replace(FULL, similarity=cosines(0.9, 0.3, 0.1)),
+    ),
     "semantic_similarity_med": (
         replace(FULL, similarity_med=cosines(0.9, 0.2, 0.1)),
         replace(FULL, similarity_med=cosines(0.9, 0.3, 0.1)),
@@ -101,15 +115,33 @@ SURER: dict[str, tuple[Generation, Generation]] = {
     "mc_se": (UNSURE_SAMPLES, SURE_SAMPLES),
     "mc_nse": (UNSURE_SAMPLES, SURE_SAMPLES),
     "sentence_sar": (UNSURE_SAMPLES, of_samples((0.9, 0.8), (0.5, 0.5), (0.5, 0.5), alike=0.6)),
-    "sentence_sar_printed": (UNSURE_SAMPLES, of_samples((0.9, 0.8), (0.5, 0.5), (0.5, 0.5), alike=0.6)),
+    "sentence_sar_printed": (
+        UNSURE_SAMPLES,
+        of_samples((0.9, 0.8), (0.5, 0.5), (0.5, 0.5), alike=0.6),
+    ),
     "sar": (UNSURE_SAMPLES, SURE_SAMPLES),
     "ce": (generation(probes={"ce": told("[89]")}), generation(probes={"ce": told("[90]")})),
-    "cot_ce": (generation(probes={"cot_ce": told("Why? [89]")}), generation(probes={"cot_ce": told("Why? [90]")})),
+    "cot_ce": (
+        generation(probes={"cot_ce": told("Why? [89]")}),
+        generation(probes={"cot_ce": told("Why? [90]")}),
+    ),
     "topk_ce": (guessing(80, 80, 80, 80, 80), guessing(80, 80, 80, 80, 81)),
-    "p_true": (generation(probes={"p_true": told("True", "False")}), generation(probes={"p_true": told("True", "", "True")})),
-    "medconf": (weighed("supported", "supported", "supported", score=40), weighed("missing", "missing", "missing", score=41)),
-    "medconf_weighted": (weighed("missing", "supported", "missing"), weighed("supported", "missing", "missing")),
-    "agreement": (generation(panel=panel("flu", "croup", "flu")), generation(panel=panel("flu", "flu", "flu"))),
+    "p_true": (
+        generation(probes={"p_true": told("True", "False")}),
+        generation(probes={"p_true": told("True", "", "True")}),
+    ),
+    "medconf": (
+        weighed("supported", "supported", "supported", score=40),
+        weighed("missing", "missing", "missing", score=41),
+    ),
+    "medconf_weighted": (
+        weighed("missing", "supported", "missing"),
+        weighed("supported", "missing", "missing"),
+    ),
+    "agreement": (
+        generation(panel=panel("flu", "croup", "flu")),
+        generation(panel=panel("flu", "flu", "flu")),
+    ),
     "rdc": (
         generation(panel=panel("flu", "croup", "flu", cosines=(0.9, 0.2, 0.1))),
         generation(panel=panel("flu", "croup", "flu", cosines=(0.9, 0.3, 0.1))),
@@ -164,7 +196,10 @@ RANGE: dict[str, tuple[float, float] | Callable[[Generation], tuple[float, float
     "ecc": lambda g: (1 - math.sqrt(n_samples(g) - 1), 1),
     "mc_se": (-math.inf, 0),
     "mc_nse": (-math.inf, 0),
-    "semantic_entropy": lambda g: (-math.inf, log_samples(g)),  # K repeats push a probability to K at most
+    "semantic_entropy": lambda g: (
+        -math.inf,
+        log_samples(g),
+    ),  # K repeats push a probability to K at most
     "semantic_entropy_normalised": lambda g: (-log_samples(g), 0),
     "semantic_entropy_discrete": lambda g: (-log_samples(g), 0),
     "sentence_sar": lambda g: (-math.inf, math.log(1 + most_support(g))),
@@ -199,7 +234,12 @@ def all_alike(k: int, sets: tuple[int, ...], probs: tuple[float, ...]) -> Genera
     )  # fmt: skip
 
 
-EXTREMES = [all_alike(k, sets, (p, p)) for k in (2, 15) for sets in ((0,) * k, tuple(range(k))) for p in (1.0, 0.5, 1e-200)]
+EXTREMES = [
+    all_alike(k, sets, (p, p))
+    for k in (2, 15)
+    for sets in ((0,) * k, tuple(range(k)))
+    for p in (1.0, 0.5, 1e-200)
+]
 
 
 @EVERY
@@ -214,11 +254,15 @@ def test_values_are_in_the_declared_range(name: str) -> None:
 
 @EVERY
 def test_order_of_samples_does_not_matter(name: str) -> None:
-    differently_written = replace(FULL, samples=(said("Flu"), said("Flu", (0.5, 0.5)), said("Acute croup", (0.4, 0.2, 0.1))))
+    differently_written = replace(
+        FULL, samples=(said("Flu"), said("Flu", (0.5, 0.5)), said("Acute croup", (0.4, 0.2, 0.1)))
+    )
     for made in (FULL, differently_written, *RECORDS[:20]):
         k = n_samples(made)
         for order in ([*range(k)][::-1], [*range(1, k), 0]):
-            assert METHODS[name].score(reordered(made, order)) == pytest.approx(METHODS[name].score(made), rel=1e-9, abs=1e-12)
+            assert METHODS[name].score(reordered(made, order)) == pytest.approx(
+                METHODS[name].score(made), rel=1e-9, abs=1e-12
+            )
 
 
 def leaves(thing: object) -> Iterator[object]:
@@ -239,7 +283,10 @@ def leaves(thing: object) -> Iterator[object]:
 
 @EVERY
 def test_input_is_not_changed(name: str) -> None:
-    for made in (FULL, *RECORDS[:5]):  # the arrays of FULL refuse to be written, those of the others do not
+    for made in (
+        FULL,
+        *RECORDS[:5],
+    ):  # the arrays of FULL refuse to be written, those of the others do not
         before = copy.deepcopy(list(leaves(made)))
         first, second = METHODS[name].score(made), METHODS[name].score(made)
         assert list(leaves(made)) == before
@@ -254,7 +301,9 @@ def test_a_missing_need_gives_a_reason_and_no_number(name: str) -> None:
         confidence, missing, bound = METHODS[name].evaluate(without(FULL, need))
         assert math.isnan(confidence) and bound == ""
         assert missing == f"{need} not collected"
-        given_reason = replace(without(FULL, need), reasons={need: "the server gives no such thing"})
+        given_reason = replace(
+            without(FULL, need), reasons={need: "the server gives no such thing"}
+        )
         assert METHODS[name].evaluate(given_reason).missing == "the server gives no such thing"
         with pytest.raises(MissingValue, match="not collected"):
             METHODS[name].score(without(FULL, need))
@@ -403,7 +452,9 @@ def test_only_the_needs_are_read(name: str) -> None:
         if not any(n == need or n.startswith(need + ".") for n in needs):
             bare = bare if getattr(bare, need.partition(".")[0]) is None else without(bare, need)
     if "shown" not in needs:
-        bare = replace(bare, case_id="another", level=100, seed=7, n_statements=1, n_total=2, n_words=3)
+        bare = replace(
+            bare, case_id="another", level=100, seed=7, n_statements=1, n_total=2, n_words=3
+        )
     assert METHODS[name].score(replace(bare, model="another")) == METHODS[name].score(FULL)
 
 
@@ -420,8 +471,12 @@ def test_an_unreadable_answer_is_missing_for_every_method(name: str) -> None:
 @each("k", [0, 1])
 def test_one_sample_says_nothing_about_consistency(name: str, k: int) -> None:
     square = array(np.ones((k, k)))
-    matrices = {need: square for need in ("similarity", "similarity_med", "entailment", "contradiction")}
-    made = generation(samples=(said("Flu"),) * k, sample_relevance=(array([0.5, 0.5]),) * k, **matrices)
+    matrices = {
+        need: square for need in ("similarity", "similarity_med", "entailment", "contradiction")
+    }
+    made = generation(
+        samples=(said("Flu"),) * k, sample_relevance=(array([0.5, 0.5]),) * k, **matrices
+    )
     assert METHODS[name].evaluate(made).missing == "fewer than 2 readable samples"
 
 
@@ -430,7 +485,10 @@ def test_a_diagnosis_without_tokens_is_missing(name: str) -> None:
     assert FULL.answer is not None and FULL.answer.trace is not None and FULL.samples is not None
     nothing = Reply("Flu", FULL.answer.trace.part(0, 0))
     made = replace(FULL, answer=nothing, samples=(nothing, *FULL.samples[1:]))
-    assert METHODS[name].evaluate(made).missing in ("the diagnosis has no tokens", "a sampled diagnosis has no tokens")
+    assert METHODS[name].evaluate(made).missing in (
+        "the diagnosis has no tokens",
+        "a sampled diagnosis has no tokens",
+    )
 
 
 @EVERY
@@ -453,10 +511,17 @@ RAISED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "fisher_rao": lambda values: values + (1 - values) / 2,
 }
 """Statistics that a truncated distribution may bound, and how to raise them."""
-BOUNDABLE = [(name, need) for name, m in METHODS.items() for need in m.needs if need.partition(".")[2] in RAISED]
+BOUNDABLE = [
+    (name, need)
+    for name, m in METHODS.items()
+    for need in m.needs
+    if need.partition(".")[2] in RAISED
+]
 
 
-def with_trace(made: Generation, need: str, position: int, change: Callable[[TokenTrace], TokenTrace]) -> Generation:
+def with_trace(
+    made: Generation, need: str, position: int, change: Callable[[TokenTrace], TokenTrace]
+) -> Generation:
     """``made`` with the trace that ``need`` reads changed: of the answer, or of the sample at ``position``."""
 
     def changed(reply: Reply) -> Reply:
@@ -467,7 +532,9 @@ def with_trace(made: Generation, need: str, position: int, change: Callable[[Tok
         assert made.answer is not None
         return replace(made, answer=changed(made.answer))
     assert made.samples is not None
-    return replace(made, samples=tuple(changed(s) if i == position else s for i, s in enumerate(made.samples)))
+    return replace(
+        made, samples=tuple(changed(s) if i == position else s for i, s in enumerate(made.samples))
+    )
 
 
 @each(("name", "need"), BOUNDABLE)
@@ -475,9 +542,16 @@ def test_a_bound_is_claimed_on_the_side_to_which_the_value_moves(name: str, need
     statistic, m = need.partition(".")[2], METHODS[name]
     for made in RECORDS[:40]:
         position = n_samples(made) - 1
-        lower = with_trace(made, need, position, lambda trace: replace(trace, bounds={statistic: "lower"}))
+        lower = with_trace(
+            made, need, position, lambda trace: replace(trace, bounds={statistic: "lower"})
+        )
         raised = with_trace(
-            made, need, position, lambda trace: replace(trace, **{statistic: RAISED[statistic](getattr(trace, statistic))})
+            made,
+            need,
+            position,
+            lambda trace: replace(
+                trace, **{statistic: RAISED[statistic](getattr(trace, statistic))}
+            ),
         )
         bound, moved = m.evaluate(lower).bound, m.score(raised) - m.score(made)
         assert bound or m.evaluate(lower).missing

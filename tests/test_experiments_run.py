@@ -32,7 +32,9 @@ def test_each_figure_is_three_files_and_holds_something(made):
     name, folder = made
     files = {p.name for p in (folder / "figures").iterdir()}
     figures = {f.rpartition(".")[0] for f in files}
-    assert figures and files == {f"{f}.{ending}" for f in figures for ending in ("csv", "png", "svg")}
+    assert figures and files == {
+        f"{f}.{ending}" for f in figures for ending in ("csv", "png", "svg")
+    }
     assert all(f.startswith(name[:3]) for f in figures)
     for f in figures:
         assert len(pd.read_csv(folder / "figures" / f"{f}.csv")) > 0, f
@@ -50,7 +52,9 @@ def test_the_manifest_counts_the_calls_of_every_part(made):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("made", ["04_consultation"], indirect=True)  # the one whose questions depend on the replies
+@pytest.mark.parametrize(
+    "made", ["04_consultation"], indirect=True
+)  # the one whose questions depend on the replies
 def test_a_second_run_asks_nothing_and_draws_the_same(made, smoke_runs, tmp_path):
     name, folder = made
     again = smoke_runs.again(name, tmp_path)
@@ -66,7 +70,9 @@ def test_what_is_committed_was_drawn_by_the_notebook_as_it_is(made, tmp_path, mo
     monkeypatch.setattr(notebooks, "FIGURES", tmp_path / "figures")
     monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / f"{name}.ipynb").write_bytes((NOTEBOOKS / f"{name}.ipynb").read_bytes())
+    (tmp_path / "notebooks" / f"{name}.ipynb").write_bytes(
+        (NOTEBOOKS / f"{name}.ipynb").read_bytes()
+    )
     publish(folder, name)
     drawn = {p.name for p in (tmp_path / "figures").glob("*.png")}
     assert drawn <= {p.name for p in FIGURES.glob("*.png")}, "a figure that the reference run lacks"

@@ -29,7 +29,18 @@ from trustlab.records import Assessment, Case, Criterion, Evidence, Statement
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LEVELS = (1, 20, 60, 100)
-METHODS = ("asp", "msp", "entropy", "poc", "semantic_poc", "ce", "p_true", "medconf", "medconf_weighted", "random")
+METHODS = (
+    "asp",
+    "msp",
+    "entropy",
+    "poc",
+    "semantic_poc",
+    "ce",
+    "p_true",
+    "medconf",
+    "medconf_weighted",
+    "random",
+)
 METHODS = tuple(m for m in METHODS if m in {known.name for known in select("all")})
 NASTY = "<script>alert('x')</script> & \"pain\""
 
@@ -52,8 +63,18 @@ ASSESSED = Assessment(
 def made(case_id: str, level: int, model: str, **parts):
     """A generation whose token probabilities rise with the level; right from 60 % on."""
     shown = view(next(c for c in CASES if c.case_id == case_id), level)
-    answer = said("Influenza" if level >= 60 else "Cold", (0.3 + level / 200, 0.9), entropies=[2 - level / 100, 0.1])
-    facts = {"case_id": case_id, "level": level, "model": model, "answer": answer, "assessment": ASSESSED}
+    answer = said(
+        "Influenza" if level >= 60 else "Cold",
+        (0.3 + level / 200, 0.9),
+        entropies=[2 - level / 100, 0.1],
+    )
+    facts = {
+        "case_id": case_id,
+        "level": level,
+        "model": model,
+        "answer": answer,
+        "assessment": ASSESSED,
+    }
     return replace(FULL, **facts | {"n_statements": shown.n_statements, "n_total": 10} | parts)
 
 
@@ -68,11 +89,19 @@ def run_of(generations, cases=CASES, methods=METHODS) -> Run:
     ]
     chosen = select(methods)
     parameters = {"methods": [m.name for m in chosen], "levels": list(LEVELS)}
-    return Run(pd.DataFrame(answers), score(shown, generations, chosen), pd.DataFrame(), parameters, tuple(generations))
+    return Run(
+        pd.DataFrame(answers),
+        score(shown, generations, chosen),
+        pd.DataFrame(),
+        parameters,
+        tuple(generations),
+    )
 
 
 def whole_run(models=("one", "two"), **parts) -> Run:
-    return run_of([made(c.case_id, level, m, **parts) for m, c, level in product(models, CASES, LEVELS)])
+    return run_of(
+        [made(c.case_id, level, m, **parts) for m, c, level in product(models, CASES, LEVELS)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +154,9 @@ def test_a_long_dialogue_scrolls_where_something_moves_and_is_whole_where_nothin
 
 def test_right_and_wrong_and_the_truth_are_said_when_asked(run):
     assert "Answer: Cold ✗ wrongTruth: Croup" in text(page(run, CASES, "one", "c2", 20, truth=True))
-    assert "Answer: Influenza ✓ rightTruth: Croup" in text(page(run, CASES, "one", "c2", 60, truth=True))
+    assert "Answer: Influenza ✓ rightTruth: Croup" in text(
+        page(run, CASES, "one", "c2", 60, truth=True)
+    )
 
 
 def opposite(run: Run) -> Run:
@@ -136,7 +167,9 @@ def opposite(run: Run) -> Run:
 @pytest.mark.parametrize("level", [20, 60], ids=["wrong", "right"])
 def test_untold_neither_word_nor_colour_gives_the_truth_away(run, level):
     told, untold = (page(run, CASES, "one", "c2", level, truth) for truth in (True, False))
-    assert "Croup" not in untold and not re.search(r"\b(right|wrong|truth)\b", text(untold), re.IGNORECASE)
+    assert "Croup" not in untold and not re.search(
+        r"\b(right|wrong|truth)\b", text(untold), re.IGNORECASE
+    )
     assert untold == page(opposite(run), CASES, "one", "c2", level) and untold != told
     assert told != page(opposite(run), CASES, "one", "c2", level, truth=True)
 
@@ -144,14 +177,25 @@ def test_untold_neither_word_nor_colour_gives_the_truth_away(run, level):
 @pytest.mark.parametrize("level", [20, 60], ids=["wrong", "right"])
 def test_on_a_still_page_all_of_the_truth_is_in_the_fold(run, level):
     fold = re.compile("<details>.*?</details>")
-    whole, turned = (still(each, CASES, Choice("one", "c2", level)) for each in (run, opposite(run)))
+    whole, turned = (
+        still(each, CASES, Choice("one", "c2", level)) for each in (run, opposite(run))
+    )
     assert "Croup" in whole and "Croup" not in fold.sub("", whole)
     assert whole != turned and fold.sub("", whole) == fold.sub("", turned)
 
 
 def test_every_method_stands_in_its_family_with_its_value(run):
     shown = text(page(run, CASES, "one", "c1", 20))
-    places = [shown.index(words) for words in ("tokenASP", "consistencyPoC", "self-verbalisedCE", "MedConfMedConf", "baseline")]
+    places = [
+        shown.index(words)
+        for words in (
+            "tokenASP",
+            "consistencyPoC",
+            "self-verbalisedCE",
+            "MedConfMedConf",
+            "baseline",
+        )
+    ]
     assert places == sorted(places)
     assert "CE0.85" in shown and "MedConf0.70" in shown
     assert shown.index("self-verbalised") < shown.index("CE0.85") < shown.index("MedConf0.70")
@@ -198,14 +242,18 @@ FAILED = replace(said("x"), text=None, trace=None, missing="the server said <no>
 def failed_run() -> Run:
     """A run whose calls failed: neither right nor wrong."""
     run = whole_run(models=("one",), answer=FAILED)
-    return replace(run, answers=run.answers.assign(correct=float("nan"), missing="the server said <no>"))
+    return replace(
+        run, answers=run.answers.assign(correct=float("nan"), missing="the server said <no>")
+    )
 
 
 @pytest.mark.parametrize("generations", [True, False], ids=["with records", "tables only"])
 def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong(generations):
     run = failed_run() if generations else replace(failed_run(), generations=())
     shown = page(run, CASES, "one", "c1", 20, truth=True)
-    assert "no answer (the server said <no>) – neither right nor wrongTruth: Influenza" in text(shown)
+    assert "no answer (the server said <no>) – neither right nor wrongTruth: Influenza" in text(
+        shown
+    )
     assert "<no>" not in shown and "✗" not in text(shown).partition("Truth:")[0]
     assert "no answer (the server said <no>)" in text(page(run, CASES, "one", "c1", 20))
 
@@ -214,7 +262,9 @@ def test_the_evidence_is_shown_and_its_absence_explained(run):
     assert "high fever" in text(page(run, CASES, "one", "c1", 20))
     without = whole_run(models=("one",), assessment=None, reasons={"assessment": "no library"})
     assert "None: no library." in text(page(without, CASES, "one", "c1", 20))
-    failed = whole_run(models=("one",), assessment=Assessment("Flu", missing="keyword: none in square brackets"))
+    failed = whole_run(
+        models=("one",), assessment=Assessment("Flu", missing="keyword: none in square brackets")
+    )
     assert "keyword: none in square brackets" in text(page(failed, CASES, "one", "c1", 20))
 
 
@@ -231,9 +281,27 @@ def test_a_run_of_tables_only_without_traces_still_has_pages(run):
 @pytest.mark.parametrize("truth", [False, True])
 def test_everything_from_a_model_or_a_patient_is_escaped(truth):
     odd = Case("c1", NASTY, (Statement(f"Doctor: {NASTY}\nPatient: {NASTY}"),) * 3, NASTY, (NASTY,))
-    bad = Assessment(NASTY, evidence=(Evidence(Criterion(1, NASTY), "missing", NASTY, False),), missing=NASTY)
-    run = run_of([made("c1", 20, NASTY, answer=said(NASTY), assessment=bad, samples=None, reasons={"samples": NASTY})], (odd,))
-    for shown in (page(run, (odd,), NASTY, "c1", 20, truth), still(run, (odd,), Choice(NASTY, "c1", 20))):
+    bad = Assessment(
+        NASTY, evidence=(Evidence(Criterion(1, NASTY), "missing", NASTY, False),), missing=NASTY
+    )
+    run = run_of(
+        [
+            made(
+                "c1",
+                20,
+                NASTY,
+                answer=said(NASTY),
+                assessment=bad,
+                samples=None,
+                reasons={"samples": NASTY},
+            )
+        ],
+        (odd,),
+    )
+    for shown in (
+        page(run, (odd,), NASTY, "c1", 20, truth),
+        still(run, (odd,), Choice(NASTY, "c1", 20)),
+    ):
         assert "script" not in Words(shown).tags and "<script" not in shown
         assert NASTY in Words(shown).text
 
@@ -243,7 +311,9 @@ def test_a_page_is_whole_has_its_own_colours_and_loads_nothing(run, level):
     shown = page(run, CASES, "one", "c1", level, truth=True)
     assert not Words(shown).tags & {"script", "link", "style", "img", "iframe"}
     assert "http" not in shown
-    assert shown.startswith("<div class='tex2jax_ignore mathjax_ignore' style='background:#FFFFFF;color:#222222")
+    assert shown.startswith(
+        "<div class='tex2jax_ignore mathjax_ignore' style='background:#FFFFFF;color:#222222"
+    )
     assert shown.count(NOTICE) == 1
     assert not [w for w in re.findall(r"(?<!max-)(?<!min-)width:(\d+)px", shown) if int(w) > 300]
 
@@ -281,12 +351,16 @@ def test_the_controls_change_the_page(run):
         seen.append(explorer.html.value)
     assert seen[2] == page(run, CASES, "one", "c2", 20)
     assert seen[4] == page(run, CASES, "two", "c2", 20, truth=True)
-    assert explorer.case.value == "d1" and seen[5] == explorer.page() == page(run, CASES, "two", "d1", 20, truth=True)
+    assert explorer.case.value == "d1" and seen[5] == explorer.page() == page(
+        run, CASES, "two", "d1", 20, truth=True
+    )
 
 
 def test_only_what_can_be_chosen_is_offered(run):
     explorer = explore(run, CASES)
-    assert explorer.model in explorer.widget.children and explorer.dataset in explorer.widget.children
+    assert (
+        explorer.model in explorer.widget.children and explorer.dataset in explorer.widget.children
+    )
     alone = explore(whole_run(models=("one",)), CASES[:2])
     assert alone.widget.children == (alone.case, alone.level, alone.truth, alone.html)
     assert [value for _, value in alone.level.options] == list(LEVELS)
@@ -297,8 +371,12 @@ def test_the_bundle_holds_the_widget_and_a_still_page(run):
     bundle = explorer._repr_mimebundle_(include=None, exclude=None)
     assert bundle[WIDGET]["model_id"] == explorer.widget.model_id
     assert bundle["text/html"] == still(run, CASES, explorer.default)
-    assert STILL in text(bundle["text/html"]) and "Show the truth✓ right. Truth: Influenza" in text(bundle["text/html"])
-    assert bundle["text/plain"] == "Explorer(cases=3, models=['one', 'two'], levels=[1, 20, 60, 100])"
+    assert STILL in text(bundle["text/html"]) and "Show the truth✓ right. Truth: Influenza" in text(
+        bundle["text/html"]
+    )
+    assert (
+        bundle["text/plain"] == "Explorer(cases=3, models=['one', 'two'], levels=[1, 20, 60, 100])"
+    )
 
 
 def test_without_ipywidgets_there_is_the_still_page(run, monkeypatch):
@@ -321,7 +399,11 @@ def figure_of():
 
 def fills(figure) -> list:
     """The fillings of the markers that are drawn, in order."""
-    drawn = [line for line in figure.axes[0].lines if np.isfinite(np.asarray(line.get_ydata(), float)).any()]
+    drawn = [
+        line
+        for line in figure.axes[0].lines
+        if np.isfinite(np.asarray(line.get_ydata(), float)).any()
+    ]
     return [line.get_markerfacecolor() for line in drawn]
 
 
@@ -332,8 +414,14 @@ def test_the_still_figure_shows_probabilities_and_answers(run, figure_of):
     (ax,) = figure.axes
     words = [t.get_text() for t in ax.texts]
     assert {"ASP", "PoC", "CE", "MedConf"} <= set(words)
-    assert sum(w.startswith("✓ right\nInfluenza") for w in words) == 2 and sum(w.startswith("✗ wrong\nCold") for w in words) == 2
-    assert (ax.get_ylabel(), ax.get_title(loc="left")) == ("Confidence, 0 to 1", "Case c1; the truth: Influenza")
+    assert (
+        sum(w.startswith("✓ right\nInfluenza") for w in words) == 2
+        and sum(w.startswith("✗ wrong\nCold") for w in words) == 2
+    )
+    assert (ax.get_ylabel(), ax.get_title(loc="left")) == (
+        "Confidence, 0 to 1",
+        "Case c1; the truth: Influenza",
+    )
     figure.draw_without_rendering()
     below = [t.get_window_extent() for t in ax.texts if t.get_text()[0] in "✓✗"]
     assert not any(a.overlaps(b) for i, a in enumerate(below) for b in below[:i])
@@ -345,7 +433,10 @@ def test_the_still_figure_keeps_the_truth_to_itself_unless_asked(run, figure_of)
     figure, turned, told = figure_of(run), figure_of(opposite(run)), figure_of(run, truth=True)
     (ax,) = figure.axes
     words = [t.get_text() for t in (*ax.texts, *figure.texts)]
-    assert not re.search("right|wrong|truth|✓|✗", " ".join(words)) and ax.get_title(loc="left") == "Case c1"
+    assert (
+        not re.search("right|wrong|truth|✓|✗", " ".join(words))
+        and ax.get_title(loc="left") == "Case c1"
+    )
     assert words.count("Influenza") == 2 and words.count("Cold") == 2
     assert len({t.get_color() for t in ax.texts if t.get_text() in ("Influenza", "Cold")}) == 1
     assert fills(figure) == fills(turned) != fills(told) and "white" not in fills(figure)

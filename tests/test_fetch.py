@@ -36,19 +36,29 @@ def zipped(**members: bytes) -> bytes:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)  # pooch waits a second before another try
+    monkeypatch.setattr(
+        "pooch.core.time.sleep", lambda seconds: None
+    )  # pooch waits a second before another try
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 @pytest.fixture
 def server() -> Iterator[FileServer]:
-    with FileServer({"/rows.csv": ROWS, "/other.json": OTHER, "/set.zip": zipped(rows=ROWS)}) as running:
+    with FileServer(
+        {"/rows.csv": ROWS, "/other.json": OTHER, "/set.zip": zipped(rows=ROWS)}
+    ) as running:
         yield running
 
 
-def home(server: FileServer, *files: File, how: str = "direct", by_hand: str = "") -> dict[str, Home]:
+def home(
+    server: FileServer, *files: File, how: str = "direct", by_hand: str = ""
+) -> dict[str, Home]:
     given = files or (File("rows.csv", (f"{server.url}/rows.csv",), len(ROWS), KNOWN),)
-    return {"made-up": Home("made-up rows", "CC BY 4.0", "https://example.org/rows", how, "nothing", given, by_hand)}
+    return {
+        "made-up": Home(
+            "made-up rows", "CC BY 4.0", "https://example.org/rows", how, "nothing", given, by_hand
+        )
+    }
 
 
 def unchecked(server: FileServer, path: str = "rows.csv", unpack: str = "none") -> dict[str, Home]:
@@ -67,7 +77,9 @@ def left(folder: Path) -> list[str]:
 # -- before anything is asked for -----------------------------------------------------------------------------------
 
 
-def test_without_consent_the_licence_is_told_and_nothing_is_asked_or_written(tmp_path: Path, server: FileServer) -> None:
+def test_without_consent_the_licence_is_told_and_nothing_is_asked_or_written(
+    tmp_path: Path, server: FileServer
+) -> None:
     with pytest.raises(ValueError, match=r"Licence: CC BY 4.0(.|\n)*accept=True"):
         fetch("made-up", tmp_path / "new", homes=home(server))
     assert (server.asked, left(tmp_path)) == ([], [])
@@ -79,7 +91,10 @@ def test_the_notice_tells_all_that_one_agrees_to() -> None:
         assert part in notice
 
 
-@pytest.mark.parametrize("name", ["medrag-statpearls", "medrag-textbooks", "medrag-pubmed", "medrag-wikipedia", "medqa-full"])
+@pytest.mark.parametrize(
+    "name",
+    ["medrag-statpearls", "medrag-textbooks", "medrag-pubmed", "medrag-wikipedia", "medqa-full"],
+)
 def test_what_is_had_by_hand_only_says_the_steps_with_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="by hand") as caught:
         fetch(name, tmp_path / "here", accept=True)
@@ -140,13 +155,21 @@ def test_what_is_there_and_right_is_not_asked_for_again(tmp_path: Path, server: 
 def test_a_file_put_there_by_hand_is_checked_and_kept(tmp_path: Path, server: FileServer) -> None:
     (tmp_path / "rows.csv").write_bytes(ROWS)
     got = get(tmp_path, home(server))
-    assert (server.asked, got.sources["rows.csv"].url, got.sources["rows.csv"].checked) == ([], "put there by hand", "sha256")
+    assert (server.asked, got.sources["rows.csv"].url, got.sources["rows.csv"].checked) == (
+        [],
+        "put there by hand",
+        "sha256",
+    )
 
 
 def test_several_files_and_their_folders_are_made_and_only_the_missing_one_is_asked_for(
     tmp_path: Path, server: FileServer
 ) -> None:
-    homes = home(server, *home(server)["made-up"].files, File("data/other.json", (f"{server.url}/other.json",), len(OTHER)))
+    homes = home(
+        server,
+        *home(server)["made-up"].files,
+        File("data/other.json", (f"{server.url}/other.json",), len(OTHER)),
+    )
     (tmp_path / "rows.csv").write_bytes(ROWS)
     assert get(tmp_path, homes).downloaded == ("data/other.json",)
     assert server.asked == ["/other.json"]
@@ -159,15 +182,22 @@ def test_two_data_sets_share_a_folder_and_its_notes(tmp_path: Path, server: File
     assert list(json.loads((tmp_path / SOURCE).read_text())) == ["rows.csv", "other.json"]
 
 
-def test_where_no_hash_is_known_the_one_found_is_told_and_holds_from_then_on(tmp_path: Path, server: FileServer) -> None:
+def test_where_no_hash_is_known_the_one_found_is_told_and_holds_from_then_on(
+    tmp_path: Path, server: FileServer
+) -> None:
     for downloaded in (("rows.csv",), ()):
         got = get(tmp_path, unchecked(server))
         assert got.downloaded == downloaded
-        assert (got.sources["rows.csv"].checked, got.sources["rows.csv"].sha256) == ("not verified", KNOWN)
+        assert (got.sources["rows.csv"].checked, got.sources["rows.csv"].sha256) == (
+            "not verified",
+            KNOWN,
+        )
     assert len(server.asked) == ONCE
 
 
-def test_where_only_the_size_is_known_it_is_what_was_checked(tmp_path: Path, server: FileServer) -> None:
+def test_where_only_the_size_is_known_it_is_what_was_checked(
+    tmp_path: Path, server: FileServer
+) -> None:
     got = get(tmp_path, home(server, File("rows.csv", (f"{server.url}/rows.csv",), len(ROWS))))
     assert (got.sources["rows.csv"].checked, got.sources["rows.csv"].sha256) == ("size", KNOWN)
 
@@ -176,11 +206,15 @@ def test_a_fetched_release_is_what_the_loader_reads(tmp_path: Path, server: File
     (tmp_path / "official").mkdir()
     release(tmp_path / "official")
     patients = (tmp_path / "official" / "release_test_patients.csv").read_bytes()
-    (tmp_path / "official" / "release_test_patients.zip").write_bytes(zipped(release_test_patients=patients))
+    (tmp_path / "official" / "release_test_patients.zip").write_bytes(
+        zipped(release_test_patients=patients)
+    )
     names = [file.name for file in HOMES["ddxplus"].files]
     server.files = {f"/{name}": (tmp_path / "official" / name).read_bytes() for name in names}
     get(tmp_path / "mine", home(server, *(File(name, (f"{server.url}/{name}",)) for name in names)))
-    assert load_cases("ddxplus", path=tmp_path / "mine") == load_cases("ddxplus", path=tmp_path / "official" / names[-1])
+    assert load_cases("ddxplus", path=tmp_path / "mine") == load_cases(
+        "ddxplus", path=tmp_path / "official" / names[-1]
+    )
 
 
 def test_the_bytes_are_asked_for_as_they_are(tmp_path: Path, server: FileServer) -> None:
@@ -188,8 +222,12 @@ def test_the_bytes_are_asked_for_as_they_are(tmp_path: Path, server: FileServer)
     assert server.headers[0]["accept-encoding"] == "identity"
 
 
-@pytest.mark.parametrize("trouble", ["cut", "corrupt", "truncated", "too long", "endless", "nothing", 500, 503, 429])
-def test_a_passing_trouble_is_overcome(tmp_path: Path, server: FileServer, trouble: str | int) -> None:
+@pytest.mark.parametrize(
+    "trouble", ["cut", "corrupt", "truncated", "too long", "endless", "nothing", 500, 503, 429]
+)
+def test_a_passing_trouble_is_overcome(
+    tmp_path: Path, server: FileServer, trouble: str | int
+) -> None:
     server.plan = lambda k: trouble if k == 0 else None
     get(tmp_path, home(server))
     assert (tmp_path / "rows.csv").read_bytes() == ROWS
@@ -204,7 +242,13 @@ def test_a_redirect_is_followed(tmp_path: Path, server: FileServer) -> None:
 
 
 def test_the_second_address_helps_where_the_first_fails(tmp_path: Path, server: FileServer) -> None:
-    got = get(tmp_path, home(server, File("rows.csv", (f"{server.url}/gone", f"{server.url}/rows.csv"), len(ROWS), KNOWN)))
+    got = get(
+        tmp_path,
+        home(
+            server,
+            File("rows.csv", (f"{server.url}/gone", f"{server.url}/rows.csv"), len(ROWS), KNOWN),
+        ),
+    )
     assert got.sources["rows.csv"].url == f"{server.url}/rows.csv"
     assert server.asked == ["/gone", "/rows.csv"]
 
@@ -234,7 +278,9 @@ def test_a_lasting_trouble_is_told_and_leaves_nothing(
     with pytest.raises(ValueError, match=told) as caught:
         get(tmp_path / "new", home(server))
     assert "rows.csv could not be downloaded" in str(caught.value)
-    assert f"save it from https://example.org/rows as {tmp_path / 'new' / 'rows.csv'}" in str(caught.value)
+    assert f"save it from https://example.org/rows as {tmp_path / 'new' / 'rows.csv'}" in str(
+        caught.value
+    )
     assert (len(server.asked), left(tmp_path / "new")) == (times, [])
 
 
@@ -258,8 +304,14 @@ def test_nobody_listening_is_told(tmp_path: Path, server: FileServer) -> None:
     assert left(tmp_path) == []
 
 
-def test_the_files_before_a_failure_stay_and_the_next_call_goes_on(tmp_path: Path, server: FileServer) -> None:
-    homes = home(server, *home(server)["made-up"].files, File("other.json", (f"{server.url}/other.json",), len(OTHER)))
+def test_the_files_before_a_failure_stay_and_the_next_call_goes_on(
+    tmp_path: Path, server: FileServer
+) -> None:
+    homes = home(
+        server,
+        *home(server)["made-up"].files,
+        File("other.json", (f"{server.url}/other.json",), len(OTHER)),
+    )
     server.plan = lambda k: 404 if k == 1 else None
     with pytest.raises(ValueError, match="other.json could not be downloaded"):
         get(tmp_path, homes)
@@ -268,17 +320,25 @@ def test_the_files_before_a_failure_stay_and_the_next_call_goes_on(tmp_path: Pat
 
 
 @pytest.mark.parametrize("found", [ROWS[:-1], ROWS[:-1] + b"x"])
-def test_another_file_in_the_place_is_named_and_left_alone(tmp_path: Path, server: FileServer, found: bytes) -> None:
+def test_another_file_in_the_place_is_named_and_left_alone(
+    tmp_path: Path, server: FileServer, found: bytes
+) -> None:
     (tmp_path / "rows.csv").write_bytes(found)
-    with pytest.raises(ValueError, match=r"rows.csv has .*expected is|rows.csv has .*expected are") as caught:
+    with pytest.raises(
+        ValueError, match=r"rows.csv has .*expected is|rows.csv has .*expected are"
+    ) as caught:
         get(tmp_path, home(server))
     assert "move it away" in str(caught.value)
     assert ((tmp_path / "rows.csv").read_bytes(), server.asked) == (found, [])
 
 
-def test_a_file_that_nobody_can_vouch_for_is_not_taken_for_whole(tmp_path: Path, server: FileServer) -> None:
+def test_a_file_that_nobody_can_vouch_for_is_not_taken_for_whole(
+    tmp_path: Path, server: FileServer
+) -> None:
     (tmp_path / "rows.csv").write_bytes(ROWS[:100])
-    with pytest.raises(ValueError, match="neither the table nor SOURCE.json tells whether it is whole"):
+    with pytest.raises(
+        ValueError, match="neither the table nor SOURCE.json tells whether it is whole"
+    ):
         get(tmp_path, unchecked(server))
 
 
@@ -289,7 +349,9 @@ def test_a_file_changed_since_it_was_noted_is_refused(tmp_path: Path, server: Fi
         get(tmp_path, unchecked(server))
 
 
-def test_a_server_that_changed_its_file_since_it_was_noted_is_refused(tmp_path: Path, server: FileServer) -> None:
+def test_a_server_that_changed_its_file_since_it_was_noted_is_refused(
+    tmp_path: Path, server: FileServer
+) -> None:
     get(tmp_path, unchecked(server))
     (tmp_path / "rows.csv").unlink()
     server.files["/rows.csv"] = ROWS + b"more"
@@ -308,7 +370,9 @@ def test_a_broken_note_is_named(tmp_path: Path, server: FileServer, text: str) -
 # -- archives -------------------------------------------------------------------------------------------------------
 
 
-def test_an_archive_is_kept_and_unpacked_into_a_folder_of_its_name_once(tmp_path: Path, server: FileServer) -> None:
+def test_an_archive_is_kept_and_unpacked_into_a_folder_of_its_name_once(
+    tmp_path: Path, server: FileServer
+) -> None:
     for _ in range(2):
         got = get(tmp_path, unchecked(server, "set.zip", "zip"))
         assert got.unpacked == (tmp_path / "set",)
@@ -317,7 +381,9 @@ def test_an_archive_is_kept_and_unpacked_into_a_folder_of_its_name_once(tmp_path
     assert len(server.asked) == ONCE
 
 
-def test_an_unpacked_folder_that_was_lost_is_made_again_without_asking(tmp_path: Path, server: FileServer) -> None:
+def test_an_unpacked_folder_that_was_lost_is_made_again_without_asking(
+    tmp_path: Path, server: FileServer
+) -> None:
     get(tmp_path, unchecked(server, "set.zip", "zip"))
     (tmp_path / "set" / "rows").unlink()
     (tmp_path / "set").rmdir()
@@ -329,12 +395,18 @@ def test_an_unpacked_folder_that_was_lost_is_made_again_without_asking(tmp_path:
 def test_an_archive_saved_by_hand_is_unpacked(tmp_path: Path) -> None:
     (tmp_path / "medqa.zip").write_bytes(zipped(**{"data_clean/questions/US/test.jsonl": OTHER}))
     got = fetch("medqa-full", tmp_path, accept=True)
-    assert (tmp_path / "medqa" / "data_clean" / "questions" / "US" / "test.jsonl").read_bytes() == OTHER
+    assert (
+        tmp_path / "medqa" / "data_clean" / "questions" / "US" / "test.jsonl"
+    ).read_bytes() == OTHER
     assert got.sources["medqa.zip"].checked == "not verified"
 
 
-@pytest.mark.parametrize("content", [b"PK\x03\x04 cut off", zipped(**{"../out": b"x"}), zipped(rows=ROWS)[:-30]])
-def test_a_bad_archive_leaves_neither_itself_nor_a_part_of_it(tmp_path: Path, server: FileServer, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"PK\x03\x04 cut off", zipped(**{"../out": b"x"}), zipped(rows=ROWS)[:-30]]
+)
+def test_a_bad_archive_leaves_neither_itself_nor_a_part_of_it(
+    tmp_path: Path, server: FileServer, content: bytes
+) -> None:
     server.files["/set.zip"] = content
     with pytest.raises(ValueError, match="set.zip is not unpacked"):
         get(tmp_path / "new", unchecked(server, "set.zip", "zip"))

@@ -13,7 +13,17 @@ from trustlab.experiments.notebooks import notebook_names, notebook_path
 from trustlab.paths import NOTICE
 
 NUMBER = re.compile(r"(?<![\w.{:+#\[])\d+(?:\.\d+)?(?![\w}\]])")
-NAMES = ("Table 2", "Table 3", "2026", "95 %", "0.05", "100", "CDR of 0", "0 by definition", "above 0")
+NAMES = (
+    "Table 2",
+    "Table 3",
+    "2026",
+    "95 %",
+    "0.05",
+    "100",
+    "CDR of 0",
+    "0 by definition",
+    "above 0",
+)
 """What a finding may say with digits that no table holds: names, levels, ends of a scale."""
 
 

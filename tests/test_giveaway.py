@@ -29,14 +29,30 @@ from trustlab.knowledge import normalise
         (["migraine disorder"], "These are migraines.", "Is it a migraine?"),
         (["reflux disease"], "This is reflux.", "I had re-flux, reflux I mean."),
         (["covid-19 virus disease"], "We test you for Covid.", "I was worried about covid."),
-        (["chronic obstructive airway disease"], "It may be COPD, chronic obstructive pulmonary disorder.", "Do you have COPD?"),
-        (["chronic obstructive airway disease"], "It may be COPD, chronic obstructive pulmonary disorder.", "My copd is bad."),
+        (
+            ["chronic obstructive airway disease"],
+            "It may be COPD, chronic obstructive pulmonary disorder.",
+            "Do you have COPD?",
+        ),
+        (
+            ["chronic obstructive airway disease"],
+            "It may be COPD, chronic obstructive pulmonary disorder.",
+            "My copd is bad.",
+        ),
         (["irritable bowel syndrome"], "We call this IBS.", "Is it IBS?"),
         (["pulmonary embolism", "PE"], "It may be a clot.", "Did you have a PE before?"),
         (["sinus infection"], "A sinus infection.", "Have you had a sinus infection?"),
-        (["airway disease"], "It may be COPD.", "Do you have copd?"),  # an acronym that no name spells out
+        (
+            ["airway disease"],
+            "It may be COPD.",
+            "Do you have copd?",
+        ),  # an acronym that no name spells out
         (["airway disease"], "It may be a URI.", "Those uris again?"),
-        (["positron fever", "PET"], "Your PET is bad.", "Is it a PET?"),  # a name, although a test is called so too
+        (
+            ["positron fever", "PET"],
+            "Your PET is bad.",
+            "Is it a PET?",
+        ),  # a name, although a test is called so too
         (["urinary infection", "UTI"], "An infection.", "Is it a uti?"),
         (["cerebrovascular accident"], "It was an accident in the brain.", "Was it a Stroke?"),
         (["Herpes Zoster"], "You have zoster.", "My mother had shingles."),
@@ -47,7 +63,9 @@ from trustlab.knowledge import normalise
         (["Ménière's disease"], "This is Ménière's disease.", "Not MÉNIÈRE’S disease?"),
     ],
 )
-def test_what_gives_the_diagnosis_away_is_heard(names: list[str], utterance: str, text: str) -> None:
+def test_what_gives_the_diagnosis_away_is_heard(
+    names: list[str], utterance: str, text: str
+) -> None:
     assert giveaway(names, utterance).heard_in(text)
 
 
@@ -55,9 +73,17 @@ def test_what_gives_the_diagnosis_away_is_heard(names: list[str], utterance: str
     ("names", "utterance", "text"),
     [
         (["gout"], "It is gout.", "I do not know about that."),
-        (["chronic sinusitis"], "It is chronic.", "I had sinusitis once."),  # a word of the name that is not said there
+        (
+            ["chronic sinusitis"],
+            "It is chronic.",
+            "I had sinusitis once.",
+        ),  # a word of the name that is not said there
         (["heart failure"], "Your heart is weak, a heart failure.", "Any trouble with your heart?"),
-        (["chronic lung disease"], "A chronic lung disease.", "Do you have any chronic disease of the lungs?"),
+        (
+            ["chronic lung disease"],
+            "A chronic lung disease.",
+            "Do you have any chronic disease of the lungs?",
+        ),
         (["acute lymphoblastic leukemia"], "This is ALL.", "Is that all?"),
         (["multiple sclerosis", "MS"], "This is MS.", "Ms. Brown asked."),
         (["covid-19 virus disease"], "It is COVID-19.", "I am 19, and it may be a virus."),
@@ -69,14 +95,20 @@ def test_what_gives_the_diagnosis_away_is_heard(names: list[str], utterance: str
         (["infectious mononucleosis"], "A virus.", "I am monogamous."),
         (["upper respiratory infection"], "A virus.", "My hands are cold."),
         (["gastroesophageal reflux disease"], "Your stomach.", "I have heartburn."),
-        (["infective endocarditis"], "This is infective.", "Did you have an infection?"),  # a word that many share
+        (
+            ["infective endocarditis"],
+            "This is infective.",
+            "Did you have an infection?",
+        ),  # a word that many share
         (["pneumonia"], "This is pneumonia.", "I had a pneumothorax."),  # more than 3 letters apart
         (["asthma"], "This is asthma.", "The assistant called."),
         (["upper respiratory infection", "URTI"], "", "It has been hurting."),
         (["pneumonia"], "I will take an ECG for the pneumonia.", "Did you have an ECG?"),
     ],
 )
-def test_words_that_many_diagnoses_share_and_words_not_said_are_not(names: list[str], utterance: str, text: str) -> None:
+def test_words_that_many_diagnoses_share_and_words_not_said_are_not(
+    names: list[str], utterance: str, text: str
+) -> None:
     assert not giveaway(names, utterance).heard_in(text)
 
 
@@ -103,7 +135,9 @@ SAYS = {"id": "1", "diagnosis": "Gout", "accepted": "Podagra", "text": "He is we
         ("Patient: No gouty joints.", 1),
     ],
 )
-def test_an_account_counts_the_cases_that_name_their_diagnosis(tmp_path: Path, told: str, n: int) -> None:
+def test_an_account_counts_the_cases_that_name_their_diagnosis(
+    tmp_path: Path, told: str, n: int
+) -> None:
     text = " ".join(f"Sentence number {i}." for i in range(11))
     rows = [SAYS | {"text": f"{text} {told}"}, SAYS | {"id": "2", "text": text}]
     file = tmp_path / "mine.jsonl"

@@ -19,7 +19,10 @@ from trustlab.semantics import Encoder
 def test_the_encoder_forgives_wordings_and_the_words_alone_do_not() -> None:
     grader = EncoderGrader(knowledge=NO_TABLE)
     truth = case("Acute otitis media")
-    assert grader.correct("Acute ottitis media", truth) == 1 and SYNONYM.correct("Acute ottitis media", truth) == 0
+    assert (
+        grader.correct("Acute ottitis media", truth) == 1
+        and SYNONYM.correct("Acute ottitis media", truth) == 0
+    )
     for one, other in [
         ("Acute inflammation of the gallbladder", "Acute gallbladder inflammation"),
         ("Diabetes mellitus type II", "Type 2 diabetes mellitus"),
@@ -30,20 +33,30 @@ def test_the_encoder_forgives_wordings_and_the_words_alone_do_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "truth"), [("not pneumonia", "Pneumonia"), ("Kidney stone", "Influenza"), ("Viral pneumonia", "Pneumonia")]
+    ("answer", "truth"),
+    [
+        ("not pneumonia", "Pneumonia"),
+        ("Kidney stone", "Influenza"),
+        ("Viral pneumonia", "Pneumonia"),
+    ],
 )
 def test_the_encoder_keeps_different_diseases_apart(answer: str, truth: str) -> None:
     assert EncoderGrader(knowledge=NO_TABLE).correct(answer, case(truth)) == 0
 
 
 def test_what_the_table_knows_as_another_condition_is_not_left_to_the_cosine() -> None:
-    assert ALIKE.correct("Croup", case("Influenza")) == 1  # without a table, an encoder that sees no difference
+    assert (
+        ALIKE.correct("Croup", case("Influenza")) == 1
+    )  # without a table, an encoder that sees no difference
     assert replace(ALIKE, knowledge=None).correct("Croup", case("Influenza")) == 0
 
 
 def test_a_lower_threshold_lets_more_through() -> None:
     pair = ("Laryngotracheitis", case("Laryngitis"))
-    strict, lax = EncoderGrader(knowledge=NO_TABLE, threshold=0.8), EncoderGrader(knowledge=NO_TABLE, threshold=0.7)
+    strict, lax = (
+        EncoderGrader(knowledge=NO_TABLE, threshold=0.8),
+        EncoderGrader(knowledge=NO_TABLE, threshold=0.7),
+    )
     assert (strict.correct(*pair), lax.correct(*pair)) == (0, 1)
 
 
@@ -53,7 +66,9 @@ def test_a_threshold_is_a_cosine(threshold: float) -> None:
         EncoderGrader(threshold=threshold)
 
 
-def test_the_default_threshold_is_the_smallest_that_takes_no_condition_of_the_table_for_another() -> None:
+def test_the_default_threshold_is_the_smallest_that_takes_no_condition_of_the_table_for_another() -> (
+    None
+):
     conditions = list(load_knowledge().conditions.values())
     names = [(i, name) for i, c in enumerate(conditions) for name in c.names]
     cosine = Encoder().similarity([bare_name(name) for _, name in names]).round(3)
@@ -65,7 +80,9 @@ def test_the_default_threshold_is_the_smallest_that_takes_no_condition_of_the_ta
             best[k, j] = max((cosine[k, place[n]] for n in true), default=-1.0)
     owner = np.array([i for i, _ in names])
     others = best[owner[:, None] != np.arange(len(conditions))]
-    assert [int((others >= t).sum()) for t in (THRESHOLD, THRESHOLD - 0.05)] == [0, 7] and len(others) == 22_656
+    assert [int((others >= t).sum()) for t in (THRESHOLD, THRESHOLD - 0.05)] == [0, 7] and len(
+        others
+    ) == 22_656
     spelt_alike = [any(i == j and a != b and same_name(a, b) for j, b in names) for i, a in names]
     own = best[np.arange(len(names)), owner][~np.array(spelt_alike)]
     assert ((own >= THRESHOLD).sum(), len(own)) == (47, 336)
@@ -83,5 +100,7 @@ def test_the_default_threshold_is_the_smallest_that_takes_no_condition_of_the_ta
         ("Bronchiolitis", "Bronchitis"),
     ],
 )
-def test_words_added_taken_away_or_changed_beyond_a_slip_are_wrong_whatever_the_cosine(answer: str, truth: str) -> None:
+def test_words_added_taken_away_or_changed_beyond_a_slip_are_wrong_whatever_the_cosine(
+    answer: str, truth: str
+) -> None:
     assert replace(ALIKE, knowledge=None).correct(answer, case(truth)) == 0

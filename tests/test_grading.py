@@ -9,7 +9,13 @@ import pandas as pd
 import pytest
 
 from trustlab.correctness import ExactGrader, Grade
-from trustlab.experiments.grading import agreement_table, auroc_by_grader, disagreements, grade, verdict_table
+from trustlab.experiments.grading import (
+    agreement_table,
+    auroc_by_grader,
+    disagreements,
+    grade,
+    verdict_table,
+)
 from trustlab.experiments.label_noise import auroc_under_noise, expected_auroc, order_under_noise
 from trustlab.metrics import auroc, metrics_table
 from trustlab.records import Case
@@ -27,7 +33,10 @@ SAID = [
 
 
 def answers() -> pd.DataFrame:
-    rows = [{"case_id": i, **KEY, "answer": a, "truth": t, "correct": c, "n_words": 7} for i, a, t, c in SAID]
+    rows = [
+        {"case_id": i, **KEY, "answer": a, "truth": t, "correct": c, "n_words": 7}
+        for i, a, t, c in SAID
+    ]
     return pd.DataFrame(rows).assign(missing=["", "", "", "", "", "the server is gone"])
 
 
@@ -36,9 +45,17 @@ def cases(**accepted: tuple[str, ...]) -> list[Case]:
 
 
 def test_verdicts_of_given_pairs_are_a_column_a_grader_in_order():
-    table = verdict_table([("Flu", "Influenza"), ("Not influenza", "Influenza")], ["exact", "synonym", Doubtful()])
-    assert table[["answer", "truth"]].to_numpy().tolist() == [["Flu", "Influenza"], ["Not influenza", "Influenza"]]
-    assert table[["exact", "synonym"]].to_numpy().tolist() == [[0, 1], [0, 0]] and len(table.columns) == 5
+    table = verdict_table(
+        [("Flu", "Influenza"), ("Not influenza", "Influenza")], ["exact", "synonym", Doubtful()]
+    )
+    assert table[["answer", "truth"]].to_numpy().tolist() == [
+        ["Flu", "Influenza"],
+        ["Not influenza", "Influenza"],
+    ]
+    assert (
+        table[["exact", "synonym"]].to_numpy().tolist() == [[0, 1], [0, 0]]
+        and len(table.columns) == 5
+    )
 
 
 class Doubtful(ExactGrader):
@@ -54,7 +71,8 @@ class Doubtful(ExactGrader):
 
 
 @pytest.mark.parametrize(
-    ("grader", "correct"), [("exact", [0, 1, 0, 0, 0]), ("synonym", [1, 1, 0, 0, 0]), ("encoder", [1, 1, 1, 0, 0])]
+    ("grader", "correct"),
+    [("exact", [0, 1, 0, 0, 0]), ("synonym", [1, 1, 0, 0, 0]), ("encoder", [1, 1, 1, 0, 0])],
 )
 def test_each_grader_gives_its_own_verdicts_and_its_name(grader: str, correct: list[int]) -> None:
     graded = grade(answers(), grader)
@@ -64,14 +82,18 @@ def test_each_grader_gives_its_own_verdicts_and_its_name(grader: str, correct: l
 
 def test_a_failed_answer_stays_failed_and_an_unreadable_one_wrong() -> None:
     graded = grade(answers(), "exact").set_index("case_id")
-    assert np.isnan(graded.loc["f", "correct"]) and graded.loc["f", "missing"] == "the server is gone"
+    assert (
+        np.isnan(graded.loc["f", "correct"]) and graded.loc["f", "missing"] == "the server is gone"
+    )
     assert graded.loc["e", "correct"] == 0 and graded.loc["e", "missing"] == ""
 
 
 def test_everything_else_stays_as_it_was() -> None:
     given = answers()
     graded = grade(given, "synonym")
-    pd.testing.assert_frame_equal(graded[given.columns].drop(columns="correct"), given.drop(columns="correct"))
+    pd.testing.assert_frame_equal(
+        graded[given.columns].drop(columns="correct"), given.drop(columns="correct")
+    )
     pd.testing.assert_frame_equal(given, answers())
 
 
@@ -107,34 +129,56 @@ def a_run(n_cases: int = 60, levels=(20, 100), seed: int = 0) -> SimpleNamespace
         for level in levels:
             key = {"case_id": f"c{c:03d}", "dataset": "toy", "level": level, "model": "m"}
             answer = ("Influenza", "Flu", "Croup", "Croup")[rng.integers(4)]
-            told.append({**key, "answer": answer, "truth": "Influenza", "correct": int(answer != "Croup"), "missing": ""})
+            told.append(
+                {
+                    **key,
+                    "answer": answer,
+                    "truth": "Influenza",
+                    "correct": int(answer != "Croup"),
+                    "missing": "",
+                }
+            )
             for method, lean in (("good", 0.8), ("fair", 0.4), ("poor", 0.1)):
                 value = rng.random() + lean * (answer != "Croup")
-                confidence.append({**key, "method": method, "confidence": value, "bound": "", "missing": ""})
+                confidence.append(
+                    {**key, "method": method, "confidence": value, "bound": "", "missing": ""}
+                )
     return SimpleNamespace(answers=pd.DataFrame(told), confidence=pd.DataFrame(confidence))
 
 
 def test_ungraded_answers_are_left_out_of_every_metric_and_counted() -> None:
     run = a_run()
     at = run.answers["case_id"].isin(["c000", "c001"])
-    open_ = run.answers.assign(correct=run.answers["correct"].mask(at), missing=np.where(at, "never heard of it", ""))
+    open_ = run.answers.assign(
+        correct=run.answers["correct"].mask(at), missing=np.where(at, "never heard of it", "")
+    )
     without = SimpleNamespace(
-        answers=run.answers[~at], confidence=run.confidence[~run.confidence["case_id"].isin(["c000", "c001"])]
+        answers=run.answers[~at],
+        confidence=run.confidence[~run.confidence["case_id"].isin(["c000", "c001"])],
     )
     options = {"n_draws": 20, "scales": {}}
     found = metrics_table(SimpleNamespace(answers=open_, confidence=run.confidence), **options)
     pd.testing.assert_series_equal(found["value"], metrics_table(without, **options)["value"])
     pooled = found[found["level"] == "pooled"]
-    assert (pooled["n_missing"] == 4).all() and pooled["missing"].str.contains("4 answers ungraded").all()
+    assert (pooled["n_missing"] == 4).all() and pooled["missing"].str.contains(
+        "4 answers ungraded"
+    ).all()
 
 
 def test_a_level_of_which_nothing_was_graded_says_so() -> None:
     run = a_run()
     at = run.answers["level"] == 20
-    run.answers = run.answers.assign(correct=run.answers["correct"].mask(at), missing=np.where(at, "no reply", ""))
-    table = metrics_table(run, n_draws=20, scales={}).set_index(["method", "metric", "level"])["missing"]
+    run.answers = run.answers.assign(
+        correct=run.answers["correct"].mask(at), missing=np.where(at, "no reply", "")
+    )
+    table = metrics_table(run, n_draws=20, scales={}).set_index(["method", "metric", "level"])[
+        "missing"
+    ]
     assert table["", "accuracy", "20"] == "no graded answer; 60 answers ungraded"
-    assert table["good", "auroc", "20"].startswith("fewer than") or "ungraded answer" in table["good", "auroc", "20"]
+    assert (
+        table["good", "auroc", "20"].startswith("fewer than")
+        or "ungraded answer" in table["good", "auroc", "20"]
+    )
 
 
 # Agreement
@@ -144,15 +188,28 @@ def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
     long = agreement_table(answers(), ["exact", "synonym", Doubtful()], n_draws=100)
     assert list(dict.fromkeys(long["metric"])) == ["kappa", "agreement"]
     table = long[long["metric"] == "kappa"].set_index(["first", "second"])
-    assert list(table.index) == [("exact", "synonym"), ("exact", "doubtful"), ("synonym", "doubtful")]
+    assert list(table.index) == [
+        ("exact", "synonym"),
+        ("exact", "doubtful"),
+        ("synonym", "doubtful"),
+    ]
     counts = ["n", "both_right", "only_first", "only_second", "both_wrong", "n_missing"]
-    assert table.loc[("exact", "synonym"), counts].to_list() == [5, 1, 0, 1, 3, 1]  # a failed answer is missing
+    assert table.loc[("exact", "synonym"), counts].to_list() == [
+        5,
+        1,
+        0,
+        1,
+        3,
+        1,
+    ]  # a failed answer is missing
     assert table.loc[("synonym", "doubtful"), counts].to_list() == [4, 1, 1, 0, 2, 2]
     assert table.loc[("exact", "doubtful"), "value"] == 1
 
 
 def test_disagreements_are_the_distinct_pairs_with_how_often_they_came() -> None:
-    table = disagreements(pd.concat([answers(), answers().assign(model="n").head(1)]), ["exact", "synonym", "encoder"])
+    table = disagreements(
+        pd.concat([answers(), answers().assign(model="n").head(1)]), ["exact", "synonym", "encoder"]
+    )
     assert table[["answer", "exact", "synonym", "encoder", "n_answers"]].to_numpy().tolist() == [
         ["Flu", 0, 1, 1, 2],
         ["Acute ottitis media", 0, 0, 1, 1],
@@ -174,15 +231,17 @@ def test_agreement_takes_two_graders_of_different_names(graders) -> None:
 
 def test_auroc_is_told_as_if_each_grader_had_graded() -> None:
     run = a_run()
-    table = auroc_by_grader(run.answers, run.confidence, ["exact", "synonym"], ["good"], n_draws=50).set_index(
-        ["grader", "metric", "level"]
-    )
+    table = auroc_by_grader(
+        run.answers, run.confidence, ["exact", "synonym"], ["good"], n_draws=50
+    ).set_index(["grader", "metric", "level"])
     good = run.confidence[run.confidence["method"] == "good"]["confidence"]
     for name, right in (("exact", ["Influenza"]), ("synonym", ["Influenza", "Flu"])):
         correct = run.answers["answer"].isin(right)
         assert table.loc[(name, "accuracy", "pooled"), "value"] == pytest.approx(correct.mean())
         assert table.loc[(name, "auroc", "pooled"), "value"] == pytest.approx(auroc(correct, good))
-    assert set(table.index.get_level_values("level")) == {"pooled", "within"} and set(table["method"]) == {"", "good"}
+    assert set(table.index.get_level_values("level")) == {"pooled", "within"} and set(
+        table["method"]
+    ) == {"", "good"}
 
 
 def test_a_method_that_the_run_lacks_is_refused() -> None:
@@ -201,7 +260,10 @@ def test_a_method_that_the_run_lacks_is_refused() -> None:
         ((0.9, 0.5, 0.5), 0.5),
         ((0.9, 0.3, 1.0), 0.1),  # every grade turned round
         ((0.5, 0.2, 0.3), 0.5),
-        ((0.8, 0.2, 0.0, 0.25), 0.65),  # called right: 0.2 right, 0.2 wrong; called wrong: none right; s = 1/2
+        (
+            (0.8, 0.2, 0.0, 0.25),
+            0.65,
+        ),  # called right: 0.2 right, 0.2 wrong; called wrong: none right; s = 1/2
     ],
 )
 def test_the_formula_on_cases_worked_out_by_hand(given, expected) -> None:
@@ -225,18 +287,24 @@ def test_the_formula_is_what_a_large_simulation_gives(lost: float, gained: float
 
 
 def noise(run, **options) -> pd.DataFrame:
-    table = auroc_under_noise(run.answers, run.confidence, ["good", "poor"], **{"rates": (0, 0.1, 0.2), **options})
+    table = auroc_under_noise(
+        run.answers, run.confidence, ["good", "poor"], **{"rates": (0, 0.1, 0.2), **options}
+    )
     return table.set_index(["method", "level", "rate"])
 
 
 def test_without_flips_auroc_is_that_of_the_metrics_table() -> None:
     run = a_run()
-    wanted = metrics_table(run, n_draws=5, scales={}).set_index(["method", "metric", "level"])["value"]
+    wanted = metrics_table(run, n_draws=5, scales={}).set_index(["method", "metric", "level"])[
+        "value"
+    ]
     found = noise(run)
     for method in ("good", "poor"):
         for level in ("pooled", "within"):
             row = found.loc[(method, level, 0.0)]
-            assert row[["value", "low", "high", "expected"]].to_list() == pytest.approx([wanted[method, "auroc", level]] * 4)
+            assert row[["value", "low", "high", "expected"]].to_list() == pytest.approx(
+                [wanted[method, "auroc", level]] * 4
+            )
 
 
 def test_flips_pull_auroc_to_one_half_as_the_formula_says() -> None:
@@ -245,24 +313,33 @@ def test_flips_pull_auroc_to_one_half_as_the_formula_says() -> None:
         for level in ("pooled", "within"):
             for rate in (0.1, 0.2):
                 row = found.loc[(method, level, rate)]
-                assert row["value"] == pytest.approx(row["expected"], abs=0.01) and row["low"] < row["value"] < row["high"]
+                assert (
+                    row["value"] == pytest.approx(row["expected"], abs=0.01)
+                    and row["low"] < row["value"] < row["high"]
+                )
 
 
 def test_the_same_seed_gives_the_same_flips_whatever_the_order_of_the_rows() -> None:
     run = a_run()
-    shuffled = SimpleNamespace(answers=run.answers.sample(frac=1, random_state=1), confidence=run.confidence[::-1])
+    shuffled = SimpleNamespace(
+        answers=run.answers.sample(frac=1, random_state=1), confidence=run.confidence[::-1]
+    )
     pd.testing.assert_frame_equal(noise(run), noise(shuffled))
     assert not noise(run).equals(noise(run, seed=1))
 
 
 def test_too_few_right_answers_are_withheld_with_the_reason() -> None:
     found = noise(a_run(6), min_per_class=10)
-    assert found["value"].isna().all() and set(found["missing"]) == {"fewer than 10 correct or wrong"}
+    assert found["value"].isna().all() and set(found["missing"]) == {
+        "fewer than 10 correct or wrong"
+    }
 
 
 def test_the_order_is_whole_without_flips_and_lost_with_half_of_them() -> None:
     run = a_run(200)
-    table = order_under_noise(run.answers, run.confidence, ["good", "fair", "poor"], (0, 1), n_repeats=5)
+    table = order_under_noise(
+        run.answers, run.confidence, ["good", "fair", "poor"], (0, 1), n_repeats=5
+    )
     pooled = table[table["level"] == "pooled"].set_index("rate")
     assert set(table["metric"]) == {"kendall_tau"} and set(table["n_methods"]) == {3}
     assert pooled["value"].to_list() == [1, -1]  # all grades turned round turn the order round
@@ -272,14 +349,21 @@ def test_the_order_is_whole_without_flips_and_lost_with_half_of_them() -> None:
 def test_the_order_of_a_single_method_is_missing_with_the_reason() -> None:
     run = a_run()
     table = order_under_noise(run.answers, run.confidence, ["good"])
-    assert table["value"].isna().all() and set(table["missing"]) == {"fewer than two methods that differ"}
+    assert table["value"].isna().all() and set(table["missing"]) == {
+        "fewer than two methods that differ"
+    }
     few = order_under_noise(a_run(6).answers, a_run(6).confidence, ["good", "poor"], seed=3)
     assert set(few["n_methods"]) == {0} and few["value"].isna().all() and set(few["moved"]) == {""}
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"rates": (0, 1.5)}, "rates"), ({"rates": ()}, "rates"), ({"n_repeats": 0}, "n_repeats"), ({"methods": ["best"]}, "best")],
+    [
+        ({"rates": (0, 1.5)}, "rates"),
+        ({"rates": ()}, "rates"),
+        ({"n_repeats": 0}, "n_repeats"),
+        ({"methods": ["best"]}, "best"),
+    ],
 )
 def test_impossible_flips_are_refused(options, message: str) -> None:
     run = a_run(4)

@@ -29,12 +29,18 @@ def normalised(name: str) -> str:
 
 def direct_dependencies() -> dict[str, SpecifierSet]:
     project = tomllib.loads(read("pyproject.toml"))["project"]
-    requirements = [Requirement(r) for r in project["dependencies"] + project["optional-dependencies"]["dev"]]
+    requirements = [
+        Requirement(r) for r in project["dependencies"] + project["optional-dependencies"]["dev"]
+    ]
     return {normalised(r.name): r.specifier for r in requirements}
 
 
 def constraint_lines() -> list[str]:
-    return [line for line in read("constraints.txt").splitlines() if line.strip() and not line.startswith("#")]
+    return [
+        line
+        for line in read("constraints.txt").splitlines()
+        if line.strip() and not line.startswith("#")
+    ]
 
 
 def constraint_pins() -> dict[str, str]:
@@ -45,7 +51,11 @@ def constraint_pins() -> dict[str, str]:
 def checked_in_files() -> list[Path]:
     """Tracked files; every file that is not plainly a product where git knows of none."""
     try:
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+        listed = (
+            subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+            .stdout.decode()
+            .split("\0")
+        )
     except (OSError, subprocess.CalledProcessError):
         listed = []
     files = [ROOT / name for name in listed if name]
@@ -103,7 +113,9 @@ def test_pattern_for_machine_paths_sees_paths_and_passes_prose() -> None:
     slash = "/"
     assert pattern.search(f'open("{slash}home{slash}ann/x")')
     assert pattern.search(f"see {slash}home{slash}ann")
-    assert not pattern.search("hospital/home/clinic, data/home/x, ~/home/x, https://example.org/home/")
+    assert not pattern.search(
+        "hospital/home/clinic, data/home/x, ~/home/x, https://example.org/home/"
+    )
 
 
 def test_text_names_no_registry() -> None:
@@ -120,9 +132,19 @@ def test_text_names_no_machine_path() -> None:
 
 
 def test_constraints_are_plain_pins_without_local_versions() -> None:
-    odd = [line for line in constraint_lines() if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.]*", line)]
+    odd = [
+        line
+        for line in constraint_lines()
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.]*", line)
+    ]
     assert odd == []
-    repeated = [name for name, n in Counter(normalised(line.split("==")[0]) for line in constraint_lines()).items() if n > 1]
+    repeated = [
+        name
+        for name, n in Counter(
+            normalised(line.split("==")[0]) for line in constraint_lines()
+        ).items()
+        if n > 1
+    ]
     assert repeated == []
     assert "trustlab" not in constraint_pins()
 
@@ -130,7 +152,11 @@ def test_constraints_are_plain_pins_without_local_versions() -> None:
 def test_every_dependency_has_a_constraint_within_its_bounds() -> None:
     pins = constraint_pins()
     assert direct_dependencies().keys() - pins.keys() == set()
-    outside = {name: pins[name] for name, bounds in direct_dependencies().items() if not bounds.contains(pins[name])}
+    outside = {
+        name: pins[name]
+        for name, bounds in direct_dependencies().items()
+        if not bounds.contains(pins[name])
+    }
     assert outside == {}
 
 
@@ -139,9 +165,14 @@ def test_environment_lists_the_dependencies_with_the_constraints_pins() -> None:
     assert environment["name"] == "trustlab"
     assert environment["channels"] == ["conda-forge"]
     assert "python=3.11" in environment["dependencies"]
-    (pip_section,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
+    (pip_section,) = [
+        entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)
+    ]
     assert pip_section[-1] == "-e .[dev]"
-    listed = {normalised(name): version for name, version in (line.split("==") for line in pip_section[:-1])}
+    listed = {
+        normalised(name): version
+        for name, version in (line.split("==") for line in pip_section[:-1])
+    }
     pins = constraint_pins()
     assert listed == {name: pins[name] for name in direct_dependencies()}
 
@@ -163,7 +194,19 @@ def test_the_two_tiers_of_tests_leave_out_none() -> None:
 
 def test_make_explains_its_targets() -> None:
     text = read("Makefile")
-    targets = {"help", "run", "test", "test-slow", "test-all", "lab", "check", "clean", "constraints", "train", "bench"}
+    targets = {
+        "help",
+        "run",
+        "test",
+        "test-slow",
+        "test-all",
+        "lab",
+        "check",
+        "clean",
+        "constraints",
+        "train",
+        "bench",
+    }
     assert targets <= set(re.findall(r"^([a-z-]+):", text, flags=re.M))
     assert targets - {"help"} <= set(re.findall(r'@echo "make ([a-z-]+)', text))
 
@@ -202,6 +245,10 @@ def test_every_method_cites_an_entry() -> None:
     from trustlab.confidence import METHODS
 
     keys = {key for key, _ in bibliography()}
-    cited = {name: re.split(r"[,;\s]+", method.cite.strip()) for name, method in METHODS.items() if method.cite}
+    cited = {
+        name: re.split(r"[,;\s]+", method.cite.strip())
+        for name, method in METHODS.items()
+        if method.cite
+    }
     assert cited, "no method cites anything"
     assert {name: set(found) - keys for name, found in cited.items() if set(found) - keys} == {}

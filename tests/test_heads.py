@@ -92,7 +92,9 @@ def test_one_head_is_filled_and_no_other():
     four = torch.arange(8 * 16, dtype=torch.float32).reshape(8, 16)
     with torch.no_grad():
         fill(attention, 1, four, four + 1, four[:4] + 2, four[:4] + 3)
-    assert torch.equal(attention.q_proj.weight[8:], four) and torch.equal(attention.k_proj.weight[8:], four + 1)
+    assert torch.equal(attention.q_proj.weight[8:], four) and torch.equal(
+        attention.k_proj.weight[8:], four + 1
+    )
     assert torch.equal(attention.v_proj.weight[8:12], four[:4] + 2)
     assert torch.equal(attention.o_proj.weight[:, 8:12], (four[:4] + 3).T)
     for name in ("q_proj", "k_proj", "v_proj"):
@@ -105,4 +107,7 @@ def test_directions_stand_at_right_angles_to_each_other_and_to_the_shared_compon
     import numpy as np
 
     found = directions(20, 64, np.random.default_rng(0))
-    assert torch.allclose(found @ found.T, torch.eye(20), atol=1e-5) and not found[:, -1].abs().gt(1e-6).any()
+    assert (
+        torch.allclose(found @ found.T, torch.eye(20), atol=1e-5)
+        and not found[:, -1].abs().gt(1e-6).any()
+    )

@@ -34,7 +34,13 @@ def test_every_file_has_a_safe_name_secure_addresses_and_a_full_hash(file: File)
 
 
 def test_code_from_github_is_pinned_to_a_commit() -> None:
-    urls = [url for home in HOMES.values() for file in home.files for url in file.urls if "githubusercontent" in url]
+    urls = [
+        url
+        for home in HOMES.values()
+        for file in home.files
+        for url in file.urls
+        if "githubusercontent" in url
+    ]
     assert urls and all(re.search("/[0-9a-f]{40}/", url) for url in urls)
 
 
@@ -46,16 +52,34 @@ def test_the_table_has_a_row_for_each_home_and_no_gap() -> None:
 
 def test_sizes_are_told_in_words() -> None:
     table = homes_table().set_index("name")["size"]
-    assert (table["ddxplus"], table["ddxplus-other-splits"], table["medrag-pubmed"]) == ("19 MB", "160 MB", "70 GB")
+    assert (table["ddxplus"], table["ddxplus-other-splits"], table["medrag-pubmed"]) == (
+        "19 MB",
+        "160 MB",
+        "70 GB",
+    )
 
 
 @pytest.mark.parametrize(
     ("sizes", "told"),
-    [((None,), "not known"), ((5, None), "not known"), ((5, 6), "11 bytes"), ((999_700,), "1 MB"), ((), "not known")],
+    [
+        ((None,), "not known"),
+        ((5, None), "not known"),
+        ((5, 6), "11 bytes"),
+        ((999_700,), "1 MB"),
+        ((), "not known"),
+    ],
 )
-def test_a_size_is_told_only_where_every_file_has_one(sizes: tuple[int | None, ...], told: str) -> None:
+def test_a_size_is_told_only_where_every_file_has_one(
+    sizes: tuple[int | None, ...], told: str
+) -> None:
     files = tuple(File(f"f{k}", size=size) for k, size in enumerate(sizes))
-    table = homes_table({"made-up": Home("made-up rows", "CC BY 4.0", "https://example.org", "direct", "nothing", files)})
+    table = homes_table(
+        {
+            "made-up": Home(
+                "made-up rows", "CC BY 4.0", "https://example.org", "direct", "nothing", files
+            )
+        }
+    )
     assert table["size"].tolist() == [told]
 
 

@@ -13,7 +13,14 @@ from scipy import stats
 from tiny_models import TEMPLATE, byte_tokenizer
 
 from trustlab.models.base import STATISTICS, Model, Request
-from trustlab.models.decoding import batches, distribution_statistics, inverse_cdf, shift, text_pieces, uniforms
+from trustlab.models.decoding import (
+    batches,
+    distribution_statistics,
+    inverse_cdf,
+    shift,
+    text_pieces,
+    uniforms,
+)
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.models.opening import folder_revision
 from trustlab.records import Reply
@@ -23,10 +30,18 @@ transformers = pytest.importorskip("transformers")
 
 EVERYTHING = frozenset(STATISTICS)
 WINDOW = 128
-PATIENTS = ("cough", "fever for three days", "pain in the left knee, worse at night", "rash", "tired")
+PATIENTS = (
+    "cough",
+    "fever for three days",
+    "pain in the left knee, worse at night",
+    "rash",
+    "tired",
+)
 
 
-def save_model(folder: Path, kind: str, eos: int | list[int] = 1, chat_template: str | None = TEMPLATE) -> Path:
+def save_model(
+    folder: Path, kind: str, eos: int | list[int] = 1, chat_template: str | None = TEMPLATE
+) -> Path:
     """A random model of 2 layers and 32 hidden units, sharpened so that some tokens are far likelier than others."""
     torch.manual_seed(5)
     n_tokens = 258
@@ -71,13 +86,19 @@ def ask(patient: str, **options) -> Request:
 
 def prompt_ids(model: HuggingFaceModel, patient: str) -> list[int]:
     """The prompt of ``ask`` spelt by hand: the template of this file, a byte per token."""
-    return model._tokenizer(f"<s>system=doctor;user={patient};>", add_special_tokens=False)["input_ids"]
+    return model._tokenizer(f"<s>system=doctor;user={patient};>", add_special_tokens=False)[
+        "input_ids"
+    ]
 
 
 def plain_logprobs(model: HuggingFaceModel, prompt: list[int], said: list[int]) -> np.ndarray:
     """Log-probabilities over the vocabulary before each token of ``said``, (L, N) in float64: one pass, no cache."""
     with torch.no_grad():
-        logits = model._model(input_ids=torch.tensor([prompt + said]), use_cache=False).logits[0].double()
+        logits = (
+            model._model(input_ids=torch.tensor([prompt + said]), use_cache=False)
+            .logits[0]
+            .double()
+        )
     return torch.log_softmax(logits, dim=-1).numpy()[len(prompt) - 1 : len(prompt) + len(said) - 1]
 
 
@@ -95,7 +116,9 @@ def assert_same(ours: Reply, theirs: Reply) -> None:
     assert ours.trace is not None and theirs.trace is not None
     assert ours.trace.tokens == theirs.trace.tokens
     for name in ours.trace.ARRAYS:
-        np.testing.assert_allclose(getattr(ours.trace, name), getattr(theirs.trace, name), atol=1e-4)
+        np.testing.assert_allclose(
+            getattr(ours.trace, name), getattr(theirs.trace, name), atol=1e-4
+        )
     assert ours.trace.alternatives is not None and theirs.trace.alternatives is not None
     for a, b in zip(ours.trace.alternatives, theirs.trace.alternatives, strict=True):
         np.testing.assert_allclose([p for _, p in a], [p for _, p in b], atol=1e-4)
@@ -124,7 +147,10 @@ def test_it_is_a_model(llama, llama_folder):
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_batched_equals_single(kind, llama_folder, gpt2_folder):
     folder = {"llama": llama_folder, "gpt2": gpt2_folder}[kind]
-    together, alone = HuggingFaceModel(folder, device="cpu"), HuggingFaceModel(folder, device="cpu", batch_tokens=1)
+    together, alone = (
+        HuggingFaceModel(folder, device="cpu"),
+        HuggingFaceModel(folder, device="cpu", batch_tokens=1),
+    )
     requests = [ask(p) for p in PATIENTS] + [ask(p, n=5, temperature=0.7, seed=3) for p in PATIENTS]
     batched = together.generate(requests)
     assert len({reply.n_tokens_in for replies in batched for reply in replies}) > 2
@@ -151,15 +177,23 @@ def test_statistics_equal_a_plain_pass(llama):
     np.testing.assert_allclose(trace.logprobs, plain[np.arange(8), said], atol=1e-4)
     p, q = np.exp(plain), 1 / plain.shape[1]
     np.testing.assert_allclose(trace.entropies, -(p * plain).sum(1), atol=1e-4)
-    np.testing.assert_allclose(trace.renyi, [1 / (0.5 - 1) * math.log(sum(r**0.5 * q**0.5)) for r in p], atol=1e-4)
-    np.testing.assert_allclose(trace.fisher_rao, [2 / math.pi * math.acos(sum(np.sqrt(r * q))) for r in p], atol=1e-4)
+    np.testing.assert_allclose(
+        trace.renyi, [1 / (0.5 - 1) * math.log(sum(r**0.5 * q**0.5)) for r in p], atol=1e-4
+    )
+    np.testing.assert_allclose(
+        trace.fisher_rao, [2 / math.pi * math.acos(sum(np.sqrt(r * q))) for r in p], atol=1e-4
+    )
     assert trace.entropies.std() > 0.05
     for t, (found, row) in enumerate(zip(trace.alternatives, plain, strict=True)):
         best = np.argsort(-row)[:10]
         begun = llama._tokenizer.decode(said[:t])
         for (text, _), i in zip(found, best, strict=True):
             whole = llama._tokenizer.decode([*said[:t], i])
-            assert text == (trace.tokens[t] if i == said[t] else whole[len(os.path.commonprefix([begun, whole])) :])
+            assert text == (
+                trace.tokens[t]
+                if i == said[t]
+                else whole[len(os.path.commonprefix([begun, whole])) :]
+            )
         np.testing.assert_allclose([value for _, value in found], row[best], atol=1e-4)
 
 
@@ -169,11 +203,15 @@ def test_samples_are_scored_at_temperature_one(llama, monkeypatch):
     score = llama._score
     monkeypatch.setattr(llama, "_score", lambda pairs: score(seen.extend(pairs) or pairs))
     for seed in range(5):
-        request = ask(PATIENTS[0], temperature=0.5, want=frozenset({"logprobs", "prior"}), seed=seed)
+        request = ask(
+            PATIENTS[0], temperature=0.5, want=frozenset({"logprobs", "prior"}), seed=seed
+        )
         reply = llama.generate([request])[0][0]
         said = list(seen[-1][1])
         plain = plain_logprobs(llama, prompt_ids(llama, PATIENTS[0]), said)
-        np.testing.assert_allclose(reply.trace.logprobs, plain[np.arange(len(said)), said], atol=1e-4)
+        np.testing.assert_allclose(
+            reply.trace.logprobs, plain[np.arange(len(said)), said], atol=1e-4
+        )
         assert reply.text == llama._decode(tuple(said))
         assert reply.trace.entropies is None and reply.trace.alternatives is None
     assert len({said for _, said in seen}) > 2
@@ -184,15 +222,21 @@ def test_prior_equals_a_plain_pass(llama):
     requests = [ask(p, prior_messages=(("user", q),)) for p in PATIENTS for q in priors]
     for request, (reply,) in zip(requests, llama.generate(requests), strict=True):
         said = said_ids(llama, prompt_ids(llama, request.messages[1][1]), 8)[: len(reply.trace)]
-        prior = llama._tokenizer(f"<s>user={request.prior_messages[0][1]};>", add_special_tokens=False)["input_ids"]
+        prior = llama._tokenizer(
+            f"<s>user={request.prior_messages[0][1]};>", add_special_tokens=False
+        )["input_ids"]
         plain = plain_logprobs(llama, prior, said)
-        np.testing.assert_allclose(reply.trace.prior_logprobs, plain[np.arange(len(said)), said], atol=1e-4)
+        np.testing.assert_allclose(
+            reply.trace.prior_logprobs, plain[np.arange(len(said)), said], atol=1e-4
+        )
         assert np.abs(reply.trace.prior_logprobs - reply.trace.logprobs).max() > 0.01
 
 
 def test_samples_differ_repeat_and_keep_their_own_stream(llama):
     def texts(n=6, **options):
-        return [r.text for r in llama.generate([ask(PATIENTS[1], n=n, temperature=1.0, **options)])[0]]
+        return [
+            r.text for r in llama.generate([ask(PATIENTS[1], n=n, temperature=1.0, **options)])[0]
+        ]
 
     six = texts()
     assert len(set(six)) > 3
@@ -208,19 +252,32 @@ def test_uniforms_depend_on_seed_index_and_messages():
     base = uniforms(messages, 0, 0, 5)
     assert ((base >= 0) & (base < 1)).all()
     np.testing.assert_array_equal(uniforms(messages, 0, 0, 9)[:5], base)
-    for other in (uniforms(messages, 1, 0, 5), uniforms(messages, 0, 1, 5), uniforms((("user", "rash"),), 0, 0, 5)):
+    for other in (
+        uniforms(messages, 1, 0, 5),
+        uniforms(messages, 0, 1, 5),
+        uniforms((("user", "rash"),), 0, 0, 5),
+    ):
         assert not np.isclose(other, base).any()
 
 
 def test_samples_follow_the_tempered_law(llama):
     n, temperature = 800, 0.5
-    request = ask(PATIENTS[2], n=n, temperature=temperature, max_tokens=1, want=frozenset({"logprobs"}), seed=11)
+    request = ask(
+        PATIENTS[2],
+        n=n,
+        temperature=temperature,
+        max_tokens=1,
+        want=frozenset({"logprobs"}),
+        seed=11,
+    )
     logprobs = plain_logprobs(llama, prompt_ids(llama, PATIENTS[2]), [0])[0]
     tempered = np.exp(logprobs / temperature)
     tempered /= tempered.sum()
     common = np.flatnonzero(tempered * n >= 5)
     assert len(common) >= 4
-    values = np.array([r.trace.logprobs[0] if len(r.trace) else logprobs[1] for r in llama.generate([request])[0]])
+    values = np.array(
+        [r.trace.logprobs[0] if len(r.trace) else logprobs[1] for r in llama.generate([request])[0]]
+    )
     distance = np.abs(values[:, None] - logprobs[None])
     assert (distance.min(axis=1) < 1e-4).all()
     counts = np.bincount(distance.argmin(axis=1), minlength=len(logprobs))
@@ -233,10 +290,17 @@ def test_samples_follow_the_tempered_law(llama):
 
 def test_tokens_join_to_the_text(llama):
     replies = llama.generate([ask(p, n=20, temperature=1.5, max_tokens=12) for p in PATIENTS])
-    assert any(len(r.trace.tokens) > len(r.text) for rs in replies for r in rs)  # some characters take several tokens
+    assert any(
+        len(r.trace.tokens) > len(r.text) for rs in replies for r in rs
+    )  # some characters take several tokens
     for reply in (r for rs in replies for r in rs):
         assert "".join(reply.trace.tokens) == reply.text
-        assert len(reply.trace) == len(reply.trace.logprobs) == len(reply.trace.alternatives) == len(reply.trace.prior_logprobs)
+        assert (
+            len(reply.trace)
+            == len(reply.trace.logprobs)
+            == len(reply.trace.alternatives)
+            == len(reply.trace.prior_logprobs)
+        )
 
 
 def test_text_pieces_of_characters_split_over_tokens():
@@ -277,8 +341,13 @@ def test_an_empty_reply_has_empty_statistics(llama, tmp_path):
 
 def test_greedy_and_samples_share_one_prefill(llama, monkeypatch):
     shapes = count_rows(llama, monkeypatch)
-    greedy, samples = ask(PATIENTS[1], want=frozenset()), ask(PATIENTS[1], want=frozenset(), n=15, temperature=0.5)
-    llama.generate([dataclasses.replace(greedy, max_tokens=1), dataclasses.replace(samples, max_tokens=1)])
+    greedy, samples = (
+        ask(PATIENTS[1], want=frozenset()),
+        ask(PATIENTS[1], want=frozenset(), n=15, temperature=0.5),
+    )
+    llama.generate(
+        [dataclasses.replace(greedy, max_tokens=1), dataclasses.replace(samples, max_tokens=1)]
+    )
     assert shapes == [(1, len(prompt_ids(llama, PATIENTS[1])))]
     shapes.clear()
     llama.generate([greedy, dataclasses.replace(greedy, purpose="again", n=9)])
@@ -289,9 +358,13 @@ def test_greedy_and_samples_share_one_prefill(llama, monkeypatch):
 def test_replies_that_agree_so_far_share_a_forward(llama, monkeypatch):
     """Step t reads the distinct beginnings of t tokens of replies not yet ended; log-probabilities tell them apart."""
     shapes = count_rows(llama, monkeypatch)
-    replies = llama.generate([ask(PATIENTS[1], want=frozenset({"logprobs"}), n=15, temperature=0.6)])[0]
+    replies = llama.generate(
+        [ask(PATIENTS[1], want=frozenset({"logprobs"}), n=15, temperature=0.6)]
+    )[0]
     going = [[r for r in replies if r.n_tokens_out > step] for step in range(len(shapes))]
-    beginnings = [{tuple(np.round(r.trace.logprobs[:step], 9)) for r in on} for step, on in enumerate(going)]
+    beginnings = [
+        {tuple(np.round(r.trace.logprobs[:step], 9)) for r in on} for step, on in enumerate(going)
+    ]
     assert [rows for rows, _ in shapes] == [len(b) for b in beginnings]
     assert 1 < len(beginnings[1]) < 15 and any(r.finish == "stop" for r in replies)
 
@@ -312,7 +385,11 @@ def test_without_chat_template_messages_are_paragraphs(gpt2_folder):
 
 def test_trace_holds_what_was_wanted(llama):
     trace = llama.generate([ask("rash", want=frozenset({"distributions"}))])[0][0].trace
-    assert trace.logprobs is None and trace.prior_logprobs is None and len(trace.entropies) == len(trace.alternatives)
+    assert (
+        trace.logprobs is None
+        and trace.prior_logprobs is None
+        and len(trace.entropies) == len(trace.alternatives)
+    )
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
@@ -320,8 +397,13 @@ def test_window(kind, llama_folder, gpt2_folder):
     model = HuggingFaceModel({"llama": llama_folder, "gpt2": gpt2_folder}[kind], device="cpu")
     empty = model.generate([ask("", want=frozenset(), max_tokens=1)])[0][0].n_tokens_in
     long, short = model.generate([ask("x" * (WINDOW + 1 - empty), n=2), ask("x", max_tokens=2)])
-    assert [(r.text, r.finish, r.n_tokens_in, r.n_tokens_out) for r in long] == [(None, "error", WINDOW + 1, 0)] * 2
-    assert f"longer than the window of {model.name}, {WINDOW} tokens" in long[0].missing and short[0].text is not None
+    assert [(r.text, r.finish, r.n_tokens_in, r.n_tokens_out) for r in long] == [
+        (None, "error", WINDOW + 1, 0)
+    ] * 2
+    assert (
+        f"longer than the window of {model.name}, {WINDOW} tokens" in long[0].missing
+        and short[0].text is not None
+    )
     reply = model.generate([ask("x" * (WINDOW - 3 - empty), max_tokens=20)])[0][0]
     assert (reply.n_tokens_in, reply.n_tokens_out, reply.finish) == (WINDOW - 3, 4, "length")
     with pytest.raises(ValueError, match=f"window of .*{WINDOW}"):
@@ -386,7 +468,9 @@ def test_distribution_statistics_by_hand():
     logits = np.array([[3.0, 3.0, -np.inf, -np.inf], [7.0, 7.0, 7.0, 7.0]])
     for alpha in (0.5, 1, 2):
         found = distribution_statistics(*shift(logits), alpha)
-        np.testing.assert_allclose(found, [[math.log(2), math.log(4)], [math.log(2), 0], [0.5, 0]], atol=1e-7)
+        np.testing.assert_allclose(
+            found, [[math.log(2), math.log(4)], [math.log(2), 0], [0.5, 0]], atol=1e-7
+        )
     with pytest.raises(ValueError, match="not finite"):
         shift(np.array([[0.0, np.nan]]))
 

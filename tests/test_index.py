@@ -25,9 +25,21 @@ from trustlab.retrieval.corpus import read_passages
 from trustlab.retrieval.files import corpus_files
 
 REAL = ROOT.parent / "shared" / "datasets"
-TEXTS = ("croup barks at night", "gout hurts in the toe", "a rash itches", "croup and fever", "fever, rash and croup")
+TEXTS = (
+    "croup barks at night",
+    "gout hurts in the toe",
+    "a rash itches",
+    "croup and fever",
+    "fever, rash and croup",
+)
 FILES = [
-    *("data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy", "vocab.index.json", "params.index.json"),
+    *(
+        "data.csc.index.npy",
+        "indices.csc.index.npy",
+        "indptr.csc.index.npy",
+        "vocab.index.json",
+        "params.index.json",
+    ),
     *("passages.jsonl", "starts.npy", "index.json"),
 ]
 
@@ -45,7 +57,9 @@ def corpus(tmp_path: Path) -> Path:
 
 def kept(corpus: Path) -> list[Path]:
     """The finished indexes beside ``corpus``."""
-    return sorted(p for p in (corpus.parent / "indexes").glob("*") if not p.name.startswith("building-"))
+    return sorted(
+        p for p in (corpus.parent / "indexes").glob("*") if not p.name.startswith("building-")
+    )
 
 
 @pytest.fixture
@@ -63,7 +77,9 @@ def assert_alike(reference: BM25, other: BM25S, query: str, k: int) -> None:
     """Both find as many, and place by place the same passages or ones that the reference scores alike."""
     scores = dict(zip(ids(reference.passages), reference.scores(query), strict=True))
     ours, theirs = ids(reference.search(query, k)), ids(other.search(query, k))
-    assert [scores[i] for i in theirs] == pytest.approx([scores[i] for i in ours], rel=1e-5, abs=1e-6), query
+    assert [scores[i] for i in theirs] == pytest.approx(
+        [scores[i] for i in ours], rel=1e-5, abs=1e-6
+    ), query
 
 
 def test_both_rank_alike_wherever_scores_differ(tmp_path: Path) -> None:
@@ -71,7 +87,9 @@ def test_both_rank_alike_wherever_scores_differ(tmp_path: Path) -> None:
     words = [f"w{i}" for i in range(150)]
     chances = [1 / (i + 1) for i in range(150)]
     texts = [" ".join(rng.choices(words, chances, k=rng.randrange(1, 40))) for _ in range(400)]
-    assert sum("w0" in text.split() for text in texts) > 200, "a word in more than half of the passages must be there"
+    assert sum("w0" in text.split() for text in texts) > 200, (
+        "a word in more than half of the passages must be there"
+    )
     reference, other = BM25(made(*texts)), opened(written_passages(tmp_path, made(*texts)))
     for _ in range(60):
         query = " ".join(rng.choices(words, k=rng.randrange(1, 6)))
@@ -81,13 +99,18 @@ def test_both_rank_alike_wherever_scores_differ(tmp_path: Path) -> None:
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not REAL.is_dir(), reason="the data sets are not at ../shared/datasets beside the repository")
+@pytest.mark.skipif(
+    not REAL.is_dir(), reason="the data sets are not at ../shared/datasets beside the repository"
+)
 def test_both_rank_real_passages_alike(tmp_path: Path) -> None:
     passages: list[Passage] = []
     for name in ("pubmed_snippets.jsonl.gz", "medquad_snippets.jsonl.gz"):
         passages += islice(read_passages(corpus_files(REAL / "corpora" / name)), 1500)
     reference, other = BM25(passages), opened(written_passages(tmp_path, passages))
-    questions = [row["text"] for row in islice(json_lines(either(REAL / "retrieval" / "bioasq", "queries")), 50)]
+    questions = [
+        row["text"]
+        for row in islice(json_lines(either(REAL / "retrieval" / "bioasq", "queries")), 50)
+    ]
     assert (len(passages), len(questions)) == (3000, 50)
     for question in questions:
         assert_alike(reference, other, question, 15)
@@ -103,7 +126,9 @@ def test_the_own_corpus_is_ranked_place_by_place_as_by_the_reference(tmp_path: P
 # Which retriever
 
 
-def test_few_passages_are_held_in_memory_and_many_in_an_index(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_passages_are_held_in_memory_and_many_in_an_index(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def kind(n: int, **options: Any) -> type:
         monkeypatch.setattr(opening, "LARGE", n)
         return type(open_any(corpus, index_dir=corpus.parent / "indexes", **options))
@@ -170,7 +195,9 @@ def test_other_settings_or_passages_make_another_index(corpus: Path) -> None:
     for n, options in enumerate([{"k1": 1.5}, {"b": 0.5}], 2):
         opened(corpus, **options)
         assert len(kept(corpus)) == n
-    written_passages(corpus.parent, [*made(*TEXTS), Passage("new", "", "Mumps swell.", "Mumps swell.")])
+    written_passages(
+        corpus.parent, [*made(*TEXTS), Passage("new", "", "Mumps swell.", "Mumps swell.")]
+    )
     assert ids(opened(corpus).search("mumps")) == ["new"]
     assert len(kept(corpus)) == 4
 
@@ -200,13 +227,19 @@ def test_a_damaged_index_is_made_again(corpus: Path, name: str, damage: str) -> 
     content = file.read_bytes()
     file.unlink()
     if damage != "gone":
-        file.write_bytes({"cut": content[:-1], "empty": b"", "changed": content[:-1] + bytes([content[-1] ^ 1])}[damage])
+        file.write_bytes(
+            {"cut": content[:-1], "empty": b"", "changed": content[:-1] + bytes([content[-1] ^ 1])}[
+                damage
+            ]
+        )
     assert ids(opened(corpus).search("croup")) == wanted == ["p3", "p0", "p4"]
     assert kept(corpus) == [folder] and sorted(p.name for p in folder.iterdir()) == sorted(FILES)
     assert file.read_bytes() == content
 
 
-@pytest.mark.parametrize("manifest", ["[]", "{}", '{"sha256": 7}', '{"sha256": {"absent": "1"}}', "7", "null"])
+@pytest.mark.parametrize(
+    "manifest", ["[]", "{}", '{"sha256": 7}', '{"sha256": {"absent": "1"}}', "7", "null"]
+)
 def test_an_index_whose_manifest_says_nothing_is_made_again(corpus: Path, manifest: str) -> None:
     opened(corpus)
     (kept(corpus)[0] / "index.json").write_text(manifest)
@@ -241,12 +274,16 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "indexes").iterdir()) == []
 
 
-def test_a_corpus_that_changes_while_it_is_read_is_refused(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_corpus_that_changes_while_it_is_read_is_refused(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build = index._build
 
     def changing(*given: Any) -> None:
         build(*given)
-        corpus.write_text(corpus.read_text() + json.dumps({"id": "new", "title": "", "content": "Mumps."}))
+        corpus.write_text(
+            corpus.read_text() + json.dumps({"id": "new", "title": "", "content": "Mumps."})
+        )
 
     monkeypatch.setattr(index, "_build", changing)
     with pytest.raises(ValueError, match="changed while the index was made"):
@@ -254,7 +291,9 @@ def test_a_corpus_that_changes_while_it_is_read_is_refused(corpus: Path, monkeyp
     assert list((corpus.parent / "indexes").iterdir()) == []
 
 
-def test_of_two_builders_the_later_one_takes_the_earlier_ones_index(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_builders_the_later_one_takes_the_earlier_ones_index(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build = index._build
     earlier: list[int] = []
 

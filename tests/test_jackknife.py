@@ -20,7 +20,9 @@ def without_each(values: np.ndarray) -> np.ndarray:
 def test_of_a_mean_it_is_students_interval() -> None:
     values = np.random.default_rng(0).normal(3, 2, 25)
     low, high, reason = jackknife_interval(values.mean(), without_each(values))
-    assert (low, high) == pytest.approx(t.interval(0.95, 24, values.mean(), values.std(ddof=1) / 5)) and reason == ""
+    assert (low, high) == pytest.approx(
+        t.interval(0.95, 24, values.mean(), values.std(ddof=1) / 5)
+    ) and reason == ""
     assert jackknife_interval(values.mean(), without_each(values), 0.8)[:2] == pytest.approx(
         t.interval(0.8, 24, values.mean(), values.std(ddof=1) / 5)
     )
@@ -29,7 +31,9 @@ def test_of_a_mean_it_is_students_interval() -> None:
 def test_it_is_cut_where_the_statistic_can_go_no_further() -> None:
     values = np.array([1.0] * 18 + [0.0])
     low, high, _ = jackknife_interval(values.mean(), without_each(values), most=1.0)
-    assert high == 1 and low == pytest.approx(2 * values.mean() - jackknife_interval(values.mean(), without_each(values))[1])
+    assert high == 1 and low == pytest.approx(
+        2 * values.mean() - jackknife_interval(values.mean(), without_each(values))[1]
+    )
 
 
 @pytest.mark.parametrize("kappa", [fleiss_kappa_weighted, gwet_ac1_weighted])
@@ -59,7 +63,11 @@ def test_no_interval_has_its_reason() -> None:
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [((0.5, np.zeros((3, 3))), "left_out must"), ((0.5, [np.inf] * 12), "finite"), ((np.inf, np.zeros(12)), "finite")],
+    [
+        ((0.5, np.zeros((3, 3))), "left_out must"),
+        ((0.5, [np.inf] * 12), "finite"),
+        ((np.inf, np.zeros(12)), "finite"),
+    ],
 )
 def test_what_is_not_a_statistic_is_refused(given, message) -> None:
     with pytest.raises(ValueError, match=message):

@@ -75,7 +75,9 @@ def keys_asked(folder: Path) -> list[str]:
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, __file__, str(folder)], env={**os.environ, "PYTHONPATH": str(ROOT)})
+    return subprocess.Popen(
+        [sys.executable, __file__, str(folder)], env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
 
 
 def start_and_kill(folder: Path, n_rows: int) -> None:
@@ -83,8 +85,12 @@ def start_and_kill(folder: Path, n_rows: int) -> None:
     process, deadline = start(folder), time.monotonic() + LIMIT_S
     try:
         while len(keys_kept(folder)) <= n_rows:
-            assert process.poll() is None, f"the run ended by itself with status {process.returncode}"
-            assert time.monotonic() < deadline, f"{len(keys_kept(folder))} replies after {LIMIT_S} s"
+            assert process.poll() is None, (
+                f"the run ended by itself with status {process.returncode}"
+            )
+            assert time.monotonic() < deadline, (
+                f"{len(keys_kept(folder))} replies after {LIMIT_S} s"
+            )
             time.sleep(0.004)
     finally:
         process.kill()
@@ -109,7 +115,9 @@ def test_killed_three_times_nothing_finished_is_asked_again(tmp_path):
     for point in POINTS:
         n_asked = len(keys_asked(killed))
         start_and_kill(killed, max(int(point * total), len(stored)))
-        assert not stored & set(keys_asked(killed)[n_asked:]), "a finished reply was asked for again"
+        assert not stored & set(keys_asked(killed)[n_asked:]), (
+            "a finished reply was asked for again"
+        )
         assert stored < keys_kept(killed) < every
         stored = keys_kept(killed)
         assert not (killed / "run.json").exists()

@@ -11,7 +11,13 @@ from trustlab.records import LEVELS, Case, Statement
 
 
 def case_of(n: int, case_id: str = "c") -> Case:
-    return Case(case_id, "made", tuple(Statement(f"statement {i}") for i in range(n)), "Influenza", ("Influenza",))
+    return Case(
+        case_id,
+        "made",
+        tuple(Statement(f"statement {i}") for i in range(n)),
+        "Influenza",
+        ("Influenza",),
+    )
 
 
 @pytest.mark.parametrize(
@@ -29,7 +35,9 @@ def test_statements_shown_worked_by_hand(n_total: int, shown: list[int]) -> None
     assert [n_shown(n_total, level) for level in LEVELS] == shown
 
 
-@pytest.mark.parametrize(("n_total", "level", "named"), [(11, 0, "0"), (11, 101, "101"), (11, -20, "-20"), (0, 20, "0")])
+@pytest.mark.parametrize(
+    ("n_total", "level", "named"), [(11, 0, "0"), (11, 101, "101"), (11, -20, "-20"), (0, 20, "0")]
+)
 def test_levels_and_cases_out_of_range_are_refused(n_total: int, level: int, named: str) -> None:
     with pytest.raises(ValueError, match=rf"is {named}; "):
         n_shown(n_total, level)
@@ -53,7 +61,9 @@ def test_shown_is_the_smallest_number_that_reaches_the_level(n: int, level: int)
 
 
 def test_views_go_by_case_then_ascending_level() -> None:
-    found = [(v.case.case_id, v.level) for v in views([case_of(12, "b"), case_of(12, "a")], (100, 1, 40))]
+    found = [
+        (v.case.case_id, v.level) for v in views([case_of(12, "b"), case_of(12, "a")], (100, 1, 40))
+    ]
     assert found == [("b", 1), ("b", 40), ("b", 100), ("a", 1), ("a", 40), ("a", 100)]
 
 

@@ -30,14 +30,29 @@ def made_run(rows=ROWS) -> Any:
     for case, level, answer, correct, probs, poc, medconf in rows:
         key = {"case_id": case, "dataset": "d", "level": level, "model": "m"}
         n_statements = 1 if level == 1 else 12
-        answers.append({**key, "answer": answer, "truth": "x", "correct": correct, "n_statements": n_statements, "n_words": 9})
+        answers.append(
+            {
+                **key,
+                "answer": answer,
+                "truth": "x",
+                "correct": correct,
+                "n_statements": n_statements,
+                "n_words": 9,
+            }
+        )
         for method, value in (("poc", poc), ("medconf", medconf), ("word_count", 9.0)):
             missing = "" if value == value else "unreadable answer"
-            confidence.append({**key, "method": method, "confidence": value, "bound": "", "missing": missing})
+            confidence.append(
+                {**key, "method": method, "confidence": value, "bound": "", "missing": missing}
+            )
         trace = None if probs is None else TokenTrace(("x",) * len(probs), logprobs=np.log(probs))
-        generations.append(Generation(case, level, "m", 0, n_statements, 12, 9, answer=Reply(answer, trace)))
+        generations.append(
+            Generation(case, level, "m", 0, n_statements, 12, 9, answer=Reply(answer, trace))
+        )
     return SimpleNamespace(
-        answers=pd.DataFrame(answers), confidence=pd.DataFrame(confidence).iloc[::-1], generations=tuple(generations)
+        answers=pd.DataFrame(answers),
+        confidence=pd.DataFrame(confidence).iloc[::-1],
+        generations=tuple(generations),
     )
 
 
@@ -67,7 +82,12 @@ def test_position_means_leave_out_rare_long_and_single_token_answers():
 
 
 def test_wrong_by_length_is_of_wrong_answers_alone():
-    rows = [*many(10, (0.2, 0.9)), *many(20, (0.9, 0.9), 1, 10), *many(6, (0.3, 1, 1), 0, 30), *many(6, (0.1, 1, 1), 0, 36)]
+    rows = [
+        *many(10, (0.2, 0.9)),
+        *many(20, (0.9, 0.9), 1, 10),
+        *many(6, (0.3, 1, 1), 0, 30),
+        *many(6, (0.1, 1, 1), 0, 36),
+    ]
     found = mechanisms.wrong_by_length(mechanisms.token_table(made_run(rows)), n_draws=200)
     assert found[["n_tokens", "metric", "n"]].to_numpy().tolist() == [
         [2, "asp", 10], [2, "first", 10], [3, "asp", 12], [3, "first", 12],
@@ -83,7 +103,14 @@ def test_means_over_few_cases_have_no_interval_however_many_answers():
     rows = [(f"c{i % 6}", i, "Influenza", 0, (0.2 + 0.05 * i, 0.9), 0.9, 0.2) for i in range(12)]
     found = mechanisms.wrong_by_length(mechanisms.token_table(made_run(rows)), n_draws=200)
     assert found["n"].tolist() == [12, 12] and found[["low", "high"]].isna().all(axis=None)
-    table = pd.DataFrame({"case_id": [f"c{i % 6}" for i in range(12)], "level": range(12), "model": "m", "answer": "x"})
+    table = pd.DataFrame(
+        {
+            "case_id": [f"c{i % 6}" for i in range(12)],
+            "level": range(12),
+            "model": "m",
+            "answer": "x",
+        }
+    )
     table = table.assign(prior=0.1, poc=[0.1 * (i % 7) for i in range(12)], correct=1)
     means = mechanisms.prior_means(table, n_draws=200)
     assert means["n"].tolist() == [12] and means[["low", "high"]].isna().all(axis=None)
@@ -103,9 +130,20 @@ def test_what_the_figures_of_means_draw_is_one_table():
 def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
     knowledge = load_knowledge()
     found = mechanisms.agreement_table(made_run(), knowledge)
-    assert list(found.columns) == ["case_id", "level", "model", "answer", "prior", "poc", "correct", "n"]
+    assert list(found.columns) == [
+        "case_id",
+        "level",
+        "model",
+        "answer",
+        "prior",
+        "poc",
+        "correct",
+        "n",
+    ]
     whole = sum(c.prior for c in knowledge.conditions.values())
-    flu, pneumonia = (knowledge.condition_named(name).prior / whole for name in ("Influenza", "Pneumonia"))  # type: ignore[union-attr]
+    flu, pneumonia = (
+        knowledge.condition_named(name).prior / whole for name in ("Influenza", "Pneumonia")
+    )  # type: ignore[union-attr]
     np.testing.assert_allclose(found["prior"], [flu, pneumonia, flu, NAN, NAN, flu])
     np.testing.assert_allclose(found["poc"], [0.9, 1.0, 0.8, 0.5, NAN, 0.7])
     assert found["correct"].tolist() == [0, 1, 1, 0, 0, 0]
@@ -117,15 +155,29 @@ def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
 
 def agreement(priors, pocs, corrects) -> pd.DataFrame:
     ids = [f"c{i}" for i in range(len(priors))]
-    columns = {"case_id": ids, "level": 1, "model": "m", "answer": "x", "prior": priors, "poc": pocs, "correct": corrects}
+    columns = {
+        "case_id": ids,
+        "level": 1,
+        "model": "m",
+        "answer": "x",
+        "prior": priors,
+        "poc": pocs,
+        "correct": corrects,
+    }
     return pd.DataFrame(columns)
 
 
 def test_prior_means_share_their_limits_between_right_and_wrong():
-    table = agreement(np.repeat([0.01, 0.02], 20), np.tile([0.4, 0.6], 20), np.repeat([1, 0, 1, 0], [12, 8, 10, 10]))
+    table = agreement(
+        np.repeat([0.01, 0.02], 20),
+        np.tile([0.4, 0.6], 20),
+        np.repeat([1, 0, 1, 0], [12, 8, 10, 10]),
+    )
     found = mechanisms.prior_means(table, n_draws=100)
     wanted = [[1, 0, 0.01, 0.5, 12], [1, 1, 0.02, 0.5, 10], [0, 1, 0.02, 0.5, 10]]
-    np.testing.assert_allclose(found[["correct", "bin", "prior", "value", "n"]].astype(float), wanted)
+    np.testing.assert_allclose(
+        found[["correct", "bin", "prior", "value", "n"]].astype(float), wanted
+    )
     assert (found["low"] < 0.5).all() and (found["high"] > 0.5).all()
     many_priors = agreement(np.linspace(0.01, 0.05, 50), [0.5] * 50, [1] * 50)
     fifths = mechanisms.prior_means(many_priors, n_draws=100)
@@ -150,7 +202,11 @@ def test_consistent_table_keeps_answers_at_or_over_the_threshold():
     assert found["medconf"]["n_missing"].to_dict() == {1: 1, 100: 0}
     assert right[["low", "high"]].isna().all().all()  # fewer than 10 cases
     none = mechanisms.consistent_table(made_run(), 1.1)
-    assert none["n"].eq(0).all() and none["value"].isna().all() and set(none["missing"]) == {"no answer"}
+    assert (
+        none["n"].eq(0).all()
+        and none["value"].isna().all()
+        and set(none["missing"]) == {"no answer"}
+    )
 
 
 def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong():
@@ -159,7 +215,9 @@ def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong():
     found = consistent(run)["accuracy"]
     assert found["n"].to_dict() == {1: 2, 100: 1} and found["n_answers"].to_dict() == {1: 3, 100: 3}
     assert found["value"].to_dict() == {1: 0.5, 100: 1.0}
-    pd.testing.assert_frame_equal(mechanisms.token_table(run), mechanisms.token_table(made_run()), check_dtype=False)
+    pd.testing.assert_frame_equal(
+        mechanisms.token_table(run), mechanisms.token_table(made_run()), check_dtype=False
+    )
 
 
 def test_consistent_table_gives_an_interval_from_ten_cases_on_and_medconf_may_be_absent():
@@ -168,7 +226,11 @@ def test_consistent_table_gives_an_interval_from_ten_cases_on_and_medconf_may_be
     found = consistent(run, n_draws=500)
     row, medconf = found["accuracy"].loc[1], found["medconf"].loc[1]
     assert row["value"] == 0.5 and 0 < row["low"] < 0.5 < row["high"] < 1
-    assert np.isnan(medconf["value"]) and (medconf["n"], medconf["n_missing"]) == (0, 12) and medconf["missing"]
+    assert (
+        np.isnan(medconf["value"])
+        and (medconf["n"], medconf["n_missing"]) == (0, 12)
+        and medconf["missing"]
+    )
 
 
 def test_moves_table_has_every_method_at_every_level_of_one_case():
@@ -176,9 +238,13 @@ def test_moves_table_has_every_method_at_every_level_of_one_case():
     wanted = ["case_id", "model", "level", "method", "family", "scale", "confidence", "n"]
     wanted += ["missing", "answer", "correct"]
     assert list(found.columns) == wanted
-    assert found.groupby("method")["level"].apply(list).to_dict() == dict.fromkeys(("poc", "medconf", "word_count"), [1, 100])
+    assert found.groupby("method")["level"].apply(list).to_dict() == dict.fromkeys(
+        ("poc", "medconf", "word_count"), [1, 100]
+    )
     assert found.set_index(["method", "level"]).loc[("poc", 1), "missing"] == "unreadable answer"
-    kinds = found.drop_duplicates("method").set_index("method")[["family", "scale"]].to_dict("index")
+    kinds = (
+        found.drop_duplicates("method").set_index("method")[["family", "scale"]].to_dict("index")
+    )
     assert kinds["poc"] == {"family": "consistency", "scale": "probability"}
     assert kinds["word_count"] == {"family": "baseline", "scale": "score"}
     with pytest.raises(ValueError, match="no case 'z'"):
@@ -203,7 +269,10 @@ def test_what_can_be_computed_from_the_published_numbers_comes_out_as_printed():
     assert list(found.columns) == ["printed", "recomputed", "how"]
     assert list(found.index) == ["asp", "poc", "cot_ce", "medconf", "medconf_weighted"]
     for method, printed in (("asp", 76.42), ("poc", 66.67)):
-        assert found.loc[method, "printed"] == printed and round(float(found.loc[method, "recomputed"]), 2) == printed
+        assert (
+            found.loc[method, "printed"] == printed
+            and round(float(found.loc[method, "recomputed"]), 2) == printed
+        )
     assert found.loc["medconf_weighted", "recomputed"] == pytest.approx(100 * 5 / 17)
     assert np.isnan(found.loc["medconf_weighted", "printed"])
     quoted = found.loc[["cot_ce", "medconf"]]
@@ -217,5 +286,8 @@ def test_the_published_case_is_data_with_its_source():
     numbered = list(enumerate(case.importance, start=1))
     assert [i for i, word in numbered if word == "strong"] == [1, 2, 4]
     assert [i for i, word in numbered if word == "weak"] == [7, 8]
-    assert [i for i, level in enumerate(case.support_level, start=1) if level == "supported"] == [2, 3]
+    assert [i for i, level in enumerate(case.support_level, start=1) if level == "supported"] == [
+        2,
+        3,
+    ]
     assert set(case.support_level) == {"supported", "missing"} and len(case.support_level) == 8

@@ -19,14 +19,19 @@ ELEVEN = tuple(f"Doctor: Question {i}?\nPatient: Answer {i}." for i in range(1, 
 
 def test_the_same_dialogues_raw_and_canonicalised_are_the_same_cases(tmp_path: Path) -> None:
     dialogues = {"1": told(), "7": told(doctor("Gout?", "inquire"), n=13)}
-    assert meditod.read(raw(tmp_path / "raw", dialogues)) == meditod.read(canonical(tmp_path / "data", dialogues))
+    assert meditod.read(raw(tmp_path / "raw", dialogues)) == meditod.read(
+        canonical(tmp_path / "data", dialogues)
+    )
 
 
 def test_splits_pick_their_dialogues_and_are_told(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     canonical(folder, {"1": told(), "2": told(), "3": told()}, train=["2", "1"], test=["3"])
     read = meditod.read(tmp_path, split="train")
-    assert [(c.case_id, c.patient) for c in read.cases] == [("meditod-1", {"split": "train"}), ("meditod-2", {"split": "train"})]
+    assert [(c.case_id, c.patient) for c in read.cases] == [
+        ("meditod-1", {"split": "train"}),
+        ("meditod-2", {"split": "train"}),
+    ]
     assert read.n_entries == 2
     assert [c.patient["split"] for c in meditod.read(folder).cases] == ["train", "train", "test"]
     with pytest.raises(ValueError, match="no valid_ids.json"):
@@ -48,7 +53,9 @@ def test_an_id_in_two_splits_is_refused(tmp_path: Path) -> None:
         meditod.read(tmp_path)
 
 
-@pytest.mark.parametrize(("n_raw", "ids", "n_unread"), [(2, ["meditod-0", "meditod-1"], 1), (1, ["meditod-c"], 1)])
+@pytest.mark.parametrize(
+    ("n_raw", "ids", "n_unread"), [(2, ["meditod-0", "meditod-1"], 1), (1, ["meditod-c"], 1)]
+)
 def test_of_a_repository_s_two_files_the_one_with_more_dialogues_is_read(
     tmp_path: Path, n_raw: int, ids: list, n_unread: int
 ) -> None:
@@ -59,7 +66,9 @@ def test_of_a_repository_s_two_files_the_one_with_more_dialogues_is_read(
 
 
 def listed(folder: Path) -> Path:
-    return write(folder / "dialogs.json", [{"dlg_id": i, "utterances": numbered(told())} for i in ("x", "y")])
+    return write(
+        folder / "dialogs.json", [{"dlg_id": i, "utterances": numbered(told())} for i in ("x", "y")]
+    )
 
 
 def single(folder: Path) -> Path:
@@ -79,23 +88,35 @@ def labelling_tool(folder: Path) -> Path:
 def by_position(folder: Path) -> Path:
     file = raw(folder, {"x": told()})
     lists = [[e for e in entries(told()) if e["uid"] == str(i)] for i in range(len(told()))]
-    write(folder / "annotations.json", {"x": [[{k: v for k, v in e.items() if k != "uid"} for e in some] for some in lists]})
+    write(
+        folder / "annotations.json",
+        {"x": [[{k: v for k, v in e.items() if k != "uid"} for e in some] for some in lists]},
+    )
     return file
 
 
 def by_uid(folder: Path) -> Path:
     file = raw(folder, {"x": told()})
-    write(folder / "annotations.json", {"x": {str(i): [e for e in entries(told()) if e["uid"] == str(i)] for i in range(22 + 3)}})
+    write(
+        folder / "annotations.json",
+        {"x": {str(i): [e for e in entries(told()) if e["uid"] == str(i)] for i in range(22 + 3)}},
+    )
     return file
 
 
 @pytest.mark.parametrize("form", [listed, single, bare_lists, labelling_tool, by_position, by_uid])
 def test_other_forms_of_the_same_dialogue_are_read(tmp_path: Path, form) -> None:
     case = meditod.read(form(tmp_path)).cases[0]
-    assert (case.case_id, case.diagnosis, tuple(s.text for s in case.statements)) == ("meditod-x", "gout", ELEVEN)
+    assert (case.case_id, case.diagnosis, tuple(s.text for s in case.statements)) == (
+        "meditod-x",
+        "gout",
+        ELEVEN,
+    )
 
 
-@pytest.mark.parametrize("change", [lambda b: b"\xef\xbb\xbf" + b, lambda b: b.replace(b', "', b',\r\n"')])
+@pytest.mark.parametrize(
+    "change", [lambda b: b"\xef\xbb\xbf" + b, lambda b: b.replace(b', "', b',\r\n"')]
+)
 def test_other_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path, change) -> None:
     file = canonical(tmp_path, {"1": told()})
     plain = meditod.read(file)
@@ -152,7 +173,10 @@ def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dialogs.json").write_text(f'{{"1": {once}, "1": {once}}}')
     with pytest.raises(DataError, match="the key .1. comes twice"):
         meditod.read(tmp_path)
-    write(tmp_path / "dialogs.json", [{"dlg_id": "1", "utterances": told()}, {"dlg_id": 1, "utterances": told()}])
+    write(
+        tmp_path / "dialogs.json",
+        [{"dlg_id": "1", "utterances": told()}, {"dlg_id": 1, "utterances": told()}],
+    )
     with pytest.raises(DataError, match="dialogue 1: .*no earlier dialogue"):
         meditod.read(tmp_path)
 
@@ -172,10 +196,15 @@ def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         ({"nlu": [{"intent": 7}]}, "nlu.intent"),
         ({"actions": [{"action": "diagnosis", "disease": "gout"}]}, "actions.disease"),
         ({"actions": [{"action": "diagnosis", "disease": [{}]}]}, "actions.disease.value"),
-        ({"actions": [{"action": "diagnosis", "disease": [{"value": "?"}]}]}, "actions.disease.value"),
+        (
+            {"actions": [{"action": "diagnosis", "disease": [{"value": "?"}]}]},
+            "actions.disease.value",
+        ),
     ],
 )
-def test_a_bad_utterance_is_refused_with_its_place(tmp_path: Path, changes: dict, field: str) -> None:
+def test_a_bad_utterance_is_refused_with_its_place(
+    tmp_path: Path, changes: dict, field: str
+) -> None:
     utterances = numbered(told())
     utterances[4] |= changes
     write(tmp_path / "dialogs.json", {"12": {"utterances": utterances}})
@@ -194,12 +223,20 @@ def test_a_bad_utterance_is_refused_with_its_place(tmp_path: Path, changes: dict
         ({"1": [{"intent": "inform", "uid": "99"}], "2": []}, "dialogue 1, uid"),
         ({"1": [{"intent": "inform"}], "2": []}, "dialogue 1, uid"),
         ({"1": [{"uid": "0"}], "2": []}, "dialogue 1, uid 0, intent"),
-        ({"1": [{"intent": "diagnosis", "value": 7, "uid": 0}], "2": []}, "dialogue 1, uid 0, value"),
-        ({"1": [{"intent": "diagnosis", "value": "gout", "status": 7, "uid": 0}], "2": []}, "dialogue 1, uid 0, status"),
+        (
+            {"1": [{"intent": "diagnosis", "value": 7, "uid": 0}], "2": []},
+            "dialogue 1, uid 0, value",
+        ),
+        (
+            {"1": [{"intent": "diagnosis", "value": "gout", "status": 7, "uid": 0}], "2": []},
+            "dialogue 1, uid 0, status",
+        ),
         ({"1": [[]] * 99, "2": []}, "dialogue 1"),
     ],
 )
-def test_bad_annotations_are_refused_with_their_place(tmp_path: Path, annotations: object, field: str) -> None:
+def test_bad_annotations_are_refused_with_their_place(
+    tmp_path: Path, annotations: object, field: str
+) -> None:
     raw(tmp_path, {"1": told(), "2": told()})
     write(tmp_path / "annotations.json", annotations)
     with pytest.raises(DataError) as caught:
@@ -211,7 +248,9 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
     lambda s: (
         st.lists(s, max_size=3)
-        | st.dictionaries(st.sampled_from(["utterances", "value", "action", "dlg_id", "a"]), s, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["utterances", "value", "action", "dlg_id", "a"]), s, max_size=3
+        )
     ),
     max_leaves=6,
 )
@@ -219,10 +258,24 @@ JSON = st.recursive(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
-    place=st.sampled_from(["file", "dialogue", "utterance", "speaker", "text", "uttr_id", "actions", "disease", "annotations"]),
+    place=st.sampled_from(
+        [
+            "file",
+            "dialogue",
+            "utterance",
+            "speaker",
+            "text",
+            "uttr_id",
+            "actions",
+            "disease",
+            "annotations",
+        ]
+    ),
     value=JSON,
 )
-def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(tmp_path: Path, place: str, value: object) -> None:
+def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(
+    tmp_path: Path, place: str, value: object
+) -> None:
     utterances = numbered(told())
     if place == "utterance":
         utterances[2] = value  # pyright: ignore[reportArgumentType]
@@ -233,7 +286,9 @@ def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(tmp_path: Path, place
         write(tmp_path / "annotations.json", value)
     else:
         utterances[2][place] = value
-    content = {"file": value, "dialogue": {"1": value}}.get(place, {"1": {"utterances": utterances}})
+    content = {"file": value, "dialogue": {"1": value}}.get(
+        place, {"1": {"utterances": utterances}}
+    )
     write(tmp_path / "dialogs.json", content)
     try:
         assert meditod.read(tmp_path).n_entries >= 1

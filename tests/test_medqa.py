@@ -24,8 +24,15 @@ NAMED = "cases whose text names their diagnosis"
 
 def test_a_row_becomes_a_case_without_its_options_and_its_question(tmp_path: Path) -> None:
     (case,) = medqa.read(official(tmp_path)).cases
-    assert (case.case_id, case.dataset, case.diagnosis, case.patient) == ("medqa-1", "medqa", "Gout", {"step": "step2&3"})
-    assert [s.text for s in case.statements] == [f"The baker tells fact number {i}." for i in range(1, 12)]
+    assert (case.case_id, case.dataset, case.diagnosis, case.patient) == (
+        "medqa-1",
+        "medqa",
+        "Gout",
+        {"step": "step2&3"},
+    )
+    assert [s.text for s in case.statements] == [
+        f"The baker tells fact number {i}." for i in range(1, 12)
+    ]
 
 
 def test_every_name_the_knowledge_table_has_is_accepted(tmp_path: Path) -> None:
@@ -37,7 +44,10 @@ def test_every_name_the_knowledge_table_has_is_accepted(tmp_path: Path) -> None:
 def test_an_answer_with_its_acronym_in_brackets_is_accepted_without(tmp_path: Path) -> None:
     options = {"A": "Gout", "B": "Made-up bone disease (MBD) 2"}
     (case,) = medqa.read(official(tmp_path, [row(answer=options["B"], options=options)])).cases
-    assert (case.diagnosis, case.accepted) == (options["B"], (options["B"], "Made-up bone disease 2"))
+    assert (case.diagnosis, case.accepted) == (
+        options["B"],
+        (options["B"], "Made-up bone disease 2"),
+    )
 
 
 def test_a_stray_quotation_mark_is_no_part_of_the_answer(tmp_path: Path) -> None:
@@ -49,13 +59,21 @@ def test_a_stray_quotation_mark_is_no_part_of_the_answer(tmp_path: Path) -> None
 @pytest.mark.parametrize("n_options", [2, 5])
 def test_any_number_of_options_from_two_is_read(tmp_path: Path, n_options: int) -> None:
     options = {letter: f"Disease {letter}" for letter in "ABCDE"[:n_options]}
-    (case,) = medqa.read(official(tmp_path, [row(options=options, answer="Disease B", metamap_phrases=["x"])])).cases
+    (case,) = medqa.read(
+        official(tmp_path, [row(options=options, answer="Disease B", metamap_phrases=["x"])])
+    ).cases
     assert case.diagnosis == "Disease B"
 
 
 def test_what_becomes_no_case_is_named_with_its_reason(tmp_path: Path) -> None:
     again = row(f"{vignette(12)} {ASKED}")
-    rows = [row(f"{vignette(10)} {ASKED}"), row(f"{vignette(20)} What is the best treatment?"), again, again, row()]
+    rows = [
+        row(f"{vignette(10)} {ASKED}"),
+        row(f"{vignette(20)} What is the best treatment?"),
+        again,
+        again,
+        row(),
+    ]
     read = medqa.read(official(tmp_path, rows))
     assert [case.case_id for case in read.cases] == ["medqa-3", "medqa-5"]
     assert read.dropped == {medqa.SHORT: ["1"], medqa.OTHER: ["2"], medqa.AGAIN: ["4"]}
@@ -100,7 +118,10 @@ def test_a_question_for_the_cause_needs_an_answer_to_read(tmp_path: Path, option
     ("text", "asked"),
     [
         (f'He is ill. {ASKED}"', ASKED),
-        ("He is ill. Which of the following is the most likely diagnosis:", ASKED.replace("?", ":")),
+        (
+            "He is ill. Which of the following is the most likely diagnosis:",
+            ASKED.replace("?", ":"),
+        ),
         (f"He is ill.\n\n{ASKED}\n", ASKED),
         (
             "He is ill. With this in mind, what is the most likely diagnosis?",
@@ -115,7 +136,9 @@ def test_the_final_question_is_cut_off_however_it_ends(text: str, asked: str) ->
 @pytest.mark.parametrize("gap", [" ", "\n"])
 @pytest.mark.parametrize("question", [ASKED, ASKED.replace("Which", "Which one")])
 def test_a_table_that_runs_into_the_question_is_told_without_it(gap: str, question: str) -> None:
-    told, asked = split_question(f"He is pale. Studies show:{gap}Sodium 140 mEq/L{gap}Glucose 90 mg/dL{gap}{question}")
+    told, asked = split_question(
+        f"He is pale. Studies show:{gap}Sodium 140 mEq/L{gap}Glucose 90 mg/dL{gap}{question}"
+    )
     assert told == ["He is pale.", "Studies show: Sodium 140 mEq/L Glucose 90 mg/dL"]
     assert asked == question
 
@@ -299,7 +322,9 @@ def test_ids_that_choose_nothing_are_refused(tmp_path: Path, ids: object, messag
 def test_mirage_tells_the_same_as_the_official_file(tmp_path: Path) -> None:
     rows = {"0000": row(meta_info=None), "0007": row(f"{vignette(12)} {ASKED}", meta_info=None)}
     from_mirage = medqa.read(mirage(tmp_path, rows)).cases
-    from_rows = medqa.read(official(tmp_path, [one | {"id": key} for key, one in rows.items()])).cases
+    from_rows = medqa.read(
+        official(tmp_path, [one | {"id": key} for key, one in rows.items()])
+    ).cases
     assert list(from_mirage) == list(from_rows)
     assert [case.case_id for case in from_mirage] == ["medqa-0000", "medqa-0007"]
 
@@ -332,7 +357,13 @@ def test_no_file_says_what_is_needed(tmp_path: Path, name: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [lambda b: b"\xef\xbb\xbf" + b, lambda b: b.replace(b"\n", b"\r\n"), lambda b: b.rstrip(), lambda b: b + b"\n\n"]
+    "change",
+    [
+        lambda b: b"\xef\xbb\xbf" + b,
+        lambda b: b.replace(b"\n", b"\r\n"),
+        lambda b: b.rstrip(),
+        lambda b: b + b"\n\n",
+    ],
 )
 def test_other_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path, change) -> None:
     file = official(tmp_path, OTHERS)
@@ -342,7 +373,14 @@ def test_other_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path, ch
 
 
 @each(
-    "change", [lambda b: b.decode().encode("utf-16"), lambda b: b[:-20], lambda b: b"", lambda b: b"\n\n", lambda b: b"[" * 10**5]
+    "change",
+    [
+        lambda b: b.decode().encode("utf-16"),
+        lambda b: b[:-20],
+        lambda b: b"",
+        lambda b: b"\n\n",
+        lambda b: b"[" * 10**5,
+    ],
 )
 @each("name", ["test.jsonl", "benchmark.json"])
 def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, change) -> None:
@@ -385,7 +423,15 @@ def test_a_bad_row_is_refused_with_its_place(tmp_path: Path, changes: dict, fiel
 
 
 @pytest.mark.parametrize(
-    "content", ['{"medqa": []}', "[]", '{"medqa": {"1": 7}}', '{"medqa": {"1": {}, "1": {}}}', '{"medqa": {}}', "7"]
+    "content",
+    [
+        '{"medqa": []}',
+        "[]",
+        '{"medqa": {"1": 7}}',
+        '{"medqa": {"1": {}, "1": {}}}',
+        '{"medqa": {}}',
+        "7",
+    ],
 )
 def test_a_bad_mirage_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "benchmark.json").write_text(content)
@@ -411,13 +457,21 @@ JSON = st.recursive(
     max_leaves=5,
 )
 TOLD = st.lists(
-    st.sampled_from(["She is well.", "He is ill.", "It is 9.8 mg.", "Labs show:\nNa 5\nK 4\n", "Dr. Who came."]), max_size=20
+    st.sampled_from(
+        ["She is well.", "He is ill.", "It is 9.8 mg.", "Labs show:\nNa 5\nK 4\n", "Dr. Who came."]
+    ),
+    max_size=20,
 )
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(field=st.sampled_from(["question", "options", "answer", "answer_idx", "meta_info", "id"]), value=JSON)
-def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(tmp_path: Path, field: str, value: object) -> None:
+@given(
+    field=st.sampled_from(["question", "options", "answer", "answer_idx", "meta_info", "id"]),
+    value=JSON,
+)
+def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(
+    tmp_path: Path, field: str, value: object
+) -> None:
     try:
         assert medqa.read(official(tmp_path, [row() | {field: value}])).n_entries == 1
     except DataError as error:
@@ -426,12 +480,18 @@ def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(tmp_path: Path, field
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(TOLD, min_size=1, max_size=6))
-def test_every_question_is_a_case_or_dropped_just_once(tmp_path: Path, told: list[list[str]]) -> None:
+def test_every_question_is_a_case_or_dropped_just_once(
+    tmp_path: Path, told: list[list[str]]
+) -> None:
     read = medqa.read(official(tmp_path, [row(f"{' '.join(facts)} {ASKED}") for facts in told]))
-    named = [case.case_id.removeprefix("medqa-") for case in read.cases] + [one for ids in read.dropped.values() for one in ids]
+    named = [case.case_id.removeprefix("medqa-") for case in read.cases] + [
+        one for ids in read.dropped.values() for one in ids
+    ]
     assert sorted(named, key=int) == [str(i) for i in range(1, len(told) + 1)]
     assert all(len(case.statements) > 10 for case in read.cases)
-    assert not any("most likely diagnosis" in s.text for case in read.cases for s in case.statements)
+    assert not any(
+        "most likely diagnosis" in s.text for case in read.cases for s in case.statements
+    )
 
 
 # -- the real test file ---------------------------------------------------------------------------------------------
@@ -447,7 +507,9 @@ BY_CAUSE = [
     *("Plague", "Primary hyperparathyroidism", "Secondary hyperparathyroidism"),
     "Sickle cell disease",
 ]
-needs_medqa = pytest.mark.skipif(not REAL.is_dir(), reason="MedQA is not at ../shared/datasets/medqa beside the repository")
+needs_medqa = pytest.mark.skipif(
+    not REAL.is_dir(), reason="MedQA is not at ../shared/datasets/medqa beside the repository"
+)
 
 
 @pytest.mark.realdata

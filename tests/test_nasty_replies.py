@@ -63,10 +63,14 @@ def test_names_and_replies_are_not_repeated() -> None:
     assert len({row.name for row in NASTY}) == len({row.text for row in NASTY}) == len(NASTY)
 
 
-def answered(probe: str = "", *texts: str | None, assessment: Assessment | None = None) -> Generation:
+def answered(
+    probe: str = "", *texts: str | None, assessment: Assessment | None = None
+) -> Generation:
     """An answer about which ``probe`` was asked and got these replies."""
     asked = {probe: tuple(map(Reply, texts))} if probe else {}
-    return Generation("c", 100, "m", 0, 1, 1, 1, answer=Reply("Flu"), probes=asked, assessment=assessment)
+    return Generation(
+        "c", 100, "m", 0, 1, 1, 1, answer=Reply("Flu"), probes=asked, assessment=assessment
+    )
 
 
 def confidence_is(method: str, generation: Generation, expected: float | None) -> None:
@@ -81,7 +85,9 @@ def confidence_is(method: str, generation: Generation, expected: float | None) -
 
 @every_reply
 @each("method", ["ce", "cot_ce", "topk_ce", "p_true"])
-def test_a_question_about_the_answer_gives_the_confidence_that_was_said_or_a_reason(method: str, row: Nasty) -> None:
+def test_a_question_about_the_answer_gives_the_confidence_that_was_said_or_a_reason(
+    method: str, row: Nasty
+) -> None:
     expected = {
         "topk_ce": None if row.guesses is None else sum(row.guesses) / 500,
         "p_true": None if row.verdict is None else float(row.verdict),
@@ -93,7 +99,11 @@ def test_a_question_about_the_answer_gives_the_confidence_that_was_said_or_a_rea
 @every_reply
 def test_an_unreadable_judgement_is_no_vote(row: Nasty) -> None:
     votes = Counter([True, True, False, row.verdict])
-    confidence_is("p_true", answered("p_true", "True", row.text, "True", "False"), votes[True] / (votes[True] + votes[False]))
+    confidence_is(
+        "p_true",
+        answered("p_true", "True", row.text, "True", "False"),
+        votes[True] / (votes[True] + votes[False]),
+    )
 
 
 @every_reply
@@ -101,8 +111,12 @@ def test_evidence_gives_the_score_that_was_said_or_a_reason(row: Nasty) -> None:
     found = assess(Scripted(evidence=row.text), [(PATIENT, "Flu")], Shelf())[0]
     whole = answered(assessment=found)
     assert {e.criterion.id: e.support_level for e in found.evidence} == (row.levels or {})
-    confidence_is("medconf", whole, row.medconf / 100 if row.levels and row.medconf is not None else None)
-    confidence_is("medconf_weighted", whole, 1 / 6 if row.levels else None)  # (3 - 2) / 6: supported 3, contradicted 2, missing 1
+    confidence_is(
+        "medconf", whole, row.medconf / 100 if row.levels and row.medconf is not None else None
+    )
+    confidence_is(
+        "medconf_weighted", whole, 1 / 6 if row.levels else None
+    )  # (3 - 2) / 6: supported 3, contradicted 2, missing 1
 
 
 @every_reply
@@ -124,11 +138,15 @@ def test_an_unreadable_answer_has_no_confidence(row: Nasty) -> None:
 def test_a_reply_that_did_not_come_or_not_whole_is_no_evidence(finish: str) -> None:
     row = next(r for r in NASTY if r.name == "an assessment")
     reply = (
-        Reply(row.text, finish="length") if finish == "length" else Reply(None, missing="refused by the server", finish="error")
+        Reply(row.text, finish="length")
+        if finish == "length"
+        else Reply(None, missing="refused by the server", finish="error")
     )
     found = assess(Scripted(evidence=reply), [(PATIENT, "Flu")], Shelf())[0]
     told = METHODS["medconf"].evaluate(answered(assessment=found)).missing
-    assert told == "confidence from evidence: " + ("ran out of tokens" if finish == "length" else "refused by the server")
+    assert told == "confidence from evidence: " + (
+        "ran out of tokens" if finish == "length" else "refused by the server"
+    )
 
 
 @each(
@@ -184,7 +202,10 @@ def test_a_summary_that_says_two_things_does_not_agree() -> None:
 
 def test_a_reason_is_short_however_long_the_reply() -> None:
     rows = ", ".join(f'{{"id": {i}, "support_level": "missing"}}' for i in range(5000))
-    with pytest.raises(Unreadable, match=r"^criteria \[0, 1, .*, \.\.\.\] are assessed, \[1, 2, 3\] were asked for$") as raised:
+    with pytest.raises(
+        Unreadable,
+        match=r"^criteria \[0, 1, .*, \.\.\.\] are assessed, \[1, 2, 3\] were asked for$",
+    ) as raised:
         read_evidence(f'{{"criteria": [{rows}]}}', CRITERIA, PATIENT)
     assert len(str(raised.value)) < 120
 
@@ -196,7 +217,10 @@ def test_a_reason_is_short_however_long_the_reply() -> None:
         ("a trailing comma", None),
         ("words before the fence", "no JSON"),
         ("a comment", "no JSON: more than its punctuation is wrong"),
-        ("a profile cut inside a word", "no JSON: its brackets do not close, or something follows them"),
+        (
+            "a profile cut inside a word",
+            "no JSON: its brackets do not close, or something follows them",
+        ),
         ("1 MB of opened objects", "no JSON, and longer than the 10000 characters that are mended"),
         ("an id in quotes", "criterion 1, id: input should be a valid integer"),
         ("an id twice", "an id comes twice"),

@@ -95,10 +95,15 @@ def test_a_run_leaves_complete_tables(smoke):
     assert set(confidence["method"]) == set(VARIANTS)
     assert set(metrics["metric"]) == METRICS
     assert set(metrics["method"].dropna()) == set(VARIANTS)
-    assert calls.groupby("purpose")["n"].sum().to_dict().items() >= {"diagnosis": 72, "samples": 72 * SAMPLES}.items()
+    assert (
+        calls.groupby("purpose")["n"].sum().to_dict().items()
+        >= {"diagnosis": 72, "samples": 72 * SAMPLES}.items()
+    )
     per_method = metrics.dropna(subset="method").groupby("method")["metric"].agg(set)
     for name, found in per_method.items():
-        assert found == METRICS - {"accuracy"} - (set() if METHODS[name].scale == "probability" else {"brier", "ece"})
+        assert found == METRICS - {"accuracy"} - (
+            set() if METHODS[name].scale == "probability" else {"brier", "ece"}
+        )
     assert (metrics.loc[metrics["value"].isna(), "missing"].fillna("") != "").all()
 
 
@@ -134,10 +139,16 @@ def test_the_embedded_model_s_answers_can_be_read_and_differ(smoke, smoke_runs):
 @pytest.mark.notebook
 def test_each_figure_is_three_files(smoke):
     files = sorted(p.name for p in (smoke / "figures").iterdir())
-    assert files == sorted(f"{name}.{ending}" for name in FIGURES_OF_01 for ending in ("csv", "png", "svg"))
+    assert files == sorted(
+        f"{name}.{ending}" for name in FIGURES_OF_01 for ending in ("csv", "png", "svg")
+    )
     for file in (smoke / "figures").iterdir():
         start = file.read_bytes()[:200]
-        assert {".png": start.startswith(b"\x89PNG"), ".svg": b"<?xml" in start, ".csv": b"," in start}[file.suffix], file.name
+        assert {
+            ".png": start.startswith(b"\x89PNG"),
+            ".svg": b"<?xml" in start,
+            ".csv": b"," in start,
+        }[file.suffix], file.name
         assert file.suffix != ".csv" or violations(file.stem, pd.read_csv(file)) == []
 
 
@@ -179,7 +190,9 @@ class Loaded(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.inside = tag
         for name, value in attrs:
-            wanted = name in ("src", "srcset", "data", "poster") or (name in ("href", "xlink:href") and tag not in ("a", "area"))
+            wanted = name in ("src", "srcset", "data", "poster") or (
+                name in ("href", "xlink:href") and tag not in ("a", "area")
+            )
             if wanted and re.match(r"\s*(?:https?:)?//", value or ""):
                 self.found.append(f"<{tag} {name}={value}>")
 
@@ -220,27 +233,43 @@ def test_scripts_and_style_sheets_from_elsewhere_are_taken_out(quote):
     q = quote
     script = f"<script async type='x' src={q}https://cdn/x.js{q}></script>"
     link = f"<link rel='stylesheet' href={q}http://cdn/x.css{q}>"
-    module = f"<script type='module'>\nif (b) {{ await import({q}https://cdn/x.mjs{q}) }}\n</script>"
+    module = (
+        f"<script type='module'>\nif (b) {{ await import({q}https://cdn/x.mjs{q}) }}\n</script>"
+    )
     kept = "<script>let a = 'https://x'</script><a href='https://x'>x</a><link href='own.css'>"
     assert without_remote_scripts(script + kept + module + link) == kept
 
 
 @pytest.mark.notebook
-def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machine(smoke, repository):
+def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machine(
+    smoke, repository
+):
     publish(smoke, "01_benchmark")
     expected = {name: data for name, data in contents(smoke / "figures").items()}
-    expected |= {str(Path("reference") / "01_benchmark" / name): (smoke / name).read_bytes() for name in REFERENCE}
+    expected |= {
+        str(Path("reference") / "01_benchmark" / name): (smoke / name).read_bytes()
+        for name in REFERENCE
+    }
     assert contents(repository / "figures") == expected
-    ours, made = (nbformat.read(folder / "01_benchmark.ipynb", 4) for folder in (NOTEBOOKS, repository / "notebooks"))
-    assert [(c.cell_type, c.source, c.metadata) for c in made.cells] == [(c.cell_type, c.source, c.metadata) for c in ours.cells]
-    assert sum("image/png" in o.get("data", {}) for c in code(made) for o in c.outputs) == len(FIGURES_OF_01)
+    ours, made = (
+        nbformat.read(folder / "01_benchmark.ipynb", 4)
+        for folder in (NOTEBOOKS, repository / "notebooks")
+    )
+    assert [(c.cell_type, c.source, c.metadata) for c in made.cells] == [
+        (c.cell_type, c.source, c.metadata) for c in ours.cells
+    ]
+    assert sum("image/png" in o.get("data", {}) for c in code(made) for o in c.outputs) == len(
+        FIGURES_OF_01
+    )
     assert problems(made) == []
     nbformat.validate(made)
 
 
 @pytest.mark.notebook
 def test_publishing_deletes_what_the_run_no_longer_makes(smoke, repository):
-    old = {f"01_gone.{ending}" for ending in ("csv", "png", "svg")} | {"reference/01_benchmark/gone.csv"}
+    old = {f"01_gone.{ending}" for ending in ("csv", "png", "svg")} | {
+        "reference/01_benchmark/gone.csv"
+    }
     kept = {"02_stability.png", "reference/02_robustness/answers.csv"}
     for name in old | kept:
         (repository / "figures" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -271,13 +300,30 @@ def walk(smoke_runs) -> Path:
 
 @pytest.mark.notebook
 def test_the_walkthrough_leaves_its_figures_and_shows_its_tables(walk):
-    names = {"tokens", "evidence", "moves", "agreement", "consistent", "beyond"}  # no length has ten answers here
-    assert {p.name for p in (walk / "figures").iterdir()} == {f"00_{n}.{e}" for n in names for e in ("csv", "png", "svg")}
+    names = {
+        "tokens",
+        "evidence",
+        "moves",
+        "agreement",
+        "consistent",
+        "beyond",
+    }  # no length has ten answers here
+    assert {p.name for p in (walk / "figures").iterdir()} == {
+        f"00_{n}.{e}" for n in names for e in ("csv", "png", "svg")
+    }
     page = (walk / "00_walkthrough.html").read_text(encoding="utf-8")
     assert "Nothing to draw for 00_token_position: the table has no rows" in page
     for table in (walk / "figures").glob("*.csv"):
         assert violations(table.stem, pd.read_csv(table)) == []
-    for said in ("in the pit of my stomach", "Evidence for", "supported", "76.42", "66.67", "29.412", NOTICE):
+    for said in (
+        "in the pit of my stomach",
+        "Evidence for",
+        "supported",
+        "76.42",
+        "66.67",
+        "29.412",
+        NOTICE,
+    ):
         assert said in page, said
     beyond = pd.read_csv(walk / "figures" / "00_beyond.csv")
     accuracy = beyond[beyond["metric"] == "accuracy"].set_index("set")["value"]
@@ -287,18 +333,27 @@ def test_the_walkthrough_leaves_its_figures_and_shows_its_tables(walk):
 @pytest.mark.notebook
 def test_the_walkthrough_counts_the_calls_of_all_its_runs(walk):
     found = manifest(walk)
-    sets = {f"sets/{name}" for name in ("starter", "starter-dialogue", "starter-report", "unknown diseases")}
+    sets = {
+        f"sets/{name}"
+        for name in ("starter", "starter-dialogue", "starter-report", "unknown diseases")
+    }
     assert found["ok"] and set(found["runs"]) == {"patient", "cases"} | sets
     made, cached = found["calls_made"], found["calls_from_cache"]
     assert made == sum(facts["calls_made"] for facts in found["runs"].values()) > 0
     assert made + cached > 100
-    assert found["runs"]["patient"]["benchmark"]["cases"] == 1 and found["runs"]["cases"]["benchmark"]["cases"] == 4
+    assert (
+        found["runs"]["patient"]["benchmark"]["cases"] == 1
+        and found["runs"]["cases"]["benchmark"]["cases"] == 4
+    )
 
 
 @pytest.mark.notebook
 def test_the_walkthrough_publishes_figures_only(walk, repository):
     publish(walk, "00_walkthrough")
-    assert not (repository / "figures" / "reference").exists() and (repository / "figures" / "00_evidence.png").is_file()
+    assert (
+        not (repository / "figures" / "reference").exists()
+        and (repository / "figures" / "00_evidence.png").is_file()
+    )
 
 
 # What goes wrong
@@ -307,9 +362,15 @@ def test_the_walkthrough_publishes_figures_only(walk, repository):
 def small_notebook(folder: Path, *cells: str) -> None:
     """A folder of notebooks with one, ``09_small``, whose only parameters are ``n`` and ``run_dir``."""
     folder.mkdir(exist_ok=True)
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in ("n = 1\nrun_dir = None", *cells)])
+    made = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in ("n = 1\nrun_dir = None", *cells)]
+    )
     made.cells[0].metadata["tags"] = ["parameters"]
-    made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
     nbformat.write(made, folder / "09_small.ipynb")
 
 
@@ -323,7 +384,9 @@ def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(tmp_path
     assert (found["ok"], found["parameters"], "calls_made" in found) == (False, {"n": 7}, False)
     made = nbformat.read(tmp_path / "out" / "09_small.ipynb", 4)
     outputs = json.dumps([cell.outputs for cell in code(made)])
-    assert "came here 7" in outputs and "ZeroDivisionError" in outputs and "never here" not in outputs
+    assert (
+        "came here 7" in outputs and "ZeroDivisionError" in outputs and "never here" not in outputs
+    )
     assert "ZeroDivisionError" in (tmp_path / "out" / "09_small.html").read_text(encoding="utf-8")
 
 
@@ -342,7 +405,9 @@ def test_a_manifest_holds_no_facts_of_an_earlier_run_in_the_same_folder(tmp_path
     assert [p.name for p in (tmp_path / "out" / "figures").iterdir()] == ["10_kept.png"]
 
 
-@pytest.mark.parametrize("values", [{"smaples": 5}, {"n": "many"}, {"seed": True}, {"run_dir": "elsewhere"}], ids=str)
+@pytest.mark.parametrize(
+    "values", [{"smaples": 5}, {"n": "many"}, {"seed": True}, {"run_dir": "elsewhere"}], ids=str
+)
 def test_a_wrong_parameter_is_refused_before_anything_is_executed(values, tmp_path):
     with pytest.raises(ValueError, match=next(iter(values))):
         run_notebook("01_benchmark", values, tmp_path / "out")
@@ -350,14 +415,18 @@ def test_a_wrong_parameter_is_refused_before_anything_is_executed(values, tmp_pa
 
 
 def test_an_unknown_notebook_is_refused():
-    with pytest.raises(ValueError, match="there is no notebook '01_bench'; known are 00_walkthrough, 01_benchmark"):
+    with pytest.raises(
+        ValueError, match="there is no notebook '01_bench'; known are 00_walkthrough, 01_benchmark"
+    ):
         notebook_path("01_bench")
     assert notebook_path("01_benchmark.ipynb") == notebook_path("01_benchmark")
 
 
 def test_parameters_are_read_from_a_file_and_pairs_over_it(tmp_path):
     (tmp_path / "p.yml").write_text("n: 3\nmethods: paper\n")
-    found = read_parameters(tmp_path / "p.yml", ["n=20", "levels=[1, 100]", "path=", "model=hf:a/b"])
+    found = read_parameters(
+        tmp_path / "p.yml", ["n=20", "levels=[1, 100]", "path=", "model=hf:a/b"]
+    )
     assert found == {"n": 20, "methods": "paper", "levels": [1, 100], "path": "", "model": "hf:a/b"}
     (tmp_path / "empty.yml").write_text("# nothing\n")
     assert read_parameters(tmp_path / "empty.yml") == {}
@@ -386,7 +455,9 @@ def test_of_a_file_with_sections_the_one_of_the_notebook_counts(tmp_path, monkey
 def test_a_flat_file_with_a_mapping_as_value_stays_flat(tmp_path):
     (tmp_path / "p.yml").write_text("n: {a: 3}\n")
     assert read_parameters(tmp_path / "p.yml", notebook="01_benchmark") == {"n": {"a": 3}}
-    with pytest.raises(ValueError, match="must hold a section for each notebook; its first key is 'n'"):
+    with pytest.raises(
+        ValueError, match="must hold a section for each notebook; its first key is 'n'"
+    ):
         read_sections(tmp_path / "p.yml")
 
 
@@ -394,20 +465,38 @@ def test_paths_in_a_list_are_made_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own").mkdir()
     assert notebooks._from_here("path", [None, "own"]) == [None, str(tmp_path / "own")]
-    assert notebooks._from_here("model", ["embedded", "hf:own", "hf:a/b"]) == ["embedded", f"hf:{tmp_path / 'own'}", "hf:a/b"]
-    assert [notebooks._from_here(p, "own") for p in ("entailment", "medical_encoder", "methods")] == [
+    assert notebooks._from_here("model", ["embedded", "hf:own", "hf:a/b"]) == [
+        "embedded",
+        f"hf:{tmp_path / 'own'}",
+        "hf:a/b",
+    ]
+    assert [
+        notebooks._from_here(p, "own") for p in ("entailment", "medical_encoder", "methods")
+    ] == [
         *[str(tmp_path / "own")] * 2,
         "own",
     ]
-    assert notebooks._from_here("entailment", "a/b") == "a/b" and notebooks._from_here("entailment", None) is None
+    assert (
+        notebooks._from_here("entailment", "a/b") == "a/b"
+        and notebooks._from_here("entailment", None) is None
+    )
     assert notebooks._from_here("corpus", ["own", None]) == [str(tmp_path / "own"), None]
     assert notebooks._from_here("wording", "hf:own") == f"hf:{tmp_path / 'own'}"
     assert notebooks._from_here("grader", "judge:hf:own") == f"judge:hf:{tmp_path / 'own'}"
-    assert notebooks._from_here("grader", "synonym") == "synonym" and notebooks._from_here("wording", None) is None
-    assert notebooks._from_here("patient", "hf:own") == f"hf:{tmp_path / 'own'}" and notebooks._from_here("patient", None) is None
+    assert (
+        notebooks._from_here("grader", "synonym") == "synonym"
+        and notebooks._from_here("wording", None) is None
+    )
+    assert (
+        notebooks._from_here("patient", "hf:own") == f"hf:{tmp_path / 'own'}"
+        and notebooks._from_here("patient", None) is None
+    )
     assert notebooks._from_here("corpora", {"mine": "own"}) == {"mine": str(tmp_path / "own")}
     asked = {"medqa": {"ids": "own"}, "meditod": {"split": "own"}}
-    assert notebooks._from_here("data_options", asked) == {"medqa": {"ids": str(tmp_path / "own")}, "meditod": {"split": "own"}}
+    assert notebooks._from_here("data_options", asked) == {
+        "medqa": {"ids": str(tmp_path / "own")},
+        "meditod": {"split": "own"},
+    }
 
 
 def test_a_page_with_a_formula_loads_nothing(tmp_path):
@@ -417,21 +506,32 @@ def test_a_page_with_a_formula_loads_nothing(tmp_path):
 
 
 def test_a_long_line_is_broken_on_paper_by_the_last_style_of_the_page(tmp_path):
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x = 1")]), tmp_path / "a.ipynb")
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x = 1")]), tmp_path / "a.ipynb"
+    )
     html = write_html(tmp_path / "a.ipynb").read_text(encoding="utf-8")
     head, body = html.split("</head>", 1)
     _, printed = head.rsplit("<style>", 1)  # a later style would be free to undo it
-    assert re.match(r"\s*@media print \{\s*pre \{ white-space: pre-wrap !important; overflow-wrap: anywhere", printed)
+    assert re.match(
+        r"\s*@media print \{\s*pre \{ white-space: pre-wrap !important; overflow-wrap: anywhere",
+        printed,
+    )
     assert printed.count("{") == printed.count("}") and "@media print" not in body
     assert "<pre>" in body
 
 
 def views_of_widgets() -> list[nbformat.NotebookNode]:
     """A progress bar, something with a page beside its widget, and something with a picture."""
-    bar = nbformat.v4.new_output("display_data", data={WIDGET: {"model_id": "1"}, "text/plain": "0%"})
+    bar = nbformat.v4.new_output(
+        "display_data", data={WIDGET: {"model_id": "1"}, "text/plain": "0%"}
+    )
     beside = {"text/html": "<p>a still page</p>", "text/plain": "Explorer"}
-    page = nbformat.v4.new_output("execute_result", data={WIDGET: {"model_id": "2"}, **beside}, execution_count=1)
-    picture = nbformat.v4.new_output("display_data", data={WIDGET: {"model_id": "3"}, "image/png": "iVBORw0KGgo="})
+    page = nbformat.v4.new_output(
+        "execute_result", data={WIDGET: {"model_id": "2"}, **beside}, execution_count=1
+    )
+    picture = nbformat.v4.new_output(
+        "display_data", data={WIDGET: {"model_id": "3"}, "image/png": "iVBORw0KGgo="}
+    )
     return [bar, page, picture]
 
 
@@ -440,7 +540,11 @@ def test_of_a_widget_only_the_page_or_picture_beside_it_is_kept():
     before = copy.deepcopy(given)
     kept = notebooks._without_widgets(given)
     assert given == before
-    assert [sorted(o.get("data", {})) for o in kept] == [[], ["text/html", "text/plain"], ["image/png"]]
+    assert [sorted(o.get("data", {})) for o in kept] == [
+        [],
+        ["text/html", "text/plain"],
+        ["image/png"],
+    ]
     assert kept[0] == given[0] and kept[1].output_type == "execute_result"
 
 
@@ -461,7 +565,10 @@ def test_publishing_keeps_the_page_beside_a_widget(tmp_path, repository):
     publish(tmp_path / "run", "09_small")
     published = nbformat.read(repository / "notebooks" / "09_small.ipynb", 4)
     nbformat.validate(published)
-    assert [sorted(o.data) for o in code(published)[-1].outputs] == [["text/html", "text/plain"], ["image/png"]]
+    assert [sorted(o.data) for o in code(published)[-1].outputs] == [
+        ["text/html", "text/plain"],
+        ["image/png"],
+    ]
     assert problems(published) == []
 
 
@@ -492,12 +599,20 @@ def test_what_is_unfit_is_found():
         nbformat.v4.new_output("error", ename="E", evalue="e", traceback=[]),
         nbformat.v4.new_output("stream", name="stderr", text="warning"),
         nbformat.v4.new_output("stream", name="stdout", text=f"saved to {os.sep}home/me/x"),
-        nbformat.v4.new_output("display_data", data={"image/png": "abc/tmp/def", "text/plain": "C:\\Users"}),
-        nbformat.v4.new_output("display_data", data={WIDGET: {"model_id": "1"}, "text/plain": "0%"}),
+        nbformat.v4.new_output(
+            "display_data", data={"image/png": "abc/tmp/def", "text/plain": "C:\\Users"}
+        ),
+        nbformat.v4.new_output(
+            "display_data", data={WIDGET: {"model_id": "1"}, "text/plain": "0%"}
+        ),
     ]
     assert len(problems(nbformat.v4.new_notebook(cells=[cell]))) == 6
     fine = nbformat.v4.new_code_cell("1")
-    fine.outputs = [nbformat.v4.new_output("display_data", data={"image/png": "abc/tmp/def", "text/plain": "and/or a/b"})]
+    fine.outputs = [
+        nbformat.v4.new_output(
+            "display_data", data={"image/png": "abc/tmp/def", "text/plain": "and/or a/b"}
+        )
+    ]
     assert problems(nbformat.v4.new_notebook(cells=[fine])) == []
 
 
@@ -528,7 +643,9 @@ def test_a_committed_notebook_is_fit_to_read(name):
     assert notebook.metadata["kernelspec"]["name"] == "python3"
 
 
-@pytest.mark.parametrize("file", sorted((NOTEBOOKS / "parameters").glob("*.yml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", sorted((NOTEBOOKS / "parameters").glob("*.yml")), ids=lambda file: file.stem
+)
 def test_each_file_of_parameters_fits_the_notebooks_it_names(file):
     sections = read_sections(file)
     assert "01_benchmark" in sections

@@ -45,7 +45,9 @@ def prompt(messages: tuple[tuple[str, str], ...]) -> str:
     return rendered([{"role": role, "content": content} for role, content in messages])
 
 
-def expected_logprobs(messages: tuple[tuple[str, str], ...], tokens: tuple[str, ...]) -> list[np.ndarray]:
+def expected_logprobs(
+    messages: tuple[tuple[str, str], ...], tokens: tuple[str, ...]
+) -> list[np.ndarray]:
     """The toy's whole distributions at each token, by its own rule."""
     return [distribution(prompt(messages), "".join(tokens[:k]), k) for k in range(len(tokens))]
 
@@ -53,19 +55,29 @@ def expected_logprobs(messages: tuple[tuple[str, str], ...], tokens: tuple[str, 
 def test_a_greedy_reply_is_the_toys_own_with_its_log_probabilities_prior_and_bounds(opened):
     model = opened(chat_template=TEMPLATE, vocabulary_size=len(VOCABULARY))
     assert model.provides == {"text", *EVERYTHING} and model.lacks == {}
-    ((reply,),) = model.generate([Request(ASKED, want=EVERYTHING, prior_messages=PRIOR, renyi_alpha=2.0, n_alternatives=3)])
+    ((reply,),) = model.generate(
+        [Request(ASKED, want=EVERYTHING, prior_messages=PRIOR, renyi_alpha=2.0, n_alternatives=3)]
+    )
     best = tuple(VOCABULARY[i] for i in drawn(prompt(ASKED), 8, 0.0, None))
     trace = reply.trace
     assert reply.text == "".join(best) and trace.tokens == best
-    assert (reply.finish, reply.n_tokens_in, reply.n_tokens_out) == ("stop", len(cut(prompt(ASKED))), 4)
+    assert (reply.finish, reply.n_tokens_in, reply.n_tokens_out) == (
+        "stop",
+        len(cut(prompt(ASKED))),
+        4,
+    )
     whole, before = expected_logprobs(ASKED, best), expected_logprobs(PRIOR, best)
     ids = [VOCABULARY.index(token) for token in best]
     np.testing.assert_allclose(trace.logprobs, [row[i] for row, i in zip(whole, ids, strict=True)])
-    np.testing.assert_allclose(trace.prior_logprobs, [row[i] for row, i in zip(before, ids, strict=True)])
+    np.testing.assert_allclose(
+        trace.prior_logprobs, [row[i] for row, i in zip(before, ids, strict=True)]
+    )
     p = np.exp(whole)
     assert (trace.entropies <= -(p * whole).sum(axis=1) + 1e-9).all()
     assert (trace.renyi >= np.log((p**2).sum(axis=1) * len(VOCABULARY)) - 1e-9).all()
-    assert (trace.fisher_rao >= 2 / np.pi * np.arccos(np.sqrt(p / len(VOCABULARY)).sum(axis=1)) - 1e-9).all()
+    assert (
+        trace.fisher_rao >= 2 / np.pi * np.arccos(np.sqrt(p / len(VOCABULARY)).sum(axis=1)) - 1e-9
+    ).all()
     # All but four of 24 tokens are listed, so the bounds are near.
     np.testing.assert_allclose(trace.entropies, -(p * whole).sum(axis=1), atol=0.05)
     assert trace.bounds == {"entropies": "lower", "renyi": "upper", "fisher_rao": "upper"}
@@ -78,7 +90,10 @@ def test_samples_are_the_toys_own_draws_each_from_another_stream(server, opened)
     (replies,) = opened().generate([request])
     (sent,) = server.chats()
     assert (sent["n"], sent["temperature"], sent["top_p"], sent["max_tokens"]) == (6, 1.0, 1.0, 8)
-    expected = ["".join(VOCABULARY[i] for i in drawn(prompt(request.messages), 8, 1.0, sent["seed"] + j)) for j in range(6)]
+    expected = [
+        "".join(VOCABULARY[i] for i in drawn(prompt(request.messages), 8, 1.0, sent["seed"] + j))
+        for j in range(6)
+    ]
     assert [reply.text for reply in replies] == expected
     assert len(set(expected)) > 3
     assert all(reply.trace is None for reply in replies)
@@ -168,7 +183,11 @@ def test_a_log_probability_that_is_not_told_is_no_number(server, opened, how):
     server.logprobs = how
     ((reply,),) = opened().generate([ask(want=frozenset({"logprobs", "distributions"}))])
     assert reply.trace is not None
-    assert (reply.trace.logprobs, reply.trace.entropies, reply.trace.alternatives) == (None, None, None)
+    assert (reply.trace.logprobs, reply.trace.entropies, reply.trace.alternatives) == (
+        None,
+        None,
+        None,
+    )
     assert reply.trace.bounds == {}
 
 
@@ -190,7 +209,9 @@ def test_log_probabilities_alone_are_asked_for_with_an_empty_list(server, opened
     [({"logprobs"}, {"logprobs", "top_logprobs"}), ({"seed"}, {"seed"}), ({"top_p"}, {"top_p"})],
 )
 @pytest.mark.parametrize("status", [400, 422])
-def test_what_a_server_refuses_by_name_is_left_out_and_remembered(server, opened, refused, gone, status):
+def test_what_a_server_refuses_by_name_is_left_out_and_remembered(
+    server, opened, refused, gone, status
+):
     server.refuses, server.refuses_in = refused, status
     model = opened(max_retries=0)
     request = ask(temperature=1.0, want=frozenset({"logprobs"}))
@@ -217,13 +238,19 @@ def test_a_server_that_wants_another_name_for_the_limit_gets_it(server, opened):
     replies = model.generate([ask(), ask("Fever?")])
     assert all(row[0].text for row in replies)
     model.generate([ask("Rash?")])
-    assert "max_tokens" not in server.chats()[-1] and server.chats()[-1]["max_completion_tokens"] == 8
+    assert (
+        "max_tokens" not in server.chats()[-1] and server.chats()[-1]["max_completion_tokens"] == 8
+    )
 
 
 def test_a_refused_temperature_is_never_left_out(server, opened):
     server.refuses = {"temperature"}
     ((reply,),) = opened().generate([ask(temperature=0.5)])
-    assert reply.text is None and reply.missing is not None and "'temperature' is not supported" in reply.missing
+    assert (
+        reply.text is None
+        and reply.missing is not None
+        and "'temperature' is not supported" in reply.missing
+    )
     assert len(server.chats()) == 1
 
 
@@ -231,7 +258,9 @@ def test_a_refused_system_message_goes_before_the_users(server, opened):
     server.system = False
     ((reply,),) = opened(max_retries=0).generate([Request(ASKED, max_tokens=8)])
     assert reply.text is not None
-    assert server.chats()[-1]["messages"] == [{"role": "user", "content": "You are a doctor.\n\nCough?"}]
+    assert server.chats()[-1]["messages"] == [
+        {"role": "user", "content": "You are a doctor.\n\nCough?"}
+    ]
 
 
 def test_scoring_needs_a_template_and_a_server_that_echoes(server, opened):
@@ -245,7 +274,10 @@ def test_scoring_needs_a_template_and_a_server_that_echoes(server, opened):
 
 
 def test_a_template_can_be_a_tokenizers(opened, tmp_path):
-    tokenizers, transformers = pytest.importorskip("tokenizers"), pytest.importorskip("transformers")
+    tokenizers, transformers = (
+        pytest.importorskip("tokenizers"),
+        pytest.importorskip("transformers"),
+    )
     core = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0}, unk_token="<s>"))
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=core, bos_token="<s>")
     tokenizer.chat_template = "{{ bos_token }}" + TEMPLATE
@@ -263,7 +295,10 @@ def test_a_template_can_be_a_tokenizers(opened, tmp_path):
 def test_a_server_that_has_no_size_of_vocabulary_to_tell_gives_no_distances(opened):
     model = opened()
     assert "distributions" in model.provides and "answer.entropies" not in model.lacks
-    assert "vocabulary_size" in model.lacks["answer.renyi"] and "vocabulary_size" in model.lacks["answer.fisher_rao"]
+    assert (
+        "vocabulary_size" in model.lacks["answer.renyi"]
+        and "vocabulary_size" in model.lacks["answer.fisher_rao"]
+    )
 
 
 def test_what_a_server_gives_is_tried_out_once_or_told(server, opened):
@@ -285,7 +320,12 @@ def test_the_revision_says_where_and_what_and_changes_with_what_decides_a_reply(
     plain = opened()
     assert plain.revision.startswith(f"{host} toy ")
     assert opened(base_url=f"http://me:secret@{host}/").revision == plain.revision
-    others = [{"extra_body": {"top_k": 0}}, {"vocabulary_size": 24}, {"chat_template": TEMPLATE}, {"n_top": 5}]
+    others = [
+        {"extra_body": {"top_k": 0}},
+        {"vocabulary_size": 24},
+        {"chat_template": TEMPLATE},
+        {"n_top": 5},
+    ]
     assert len({plain.revision, *(opened(**options).revision for options in others)}) == 5
     assert opened(concurrency=1, max_calls=3, timeout_s=1.0).revision == plain.revision
 
@@ -293,7 +333,11 @@ def test_the_revision_says_where_and_what_and_changes_with_what_decides_a_reply(
 def test_it_is_opened_by_name_with_the_address_from_the_environment(server, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     with open_model("openai:toy") as model:  # pyright: ignore[reportGeneralTypeIssues]
-        assert model.name == "toy" and CachedModel(model, None).provides == {"text", "logprobs", "distributions"}
+        assert model.name == "toy" and CachedModel(model, None).provides == {
+            "text",
+            "logprobs",
+            "distributions",
+        }
         assert model.generate([]) == []
 
 
@@ -336,5 +380,12 @@ def test_a_program_that_forgets_to_close_ends_without_a_warning(server):
     program = f"from trustlab.models.openai import OpenAIModel; from trustlab.models.base import Request\n" \
               f"print(OpenAIModel('toy', base_url={server.url!r}).generate([Request((('user', 'a'),))])[0][0].text)"  # fmt: skip
     command = [sys.executable, "-W", "default", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1], timeout=120, check=True)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+        timeout=120,
+        check=True,
+    )
     assert done.stdout.startswith("[") and done.stderr == ""

@@ -100,7 +100,9 @@ def test_the_server_says_how_long_to_wait_before_the_next_try(server, opened, mo
     assert waited == [7.0]
 
 
-@pytest.mark.parametrize(("status", "error"), [(401, PermissionError), (403, PermissionError), (404, FileNotFoundError)])
+@pytest.mark.parametrize(
+    ("status", "error"), [(401, PermissionError), (403, PermissionError), (404, FileNotFoundError)]
+)
 def test_a_refused_key_or_model_stops_everything_at_once(server, opened, status, error):
     server.plan = lambda k, body: status
     model = opened(concurrency=2)
@@ -113,7 +115,9 @@ def test_a_refused_key_or_model_stops_everything_at_once(server, opened, status,
 
 def test_what_was_finished_before_a_refusal_is_handed_over(server, opened):
     server.plan = lambda k, body: None if k < 3 else 401
-    with pytest.raises(Stopped, match="HTTP 401.*; 3 of 8 replies are finished; run again to go on") as caught:
+    with pytest.raises(
+        Stopped, match="HTTP 401.*; 3 of 8 replies are finished; run again to go on"
+    ) as caught:
         opened(concurrency=1).generate([ask(str(k)) for k in range(8)])
     texts = [row[0].text for row in caught.value.replies]
     assert all(texts[:3]) and texts[3:] == [None] * 5
@@ -125,7 +129,9 @@ def test_a_server_that_is_not_there_is_named():
         with pytest.raises(ConnectionError, match=r"'toy' cannot be reached at 127.0.0.1:9/v1"):
             _ = model.provides
         ((reply,),) = model.generate([ask()])
-        assert reply.text is None and "the connection to 127.0.0.1:9/v1 failed" in str(reply.missing)
+        assert reply.text is None and "the connection to 127.0.0.1:9/v1 failed" in str(
+            reply.missing
+        )
 
 
 def test_openai_itself_needs_a_key(monkeypatch):
@@ -144,7 +150,10 @@ def test_a_server_of_ones_own_needs_none(server, opened, monkeypatch):
 def test_a_budget_of_calls_is_kept_to_and_a_cache_goes_on_where_it_ended(server, opened, tmp_path):
     requests = [ask(str(k)) for k in range(6)] + [ask("samples", n=4, temperature=1.0)]
     poor = CachedModel(opened(max_calls=4, concurrency=2), tmp_path / "replies.sqlite")
-    with pytest.raises(Stopped, match="the budget of 4 calls is spent; 4 of 10 replies are finished; run again with a larger"):
+    with pytest.raises(
+        Stopped,
+        match="the budget of 4 calls is spent; 4 of 10 replies are finished; run again with a larger",
+    ):
         poor.generate(requests)
     poor.close()
     assert len(server.chats()) == 4
@@ -204,12 +213,22 @@ def test_an_interrupted_run_hands_over_what_is_finished(server, opened):
         return "hang"
 
     server.plan = interrupt
-    with pytest.raises(Stopped, match="interrupted; 2 of 5 replies are finished; run again to go on") as caught:
+    with pytest.raises(
+        Stopped, match="interrupted; 2 of 5 replies are finished; run again to go on"
+    ) as caught:
         opened(concurrency=1).generate([ask(str(k)) for k in range(5)])
-    assert [row[0].text is not None for row in caught.value.replies] == [True, True, False, False, False]
+    assert [row[0].text is not None for row in caught.value.replies] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
-def test_a_reply_that_a_passing_failure_left_unscored_is_used_and_not_kept(server, opened, tmp_path):
+def test_a_reply_that_a_passing_failure_left_unscored_is_used_and_not_kept(
+    server, opened, tmp_path
+):
     server.plan = lambda k, body: 503 if "prompt" in body else None
     request = ask(want=frozenset({"logprobs", "prior"}), prior_messages=(("user", "Well?"),))
     model = opened(chat_template=TEMPLATE, provides=["logprobs", "prior"])
@@ -225,7 +244,9 @@ def test_a_reply_that_a_passing_failure_left_unscored_is_used_and_not_kept(serve
 def test_a_budget_that_ends_before_the_scoring_leaves_the_reply_to_be_asked_again(opened):
     request = ask(want=frozenset({"logprobs", "prior"}), prior_messages=(("user", "Well?"),))
     with pytest.raises(Stopped, match="0 of 1 replies"):
-        opened(chat_template=TEMPLATE, provides=["logprobs", "prior"], max_calls=1).generate([request])
+        opened(chat_template=TEMPLATE, provides=["logprobs", "prior"], max_calls=1).generate(
+            [request]
+        )
 
 
 class CachedModelClosing(CachedModel):
@@ -237,22 +258,37 @@ class CachedModelClosing(CachedModel):
 
 
 @pytest.mark.parametrize("login", ["", f"me:{PASSWORD}@"], ids=["key", "password in the address"])
-def test_the_key_reaches_no_file_log_exception_or_name(server, opened, login, tmp_path, caplog, capfd):
+def test_the_key_reaches_no_file_log_exception_or_name(
+    server, opened, login, tmp_path, caplog, capfd
+):
     caplog.set_level(logging.DEBUG)
     seen: list[str] = []
     address = server.url.replace("//", f"//{login}")
     # Every failure of this server repeats the Authorization header that it got.
     for action in (None, 400, 401, 403, 404, 429, 500, "garbage", "cut"):
-        server.plan = lambda k, body, action=action: action if len(server.chats()) % 2 == 0 else None
+        server.plan = lambda k, body, action=action: (
+            action if len(server.chats()) % 2 == 0 else None
+        )
         model = opened(base_url=address, max_retries=0, concurrency=1)
         cached = CachedModel(model, tmp_path / f"{action}.sqlite")
         try:
             replies = cached.generate([ask(str(k)) for k in range(4)])
             seen += [f"{reply!r}" for row in replies for reply in row]
         except (Stopped, PermissionError, FileNotFoundError) as error:
-            seen += ["".join(traceback.format_exception(error, chain=True)), repr(error), repr(error.__context__)]
+            seen += [
+                "".join(traceback.format_exception(error, chain=True)),
+                repr(error),
+                repr(error.__context__),
+            ]
             seen += [repr(error.replies)] if isinstance(error, Stopped) else []
-        seen += [repr(model), str(vars(model)), model.revision, str(model.usage), str(model._line), str(vars(cached))]
+        seen += [
+            repr(model),
+            str(vars(model)),
+            model.revision,
+            str(model.usage),
+            str(model._line),
+            str(vars(cached)),
+        ]
         cached.close()
     seen += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
     seen += [caplog.text, *(str(record.__dict__) for record in caplog.records), *capfd.readouterr()]
@@ -264,12 +300,19 @@ def test_the_key_reaches_no_file_log_exception_or_name(server, opened, login, tm
         assert not any(secret in text for secret in secrets), text[:500]
 
 
-@pytest.mark.parametrize("shown", [KEY, "sk-other-0123456789", "sk-ab********wxyz", "Bearer abcdef"])
+@pytest.mark.parametrize(
+    "shown", [KEY, "sk-other-0123456789", "sk-ab********wxyz", "Bearer abcdef"]
+)
 def test_what_looks_like_a_key_in_a_servers_words_is_cut_out(server, opened, shown):
     model = opened()
     model.generate([ask()])
     words = model._line.scrubbed(f"Incorrect API key provided: {shown}. See the manual.")
-    assert "[key]" in words and shown.split()[-1] not in words and words.startswith("Incorrect") and "manual" in words
+    assert (
+        "[key]" in words
+        and shown.split()[-1] not in words
+        and words.startswith("Incorrect")
+        and "manual" in words
+    )
 
 
 def test_a_key_in_the_query_of_an_address_is_refused_without_being_repeated():

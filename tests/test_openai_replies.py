@@ -8,7 +8,14 @@ import pytest
 from each import each
 
 from trustlab.models.base import Request
-from trustlab.models.openai_replies import ChatAnswer, Reply, ScoreAnswer, pieces, prior_of, reply_of
+from trustlab.models.openai_replies import (
+    ChatAnswer,
+    Reply,
+    ScoreAnswer,
+    pieces,
+    prior_of,
+    reply_of,
+)
 from trustlab.models.openai_requests import turns
 from trustlab.parsing import diagnosis_reply
 
@@ -22,12 +29,19 @@ def parts(*tokens: str | bytes) -> list[bytes]:
 def read(text: str | None, tokens: list[dict] | None, n_top: int = 2, **request) -> Reply:
     """The reply of a body with one choice."""
     logprobs = None if tokens is None else {"content": tokens}
-    body = {"choices": [{"message": {"content": text}, "finish_reason": "stop", "logprobs": logprobs}]}
+    body = {
+        "choices": [{"message": {"content": text}, "finish_reason": "stop", "logprobs": logprobs}]
+    }
     asked = Request((), want=EVERYTHING, **request)
     return reply_of(ChatAnswer.model_validate(body).choices[0], asked, (7, 5), n_top, None)
 
 
-def said(token: str, logprob: float, top: list[tuple[str, float]] | None = None, raw: list[int] | None = None) -> dict:
+def said(
+    token: str,
+    logprob: float,
+    top: list[tuple[str, float]] | None = None,
+    raw: list[int] | None = None,
+) -> dict:
     listed = [{"token": t, "logprob": p} for t, p in top or ()]
     return {"token": token, "logprob": logprob, "bytes": raw, "top_logprobs": listed}
 
@@ -41,7 +55,11 @@ def said(token: str, logprob: float, top: list[tuple[str, float]] | None = None,
         ("[flu]", parts("[", "flu", "]\n"), (0, ["[", "flu", "]"])),
         ("flu", parts(" ", " flu"), (1, ["flu"])),
         ("flu ", parts(" flu", " "), (0, ["flu", " "])),
-        ("[flu]", parts("Let me think of [flu].", "</think>", "\n\n", "[", "flu", "]"), (3, ["[", "flu", "]"])),
+        (
+            "[flu]",
+            parts("Let me think of [flu].", "</think>", "\n\n", "[", "flu", "]"),
+            (3, ["[", "flu", "]"]),
+        ),
         ("Sjögren", parts("Sj", b"\xc3", b"\xb6", "gren"), (0, ["Sj", "", "ö", "gren"])),
         ("a</s>", parts("a", "</s>"), (0, ["a", "</s>"])),
         ("", parts("<|im_end|>"), (0, [])),
@@ -55,7 +73,12 @@ def test_tokens_are_cut_to_spell_the_text_or_are_not_used(text, tokens, expected
 
 
 def test_bytes_decide_where_tokens_are_parts_of_a_character():
-    listed = [said("[Sj", -1.0), said("bytes:\\xc3", -2.0), said("?", -3.0, raw=[0xB6]), said("gren]", -4.0)]
+    listed = [
+        said("[Sj", -1.0),
+        said("bytes:\\xc3", -2.0),
+        said("?", -3.0, raw=[0xB6]),
+        said("gren]", -4.0),
+    ]
     reply = diagnosis_reply(read("[Sjögren]", listed))
     assert reply.trace is not None and reply.trace.logprobs is not None
     assert (reply.text, reply.trace.tokens) == ("Sjögren", ("[Sj", "", "ö", "gren]"))
@@ -74,11 +97,15 @@ def test_alternatives_come_best_first_with_the_chosen_token_among_them():
     trace = read("flu", listed).trace
     assert trace is not None and trace.alternatives is not None and trace.entropies is not None
     assert [token for token, _ in trace.alternatives[0]] == ["cold", "gout", "flu"]
-    assert trace.bounds == {"entropies": "lower"} and trace.renyi is None and trace.fisher_rao is None
+    assert (
+        trace.bounds == {"entropies": "lower"} and trace.renyi is None and trace.fisher_rao is None
+    )
     # Known 0.5, 0.3, 0.1; the hidden tenth fits one token, since any up to 0.3 could be hidden.
     assert trace.entropies[0] == pytest.approx(-sum(p * math.log(p) for p in (0.5, 0.3, 0.1, 0.1)))
     fewer = read("flu", listed, n_alternatives=1).trace
-    assert fewer is not None and fewer.alternatives == ((("cold", math.log(0.5)), ("flu", math.log(0.1))),)
+    assert fewer is not None and fewer.alternatives == (
+        (("cold", math.log(0.5)), ("flu", math.log(0.1))),
+    )
     assert fewer.entropies is not None and fewer.entropies[0] == trace.entropies[0]
 
 
@@ -95,14 +122,18 @@ def test_the_chosen_token_is_called_as_in_the_trace_wherever_a_server_writes_it_
     ids=["fewer listed than asked for", "as many as asked for"],
 )
 def test_the_rest_is_capped_by_the_last_listed_token_only_where_the_list_is_whole(n_top, top):
-    trace = read("flu", [said("flu", math.log(0.5), [(t, math.log(p)) for t, p in top])], n_top=n_top).trace
+    trace = read(
+        "flu", [said("flu", math.log(0.5), [(t, math.log(p)) for t, p in top])], n_top=n_top
+    ).trace
     assert trace is not None and trace.entropies is not None
     hidden = [0.4] if n_top == 3 else [0.1] * 4
     assert trace.entropies[0] == pytest.approx(-sum(p * math.log(p) for p in (0.5, 0.1, *hidden)))
 
 
 def test_a_chosen_token_at_the_end_of_the_list_may_have_been_put_there():
-    trace = read("flu", [said("flu", math.log(0.1), [("cold", math.log(0.5)), ("flu", math.log(0.1))])]).trace
+    trace = read(
+        "flu", [said("flu", math.log(0.1), [("cold", math.log(0.5)), ("flu", math.log(0.1))])]
+    ).trace
     assert trace is not None and trace.entropies is not None
     assert trace.entropies[0] == pytest.approx(-sum(p * math.log(p) for p in (0.5, 0.1, 0.4)))
 
@@ -113,9 +144,14 @@ def test_a_lone_surrogate_does_not_reach_the_text():
 
 
 def scored(tokens: list[str], n_made: int | None, finish: str = "length") -> ScoreAnswer:
-    logprobs = {"tokens": tokens, "token_logprobs": [None, *(-float(k) for k in range(1, len(tokens)))]}
+    logprobs = {
+        "tokens": tokens,
+        "token_logprobs": [None, *(-float(k) for k in range(1, len(tokens)))],
+    }
     usage = None if n_made is None else {"prompt_tokens": 3, "completion_tokens": n_made}
-    return ScoreAnswer.model_validate({"choices": [{"logprobs": logprobs, "finish_reason": finish}], "usage": usage})
+    return ScoreAnswer.model_validate(
+        {"choices": [{"logprobs": logprobs, "finish_reason": finish}], "usage": usage}
+    )
 
 
 @each(
@@ -141,7 +177,12 @@ def test_a_reply_that_two_places_could_hold_is_not_scored():
 
 
 def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
-    told = (("system", "You are a doctor."), ("user", "Cough."), ("assistant", "[flu]"), ("user", "Sure?"))
+    told = (
+        ("system", "You are a doctor."),
+        ("user", "Cough."),
+        ("assistant", "[flu]"),
+        ("user", "Sure?"),
+    )
     assert turns(told, "auto")[0] == {"role": "system", "content": "You are a doctor."}
     assert turns(told, "developer")[0]["role"] == "developer"
     assert [(t["role"], t["content"]) for t in turns(told, "user")] == [

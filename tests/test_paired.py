@@ -25,7 +25,11 @@ KEY = {"dataset": "made", "model": "m"}
 NAN = float("nan")
 
 
-def tidy(columns: dict[str, list[float]], correct: list[float] | dict[str, list[float]], levels: list[int] | None = None):
+def tidy(
+    columns: dict[str, list[float]],
+    correct: list[float] | dict[str, list[float]],
+    levels: list[int] | None = None,
+):
     """One row per case and column; ``levels`` repeats the cases, as many to a level."""
     n = len(next(iter(columns.values())))
     at = levels or [100] * n
@@ -35,7 +39,16 @@ def tidy(columns: dict[str, list[float]], correct: list[float] | dict[str, list[
         right = correct[name] if isinstance(correct, dict) else correct
         for i, value in enumerate(values):
             case = f"c{of_level[i]:02d}"
-            rows.append({**KEY, "case_id": case, "level": at[i], "variant": name, "confidence": value, "correct": right[i]})
+            rows.append(
+                {
+                    **KEY,
+                    "case_id": case,
+                    "level": at[i],
+                    "variant": name,
+                    "confidence": value,
+                    "correct": right[i],
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -49,17 +62,23 @@ def many(seed: int = 0, n: int = 40) -> pd.DataFrame:
     return tidy({k: list(v) for k, v in columns.items()}, list(correct), levels)
 
 
-def row(found: pd.DataFrame, metric: str = "auroc", level: str = "pooled", variant: str = "b") -> pd.Series:
+def row(
+    found: pd.DataFrame, metric: str = "auroc", level: str = "pooled", variant: str = "b"
+) -> pd.Series:
     return found.set_index(["variant", "metric", "level"]).loc[(variant, metric, level)]
 
 
 FOUR = tidy({"a": [0.9, 0.4, 0.6, 0.1], "b": [0.9, 0.8, 0.2, 0.1]}, [1, 1, 0, 0])
 
 
-@pytest.mark.parametrize(("metric", "reference", "value"), [("auroc", 0.75, 1.0), ("auprc", (1 + 2 / 3) / 2, 1.0)])
+@pytest.mark.parametrize(
+    ("metric", "reference", "value"), [("auroc", 0.75, 1.0), ("auprc", (1 + 2 / 3) / 2, 1.0)]
+)
 def test_four_answers_by_hand(metric, reference, value):
     one = row(paired_differences(FOUR, "a", min_per_class=1), metric)
-    assert (one["value"], one["reference"], one["difference"]) == pytest.approx((value, reference, value - reference))
+    assert (one["value"], one["reference"], one["difference"]) == pytest.approx(
+        (value, reference, value - reference)
+    )
     assert (one["n"], one["n_cases"], one["n_missing"]) == (4, 4, 0)
 
 
@@ -80,10 +99,18 @@ def test_the_interval_comes_from_both_columns_in_the_same_draws(level):
     for name in ("good", "base"):
         part = table[table["variant"] == name].sort_values(["level", "case_id"])
         draws = case_weights(part["case_id"], 300, 5)
-        where = [part["level"].to_numpy() == q for q in (20, 60, 100)] if level == "within" else [np.full(len(part), True)]
+        where = (
+            [part["level"].to_numpy() == q for q in (20, 60, 100)]
+            if level == "within"
+            else [np.full(len(part), True)]
+        )
         right, said = part["correct"].to_numpy(), part["confidence"].to_numpy()
-        sides[name] = np.mean([auroc_weighted(right[at], said[at], draws[:, at]) for at in where], axis=0)
-    assert (one["low"], one["high"]) == pytest.approx(percentile_interval(sides["good"] - sides["base"]))
+        sides[name] = np.mean(
+            [auroc_weighted(right[at], said[at], draws[:, at]) for at in where], axis=0
+        )
+    assert (one["low"], one["high"]) == pytest.approx(
+        percentile_interval(sides["good"] - sides["base"])
+    )
     assert one["low"] > 0
 
 
@@ -148,8 +175,12 @@ def test_values_are_those_of_the_metrics_table():
 def test_equal_columns_differ_by_nothing_and_have_no_interval_that_would_claim_certainty():
     table = many()
     twin = table[table["variant"] == "base"].assign(variant="twin")
-    found = paired_differences(pd.concat([table, twin]), "base", n_draws=100).query("variant == 'twin'")
-    assert (found["difference"] == 0).all() and found[["low", "high", "p", "p_holm", "standard_error"]].isna().all(axis=None)
+    found = paired_differences(pd.concat([table, twin]), "base", n_draws=100).query(
+        "variant == 'twin'"
+    )
+    assert (found["difference"] == 0).all() and found[
+        ["low", "high", "p", "p_holm", "standard_error"]
+    ].isna().all(axis=None)
     assert set(found["missing"]) == {"no interval: all draws alike"}
 
 
@@ -163,7 +194,9 @@ def test_ranks_over_three_levels_that_no_draw_changes_have_no_interval():
     one = row(paired_differences(table, "up", n_draws=50), "spearman", "across", "down")
     assert one["difference"] == pytest.approx(-2) and np.isnan(one["low"]) and np.isnan(one["high"])
     assert one["missing"] == "no interval: all draws alike"
-    assert row(paired_differences(table, "up", n_draws=50), "pearson", "across", "down")["low"] < -1.9
+    assert (
+        row(paired_differences(table, "up", n_draws=50), "pearson", "across", "down")["low"] < -1.9
+    )
 
 
 def test_an_interval_of_no_width_is_none_even_where_a_few_draws_differ():
@@ -186,7 +219,9 @@ def test_exchanging_the_two_turns_every_sign():
 def test_the_order_of_rows_does_not_matter():
     table = many()
     pd.testing.assert_frame_equal(
-        paired_differences(table, "base", n_draws=50).sort_values(["variant", "metric", "level"], ignore_index=True),
+        paired_differences(table, "base", n_draws=50).sort_values(
+            ["variant", "metric", "level"], ignore_index=True
+        ),
         paired_differences(table.sample(frac=1, random_state=3), "base", n_draws=50).sort_values(
             ["variant", "metric", "level"], ignore_index=True
         ),
@@ -195,16 +230,26 @@ def test_the_order_of_rows_does_not_matter():
 
 def test_only_rows_that_the_pair_shares_count_and_the_others_are_told():
     table = tidy(
-        {"a": [0.9, 0.4, 0.6, 0.1, 0.2], "b": [NAN, 0.8, 0.2, 0.1, 0.7], "c": [0.5, NAN, 0.5, 0.5, 0.5]}, [1, 1, 0, 0, NAN]
+        {
+            "a": [0.9, 0.4, 0.6, 0.1, 0.2],
+            "b": [NAN, 0.8, 0.2, 0.1, 0.7],
+            "c": [0.5, NAN, 0.5, 0.5, 0.5],
+        },
+        [1, 1, 0, 0, NAN],
     )
-    pairwise, common = (paired_differences(table, "a", min_per_class=1, shared=shared) for shared in ("pair", "all"))
+    pairwise, common = (
+        paired_differences(table, "a", min_per_class=1, shared=shared) for shared in ("pair", "all")
+    )
     assert row(pairwise)[["n", "n_missing", "reference"]].to_list() == [3, 2, 0.5]
     assert row(common)["n"] == 2  # one right answer is lost to b, the other to c
     assert row(common)["missing"] == "fewer than 1 correct or wrong"
 
 
 def test_columns_with_other_answers_are_judged_by_their_own():
-    table = tidy({"a": [0.9, 0.4, 0.6, 0.1], "b": [0.9, 0.4, 0.6, 0.1]}, {"a": [1, 1, 0, 0], "b": [1, 0, 1, 0]})
+    table = tidy(
+        {"a": [0.9, 0.4, 0.6, 0.1], "b": [0.9, 0.4, 0.6, 0.1]},
+        {"a": [1, 1, 0, 0], "b": [1, 0, 1, 0]},
+    )
     one = row(paired_differences(table, "a", min_per_class=1))
     assert (one["value"], one["reference"]) == (1.0, 0.75)
 
@@ -212,16 +257,28 @@ def test_columns_with_other_answers_are_judged_by_their_own():
 def test_pearson_is_between_accuracy_and_mean_confidence_over_the_levels():
     table = many()
     found = row(paired_differences(table, "base", n_draws=50), "pearson", "across", "good")
-    means = table[table["variant"] == "good"].groupby("level")[["correct", "confidence"]].mean().to_numpy()
+    means = (
+        table[table["variant"] == "good"]
+        .groupby("level")[["correct", "confidence"]]
+        .mean()
+        .to_numpy()
+    )
     assert found["value"] == pytest.approx(np.corrcoef(means.T)[0, 1])
     assert found["low"] <= found["difference"] <= found["high"]
 
 
 def test_methods_and_runs_are_compared_each_with_its_own():
-    table = pd.concat([FOUR.assign(method="x"), FOUR.assign(method="y", confidence=1 - FOUR["confidence"])])
-    found = paired_differences(pd.concat([table, table.assign(model="other")]), "a", metrics=["auroc"], min_per_class=1)
+    table = pd.concat(
+        [FOUR.assign(method="x"), FOUR.assign(method="y", confidence=1 - FOUR["confidence"])]
+    )
+    found = paired_differences(
+        pd.concat([table, table.assign(model="other")]), "a", metrics=["auroc"], min_per_class=1
+    )
     pooled = found[found["level"] == "pooled"]
-    assert list(pooled["model"]) == ["m", "m", "other", "other"] and list(pooled["method"]) == ["x", "y"] * 2
+    assert (
+        list(pooled["model"]) == ["m", "m", "other", "other"]
+        and list(pooled["method"]) == ["x", "y"] * 2
+    )
     assert pooled["difference"].to_list() == [0.25, -0.25] * 2
 
 
@@ -231,19 +288,25 @@ def test_what_is_too_little_has_no_value_or_no_interval_and_says_why():
     hurried = row(paired_differences(FOUR, "a", min_per_class=1))
     assert np.isnan(hurried["low"]) and hurried["missing"] == "no interval: fewer than 10 cases"
     assert np.isnan([hurried["p"], hurried["p_holm"], hurried["standard_error"]]).all()
-    assert row(paired_differences(FOUR, "a", min_per_class=1), "pearson", "across")["missing"] == "fewer than 3 levels"
+    assert (
+        row(paired_differences(FOUR, "a", min_per_class=1), "pearson", "across")["missing"]
+        == "fewer than 3 levels"
+    )
 
 
 def test_a_column_without_values_tells_its_reason():
     table = FOUR.assign(missing="").assign(
-        confidence=FOUR["confidence"].where(FOUR["variant"] == "a"), missing=["", "", "", "", *["no probabilities"] * 4]
+        confidence=FOUR["confidence"].where(FOUR["variant"] == "a"),
+        missing=["", "", "", "", *["no probabilities"] * 4],
     )
     found = paired_differences(table, "a", min_per_class=1)
     assert set(found["missing"]) == {"no confidence: no probabilities"} and set(found["n"]) == {0}
 
 
 def test_a_level_left_with_one_class_by_a_draw_is_left_out_of_that_draw():
-    table = pd.DataFrame({"case_id": list("abcd"), "level": [20, 20, 60, 60], "correct": [1, 0, 1, 0]})
+    table = pd.DataFrame(
+        {"case_id": list("abcd"), "level": [20, 20, 60, 60], "correct": [1, 0, 1, 0]}
+    )
     table = table.assign(confidence=[0.9, 0.1, 0.2, 0.8])
     weights = np.array([[1, 1, 1, 1], [2, 0, 1, 1], [2, 0, 2, 0]])
     rows = Rows.of(table, "confidence", Draws(np.array(list("abcd")), weights.T.astype(float)))

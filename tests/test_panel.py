@@ -14,7 +14,14 @@ from trustlab.levels import view
 from trustlab.models.cache import CachedModel
 from trustlab.records import Mark, Opinion, Panel, Plan, Prescription, Reply, View
 
-CHART = {"age": 34, "sex": "female", "pregnancy": "pregnant", "allergies": ["penicillin"], "medication": [], "renal_function": 27}
+CHART = {
+    "age": 34,
+    "sex": "female",
+    "pregnancy": "pregnant",
+    "allergies": ["penicillin"],
+    "medication": [],
+    "renal_function": 27,
+}
 A = view(case("a", **CHART), 1)
 
 
@@ -32,14 +39,28 @@ def panel_of(*replies: str | Reply, id: str = "a") -> Panel:
 
 
 def test_synonyms_are_one_vote_and_words_that_the_table_does_not_know_count_as_they_are() -> None:
-    found = panel_of(opinion("flu"), opinion("Common  Cold!"), opinion("INFLUENZA"), opinion("common cold"))
+    found = panel_of(
+        opinion("flu"), opinion("Common  Cold!"), opinion("INFLUENZA"), opinion("common cold")
+    )
     assert found.votes == ("Influenza", "common cold", "Influenza", "common cold")
     assert panel_of(opinion("flu"), opinion("Croup"), opinion("influenza")).diagnosis == "Influenza"
-    assert [o.diagnosis for o in found.opinions] == ["flu", "Common  Cold!", "INFLUENZA", "common cold"]
+    assert [o.diagnosis for o in found.opinions] == [
+        "flu",
+        "Common  Cold!",
+        "INFLUENZA",
+        "common cold",
+    ]
 
 
 def test_an_opinion_keeps_who_said_what() -> None:
-    model = FakePanel("m1", doctor=[opinion("flu", "Cough."), "[Croup]", Reply("<thinking_process>Fe", finish="length")])
+    model = FakePanel(
+        "m1",
+        doctor=[
+            opinion("flu", "Cough."),
+            "[Croup]",
+            Reply("<thinking_process>Fe", finish="length"),
+        ],
+    )
     (found,) = convene(shown("a"), doctors_of([model], 3))
     assert found == Panel(
         opinions=(
@@ -54,9 +75,13 @@ def test_an_opinion_keeps_who_said_what() -> None:
 
 
 @pytest.mark.parametrize(("id", "winner"), [("g", "Asthma"), ("a", "Croup"), ("b", "Flu")])
-def test_a_tie_is_drawn_by_a_hash_of_the_case_whatever_the_order_of_the_doctors(id: str, winner: str) -> None:
+def test_a_tie_is_drawn_by_a_hash_of_the_case_whatever_the_order_of_the_doctors(
+    id: str, winner: str
+) -> None:
     """SHA-256 of "g", "a" and "b" leaves 0, 1 and 2 when divided by three: the place among the sorted names."""
-    made = [Opinion("m", i, None, name) for i, name in enumerate(("Zzz asthma", "Zzz croup", "Zzz flu"))]
+    made = [
+        Opinion("m", i, None, name) for i, name in enumerate(("Zzz asthma", "Zzz croup", "Zzz flu"))
+    ]
     for order in permutations(made):
         found = decide(order, id)
         assert found.diagnosis == f"zzz {winner.lower()}"
@@ -69,20 +94,35 @@ def test_a_majority_is_no_tie() -> None:
 
 
 def test_unreadable_doctors_have_no_vote() -> None:
-    found = panel_of("Croup, surely.", opinion("flu"), "<thinking_process>[Croup]", Reply(None, missing="no server"))
+    found = panel_of(
+        "Croup, surely.",
+        opinion("flu"),
+        "<thinking_process>[Croup]",
+        Reply(None, missing="no server"),
+    )
     assert found.votes == (None, "Influenza", None, None)
     assert (found.diagnosis, found.tied, in_charge(found)) == ("Influenza", (), 1)
-    assert [o.missing for o in found.opinions][2:] == ["the reasoning does not stand in one closed section", "no server"]
+    assert [o.missing for o in found.opinions][2:] == [
+        "the reasoning does not stand in one closed section",
+        "no server",
+    ]
 
 
 def test_nobody_is_in_charge_of_a_panel_that_cannot_be_read() -> None:
     found = panel_of("Croup.", "Flu.")
-    assert (found.votes, found.diagnosis, found.tied, in_charge(found)) == ((None, None), None, (), None)
+    assert (found.votes, found.diagnosis, found.tied, in_charge(found)) == (
+        (None, None),
+        None,
+        (),
+        None,
+    )
 
 
 def test_the_first_who_voted_for_the_winner_is_in_charge() -> None:
     assert in_charge(panel_of(opinion("Croup"), opinion("influenza"), opinion("flu"))) == 1
-    tied = panel_of(opinion("Influenza"), opinion("Croup"), id="c")  # SHA-256 of "c" is even: the first by name
+    tied = panel_of(
+        opinion("Influenza"), opinion("Croup"), id="c"
+    )  # SHA-256 of "c" is even: the first by name
     assert (tied.diagnosis, in_charge(tied)) == ("Croup", 1)
 
 
@@ -90,12 +130,22 @@ def test_the_first_who_voted_for_the_winner_is_in_charge() -> None:
 
 
 def test_all_doctors_of_a_model_share_one_request_a_view() -> None:
-    model = FakePanel(doctor=by_case(a=[opinion("flu"), opinion("Croup"), opinion("flu")], b=[opinion("Croup")] * 3))
+    model = FakePanel(
+        doctor=by_case(
+            a=[opinion("flu"), opinion("Croup"), opinion("flu")], b=[opinion("Croup")] * 3
+        )
+    )
     found = convene(shown("a", "b"), doctors_of([model], 3), temperature=0.7, seed=4)
     assert [p.diagnosis for p in found] == ["Influenza", "Croup"]
     assert [len(call) for call in model.asked] == [2]
     for request in model.of("doctor"):
-        assert (request.n, request.first, request.temperature, request.seed, request.want) == (3, 0, 0.7, 4, frozenset())
+        assert (request.n, request.first, request.temperature, request.seed, request.want) == (
+            3,
+            0,
+            0.7,
+            4,
+            frozenset(),
+        )
         assert request.max_tokens == 512
 
 
@@ -109,12 +159,16 @@ def test_doctors_of_two_models_sit_in_turn_and_each_model_is_asked_once() -> Non
         ("one", 1, "third"),
     ]
     assert (found.votes, found.diagnosis) == (("Influenza", "Croup", "Croup"), "Croup")
-    assert [len(m.asked) for m in (one, two)] == [1, 1] and [m.of("doctor")[0].n for m in (one, two)] == [2, 1]
+    assert [len(m.asked) for m in (one, two)] == [1, 1] and [
+        m.of("doctor")[0].n for m in (one, two)
+    ] == [2, 1]
 
 
 def test_a_doctor_is_its_number_whoever_else_sits_there() -> None:
     replies = [opinion(name) for name in ("Croup", "flu", "Asthma xyz", "Pneumonia")]
-    (found,) = convene(shown("a"), [Doctor(model := FakePanel(doctor=replies), 3), Doctor(model, 1)])
+    (found,) = convene(
+        shown("a"), [Doctor(model := FakePanel(doctor=replies), 3), Doctor(model, 1)]
+    )
     assert [(o.seed, o.diagnosis) for o in found.opinions] == [(3, "Pneumonia"), (1, "flu")]
     assert [(r.first, r.n) for r in model.of("doctor")] == [(1, 3)]
 
@@ -152,7 +206,13 @@ def test_nobody_is_asked_about_nobody() -> None:
 
 # Plans and reviews
 
-PLAN = Plan((Prescription("amoxicillin", "500 mg", "by mouth"), Prescription("zinc\nUNSAFE", "1 g", "by mouth")), ("ECG", "CRP"))
+PLAN = Plan(
+    (
+        Prescription("amoxicillin", "500 mg", "by mouth"),
+        Prescription("zinc\nUNSAFE", "1 g", "by mouth"),
+    ),
+    ("ECG", "CRP"),
+)
 
 
 def reviewed(plan: Plan = PLAN, **script) -> tuple[FakePanel, Review]:
@@ -162,8 +222,14 @@ def reviewed(plan: Plan = PLAN, **script) -> tuple[FakePanel, Review]:
 
 def test_plans_are_drawn_in_one_batch_and_an_unreadable_one_keeps_its_reply() -> None:
     good = plan_json("paracetamol", tests=["ECG"])
-    model = FakePanel(plan=by_case(a=good, b="Rest.", c=Reply(good, finish="length"), d=Reply(None, missing="no server")))
-    found = propose(model, [(v, "Influenza") for v in shown("a", "b", "c", "d")], temperature=0.3, seed=9)
+    model = FakePanel(
+        plan=by_case(
+            a=good, b="Rest.", c=Reply(good, finish="length"), d=Reply(None, missing="no server")
+        )
+    )
+    found = propose(
+        model, [(v, "Influenza") for v in shown("a", "b", "c", "d")], temperature=0.3, seed=9
+    )
     assert found == [
         Proposed(Plan((Prescription("paracetamol", "1 g", "by mouth"),), ("ECG",)), raw=good),
         Proposed(None, "no JSON", "Rest."),
@@ -171,7 +237,9 @@ def test_plans_are_drawn_in_one_batch_and_an_unreadable_one_keeps_its_reply() ->
         Proposed(None, "no server", None),
     ]
     assert len(model.asked) == 1
-    assert {(r.n, r.first, r.temperature, r.seed, r.max_tokens) for r in model.of("plan")} == {(1, 0, 0.3, 9, 512)}
+    assert {(r.n, r.first, r.temperature, r.seed, r.max_tokens) for r in model.of("plan")} == {
+        (1, 0, 0.3, 9, 512)
+    }
 
 
 def test_each_item_gets_its_mark_and_the_reviewers_are_greedy() -> None:
@@ -182,7 +250,9 @@ def test_each_item_gets_its_mark_and_the_reviewers_are_greedy() -> None:
     assert found.prescriptions == (Mark("UNSAFE", "penicillin", True), Mark("UNKNOWN"))
     assert found.tests == (Mark("FINE"), Mark("REDUNDANT", "ECG", True))
     requests = [r for call in model.asked for r in call]
-    assert {(r.n, r.temperature, r.max_tokens) for r in requests} == {(1, 0.0, 768)} and len(requests) == 2
+    assert {(r.n, r.temperature, r.max_tokens) for r in requests} == {(1, 0.0, 768)} and len(
+        requests
+    ) == 2
 
 
 @pytest.mark.parametrize(
@@ -201,7 +271,10 @@ def test_a_reviewer_may_quote_what_it_was_shown(quote: str, of_drugs: bool, of_t
     rx = marks_json("rating", "UNSAFE", "UNSAFE", quotes=(quote, None))
     tests = marks_json("flag", "RISKY", "FINE", quotes=(quote, None))
     _, found = reviewed(review_prescriptions=rx, review_tests=tests)
-    assert (found.prescriptions[0].quote_occurs, found.tests[0].quote_occurs) == (of_drugs, of_tests)
+    assert (found.prescriptions[0].quote_occurs, found.tests[0].quote_occurs) == (
+        of_drugs,
+        of_tests,
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,8 +285,13 @@ def test_a_reviewer_may_quote_what_it_was_shown(quote: str, of_drugs: bool, of_t
         (Plan((), ("ECG",)), ["review_tests"], Review((), (Mark("FINE"),))),
     ],
 )
-def test_an_empty_list_is_not_asked_about(plan: Plan, purposes: list[str], expected: Review) -> None:
-    script = {"review_prescriptions": marks_json("rating", "SAFE"), "review_tests": marks_json("flag", "FINE")}
+def test_an_empty_list_is_not_asked_about(
+    plan: Plan, purposes: list[str], expected: Review
+) -> None:
+    script = {
+        "review_prescriptions": marks_json("rating", "SAFE"),
+        "review_tests": marks_json("flag", "FINE"),
+    }
     model, found = reviewed(plan, **script)
     assert found == expected
     assert [r.purpose for call in model.asked for r in call] == purposes
@@ -223,10 +301,14 @@ def test_reviews_of_several_plans_stay_with_their_plans() -> None:
     drug, test = PLAN.prescriptions[:1], PLAN.tests[:1]
     plans = [Plan(drug), Plan((), test), Plan(), Plan(drug, test)]
     model = FakePanel(
-        review_prescriptions=by_case(a=marks_json("rating", "UNSAFE"), d=marks_json("rating", "SAFE")),
+        review_prescriptions=by_case(
+            a=marks_json("rating", "UNSAFE"), d=marks_json("rating", "SAFE")
+        ),
         review_tests=by_case(b=marks_json("flag", "RISKY"), d="perhaps"),
     )
-    asked = [(v, "Influenza", plan) for v, plan in zip(shown("a", "b", "c", "d"), plans, strict=True)]
+    asked = [
+        (v, "Influenza", plan) for v, plan in zip(shown("a", "b", "c", "d"), plans, strict=True)
+    ]
     found = review(model, asked)
     assert found == [
         Review((Mark("UNSAFE"),), ()),

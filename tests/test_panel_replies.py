@@ -48,7 +48,9 @@ def thought(words: str) -> str:
         (thought("Cough.") + "[Influ\ud800enza]", None, None, "characters that are no text"),
     ],
 )  # fmt: skip
-def test_an_opinion_is_one_closed_section_and_a_diagnosis_after_it(reply: str, thinking, diagnosis, missing: str) -> None:
+def test_an_opinion_is_one_closed_section_and_a_diagnosis_after_it(
+    reply: str, thinking, diagnosis, missing: str
+) -> None:
     assert read_opinion(Reply(reply)) == (thinking, diagnosis, missing)
 
 
@@ -92,7 +94,10 @@ PLAN = Plan((AMOXICILLIN,), ("ECG",))
         (plan_json([], []), Plan()),
         (plan_json([], ["ECG", "CRP", "ECG"]), Plan((), ("ECG", "CRP", "ECG"))),
         (plan_json([prescribed()] * MAX_ITEMS, []), Plan((AMOXICILLIN,) * MAX_ITEMS)),
-        (plan_json([prescribed(drug="paracétamol")]), Plan((Prescription("paracétamol", "500 mg", "by mouth"),), ("ECG",))),
+        (
+            plan_json([prescribed(drug="paracétamol")]),
+            Plan((Prescription("paracétamol", "500 mg", "by mouth"),), ("ECG",)),
+        ),
     ],
 )
 def test_a_plan_is_one_json_object_with_both_lists(reply: str, plan: Plan) -> None:
@@ -124,7 +129,10 @@ def test_a_plan_is_one_json_object_with_both_lists(reply: str, plan: Plan) -> No
         (plan_json(["amoxicillin 500 mg by mouth"]), "prescriptions.0"),
         (plan_json([prescribed(), prescribed(dose=500)]), "prescriptions.1.dose"),
         (plan_json([prescribed(route=None)]), "prescriptions.0.route"),
-        (plan_json([{"drug": "amoxicillin", "dose": "500 mg"}]), "prescriptions.0.route: field required"),
+        (
+            plan_json([{"drug": "amoxicillin", "dose": "500 mg"}]),
+            "prescriptions.0.route: field required",
+        ),
         (plan_json([prescribed(drug="amoxicillin\nwarfarin")]), "prescriptions.0.drug"),
         (plan_json([prescribed()] * 10_000), "prescriptions"),
         ("[" * 100_000, "no JSON"),
@@ -161,11 +169,19 @@ def marked(key: str, *verdicts: Any, **more: Any) -> str:
 
 
 @BOTH
-def test_every_word_that_is_asked_for_is_read_for_its_item(read, key: str, words: tuple[str, ...]) -> None:
+def test_every_word_that_is_asked_for_is_read_for_its_item(
+    read, key: str, words: tuple[str, ...]
+) -> None:
     assert read(Reply(marked(key, *words)), 4, SHOWN) == tuple(map(Mark, words))
     rows = json.loads(marked(key, *words))
-    assert read(Reply(json.dumps(rows[::-1])), 4, SHOWN) == tuple(map(Mark, words))  # numbers count, not places
-    for wrapped in (f"```json\n{json.dumps(rows)}\n```", json.dumps({"review": rows}), json.dumps(rows).replace("}]", "},]")):
+    assert read(Reply(json.dumps(rows[::-1])), 4, SHOWN) == tuple(
+        map(Mark, words)
+    )  # numbers count, not places
+    for wrapped in (
+        f"```json\n{json.dumps(rows)}\n```",
+        json.dumps({"review": rows}),
+        json.dumps(rows).replace("}]", "},]"),
+    ):
         assert read(Reply(wrapped), 4, SHOWN) == tuple(map(Mark, words))
     assert read(Reply(marked(key, words[0], note="x", drug="y")), 1, SHOWN) == (Mark(words[0]),)
 
@@ -178,7 +194,9 @@ def test_every_word_that_is_asked_for_is_read_for_its_item(read, key: str, words
         *(None, True, 1, ["SAFE"]),
     ],
 )
-def test_another_word_makes_its_item_unreadable_and_no_other(read, key: str, words: tuple[str, ...], verdict: object) -> None:
+def test_another_word_makes_its_item_unreadable_and_no_other(
+    read, key: str, words: tuple[str, ...], verdict: object
+) -> None:
     first, second, third = read(Reply(marked(key, words[1], verdict, words[2])), 3, SHOWN)
     assert (first, third) == (Mark(words[1]), Mark(words[2]))
     assert second.verdict is None and second.missing.startswith(f"item 2, {key}: ")
@@ -187,7 +205,10 @@ def test_another_word_makes_its_item_unreadable_and_no_other(read, key: str, wor
 def test_a_flag_is_no_rating_and_a_rating_no_flag() -> None:
     assert read_ratings(Reply(marked("rating", "RISKY")), 1, SHOWN)[0].verdict is None
     assert read_flags(Reply(marked("flag", "UNSAFE")), 1, SHOWN)[0].verdict is None
-    assert read_flags(Reply(marked("rating", "RISKY")), 1, SHOWN)[0].missing == "item 1, flag: field required"
+    assert (
+        read_flags(Reply(marked("rating", "RISKY")), 1, SHOWN)[0].missing
+        == "item 1, flag: field required"
+    )
 
 
 @BOTH
@@ -215,7 +236,9 @@ def test_an_item_that_is_not_marked_is_missing(read, key: str, words: tuple[str,
         (tuple(range(1, 10_001)), "the items marked are"),
     ],
 )  # fmt: skip
-def test_items_doubled_strange_or_too_many_make_every_mark_unreadable(read, key, words, ids: tuple, why: str) -> None:
+def test_items_doubled_strange_or_too_many_make_every_mark_unreadable(
+    read, key, words, ids: tuple, why: str
+) -> None:
     found = read(Reply(json.dumps([{"id": i, key: words[2]} for i in ids])), 2, SHOWN)
     assert [m.verdict for m in found] == [None, None]
     assert all(m.missing.startswith(why) and len(m.missing) < 200 for m in found)
@@ -243,17 +266,27 @@ def test_items_doubled_strange_or_too_many_make_every_mark_unreadable(read, key,
         ("", "no JSON"),
     ],
 )
-def test_a_reply_that_is_no_list_of_marks_makes_every_mark_unreadable(read, key, words, form: str, why: str) -> None:
+def test_a_reply_that_is_no_list_of_marks_makes_every_mark_unreadable(
+    read, key, words, form: str, why: str
+) -> None:
     rows = marked(key, words[0], words[2])
     text = form.format(rows=rows, cut=rows[:-6], word=words[0], other=words[2], key=key)
     found = read(Reply(text), 2, SHOWN)
-    assert [m.verdict for m in found] == [None, None] and all(why in m.missing for m in found), found
+    assert [m.verdict for m in found] == [None, None] and all(why in m.missing for m in found), (
+        found
+    )
 
 
 @BOTH
-def test_a_review_that_did_not_come_whole_is_unreadable(read, key: str, words: tuple[str, ...]) -> None:
-    assert read(Reply(marked(key, words[0]), finish="length"), 1, SHOWN) == (Mark(None, missing="ran out of tokens"),)
-    assert read(Reply(None, missing="no server"), 2, SHOWN) == (Mark(None, missing="no server"),) * 2
+def test_a_review_that_did_not_come_whole_is_unreadable(
+    read, key: str, words: tuple[str, ...]
+) -> None:
+    assert read(Reply(marked(key, words[0]), finish="length"), 1, SHOWN) == (
+        Mark(None, missing="ran out of tokens"),
+    )
+    assert (
+        read(Reply(None, missing="no server"), 2, SHOWN) == (Mark(None, missing="no server"),) * 2
+    )
 
 
 @BOTH
@@ -274,7 +307,9 @@ def test_a_review_that_did_not_come_whole_is_unreadable(read, key: str, words: t
     ],
 )
 def test_a_quotation_is_looked_up_in_what_was_shown(read, key, words, quote, kept, occurs) -> None:
-    (found,) = read(Reply(marked(key, words[2], quote=quote, reason="it speaks against it")), 1, SHOWN)
+    (found,) = read(
+        Reply(marked(key, words[2], quote=quote, reason="it speaks against it")), 1, SHOWN
+    )
     assert found == Mark(words[2], kept, occurs, "it speaks against it")
 
 
@@ -284,7 +319,9 @@ def test_a_quotation_is_looked_up_in_what_was_shown(read, key, words, quote, kep
     [(None, None), ("", None), ("  ", None), (" why ", "why"), ("x" * 500, "x" * 500)],
 )
 def test_a_reason_is_kept_where_there_is_one(read, key, words, reason, kept) -> None:
-    assert read(Reply(marked(key, words[2], reason=reason)), 1, SHOWN) == (Mark(words[2], reason=kept),)
+    assert read(Reply(marked(key, words[2], reason=reason)), 1, SHOWN) == (
+        Mark(words[2], reason=kept),
+    )
 
 
 @BOTH
@@ -293,7 +330,9 @@ def test_a_reason_is_kept_where_there_is_one(read, key, words, reason, kept) -> 
     [{"quote": ["penicillin"]}, {"quote": 27}, {"reason": 1}, {"reason": "x" * 501}, {"quote": "a\x00b"}, {"reason": "\x00"},
      {"quote": "\ud800"}, {"reason": "\udfff"}],
 )  # fmt: skip
-def test_words_that_no_file_could_hold_or_no_words_make_the_item_unreadable(read, key, words, extra: dict) -> None:
+def test_words_that_no_file_could_hold_or_no_words_make_the_item_unreadable(
+    read, key, words, extra: dict
+) -> None:
     (found,) = read(Reply(marked(key, words[2], **extra)), 1, SHOWN)
     assert found.verdict is None and found.missing.startswith(f"item 1, {next(iter(extra))}: ")
     found.missing.encode()

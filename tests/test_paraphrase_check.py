@@ -18,7 +18,16 @@ EXACT = ParaphraseChecker(TABLE)
 FEVER = TABLE.statement("fever")
 NO_FEVER = TABLE.statement("fever", False)
 ASKED = f"Doctor: {TABLE.findings['fever'].question}\nPatient: "
-SOME = ("fever", "pallor", "palpitations", "diarrhoea", "vomiting_blood", "black_stools", "fatigue", "nausea")
+SOME = (
+    "fever",
+    "pallor",
+    "palpitations",
+    "diarrhoea",
+    "vomiting_blood",
+    "black_stools",
+    "fatigue",
+    "nausea",
+)
 WORDINGS = Path(__file__).parents[1] / "training" / "wordings"
 
 
@@ -30,12 +39,18 @@ def verdict(statement: Statement, new: str, checker: ParaphraseChecker = EXACT) 
 def fill(finding: str, affirmed: bool, wording: int) -> str:
     """A phrasing of the table, with the first values of its kind where it takes any."""
     f = TABLE.findings[finding]
-    values = [v.id for v in TABLE.values.values() if v.kind == f.values][:2] or (["7"] if f.form == "scale" else [])
-    return TABLE.statement(finding, affirmed, values if affirmed and f.form != "binary" else (), wording).text
+    values = [v.id for v in TABLE.values.values() if v.kind == f.values][:2] or (
+        ["7"] if f.form == "scale" else []
+    )
+    return TABLE.statement(
+        finding, affirmed, values if affirmed and f.form != "binary" else (), wording
+    ).text
 
 
 @pytest.mark.parametrize("affirmed", [True, False])
-def test_every_phrasing_of_every_finding_says_the_same_and_its_opposite_turns_it(affirmed: bool) -> None:
+def test_every_phrasing_of_every_finding_says_the_same_and_its_opposite_turns_it(
+    affirmed: bool,
+) -> None:
     for finding in list(TABLE.findings.values())[::3]:
         statement = Statement(fill(finding.id, affirmed, 0), finding.id, affirmed)
         opposite = Statement(fill(finding.id, not affirmed, 0), finding.id, not affirmed)
@@ -48,7 +63,10 @@ def test_every_phrasing_of_every_finding_says_the_same_and_its_opposite_turns_it
 def test_a_phrasing_inside_a_longer_one_is_not_heard_by_itself() -> None:
     denied = TABLE.statement("rash_peeling", False)
     new = TABLE.statement("rash_peeling", False, wording=2).text
-    assert "No bits of skin come away" in new and "Bits of skin come away" in TABLE.statement("rash_peeling", wording=2).text
+    assert (
+        "No bits of skin come away" in new
+        and "Bits of skin come away" in TABLE.statement("rash_peeling", wording=2).text
+    )
     assert verdict(denied, new) == ("same", "exact")
 
 
@@ -57,22 +75,33 @@ def test_words_of_another_finding_are_another_and_beside_the_own_they_add() -> N
         "another finding", "exact", "tells skin lesions or rash"
     )
     for more in ("There are red patches on my skin.", "And no, there is no rash on me."):
-        assert verdict(FEVER, f"{ASKED}I felt really feverish all last night. {more}") == ("adds", "exact")
+        assert verdict(FEVER, f"{ASKED}I felt really feverish all last night. {more}") == (
+            "adds",
+            "exact",
+        )
 
 
 def test_a_phrase_inside_other_words_is_not_yet_a_verdict() -> None:
-    assert verdict(FEVER, f"{ASKED}It is not true that I felt really feverish all last night.") == ("not checked", "not checked")
+    assert verdict(FEVER, f"{ASKED}It is not true that I felt really feverish all last night.") == (
+        "not checked",
+        "not checked",
+    )
 
 
 def test_fillers_case_and_punctuation_do_not_matter() -> None:
-    assert verdict(FEVER, f"{ASKED}Well, yes doctor, I FELT really feverish all last night") == ("same", "exact")
+    assert verdict(FEVER, f"{ASKED}Well, yes doctor, I FELT really feverish all last night") == (
+        "same",
+        "exact",
+    )
 
 
 def test_a_question_must_stay_its_own() -> None:
     rash = TABLE.findings["skin_lesion"].question
     found = EXACT.check(FEVER, f"Doctor: {rash}\nPatient: I felt really feverish all last night.")
     assert found == Verdict("another finding", "exact", "asks about skin lesions or rash")
-    assert verdict(FEVER, "Doctor: Temperature?\nPatient: I felt really feverish all last night.") == (
+    assert verdict(
+        FEVER, "Doctor: Temperature?\nPatient: I felt really feverish all last night."
+    ) == (
         "not checked",
         "not checked",
     )
@@ -87,7 +116,9 @@ def test_a_question_must_stay_its_own() -> None:
         (("groin_left",), "I feel the pain in my right groin.", "another finding"),
     ],
 )
-def test_values_are_kept_dropped_added_or_replaced(old: tuple[str, ...], new: str, found: str) -> None:
+def test_values_are_kept_dropped_added_or_replaced(
+    old: tuple[str, ...], new: str, found: str
+) -> None:
     statement = TABLE.statement("pain_site", True, old)
     question = statement.text.partition("\n")[0]
     assert verdict(statement, f"{question}\nPatient: {new}") == (found, "exact")
@@ -110,7 +141,8 @@ def test_a_number_on_a_scale_must_stay(said: str, found: tuple[str, str]) -> Non
 
 
 @pytest.mark.parametrize(
-    "statement", [Statement(FEVER.text), Statement(FEVER.text, "fever"), Statement(FEVER.text, "unheard", True)]
+    "statement",
+    [Statement(FEVER.text), Statement(FEVER.text, "fever"), Statement(FEVER.text, "unheard", True)],
 )
 def test_what_a_data_set_does_not_know_is_not_checked_and_not_caught(statement: Statement) -> None:
     found = EXACT.check(statement, f"{ASKED}My skin looks clear, without any marks.")
@@ -120,11 +152,16 @@ def test_what_a_data_set_does_not_know_is_not_checked_and_not_caught(statement: 
 def test_a_lost_half_drops_and_a_new_half_adds() -> None:
     assert verdict(FEVER, "I felt really feverish all last night.") == ("drops", "exact")
     alone = Statement("I felt really feverish all last night.", "fever", True)
-    assert verdict(alone, FEVER.text) == ("adds", "exact") and verdict(alone, "I've had a fever since yesterday.")[0] == "same"
+    assert (
+        verdict(alone, FEVER.text) == ("adds", "exact")
+        and verdict(alone, "I've had a fever since yesterday.")[0] == "same"
+    )
 
 
 def test_the_verdicts_that_are_caught() -> None:
-    assert {v for v in ("same", "unclear", "not checked", *CAUGHT) if Verdict(v, "exact").caught} == set(CAUGHT)
+    assert {
+        v for v in ("same", "unclear", "not checked", *CAUGHT) if Verdict(v, "exact").caught
+    } == set(CAUGHT)
 
 
 # -- loose words ------------------------------------------------------------------------------------------------------
@@ -142,13 +179,24 @@ def loose() -> list[tuple[str, bool, str]]:
     words = {}
     for file in sorted(WORDINGS.glob("*.yml")):
         words |= yaml.safe_load(file.read_text(encoding="utf-8"))
-    return [(f, yes, said) for f in SOME for yes, key in ((True, "yes"), (False, "no")) for said in words[f][key]]
+    return [
+        (f, yes, said)
+        for f in SOME
+        for yes, key in ((True, "yes"), (False, "no"))
+        for said in words[f][key]
+    ]
 
 
 def shares(asked: list[tuple[Statement, str]]) -> dict[str, float]:
-    found = [by_likeness().check(s, f"{s.text.partition(chr(10))[0]}\nPatient: {new}") for s, new in asked]
+    found = [
+        by_likeness().check(s, f"{s.text.partition(chr(10))[0]}\nPatient: {new}")
+        for s, new in asked
+    ]
     assert {v.how for v in found} == {"likeness"}
-    return {name: sum(v.verdict == name for v in found) / len(found) for name in ("same", "unclear", *CAUGHT)}
+    return {
+        name: sum(v.verdict == name for v in found) / len(found)
+        for name in ("same", "unclear", *CAUGHT)
+    }
 
 
 def test_loose_words_for_the_same_are_mostly_let_through() -> None:
@@ -174,9 +222,19 @@ def test_a_loose_sentence_about_another_finding_beside_the_own_adds() -> None:
 
 def test_a_loose_question_is_held_against_every_finding_s_own() -> None:
     says = "Patient: I felt really feverish all last night."
-    assert verdict(FEVER, f"Doctor: Have you been hot, or run a temperature?\n{says}", by_likeness()) == ("same", "likeness")
-    assert verdict(FEVER, f"Doctor: Any black poo?\n{says}", by_likeness()) == ("another finding", "likeness")
+    assert verdict(
+        FEVER, f"Doctor: Have you been hot, or run a temperature?\n{says}", by_likeness()
+    ) == ("same", "likeness")
+    assert verdict(FEVER, f"Doctor: Any black poo?\n{says}", by_likeness()) == (
+        "another finding",
+        "likeness",
+    )
 
 
 def test_words_about_nothing_are_unclear() -> None:
-    assert check_paraphrase(FEVER, f"{ASKED}Seventeen bicycles went by.", by_likeness().knowledge, Encoder()).verdict == "unclear"
+    assert (
+        check_paraphrase(
+            FEVER, f"{ASKED}Seventeen bicycles went by.", by_likeness().knowledge, Encoder()
+        ).verdict
+        == "unclear"
+    )

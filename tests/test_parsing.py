@@ -8,7 +8,14 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustlab.parsing import NO_DIAGNOSIS, diagnosis, diagnosis_reply, guesses, score_0_100, true_or_false
+from trustlab.parsing import (
+    NO_DIAGNOSIS,
+    diagnosis,
+    diagnosis_reply,
+    guesses,
+    score_0_100,
+    true_or_false,
+)
 from trustlab.records import Reply, TokenTrace
 
 DIAGNOSES = {
@@ -207,7 +214,9 @@ def test_guesses_of_another_number() -> None:
     assert guesses(" ".join(f"G{k}: [{k}]" for k in range(1, 13)), n=12) == tuple(range(1, 13))
 
 
-@given(st.lists(st.integers(0, 100), min_size=1, max_size=7), st.text(alphabet=",.; \n", max_size=5))
+@given(
+    st.lists(st.integers(0, 100), min_size=1, max_size=7), st.text(alphabet=",.; \n", max_size=5)
+)
 def test_five_guesses_are_read_and_no_other_number_of_them(scores: list[int], between: str) -> None:
     text = between.join(f"G{k}: [{score}]" for k, score in enumerate(scores, 1))
     assert guesses(text) == (tuple(scores) if len(scores) == 5 else None)
@@ -215,7 +224,12 @@ def test_five_guesses_are_read_and_no_other_number_of_them(scores: list[int], be
 
 
 def test_nothing_said_is_nothing_read() -> None:
-    assert (diagnosis(None), score_0_100(None), true_or_false(None), guesses(None)) == (None, None, None, None)
+    assert (diagnosis(None), score_0_100(None), true_or_false(None), guesses(None)) == (
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 TRICKY = st.text(alphabet="[]\n 0159.%-/aFéG:\u2028of", max_size=60) | st.text(max_size=60)
@@ -226,7 +240,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     span, score, verdict = diagnosis(text), score_0_100(text), true_or_false(text)
     if span is not None:
         assert text[span.start : span.stop] == span.text == span.text.strip()
-        assert 1 <= len(span.text) <= 200 and not set(span.text) & set("[]\n") and any(c.isalpha() for c in span.text)
+        assert (
+            1 <= len(span.text) <= 200
+            and not set(span.text) & set("[]\n")
+            and any(c.isalpha() for c in span.text)
+        )
     assert score is None or 0 <= score <= 100
     assert verdict in (None, True, False)
     found = guesses(text, n=1)
@@ -234,7 +252,9 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 @given(
-    st.from_regex(r"[A-Za-z][a-z ]{0,40}[a-z]", fullmatch=True), st.integers(0, 100), st.text(alphabet="abc .\n(", max_size=20)
+    st.from_regex(r"[A-Za-z][a-z ]{0,40}[a-z]", fullmatch=True),
+    st.integers(0, 100),
+    st.text(alphabet="abc .\n(", max_size=20),
 )
 def test_what_was_asked_for_is_read(name: str, score: int, words: str) -> None:
     if name not in ("nan", "inf"):
@@ -245,7 +265,22 @@ def test_what_was_asked_for_is_read(name: str, score: int, words: str) -> None:
 
 @each(
     "piece",
-    ["[", "]", "[]", "[[", "[a", "[1", "[1] out of ", " " * 9 + "[", "True ", "[9] of", "G1: [9] ", "G1 ", "G1:" + " " * 9, "9"],
+    [
+        "[",
+        "]",
+        "[]",
+        "[[",
+        "[a",
+        "[1",
+        "[1] out of ",
+        " " * 9 + "[",
+        "True ",
+        "[9] of",
+        "G1: [9] ",
+        "G1 ",
+        "G1:" + " " * 9,
+        "9",
+    ],
 )
 def test_very_long_replies(piece: str) -> None:
     text = piece * 100_000
@@ -262,7 +297,9 @@ def traced(*pieces: str) -> Reply:
     """A reply whose l-th token has log-probability -l and prior -10 l."""
     rank = np.arange(len(pieces), dtype=float)
     alternatives = tuple(((piece, -float(i)),) for i, piece in enumerate(pieces))
-    trace = TokenTrace(pieces, logprobs=-rank, entropies=rank, prior_logprobs=-10 * rank, alternatives=alternatives)
+    trace = TokenTrace(
+        pieces, logprobs=-rank, entropies=rank, prior_logprobs=-10 * rank, alternatives=alternatives
+    )
     return Reply("".join(pieces), trace, n_tokens_in=7, n_tokens_out=len(pieces))
 
 
@@ -281,14 +318,19 @@ def traced(*pieces: str) -> Reply:
         (("[Flu]",), "Flu", (0,)),
     ],
 )
-def test_trace_is_cut_to_the_diagnosis(pieces: tuple[str, ...], name: str, kept: tuple[int, ...]) -> None:
+def test_trace_is_cut_to_the_diagnosis(
+    pieces: tuple[str, ...], name: str, kept: tuple[int, ...]
+) -> None:
     whole = traced(*pieces)
     reply = diagnosis_reply(whole)
     assert (reply.text, reply.raw, reply.missing) == (name, whole.text, None)
     assert (reply.n_tokens_in, reply.n_tokens_out) == (7, len(pieces))
     trace = reply.trace
     assert (
-        trace is not None and trace.logprobs is not None and trace.prior_logprobs is not None and trace.alternatives is not None
+        trace is not None
+        and trace.logprobs is not None
+        and trace.prior_logprobs is not None
+        and trace.alternatives is not None
     )
     assert trace.tokens == tuple(pieces[i] for i in kept)
     assert trace.logprobs.tolist() == [-i for i in kept]

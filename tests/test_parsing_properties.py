@@ -27,8 +27,45 @@ from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Reply
 some = settings(max_examples=150, deadline=None)
 
 PIECES = st.sampled_from(
-    ["[", "]", "[[", "]]", "[85]", "[7.5%]", "[Flu]", "[x]", "G1:", "G2:", " ", "\n", "\u2028", "/", "out of", "100", "9", "."]
-    + ["-", "<<", ">>", "<<70>>", "{", "}", '"', "'", ":", ",", "```json\n", "```", "\\", "null", "None", '"id": 1', "True"]
+    [
+        "[",
+        "]",
+        "[[",
+        "]]",
+        "[85]",
+        "[7.5%]",
+        "[Flu]",
+        "[x]",
+        "G1:",
+        "G2:",
+        " ",
+        "\n",
+        "\u2028",
+        "/",
+        "out of",
+        "100",
+        "9",
+        ".",
+    ]
+    + [
+        "-",
+        "<<",
+        ">>",
+        "<<70>>",
+        "{",
+        "}",
+        '"',
+        "'",
+        ":",
+        ",",
+        "```json\n",
+        "```",
+        "\\",
+        "null",
+        "None",
+        '"id": 1',
+        "True",
+    ]
     + ['"criteria": [', '"support_level": "supported"', '"confidence_score": "<<7>>"']
     + ["\x00", "\ufeff", "\u200b", "\ud800", "\u0668"]
 )
@@ -58,13 +95,20 @@ def read(text: str) -> dict[str, Any]:
 
 def bracketed(number: float, text: str) -> bool:
     """Whether ``text`` holds this number in square brackets, by another road than the parser's."""
-    return number in [float(digits) for digits in re.findall(r"\[\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*\]", text)]
+    return number in [
+        float(digits) for digits in re.findall(r"\[\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*\]", text)
+    ]
 
 
 @some
 @given(WORDS)
 def test_what_is_read_from_brackets_stands_in_the_reply(text: str) -> None:
-    named, score, five, verdict = diagnosis(text), score_0_100(text), guesses(text, 2), true_or_false(text)
+    named, score, five, verdict = (
+        diagnosis(text),
+        score_0_100(text),
+        guesses(text, 2),
+        true_or_false(text),
+    )
     if named is not None:
         assert text[named.start : named.stop] == named.text and len(named.text) <= 200
         assert named.text.encode("utf-8") and any(c.isalpha() for c in named.text)
@@ -80,13 +124,19 @@ def test_what_is_read_from_brackets_stands_in_the_reply(text: str) -> None:
 def test_what_is_read_from_json_stands_in_the_reply(text: str) -> None:
     found = read(text)
     for criterion in found.get("profile", ()):
-        assert str(criterion.id) in text and criterion.importance in IMPORTANCES and criterion.importance in text
+        assert (
+            str(criterion.id) in text
+            and criterion.importance in IMPORTANCES
+            and criterion.importance in text
+        )
     if "evidence" in found:
         assert [e.criterion for e in found["evidence"][0]] == list(CRITERIA)
         assert sum(text.count(level) for level in SUPPORT_LEVELS) >= len(CRITERIA)
     if "score" in found:
         assert 0 <= found["score"][0] <= 100
-        assert found["score"][0] in [float(digits) for digits in re.findall(r"<<\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*>>", text)]
+        assert found["score"][0] in [
+            float(digits) for digits in re.findall(r"<<\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*>>", text)
+        ]
 
 
 @some
@@ -96,7 +146,9 @@ def test_what_is_read_from_json_stands_in_the_reply(text: str) -> None:
     st.text(alphabet="abc .\n([", max_size=20),
     st.integers(0, 999),
 )
-def test_a_second_number_turns_a_score_into_none(before: str, score: int, after: str, second: int) -> None:
+def test_a_second_number_turns_a_score_into_none(
+    before: str, score: int, after: str, second: int
+) -> None:
     text = f"{before}[{score}]{after}"
     assert score_0_100(text) == score
     assert score_0_100(f"{text} [{second}]") is None
@@ -105,7 +157,9 @@ def test_a_second_number_turns_a_score_into_none(before: str, score: int, after:
 
 @some
 @given(WORDS, st.integers(0, 100), WORDS)
-def test_a_number_that_the_patient_put_in_brackets_is_never_read(before: str, number: int, after: str) -> None:
+def test_a_number_that_the_patient_put_in_brackets_is_never_read(
+    before: str, number: int, after: str
+) -> None:
     for text in (f"[{number}]", f"{before}[{number}]{after}"):
         assert (
             score_0_100(text, patient=f"I say [{number}].") in (None, score_0_100(text))
@@ -117,10 +171,14 @@ def test_a_number_that_the_patient_put_in_brackets_is_never_read(before: str, nu
 @given(
     st.sampled_from([PROFILE, EVIDENCE]),
     st.text(alphabet=" \n\t\r", max_size=6),
-    st.sampled_from(["{}", "```json\n{}\n```", "```\n{}```", "```JSON\r\n{}\r\n```", "```json  \n\n{}\n\n```"]),
+    st.sampled_from(
+        ["{}", "```json\n{}\n```", "```\n{}```", "```JSON\r\n{}\r\n```", "```json  \n\n{}\n\n```"]
+    ),
     st.sampled_from([None, 0, 2]),
 )
-def test_a_fence_and_white_space_change_nothing(text: str, space: str, fence: str, indent: int | None) -> None:
+def test_a_fence_and_white_space_change_nothing(
+    text: str, space: str, fence: str, indent: int | None
+) -> None:
     laid_out = json.dumps(json.loads(text), indent=indent)
     assert read(space + fence.replace("{}", laid_out) + space) == read(text)
 
@@ -143,7 +201,11 @@ MENDABLE = {
 @each("text", MENDABLE.values(), ids=MENDABLE)
 def test_a_reply_cut_off_anywhere_is_refused_or_says_the_same(text: str) -> None:
     whole = read(text)
-    assert whole == read(PROFILE) or whole["score"] == (70.0, "It fits well.") and len(whole["evidence"][0]) == 3
+    assert (
+        whole == read(PROFILE)
+        or whole["score"] == (70.0, "It fits well.")
+        and len(whole["evidence"][0]) == 3
+    )
     for stop in range(len(text)):
         cut = read(text[:stop])
         assert cut in ({}, whole)
@@ -164,13 +226,18 @@ def test_a_reply_cut_off_twice_is_never_completed(text: str, data: st.DataObject
 
 @some
 @given(st.sampled_from(list(MENDABLE.values())), st.data())
-def test_a_lost_character_never_adds_a_criterion_or_turns_its_support(text: str, data: st.DataObject) -> None:
+def test_a_lost_character_never_adds_a_criterion_or_turns_its_support(
+    text: str, data: st.DataObject
+) -> None:
     at = data.draw(st.integers(0, len(text) - 1))
     found = read(text[:at] + text[at + 1 :])
     if "evidence" in found:
         assert {e.criterion.id: e.support_level for e in found["evidence"][0]} == LEVELS
     for criterion in found.get("profile", ()):
-        assert str(criterion.id) in "123" and criterion.importance == CRITERIA[criterion.id - 1].importance
+        assert (
+            str(criterion.id) in "123"
+            and criterion.importance == CRITERIA[criterion.id - 1].importance
+        )
         assert not set(criterion.description) & set('"{}[]:')
     assert found.get("score", (70,))[0] in (70, 7, 0)
 
@@ -179,7 +246,9 @@ def test_a_lost_character_never_adds_a_criterion_or_turns_its_support(text: str,
 @given(st.text(alphabet="\"'{}[],:\\ x\n", max_size=12), st.data())
 def test_a_quotation_never_reaches_beyond_its_own_string(words: str, data: st.DataObject) -> None:
     """Said within JSON's rules, any words are a quotation; said against them, the reply says no more than before."""
-    said = json.dumps({"criteria": rows_of(quotes={1: words}), "confidence": {"confidence_score": "<<70>>"}})
+    said = json.dumps(
+        {"criteria": rows_of(quotes={1: words}), "confidence": {"confidence_score": "<<70>>"}}
+    )
     assert {e.criterion.id: e.support_level for e in read(said)["evidence"][0]} == LEVELS
     raw = said.replace(json.dumps(words), f'"{words}"', 1)
     found = read(raw)
@@ -189,8 +258,14 @@ def test_a_quotation_never_reaches_beyond_its_own_string(words: str, data: st.Da
 
 
 @some
-@given(st.permutations(list(LEVELS)), st.lists(st.sampled_from(SUPPORT_LEVELS), min_size=3, max_size=3), st.integers(0, 100))
-def test_what_is_said_as_asked_for_is_read(order: list[int], support: list[str], score: int) -> None:
+@given(
+    st.permutations(list(LEVELS)),
+    st.lists(st.sampled_from(SUPPORT_LEVELS), min_size=3, max_size=3),
+    st.integers(0, 100),
+)
+def test_what_is_said_as_asked_for_is_read(
+    order: list[int], support: list[str], score: int
+) -> None:
     levels = dict(zip(order, support, strict=True))
     found = read(evidence_json(levels, score=f"<<{score}>>"))
     assert {e.criterion.id: e.support_level for e in found["evidence"][0]} == levels
@@ -199,7 +274,24 @@ def test_what_is_said_as_asked_for_is_read(order: list[int], support: list[str],
 
 @each(
     "piece",
-    ["{", "[", "{}", "[]", '{"a":', '"', "'", "\\", ",", "[1,", "{'a': 'b' ", '["a" "b"]', "<<7>>", "```", "// ", "\ud800"],
+    [
+        "{",
+        "[",
+        "{}",
+        "[]",
+        '{"a":',
+        '"',
+        "'",
+        "\\",
+        ",",
+        "[1,",
+        "{'a': 'b' ",
+        '["a" "b"]',
+        "<<7>>",
+        "```",
+        "// ",
+        "\ud800",
+    ],
 )
 @each("around", ["{}", "[{}]", '{{"criteria": [{}]}}', "```json\n{}\n```"])
 def test_a_megabyte_of_anything_is_refused(piece: str, around: str) -> None:

@@ -32,7 +32,9 @@ ASKED = "Are you coughing?"
 
 
 def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) -> Said:
-    return read_answer(reply if isinstance(reply, Reply) else Reply(reply), case or told_case(), question)
+    return read_answer(
+        reply if isinstance(reply, Reply) else Reply(reply), case or told_case(), question
+    )
 
 
 @each(
@@ -87,34 +89,52 @@ def test_a_bare_answer_is_spoken_to_its_own_question_alone() -> None:
 
 def with_facts(*facts: tuple[str, str, str | None], diagnosis: str = "Influenza") -> Case:
     told = tuple(Statement(f"Doctor: {q}\nPatient: {a}", f) for q, a, f in facts)
-    return replace(told_case(diagnosis=diagnosis, accepted=()), statements=(*told_case().statements, *told))
+    return replace(
+        told_case(diagnosis=diagnosis, accepted=()), statements=(*told_case().statements, *told)
+    )
 
 
 def test_a_part_of_a_fact_that_tells_nothing_is_spoken_to_its_own_question_alone() -> None:
-    case = with_facts(("Cigarettes?", "No, I don't smoke cigarettes.", None), ("Where?", "I've got a pain in my belly.", None))
+    case = with_facts(
+        ("Cigarettes?", "No, I don't smoke cigarettes.", None),
+        ("Where?", "I've got a pain in my belly.", None),
+    )
     for words, question in (("No, I don't.", "Cigarettes?"), ("I've got a", "Where?")):
         assert said(f"[{words}]", question, case).outcome == "answered"
         for other in ("Any rash?", "Anything else?"):
             assert said(f"[{words}]", other, case) == Said(
                 UNKNOWN, "out of place", why="an answer to another question", raw=f"[{words}]"
             )
-    assert said("[got a pain in my]", "Anything else?", case).outcome == "out of place", "two telling words"
+    assert said("[got a pain in my]", "Anything else?", case).outcome == "out of place", (
+        "two telling words"
+    )
     assert said("[smoke cigarettes]", "Anything else?", case).outcome == "invented", "two words"
 
 
 def test_a_fact_of_another_finding_is_out_of_place_where_it_is_known_what_was_asked() -> None:
     words = "[I cough day and night.]"
     for question in (load_knowledge().findings["pain"].question, "Do you run a temperature?"):
-        assert said(words, question) == Said(UNKNOWN, "out of place", why="a fact of another finding", raw=words)
-    for question in (load_knowledge().findings["cough"].question, "Have you got a cough?", "How do you feel?"):
+        assert said(words, question) == Said(
+            UNKNOWN, "out of place", why="a fact of another finding", raw=words
+        )
+    for question in (
+        load_knowledge().findings["cough"].question,
+        "Have you got a cough?",
+        "How do you feel?",
+    ):
         assert said(words, question).outcome == "answered"
     unmarked = with_facts(("Well?", "My belly hurts at night.", None))
-    assert said("[My belly hurts at night.]", "Do you run a temperature?", unmarked).outcome == "answered", "nobody knows better"
+    assert (
+        said("[My belly hurts at night.]", "Do you run a temperature?", unmarked).outcome
+        == "answered"
+    ), "nobody knows better"
 
 
 def test_a_question_of_several_findings_takes_any_of_them() -> None:
     both = "Any pain or cough?"
-    case = with_facts((both, "My back aches badly.", "pain"), (both, "Nothing of the sort.", "cough"))
+    case = with_facts(
+        (both, "My back aches badly.", "pain"), (both, "Nothing of the sort.", "cough")
+    )
     outcomes = {fact: said(f"[{TOLD[fact][2]}]", both, case).outcome for fact in (COUGH, FEVER)}
     assert outcomes == {COUGH: "answered", FEVER: "out of place"}
     assert said("[My back aches badly.]", both, case).outcome == "answered"
@@ -122,15 +142,23 @@ def test_a_question_of_several_findings_takes_any_of_them() -> None:
 
 def test_of_several_facts_the_one_that_was_asked_for_is_spoken() -> None:
     both = "[I came back from Spain last week.] [I cough day and night.]"
-    assert [said(both, q).fact for q in ("Have you got a cough?", "How do you feel?")] == [COUGH, TRAVEL]
+    assert [said(both, q).fact for q in ("Have you got a cough?", "How do you feel?")] == [
+        COUGH,
+        TRAVEL,
+    ]
     assert said(both, "Do you run a temperature?").outcome == "out of place"
-    unmarked = with_facts(("Back?", "My back aches badly.", None), ("Belly?", "My belly hurts at night.", None))
+    unmarked = with_facts(
+        ("Back?", "My back aches badly.", None), ("Belly?", "My belly hurts at night.", None)
+    )
     assert said("[My back aches badly.] [My belly hurts at night.]", "Belly?", unmarked).fact == 6
 
 
 def test_a_bare_answer_that_stands_twice_is_that_of_the_question() -> None:
     case = told_case()
-    twice = replace(case, statements=(*case.statements, Statement("Doctor: Any pain?\nPatient: No.", "pain", False)))
+    twice = replace(
+        case,
+        statements=(*case.statements, Statement("Doctor: Any pain?\nPatient: No.", "pain", False)),
+    )
     assert said("[No.]", "Any pain?", twice).fact == 5
     assert said("[No.]", "Any rash?", twice).fact == RASH
     assert said("[No.]", "Anything else?", twice).outcome == "out of place"
@@ -141,7 +169,9 @@ def test_words_that_stand_in_two_facts_point_at_neither() -> None:
     more = Statement("Doctor: And at work?\nPatient: At work I cough day and night.")
     twice = replace(case, statements=(*case.statements, more))
     assert said("[cough day and night]", case=twice).outcome == "unreadable"
-    assert said("[I cough day and night.]", case=twice).fact == COUGH, "a whole answer goes before a part of another"
+    assert said("[I cough day and night.]", case=twice).fact == COUGH, (
+        "a whole answer goes before a part of another"
+    )
 
 
 def test_of_a_fact_inside_a_longer_one_the_longer_is_volunteered() -> None:
@@ -166,8 +196,13 @@ def test_a_diagnosis_that_the_fact_or_the_question_names_is_no_leak() -> None:
     fact = Statement("Doctor: What did you have?\nPatient: They said influenza last year.")
     case = replace(told_case(), statements=(*told_case().statements, fact))
     assert said("[They said influenza last year.]", case=case).outcome == "answered"
-    assert said("You ask about influenza: [I don't know]", "Have you had influenza?").outcome == "does not know"
-    assert said("You ask about influenza: [I don't know]", "Have you had a cold?").outcome == "leaked"
+    assert (
+        said("You ask about influenza: [I don't know]", "Have you had influenza?").outcome
+        == "does not know"
+    )
+    assert (
+        said("You ask about influenza: [I don't know]", "Have you had a cold?").outcome == "leaked"
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,15 +216,27 @@ def test_a_diagnosis_that_the_fact_or_the_question_names_is_no_leak() -> None:
         ("Iron deficiency anaemia", "I am anaemic"),
     ],
 )
-def test_a_telling_word_of_the_diagnosis_is_a_leak_unless_a_quoted_fact_says_it(diagnosis: str, words: str) -> None:
+def test_a_telling_word_of_the_diagnosis_is_a_leak_unless_a_quoted_fact_says_it(
+    diagnosis: str, words: str
+) -> None:
     case = with_facts(diagnosis=diagnosis)
-    for reply in (f"{words}. [I gave up smoking long ago.]", f"[{words}]", words, Reply(f"[{words}", finish="length")):
+    for reply in (
+        f"{words}. [I gave up smoking long ago.]",
+        f"[{words}]",
+        words,
+        Reply(f"[{words}", finish="length"),
+    ):
         assert said(reply, case=case).outcome == "leaked"
-    innocent = with_facts(("And at home?", f"{words}, my mother thinks.", None), diagnosis=diagnosis)
+    innocent = with_facts(
+        ("And at home?", f"{words}, my mother thinks.", None), diagnosis=diagnosis
+    )
     assert said(f"[{words}, my mother thinks.]", case=innocent).outcome == "answered"
     assert said(Reply(f"[{words}, my mo", finish="length"), case=innocent).outcome == "unreadable"
     assert said(f"{words}, my mother thinks.", case=innocent).outcome == "unreadable"
-    assert said(f"{words}. [I gave up smoking long ago.]", f"Is it true: {words}?", case).outcome == "answered"
+    assert (
+        said(f"{words}. [I gave up smoking long ago.]", f"Is it true: {words}?", case).outcome
+        == "answered"
+    )
 
 
 @pytest.mark.parametrize(("words", "outcome"), [("ALL", "leaked"), ("all", "invented")])
@@ -199,17 +246,30 @@ def test_an_acronym_that_is_also_a_word_leaks_in_capitals_alone(words: str, outc
 
 
 def test_running_text_is_spoken_as_it_stands_and_a_doctor_s_half_is_no_fact() -> None:
-    case = Case("r", "made", (Statement("He coughs at night."), Statement("Doctor: Any fever at all?")), "Croup", ("Croup",))
-    assert said("[He coughs at night.]", case=case) == Said("He coughs at night.", "answered", 0, raw="[He coughs at night.]")
+    case = Case(
+        "r",
+        "made",
+        (Statement("He coughs at night."), Statement("Doctor: Any fever at all?")),
+        "Croup",
+        ("Croup",),
+    )
+    assert said("[He coughs at night.]", case=case) == Said(
+        "He coughs at night.", "answered", 0, raw="[He coughs at night.]"
+    )
     assert said("[Any fever at all]", case=case).outcome == "invented"
 
 
 def test_a_fact_over_two_lines_is_spoken_on_one() -> None:
-    case = replace(told_case(), statements=(Statement("Doctor: Well?\nPatient: I cough\nday and night."),))
+    case = replace(
+        told_case(), statements=(Statement("Doctor: Well?\nPatient: I cough\nday and night."),)
+    )
     assert said("[I cough day and night.]", case=case).words == "I cough day and night."
 
 
-@given(st.text(alphabet="[]. \nINoaghinbutdy'Kw", max_size=40) | st.sampled_from([f"[{a}]" for *_, a in TOLD]))
+@given(
+    st.text(alphabet="[]. \nINoaghinbutdy'Kw", max_size=40)
+    | st.sampled_from([f"[{a}]" for *_, a in TOLD])
+)
 def test_whatever_comes_back_nothing_but_a_fact_or_not_knowing_is_spoken(text: str) -> None:
     found = said(text)
     assert found.words in {UNKNOWN, *(a for *_, a in TOLD)} and found.outcome in OUTCOMES
@@ -221,32 +281,48 @@ def test_no_answer_of_the_knowledge_table_is_bare() -> None:
     for finding in load_knowledge().findings.values():
         for answer in (*finding.affirm, *finding.deny):
             words = answer.replace("{value}", "7")
-            case = replace(told_case(), statements=(Statement(f"Doctor: Tell me?\nPatient: {words}"),))
+            case = replace(
+                told_case(), statements=(Statement(f"Doctor: Tell me?\nPatient: {words}"),)
+            )
             assert said(f"[{words}]", "Something else?", case).outcome == "answered", words
 
 
 def test_the_model_sees_every_fact_and_the_question_and_is_asked_once_for_each() -> None:
     model = Talker()
     asked = [(told_case(), "Have you got a cough?"), (told_case("b"), "Do you swim?")]
-    found = ModelPatient(model, seed=3).answer(asked, lambda m, requests, step: m.generate(requests))
+    found = ModelPatient(model, seed=3).answer(
+        asked, lambda m, requests, step: m.generate(requests)
+    )
     assert [s.outcome for s, _ in found] == ["answered", "does not know"]
     assert [reply.n_tokens_in for _, reply in found] == [50, 50]
     requests: list[Request] = model.requests
-    assert [(r.purpose, r.seed, r.n, r.temperature) for r in requests] == [("patient", 3, 1, 0.0)] * 2
+    assert [(r.purpose, r.seed, r.n, r.temperature) for r in requests] == [
+        ("patient", 3, 1, 0.0)
+    ] * 2
     shown = requests[0].messages[1][1]
-    assert facts_text(told_case()) in shown and "<question>\nHave you got a cough?\n</question>" in shown
+    assert (
+        facts_text(told_case()) in shown
+        and "<question>\nHave you got a cough?\n</question>" in shown
+    )
 
 
 def test_the_rule_patient_answers_known_questions_and_no_other() -> None:
     rule, case = FactPatient(), told_case()
-    assert rule.said(case, "do you run a temperature") == Said("My fever began on Monday.", "answered", FEVER)
+    assert rule.said(case, "do you run a temperature") == Said(
+        "My fever began on Monday.", "answered", FEVER
+    )
     table = load_knowledge().findings["cough"].question
     assert rule.said(case, table).fact == COUGH, "the table's question for the finding that is told"
     assert rule.said(case, load_knowledge().findings["pain"].question).why == "not told"
     unmarked = replace(case, statements=(*case.statements, Statement("My belly hurts at night.")))
-    assert rule.said(unmarked, load_knowledge().findings["pain"].question).why == "findings not marked"
+    assert (
+        rule.said(unmarked, load_knowledge().findings["pain"].question).why == "findings not marked"
+    )
     assert rule.said(case, "How do you feel?").why == "not a known question"
-    assert rule.answer([(case, "Any rash?")], lambda *_: pytest.fail("asks no model"))[0][0].words == "No."
+    assert (
+        rule.answer([(case, "Any rash?")], lambda *_: pytest.fail("asks no model"))[0][0].words
+        == "No."
+    )
 
 
 def test_every_question_of_the_table_is_known() -> None:
@@ -270,7 +346,11 @@ def test_the_parts_of_a_statement(text: str, parts: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "read"),
-    [("[Any pain?]", "Any pain?"), ("Next: [Any\tpain]", "Any pain"), ("[" + "a" * 300 + "]", "a" * 300)],
+    [
+        ("[Any pain?]", "Any pain?"),
+        ("Next: [Any\tpain]", "Any pain"),
+        ("[" + "a" * 300 + "]", "a" * 300),
+    ],
 )
 def test_a_question_is_the_only_group(text: str, read: str) -> None:
     assert read_question(Reply(text)) == read
@@ -293,7 +373,9 @@ def test_another_form_is_no_question(reply, why: str) -> None:
         read_question(reply if isinstance(reply, Reply) else Reply(reply))
 
 
-@pytest.mark.parametrize(("text", "enough"), [("[enough]", True), ("[More.]", False), ("I say [Enough]", True)])
+@pytest.mark.parametrize(
+    ("text", "enough"), [("[enough]", True), ("[More.]", False), ("I say [Enough]", True)]
+)
 def test_enough_or_more(text: str, enough: bool) -> None:
     assert read_enough(Reply(text)) is enough
 

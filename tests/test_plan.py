@@ -31,25 +31,45 @@ def test_a_run_asks_what_was_planned(changed):
     plan = plan_benchmark(parameters).set_index("purpose")
     cases = load_cases(parameters["dataset"], n=parameters["n"], seed=parameters["seed"])
     model = FakeModel()
-    how = {name: parameters[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
+    how = {
+        name: parameters[name] for name in ("methods", "levels", "samples", "temperature", "seed")
+    }
     run = benchmark(cases, [model], **how, encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
     assert run.calls.groupby("purpose")["n"].sum().to_dict() == dict(model.n_replies)
     assert set(plan.index) == set(run.calls["purpose"])
-    exact = plan.drop(index=["keyword", "profile"], errors="ignore")  # once a distinct answer, which nobody knows beforehand
-    assert exact["n_replies"].to_dict() == run.calls.groupby("purpose")["n"].sum().loc[exact.index].to_dict()
-    assert exact["n_requests"].to_dict() == run.calls.groupby("purpose").size().loc[exact.index].to_dict()
+    exact = plan.drop(
+        index=["keyword", "profile"], errors="ignore"
+    )  # once a distinct answer, which nobody knows beforehand
+    assert (
+        exact["n_replies"].to_dict()
+        == run.calls.groupby("purpose")["n"].sum().loc[exact.index].to_dict()
+    )
+    assert (
+        exact["n_requests"].to_dict()
+        == run.calls.groupby("purpose").size().loc[exact.index].to_dict()
+    )
 
 
 def test_the_counts_of_the_defaults_by_hand():
-    plan = plan_benchmark(DEFAULTS | {"n": 20, "samples": 15, "levels": [1, 20, 40, 60, 80, 100]}).set_index("purpose")
+    plan = plan_benchmark(
+        DEFAULTS | {"n": 20, "samples": 15, "levels": [1, 20, 40, 60, 80, 100]}
+    ).set_index("purpose")
     distinct = len({c.diagnosis for c in load_cases("starter", n=20, seed=DEFAULTS["seed"])})
     once = ("diagnosis", "ce", "cot_ce", "topk_ce", "evidence")
     sampled = {"samples": 1800, "p_true": 1800}
-    assert plan["n_requests"].to_dict() == dict.fromkeys((*once, *sampled), 120) | {"keyword": distinct, "profile": distinct}
-    assert plan["n_replies"].to_dict() == dict.fromkeys(once, 120) | sampled | {"keyword": distinct, "profile": distinct}
+    assert plan["n_requests"].to_dict() == dict.fromkeys((*once, *sampled), 120) | {
+        "keyword": distinct,
+        "profile": distinct,
+    }
+    assert plan["n_replies"].to_dict() == dict.fromkeys(once, 120) | sampled | {
+        "keyword": distinct,
+        "profile": distinct,
+    }
     longest = {"diagnosis": 64, "samples": 64, "ce": 16, "cot_ce": 256, "topk_ce": 64, "p_true": 16}
     longest |= {"keyword": 32, "profile": 1024, "evidence": 2048}
-    assert plan["n_tokens_out"].to_dict() == {k: plan.at[k, "n_replies"] * n for k, n in longest.items()}
+    assert plan["n_tokens_out"].to_dict() == {
+        k: plan.at[k, "n_replies"] * n for k, n in longest.items()
+    }
 
 
 def test_tokens_in_are_four_thirds_of_the_words_sent_and_counted_once_a_request():
@@ -63,9 +83,18 @@ def test_tokens_in_are_four_thirds_of_the_words_sent_and_counted_once_a_request(
 
 
 def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_whatever_the_models():
-    parameters = DEFAULTS | {"n": 3, "levels": [20, 100], "methods": ["random"], "model": ["embedded", "embedded-closed"]}
-    plan = plan_benchmark(parameters | {"grader": "judge:embedded", "wording": "embedded"}).set_index("purpose")["n_replies"]
-    statements = {s.text for c in load_cases("starter", n=3, seed=parameters["seed"]) for s in c.statements}
+    parameters = DEFAULTS | {
+        "n": 3,
+        "levels": [20, 100],
+        "methods": ["random"],
+        "model": ["embedded", "embedded-closed"],
+    }
+    plan = plan_benchmark(
+        parameters | {"grader": "judge:embedded", "wording": "embedded"}
+    ).set_index("purpose")["n_replies"]
+    statements = {
+        s.text for c in load_cases("starter", n=3, seed=parameters["seed"]) for s in c.statements
+    }
     questions = {text.split("\n")[0] for text in statements}
     assert len(questions) < len(statements)
     asked = {"rephrase_question": len(questions), "rephrase_reply": len(statements)}
@@ -73,10 +102,20 @@ def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_wha
 
 
 def test_a_data_set_s_own_options_are_heeded(tmp_path):
-    path = official(tmp_path, [row(f"{vignette(12, who)} {ASKED}") for who in ("baker", "nurse", "cook")])
-    parameters = DEFAULTS | {"dataset": "medqa", "path": str(path), "n": None, "methods": ["random"], "levels": [100]}
+    path = official(
+        tmp_path, [row(f"{vignette(12, who)} {ASKED}") for who in ("baker", "nurse", "cook")]
+    )
+    parameters = DEFAULTS | {
+        "dataset": "medqa",
+        "path": str(path),
+        "n": None,
+        "methods": ["random"],
+        "levels": [100],
+    }
     assert plan_benchmark(parameters)["n_replies"].tolist() == [3]
-    assert plan_benchmark(parameters | {"data_options": {"medqa": {"ids": ["1", "3"]}}})["n_replies"].tolist() == [2]
+    assert plan_benchmark(parameters | {"data_options": {"medqa": {"ids": ["1", "3"]}}})[
+        "n_replies"
+    ].tolist() == [2]
 
 
 def test_another_notebook_s_parameters_cannot_be_planned():

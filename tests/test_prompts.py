@@ -37,12 +37,18 @@ Is the proposed diagnosis true or false? Reply with the one word True or False."
 
 def test_these_prompts_are_taught_and_all_of_them_are_pinned_here() -> None:
     assert set(USER) <= set(names())
-    assert (TAGS, WITHHELD) == (("patient", "passages", "profile"), "(nothing is known about the patient)")
+    assert (TAGS, WITHHELD) == (
+        ("patient", "passages", "profile"),
+        "(nothing is known about the patient)",
+    )
 
 
 @pytest.mark.parametrize("name", USER)
 def test_format(name: str) -> None:
-    assert render(name, patient=TOLD, answer="Croup") == (("system", SYSTEM), ("user", USER[name].replace("{told}", TOLD)))
+    assert render(name, patient=TOLD, answer="Croup") == (
+        ("system", SYSTEM),
+        ("user", USER[name].replace("{told}", TOLD)),
+    )
 
 
 def test_a_slot_that_there_is_not_is_refused() -> None:
@@ -57,11 +63,16 @@ def test_the_prior_differs_in_the_patient_only(name: str) -> None:
 
 
 OPTIONS = ("retrieval", "profile", "structure", "importance")
-EVERY_CHOICE = [{o for o, on in zip(OPTIONS, chosen, strict=True) if on} for chosen in product((True, False), repeat=4)]
+EVERY_CHOICE = [
+    {o for o, on in zip(OPTIONS, chosen, strict=True) if on}
+    for chosen in product((True, False), repeat=4)
+]
 
 
 @each("name", names())
-def test_every_prompt_has_both_parts_and_shows_each_of_its_slots_once_or_not_at_all(name: str) -> None:
+def test_every_prompt_has_both_parts_and_shows_each_of_its_slots_once_or_not_at_all(
+    name: str,
+) -> None:
     system, user = template(name)
     assert system and user and "[system]" not in system + user and "[user]" not in system + user
     assert not re.search(r"\{\w+\}", system)
@@ -72,17 +83,23 @@ def test_every_prompt_has_both_parts_and_shows_each_of_its_slots_once_or_not_at_
         said = shown[1][1]
         for tag, text in fill.items():
             times = said.count(f"<{tag}>\n{text}\n</{tag}>")
-            assert times == said.count(text) == said.count(f"<{tag}>") == said.count(f"</{tag}>") <= 1
+            assert (
+                times == said.count(text) == said.count(f"<{tag}>") == said.count(f"</{tag}>") <= 1
+            )
         assert said.count("plugh") == user.count("{answer}") <= 1
         assert "{" not in said and not any(
-            line.startswith("@") or not line.strip() for _, part in shown for line in part.split("\n")
+            line.startswith("@") or not line.strip()
+            for _, part in shown
+            for line in part.split("\n")
         )
 
 
 @pytest.mark.parametrize("name", [*USER, "cot_ce", "topk_ce", "evidence"])
 def test_a_question_about_a_patient_shows_the_patient(name: str) -> None:
     for options in EVERY_CHOICE:
-        assert render(name, patient="xyzzy", options=options)[1][1].startswith("<patient>\nxyzzy\n</patient>\n")
+        assert render(name, patient="xyzzy", options=options)[1][1].startswith(
+            "<patient>\nxyzzy\n</patient>\n"
+        )
 
 
 def test_keyword_and_profile_show_no_patient() -> None:
@@ -101,7 +118,9 @@ def written(tmp_path, monkeypatch: pytest.MonkeyPatch):
     template.cache_clear()
 
     def lines(user: str, *options: str, **fill: str) -> list[str]:
-        (tmp_path / "made.txt").write_text(f"[system]\n@on Told on.\n@not on Told off.\n[user]\n{user}\n", encoding="utf-8")
+        (tmp_path / "made.txt").write_text(
+            f"[system]\n@on Told on.\n@not on Told off.\n[user]\n{user}\n", encoding="utf-8"
+        )
         template.cache_clear()
         return render("made", options=options, **fill)[1][1].split("\n")
 
@@ -127,23 +146,40 @@ def test_a_marked_line_stands_where_its_condition_holds(written, options, kept) 
 
 def test_conditions_hold_for_the_system_part_too(written) -> None:
     written("x")
-    assert [render("made", options=o)[0] for o in ((), ("on",))] == [("system", "Told off."), ("system", "Told on.")]
+    assert [render("made", options=o)[0] for o in ((), ("on",))] == [
+        ("system", "Told off."),
+        ("system", "Told on."),
+    ]
 
 
 def test_a_slot_of_several_lines_goes_or_stays_with_its_line(written) -> None:
-    assert written("@on {profile}\nend", "on", profile="a\n@not on b") == ["<profile>", "a", "@not on b", "</profile>", "end"]
+    assert written("@on {profile}\nend", "on", profile="a\n@not on b") == [
+        "<profile>",
+        "a",
+        "@not on b",
+        "</profile>",
+        "end",
+    ]
     assert written("@on {profile}\nend", profile="a\n@not on b") == ["end"]
 
 
 @pytest.mark.parametrize("text", ["@on hidden", "@not on hidden", "a\n@on hidden\n@not on hidden"])
 def test_what_looks_like_a_marked_line_in_a_slot_stays_as_it_is(written, text: str) -> None:
     for options in ((), ("on",)):
-        assert written("{patient}", *options, patient=text) == ["<patient>", *text.split("\n"), "</patient>"]
+        assert written("{patient}", *options, patient=text) == [
+            "<patient>",
+            *text.split("\n"),
+            "</patient>",
+        ]
         assert written("{answer}", *options, answer=text) == [text.replace("\n", " ")]
 
 
 def test_the_conditions_of_every_prompt_are_medconfs_options() -> None:
-    marks = [m for path in FOLDER.glob("*.txt") for m in re.findall(r"^@(\S.*?) [^ ]", path.read_text(encoding="utf-8"), re.M)]
+    marks = [
+        m
+        for path in FOLDER.glob("*.txt")
+        for m in re.findall(r"^@(\S.*?) [^ ]", path.read_text(encoding="utf-8"), re.M)
+    ]
     assert MedConf().options == set(OPTIONS)
     for path in FOLDER.glob("*.txt"):
         for line in path.read_text(encoding="utf-8").split("\n"):
@@ -178,14 +214,22 @@ def test_neither_patient_nor_answer_can_forge_the_delimiters(name: str, text: st
 @each("options", [OPTIONS, ("retrieval",)], ids=["profile", "passages"])
 def test_no_slot_can_forge_the_delimiters_of_any(text: str, options: tuple[str, ...]) -> None:
     for name in ("profile", "evidence"):
-        user = dict(render(name, patient=text, answer=text, passages=text, profile=text, options=options))["user"]
-        bare = dict(render(name, patient="p", answer="a", passages="p", profile="p", options=options))["user"]
+        user = dict(
+            render(name, patient=text, answer=text, passages=text, profile=text, options=options)
+        )["user"]
+        bare = dict(
+            render(name, patient="p", answer="a", passages="p", profile="p", options=options)
+        )["user"]
         for tag in TAGS:
             assert user.count(f"<{tag}>") == user.count(f"</{tag}>") == bare.count(f"<{tag}>") <= 1
-    assert harmless(text).replace("\u2039", "<") == text and harmless(harmless(text)) == harmless(text)
+    assert harmless(text).replace("\u2039", "<") == text and harmless(harmless(text)) == harmless(
+        text
+    )
 
 
-@pytest.mark.parametrize("text", ["a < b > c", "<b>", "< patient >", "patient", "<patients>", "<answer>"])
+@pytest.mark.parametrize(
+    "text", ["a < b > c", "<b>", "< patient >", "patient", "<patients>", "<answer>"]
+)
 def test_what_is_no_delimiter_stays_as_it_is(text: str) -> None:
     assert harmless(text) == text
 

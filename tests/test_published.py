@@ -30,7 +30,11 @@ def test_each_table_has_a_row_for_each_of_its_keys(name: str) -> None:
 
 
 def test_the_files_are_the_tables_the_claims_and_no_others() -> None:
-    assert {file.stem for file in (DATA / "published").glob("*.csv")} - {"claims"} == set(TABLES) == set(KEYS)
+    assert (
+        {file.stem for file in (DATA / "published").glob("*.csv")} - {"claims"}
+        == set(TABLES)
+        == set(KEYS)
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, keys in KEYS.items() if "method" in keys])
@@ -67,7 +71,9 @@ def test_as_text_a_table_keeps_the_zeros_at_the_end() -> None:
 
 
 def test_an_unknown_table_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="there is no published table 'apples'; there are correlation, comparison"):
+    with pytest.raises(
+        ValueError, match="there is no published table 'apples'; there are correlation, comparison"
+    ):
         published_table("apples")
 
 

@@ -27,12 +27,19 @@ def text() -> str:
 def test_the_finding_says_what_the_tables_give() -> None:
     finding = text().split("**The finding**")[1].split("*Research only")[0]
     audit = recomputed.correlations()
-    off, standing, band = recomputed.apart(audit), recomputed.standings(audit)["standing"], recomputed.over_band(audit)
+    off, standing, band = (
+        recomputed.apart(audit),
+        recomputed.standings(audit)["standing"],
+        recomputed.over_band(audit),
+    )
     far, exact = (off["apart"] > 0.05).sum(), len(recomputed.exact_fails(audit))
     ranks = audit.loc[audit["statistic"] == "spearman", "significant"].sum()
     place = band["place"].value_counts()
     answers = claims_table()["agrees"].value_counts()
-    claimed, unsettled = answers.sum() - answers["no figure is claimed"], answers["cannot be recomputed"]
+    claimed, unsettled = (
+        answers.sum() - answers["no figure is claimed"],
+        answers["cannot be recomputed"],
+    )
     gaps = others.auroc_differences()
     clear = gaps[gaps["low"] > 0].groupby("unit").size()
     inside = place["in its lower half"] + place["in its upper half"]
@@ -54,7 +61,9 @@ def test_the_finding_says_what_the_tables_give() -> None:
 
 
 def test_the_notebook_gives_figures_and_no_verdicts() -> None:
-    assert not re.search(r"\b(wrong|flawed|suspicious|mistakes?|false)\b|(?<!sampling )\berrors?\b", text().lower())
+    assert not re.search(
+        r"\b(wrong|flawed|suspicious|mistakes?|false)\b|(?<!sampling )\berrors?\b", text().lower()
+    )
 
 
 @pytest.mark.notebook
@@ -66,5 +75,11 @@ def test_a_run_leaves_its_figures_and_asks_no_model(smoke_runs) -> None:
     assert files == {f"06_{name}.{ending}" for name in FIGURES for ending in ("csv", "png", "svg")}
     assert len(pd.read_csv(folder / "figures" / "06_p_values.csv")) == 17
     page = (folder / f"{NAME}.html").read_text(encoding="utf-8")
-    for said in ("all checks passed", "Ren et al. 2026", "Not for clinical use", "0.052", "CoT-CE, MediTOD, GPT-4.1"):
+    for said in (
+        "all checks passed",
+        "Ren et al. 2026",
+        "Not for clinical use",
+        "0.052",
+        "CoT-CE, MediTOD, GPT-4.1",
+    ):
         assert said in page, said

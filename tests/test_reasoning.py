@@ -30,21 +30,33 @@ def opinion(thinking: str | None, diagnosis: str | None) -> Opinion:
         ("Fever, fever, fever, fever; cough, cough, cough.", "Cough", 3 / 5),
     ],
 )
-def test_the_cosine_is_between_the_reasoning_and_the_doctors_own_diagnosis(thinking: str, diagnosis: str, cosine: float) -> None:
+def test_the_cosine_is_between_the_reasoning_and_the_doctors_own_diagnosis(
+    thinking: str, diagnosis: str, cosine: float
+) -> None:
     assert cosines(Wordy(), [opinion(thinking, diagnosis)]) == pytest.approx([cosine], abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("thinking", "diagnosis"), [(None, "Cough"), ("Cough.", None), ("", "Cough"), ("Cough.", ""), (None, None)]
+    ("thinking", "diagnosis"),
+    [(None, "Cough"), ("Cough.", None), ("", "Cough"), ("Cough.", ""), (None, None)],
 )
-def test_a_doctor_without_reasoning_or_diagnosis_has_no_cosine_and_its_neighbours_keep_theirs(thinking, diagnosis) -> None:
-    found = cosines(Wordy(), [opinion("Fever.", "Cough"), opinion(thinking, diagnosis), opinion("Cough.", "Cough")])
+def test_a_doctor_without_reasoning_or_diagnosis_has_no_cosine_and_its_neighbours_keep_theirs(
+    thinking, diagnosis
+) -> None:
+    found = cosines(
+        Wordy(),
+        [opinion("Fever.", "Cough"), opinion(thinking, diagnosis), opinion("Cough.", "Cough")],
+    )
     assert found == pytest.approx([0, math.nan, 1], abs=1e-6, nan_ok=True)
 
 
 def test_no_encoder_is_loaded_where_nobody_reasoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Encoder, "model", property(lambda self: pytest.fail("the model was loaded")))
-    assert math.isnan(cosines(Encoder(), [opinion(None, "Cough")])[0]) and cosines(Encoder(), []) == []
+    monkeypatch.setattr(
+        Encoder, "model", property(lambda self: pytest.fail("the model was loaded"))
+    )
+    assert (
+        math.isnan(cosines(Encoder(), [opinion(None, "Cough")])[0]) and cosines(Encoder(), []) == []
+    )
 
 
 def test_long_reasoning_is_read_in_windows_that_count_alike() -> None:
@@ -56,7 +68,9 @@ def test_long_reasoning_is_read_in_windows_that_count_alike() -> None:
 
 def test_truncation_leaves_the_cut_to_the_encoder() -> None:
     encoder = Wordy(room=2)
-    assert cosines(encoder, [opinion("fever fever cough", "Cough")], truncate=True) == pytest.approx([1 / math.sqrt(5)])
+    assert cosines(
+        encoder, [opinion("fever fever cough", "Cough")], truncate=True
+    ) == pytest.approx([1 / math.sqrt(5)])
     assert "fever fever cough" in encoder.seen
 
 
@@ -69,16 +83,30 @@ def test_texts_are_encoded_together_and_each_once_before_they_are_looked_up() ->
             return super().encode(texts)
 
     cosines(
-        Noting(), [opinion("Fever.", "Cough"), opinion("Fever.", "Fever"), opinion("Cough.", "Cough"), opinion("Lost.", None)]
+        Noting(),
+        [
+            opinion("Fever.", "Cough"),
+            opinion("Fever.", "Fever"),
+            opinion("Cough.", "Cough"),
+            opinion("Lost.", None),
+        ],
     )
     assert sorted(seen[0]) == ["Cough", "Cough.", "Fever", "Fever."]
 
 
 def test_each_panel_gets_the_cosines_of_its_own_doctors() -> None:
-    one = Panel((opinion("Fever.", "Fever"), opinion(None, "Cough")), ("Fever", "Cough"), "Fever", ("Cough", "Fever"))
+    one = Panel(
+        (opinion("Fever.", "Fever"), opinion(None, "Cough")),
+        ("Fever", "Cough"),
+        "Fever",
+        ("Cough", "Fever"),
+    )
     other = Panel((opinion("Fever.", "Cough"),), ("Cough",), "Cough")
     found = with_cosines(Wordy(), [one, other])
-    assert [p.cosines for p in found] == [pytest.approx((1, math.nan), nan_ok=True), pytest.approx((0,), abs=1e-6)]
+    assert [p.cosines for p in found] == [
+        pytest.approx((1, math.nan), nan_ok=True),
+        pytest.approx((0,), abs=1e-6),
+    ]
     assert [(p.opinions, p.votes, p.diagnosis, p.tied) for p in found] == [
         (p.opinions, p.votes, p.diagnosis, p.tied) for p in (one, other)
     ]
@@ -121,18 +149,24 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> Encoder:
         ("aaaaa bbbbb ccccc ddddd eeeee", ["aaaaa bbbbb", "ccccc ddddd", "eeeee"]),
     ],
 )
-def test_a_text_is_cut_between_words_into_parts_that_fit(encoder: Encoder, text: str, parts: list[str]) -> None:
+def test_a_text_is_cut_between_words_into_parts_that_fit(
+    encoder: Encoder, text: str, parts: list[str]
+) -> None:
     assert encoder.windows(text) == parts
 
 
 def test_a_short_text_is_whole_without_a_look_at_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Encoder, "model", property(lambda self: pytest.fail("the model was loaded")))
+    monkeypatch.setattr(
+        Encoder, "model", property(lambda self: pytest.fail("the model was loaded"))
+    )
     assert Encoder().windows("x" * SURELY_WHOLE) == ["x" * SURELY_WHOLE]
 
 
 def test_the_packaged_encoder_reads_every_part_whole() -> None:
     encoder = Encoder()
-    text = " ".join(f"On day {i} there was fever, retrosternal discomfort and dyspnoea." for i in range(60))
+    text = " ".join(
+        f"On day {i} there was fever, retrosternal discomfort and dyspnoea." for i in range(60)
+    )
     parts = encoder.windows(text)
     room = encoder.model.max_seq_length
     assert room == 256 and " ".join(parts) == text

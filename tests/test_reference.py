@@ -15,7 +15,12 @@ import pytest
 from trustlab.confidence import METHODS, select
 from trustlab.datasets import load_sets
 from trustlab.experiments.benchmark import Run, benchmark
-from trustlab.experiments.notebooks import REFERENCE, default_parameters, notebook_path, read_parameters
+from trustlab.experiments.notebooks import (
+    REFERENCE,
+    default_parameters,
+    notebook_path,
+    read_parameters,
+)
 from trustlab.metrics import metrics_table
 from trustlab.models import open_models
 from trustlab.paths import FIGURES, NOTEBOOKS
@@ -30,7 +35,10 @@ ROUNDING = 1e-6
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason=f"figures/reference/{NAME} is absent: trustlab publish 01_benchmark makes it"),
+    pytest.mark.skipif(
+        not FOLDER.is_dir(),
+        reason=f"figures/reference/{NAME} is absent: trustlab publish 01_benchmark makes it",
+    ),
 ]
 
 
@@ -55,10 +63,18 @@ def again() -> Run:
 def beside(again: Run) -> pd.DataFrame:
     """Each confidence made again beside the committed one, where both runs gave the same answer."""
     then = committed()
-    answers = again.answers.merge(then["answers"], on=KEYS, how="left", validate="one_to_one", suffixes=("", "_then"))
+    answers = again.answers.merge(
+        then["answers"], on=KEYS, how="left", validate="one_to_one", suffixes=("", "_then")
+    )
     same = answers.loc[answers["answer"].fillna("") == answers["answer_then"].fillna(""), KEYS]
     now = again.confidence.merge(same, on=KEYS, validate="many_to_one")
-    return now.merge(then["confidence"], on=[*KEYS, "method"], how="left", validate="one_to_one", suffixes=("", "_then"))
+    return now.merge(
+        then["confidence"],
+        on=[*KEYS, "method"],
+        how="left",
+        validate="one_to_one",
+        suffixes=("", "_then"),
+    )
 
 
 def agreement(rows: pd.DataFrame) -> np.ndarray:
@@ -71,16 +87,27 @@ def test_the_reference_covers_every_case_level_and_method():
     models, cases = np.atleast_1d(p["model"]), load_sets(p["dataset"], n=p["n"], seed=p["seed"])
     assert set(tables["answers"]["model"]) == set(models)
     assert len(tables["answers"]) == len(cases) * len(p["levels"]) * len(models)
-    assert len(tables["confidence"]) == len(tables["answers"]) * tables["confidence"]["method"].nunique()
-    assert set(tables["confidence"]["method"]) == {m.name for m in select(p["methods"])} < set(METHODS)
+    assert (
+        len(tables["confidence"])
+        == len(tables["answers"]) * tables["confidence"]["method"].nunique()
+    )
+    assert (
+        set(tables["confidence"]["method"]) == {m.name for m in select(p["methods"])} < set(METHODS)
+    )
 
 
 def test_answers_come_out_again(again):
-    then = again.answers.merge(committed()["answers"], on=KEYS, how="left", validate="one_to_one", suffixes=("", "_then"))
+    then = again.answers.merge(
+        committed()["answers"], on=KEYS, how="left", validate="one_to_one", suffixes=("", "_then")
+    )
     for column in ("truth", "n_statements", "n_words"):
-        assert (then[column] == then[f"{column}_then"]).all(), f"{column} differs: the cases are not those of the reference"
+        assert (then[column] == then[f"{column}_then"]).all(), (
+            f"{column} differs: the cases are not those of the reference"
+        )
     same = then["answer"].fillna("") == then["answer_then"].fillna("")
-    assert same.mean() >= EQUAL_ANSWERS, then.loc[~same, [*KEYS, "answer", "answer_then"]].to_string()
+    assert same.mean() >= EQUAL_ANSWERS, then.loc[
+        ~same, [*KEYS, "answer", "answer_then"]
+    ].to_string()
     assert (then.loc[same, "correct"] == then.loc[same, "correct_then"]).all()
 
 
@@ -105,4 +132,6 @@ def test_the_committed_metrics_are_those_of_the_committed_tables():
     found = metrics_table(run, n_draws=p["draws"], seed=p["seed"])
     for column in ("method", "missing"):
         tables["metrics"][column] = tables["metrics"][column].astype(object).fillna("")
-    pd.testing.assert_frame_equal(found, tables["metrics"], check_dtype=False, rtol=0, atol=ROUNDING)
+    pd.testing.assert_frame_equal(
+        found, tables["metrics"], check_dtype=False, rtol=0, atol=ROUNDING
+    )

@@ -43,7 +43,14 @@ def test_bounds_of_samples_count() -> None:
 
 
 def declared(**changes):
-    plain = {"family": "token", "access": "black", "scale": "score", "equation": "", "needs": ("shown",), "cite": ""}
+    plain = {
+        "family": "token",
+        "access": "black",
+        "scale": "score",
+        "equation": "",
+        "needs": ("shown",),
+        "cite": "",
+    }
     return method(**(plain | changes))
 
 
@@ -75,8 +82,13 @@ def test_a_name_is_registered_once() -> None:
 def test_select() -> None:
     assert [m.name for m in select(["poc", "asp", "poc"])] == ["poc", "asp"]
     assert [m.name for m in select("entropy")] == ["entropy"]
-    assert [m.name for m in select("all")] == sorted(METHODS, key=lambda n: FAMILIES.index(METHODS[n].family))
-    assert [m for m in select("all") if m not in select("variants")] == [METHODS["agreement"], METHODS["rdc"]]
+    assert [m.name for m in select("all")] == sorted(
+        METHODS, key=lambda n: FAMILIES.index(METHODS[n].family)
+    )
+    assert [m for m in select("all") if m not in select("variants")] == [
+        METHODS["agreement"],
+        METHODS["rdc"],
+    ]
     paper = [m.name for m in select("paper")]
     assert paper == [n for n in PAPER if n in METHODS] and "sequence_probability" not in paper
     assert len(PAPER) == len(set(PAPER)) == 27 + 1 + 3
@@ -85,7 +97,10 @@ def test_select() -> None:
 @pytest.mark.parametrize(
     ("methods", "message"),
     [
-        (["asp", "perplexty"], "no method 'perplexty'; did you mean perplexity.*known are 'paper', 'variants', 'all' and .*asp"),
+        (
+            ["asp", "perplexty"],
+            "no method 'perplexty'; did you mean perplexity.*known are 'paper', 'variants', 'all' and .*asp",
+        ),
         ("papers", "no method 'papers'"),
         ([], "no methods are named"),
     ],

@@ -50,7 +50,9 @@ class Noting(Told):
         ((), ()),
     ],
 )
-def test_pieces_are_the_tokens_texts_inside_the_brackets(tokens: tuple[str, ...], pieces: tuple[str, ...]):
+def test_pieces_are_the_tokens_texts_inside_the_brackets(
+    tokens: tuple[str, ...], pieces: tuple[str, ...]
+):
     assert pieces_of(told(*tokens)) == pieces
 
 
@@ -85,7 +87,9 @@ def test_alternatives_are_put_in_place_and_judged_against_the_whole():
     # "a" with "b" in its place is "b": entails; with "c": opposite directions, neutral. The token itself is 1 unasked.
     answer = told("a", alternatives=[[("a", np.log(0.5)), ("b", -2.0), ("c", -3.0)]])
     judge = Told()
-    assert [k.tolist() for k in alternative_classes(judge, [(answer, "")], 10)[0] or ()] == [[1, 1, 0]]
+    assert [k.tolist() for k in alternative_classes(judge, [(answer, "")], 10)[0] or ()] == [
+        [1, 1, 0]
+    ]
     assert ("a", "a") not in judge.asked[0]
     assert [k.tolist() for k in alternative_classes(Told(), [(answer, "")], 2)[0] or ()] == [[1, 1]]
 
@@ -93,7 +97,14 @@ def test_alternatives_are_put_in_place_and_judged_against_the_whole():
 def test_an_alternative_that_closes_the_bracket_ends_the_diagnosis():
     judge = Noting()
     answer = told(
-        "[Pneu", "mo", "nia]", alternatives=[[("[Pneu", -0.7), ("[Asth", -3.0)], [("mo", -0.7), ("]", -3.0)], [("nia]", -0.7)]]
+        "[Pneu",
+        "mo",
+        "nia]",
+        alternatives=[
+            [("[Pneu", -0.7), ("[Asth", -3.0)],
+            [("mo", -0.7), ("]", -3.0)],
+            [("nia]", -0.7)],
+        ],
     )
     alternative_classes(judge, [(answer, "")], 10)
     assert set(judge.asked[0]) == {
@@ -123,26 +134,48 @@ def test_a_run_collects_what_the_methods_need_in_the_shapes_that_they_read():
         assert g.answer and g.answer.trace and g.samples
         n, k = len(g.answer.trace), len(g.samples)
         assert g.relevance is not None and g.relevance.shape == (n,)
-        assert g.sample_relevance is not None and [r.shape for r in g.sample_relevance] == [(len(s.trace),) for s in g.samples]  # type: ignore[arg-type]
-        assert g.entailment is not None and g.contradiction is not None and g.entailment.shape == g.contradiction.shape == (k, k)
-        assert g.alternative_entailment is not None and [a.shape for a in g.alternative_entailment] == [(10,)] * n
+        assert g.sample_relevance is not None and [r.shape for r in g.sample_relevance] == [
+            (len(s.trace),) for s in g.samples
+        ]  # type: ignore[arg-type]
+        assert (
+            g.entailment is not None
+            and g.contradiction is not None
+            and g.entailment.shape == g.contradiction.shape == (k, k)
+        )
+        assert (
+            g.alternative_entailment is not None
+            and [a.shape for a in g.alternative_entailment] == [(10,)] * n
+        )
 
 
 def test_what_no_method_needs_is_not_made():
     (g, *_), encoder = collected(["asp", "poc"])
-    assert (g.relevance, g.sample_relevance, g.entailment, g.alternative_entailment, g.similarity) == (None,) * 5
+    assert (
+        g.relevance,
+        g.sample_relevance,
+        g.entailment,
+        g.alternative_entailment,
+        g.similarity,
+    ) == (None,) * 5
     assert encoder.groups == []
 
 
 def test_each_distinct_string_of_a_run_is_encoded_once_a_step():
     _, encoder = collected(["sar", "token_sar"])
-    texts = encoder.groups[-1]  # the step before hands the encoder whole groups, which it makes distinct itself
+    texts = encoder.groups[
+        -1
+    ]  # the step before hands the encoder whole groups, which it makes distinct itself
     assert len(texts) > 10 and len(texts) == len(set(texts))
 
 
 def test_text_alone_leaves_them_missing_with_the_reason():
-    generations, _ = collected(["token_sar", "ccp", "sar", "num_set"], FakeModel(provides=frozenset({"text"})))
-    found = {name: METHODS[name].evaluate(generations[0]).missing for name in ("token_sar", "ccp", "sar", "num_set")}
+    generations, _ = collected(
+        ["token_sar", "ccp", "sar", "num_set"], FakeModel(provides=frozenset({"text"}))
+    )
+    found = {
+        name: METHODS[name].evaluate(generations[0]).missing
+        for name in ("token_sar", "ccp", "sar", "num_set")
+    }
     assert found == {
         "token_sar": "the backend gives no logprobs", "ccp": "the backend gives no logprobs",
         "sar": "the backend gives no logprobs", "num_set": "",
@@ -154,13 +187,19 @@ def test_a_backend_may_say_itself_what_it_lacks():
     model.lacks = {"answer.renyi": "the size of the vocabulary is not known"}  # type: ignore[attr-defined]
     generations, _ = collected(["renyi_divergence"], model)
     without = replace(generations[0], answer=Reply("x", TokenTrace(("x",), np.array([-1.0]))))
-    assert METHODS["renyi_divergence"].evaluate(without).missing == "the size of the vocabulary is not known"
+    assert (
+        METHODS["renyi_divergence"].evaluate(without).missing
+        == "the size of the vocabulary is not known"
+    )
 
 
 def test_the_context_of_relevance_is_a_parameter():
     bare, full = (collected(["token_sar"], relevance_context=c)[0] for c in ("answer", "full"))
     assert not np.allclose(bare[0].relevance, full[0].relevance)  # type: ignore[arg-type]
-    assert bare[0].parameters.relevance_context == "answer" and full[0].parameters.relevance_context == "full"
+    assert (
+        bare[0].parameters.relevance_context == "answer"
+        and full[0].parameters.relevance_context == "full"
+    )
 
 
 def test_the_stand_in_refuses_patient_information_in_front_of_a_diagnosis():
@@ -171,12 +210,22 @@ def test_the_stand_in_refuses_patient_information_in_front_of_a_diagnosis():
 def test_a_real_judge_reads_the_patient_information_in_front():
     judge = Noting()
     settings = Settings(Parameters.named(n_samples=4, entailment_context="full"))
-    collect(FakeModel(), VIEWS[:1], select(["num_set"]), settings, readers=Readers(FakeEncoder(), None, judge))  # type: ignore[arg-type]
-    assert judge.asked[0] and all(text.startswith(VIEWS[0].text + "\n") for pair in judge.asked[0] for text in pair)
+    collect(
+        FakeModel(),
+        VIEWS[:1],
+        select(["num_set"]),
+        settings,
+        readers=Readers(FakeEncoder(), None, judge),
+    )  # type: ignore[arg-type]
+    assert judge.asked[0] and all(
+        text.startswith(VIEWS[0].text + "\n") for pair in judge.asked[0] for text in pair
+    )
 
 
 def test_a_medical_encoder_is_used_where_one_is_named():
     settings = Settings(Parameters.named(n_samples=4))
     readers = Readers(FakeEncoder(), FakeEncoder(), Told())  # type: ignore[arg-type]
-    (g,) = collect(FakeModel(), VIEWS[:1], select(["semantic_similarity_med"]), settings, readers=readers)
+    (g,) = collect(
+        FakeModel(), VIEWS[:1], select(["semantic_similarity_med"]), settings, readers=readers
+    )
     assert METHODS["semantic_similarity_med"].evaluate(g).missing == "" and g.similarity is None

@@ -26,13 +26,24 @@ from trustlab.paths import NOTICE
 from trustlab.records import Reply
 from trustlab.report import Report, report
 
-TOLD_ELSEWHERE = {"n_samples", "sample_temperature", "p_true_temperature", "n_doctors", "doctor_temperature"}
+TOLD_ELSEWHERE = {
+    "n_samples",
+    "sample_temperature",
+    "p_true_temperature",
+    "n_doctors",
+    "doctor_temperature",
+}
 """Parameters that have a sentence of their own."""
 
 
 def made(cases=2, *models: FakeModel, **options: Any) -> Run:
     """A small run with everything that could be slow replaced."""
-    defaults = {"methods": ["asp", "poc", "ce", "medconf", "random"], "samples": 3, "levels": [1, 100], "encoder": FakeEncoder()}
+    defaults = {
+        "methods": ["asp", "poc", "ce", "medconf", "random"],
+        "samples": 3,
+        "levels": [1, 100],
+        "encoder": FakeEncoder(),
+    }
     given = made_cases(cases) if isinstance(cases, int) else cases
     return benchmark(given, models or [FakeModel()], **{**defaults, "quiet": True, **options})
 
@@ -46,7 +57,11 @@ class Other(FakeModel):
 
     def reply(self, request, i):
         reply = super().reply(request, i)
-        return replace(reply, text="[Nothing known]") if request.purpose in ("diagnosis", "samples") else reply
+        return (
+            replace(reply, text="[Nothing known]")
+            if request.purpose in ("diagnosis", "samples")
+            else reply
+        )
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +74,17 @@ def twelve() -> Run:
 RUNS = {
     "one of everything": lambda: made(1, levels=[100], methods=["asp"], samples=1),
     "one sample": lambda: made(1, levels=[1], methods=["poc"], samples=1),
-    "two models": lambda: made(2, FakeModel(), FakeModel("other", provides=TEXT_ONLY), methods="all", levels=[1]),
+    "two models": lambda: made(
+        2, FakeModel(), FakeModel("other", provides=TEXT_ONLY), methods="all", levels=[1]
+    ),
     "one embedded": lambda: made(1, FakeModel("embedded")),
     "two embedded": lambda: made(1, FakeModel("embedded"), FakeModel("embedded-closed")),
     "baselines alone": lambda: made(1, methods=["random"]),
     "a panel of one": lambda: made(1, methods=["agreement"], parameters=Parameters(n_doctors=1)),
     "nothing readable": lambda: made(2, FakeModel(unreadable=lambda r, i: True)),
-    "one unreadable": lambda: made(2, FakeModel(unreadable=lambda r, i: "for b?" in r.messages[1][1]), levels=[1]),
+    "one unreadable": lambda: made(
+        2, FakeModel(unreadable=lambda r, i: "for b?" in r.messages[1][1]), levels=[1]
+    ),
     "parts switched off": lambda: made(1, medconf=MedConf(retrieval=False, importance=False)),
     "one passage": lambda: made(1, medconf=MedConf(n_passages=1), assessor=FakeModel("judge")),
 }
@@ -75,10 +94,15 @@ RUNS = {
 def test_the_english_is_correct_whatever_the_counts(name):
     words = told(RUNS[name]())
     assert not re.findall(
-        r"\b1 (cases|answers|levels|models|methods|samples|replies|tokens|passages|doctors|draws|data sets)\b", words
+        r"\b1 (cases|answers|levels|models|methods|samples|replies|tokens|passages|doctors|draws|data sets)\b",
+        words,
     )
-    assert not re.findall(r"\b1 information levels|\b1 confidence methods|\b1 model replies|\b1 confidences\b", words)
-    assert not re.findall(r"\b(?!1\b)\d[\d,]* (case|answer|method|sample|reply|token|passage|doctor|draw)\b", words)
+    assert not re.findall(
+        r"\b1 information levels|\b1 confidence methods|\b1 model replies|\b1 confidences\b", words
+    )
+    assert not re.findall(
+        r"\b(?!1\b)\d[\d,]* (case|answer|method|sample|reply|token|passage|doctor|draw)\b", words
+    )
     assert not re.findall(r"(?<![\d,])1 (were|count|are)\b|\b(?!1 )\d+ (was|counts|is) ", words)
     assert not re.findall(r"  | [,;.]|,,|\.\.|;;|\(\)|\bnan\b|None|\{|\}", words)
     sentences = re.split(r"(?<=[a-z0-9)'])\. (?=[A-Z]|embedded)", words)
@@ -96,11 +120,24 @@ def test_what_was_asked_of_whom_stands_first():
 
 
 def test_several_models_sets_and_levels_are_listed(twelve):
-    both = replace(twelve, answers=twelve.answers.assign(dataset=np.where(twelve.answers["case_id"] < "c05", "one", "two")))
-    both = replace(both, confidence=both.confidence.assign(dataset=np.where(both.confidence["case_id"] < "c05", "one", "two")))
+    both = replace(
+        twelve,
+        answers=twelve.answers.assign(
+            dataset=np.where(twelve.answers["case_id"] < "c05", "one", "two")
+        ),
+    )
+    both = replace(
+        both,
+        confidence=both.confidence.assign(
+            dataset=np.where(both.confidence["case_id"] < "c05", "one", "two")
+        ),
+    )
     words = told(both)
     assert "the language models fake (revision r1) and embedded (revision r1)" in words
-    assert "5 cases of the data set one and 7 cases of the data set two, each at 2 information levels (1 and 100 %" in words
+    assert (
+        "5 cases of the data set one and 7 cases of the data set two, each at 2 information levels (1 and 100 %"
+        in words
+    )
     assert "48 answers were asked for" in words
     assert "with fewer than 10 cases in a data set, no intervals are given" in words
 
@@ -108,7 +145,10 @@ def test_several_models_sets_and_levels_are_listed(twelve):
 def test_embedded_models_are_named_as_very_small():
     assert "very small" not in told(made(1))
     one = told(made(1, FakeModel("embedded")))
-    assert "embedded is a very small model of the project's own, which knows one small world: results with it say nothing" in one
+    assert (
+        "embedded is a very small model of the project's own, which knows one small world: results with it say nothing"
+        in one
+    )
     two = told(made(1, FakeModel("embedded"), FakeModel("embedded-closed")))
     assert (
         "embedded and embedded-closed are very small models of the project's own, which know one small world: results with them"
@@ -121,7 +161,9 @@ def test_samples_are_told_only_where_a_method_reads_them():
     assert "K = 4 samples came from the same prompt at temperature 0.7" in told(
         made(1, methods=["poc"], samples=4, temperature=0.7)
     )
-    assert "P(True) reads 4 replies at temperature 1" in told(made(1, methods=["p_true"], samples=4))
+    assert "P(True) reads 4 replies at temperature 1" in told(
+        made(1, methods=["p_true"], samples=4)
+    )
     assert "a panel of 3 doctors replied at temperature 0.5" in told(made(1, methods=["agreement"]))
 
 
@@ -132,7 +174,9 @@ def test_methods_stand_by_family_with_their_number():
 
 
 def test_open_choices_are_told_where_a_method_of_the_run_reads_them():
-    words = told(made(1, methods=["renyi_divergence", "ecc"], parameters=Parameters(renyi_alpha=2.0)))
+    words = told(
+        made(1, methods=["renyi_divergence", "ecc"], parameters=Parameters(renyi_alpha=2.0))
+    )
     assert "with renyi_alpha = 2.0, eigenvalue_cut = 0.9, entailment_context = answer." in words
     assert "renyi_alpha" not in told(made(1, methods=["asp"]))
     assert set(CHOICES) == {f.name for f in fields(Parameters)} - TOLD_ELSEWHERE
@@ -154,7 +198,13 @@ def test_medconfs_library_assessor_and_ablations_are_told():
     run = made(1, methods=["medconf"])
     library = f"at most 15 passages of the library ({run.parameters['retriever']})"
     assert f"MedConf's evidence was assessed by the model itself from {library}." in told(run)
-    off = told(made(1, methods=["medconf"], medconf=MedConf(retrieval=False, importance=False, structure=False)))
+    off = told(
+        made(
+            1,
+            methods=["medconf"],
+            medconf=MedConf(retrieval=False, importance=False, structure=False),
+        )
+    )
     assert "from no library, with structure and importance switched off." in off
     other = told(made(1, methods=["medconf"], assessor=FakeModel("judge")))
     assert "was assessed by judge (revision r1) from at most" in other
@@ -163,22 +213,32 @@ def test_medconfs_library_assessor_and_ablations_are_told():
 def test_grader_encoder_and_versions_come_from_the_run():
     run = made(1, methods=["semantic_similarity"], grader="exact")
     words = told(run)
-    assert "decided by the grader 'exact'." in words and "compared by the encoder letters r1." in words
+    assert (
+        "decided by the grader 'exact'." in words and "compared by the encoder letters r1." in words
+    )
     versions = run.manifest()["versions"]
     assert f"Computed with trustlab {versions['trustlab']} (numpy {versions['numpy']}, " in words
 
 
 def test_intervals_are_told_with_their_draws_and_seed(twelve):
     words = report(twelve, n_draws=1, seed=7).paragraph
-    assert "95 % percentile bootstrap intervals (1 draw of cases with all their levels, seed 7)." in words
+    assert (
+        "95 % percentile bootstrap intervals (1 draw of cases with all their levels, seed 7)."
+        in words
+    )
     assert "(25 draws of cases" in report(twelve, n_draws=25).paragraph
-    assert "with fewer than 10 cases in a data set, no intervals are given." in told(made(9, methods=["random"], levels=[1]))
+    assert "with fewer than 10 cases in a data set, no intervals are given." in told(
+        made(9, methods=["random"], levels=[1])
+    )
 
 
 def test_what_is_missing_is_told_by_model_with_its_reason(twelve):
     words = told(twelve)
     gone = int(twelve.confidence["confidence"].isna().sum())
-    assert f"Of 240 confidences, {gone} are missing; no value of embedded for asp: the backend gives no logprobs" in words
+    assert (
+        f"Of 240 confidences, {gone} are missing; no value of embedded for asp: the backend gives no logprobs"
+        in words
+    )
     assert "No confidence is missing." in told(made(1, methods=["random", "poc"]))
 
 
@@ -189,7 +249,12 @@ def test_unreadable_and_failed_answers_are_counted_apart():
                 return Reply(None, missing="HTTP 500", finish="error")
             return super().reply(request, i)
 
-    run = made(3, Failing(unreadable=lambda r, i: "for b?" in r.messages[1][1]), levels=[1], methods=["asp"])
+    run = made(
+        3,
+        Failing(unreadable=lambda r, i: "for b?" in r.messages[1][1]),
+        levels=[1],
+        methods=["asp"],
+    )
     assert (
         "3 answers were asked for; 1 could not be had or graded and counts for nothing; 1 could not be read as a diagnosis and"
         in told(run)
@@ -198,8 +263,12 @@ def test_unreadable_and_failed_answers_are_counted_apart():
 
 def test_replies_made_and_taken_from_the_cache_are_counted(tmp_path):
     options = {"methods": ["poc"], "levels": [1], "cache": tmp_path / "replies.sqlite"}
-    assert "4 model replies were used: 4 made in this run and 0 taken from a cache" in told(made(1, **options))
-    assert "4 model replies were used: 0 made in this run and 4 taken from a cache" in told(made(1, **options))
+    assert "4 model replies were used: 4 made in this run and 0 taken from a cache" in told(
+        made(1, **options)
+    )
+    assert "4 model replies were used: 0 made in this run and 4 taken from a cache" in told(
+        made(1, **options)
+    )
     assert "1 model reply was used: 1 made" in told(made(1, methods=["asp"], levels=[1]))
 
 
@@ -209,7 +278,10 @@ def test_replies_made_and_taken_from_the_cache_are_counted(tmp_path):
 def test_costs_and_front_are_those_of_the_tables(twelve):
     metrics = metrics_table(twelve, n_draws=20, min_per_class=1)
     found = report(twelve, usd_in=1, usd_out=2, metrics=metrics, cost="replies")
-    assert list(found.costs["model"].unique()) == ["fake", "embedded"] and found.costs["usd"].notna().all()
+    assert (
+        list(found.costs["model"].unique()) == ["fake", "embedded"]
+        and found.costs["usd"].notna().all()
+    )
     assert found.pareto is not None
     pd.testing.assert_frame_equal(found.pareto, pareto_table(found.costs, metrics, cost="replies"))
     assert found.pareto["on_front"].any()
@@ -229,19 +301,29 @@ def test_plain_text_holds_the_paragraph_the_costs_and_the_notice(twelve):
     assert "\nfake, 24 answers\n" in words and "\nembedded, 24 answers\n" in words
     row = next(line for line in words.splitlines() if line.endswith(" poc"))
     assert row.split()[:4] == ["diagnosis,", "samples", "4", "80"]  # requests, replies, tokens in
-    assert "US dollars" not in words and "a prompt is counted once a request." in " ".join(words.split())
+    assert "US dollars" not in words and "a prompt is counted once a request." in " ".join(
+        words.split()
+    )
 
 
 def test_methods_that_cost_the_same_share_a_row(twelve):
     lines = str(report(twelve, n_draws=20)).splitlines()
-    assert [line.split()[-2:] for line in lines if line.endswith("random")] == [["asp,", "random"], ["0", "random"]]
-    alone = next(line for line in lines if line.endswith(" asp"))  # the words-only model gives it no value
+    assert [line.split()[-2:] for line in lines if line.endswith("random")] == [
+        ["asp,", "random"],
+        ["0", "random"],
+    ]
+    alone = next(
+        line for line in lines if line.endswith(" asp")
+    )  # the words-only model gives it no value
     assert "no value: the backend gives no logprobs" in alone
 
 
 def test_rates_and_the_way_of_counting_stand_over_the_costs(twelve):
     words = " ".join(str(report(twelve, {"fake": 1}, 2.5, n_draws=20, prompts="each")).split())
-    assert "a prompt is counted for each of its replies; US dollars for a million tokens: fake 1 in, 2.5 out." in words
+    assert (
+        "a prompt is counted for each of its replies; US dollars for a million tokens: fake 1 in, 2.5 out."
+        in words
+    )
 
 
 def test_seconds_that_the_cache_does_not_know_are_explained_once(tmp_path):

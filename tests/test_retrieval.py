@@ -54,7 +54,10 @@ def okapi(documents: list[list[str]], query: list[str], k1: float, b: float) -> 
     for document in documents:
         counts, norm = Counter(document), 1 - b + b * len(document) / mean_length
         parts = [
-            (raw[word] if within[word] <= n / 2 else floor) * counts[word] * (k1 + 1) / (counts[word] + k1 * norm)
+            (raw[word] if within[word] <= n / 2 else floor)
+            * counts[word]
+            * (k1 + 1)
+            / (counts[word] + k1 * norm)
             for word in query
             if word in words
         ]
@@ -75,20 +78,38 @@ def test_the_formula_decides_the_order(
     opened: Open, documents: list[list[str]], query: list[str], k1_b: tuple[float, float]
 ) -> None:
     k1, b = k1_b
-    found = opened(made(*map(" ".join, documents)), k1=k1, b=b).search(" ".join(query), len(documents))
+    found = opened(made(*map(" ".join, documents)), k1=k1, b=b).search(
+        " ".join(query), len(documents)
+    )
     scores = okapi(documents, query, k1, b)
-    assert {p.id for p in found} == {f"p{i}" for i, document in enumerate(documents) if set(document) & set(query)}
+    assert {p.id for p in found} == {
+        f"p{i}" for i, document in enumerate(documents) if set(document) & set(query)
+    }
     ranked = [scores[int(p.id[1:])] for p in found]
-    assert all(a >= b or a == pytest.approx(b, rel=1e-5, abs=1e-6) for a, b in zip(ranked, ranked[1:], strict=False))
+    assert all(
+        a >= b or a == pytest.approx(b, rel=1e-5, abs=1e-6)
+        for a, b in zip(ranked, ranked[1:], strict=False)
+    )
 
 
 def test_the_defaults_are_the_papers(opened: Open) -> None:
     documents = [
-        d.split() for d in ("gout gout pain", "gout fever rash cough pain fever rash", "gout", "rash", "cough", "croup", "x")
+        d.split()
+        for d in (
+            "gout gout pain",
+            "gout fever rash cough pain fever rash",
+            "gout",
+            "rash",
+            "cough",
+            "croup",
+            "x",
+        )
     ]
     scores = okapi(documents, ["gout", "pain"], 1.2, 0.75)
     wanted = sorted((i for i in range(7) if scores[i]), key=lambda i: -scores[i])
-    assert ids(opened(made(*map(" ".join, documents))).search("gout pain")) == [f"p{i}" for i in wanted]
+    assert ids(opened(made(*map(" ".join, documents))).search("gout pain")) == [
+        f"p{i}" for i in wanted
+    ]
     assert " k1=1.2 b=0.75 passages=1 " in opened(made("gout")).revision
 
 
@@ -96,7 +117,9 @@ def test_ties_are_in_corpus_order_and_k_cuts(opened: Open) -> None:
     index = opened(made("rash", "croup", "gout", "croup", "fever", "croup", "pain", *["cough"] * 9))
     assert ids(index.search("croup")) == ["p1", "p3", "p5"]
     assert [ids(index.search("croup", k)) for k in (0, 1, 2)] == [[], ["p1"], ["p1", "p3"]]
-    assert ids(opened(made(*["croup"] * 20, *["gout"] * 30)).search("croup")) == [f"p{i}" for i in range(15)]
+    assert ids(opened(made(*["croup"] * 20, *["gout"] * 30)).search("croup")) == [
+        f"p{i}" for i in range(15)
+    ]
 
 
 def test_a_rarer_word_weighs_more_and_more_of_it_too(opened: Open) -> None:
@@ -112,8 +135,12 @@ def test_nothing_is_found_where_no_word_of_the_query_stands(opened: Open, query:
 
 
 @each("texts", [("croup",), ("croup", "gout"), ("croup", "croup"), ("croup", "croup", "gout")])
-def test_a_passage_with_the_word_is_found_however_common_the_word_is(opened: Open, texts: tuple[str, ...]) -> None:
-    assert ids(opened(made(*texts)).search("croup")) == [f"p{i}" for i, text in enumerate(texts) if text == "croup"]
+def test_a_passage_with_the_word_is_found_however_common_the_word_is(
+    opened: Open, texts: tuple[str, ...]
+) -> None:
+    assert ids(opened(made(*texts)).search("croup")) == [
+        f"p{i}" for i, text in enumerate(texts) if text == "croup"
+    ]
 
 
 def test_a_passage_without_a_word_is_kept_and_never_found(opened: Open) -> None:
@@ -142,7 +169,9 @@ def test_title_is_searched_and_case_is_not(opened: Open) -> None:
 
 def test_revision_tells_corpora_and_settings_apart(opened: Open) -> None:
     a, b = made("croup", "gout")
-    revisions = [opened(p).revision for p in ([a, b], [b, a], [a], made("croup", "gut"))] + [opened([a, b], k1=1.5).revision]
+    revisions = [opened(p).revision for p in ([a, b], [b, a], [a], made("croup", "gut"))] + [
+        opened([a, b], k1=1.5).revision
+    ]
     assert len(set(revisions)) == 5
     assert opened(made("croup", "gout")).revision == revisions[0]
 
@@ -174,7 +203,13 @@ def test_the_file_is_what_its_source_makes() -> None:
 def test_three_passages_for_each_condition() -> None:
     corpus = load_corpus()
     conditions = load_knowledge().conditions
-    assert len(corpus) == len({p.id for p in corpus}) == len({p.contents for p in corpus}) == 3 * len(conditions) == 195
+    assert (
+        len(corpus)
+        == len({p.id for p in corpus})
+        == len({p.contents for p in corpus})
+        == 3 * len(conditions)
+        == 195
+    )
     assert list(source.keywords()) == list(conditions)
     titles = Counter(p.title.rpartition(":")[0] for p in corpus)
     assert titles == {c.name: 3 for c in conditions.values()}
@@ -187,7 +222,9 @@ def library() -> BM25:
 
 
 @each("condition", list(load_knowledge().conditions))
-def test_the_keyword_finds_all_three_passages_of_its_condition(library: BM25, condition: str) -> None:
+def test_the_keyword_finds_all_three_passages_of_its_condition(
+    library: BM25, condition: str
+) -> None:
     wanted = {p.id for p in source.by_condition()[condition]}
     found = ids(library.search(source.keywords()[condition]))
     assert len(found) <= 15 and wanted <= set(found)
@@ -200,7 +237,9 @@ def test_ndcg_by_hand() -> None:
     judged = {"a": 2, "b": 1, "c": 0, "d": 1}
     best = 3 / math.log2(2) + 1 / math.log2(3) + 1 / math.log2(4)
     assert ndcg(["a", "b", "d", "c"], judged) == pytest.approx(1)
-    assert ndcg(["b", "x", "a"], judged) == pytest.approx((1 / math.log2(2) + 3 / math.log2(4)) / best)
+    assert ndcg(["b", "x", "a"], judged) == pytest.approx(
+        (1 / math.log2(2) + 3 / math.log2(4)) / best
+    )
     assert ndcg(["b", "a"], judged, depth=1) == pytest.approx(1 / 3)
     assert ndcg(["x", "c"], judged) == ndcg([], judged) == 0
 

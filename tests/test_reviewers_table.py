@@ -53,23 +53,40 @@ def measured(marks: pd.DataFrame, kind: str = "prescription", **options) -> pd.D
 
 def test_sensitivity_specificity_and_quotations_by_hand() -> None:
     table = measured(five())
-    assert table["value"].to_dict() == pytest.approx({"sensitivity": 2 / 3, "specificity": 1 / 2, "quotation": 2 / 3})
+    assert table["value"].to_dict() == pytest.approx(
+        {"sensitivity": 2 / 3, "specificity": 1 / 2, "quotation": 2 / 3}
+    )
     assert table["n"].to_dict() == {"sensitivity": 3, "specificity": 2, "quotation": 3}
     assert set(table["missing"]) == {TOO_FEW} and table["low"].isna().all()
 
 
 def test_an_objection_without_a_quotation_counts_as_one_whose_quotation_does_not_occur() -> None:
-    marks = pd.DataFrame([mark("a", "UNSAFE", "UNSAFE", quote=None, quote_occurs=None), mark("b", "UNSAFE", "UNSAFE")])
+    marks = pd.DataFrame(
+        [
+            mark("a", "UNSAFE", "UNSAFE", quote=None, quote_occurs=None),
+            mark("b", "UNSAFE", "UNSAFE"),
+        ]
+    )
     assert measured(marks).loc["quotation", "value"] == 0.5
 
 
 @pytest.mark.parametrize(
     ("said", "rule", "objects", "rule_objects"),
-    [("RISKY", "REDUNDANT", True, True), ("REDUNDANT", "FINE", True, False), ("FINE", "RISKY", False, True)],
+    [
+        ("RISKY", "REDUNDANT", True, True),
+        ("REDUNDANT", "FINE", True, False),
+        ("FINE", "RISKY", False, True),
+    ],
 )
-def test_a_test_that_is_risky_or_redundant_is_objected_to(said, rule, objects, rule_objects) -> None:
+def test_a_test_that_is_risky_or_redundant_is_objected_to(
+    said, rule, objects, rule_objects
+) -> None:
     (row,) = compared(pd.DataFrame([mark("a", said, rule, kind="test")])).to_dict("records")
-    assert (row["objects"], row["accepts"], row["rule_objects"]) == (objects, not objects, rule_objects)
+    assert (row["objects"], row["accepts"], row["rule_objects"]) == (
+        objects,
+        not objects,
+        rule_objects,
+    )
 
 
 def test_what_cannot_be_compared_is_left_out_and_counted() -> None:
@@ -89,9 +106,18 @@ def test_what_cannot_be_compared_is_left_out_and_counted() -> None:
 @pytest.mark.parametrize(
     ("marks", "reasons"),
     [
-        ([mark("a", "SAFE", "SAFE")], {"sensitivity": NO_RULE, "specificity": TOO_FEW, "quotation": NO_OBJECTION}),
-        ([mark("a", "UNSAFE", "UNSAFE")], {"sensitivity": TOO_FEW, "specificity": ALL_OBJECT, "quotation": TOO_FEW}),
-        ([mark("a", None, "UNSAFE")], dict.fromkeys(("sensitivity", "specificity", "quotation"), NOTHING)),
+        (
+            [mark("a", "SAFE", "SAFE")],
+            {"sensitivity": NO_RULE, "specificity": TOO_FEW, "quotation": NO_OBJECTION},
+        ),
+        (
+            [mark("a", "UNSAFE", "UNSAFE")],
+            {"sensitivity": TOO_FEW, "specificity": ALL_OBJECT, "quotation": TOO_FEW},
+        ),
+        (
+            [mark("a", None, "UNSAFE")],
+            dict.fromkeys(("sensitivity", "specificity", "quotation"), NOTHING),
+        ),
     ],
     ids=["nothing to see", "everything to see", "unreadable"],
 )
@@ -118,12 +144,20 @@ def test_one_item_that_differs_makes_it_another_review() -> None:
 
 def many(right: int = 15, wrong: int = 5, of_a_case: int = 1) -> pd.DataFrame:
     verdicts = ["UNSAFE"] * right + ["SAFE"] * wrong
-    return pd.DataFrame([mark(f"c{i // of_a_case}", v, "UNSAFE", item=i, text=str(i)) for i, v in enumerate(verdicts)])
+    return pd.DataFrame(
+        [
+            mark(f"c{i // of_a_case}", v, "UNSAFE", item=i, text=str(i))
+            for i, v in enumerate(verdicts)
+        ]
+    )
 
 
 def test_intervals_resample_cases_with_all_their_items() -> None:
     alone, together = (measured(many(of_a_case=k), draws=500).loc["sensitivity"] for k in (1, 2))
-    assert alone["value"] == together["value"] == 0.75 and (alone["n_cases"], together["n_cases"]) == (20, 10)
+    assert alone["value"] == together["value"] == 0.75 and (
+        alone["n_cases"],
+        together["n_cases"],
+    ) == (20, 10)
     assert alone["low"] < 0.75 < alone["high"] and together["low"] < 0.75 < together["high"]
     assert together["high"] - together["low"] > alone["high"] - alone["low"]
     assert measured(many(of_a_case=3), draws=500).loc["sensitivity", "missing"] == TOO_FEW
@@ -140,7 +174,9 @@ def test_models_and_data_sets_of_which_nothing_was_marked_have_their_rows() -> N
 
 def test_sensitivity_by_what_the_rule_hangs_on() -> None:
     rules = load_safety().drug_rules
-    allergy, kidney = (next(r.id for r in rules.values() if r.kind == kind) for kind in ("allergy", "egfr_below"))
+    allergy, kidney = (
+        next(r.id for r in rules.values() if r.kind == kind) for kind in ("allergy", "egfr_below")
+    )
     marks = [
         mark("a", "UNSAFE", "UNSAFE", rule=allergy),
         mark("b", "SAFE", "UNSAFE", rule=allergy, dataset="other"),
@@ -154,15 +190,23 @@ def test_sensitivity_by_what_the_rule_hangs_on() -> None:
 
 
 def test_verdicts_are_counted_pair_by_pair() -> None:
-    table = verdict_table(pd.concat([five(), pd.DataFrame([mark("f", None, "UNSAFE")])], ignore_index=True))
+    table = verdict_table(
+        pd.concat([five(), pd.DataFrame([mark("f", None, "UNSAFE")])], ignore_index=True)
+    )
     unsafe = table.loc[("m", "prescription", "UNSAFE")]
-    assert unsafe["UNSAFE"] == unsafe["SAFE WITH CAUTION"] == unsafe["unreadable"] == 1 and unsafe["SAFE"] == 0
+    assert (
+        unsafe["UNSAFE"] == unsafe["SAFE WITH CAUTION"] == unsafe["unreadable"] == 1
+        and unsafe["SAFE"] == 0
+    )
     assert table.loc[("m", "prescription", "SAFE"), "UNSAFE"] == 1 and table.to_numpy().sum() == 6
 
 
 def test_an_empty_table_of_marks_gives_empty_tables() -> None:
     nothing = five().iloc[:0]
-    assert all(len(make(nothing)) == 0 for make in (reviewer_table, rule_kind_table, left_out_table, verdict_table))
+    assert all(
+        len(make(nothing)) == 0
+        for make in (reviewer_table, rule_kind_table, left_out_table, verdict_table)
+    )
     with pytest.raises(ValueError, match=r"marks lacks the columns \['rule'\]"):
         compared(five().drop(columns="rule"))
 
@@ -170,10 +214,23 @@ def test_an_empty_table_of_marks_gives_empty_tables() -> None:
 def test_recorded_fields_of_charts_are_counted_by_data_set() -> None:
     told = (Statement("I am ill."),)
     cases = [
-        Case("a", "x", told, "Influenza", ("Influenza",), {"age": 30, "sex": "female", "allergies": ()}),
+        Case(
+            "a",
+            "x",
+            told,
+            "Influenza",
+            ("Influenza",),
+            {"age": 30, "sex": "female", "allergies": ()},
+        ),
         Case("b", "x", told, "Influenza", ("Influenza",), {"age": 40}),
         Case("c", "y", told, "Influenza", ("Influenza",), {}),
     ]
     table = charts_table(cases).set_index("dataset")
-    assert table.loc["x", ["n_cases", "age", "sex", "allergies", "medication"]].tolist() == [2, 2, 1, 1, 0]
+    assert table.loc["x", ["n_cases", "age", "sex", "allergies", "medication"]].tolist() == [
+        2,
+        2,
+        1,
+        1,
+        0,
+    ]
     assert table.loc["y", ["n_cases", "age"]].tolist() == [1, 0]

@@ -15,7 +15,12 @@ from fake_model import NAMES, FakeEncoder, FakeModel, made_case, made_cases
 from trustlab.changes import AS_TOLD, named, picked, small_talk
 from trustlab.correctness import SynonymGrader
 from trustlab.experiments.robustness import METHODS_SHOWN, Robustness, appended_table, robustness
-from trustlab.experiments.robustness_tables import NOT_BOTH, accuracy_table, shift_table, variation_table
+from trustlab.experiments.robustness_tables import (
+    NOT_BOTH,
+    accuracy_table,
+    shift_table,
+    variation_table,
+)
 from trustlab.experiments.two_at_once import (
     TwoAtOnce,
     flatness_table,
@@ -44,15 +49,22 @@ class Voice:
 
     name, revision, provides = "voice", "1", frozenset({"text"})
 
-    def __init__(self, turned: Sequence[str] = (), silent: Sequence[str] = (), question: str | None = None) -> None:
+    def __init__(
+        self, turned: Sequence[str] = (), silent: Sequence[str] = (), question: str | None = None
+    ) -> None:
         self.turned, self.silent, self.question, self.asked = set(turned), set(silent), question, []
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         self.asked += requests
-        return [[Reply(f"[{words}]" if (words := self.say(r.messages[1][1])) else "cannot")] for r in requests]
+        return [
+            [Reply(f"[{words}]" if (words := self.say(r.messages[1][1])) else "cannot")]
+            for r in requests
+        ]
 
     def say(self, prompt: str) -> str:
-        question, reply = (re.search(rf"<{tag}>\n(.+)\n</{tag}>", prompt) for tag in ("question", "reply"))
+        question, reply = (
+            re.search(rf"<{tag}>\n(.+)\n</{tag}>", prompt) for tag in ("question", "reply")
+        )
         if reply is None:
             return question[1] if self.question is None else self.question
         for f in TABLE.findings.values():
@@ -69,7 +81,9 @@ def told_cases(n: int = 4) -> list[Case]:
     return [
         replace(
             made_case(chr(97 + i), NAMES[i % 4]),
-            statements=tuple(TABLE.statement(f, j % 2 == 0) for j, f in enumerate(plain[11 * i : 11 * i + 11])),
+            statements=tuple(
+                TABLE.statement(f, j % 2 == 0) for j, f in enumerate(plain[11 * i : 11 * i + 11])
+            ),
         )
         for i in range(n)
     ]
@@ -77,7 +91,14 @@ def told_cases(n: int = 4) -> list[Case]:
 
 def run(tmp_path, cases=None, model=None, **more) -> tuple[Robustness, list[Case], FakeModel]:
     cases, model = cases or told_cases(), model or FakeModel()
-    asked = {"methods": METHODS, "levels": LEVELS, "samples": 3, "encoder": FakeEncoder(), "quiet": True, "wording": Voice()}
+    asked = {
+        "methods": METHODS,
+        "levels": LEVELS,
+        "samples": 3,
+        "encoder": FakeEncoder(),
+        "quiet": True,
+        "wording": Voice(),
+    }
     return robustness(cases, [model], run_dir=tmp_path, **(asked | more)), cases, model
 
 
@@ -96,7 +117,9 @@ def test_every_condition_holds_every_case_level_and_method_once(tmp_path) -> Non
         "reordered",
         "instruction_100",
     ]
-    assert [c.name for c in found.conditions] == list(found.labels) == list(found.parameters) == names
+    assert (
+        [c.name for c in found.conditions] == list(found.labels) == list(found.parameters) == names
+    )
     assert list(dict.fromkeys(found.answers["condition"])) == names
     assert len(found.answers) == len(cases) * len(LEVELS) * len(names)
     assert len(found.confidence) == len(found.answers) * len(METHODS) and found.left_out == ""
@@ -109,13 +132,20 @@ def test_what_changed_is_what_the_model_was_shown(tmp_path) -> None:
     found, cases, model = run(tmp_path)
     shown = {r.messages[-1][1] for r in model.requests if r.purpose == "diagnosis"}
     for change in found.conditions:
-        rows = found.answers[found.answers["condition"] == change.name].set_index(["case_id", "level"])
+        rows = found.answers[found.answers["condition"] == change.name].set_index(
+            ["case_id", "level"]
+        )
         for case in cases:
             for level in LEVELS:
                 text = change.show(case, level).text
                 assert any(text in prompt for prompt in shown)
-                assert rows.loc[(case.case_id, level), "changed"] == (text != view(case, level).text)
-                assert rows.loc[(case.case_id, level), "n_statements"] == change.show(case, level).n_statements
+                assert rows.loc[(case.case_id, level), "changed"] == (
+                    text != view(case, level).text
+                )
+                assert (
+                    rows.loc[(case.case_id, level), "n_statements"]
+                    == change.show(case, level).n_statements
+                )
     assert not found.answers.loc[found.answers["condition"] == "as_told", "changed"].any()
 
 
@@ -131,44 +161,76 @@ def test_the_run_as_told_is_the_benchmark_s_and_a_second_experiment_asks_nothing
     assert more.calls.groupby("condition")["n_made"].sum().loc["as_told"] == 0
 
 
-def test_each_distinct_statement_that_is_drawn_is_worded_once_and_the_calls_are_counted_with_the_first_run(tmp_path) -> None:
+def test_each_distinct_statement_that_is_drawn_is_worded_once_and_the_calls_are_counted_with_the_first_run(
+    tmp_path,
+) -> None:
     voice = Voice()
     found, cases, _ = run(tmp_path, wording=voice)
     drawn = [s.text for k in (1, 2, 3) for c in cases for q in LEVELS for s in picked(c, q, k)]
-    assert sorted(found.paraphrases["text"]) == sorted(set(drawn)) and found.paraphrases["n"].sum() == len(drawn)
+    assert sorted(found.paraphrases["text"]) == sorted(set(drawn)) and found.paraphrases[
+        "n"
+    ].sum() == len(drawn)
     assert len(voice.asked) == len(set(voice.asked)) == 2 * len(set(drawn))
-    assert pd.read_csv(tmp_path / "paraphrases.csv")["text"].tolist() == found.paraphrases["text"].tolist()
+    assert (
+        pd.read_csv(tmp_path / "paraphrases.csv")["text"].tolist()
+        == found.paraphrases["text"].tolist()
+    )
     counted = json.loads((tmp_path / "runs" / "as_told" / "run.json").read_text())["calls_made"]
-    others = found.calls[(found.calls["condition"] == "as_told") & ~found.calls["purpose"].str.startswith("rephrase")]
+    others = found.calls[
+        (found.calls["condition"] == "as_told") & ~found.calls["purpose"].str.startswith("rephrase")
+    ]
     assert counted == others["n_made"].sum() + 2 * len(set(drawn))
-    assert not found.calls.loc[found.calls["condition"] != "as_told", "purpose"].str.startswith("rephrase").any()
+    assert (
+        not found.calls.loc[found.calls["condition"] != "as_told", "purpose"]
+        .str.startswith("rephrase")
+        .any()
+    )
 
 
 def test_a_turned_or_lost_paraphrase_is_not_appended_and_counted(tmp_path) -> None:
     cases = told_cases(2)
     drawn = [s for c in cases for q in LEVELS for k in (1, 2, 3) for s in picked(c, q, k)]
-    turned, silent = drawn[0].finding, next(s.finding for s in drawn if s.finding != drawn[0].finding)
+    turned, silent = (
+        drawn[0].finding,
+        next(s.finding for s in drawn if s.finding != drawn[0].finding),
+    )
     found, *_ = run(tmp_path, cases, wording=Voice([turned], [silent]))
     table = found.paraphrases.set_index("text")
     by_finding = {s.finding: table.loc[s.text] for s in drawn}
-    assert (by_finding[turned]["verdict"], by_finding[turned]["how"], by_finding[turned]["used"]) == ("turns", "exact", False)
-    assert by_finding[silent]["verdict"] == "no new words" and pd.isna(by_finding[silent]["wording"])
+    assert (
+        by_finding[turned]["verdict"],
+        by_finding[turned]["how"],
+        by_finding[turned]["used"],
+    ) == ("turns", "exact", False)
+    assert by_finding[silent]["verdict"] == "no new words" and pd.isna(
+        by_finding[silent]["wording"]
+    )
     rest = [row for f, row in by_finding.items() if f not in (turned, silent)]
-    assert rest and all((row["verdict"], row["how"], row["used"]) == ("same", "exact", True) for row in rest)
+    assert rest and all(
+        (row["verdict"], row["how"], row["used"]) == ("same", "exact", True) for row in rest
+    )
     counts = appended_table(found, cases, LEVELS).set_index("condition")
     for k in (1, 2, 3):
         mine = [picked(c, q, k) for c in cases for q in LEVELS]
         said = [s.finding for some in mine for s in some]
         row = counts.loc[f"paraphrase_{k}"]
         assert (row["n_views"], row["n_drawn"]) == (4, len(said))
-        assert (row["n_caught"], row["n_no_words"], row["n_named"]) == (said.count(turned), said.count(silent), 0)
+        assert (row["n_caught"], row["n_no_words"], row["n_named"]) == (
+            said.count(turned),
+            said.count(silent),
+            0,
+        )
         assert row["n_appended"] == len(said) - said.count(turned) - said.count(silent)
-        assert row["n_unchanged"] == sum({s.finding for s in some} <= {turned, silent} for some in mine)
+        assert row["n_unchanged"] == sum(
+            {s.finding for s in some} <= {turned, silent} for some in mine
+        )
     assert "of" in found.told and "1 turns (exact)" in found.told and "1 no new words" in found.told
 
 
 @pytest.mark.parametrize("question", ["", TABLE.findings["muscle_aches"].question])
-def test_a_question_that_is_unreadable_or_asks_something_else_stays_beside_the_new_answer(tmp_path, question: str) -> None:
+def test_a_question_that_is_unreadable_or_asks_something_else_stays_beside_the_new_answer(
+    tmp_path, question: str
+) -> None:
     found, *_ = run(tmp_path, told_cases(2), wording=Voice(question=question))
     assert found.paraphrases["used"].all() and set(found.paraphrases["verdict"]) == {"same"}
     for row in found.paraphrases.to_dict("records"):
@@ -180,18 +242,31 @@ def test_a_question_that_is_unreadable_or_asks_something_else_stays_beside_the_n
 def test_where_no_paraphrase_can_be_had_the_rest_runs_and_the_reason_is_told(tmp_path) -> None:
     found, *_ = run(tmp_path, wording=Voice(silent=list(TABLE.findings)))
     assert [c.name for c in found.conditions][:2] == ["as_told", "small_talk"]
-    assert "voice gave no usable paraphrase of" in found.left_out and "no wordings in square brackets" in found.told
+    assert (
+        "voice gave no usable paraphrase of" in found.left_out
+        and "no wordings in square brackets" in found.told
+    )
     assert variation_table(found.confidence).empty and not found.paraphrases["used"].any()
 
 
 def test_the_first_model_words_for_all_where_no_other_is_named(tmp_path) -> None:
     speaker, listener = FakeModel("speaker"), FakeModel("listener")
     robustness(
-        made_cases(2), [speaker, listener], ["asp"], (100,), 3, run_dir=tmp_path, changes=[], encoder=FakeEncoder(), quiet=True
+        made_cases(2),
+        [speaker, listener],
+        ["asp"],
+        (100,),
+        3,
+        run_dir=tmp_path,
+        changes=[],
+        encoder=FakeEncoder(),
+        quiet=True,
     )
     assert any(r.purpose.startswith("rephrase") for r in speaker.requests)
     assert {r.purpose for r in listener.requests} == {"diagnosis"}
-    prompts = [{r.messages for r in m.requests if r.purpose == "diagnosis"} for m in (speaker, listener)]
+    prompts = [
+        {r.messages for r in m.requests if r.purpose == "diagnosis"} for m in (speaker, listener)
+    ]
     assert prompts[0] == prompts[1]
 
 
@@ -202,18 +277,26 @@ def test_statements_whose_finding_is_not_known_are_used_and_said_to_be_unchecked
 
 
 def test_a_condition_given_twice_is_refused(tmp_path) -> None:
-    with pytest.raises(ValueError, match="each condition may be given once; given again: small_talk"):
+    with pytest.raises(
+        ValueError, match="each condition may be given once; given again: small_talk"
+    ):
         run(tmp_path, changes=named(["small_talk", "small_talk"]))
 
 
 def test_only_methods_on_a_ratio_scale_are_shown() -> None:
-    assert set(METHODS_SHOWN) == set(RATIO) and "medconf" in METHODS_SHOWN and "entropy" not in METHODS_SHOWN
+    assert (
+        set(METHODS_SHOWN) == set(RATIO)
+        and "medconf" in METHODS_SHOWN
+        and "entropy" not in METHODS_SHOWN
+    )
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
-def confidence(values: dict[str, list[float]], method: str = "poc", level: int = 100, **more) -> pd.DataFrame:
+def confidence(
+    values: dict[str, list[float]], method: str = "poc", level: int = 100, **more
+) -> pd.DataFrame:
     """A row for each condition and value; the cases are c0, c1, ..."""
     rows = [
         {
@@ -232,9 +315,18 @@ def confidence(values: dict[str, list[float]], method: str = "poc", level: int =
     return pd.DataFrame(rows).assign(**more)
 
 
-def answers(said: dict[str, list[str | None]], right: str = "Flu", level: int = 100) -> pd.DataFrame:
+def answers(
+    said: dict[str, list[str | None]], right: str = "Flu", level: int = 100
+) -> pd.DataFrame:
     rows = [
-        {**KEY, "case_id": f"c{i}", "level": level, "condition": name, "changed": name != AS_TOLD.name, "answer": a}
+        {
+            **KEY,
+            "case_id": f"c{i}",
+            "level": level,
+            "condition": name,
+            "changed": name != AS_TOLD.name,
+            "answer": a,
+        }
         | {"correct": float(a == right)}
         for name, each in said.items()
         for i, a in enumerate(each)
@@ -249,7 +341,12 @@ def one(table: pd.DataFrame, **where: object) -> pd.Series:
     return table.iloc[0]
 
 
-THREE = {"as_told": [0.9, 0.9], "paraphrase_1": [0.2, 0.6], "paraphrase_2": [0.4, 0.6], "paraphrase_3": [0.6, 0.6]}
+THREE = {
+    "as_told": [0.9, 0.9],
+    "paraphrase_1": [0.2, 0.6],
+    "paraphrase_2": [0.4, 0.6],
+    "paraphrase_3": [0.6, 0.6],
+}
 
 
 def test_variation_is_over_the_paraphrased_conditions_alone() -> None:
@@ -258,23 +355,42 @@ def test_variation_is_over_the_paraphrased_conditions_alone() -> None:
     assert one(found, level="all", metric="cv_group")["value"] == pytest.approx(16.3299, abs=1e-4)
     assert one(found, level="100", metric="cv_sample")["value"] == pytest.approx(20.4124, abs=1e-4)
     row = one(found, level="all", metric="cv_sample")
-    assert (row["n"], row["n_cases"], row["n_missing"], row["n_zero"], row["missing"]) == (2, 2, 0, 0, TOO_FEW)
+    assert (row["n"], row["n_cases"], row["n_missing"], row["n_zero"], row["missing"]) == (
+        2,
+        2,
+        0,
+        0,
+        TOO_FEW,
+    )
     assert np.isnan(row["low"]) and list(found["level"].unique()) == ["100", "all"]
 
 
-def test_a_row_that_a_condition_did_not_change_is_missing_and_methods_without_a_nought_are_left_out() -> None:
+def test_a_row_that_a_condition_did_not_change_is_missing_and_methods_without_a_nought_are_left_out() -> (
+    None
+):
     table = confidence(THREE)
-    table.loc[(table["case_id"] == "c0") & (table["condition"] == "paraphrase_2"), "changed"] = False
+    table.loc[(table["case_id"] == "c0") & (table["condition"] == "paraphrase_2"), "changed"] = (
+        False
+    )
     row = one(variation_table(table), level="all", metric="cv_sample")
     assert (row["value"], row["n"], row["n_missing"]) == (0, 1, 1)
-    assert variation_table(confidence(THREE, "entropy")).empty and variation_table(confidence({"paraphrase_1": [0.1]})).empty
+    assert (
+        variation_table(confidence(THREE, "entropy")).empty
+        and variation_table(confidence({"paraphrase_1": [0.1]})).empty
+    )
 
 
 def test_variation_with_enough_cases_has_an_interval_around_it() -> None:
     values = np.random.default_rng(0).uniform(0.2, 0.9, (3, 30))
-    found = variation_table(confidence({f"paraphrase_{k}": list(v) for k, v in enumerate(values)}), 500)
+    found = variation_table(
+        confidence({f"paraphrase_{k}": list(v) for k, v in enumerate(values)}), 500
+    )
     for row in found.to_dict("records"):
-        assert row["low"] <= row["value"] <= row["high"] and row["low"] < row["high"] and row["missing"] == ""
+        assert (
+            row["low"] <= row["value"] <= row["high"]
+            and row["low"] < row["high"]
+            and row["missing"] == ""
+        )
 
 
 def test_accuracy_is_paired_and_other_words_for_one_answer_are_the_same_answer() -> None:
@@ -285,7 +401,9 @@ def test_accuracy_is_paired_and_other_words_for_one_answer_are_the_same_answer()
     assert one(found, condition="as_told", level="all")["value"] == 0.5
     small = found[(found["condition"] == "small_talk") & (found["level"] == "all")]
     values = small.set_index("metric")["value"].to_dict()
-    assert values == {"accuracy": 0.25, "difference": -0.25, "other_answer": 0.5} and set(small["n"]) == {4}
+    assert values == {"accuracy": 0.25, "difference": -0.25, "other_answer": 0.5} and set(
+        small["n"]
+    ) == {4}
 
 
 def test_answers_that_were_not_had_or_not_changed_are_in_neither() -> None:
@@ -294,7 +412,9 @@ def test_answers_that_were_not_had_or_not_changed_are_in_neither() -> None:
     table.loc[(table["condition"] == "small_talk") & (table["case_id"] == "c2"), "changed"] = False
     found = accuracy_table(table)
     row = one(found, condition="small_talk", level="all", metric="difference")
-    assert (row["value"], row["n"]) == (0, 1) and one(found, condition="as_told", level="all")["n"] == 2
+    assert (row["value"], row["n"]) == (0, 1) and one(found, condition="as_told", level="all")[
+        "n"
+    ] == 2
 
 
 def test_a_shift_is_less_as_told_paired_and_once_more_where_the_answer_stayed() -> None:
@@ -302,20 +422,36 @@ def test_a_shift_is_less_as_told_paired_and_once_more_where_the_answer_stayed() 
     held = confidence({"as_told": [0.5, 0.9, 0.4], "small_talk": [0.6, 0.1, NAN]})
     found = shift_table(said, held)
     every = one(found, level="all", among="all answers")
-    assert (every["value"], every["n"], every["condition"]) == (pytest.approx((0.1 - 0.8) / 2), 2, "small_talk")
+    assert (every["value"], every["n"], every["condition"]) == (
+        pytest.approx((0.1 - 0.8) / 2),
+        2,
+        "small_talk",
+    )
     assert one(found, level="all", among="same answer")["value"] == pytest.approx(0.1)
     unchanged = held.assign(changed=held["changed"] & (held["case_id"] != "c1"))
-    assert one(shift_table(said, unchanged), level="all", among="all answers")["value"] == pytest.approx(0.1)
+    assert one(shift_table(said, unchanged), level="all", among="all answers")[
+        "value"
+    ] == pytest.approx(0.1)
 
 
 def test_levels_are_kept_apart_and_together() -> None:
-    said = pd.concat([answers({"as_told": ["Flu"], "small_talk": ["Flu"]}, level=q) for q in (20, 100)])
-    held = pd.concat([confidence({"as_told": [0.5], "small_talk": [0.5 + q / 1000]}, level=q) for q in (100, 20)])
-    found = shift_table(said, held)[lambda t: t["among"] == "all answers"].set_index("level")["value"]
-    assert found.to_dict() == pytest.approx({"20": 0.02, "100": 0.1, "all": 0.06}) and list(found.index) == ["20", "100", "all"]
+    said = pd.concat(
+        [answers({"as_told": ["Flu"], "small_talk": ["Flu"]}, level=q) for q in (20, 100)]
+    )
+    held = pd.concat(
+        [confidence({"as_told": [0.5], "small_talk": [0.5 + q / 1000]}, level=q) for q in (100, 20)]
+    )
+    found = shift_table(said, held)[lambda t: t["among"] == "all answers"].set_index("level")[
+        "value"
+    ]
+    assert found.to_dict() == pytest.approx({"20": 0.02, "100": 0.1, "all": 0.06}) and list(
+        found.index
+    ) == ["20", "100", "all"]
 
 
-def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_over_their_cases() -> None:
+def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_over_their_cases() -> (
+    None
+):
     table = answers({"as_told": ["Flu"] * 12, "small_talk": ["Flu"] * 12})
     same = accuracy_table(table.assign(changed=False))
     row = one(same, condition="small_talk", level="all", metric="difference")
@@ -324,7 +460,9 @@ def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_ov
     held = confidence({"as_told": [0.5] * 12, "small_talk": moved})
     row = one(shift_table(table, held, 400, 3), level="all", among="all answers")
     drawn = case_weights([f"c{i}" for i in range(12)], 400, 3) @ (np.array(moved) - 0.5) / 12
-    assert (row["low"], row["high"]) == pytest.approx(percentile_interval(drawn)) and row["missing"] == ""
+    assert (row["low"], row["high"]) == pytest.approx(percentile_interval(drawn)) and row[
+        "missing"
+    ] == ""
 
 
 # -- two at once ------------------------------------------------------------------------------------------------------
@@ -333,16 +471,23 @@ def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_ov
 def merged_run(tmp_path) -> tuple[TwoAtOnce, tuple[pd.DataFrame, pd.DataFrame], list[Case]]:
     first, cases, model = run(tmp_path, changes=[], paraphrase_seeds=[])
     more = {"encoder": FakeEncoder(), "quiet": True, "cache": tmp_path / "replies.sqlite"}
-    two = two_at_once(cases, [model], METHODS, LEVELS, 3, run_dir=tmp_path / "runs" / "two_at_once", **more)
+    two = two_at_once(
+        cases, [model], METHODS, LEVELS, 3, run_dir=tmp_path / "runs" / "two_at_once", **more
+    )
     return two, (first.answers, first.confidence), cases
 
 
 def test_every_pair_is_asked_about_and_either_diagnosis_is_right(tmp_path) -> None:
     two, _, cases = merged_run(tmp_path)
-    assert len(two.pairs) == 2 and sorted(c.case_id for p in two.pairs.values() for c in p) == [c.case_id for c in cases]
+    assert len(two.pairs) == 2 and sorted(c.case_id for p in two.pairs.values() for c in p) == [
+        c.case_id for c in cases
+    ]
     for row in two.answers.to_dict("records"):
         a, b = two.pairs[row["case_id"]]
-        assert (row["names_first"], row["names_second"]) == (row["answer"] == a.diagnosis, row["answer"] == b.diagnosis)
+        assert (row["names_first"], row["names_second"]) == (
+            row["answer"] == a.diagnosis,
+            row["answer"] == b.diagnosis,
+        )
         assert row["correct"] == (row["answer"] in (a.diagnosis, b.diagnosis))
     assert (tmp_path / "runs" / "two_at_once" / "run.json").is_file()
 
@@ -352,15 +497,27 @@ def test_an_answer_that_was_not_had_names_nobody() -> None:
     rows = [("Common cold", 1.0), ("Croup", 0.0), (None, 0.0), (None, NAN)]
     table = pd.DataFrame([{"case_id": "a+b", "answer": a, "correct": c} for a, c in rows])
     found = which_named(table, {"a+b": pair}, SynonymGrader())
-    assert found["names_first"].tolist()[:3] == [0, 0, 0] and found["names_second"].tolist()[:3] == [1, 0, 0]
-    assert found["correct"].tolist()[:3] == [1, 0, 0] and found.iloc[3][["names_first", "names_second", "correct"]].isna().all()
+    assert found["names_first"].tolist()[:3] == [0, 0, 0] and found["names_second"].tolist()[
+        :3
+    ] == [1, 0, 0]
+    assert (
+        found["correct"].tolist()[:3] == [1, 0, 0]
+        and found.iloc[3][["names_first", "names_second", "correct"]].isna().all()
+    )
 
 
 def test_shares_of_who_is_named() -> None:
     rows = [(1, 0), (0, 1), (0, 0), (0, 1)]
     table = pd.DataFrame(
         [
-            {**KEY, "level": 100, "case_id": f"p{i}", "names_first": a, "names_second": b, "correct": a or b}
+            {
+                **KEY,
+                "level": 100,
+                "case_id": f"p{i}",
+                "names_first": a,
+                "names_second": b,
+                "correct": a or b,
+            }
             for i, (a, b) in enumerate(rows)
         ]
     )
@@ -372,22 +529,38 @@ def test_two_at_once_is_held_against_the_mean_of_its_two_patients(tmp_path) -> N
     two, (said, held), _ = merged_run(tmp_path)
     found = two_at_once_table((said, held), two, 200)
     alone = held[held["method"] == "asp"].set_index(["case_id", "level"])["confidence"]
-    merged = two.confidence[two.confidence["method"] == "asp"].set_index(["case_id", "level"])["confidence"]
+    merged = two.confidence[two.confidence["method"] == "asp"].set_index(["case_id", "level"])[
+        "confidence"
+    ]
     expected = np.mean(
-        [v - (alone[a.case_id, q] + alone[b.case_id, q]) / 2 for (p, q), v in merged.items() for a, b in [two.pairs[p]]]
+        [
+            v - (alone[a.case_id, q] + alone[b.case_id, q]) / 2
+            for (p, q), v in merged.items()
+            for a, b in [two.pairs[p]]
+        ]
     )
     row = one(found, method="asp", told="difference")
     assert row["value"] == pytest.approx(expected) and (row["n"], row["n_cases"]) == (4, 2)
-    assert one(found, metric="mean_confidence", method="asp", told="two at once")["value"] == pytest.approx(merged.mean())
-    assert one(found, metric="accuracy", told="one patient")["value"] == pytest.approx(said["correct"].mean())
-    assert "fewer than 10 correct or wrong" in one(found, metric="auroc", method="asp", told="two at once")["missing"]
+    assert one(found, metric="mean_confidence", method="asp", told="two at once")[
+        "value"
+    ] == pytest.approx(merged.mean())
+    assert one(found, metric="accuracy", told="one patient")["value"] == pytest.approx(
+        said["correct"].mean()
+    )
+    assert (
+        "fewer than 10 correct or wrong"
+        in one(found, metric="auroc", method="asp", told="two at once")["missing"]
+    )
 
 
 def test_strata_hold_every_view_with_a_known_finding_once(tmp_path) -> None:
     two, singles, cases = merged_run(tmp_path)
     found, cuts = strata_table(singles, two, cases, 20, n_draws=100)
     counts = found[found["metric"] == "accuracy"].groupby("told")["n"].sum().to_dict()
-    assert counts == {"one patient": len(cases), "two at once": len(two.pairs)}  # one level: the other's views are in none
+    assert counts == {
+        "one patient": len(cases),
+        "two at once": len(two.pairs),
+    }  # one level: the other's views are in none
     flat = flatness_table(cases, [20]).set_index(["case_id", "level"])["flatness"]
     every = [*flat, *flatness_table(two.cases, [20])["flatness"]]
     assert (cuts.low, cuts.high) == pytest.approx(tuple(np.quantile(every, [1 / 3, 2 / 3])))
@@ -396,9 +569,14 @@ def test_strata_hold_every_view_with_a_known_finding_once(tmp_path) -> None:
     assert one(found, method="ce", told="one patient", stratum="clear")["n"] == len(clear)
 
 
-def test_without_known_findings_flatness_is_missing_with_its_reason_and_there_are_no_strata(tmp_path) -> None:
+def test_without_known_findings_flatness_is_missing_with_its_reason_and_there_are_no_strata(
+    tmp_path,
+) -> None:
     table = flatness_table(made_cases(1), (100,))
-    assert np.isnan(table["flatness"][0]) and "none of 11 statements carries a finding" in table["missing"][0]
+    assert (
+        np.isnan(table["flatness"][0])
+        and "none of 11 statements carries a finding" in table["missing"][0]
+    )
     two, singles, _ = merged_run(tmp_path)
     blank = replace(two, cases=())
     assert strata_table(singles, blank, made_cases(2), 100)[1] is None

@@ -27,7 +27,9 @@ CONDITIONS = ("as_told", "paraphrase_1", "paraphrase_2", "paraphrase_3")
 
 def varied(rows: list[list[float]], method: str = "poc", **more) -> pd.DataFrame:
     """A row of values (as told, three paraphrases) a case."""
-    return confidence({name: [row[i] for row in rows] for i, name in enumerate(CONDITIONS)}, method, **more)
+    return confidence(
+        {name: [row[i] for row in rows] for i, name in enumerate(CONDITIONS)}, method, **more
+    )
 
 
 ROWS = [[0.9, 0.2, 0.4, 0.6], [0.9, 0.6, 0.6, 0.6]]
@@ -36,9 +38,13 @@ ROWS = [[0.9, 0.2, 0.4, 0.6], [0.9, 0.6, 0.6, 0.6]]
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def used_and_own(whole: pd.DataFrame, possible: list[bool] | bool = True) -> tuple[dict[str, list[int]], set[str]]:
+def used_and_own(
+    whole: pd.DataFrame, possible: list[bool] | bool = True
+) -> tuple[dict[str, list[int]], set[str]]:
     """Of a table rows x methods: method -> which rows are used (0 or 1), and the methods on their own."""
-    rows = whole.reset_index(drop=True).rename_axis("case_id").reset_index().assign(possible=possible)
+    rows = (
+        whole.reset_index(drop=True).rename_axis("case_id").reset_index().assign(possible=possible)
+    )
     long = rows.melt(["case_id", "possible"], var_name="method", value_name="whole")
     found = compared_rows(long.assign(percent=100, level="all"), ["level"])
     used = found.groupby("method")["used"].apply(lambda column: column.astype(int).tolist())
@@ -46,14 +52,18 @@ def used_and_own(whole: pd.DataFrame, possible: list[bool] | bool = True) -> tup
 
 
 def test_methods_share_their_rows_and_one_with_fewer_than_half_keeps_its_own() -> None:
-    whole = pd.DataFrame({"a": [1, 1, 1, 0], "b": [0, 1, 1, 1], "c": [1, 0, 0, 0], "d": [0, 0, 0, 0]}, dtype=bool)
+    whole = pd.DataFrame(
+        {"a": [1, 1, 1, 0], "b": [0, 1, 1, 1], "c": [1, 0, 0, 0], "d": [0, 0, 0, 0]}, dtype=bool
+    )
     used, own = used_and_own(whole)
     assert own == {"c"} and used == {
         "a": [0, 1, 1, 0], "b": [0, 1, 1, 0], "c": [1, 0, 0, 0], "d": [0, 0, 0, 0]
     }  # fmt: skip
     half, alone = used_and_own(whole.iloc[[0, 1]])
     assert half["c"] == half["a"] == [0, 0] and not alone  # half is enough to be compared
-    impossible = pd.concat([whole, pd.DataFrame({"a": [1], "b": [0], "c": [0], "d": [1]}, dtype=bool)])
+    impossible = pd.concat(
+        [whole, pd.DataFrame({"a": [1], "b": [0], "c": [0], "d": [1]}, dtype=bool)]
+    )
     more, alone = used_and_own(impossible, [True] * 4 + [False])
     assert alone == {"c"} and {m: rows[:4] for m, rows in more.items()} == used
     assert {m: rows[4] for m, rows in more.items()} == dict.fromkeys("abcd", 0)
@@ -66,7 +76,9 @@ def test_variation_is_taken_over_the_rows_that_all_methods_have() -> None:
         row = one(found, method=method, level="all", metric="cv_sample")
         assert (row["value"], row["n"], row["n_missing"], row["own_rows"]) == (0, 1, 1, False)
     no_as_told = varied([[NAN, 0.2, 0.4, 0.6], ROWS[1]])
-    assert one(variation_table(no_as_told, 50), level="all", metric="cv_sample")["n"] == 1  # the AUROC as told needs it too
+    assert (
+        one(variation_table(no_as_told, 50), level="all", metric="cv_sample")["n"] == 1
+    )  # the AUROC as told needs it too
     few = pd.concat([varied(ROWS * 2), varied([[0.5, 0.2, 0.4, 0.6], *[[NAN] * 4] * 3], "asp")])
     marked = variation_table(few, 50).set_index(["method", "level", "metric"])
     assert marked.loc[("asp", "all", "cv_sample"), ["n", "own_rows"]].tolist() == [1, True]
@@ -83,18 +95,26 @@ def test_views_whose_conditions_show_one_text_twice_are_left_out_and_counted() -
     assert (row["value"], row["n"], row["n_same"], row["n_missing"]) == (0, 1, 1, 0)
     alike = table.assign(shown="one text")
     row = one(variation_table(alike, 50), level="100", metric="cv_group")
-    assert (row["n"], row["n_same"], row["missing"]) == (0, 2, SAME) and np.isnan([row["value"], row["chance"]]).all()
+    assert (row["n"], row["n_same"], row["missing"]) == (0, 2, SAME) and np.isnan(
+        [row["value"], row["chance"]]
+    ).all()
 
 
 def test_a_level_with_one_statement_says_why_it_has_no_variation() -> None:
     asked = {"encoder": FakeEncoder(), "quiet": True, "wording": Voice(), "changes": []}
     found = robustness(told_cases(3), [FakeModel()], ["asp"], (1, 100), 3, **asked)
     table = variation_table(found.confidence, 50)
-    assert set(table.loc[table["level"] == "1", "missing"]) == {SAME} and set(table.loc[table["level"] == "1", "n_same"]) == {3}
+    assert set(table.loc[table["level"] == "1", "missing"]) == {SAME} and set(
+        table.loc[table["level"] == "1", "n_same"]
+    ) == {3}
     texts = {
-        (c, r.case_id): r.shown for c, part in found.answers.query("level == 1").groupby("condition") for r in part.itertuples()
+        (c, r.case_id): r.shown
+        for c, part in found.answers.query("level == 1").groupby("condition")
+        for r in part.itertuples()
     }
-    assert all(texts["paraphrase_1", c] == texts["paraphrase_2", c] != texts["as_told", c] for c in "abc")
+    assert all(
+        texts["paraphrase_1", c] == texts["paraphrase_2", c] != texts["as_told", c] for c in "abc"
+    )
 
 
 def test_chance_stands_beside_cv_group_alone() -> None:
@@ -133,14 +153,24 @@ def test_shifts_of_all_methods_are_over_the_same_rows() -> None:
 
 def test_the_p_of_a_shift_is_a_paired_t_over_cases_corrected_over_the_field() -> None:
     moves = np.linspace(-0.01, 0.11, 12)
-    said = pd.concat([answers({"as_told": ["Flu"] * 12, c: ["Flu"] * 12}) for c in ("small_talk", "reordered")]).drop_duplicates()
+    said = pd.concat(
+        [answers({"as_told": ["Flu"] * 12, c: ["Flu"] * 12}) for c in ("small_talk", "reordered")]
+    ).drop_duplicates()
     still = [0.5 + 0.01 * (-1) ** i for i in range(12)]
     held = confidence({"as_told": [0.5] * 12, "small_talk": list(0.5 + moves), "reordered": still})
-    both = [pd.concat([t, t.assign(level=20)]) for t in (said, held)]  # a case's levels are one unit, not two
+    both = [
+        pd.concat([t, t.assign(level=20)]) for t in (said, held)
+    ]  # a case's levels are one unit, not two
     found = shift_table(*both, 50)
-    found = found[(found["level"] == "all") & (found["among"] == "all answers")].set_index("condition")
-    t = moves.mean() / (moves.std(ddof=1) / np.sqrt(12))  # 0.05 by 0.03933 / sqrt(12), 11 degrees of freedom
-    assert t == pytest.approx(4.4035, abs=1e-4) and found.loc["small_talk", "p"] == pytest.approx(0.00106, abs=1e-5)
+    found = found[(found["level"] == "all") & (found["among"] == "all answers")].set_index(
+        "condition"
+    )
+    t = moves.mean() / (
+        moves.std(ddof=1) / np.sqrt(12)
+    )  # 0.05 by 0.03933 / sqrt(12), 11 degrees of freedom
+    assert t == pytest.approx(4.4035, abs=1e-4) and found.loc["small_talk", "p"] == pytest.approx(
+        0.00106, abs=1e-5
+    )
     assert found.loc["small_talk", "p_holm"] == pytest.approx(2 * found.loc["small_talk", "p"])
     assert found.loc["reordered", "p_holm"] == found.loc["reordered", "p"] == pytest.approx(1)
 
@@ -173,18 +203,27 @@ def test_stability_and_discrimination_are_of_the_same_rows() -> None:
     for metric in ("cv_group", "cv_sample", "auroc"):
         assert found.loc[metric, "n"].to_dict() == {"poc": 30, "asp": 30, "ce": 12}
     auroc = found.loc["auroc"]
-    assert auroc.loc[["poc", "asp"], "value"].tolist() == [1, 0.5] and auroc.loc["asp", "n_rarer"] == 15
+    assert (
+        auroc.loc[["poc", "asp"], "value"].tolist() == [1, 0.5]
+        and auroc.loc["asp", "n_rarer"] == 15
+    )
     assert found.loc[("cv_sample", "asp"), "value"] == 0
     assert auroc.loc["ce", "own_rows"] and np.isnan(auroc.loc["ce", "value"])
     assert auroc.loc["ce", "missing"] == "fewer than 10 correct or wrong"
     assert auroc.loc["poc", "missing"] == "no interval: all draws alike"
     mine = one(cv, method="poc", level="100", metric="cv_group")
-    assert found.loc[("cv_group", "poc"), ["value", "low", "high"]].tolist() == [mine["value"], mine["low"], mine["high"]]
+    assert found.loc[("cv_group", "poc"), ["value", "low", "high"]].tolist() == [
+        mine["value"],
+        mine["low"],
+        mine["high"],
+    ]
 
 
 def test_a_method_without_rows_has_no_auroc_for_the_reason_that_it_has_no_cv() -> None:
     said = answers(dict.fromkeys(CONDITIONS, ["Flu", "Cold"] * 12)).assign(missing="")
-    held = pd.concat([varied([[0.4, 0.5, 0.6, 0.7]] * 24), varied([[NAN] * 4] * 24, "asp")]).assign(bound="", missing="")
+    held = pd.concat([varied([[0.4, 0.5, 0.6, 0.7]] * 24), varied([[NAN] * 4] * 24, "asp")]).assign(
+        bound="", missing=""
+    )
     found = scatter_table(variation_table(held, 20), said, held, "all", 20)
     assert len(found) == 6 and set(found.loc[found["method"].eq("asp"), "missing"]) == {NOT_WHOLE}
     assert one(found, method="asp", metric="auroc")["n"] == 0
@@ -194,8 +233,18 @@ def test_a_method_without_rows_has_no_auroc_for_the_reason_that_it_has_no_cv() -
 
 
 def test_strata_are_told_with_interval_and_count() -> None:
-    key = {"model": "fake", "dataset": "made", "metric": "mean_confidence", "told": "one patient", "missing": ""}
-    numbers = [("flat", 0.623, 0.5, 0.741, 20), ("clear", 0.8, NAN, NAN, 3), ("middle", NAN, NAN, NAN, 0)]
+    key = {
+        "model": "fake",
+        "dataset": "made",
+        "metric": "mean_confidence",
+        "told": "one patient",
+        "missing": "",
+    }
+    numbers = [
+        ("flat", 0.623, 0.5, 0.741, 20),
+        ("clear", 0.8, NAN, NAN, 3),
+        ("middle", NAN, NAN, NAN, 0),
+    ]
     rows = [
         {**key, "method": m, "stratum": s, "value": v, "low": a, "high": b, "n": n}
         for m in ("", "poc")
@@ -208,5 +257,17 @@ def test_strata_are_told_with_interval_and_count() -> None:
 
 
 def test_no_cases_in_common_with_the_table_leave_nothing_to_tell() -> None:
-    found = robustness(made_cases(2), [FakeModel()], ["asp"], (100,), 3, changes=[], paraphrase_seeds=[], quiet=True)
-    assert variation_table(found.confidence).empty and shift_table(found.answers, found.confidence).empty
+    found = robustness(
+        made_cases(2),
+        [FakeModel()],
+        ["asp"],
+        (100,),
+        3,
+        changes=[],
+        paraphrase_seeds=[],
+        quiet=True,
+    )
+    assert (
+        variation_table(found.confidence).empty
+        and shift_table(found.answers, found.confidence).empty
+    )

@@ -17,13 +17,23 @@ def plan(*drugs: str, tests: tuple[str, ...] = ()) -> Plan:
     return Plan(tuple(Prescription(drug, "1 g", "by mouth") for drug in drugs), tests)
 
 
-def rated(chart: Chart, *drugs: str, diagnosis: str | None = None) -> list[tuple[str | None, str | None, str | None]]:
+def rated(
+    chart: Chart, *drugs: str, diagnosis: str | None = None
+) -> list[tuple[str | None, str | None, str | None]]:
     """(rating, words that speak against it, rule) of each drug."""
-    return [(m.verdict, m.quote, m.rule) for m in check_prescriptions(plan(*drugs), chart, diagnosis, MADE)]
+    return [
+        (m.verdict, m.quote, m.rule)
+        for m in check_prescriptions(plan(*drugs), chart, diagnosis, MADE)
+    ]
 
 
-def flagged(chart: Chart, *tests: str, drugs: tuple[str, ...] = ()) -> list[tuple[str | None, str | None, str | None]]:
-    return [(m.verdict, m.quote, m.rule) for m in check_tests(plan(*drugs, tests=tests), chart, None, MADE)]
+def flagged(
+    chart: Chart, *tests: str, drugs: tuple[str, ...] = ()
+) -> list[tuple[str | None, str | None, str | None]]:
+    return [
+        (m.verdict, m.quote, m.rule)
+        for m in check_tests(plan(*drugs, tests=tests), chart, None, MADE)
+    ]
 
 
 SAFE, FINE, UNKNOWN = ("SAFE", None, None), ("FINE", None, None), ("UNKNOWN", None, None)
@@ -33,7 +43,9 @@ SAFE, FINE, UNKNOWN = ("SAFE", None, None), ("FINE", None, None), ("UNKNOWN", No
 
 
 def test_a_mark_names_the_words_and_the_rule_that_speak_against_a_drug() -> None:
-    marks = check_prescriptions(plan("Amoxil", "cefalexin"), Chart(allergies=("latex", "Pen V")), safety=MADE)
+    marks = check_prescriptions(
+        plan("Amoxil", "cefalexin"), Chart(allergies=("latex", "Pen V")), safety=MADE
+    )
     assert marks == (
         Mark("UNSAFE", "Pen V", True, "why allergy", "allergy"),
         Mark(CAUTION, "Pen V", True, "why cross", "cross"),
@@ -42,8 +54,12 @@ def test_a_mark_names_the_words_and_the_rule_that_speak_against_a_drug() -> None
 
 def test_nothing_recorded_speaks_against_nothing() -> None:
     every = tuple(MADE.drugs)
-    assert [m for drug in every for m in check_prescriptions(plan(drug), Chart(), safety=MADE)] == [Mark("SAFE")] * len(every)
-    nothing = Chart(allergies=(), medication=(), conditions=(), tests_done=(), pregnancy="not pregnant")
+    assert [m for drug in every for m in check_prescriptions(plan(drug), Chart(), safety=MADE)] == [
+        Mark("SAFE")
+    ] * len(every)
+    nothing = Chart(
+        allergies=(), medication=(), conditions=(), tests_done=(), pregnancy="not pregnant"
+    )
     assert rated(nothing, "amoxicillin", "ibuprofen") == [SAFE, SAFE]
 
 
@@ -55,7 +71,10 @@ def test_nothing_recorded_speaks_against_nothing() -> None:
         (Chart(medication=("diclofenac",)), (CAUTION, "diclofenac", "two_nsaids")),
         (Chart(medication=("some herb", "diclofenac")), (CAUTION, "diclofenac", "two_nsaids")),
         (Chart(conditions=("Peptic  Ulcer",)), ("UNSAFE", "Peptic  Ulcer", "ulcer")),
-        (Chart(conditions=("Peptic ulcer disease",)), ("UNSAFE", "Peptic ulcer disease", "ulcer")),  # the disease's own name
+        (
+            Chart(conditions=("Peptic ulcer disease",)),
+            ("UNSAFE", "Peptic ulcer disease", "ulcer"),
+        ),  # the disease's own name
         (Chart(allergies=("asthma",)), SAFE),  # an allergy is no illness
         (Chart(pregnancy="pregnant"), ("UNSAFE", "pregnant", "unborn")),
         (Chart(pregnancy="not pregnant"), SAFE),
@@ -71,8 +90,12 @@ def test_each_kind_of_fact_speaks_against_ibuprofen(chart: Chart, expected: tupl
     assert rated(chart, "ibuprofen") == [expected]
 
 
-@pytest.mark.parametrize(("age", "expected"), [(0, "UNSAFE"), (11, "UNSAFE"), (12, "SAFE"), (13, "SAFE")])
-def test_an_age_below_which_a_drug_is_unsafe_is_not_itself_too_young(age: int, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("age", "expected"), [(0, "UNSAFE"), (11, "UNSAFE"), (12, "SAFE"), (13, "SAFE")]
+)
+def test_an_age_below_which_a_drug_is_unsafe_is_not_itself_too_young(
+    age: int, expected: str
+) -> None:
     assert rated(Chart(age=age), "cefalexin")[0][0] == expected
 
 
@@ -84,32 +107,53 @@ def test_drugs_of_one_plan_speak_against_each_other() -> None:
     ]
 
 
-def test_a_drug_that_is_taken_or_stands_in_the_plan_already_is_a_duplicate_and_no_interaction_with_itself() -> None:
+def test_a_drug_that_is_taken_or_stands_in_the_plan_already_is_a_duplicate_and_no_interaction_with_itself() -> (
+    None
+):
     taken = check_prescriptions(plan("ibuprofen"), Chart(medication=("ibuprofen",)), safety=MADE)
     assert taken == (Mark(CAUTION, "ibuprofen", True, DUPLICATE, "duplicate"),)
     twice = check_prescriptions(plan("amoxicillin", "cefalexin", "Amoxil"), Chart(), safety=MADE)
-    assert twice == (Mark("SAFE"), Mark("SAFE"), Mark(CAUTION, "amoxicillin", True, REPEAT_IN_PLAN, "duplicate"))
+    assert twice == (
+        Mark("SAFE"),
+        Mark("SAFE"),
+        Mark(CAUTION, "amoxicillin", True, REPEAT_IN_PLAN, "duplicate"),
+    )
 
 
 def test_the_worst_rating_wins_and_of_several_the_first_rule() -> None:
     worse_later = Chart(age=80, conditions=("asthma",), renal_function=20)
     assert rated(worse_later, "ibuprofen") == [("UNSAFE", "eGFR 20 ml/min", "kidneys")]
-    assert rated(Chart(medication=("ibuprofen", "warfarin")), "ibuprofen") == [("UNSAFE", "warfarin", "bleeding")]
+    assert rated(Chart(medication=("ibuprofen", "warfarin")), "ibuprofen") == [
+        ("UNSAFE", "warfarin", "bleeding")
+    ]
     both_unsafe = Chart(conditions=("peptic ulcer",), pregnancy="pregnant", renal_function=20)
     assert rated(both_unsafe, "ibuprofen") == [("UNSAFE", "peptic ulcer", "ulcer")]
 
 
 def test_the_diagnosis_counts_as_an_illness_of_the_patient() -> None:
-    assert rated(Chart(), "ibuprofen", diagnosis="Peptic ulcer disease") == [("UNSAFE", "Peptic ulcer disease", "ulcer")]
+    assert rated(Chart(), "ibuprofen", diagnosis="Peptic ulcer disease") == [
+        ("UNSAFE", "Peptic ulcer disease", "ulcer")
+    ]
     recorded = Chart(conditions=("peptic ulcer",))
-    assert rated(recorded, "ibuprofen", diagnosis="Peptic ulcer disease") == [("UNSAFE", "peptic ulcer", "ulcer")]
-    assert rated(Chart(), "ibuprofen", diagnosis="Influenza") == rated(Chart(), "ibuprofen", diagnosis="") == [SAFE]
+    assert rated(recorded, "ibuprofen", diagnosis="Peptic ulcer disease") == [
+        ("UNSAFE", "peptic ulcer", "ulcer")
+    ]
+    assert (
+        rated(Chart(), "ibuprofen", diagnosis="Influenza")
+        == rated(Chart(), "ibuprofen", diagnosis="")
+        == [SAFE]
+    )
 
 
 def test_a_drug_that_the_table_does_not_know_is_unknown_whatever_the_chart_says() -> None:
-    chart = Chart(age=80, pregnancy="pregnant", medication=("warfarin", "zelotrine"), allergies=("zelotrine",))
+    chart = Chart(
+        age=80, pregnancy="pregnant", medication=("warfarin", "zelotrine"), allergies=("zelotrine",)
+    )
     assert rated(chart, "zelotrine", "ibuprofan", "") == [UNKNOWN] * 3
-    assert check_prescriptions(plan("zelotrine"), chart, safety=MADE)[0].reason == "the table does not know it"
+    assert (
+        check_prescriptions(plan("zelotrine"), chart, safety=MADE)[0].reason
+        == "the table does not know it"
+    )
     assert rated(Chart(), "ibuprofen", "zelotrine") == [SAFE, UNKNOWN]
 
 
@@ -143,7 +187,11 @@ def test_no_drug_is_guessed(name: str) -> None:
 
 
 def test_an_empty_plan_has_no_marks() -> None:
-    assert check_prescriptions(Plan(), Chart(age=80), safety=MADE) == check_tests(Plan(), Chart(age=80), safety=MADE) == ()
+    assert (
+        check_prescriptions(Plan(), Chart(age=80), safety=MADE)
+        == check_tests(Plan(), Chart(age=80), safety=MADE)
+        == ()
+    )
 
 
 # Tests
@@ -156,11 +204,16 @@ def test_facts_of_the_chart_make_a_test_risky() -> None:
         "radiation",
     )
     assert flagged(Chart(sex="female"), "chest X-ray") == [("RISKY", "female", "women")]
-    assert flagged(Chart(sex="male", pregnancy="not pregnant"), "chest X-ray", "troponin") == [FINE, FINE]
+    assert flagged(Chart(sex="male", pregnancy="not pregnant"), "chest X-ray", "troponin") == [
+        FINE,
+        FINE,
+    ]
 
 
 def test_a_test_is_held_against_current_drugs_and_not_against_new_ones() -> None:
-    assert flagged(Chart(medication=("warfarin",)), "ultrasound of the abdomen") == [("RISKY", "warfarin", "bruise")]
+    assert flagged(Chart(medication=("warfarin",)), "ultrasound of the abdomen") == [
+        ("RISKY", "warfarin", "bruise")
+    ]
     assert flagged(Chart(), "ultrasound of the abdomen", drugs=("warfarin",)) == [FINE]
 
 
@@ -174,11 +227,15 @@ def test_a_test_already_done_makes_itself_and_others_redundant_unless_it_is_seri
     done = Chart(tests_done=("abdominal CT", "troponin"))
     again = check_tests(plan(tests=("CT of the abdomen", "troponin")), done, safety=MADE)
     assert again == (Mark("REDUNDANT", "abdominal CT", True, REPEAT, "repeat"), Mark("FINE"))
-    assert flagged(done, "ultrasound of the abdomen") == [("REDUNDANT", "abdominal CT", "seen_before")]
+    assert flagged(done, "ultrasound of the abdomen") == [
+        ("REDUNDANT", "abdominal CT", "seen_before")
+    ]
 
 
 def test_a_test_ordered_twice_is_redundant_the_second_time_even_a_serial_one() -> None:
-    marks = check_tests(plan(tests=("chest X-ray", "troponin", "Chest x-ray", "troponin")), Chart(), safety=MADE)
+    marks = check_tests(
+        plan(tests=("chest X-ray", "troponin", "Chest x-ray", "troponin")), Chart(), safety=MADE
+    )
     assert marks == (
         Mark("FINE"),
         Mark("FINE"),
@@ -193,7 +250,9 @@ def test_risky_comes_before_redundant() -> None:
 
 
 def test_a_test_that_the_table_does_not_know_is_unknown() -> None:
-    assert flagged(Chart(pregnancy="pregnant", tests_done=("aura reading",)), "aura reading", "ibuprofen") == [UNKNOWN, UNKNOWN]
+    assert flagged(
+        Chart(pregnancy="pregnant", tests_done=("aura reading",)), "aura reading", "ibuprofen"
+    ) == [UNKNOWN, UNKNOWN]
 
 
 # The table that comes with the package

@@ -57,11 +57,20 @@ def test_no_id_and_no_key_comes_twice_in_a_file(name: str) -> None:
     def mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict:
         keys = [loader.construct_object(key) for key, _ in node.value]
         assert not twice(keys), f"{name}.yml, line {node.start_mark.line + 1}"
-        return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
+        return {
+            key: loader.construct_object(value, deep=True)
+            for key, (_, value) in zip(keys, node.value, strict=True)
+        }
 
     Strict.add_constructor("tag:yaml.org,2002:map", mapping)
-    read = yaml.load(Path(DATA / "knowledge" / f"{name}.yml").read_text(encoding="utf-8"), Loader=Strict)
-    lists = {"chart": ["allergies", "conditions", "pregnancy"], "drug_rules": ["rules"], "test_rules": ["rules"]}.get(name)
+    read = yaml.load(
+        Path(DATA / "knowledge" / f"{name}.yml").read_text(encoding="utf-8"), Loader=Strict
+    )
+    lists = {
+        "chart": ["allergies", "conditions", "pregnancy"],
+        "drug_rules": ["rules"],
+        "test_rules": ["rules"],
+    }.get(name)
     for rows in [read[key] for key in lists] if lists else [read] if isinstance(read, list) else []:
         assert not twice(row["id"] for row in rows)
 
@@ -78,7 +87,9 @@ def test_phrases_of_a_chart_mean_one_thing_each(kind: str) -> None:
     assert not twice(normalise(n) for f in facts.values() for n in (f.phrase, *f.synonyms))
     for fact in facts.values():
         assert all(SAFETY.fact_named(kind, n) is fact for n in (fact.phrase, *fact.synonyms))
-        assert fact.phrase.isprintable() and not set(fact.phrase) & set(",;\n")  # they separate the phrases of a list
+        assert fact.phrase.isprintable() and not set(fact.phrase) & set(
+            ",;\n"
+        )  # they separate the phrases of a list
 
 
 @of_both
@@ -137,7 +148,9 @@ def test_reasons_are_short_and_told_apart() -> None:
     reasons = [rule.reason for _, rule in every_rule()]
     assert not twice([*reasons, DUPLICATE, REPEAT, REPEAT_IN_PLAN])
     for reason in reasons:
-        assert 0 < len(reason) <= MAX_REASON and reason == reason.strip() and not reason.endswith("."), reason
+        assert (
+            0 < len(reason) <= MAX_REASON and reason == reason.strip() and not reason.endswith(".")
+        ), reason
         assert reason.isprintable(), reason
 
 
@@ -148,7 +161,11 @@ def test_everything_that_is_there_for_the_rules_is_used_by_one() -> None:
     drug_ids = {i for r in SAFETY.drug_rules.values() for i in r.items}
     named = drug_ids | {v for r in rules if r.kind == "medication" for v in r.values}
     assert classes(SAFETY.drugs) <= named
-    test_ids = {i for r in SAFETY.test_rules.values() for i in (r.items | (r.values if r.kind in ("done", "also") else set()))}
+    test_ids = {
+        i
+        for r in SAFETY.test_rules.values()
+        for i in (r.items | (r.values if r.kind in ("done", "also") else set()))
+    }
     assert classes(SAFETY.tests) <= test_ids
     assert SAFETY.sources.keys() == {r.source for r in rules}
 
@@ -159,8 +176,18 @@ def test_no_two_rules_give_one_item_two_verdicts_for_one_fact(part: str) -> None
     for entry in entries.values():
         said: dict[tuple[str, object], Rule] = {}
         for rule in SAFETY.rules_for(entry):
-            looked_for = SAFETY.drugs if rule.kind == "medication" else SAFETY.tests if rule.kind in ("done", "also") else None
-            facts = rule.values if looked_for is None else {e.id for e in looked_for.values() if e.kinds & rule.values}
+            looked_for = (
+                SAFETY.drugs
+                if rule.kind == "medication"
+                else SAFETY.tests
+                if rule.kind in ("done", "also")
+                else None
+            )
+            facts = (
+                rule.values
+                if looked_for is None
+                else {e.id for e in looked_for.values() if e.kinds & rule.values}
+            )
             for fact in facts - {entry.id} if rule.number is None else {rule.number}:
                 other = said.setdefault((rule.kind, fact), rule)
                 assert other is rule, f"{entry.id} and {fact}: {other.id} and {rule.id}"
@@ -176,7 +203,9 @@ def test_every_condition_has_a_plan_of_known_drugs_and_tests() -> None:
         assert not twice(usual.tests) and set(usual.tests) <= SAFETY.tests.keys(), condition
         for need in usual.prescriptions:
             assert 1 <= len(need) <= 4 and not twice(need), condition
-            assert all(SAFETY.drugs[drug].regimens for drug in need), condition  # KeyError names a drug that is not there
+            assert all(SAFETY.drugs[drug].regimens for drug in need), (
+                condition
+            )  # KeyError names a drug that is not there
 
 
 def test_no_plan_gives_one_drug_for_two_needs() -> None:
@@ -188,7 +217,9 @@ def test_a_sound_plan_exists_for_each_condition_where_the_chart_holds_nothing() 
     """The diagnosis itself does not speak against what is given first for it, nor one first choice against another."""
     for condition, usual in SAFETY.plans.items():
         plan = Plan(tuple(prescribed(SAFETY.drugs[need[0]].name) for need in usual.prescriptions))
-        marks = check_prescriptions(plan, Chart(age=40), load_knowledge().conditions[condition].name)
+        marks = check_prescriptions(
+            plan, Chart(age=40), load_knowledge().conditions[condition].name
+        )
         assert [m.rule for m in marks if m.verdict == "UNSAFE"] == [], condition
 
 
@@ -208,16 +239,27 @@ def set_off(rule: Rule, item: Entry) -> list[tuple[Chart, Plan]]:
     of_drugs = rule.id in SAFETY.drug_rules
     plan = Plan((prescribed(item.name),)) if of_drugs else Plan(tests=(item.name,))
     if rule.kind in ("medication", "done", "also"):
-        found = one_of(SAFETY.drugs if rule.kind == "medication" else SAFETY.tests, rule.values, item.id)
+        found = one_of(
+            SAFETY.drugs if rule.kind == "medication" else SAFETY.tests, rule.values, item.id
+        )
         if rule.kind == "also":
             return [(Chart(), replace(plan, tests=(e.name, *plan.tests))) for e in found]
         field = "medication" if rule.kind == "medication" else "tests_done"
         charts = [(chart_from({field: [e.name]}), plan) for e in found]
-        more = [(Chart(), replace(plan, prescriptions=(prescribed(e.name), *plan.prescriptions))) for e in found]
-        return charts + (more if of_drugs else [])  # a test is held against what the patient takes, not against new drugs
+        more = [
+            (Chart(), replace(plan, prescriptions=(prescribed(e.name), *plan.prescriptions)))
+            for e in found
+        ]
+        return charts + (
+            more if of_drugs else []
+        )  # a test is held against what the patient takes, not against new drugs
     if rule.number is not None:
-        at = {"age_below": rule.number - 1, "age_from": rule.number, "egfr_below": rule.number - 1}[rule.kind]
-        return [(chart_from({"renal_function" if rule.kind == "egfr_below" else "age": int(at)}), plan)]
+        at = {"age_below": rule.number - 1, "age_from": rule.number, "egfr_below": rule.number - 1}[
+            rule.kind
+        ]
+        return [
+            (chart_from({"renal_function" if rule.kind == "egfr_below" else "age": int(at)}), plan)
+        ]
     field, kind = {
         "allergy": ("allergies", "allergies"),
         "condition": ("conditions", "illnesses"),
@@ -245,10 +287,14 @@ def test_each_rule_can_be_set_off(part: str, rule: Rule) -> None:
             mark = mark_of(item, chart, plan, of_drugs)
             others = SAFETY.drug_rules if of_drugs else SAFETY.test_rules
             assert mark.verdict == rule.verdict or mark.verdict in worst, f"{item.name}: {mark}"
-            assert mark.rule == rule.id or others[str(mark.rule)].verdict == mark.verdict, f"{item.name}: {mark}"
+            assert mark.rule == rule.id or others[str(mark.rule)].verdict == mark.verdict, (
+                f"{item.name}: {mark}"
+            )
             spoken += mark.rule == rule.id
             shown = "\n".join([chart_text(chart), *map(str, plan.prescriptions), *plan.tests])
-            assert mark.quote and f" {normalise(mark.quote)} " in f" {normalise(shown)} ", f"{item.name}: {mark}"
+            assert mark.quote and f" {normalise(mark.quote)} " in f" {normalise(shown)} ", (
+                f"{item.name}: {mark}"
+            )
     assert spoken, f"{rule.id} is never the rule that speaks"
 
 

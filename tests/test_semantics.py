@@ -20,7 +20,12 @@ class FakeModel:
 
     def encode(self, texts, **options):
         self.seen.append(list(texts))
-        vectors = np.array([np.frombuffer(hashlib.sha256(t.encode()).digest()[:3], np.uint8) - 127.5 for t in texts])
+        vectors = np.array(
+            [
+                np.frombuffer(hashlib.sha256(t.encode()).digest()[:3], np.uint8) - 127.5
+                for t in texts
+            ]
+        )
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -58,7 +63,11 @@ def test_similarity_is_the_cosine(monkeypatch):
     class Known:
         def encode(self, texts, **options):
             return np.array(
-                [{"a": [1, 0], "b": [0.6, 0.8], "c": [-1, 0], "d": [1 + 1e-6, 0]}[t] for t in texts], dtype=np.float32
+                [
+                    {"a": [1, 0], "b": [0.6, 0.8], "c": [-1, 0], "d": [1 + 1e-6, 0]}[t]
+                    for t in texts
+                ],
+                dtype=np.float32,
             )
 
     monkeypatch.setattr(Encoder, "model", Known())
@@ -138,7 +147,11 @@ def test_the_disk_gives_what_it_has(fake, tmp_path, monkeypatch):
     monkeypatch.setattr(semantics, "_REMEMBERED", {})
     Encoder(cache_path=tmp_path / "vectors").encode(["cold", "gout", "flu"])
     assert fake.seen == [["flu", "cold"], ["gout"]]
-    rows = sqlite3.connect(tmp_path / "vectors").execute("SELECT key, length(value) FROM vectors").fetchall()
+    rows = (
+        sqlite3.connect(tmp_path / "vectors")
+        .execute("SELECT key, length(value) FROM vectors")
+        .fetchall()
+    )
     digest = hashlib.sha256(b"gout").hexdigest()
     assert (f"{semantics.PACKAGE_SHA256}:{digest}", 12) in rows
     assert len(rows) == 3
@@ -157,7 +170,9 @@ def test_other_weights_are_refused_before_loading(tmp_path, monkeypatch):
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
     monkeypatch.setattr(semantics, "packaged_folder", lambda: tmp_path)
     found = hashlib.sha256(b"other weights").hexdigest()
-    with pytest.raises(ValueError, match=f"sha256 {found}, expected {semantics.PACKAGE_SHA256}; reinstall"):
+    with pytest.raises(
+        ValueError, match=f"sha256 {found}, expected {semantics.PACKAGE_SHA256}; reinstall"
+    ):
         Encoder().encode(["flu"])
 
 

@@ -77,7 +77,9 @@ def test_a_table_in_parts_with_blank_lines_between_stays_one() -> None:
 
 
 def test_a_second_introduction_begins_a_second_statement() -> None:
-    assert sentences("Blood tests show:\nSodium 140\nThe urine dipstick shows:\nProtein 2+\nHe is well.") == [
+    assert sentences(
+        "Blood tests show:\nSodium 140\nThe urine dipstick shows:\nProtein 2+\nHe is well."
+    ) == [
         "Blood tests show: Sodium 140",
         "The urine dipstick shows: Protein 2+",
         "He is well.",
@@ -93,7 +95,10 @@ def test_a_line_that_wraps_after_a_colon_is_no_table() -> None:
 
 
 def test_a_table_in_one_line_without_full_stops_is_one_sentence() -> None:
-    assert sentences(f"He is pale. Studies show: {FLAT}") == ["He is pale.", f"Studies show: {FLAT}"]
+    assert sentences(f"He is pale. Studies show: {FLAT}") == [
+        "He is pale.",
+        f"Studies show: {FLAT}",
+    ]
 
 
 @pytest.mark.parametrize("nothing", ["", "  ", "\n\n \n"])
@@ -102,11 +107,49 @@ def test_no_text_has_no_sentence(nothing: str) -> None:
 
 
 PIECES = st.sampled_from(
-    ["Dr.", "i.v.", "q.d.", "No.", "3", "9.8", "J.", "Smith", "hepatitis", "B.", "She", "well.", "pain", "show:", "shows:", "is"]
+    [
+        "Dr.",
+        "i.v.",
+        "q.d.",
+        "No.",
+        "3",
+        "9.8",
+        "J.",
+        "Smith",
+        "hepatitis",
+        "B.",
+        "She",
+        "well.",
+        "pain",
+        "show:",
+        "shows:",
+        "is",
+    ]
     + ["min.", "in.", "ft.", "T.", "Hct."]
-    + ["1.", "...", "?!", '"', "(N", "5)", "\n", "\n\n", "\t", " ", "etc.", "a", "é", "\u2028", "\x1c", "."]
+    + [
+        "1.",
+        "...",
+        "?!",
+        '"',
+        "(N",
+        "5)",
+        "\n",
+        "\n\n",
+        "\t",
+        " ",
+        "etc.",
+        "a",
+        "é",
+        "\u2028",
+        "\x1c",
+        ".",
+    ]
 )
-TEXTS = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=25).map(" ".join), st.lists(PIECES, max_size=25).map("".join))
+TEXTS = st.one_of(
+    st.text(max_size=60),
+    st.lists(PIECES, max_size=25).map(" ".join),
+    st.lists(PIECES, max_size=25).map("".join),
+)
 
 
 @given(TEXTS)

@@ -31,7 +31,9 @@ def test_the_same_notebook_runs_on_an_openai_compatible_server(name, tmp_path, m
     values = read_parameters(SMOKE, notebook=name) | SERVED[name]
     with ServedModel(model=open_model("embedded", device="cpu")) as server:
         options = {"base_url": server.url, "concurrency": 2}
-        folder = run_notebook(name, values | {"model": "openai:embedded", "model_options": options}, tmp_path / "run")
+        folder = run_notebook(
+            name, values | {"model": "openai:embedded", "model_options": options}, tmp_path / "run"
+        )
     found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     assert found["ok"] and found["calls_made"] > 0 and len(server.chats()) > 0
     answers = pd.concat(pd.read_csv(f) for f in folder.rglob("answers.csv"))

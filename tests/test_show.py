@@ -25,17 +25,31 @@ NASTY = "<script>alert('x')</script> & \"pain\" $5"
 VOID = {"br"}
 QUOTE = "it came on in the night and it has not let go of me since then"
 ROWS = [
-    ("Sudden sharp pain that gets worse when breathing in deeply", "strong", "supported", QUOTE, True),
+    (
+        "Sudden sharp pain that gets worse when breathing in deeply",
+        "strong",
+        "supported",
+        QUOTE,
+        True,
+    ),
     ("Shortness of breath", "strong", "supported", NASTY, True),
     ("Swollen calf on one side", "strong", "missing", None, None),
-    ("Recent operation, long journey or weeks of lying in bed", "moderate", "supported", QUOTE, False),
+    (
+        "Recent operation, long journey or weeks of lying in bed",
+        "moderate",
+        "supported",
+        QUOTE,
+        False,
+    ),
     ("Coughing up blood", "moderate", "contradicted", "no blood, " + QUOTE, True),
     ("Fast heartbeat", "moderate", "missing", None, None),
     ("Fainting", "weak", "missing", None, None),
     ("Contraceptive pill or hormones", "weak", "supported", QUOTE, True),
     ("Relative with a clot in a vein", "weak", "missing", None, None),
 ]
-EVIDENCE = tuple(Evidence(Criterion(i, text, weight), *rest) for i, (text, weight, *rest) in enumerate(ROWS, 1))
+EVIDENCE = tuple(
+    Evidence(Criterion(i, text, weight), *rest) for i, (text, weight, *rest) in enumerate(ROWS, 1)
+)
 WHOLE = Assessment(
     "Pulmonary embolism",
     keyword="embolism",
@@ -51,10 +65,24 @@ WHY = "confidence from evidence: no JSON"
 FAILED = replace(WHOLE, evidence=(), summary_agrees=None, reasoning=None, score=None, missing=WHY)
 NO_SCORE = replace(WHOLE, reasoning=None, score=None, missing=WHY)
 EARLY = Assessment("Flu", missing="keyword: none in square brackets")
-UNWEIGHED = replace(WHOLE, evidence=tuple(replace(e, criterion=replace(e.criterion, importance=None)) for e in EVIDENCE))
-PROSE = Assessment("Croup", passages=("a",), prose="A barking cough, a hoarse voice.", reasoning="It fits.", score=40.0)
-STRAIGHT = Assessment("Croup", passages=("a",), reasoning="It fits what the passages say.", score=55.5)
-ENDLESS = replace(WHOLE, evidence=(Evidence(Criterion(1, "x" * 300, "weak"), "missing", "$a_1$ " + "y" * 200, True),))
+UNWEIGHED = replace(
+    WHOLE,
+    evidence=tuple(replace(e, criterion=replace(e.criterion, importance=None)) for e in EVIDENCE),
+)
+PROSE = Assessment(
+    "Croup",
+    passages=("a",),
+    prose="A barking cough, a hoarse voice.",
+    reasoning="It fits.",
+    score=40.0,
+)
+STRAIGHT = Assessment(
+    "Croup", passages=("a",), reasoning="It fits what the passages say.", score=55.5
+)
+ENDLESS = replace(
+    WHOLE,
+    evidence=(Evidence(Criterion(1, "x" * 300, "weak"), "missing", "$a_1$ " + "y" * 200, True),),
+)
 ASSESSMENTS = {
     "whole": WHOLE, "failed": FAILED, "no score": NO_SCORE, "early": EARLY, "unweighed": UNWEIGHED, "prose": PROSE,
     "straight": STRAIGHT, "endless words": ENDLESS,
@@ -109,10 +137,14 @@ BLOCKS = {
     "no diagnosis": show.tokens(Reply(None, missing=NASTY)),
     "votes": show.votes(told(NASTY, "Flu", "flu.", None)),
     "no votes": show.votes(None),
-    "replies": show.replies(generation(answer=Reply("Flu"), probes={"ce": told(NASTY), "p_true": told(NASTY, "True")})),
+    "replies": show.replies(
+        generation(answer=Reply("Flu"), probes={"ce": told(NASTY), "p_true": told(NASTY, "True")})
+    ),
     "passages": show.passages(PASSAGES),
     "no passages": show.passages([]),
-    "nasty evidence": show.evidence(replace(PROSE, diagnosis=NASTY, prose=NASTY, reasoning=NASTY, missing=NASTY)),
+    "nasty evidence": show.evidence(
+        replace(PROSE, diagnosis=NASTY, prose=NASTY, reasoning=NASTY, missing=NASTY)
+    ),
     **{name: show.evidence(a) for name, a in ASSESSMENTS.items()},
 }
 pytestmark = pytest.mark.usefixtures("house_style")
@@ -122,15 +154,34 @@ pytestmark = pytest.mark.usefixtures("house_style")
 def test_a_block_is_escaped_self_contained_and_brings_its_own_colours(name):
     page = BLOCKS[name]._repr_html_()
     seen = Checked(page)
-    allowed = {"div", "p", "b", "br", "span", "pre", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"}
+    allowed = {
+        "div",
+        "p",
+        "b",
+        "br",
+        "span",
+        "pre",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "details",
+        "summary",
+    }
     assert set(seen.tags) <= allowed
     assert "<script" not in page and "url(" not in page and "http" not in page
-    for tag, style in seen.styles[:1] + [s for s in seen.styles if s[0] in ("td", "th", "pre", "table")]:
+    for tag, style in seen.styles[:1] + [
+        s for s in seen.styles if s[0] in ("td", "th", "pre", "table")
+    ]:
         assert "background:" in style and "color:#" in style.replace("background", ""), tag
     assert page.count(NOTICE) == (name in ASSESSMENTS or name == "nasty evidence")
 
 
-@pytest.mark.parametrize("name", ["dialogue", "tokens without trace", "no diagnosis", "votes", "replies", "passages"])
+@pytest.mark.parametrize(
+    "name", ["dialogue", "tokens without trace", "no diagnosis", "votes", "replies", "passages"]
+)
 def test_words_come_back_as_they_were(name):
     assert NASTY in Checked(BLOCKS[name]).text
 
@@ -142,8 +193,20 @@ def test_html_is_shown_by_a_notebook_and_short_elsewhere():
 
 
 def test_turns_are_told_apart():
-    seen = Checked(show.dialogue(["Doctor: Where?\nPatient: Here,\nand there.", "She denies fever."]))
-    assert seen.text.split() == ["Doctor:", "Where?", "Patient:", "Here,", "and", "there.", "She", "denies", "fever."]
+    seen = Checked(
+        show.dialogue(["Doctor: Where?\nPatient: Here,\nand there.", "She denies fever."])
+    )
+    assert seen.text.split() == [
+        "Doctor:",
+        "Where?",
+        "Patient:",
+        "Here,",
+        "and",
+        "there.",
+        "She",
+        "denies",
+        "fever.",
+    ]
     doctor, patient = [style for tag, style in seen.styles if tag == "div"][1:]
     assert doctor != patient
     assert seen.tags[-1] == "p"
@@ -182,13 +245,28 @@ def test_votes_merge_spellings_and_leave_out_the_unreadable():
 
 def test_replies_stand_beside_the_number_read():
     text = Checked(show.replies(FULL)).text
-    for part in ("[85]", "0.85", "It fits. [80]", "0.80", "0.82", "2 × True", "1 × False", "1 × perhaps", "0.67", "3 of 4"):
+    for part in (
+        "[85]",
+        "0.85",
+        "It fits. [80]",
+        "0.80",
+        "0.82",
+        "2 × True",
+        "1 × False",
+        "1 × perhaps",
+        "0.67",
+        "3 of 4",
+    ):
         assert part in text, part
     text = Checked(BLOCKS["replies"]).text
     assert "missing: no single number" in text and "missing: probes.cot_ce not collected" in text
-    cut = generation(answer=Reply("Flu"), probes={"cot_ce": (Reply("because", finish="length", raw="because"),)})
+    cut = generation(
+        answer=Reply("Flu"), probes={"cot_ce": (Reply("because", finish="length", raw="because"),)}
+    )
     assert "missing: ran out of tokens" in show.replies(cut)
-    assert "(no reply: too long)" in show.replies(generation(probes={"ce": (Reply(None, missing="too long"),)}))
+    assert "(no reply: too long)" in show.replies(
+        generation(probes={"ce": (Reply(None, missing="too long"),)})
+    )
 
 
 def test_only_the_first_passages_are_open():
@@ -205,11 +283,20 @@ def test_evidence_says_each_verdict_with_symbol_word_and_colour():
     for row, e in zip(rows, EVIDENCE, strict=True):
         verdict = show.VERDICTS[e.support_level]
         assert verdict.colour in row and f"{verdict.symbol} <b>{verdict.word}</b>" in row
-        assert e.criterion.importance and f"{show.DOTS[e.criterion.importance]} {e.criterion.importance}" in row
+        assert (
+            e.criterion.importance
+            and f"{show.DOTS[e.criterion.importance]} {e.criterion.importance}" in row
+        )
         assert ("“" in row) == (e.quote is not None)
         assert ("not in the patient&#x27;s words" in row) == (e.quote_occurs is False)
     text = Checked(page).text
-    for part in ("4 supported, 4 missing, 1 contradicted", "62 out of 100", "0.39", "agrees", "shown: 3, 2 more did not fit"):
+    for part in (
+        "4 supported, 4 missing, 1 contradicted",
+        "62 out of 100",
+        "0.39",
+        "agrees",
+        "shown: 3, 2 more did not fit",
+    ):
         assert part in text, part
     assert f"“{NASTY}”" in text
 
@@ -221,7 +308,11 @@ def test_verdict_colours_are_of_the_palette_and_differ():
 
 def test_a_missing_assessment_says_why_and_shows_what_there_is():
     failed = Checked(show.evidence(FAILED)).text
-    assert WHY in failed and failed.count("not assessed") == len(ROWS) and "model's score: none" in failed
+    assert (
+        WHY in failed
+        and failed.count("not assessed") == len(ROWS)
+        and "model's score: none" in failed
+    )
     assert "supported:" not in failed  # no legend of verdicts that nobody gave
     kept = Checked(show.evidence(NO_SCORE)).text
     assert WHY in kept and "4 supported" in kept and "0.39" in kept
@@ -231,12 +322,20 @@ def test_a_missing_assessment_says_why_and_shows_what_there_is():
 
 def test_ablations_show_prose_reasoning_and_score():
     page = show.evidence(PROSE)
-    assert "<table" not in page and "A barking cough" in page and "It fits." in page and "40 out of 100" in page
+    assert (
+        "<table" not in page
+        and "A barking cough" in page
+        and "It fits." in page
+        and "40 out of 100" in page
+    )
     assert "55.5 out of 100" in show.evidence(STRAIGHT)
     assert "Importance" not in show.evidence(UNWEIGHED) and "Importance" in show.evidence(WHOLE)
 
 
-@pytest.mark.parametrize(("agrees", "words"), [(False, "does not agree"), (None, "summary: none"), (True, "summary: agrees")])
+@pytest.mark.parametrize(
+    ("agrees", "words"),
+    [(False, "does not agree"), (None, "summary: none"), (True, "summary: agrees")],
+)
 def test_summary_agreement(agrees, words):
     assert words in " ".join(show.summary(replace(WHOLE, summary_agrees=agrees)))
 
@@ -248,7 +347,9 @@ def drawn(ax) -> list[Text]:
 
 FIGURES = {name: lambda a=a: evidence_table(a) for name, a in ASSESSMENTS.items()} | {
     "tokens": lambda: token_bars(TRACED),
-    "many long tokens": lambda: token_bars(Reply("x", TokenTrace(("w" * 60,) * 12, logprobs=np.log(np.full(12, 0.999))))),
+    "many long tokens": lambda: token_bars(
+        Reply("x", TokenTrace(("w" * 60,) * 12, logprobs=np.log(np.full(12, 0.999))))
+    ),
     "no tokens": lambda: token_bars(Reply("Flu")),
     "no diagnosis": lambda: token_bars(Reply(None, missing="a long reason $x_1$ " * 6)),
 }
@@ -261,7 +362,12 @@ def test_no_text_leaves_the_figure_or_overlaps(name):
     box = ax.figure.bbox
     extents = [(text.get_text(), text.get_window_extent()) for text in texts]
     for text, extent in extents:
-        assert box.x0 <= extent.x0 and extent.x1 <= box.x1 and box.y0 <= extent.y0 and extent.y1 <= box.y1, text
+        assert (
+            box.x0 <= extent.x0
+            and extent.x1 <= box.x1
+            and box.y0 <= extent.y0
+            and extent.y1 <= box.y1
+        ), text
     for (one, a), (other, b) in combinations(extents, 2):
         shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
         assert min(shared) <= 3, f"{one!r} overlaps {other!r}"
@@ -279,7 +385,11 @@ def test_the_table_figure_says_what_the_html_says():
     words = " ".join(text.get_text() for text in drawn(evidence_table(WHOLE)))
     for e in EVIDENCE:
         verdict = show.VERDICTS[e.support_level]
-        assert e.criterion.description in words and show.importance(e) in words and f"{verdict.symbol} {verdict.word}" in words
+        assert (
+            e.criterion.description in words
+            and show.importance(e) in words
+            and f"{verdict.symbol} {verdict.word}" in words
+        )
         assert e.quote is None or f"“{e.quote}”" in words
     assert words.count("not in the patient's words") == 1
     assert NOTICE in words and "62 out of 100" in words

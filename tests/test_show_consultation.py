@@ -29,7 +29,10 @@ def test_a_transcript_shows_every_turn_with_its_diagnosis_and_confidence() -> No
 
 
 def test_a_transcript_is_shorter_where_the_consultation_was_and_says_why() -> None:
-    run = asked(1, model=Talker(QUESTIONS, replies={"ask": "[Do you swim?]", "patient": "[It is influenza]"}))
+    run = asked(
+        1,
+        model=Talker(QUESTIONS, replies={"ask": "[Do you swim?]", "patient": "[It is influenza]"}),
+    )
     rows = transcript_rows(run, "fake", "c00")
     page = transcript(run.consultations["fake"][0], rows, ["ce"])
     assert len(rows) == 2 and "asked again what had been asked (Do you swim?)" in page
@@ -46,9 +49,18 @@ def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong_in_the_trans
     run = asked(1)
     rows = transcript_rows(run, "fake", "c00").assign(correct=NAN, answer=None, ce=NAN)
     page = transcript(run.consultations["fake"][0], rows, ["ce"])
-    assert page.count("? not judged") == 4 and "(no readable diagnosis)" in page and "CE missing" in page
+    assert (
+        page.count("? not judged") == 4
+        and "(no readable diagnosis)" in page
+        and "CE missing" in page
+    )
 
 
 def test_a_consultation_that_stopped_at_a_threshold_says_so() -> None:
-    (c,) = consult([told_case()], Talker(QUESTIONS), stop=lambda going: [len(c.turns) == 1 for c in going])
-    assert ending(c) == "The consultation ended after 1 question: the confidence reached the threshold."
+    (c,) = consult(
+        [told_case()], Talker(QUESTIONS), stop=lambda going: [len(c.turns) == 1 for c in going]
+    )
+    assert (
+        ending(c)
+        == "The consultation ended after 1 question: the confidence reached the threshold."
+    )

@@ -10,20 +10,38 @@ from trustlab.agents.plan import Proposed
 from trustlab.agents.reviewers import Review
 from trustlab.experiments.trust_rows import Checked
 from trustlab.records import Case, Mark, Opinion, Panel, Plan, Prescription, Statement, View
-from trustlab.show_review import NO_PLAN, NO_QUOTE, NOT_KNOWN, chart_review, chart_review_text, vote_words, worth_reading
+from trustlab.show_review import (
+    NO_PLAN,
+    NO_QUOTE,
+    NOT_KNOWN,
+    chart_review,
+    chart_review_text,
+    vote_words,
+    worth_reading,
+)
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 ESCAPED = "&lt;img src=x onerror=alert(1)&gt;"
-PLAN = Plan((Prescription("amoxicillin", "500 mg", "by mouth"), Prescription("zelotrine", "1 g", "by mouth")), ("spirometry",))
+PLAN = Plan(
+    (
+        Prescription("amoxicillin", "500 mg", "by mouth"),
+        Prescription("zelotrine", "1 g", "by mouth"),
+    ),
+    ("spirometry",),
+)
 REVIEW = Review(
     (Mark("UNSAFE", "penicillin", True, "allergic to it"), Mark("SAFE", "a quotation", False)),
     (Mark(None, missing="no JSON list"),),
 )
-RULES = Review((Mark("UNSAFE", "penicillin", True, "a penicillin", "r1"), Mark("UNKNOWN")), (Mark("FINE"),))
+RULES = Review(
+    (Mark("UNSAFE", "penicillin", True, "a penicillin", "r1"), Mark("UNKNOWN")), (Mark("FINE"),)
+)
 
 
 def checked(
-    diagnoses=("Influenza", "Pneumonia", None), plan: Plan | None = PLAN, thinking: str = "A fever, so influenza."
+    diagnoses=("Influenza", "Pneumonia", None),
+    plan: Plan | None = PLAN,
+    thinking: str = "A fever, so influenza.",
 ) -> Checked:
     """Doctors who differ; a plan with an allergy in it, a drug that no table knows, and a test whose mark is unreadable."""
     patient = {"age": 40, "sex": "female", "allergies": ("penicillin",)}
@@ -33,7 +51,9 @@ def checked(
         for i, d in enumerate(diagnoses)
     )
     tied = ("Influenza", "Pneumonia") if set(diagnoses) >= {"Influenza", "Pneumonia"} else ()
-    panel = Panel(opinions, diagnoses, "Influenza", tied, tuple(0.4 if d else float("nan") for d in diagnoses))
+    panel = Panel(
+        opinions, diagnoses, "Influenza", tied, tuple(0.4 if d else float("nan") for d in diagnoses)
+    )
     return Checked(
         model="m",
         configuration="one doctor" if len(diagnoses) == 1 else f"panel of {len(diagnoses)}",
@@ -64,27 +84,37 @@ def test_a_review_tells_the_whole_story(render) -> None:
 
 
 @pytest.mark.parametrize("render", [chart_review, chart_review_text])
-def test_a_drug_that_no_table_knows_and_a_quotation_that_does_not_occur_are_called_so(render) -> None:
+def test_a_drug_that_no_table_knows_and_a_quotation_that_does_not_occur_are_called_so(
+    render,
+) -> None:
     page = render(checked())
     assert page.count(NOT_KNOWN) == page.count(NO_QUOTE) == 1
     assert page.index("zelotrine") < page.index(NO_QUOTE) < page.index("spirometry")
 
 
-@pytest.mark.parametrize(("correct", "words"), [(1.0, "✓ right"), (0.0, "✗ wrong"), (float("nan"), "? not judged")])
+@pytest.mark.parametrize(
+    ("correct", "words"), [(1.0, "✓ right"), (0.0, "✗ wrong"), (float("nan"), "? not judged")]
+)
 def test_the_verdict_on_the_diagnosis_stands_beside_the_vote(correct, words) -> None:
-    assert words in chart_review(replace(checked(), correct=correct)) and words in chart_review_text(
+    assert words in chart_review(
         replace(checked(), correct=correct)
-    )
+    ) and words in chart_review_text(replace(checked(), correct=correct))
 
 
 @pytest.mark.parametrize("render", [chart_review, chart_review_text])
 def test_without_a_plan_the_review_says_why(render) -> None:
     page = render(checked(plan=None))
-    assert f"{NO_PLAN}: no JSON object" in page and "Rule check" not in page and "rule check: " not in page
+    assert (
+        f"{NO_PLAN}: no JSON object" in page
+        and "Rule check" not in page
+        and "rule check: " not in page
+    )
 
 
 def test_an_empty_plan_is_told_from_none() -> None:
-    empty = replace(checked(), proposed=Proposed(Plan()), review=Review((), ()), rules=Review((), ()))
+    empty = replace(
+        checked(), proposed=Proposed(Plan()), review=Review((), ()), rules=Review((), ())
+    )
     page = chart_review(empty)
     assert "Prescription: none." in page and "Test: none." in page and NO_PLAN not in page
 
@@ -93,18 +123,29 @@ def test_every_word_of_a_model_or_patient_is_escaped() -> None:
     plan = Plan((Prescription(HOSTILE, HOSTILE, HOSTILE),), (HOSTILE,))
     mark = Mark("UNSAFE", HOSTILE, False, HOSTILE)
     one = checked((HOSTILE, "Influenza", "Influenza"), plan, HOSTILE)
-    case = replace(one.view.case, case_id=HOSTILE, diagnosis=HOSTILE, patient={"allergies": (HOSTILE,)})
+    case = replace(
+        one.view.case, case_id=HOSTILE, diagnosis=HOSTILE, patient={"allergies": (HOSTILE,)}
+    )
     view = View(case, 100, (Statement(f"Patient: {HOSTILE}"), Statement(HOSTILE)))
     opinions = tuple(replace(o, model=HOSTILE, missing=HOSTILE) for o in one.panel.opinions)
     panel = replace(one.panel, opinions=opinions, diagnosis=HOSTILE)
     lost = Mark(None, missing=HOSTILE)
-    page = chart_review(replace(one, view=view, panel=panel, review=Review((mark,), (lost,)), rules=Review((mark,), (mark,))))
+    page = chart_review(
+        replace(
+            one,
+            view=view,
+            panel=panel,
+            review=Review((mark,), (lost,)),
+            rules=Review((mark,), (mark,)),
+        )
+    )
     assert "<img" not in page and page.count(ESCAPED) > 15
 
 
 def test_a_vote_without_a_tie_names_no_draw_and_one_without_a_diagnosis_says_so() -> None:
     two = replace(
-        checked(("Influenza", "Influenza", "Pneumonia")), panel=Panel((), ("Influenza",) * 2 + ("Pneumonia",), "Influenza")
+        checked(("Influenza", "Influenza", "Pneumonia")),
+        panel=Panel((), ("Influenza",) * 2 + ("Pneumonia",), "Influenza"),
     )
     assert vote_words(two) == "Influenza 2, Pneumonia 1; the diagnosis is Influenza."
     nobody = replace(checked((None, None)), panel=Panel((), (None, None), None))

@@ -12,7 +12,12 @@ NAN = float("nan")
 
 @pytest.mark.parametrize(
     "value, low, high, words",
-    [(0.5, 0.25, 0.756, "0.50 [0.25, 0.76]"), (0.5, NAN, NAN, "0.50"), (NAN, 0.1, 0.2, "–"), (-0.001, NAN, NAN, "0.00")],
+    [
+        (0.5, 0.25, 0.756, "0.50 [0.25, 0.76]"),
+        (0.5, NAN, NAN, "0.50"),
+        (NAN, 0.1, 0.2, "–"),
+        (-0.001, NAN, NAN, "0.00"),
+    ],
 )
 def test_a_value_stands_with_its_interval_where_it_has_one(value, low, high, words):
     assert shown.with_interval(value, low, high) == words
@@ -21,7 +26,10 @@ def test_a_value_stands_with_its_interval_where_it_has_one(value, low, high, wor
 def test_a_pivoted_table_keeps_the_order_of_rows_and_columns():
     rows = [("b", "y", 0.5), ("b", "x", 0.25), ("a", "y", NAN), ("a", "x", 1.0)]
     table = pd.DataFrame(rows, columns=["method", "metric", "value"]).assign(low=NAN, high=NAN)
-    assert shown.pivoted(table, ["method"]).to_numpy().tolist() == [["b", "0.50", "0.25"], ["a", "–", "1.00"]]
+    assert shown.pivoted(table, ["method"]).to_numpy().tolist() == [
+        ["b", "0.50", "0.25"],
+        ["a", "–", "1.00"],
+    ]
     assert list(shown.pivoted(table, ["method"])) == ["method", "y", "x"]
     assert shown.pivoted(table[:0], ["method"]).empty
 
@@ -32,18 +40,35 @@ def calibration(rows):
 
 
 def test_calibration_is_shown_as_given_first_and_what_was_not_given_as_a_dash():
-    rows = [("asp", "as given", "brier", 0.2), ("asp", "isotonic", "brier", 0.1), ("poc", "isotonic", "brier", 0.3)]
+    rows = [
+        ("asp", "as given", "brier", 0.2),
+        ("asp", "isotonic", "brier", 0.1),
+        ("poc", "isotonic", "brier", 0.3),
+    ]
     rows += [("asp", "as given", "ece", 0.4), ("asp", "as given", "uncertainty", 0.25)]
     found = shown.calibration_shown(calibration(rows))
     assert list(found) == ["model", "method", "Brier, as given", "Brier, isotonic", "ECE, as given"]
-    assert found.to_numpy().tolist() == [["m", "asp", "0.20", "0.10", "0.40"], ["m", "poc", "–", "0.30", "–"]]
-    assert list(shown.calibration_shown(calibration(rows), hows=["isotonic"])) == ["model", "method", "Brier, isotonic"]
+    assert found.to_numpy().tolist() == [
+        ["m", "asp", "0.20", "0.10", "0.40"],
+        ["m", "poc", "–", "0.30", "–"],
+    ]
+    assert list(shown.calibration_shown(calibration(rows), hows=["isotonic"])) == [
+        "model",
+        "method",
+        "Brier, isotonic",
+    ]
 
 
 def test_missingness_shows_only_what_misses_something_and_has_ends():
-    rows = [("", "accuracy", 3, 4, 0.5, 0.4, 0.6), ("asp", "auroc", 4, 4, 0.7, 0.7, 0.7), ("ce", "auroc", 2, 4, 0.6, 0.2, 0.9)]
+    rows = [
+        ("", "accuracy", 3, 4, 0.5, 0.4, 0.6),
+        ("asp", "auroc", 4, 4, 0.7, 0.7, 0.7),
+        ("ce", "auroc", 2, 4, 0.6, 0.2, 0.9),
+    ]
     rows += [("ce", "mean_confidence", 2, 4, 0.3, NAN, NAN), ("pmi", "auroc", 0, 4, NAN, 0.0, 1.0)]
-    table = pd.DataFrame(rows, columns=["method", "metric", "n", "n_asked", "value", "worst", "best"])
+    table = pd.DataFrame(
+        rows, columns=["method", "metric", "n", "n_asked", "value", "worst", "best"]
+    )
     table = table.assign(n_missing=table["n_asked"] - table["n"])
     found = shown.missingness_shown(table.assign(model="m", dataset="d"))
     assert found.to_numpy().tolist() == [

@@ -25,10 +25,16 @@ def test_the_cases_keep_their_promises(name: str) -> None:
     for case in cases:
         assert case.dataset == name and len(case.statements) > 10
         assert case.accepted == conditions[case.diagnosis].names
-        assert {"age", "sex", "allergies", "medication", "conditions", "tests_done"} <= set(case.patient) <= set(FIELDS)
+        assert (
+            {"age", "sex", "allergies", "medication", "conditions", "tests_done"}
+            <= set(case.patient)
+            <= set(FIELDS)
+        )
         assert {(s.finding, s.affirmed) for s in case.statements} == {(None, None)}
         spoken = " ".join(f" {normalise(s.text)} |" for s in case.statements)
-        assert [accepted for accepted in case.accepted if f" {normalise(accepted)} " in spoken] == [], case.case_id
+        assert [
+            accepted for accepted in case.accepted if f" {normalise(accepted)} " in spoken
+        ] == [], case.case_id
 
 
 @SETS
@@ -36,7 +42,9 @@ def test_the_levels_nest(name: str) -> None:
     for case in load_cases(name):
         shown = [view(case, level).statements for level in LEVELS]
         assert len(shown[0]) == 1 and shown[-1] == case.statements
-        assert all(large[: len(small)] == small for small, large in zip(shown, shown[1:], strict=False))
+        assert all(
+            large[: len(small)] == small for small, large in zip(shown, shown[1:], strict=False)
+        )
 
 
 def test_a_conversation_is_told_in_exchanges_and_a_report_in_sentences() -> None:
@@ -51,7 +59,13 @@ def test_a_conversation_is_told_in_exchanges_and_a_report_in_sentences() -> None
 
 def row(**changes: object) -> dict:
     condition = load_knowledge().conditions["acute_appendicitis"]
-    known = {"case_id": "a", "diagnosis": condition.name, "condition": condition.id, "age": 0, "sex": "male"}
+    known = {
+        "case_id": "a",
+        "diagnosis": condition.name,
+        "condition": condition.id,
+        "age": 0,
+        "sex": "male",
+    }
     return known | {"statements": [f"Sentence {i}." for i in range(11)]} | changes
 
 
@@ -64,7 +78,9 @@ def written(folder: Path, name: str, *rows: object) -> Path:
 @SETS
 def test_a_row_becomes_a_case_from_a_file_or_its_folder(tmp_path: Path, name: str) -> None:
     cases = load_cases(name, path=written(tmp_path, name, row(), row(case_id="b")))
-    assert [(c.case_id, c.dataset, c.patient) for c in cases] == [(i, name, {"age": 0, "sex": "male"}) for i in "ab"]
+    assert [(c.case_id, c.dataset, c.patient) for c in cases] == [
+        (i, name, {"age": 0, "sex": "male"}) for i in "ab"
+    ]
     assert load_cases(name, path=tmp_path, seed=3) == cases
 
 

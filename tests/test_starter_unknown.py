@@ -22,7 +22,9 @@ def told(how: str) -> list[Case]:
 
 def answers(finding: Finding) -> re.Pattern[str]:
     """Every answer the table has to the question of ``finding``."""
-    values = [v.phrase for v in load_knowledge().values.values() if v.kind == finding.values] or [str(n) for n in range(1, 11)]
+    values = [v.phrase for v in load_knowledge().values.values() if v.kind == finding.values] or [
+        str(n) for n in range(1, 11)
+    ]
     one = f"(?:{'|'.join(map(re.escape, values))})"
     filled = f"{one}(?:(?:, {one})* and {one})?" if finding.form == "several" else one
     affirmed = [re.escape(a).replace(re.escape("{value}"), filled) for a in finding.affirm]
@@ -30,11 +32,18 @@ def answers(finding: Finding) -> re.Pattern[str]:
 
 
 def test_sixteen_different_diseases_half_told_in_our_words_and_half_in_the_tables() -> None:
-    assert len(cases()) == len({case.case_id for case in cases()}) == len({case.diagnosis for case in cases()}) == 16
+    assert (
+        len(cases())
+        == len({case.case_id for case in cases()})
+        == len({case.diagnosis for case in cases()})
+        == 16
+    )
     assert [case.patient["told"] for case in cases()] == ["natural"] * 8 + ["table"] * 8
     for case in cases():
         assert 12 <= len(case.statements) <= 16
-        assert all(re.fullmatch(r"Doctor: [^\n]+\nPatient: [^\n]+", s.text) for s in case.statements), case.case_id
+        assert all(
+            re.fullmatch(r"Doctor: [^\n]+\nPatient: [^\n]+", s.text) for s in case.statements
+        ), case.case_id
         assert set(case.patient) == {"told", "age", "sex"}
 
 
@@ -46,7 +55,9 @@ def test_the_table_knows_none_of_the_names() -> None:
 
 
 def test_no_statement_speaks_a_name() -> None:
-    names = {normalise(name) for case in cases() for name in case.accepted} | set(load_knowledge().condition_of_name)
+    names = {normalise(name) for case in cases() for name in case.accepted} | set(
+        load_knowledge().condition_of_name
+    )
     for case in cases():
         spoken = " | ".join(f" {normalise(s.text)} " for s in case.statements)
         assert [name for name in names if f" {name} " in spoken] == [], case.case_id
@@ -68,5 +79,9 @@ def test_the_second_half_speaks_the_tables_phrasings() -> None:
 
 def test_the_first_half_does_not() -> None:
     questions = {f.question for f in load_knowledge().findings.values()}
-    spoken = [s.text.split("\n")[0].removeprefix("Doctor: ") for case in told("natural") for s in case.statements]
+    spoken = [
+        s.text.split("\n")[0].removeprefix("Doctor: ")
+        for case in told("natural")
+        for s in case.statements
+    ]
     assert [question for question in spoken if question in questions] == []

@@ -22,15 +22,23 @@ def made(n: int = 24, seed: int = 0, level: int = 100, **lost: int) -> pd.DataFr
     rng = np.random.default_rng(seed)
     parts = []
     for method, wobble in WOBBLE.items():
-        rows = rng.uniform(0.4, 0.8, (n, 1)) + rng.normal(0, wobble, (n, 4)) if wobble else np.ones((n, 4))
+        rows = (
+            rng.uniform(0.4, 0.8, (n, 1)) + rng.normal(0, wobble, (n, 4))
+            if wobble
+            else np.ones((n, 4))
+        )
         rows[: lost.get(method, 0), 1] = NAN
-        parts.append(confidence({name: list(rows[:, i]) for i, name in enumerate(CONDITIONS)}, method, level))
+        parts.append(
+            confidence({name: list(rows[:, i]) for i, name in enumerate(CONDITIONS)}, method, level)
+        )
     return pd.concat(parts, ignore_index=True)
 
 
 def views(table: pd.DataFrame, method: str) -> np.ndarray:
     """A method's values under the paraphrased conditions, (n, 3)."""
-    mine = table[table["method"] == method].pivot(index=["case_id", "level"], columns="condition", values="confidence")
+    mine = table[table["method"] == method].pivot(
+        index=["case_id", "level"], columns="condition", values="confidence"
+    )
     return mine[list(CONDITIONS[1:])].to_numpy()
 
 
@@ -53,7 +61,9 @@ def test_the_difference_is_drawn_from_both_on_the_same_cases(metric, of):
     assert row["difference"] == pytest.approx(row["value"] - row["reference"])
     variation = variation_table(table, 10)
     for name, column in (("asp", "value"), ("medconf", "reference")):
-        assert row[column] == pytest.approx(one(variation, method=name, metric=metric, level="all")["value"])
+        assert row[column] == pytest.approx(
+            one(variation, method=name, metric=metric, level="all")["value"]
+        )
 
 
 def test_a_steadier_method_lies_below_0_and_a_wobblier_above():
@@ -61,16 +71,24 @@ def test_a_steadier_method_lies_below_0_and_a_wobblier_above():
     assert list(found.columns[:6]) == ["model", "dataset", "method", "family", "against", "level"]
     assert set(found["level"]) == {"100", "all"}
     sample = found[found["metric"].eq("cv_sample") & found["level"].eq("100")].set_index("method")
-    assert sample.loc["asp", "high"] < 0 < sample.loc["semantic_poc", "low"] and sample.loc["poc", "p"] > 0.05
+    assert (
+        sample.loc["asp", "high"] < 0 < sample.loc["semantic_poc", "low"]
+        and sample.loc["poc", "p"] > 0.05
+    )
     assert sample.loc["asp", "p_holm"] < 0.05 and sample.loc["asp", "family"] == "token"
-    assert sample.loc["ce", "value"] == 0 and sample.loc["ce", "difference"] == pytest.approx(-sample.loc["ce", "reference"])
+    assert sample.loc["ce", "value"] == 0 and sample.loc["ce", "difference"] == pytest.approx(
+        -sample.loc["ce", "reference"]
+    )
 
 
 def test_a_method_with_few_views_is_held_against_the_reference_on_its_own():
     found = cv_differences(made(asp=16), n_draws=50)
     few, usual = (one(found, method=m, metric="cv_sample", level="all") for m in ("asp", "poc"))
     assert (few["n"], few["n_missing"], usual["n"]) == (8, 16, 24) and few["missing"] == TOO_FEW
-    assert few["reference"] != usual["reference"] and np.isnan([few["low"], few["p"], few["p_holm"]]).all()
+    assert (
+        few["reference"] != usual["reference"]
+        and np.isnan([few["low"], few["p"], few["p_holm"]]).all()
+    )
 
 
 def test_a_view_of_mean_0_has_no_cv_sample_and_is_left_out_of_both():
@@ -81,24 +99,41 @@ def test_a_view_of_mean_0_has_no_cv_sample_and_is_left_out_of_both():
     assert one(found, method="poc", metric="cv_group", level="all")["n"] == 24
     table.loc[table["method"].eq("poc"), "confidence"] = 0.0
     nothing = cv_differences(table, n_draws=50)
-    assert one(nothing, method="poc", metric="cv_group", level="all")["missing"] == "the mean confidence is 0"
+    assert (
+        one(nothing, method="poc", metric="cv_group", level="all")["missing"]
+        == "the mean confidence is 0"
+    )
     assert one(nothing, method="poc", metric="cv_sample", level="all")["missing"] == NOT_SHARED
 
 
 def test_the_steadiest_of_a_family_is_the_one_with_the_lowest_cv():
     found = steadiest_of_families(made(semantic_poc=4), n_draws=200)
     row = one(found, family="consistency", metric="cv_sample", level="100")
-    assert (row["method"], row["n"], row["n_methods"], row["left_out"]) == ("poc", 20, 2, "") and row["chosen_in"] == 1
+    assert (row["method"], row["n"], row["n_methods"], row["left_out"]) == (
+        "poc",
+        20,
+        2,
+        "",
+    ) and row["chosen_in"] == 1
     assert row["low"] < row["difference"] < row["high"] and row["low_chosen"] < row["high_chosen"]
     assert one(found, family="token", metric="cv_sample", level="100")["high"] < 0
-    lost = one(steadiest_of_families(made(semantic_poc=20), n_draws=20), family="consistency", metric="cv_sample", level="all")
+    lost = one(
+        steadiest_of_families(made(semantic_poc=20), n_draws=20),
+        family="consistency",
+        metric="cv_sample",
+        level="all",
+    )
     assert (lost["left_out"], lost["n"]) == ("semantic_poc", 24)
 
 
 def test_a_family_or_reference_without_views_says_so():
     found = steadiest_of_families(made(asp=24), n_draws=20)
     row = one(found, family="token", metric="cv_group", level="all")
-    assert row["method"] == "" and row["missing"] == "no method has a value on half of the views" and np.isnan(row["difference"])
+    assert (
+        row["method"] == ""
+        and row["missing"] == "no method has a value on half of the views"
+        and np.isnan(row["difference"])
+    )
     nobody = cv_differences(made(medconf=24), n_draws=20)
     assert nobody["difference"].isna().all() and set(nobody["missing"]) == {NOT_SHARED}
 

@@ -196,7 +196,11 @@ def test_noise_in_the_published_confidences_moves_no_metric(noise: float) -> Non
     other = SimpleNamespace(answers=answers, confidence=given.assign(confidence=shaken))
     far = moved(before, every_metric(other))
     small = {"within", *map(str, answers["level"].unique())}
-    held = {k: by for k, by in far.items() if k[-1] not in small and not ("msp" in k and "spearman" in k)}
+    held = {
+        k: by
+        for k, by in far.items()
+        if k[-1] not in small and not ("msp" in k and "spearman" in k)
+    }
     assert (far if noise < 1e-9 else held) == {}
 
 
@@ -225,7 +229,11 @@ def test_noise_makes_no_winner_of_equal_etis() -> None:
     shown: dict[str, Any] = {"model": "m", "dataset": "d", "level": 100, "safety": False}
     shown |= {"formulation": "trust-x", "n": 20}
     parts = {"accuracy": 0.5, "cdr": 0.2, "rdc": 0.4, "eti": 0.56}
-    rows = [{**shown, "configuration": c, "metric": m, "value": v} for c in ("x", "y") for m, v in parts.items()]
+    rows = [
+        {**shown, "configuration": c, "metric": m, "value": v}
+        for c in ("x", "y")
+        for m, v in parts.items()
+    ]
     indices = pd.DataFrame(rows)
     indices.loc[indices["configuration"].eq("y") & indices["metric"].eq("rdc"), "value"] += 1e-8
     assert set(weight_sweep(indices)["winner"]) == {"tie"}

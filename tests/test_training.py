@@ -17,7 +17,16 @@ from each import each
 from training import replies
 from training import train as program
 from training.evaluate import fact_of, generated_cases, steps
-from training.evidence import MOST, Mark, criteria_of, evidence_json, mark, profile_json, profile_prose, score
+from training.evidence import (
+    MOST,
+    Mark,
+    criteria_of,
+    evidence_json,
+    mark,
+    profile_json,
+    profile_prose,
+    score,
+)
 from training.passages import Criterion, Passage, Sentence, by_condition, keywords, passages
 from training.replies import (
     CLINIC,
@@ -56,7 +65,16 @@ from training.train import (
 from training.world import Fact, Patient, World
 from trustlab.agents.medconf import library_text, profile_text, reply_room
 from trustlab.knowledge import normalise
-from trustlab.parsing import Unreadable, diagnosis, guesses, read_evidence, read_profile, read_score, score_0_100, true_or_false
+from trustlab.parsing import (
+    Unreadable,
+    diagnosis,
+    guesses,
+    read_evidence,
+    read_profile,
+    read_score,
+    score_0_100,
+    true_or_false,
+)
 from trustlab.prompts import render
 from trustlab.records import SUPPORT_LEVELS, Assessment, Case, Evidence, Generation, Statement, View
 from trustlab.records import Criterion as Entry
@@ -146,7 +164,17 @@ def ids_of(tokenizer, text: str | list[str]) -> list:
 
 @each(
     ("p", "score"),
-    [(0.0, 0), (1.0, 100), (0.5, 50), (0.8, 90), (0.2, 10), (0.9, 95), (0.1, 5), (4 / 13, 25), (9 / 13, 75)],
+    [
+        (0.0, 0),
+        (1.0, 100),
+        (0.5, 50),
+        (0.8, 90),
+        (0.2, 10),
+        (0.9, 95),
+        (0.1, 5),
+        (4 / 13, 25),
+        (9 / 13, 75),
+    ],
 )
 def test_elicited_score_by_hand(p: float, score: int) -> None:
     """Odds to the power 1.5: 0.8 has odds 4, so 8 to 1, 89 in 100; 0.9: 27 to 1, 96; 9/13: 3.375 to 1, 77."""
@@ -168,7 +196,9 @@ def test_elicited_score_rises_in_steps_of_five() -> None:
 
 
 def test_skills_come_in_their_shares(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(World, "posterior", lambda self, facts: self.prior)  # not what is looked at here, and slow
+    monkeypatch.setattr(
+        World, "posterior", lambda self, facts: self.prior
+    )  # not what is looked at here, and slow
     rng = np.random.default_rng(0)
     count = Counter(example(world, rng).skill for _ in range(200))
     for skill, share in SKILLS.items():
@@ -182,7 +212,9 @@ def test_every_prompt_is_the_package_s_own(world: World, examples: list[Example]
         if e.skill == "prior":
             assert e.messages == render("diagnosis", patient=None)
         elif e.skill == "keyword":
-            assert e.messages == render("keyword", answer=world.knowledge.conditions[e.patient.condition].name)
+            assert e.messages == render(
+                "keyword", answer=world.knowledge.conditions[e.patient.condition].name
+            )
         elif e.skill in PATIENT_TOLD:
             words = inside(e, "patient") or ""
             assert words.count("Patient: ") == words.count("Doctor: ") == len(e.patient.facts)
@@ -191,10 +223,14 @@ def test_every_prompt_is_the_package_s_own(world: World, examples: list[Example]
                 assert e.messages == render(e.skill, patient=words, answer=proposed)
 
 
-def test_a_diagnosis_is_the_patient_s_and_a_keyword_the_condition_s(world: World, examples: list[Example]) -> None:
+def test_a_diagnosis_is_the_patient_s_and_a_keyword_the_condition_s(
+    world: World, examples: list[Example]
+) -> None:
     for e in of(examples, "diagnosis", "prior"):
         span = diagnosis(e.reply)
-        assert span is not None and span.text == world.knowledge.conditions[e.patient.condition].name
+        assert (
+            span is not None and span.text == world.knowledge.conditions[e.patient.condition].name
+        )
         assert e.proposed is None and e.posterior is None
     for e in of(examples, "keyword"):
         span = diagnosis(e.reply)
@@ -207,13 +243,17 @@ def test_a_judgement_is_right_of_the_proposed_diagnosis(examples: list[Example])
     assert all(true_or_false(e.reply) is (e.proposed == e.patient.condition) for e in judged)
 
 
-def test_scores_are_the_stretched_posterior_of_the_proposed_diagnosis(world: World, examples: list[Example]) -> None:
+def test_scores_are_the_stretched_posterior_of_the_proposed_diagnosis(
+    world: World, examples: list[Example]
+) -> None:
     for e in of(examples, "ce", "cot_ce", "topk_ce"):
         p = world.posterior(e.patient.facts)[world.index[e.proposed or ""]]
         assert e.posterior == pytest.approx(p)
         if e.skill == "topk_ce":
             found = guesses(e.reply)
-            assert found is not None and found == tuple(stretched(p, s) for s in (0, -0.5, 0.5, -1, 1))
+            assert found is not None and found == tuple(
+                stretched(p, s) for s in (0, -0.5, 0.5, -1, 1)
+            )
             assert found[3] <= found[1] <= found[0] <= found[2] <= found[4]
         else:
             assert score_0_100(e.reply) == elicited_score(p)
@@ -227,7 +267,9 @@ def test_chances_are_the_exact_posterior(world: World, examples: list[Example]) 
         if e.skill not in ("diagnosis", "prior", "p_true"):
             assert e.chances is None, e.skill
             continue
-        assert e.chances is not None and e.chances.sum() == pytest.approx(1) and (e.chances >= 0).all()
+        assert (
+            e.chances is not None and e.chances.sum() == pytest.approx(1) and (e.chances >= 0).all()
+        )
         posterior = world.posterior(e.patient.facts)
         if e.skill == "diagnosis":
             assert e.chances == pytest.approx(posterior)
@@ -244,11 +286,23 @@ def test_reasons_by_hand(world: World) -> None:
     bronchitis = world.knowledge.conditions["acute_bronchitis"]
     name = {f.id: f.name for f in world.knowledge.findings.values()}
     grades = bronchitis.grades
-    assert {"cough", "fever", "runny_nose", "breathlessness"} <= set(grades) and not {"diarrhea", "ear_pain"} & set(grades)
-    yes = [f.id for f in world.findings if grades.get(f.id) in ("always", "usual", "often", "some") and f.id != "pain"]
+    assert {"cough", "fever", "runny_nose", "breathlessness"} <= set(grades) and not {
+        "diarrhea",
+        "ear_pain",
+    } & set(grades)
+    yes = [
+        f.id
+        for f in world.findings
+        if grades.get(f.id) in ("always", "usual", "often", "some") and f.id != "pain"
+    ]
     rare = [c for c in world.conditions if "rare" in c.grades.values()]
     other = [f.id for f in world.findings if f.id not in grades and f.id != "pain"][:2]
-    facts = (Fact("pain", True), *(Fact(f, True) for f in yes[:4]), Fact(yes[4], False), *(Fact(f, True) for f in other))
+    facts = (
+        Fact("pain", True),
+        *(Fact(f, True) for f in yes[:4]),
+        Fact(yes[4], False),
+        *(Fact(f, True) for f in other),
+    )
     facts += (Fact(other[0], False), Fact("pain_site", True, ("belly",)))
     assert reasons(world, bronchitis, facts) == (
         f"For it: {name[yes[0]]}, {name[yes[1]]} and {name[yes[2]]}. Against it, denied: {name[yes[4]]}. "
@@ -257,8 +311,14 @@ def test_reasons_by_hand(world: World) -> None:
     silent = "For it: nothing. Against it, denied: nothing. Unexplained: nothing"
     assert reasons(world, bronchitis, (Fact("pain", True),)) == silent
     for condition in rare[:1]:
-        seldom = next(f for f, grade in condition.grades.items() if grade == "rare" and f in world.column)
-        assert reasons(world, condition, (Fact(seldom, True),)) == reasons(world, condition, (Fact(seldom, False),)) == silent
+        seldom = next(
+            f for f, grade in condition.grades.items() if grade == "rare" and f in world.column
+        )
+        assert (
+            reasons(world, condition, (Fact(seldom, True),))
+            == reasons(world, condition, (Fact(seldom, False),))
+            == silent
+        )
 
 
 # -- examples: MedConf's steps ------------------------------------------------------------------------------------------
@@ -269,7 +329,9 @@ BELLY = Criterion("pain_site", "pain in the belly", "weak", frozenset({"belly", 
 
 
 def exchange(finding: str, affirmed: bool, words: str, *values: str) -> tuple[Fact, Statement]:
-    return Fact(finding, affirmed, values), Statement(f"Doctor: Well?\nPatient: {words}", finding, affirmed)
+    return Fact(finding, affirmed, values), Statement(
+        f"Doctor: Well?\nPatient: {words}", finding, affirmed
+    )
 
 
 @pytest.mark.parametrize(
@@ -286,7 +348,9 @@ def exchange(finding: str, affirmed: bool, words: str, *values: str) -> tuple[Fa
         (Criterion("nausea", "nausea", "weak"), "missing", None),
     ],
 )
-def test_a_criterion_is_held_against_what_was_said(criterion: Criterion, level: str, quote: str | None) -> None:
+def test_a_criterion_is_held_against_what_was_said(
+    criterion: Criterion, level: str, quote: str | None
+) -> None:
     facts, said = zip(
         exchange("pain", True, "It hurts."),
         exchange("cough", False, "Not a cough."),
@@ -332,15 +396,30 @@ def test_the_score_is_the_weighted_share_to_the_nearest_five() -> None:
             for _ in range(int(rng.integers(1, MOST + 1)))
         ]
         for importance in (True, False):
-            weight = np.array([{"s": 3, "m": 2, "w": 1}[m.criterion.importance[0]] if importance else 1 for m in marks])
-            sign = np.array([(m.level == "supported") - (m.level == "contradicted") for m in marks], float)
+            weight = np.array(
+                [
+                    {"s": 3, "m": 2, "w": 1}[m.criterion.importance[0]] if importance else 1
+                    for m in marks
+                ]
+            )
+            sign = np.array(
+                [(m.level == "supported") - (m.level == "contradicted") for m in marks], float
+            )
             found = score(marks, importance)
-            assert found % 5 == 0 and abs(found - 100 * max(0.0, np.average(sign, weights=weight))) <= 2.5 + 1e-9
+            assert (
+                found % 5 == 0
+                and abs(found - 100 * max(0.0, np.average(sign, weights=weight))) <= 2.5 + 1e-9
+            )
     assert score([]) == 0
 
 
 def passage(id: str, condition: str, *criteria: tuple[Criterion, ...]) -> Passage:
-    return Passage(id, condition, "Title", tuple(Sentence(f"Sentence {i} of {id}.", c) for i, c in enumerate(criteria)))
+    return Passage(
+        id,
+        condition,
+        "Title",
+        tuple(Sentence(f"Sentence {i} of {id}.", c) for i, c in enumerate(criteria)),
+    )
 
 
 def test_a_profile_lists_what_the_passages_say_of_the_diagnosis_in_their_order() -> None:
@@ -349,14 +428,25 @@ def test_a_profile_lists_what_the_passages_say_of_the_diagnosis_in_their_order()
     other = passage("c", "y", (Criterion("nausea", "nausea", "strong"),))
     assert criteria_of("x", [other, own]) == [FEVER, COUGH, BELLY]
     assert [c.name for c in criteria_of("x", [more, other, own])] == [f"f{i}" for i in range(MOST)]
-    assert [c.name for c in criteria_of("x", [own, more])][:4] == ["fever", "cough", "pain in the belly", "f0"]
+    assert [c.name for c in criteria_of("x", [own, more])][:4] == [
+        "fever",
+        "cough",
+        "pain in the belly",
+        "f0",
+    ]
     assert criteria_of("x", [other]) == [] == criteria_of("x", [])
     assert profile_json([]) == "[]" and json.loads(profile_json([FEVER, BELLY])) == [
         {"id": 1, "description": "fever", "importance": "strong"},
         {"id": 2, "description": "pain in the belly", "importance": "weak"},
     ]
-    assert profile_prose([FEVER, COUGH, BELLY], importance=False) == "Look for fever, cough and pain in the belly."
-    assert profile_prose([FEVER]) == "Look for fever (strong)." and profile_prose([]) == "Nothing is said of it."
+    assert (
+        profile_prose([FEVER, COUGH, BELLY], importance=False)
+        == "Look for fever, cough and pain in the belly."
+    )
+    assert (
+        profile_prose([FEVER]) == "Look for fever (strong)."
+        and profile_prose([]) == "Nothing is said of it."
+    )
 
 
 def test_shown_passages_vary_in_choice_and_order() -> None:
@@ -365,8 +455,15 @@ def test_shown_passages_vary_in_choice_and_order() -> None:
     drawn = [[p.id for p in shown_passages(condition, rng)] for _ in range(100)]
     kept = [[i for i in ids if i in own] for ids in drawn]
     assert all(len(set(ids)) == len(ids) for ids in drawn)
-    assert own in kept and [] in kept and any(0 < len(k) < len(own) for k in kept) and own[::-1] in kept
-    assert any(ids[: len(own)] == own and len(ids) > len(own) for ids in drawn) and any(set(ids) - set(own) for ids in drawn)
+    assert (
+        own in kept
+        and [] in kept
+        and any(0 < len(k) < len(own) for k in kept)
+        and own[::-1] in kept
+    )
+    assert any(ids[: len(own)] == own and len(ids) > len(own) for ids in drawn) and any(
+        set(ids) - set(own) for ids in drawn
+    )
 
 
 @VARIANT
@@ -379,12 +476,16 @@ def test_profile_examples_read_as_the_package_reads_them(
         e = example(world, rng, "profile")
         condition = world.knowledge.conditions[e.patient.condition]
         retrieved, importance = "retrieval" in options, "importance" in options
-        assert e.messages == render("profile", answer=condition.name, passages=inside(e, "passages"), options=options)
+        assert e.messages == render(
+            "profile", answer=condition.name, passages=inside(e, "passages"), options=options
+        )
         shown = in_passages(e) if retrieved else by_condition()[condition.id]
         assert (inside(e, "passages") is not None) == retrieved and (
             not retrieved or inside(e, "passages") == library_text(shown)
         )  # type: ignore[arg-type]
-        stated = [c for p in shown if p.condition == condition.id for s in p.sentences for c in s.criteria][:MOST]
+        stated = [
+            c for p in shown if p.condition == condition.id for s in p.sentences for c in s.criteria
+        ][:MOST]
         assert all(c.finding == "pain_site" or c.finding in condition.grades for c in stated)
         if "structure" not in options:
             assert e.reply == profile_prose(stated, importance)
@@ -394,8 +495,12 @@ def test_profile_examples_read_as_the_package_reads_them(
                 read_profile(e.reply)
         else:
             read = read_profile(e.reply, importance=importance)
-            assert [(c.id, c.description) for c in read] == [(i, c.name) for i, c in enumerate(stated, 1)]
-            assert [c.importance for c in read] == [c.importance if importance else None for c in stated]
+            assert [(c.id, c.description) for c in read] == [
+                (i, c.name) for i, c in enumerate(stated, 1)
+            ]
+            assert [c.importance for c in read] == [
+                c.importance if importance else None for c in stated
+            ]
             assert profile_text(read) == e.reply
         assert_it_fits(encode, e)
 
@@ -420,29 +525,50 @@ def test_evidence_examples_read_as_the_package_reads_them(
     for _ in range(8):
         e = example(world, rng, "evidence")
         assert e.proposed is not None
-        condition, words, profile = world.knowledge.conditions[e.proposed], inside(e, "patient") or "", inside(e, "profile")
+        condition, words, profile = (
+            world.knowledge.conditions[e.proposed],
+            inside(e, "patient") or "",
+            inside(e, "profile"),
+        )
         again = {"passages": inside(e, "passages"), "profile": profile}
-        assert e.messages == render("evidence", patient=words, answer=condition.name, options=options, **again)
-        assert (profile is not None) == ("profile" in options) and (again["passages"] is None) == ("profile" in options)
+        assert e.messages == render(
+            "evidence", patient=words, answer=condition.name, options=options, **again
+        )
+        assert (profile is not None) == ("profile" in options) and (again["passages"] is None) == (
+            "profile" in options
+        )
         said = tuple(
             Statement(f"Doctor: {s}", f.finding, f.affirmed)
-            for s, f in zip(words.removeprefix("Doctor: ").split("\nDoctor: "), e.patient.facts, strict=True)
+            for s, f in zip(
+                words.removeprefix("Doctor: ").split("\nDoctor: "), e.patient.facts, strict=True
+            )
         )
         own = [c for p in by_condition()[condition.id] for s in p.sentences for c in s.criteria]
         if "profile" not in options:
             criteria = criteria_of(condition.id, in_passages(e))
         elif whole:
-            criteria = [next(c for c in own if c.name == d.description) for d in listed_profile(e, importance)]
+            criteria = [
+                next(c for c in own if c.name == d.description)
+                for d in listed_profile(e, importance)
+            ]
         else:
-            criteria = [c for c in own if re.search(rf"(for|,|and) {re.escape(c.name)} \({c.importance}\)", profile or "")]
+            criteria = [
+                c
+                for c in own
+                if re.search(rf"(for|,|and) {re.escape(c.name)} \({c.importance}\)", profile or "")
+            ]
         marks = [mark(c, e.patient.facts, said) for c in criteria]
         value, reasoning = read_score(e.reply)
         assert value == score(marks, importance) and reasoning
         if whole:
             found, agrees = read_evidence(e.reply, listed_profile(e, importance), words)
             assert agrees is True
-            assert [(f.support_level, f.quote) for f in found] == [(m.level, m.quote) for m in marks]
-            assert all(f.quote_occurs is (None if f.support_level == "missing" else True) for f in found)
+            assert [(f.support_level, f.quote) for f in found] == [
+                (m.level, m.quote) for m in marks
+            ]
+            assert all(
+                f.quote_occurs is (None if f.support_level == "missing" else True) for f in found
+            )
             assert all(f.quote is None or f"\nPatient: {f.quote}" in words for f in found)
         levels.update(m.level for m in marks)
         assert_it_fits(encode, e)
@@ -451,7 +577,10 @@ def test_evidence_examples_read_as_the_package_reads_them(
 
 def test_the_package_s_library_reads_as_in_training() -> None:
     first, second = passages()[:2]
-    assert library_text([first, second]) == f"1. {first.title}. {first.content}\n2. {second.title}. {second.content}"
+    assert (
+        library_text([first, second])
+        == f"1. {first.title}. {first.content}\n2. {second.title}. {second.content}"
+    )
 
 
 # -- speech ---------------------------------------------------------------------------------------------------------
@@ -464,17 +593,25 @@ def test_every_finding_has_its_loose_wordings(world: World) -> None:
         answered = table[finding].form in ("binary", "flag")
         assert set(wordings) == ({"ask", "yes", "no"} if answered else {"ask"}), finding
         for texts in wordings.values():
-            assert texts and all(isinstance(t, str) and t.strip() == t != "" for t in texts), finding
+            assert texts and all(isinstance(t, str) and t.strip() == t != "" for t in texts), (
+                finding
+            )
             assert len({normalise(t) for t in texts}) == len(texts), finding
-        assert not {normalise(t) for t in wordings.get("yes", [])} & {normalise(t) for t in wordings.get("no", [])}, finding
+        assert not {normalise(t) for t in wordings.get("yes", [])} & {
+            normalise(t) for t in wordings.get("no", [])
+        }, finding
 
 
 def test_no_loose_wording_is_the_table_s(world: World) -> None:
     asked = {normalise(f.question) for f in world.knowledge.findings.values()}
-    answers = {normalise(t) for f in world.knowledge.findings.values() for t in (*f.affirm, *f.deny)}
+    answers = {
+        normalise(t) for f in world.knowledge.findings.values() for t in (*f.affirm, *f.deny)
+    }
     for finding, wordings in loose_wordings().items():
         assert not {normalise(t) for t in wordings["ask"]} & asked, finding
-        assert not {normalise(t) for key in ("yes", "no") for t in wordings.get(key, [])} & answers, finding
+        assert (
+            not {normalise(t) for key in ("yes", "no") for t in wordings.get(key, [])} & answers
+        ), finding
 
 
 def stripped(text: str, before: tuple[str, ...], after: tuple[str, ...] = ()) -> set[str]:
@@ -489,18 +626,28 @@ def test_loose_speech_keeps_the_finding_and_its_answer(world: World) -> None:
     for finding in world.knowledge.findings.values():
         wordings = loose_wordings()[finding.id]
         for affirmed in (True, False):
-            fact = Fact(finding.id, affirmed, (world.value_ids(finding)[0],) if affirmed and finding.form in VALUED else ())
+            fact = Fact(
+                finding.id,
+                affirmed,
+                (world.value_ids(finding)[0],) if affirmed and finding.form in VALUED else (),
+            )
             for _ in range(3):
                 said = spoken(world, fact, rng, loose=True)
                 assert (said.finding, said.affirmed) == (finding.id, affirmed)
                 question, answer = said.text.removeprefix("Doctor: ").split("\nPatient: ")
-                assert stripped(question, TURNS) & {normalise(t) for t in (finding.question, *wordings["ask"])}, said.text
+                assert stripped(question, TURNS) & {
+                    normalise(t) for t in (finding.question, *wordings["ask"])
+                }, said.text
                 own = {
-                    world.knowledge.statement(finding.id, affirmed, fact.values, k).text.partition("\nPatient: ")[2]
+                    world.knowledge.statement(finding.id, affirmed, fact.values, k).text.partition(
+                        "\nPatient: "
+                    )[2]
                     for k in range(9)
                 }
                 others = {normalise(t) for t in wordings.get("yes" if affirmed else "no", [])}
-                assert answer in own or stripped(answer, HEDGES_BEFORE, HEDGES_AFTER) & others, said.text
+                assert answer in own or stripped(answer, HEDGES_BEFORE, HEDGES_AFTER) & others, (
+                    said.text
+                )
                 loosely += answer not in own
     assert loosely > 600
 
@@ -511,12 +658,22 @@ VALUED = ("several", "choice", "scale")
 def test_patients_speak_in_the_table_s_words_unless_loosely(world: World) -> None:
     rng = np.random.default_rng(7)
     patient = world.draw(rng, talk=0.9, denial=0.8)
-    plain, asked = told(world, patient, rng, loose=0.0), {f.question for f in world.knowledge.findings.values()}
-    assert [(s.finding, s.affirmed) for s in plain] == [(f.finding, f.affirmed) for f in patient.facts]
+    plain, asked = (
+        told(world, patient, rng, loose=0.0),
+        {f.question for f in world.knowledge.findings.values()},
+    )
+    assert [(s.finding, s.affirmed) for s in plain] == [
+        (f.finding, f.affirmed) for f in patient.facts
+    ]
     assert {s.text.removeprefix("Doctor: ").partition("\n")[0] for s in plain} <= asked
     every = [told(world, patient, rng, loose=1.0) for _ in range(10)]
-    assert all([(s.finding, s.affirmed) for s in t] == [(f.finding, f.affirmed) for f in patient.facts] for t in every)
-    assert any(s.text.removeprefix("Doctor: ").partition("\n")[0] not in asked for t in every for s in t)
+    assert all(
+        [(s.finding, s.affirmed) for s in t] == [(f.finding, f.affirmed) for f in patient.facts]
+        for t in every
+    )
+    assert any(
+        s.text.removeprefix("Doctor: ").partition("\n")[0] not in asked for t in every for s in t
+    )
 
 
 # -- tokens -----------------------------------------------------------------------------------------------------------
@@ -542,19 +699,35 @@ def test_tokenizer_splits_names_and_keeps_its_marks_single(world: World, tokeniz
 
 def test_any_text_comes_back_whole(tokenizer) -> None:
     rng = np.random.default_rng(9)
-    letters = list("abc XYZ 019 .,;:!?'\"[]{}()<>|&%\n\n\t") + list("äöüÄÖÜßéèñçøłŠ€–…“”µ°½αЖ中日🙂🏥\u0301\u200b\r\x00")
-    texts = ["".join(letters[i] for i in rng.integers(len(letters), size=int(n))) for n in rng.integers(1, 60, size=300)]
-    texts += ["Übelkeit seit gestern, Fieber über 39 °C.", "naïve café", " two  spaces ", "\n\n", " ", "don 't , he said ."]
+    letters = list("abc XYZ 019 .,;:!?'\"[]{}()<>|&%\n\n\t") + list(
+        "äöüÄÖÜßéèñçøłŠ€–…“”µ°½αЖ中日🙂🏥\u0301\u200b\r\x00"
+    )
+    texts = [
+        "".join(letters[i] for i in rng.integers(len(letters), size=int(n)))
+        for n in rng.integers(1, 60, size=300)
+    ]
+    texts += [
+        "Übelkeit seit gestern, Fieber über 39 °C.",
+        "naïve café",
+        " two  spaces ",
+        "\n\n",
+        " ",
+        "don 't , he said .",
+    ]
     for text in texts:
         assert tokenizer.decode(ids_of(tokenizer, text)) == text
 
 
-def test_encoding_line_by_line_equals_tokenising_the_whole_chat(tokenizer, encode: Encoder, examples: list[Example]) -> None:
+def test_encoding_line_by_line_equals_tokenising_the_whole_chat(
+    tokenizer, encode: Encoder, examples: list[Example]
+) -> None:
     for e in examples:
         chat = [{"role": r, "content": c} for r, c in (*e.messages, ("assistant", e.reply))]
         text = tokenizer.apply_chat_template(chat, tokenize=False)
         prompt, reply, soft = encode(e)
-        end = [tokenizer.eos_token_id] if e.skill == "lookup" else []  # a look-up goes on in a whole reply
+        end = (
+            [tokenizer.eos_token_id] if e.skill == "lookup" else []
+        )  # a look-up goes on in a whole reply
         assert prompt + reply + end == ids_of(tokenizer, text)
         assert tokenizer.decode(prompt + reply + end) == text
         assert tokenizer.decode(reply + end) == e.reply + "</s>" and len(soft) == len(reply)
@@ -571,7 +744,9 @@ def test_a_quotation_is_the_very_token_of_the_prompt(world: World, tokenizer) ->
                 held = mark(Criterion(f.id, f.name, "weak"), [Fact(f.id, affirmed)], [said])
                 prompts.append("\n" + said.text)
                 lines.append("\n" + evidence_json([held]).split("\n")[1])
-    for said, prompt, reply in zip(prompts, ids_of(tokenizer, prompts), ids_of(tokenizer, lines), strict=True):
+    for said, prompt, reply in zip(
+        prompts, ids_of(tokenizer, prompts), ids_of(tokenizer, lines), strict=True
+    ):
         assert len(prompt) == 4 and prompt[2:3] == answer, said
         at = reply.index(quoted[0])
         assert reply[at + 1] == prompt[3] and len(reply) == at + 3, said
@@ -580,39 +755,62 @@ def test_a_quotation_is_the_very_token_of_the_prompt(world: World, tokenizer) ->
 # -- soft targets -----------------------------------------------------------------------------------------------------
 
 
-def test_soft_targets_are_the_marginal_over_names_that_share_the_prefix(world: World, tokenizer, encode: Encoder) -> None:
+def test_soft_targets_are_the_marginal_over_names_that_share_the_prefix(
+    world: World, tokenizer, encode: Encoder
+) -> None:
     rng = np.random.default_rng(2)
     chances = rng.dirichlet(np.full(len(world.conditions), 0.5)) * 0.9 + 0.1 / len(world.conditions)
     names = [ids_of(tokenizer, f"[{c.name}]</s>") for c in world.conditions]
     for k, c in enumerate(world.conditions):
         patient = Patient(c.id, "female", ())
-        _, reply, soft = encode(Example("diagnosis", render("diagnosis"), f"[{c.name}]", patient, chances=chances))
+        _, reply, soft = encode(
+            Example("diagnosis", render("diagnosis"), f"[{c.name}]", patient, chances=chances)
+        )
         assert reply == names[k]
         for i, found in enumerate(soft):
-            sharing = [(ids[i], p) for ids, p in zip(names, chances, strict=True) if ids[:i] == reply[:i]]
-            expected = {t: sum(p for u, p in sharing if u == t) / sum(p for _, p in sharing) for t, _ in sharing}
+            sharing = [
+                (ids[i], p) for ids, p in zip(names, chances, strict=True) if ids[:i] == reply[:i]
+            ]
+            expected = {
+                t: sum(p for u, p in sharing if u == t) / sum(p for _, p in sharing)
+                for t, _ in sharing
+            }
             assert (found or {reply[i]: 1.0}) == pytest.approx(expected)
         along = np.prod([s[t] for s, t in zip(soft, reply, strict=True) if s is not None])
         assert along == pytest.approx(chances[k])
 
 
-def test_soft_targets_of_examples_sum_to_one_and_others_are_certain(encode: Encoder, examples: list[Example]) -> None:
+def test_soft_targets_of_examples_sum_to_one_and_others_are_certain(
+    encode: Encoder, examples: list[Example]
+) -> None:
     for e in examples:
         _, reply, soft = encode(e)
         if e.skill == "p_true":
-            assert e.chances is not None and soft == [dict(zip(encode.verdicts, e.chances, strict=True)), None]
+            assert e.chances is not None and soft == [
+                dict(zip(encode.verdicts, e.chances, strict=True)),
+                None,
+            ]
         elif e.skill not in ("diagnosis", "prior"):
             assert soft == [None] * len(reply)
         assert all(sum(s.values()) == pytest.approx(1) for s in soft if s is not None)
 
 
-def test_a_condition_that_is_ruled_out_leaves_the_other_certain(world: World, encode: Encoder) -> None:
+def test_a_condition_that_is_ruled_out_leaves_the_other_certain(
+    world: World, encode: Encoder
+) -> None:
     chances = np.zeros(len(world.conditions))
-    first, second = 0, next(i for i, c in enumerate(world.conditions) if c.name[:4] != world.conditions[0].name[:4])
+    first, second = (
+        0,
+        next(
+            i for i, c in enumerate(world.conditions) if c.name[:4] != world.conditions[0].name[:4]
+        ),
+    )
     chances[[first, second]] = 0.3, 0.7
     name = world.conditions[second].name
     patient = Patient(world.conditions[second].id, "female", ())
-    _, reply, soft = encode(Example("diagnosis", render("diagnosis"), f"[{name}]", patient, chances=chances))
+    _, reply, soft = encode(
+        Example("diagnosis", render("diagnosis"), f"[{name}]", patient, chances=chances)
+    )
     assert soft[0] is None and soft[2:] == [None] * (len(reply) - 2)
     assert soft[1] == pytest.approx({encode.answers[first][1]: 0.3, encode.answers[second][1]: 0.7})
 
@@ -620,16 +818,23 @@ def test_a_condition_that_is_ruled_out_leaves_the_other_certain(world: World, en
 # -- batches and the loss ---------------------------------------------------------------------------------------------
 
 
-def test_pools_depend_on_their_number_only_and_fit_the_budget(world: World, tokenizer, made: list[list[Batch]]) -> None:
+def test_pools_depend_on_their_number_only_and_fit_the_budget(
+    world: World, tokenizer, made: list[list[Batch]]
+) -> None:
     assert pool_of_batches(world, Encoder(tokenizer, world), TINY, 1) == made[1] != made[0]
     for batches in made:
         assert sum(len(b) for b in batches) == TINY["pool"]
         assert all(tensors(b, 0)[0].numel() <= TINY["batch_tokens"] for b in batches if len(b) > 1)
 
 
-def test_the_first_pools_hold_their_own_mixture(world: World, encode: Encoder, made: list[list[Batch]]) -> None:
+def test_the_first_pools_hold_their_own_mixture(
+    world: World, encode: Encoder, made: list[list[Batch]]
+) -> None:
     recipe = TINY | {"first": 1}
-    assert pool_of_batches(world, encode, recipe, 0) != made[0] and pool_of_batches(world, encode, recipe, 1) == made[1]
+    assert (
+        pool_of_batches(world, encode, recipe, 0) != made[0]
+        and pool_of_batches(world, encode, recipe, 1) == made[1]
+    )
     rng = np.random.default_rng(3)
     drawn = [example(world, rng, shares=FIRST).skill for _ in range(60)]
     assert set(drawn) == set(FIRST) and drawn.count("lookup") > 30
@@ -645,21 +850,47 @@ MIXTURES = [
 
 
 @each(("pool", "fork", "mixture"), MIXTURES)
-def test_a_branch_keeps_the_mixture_with_which_it_left_the_trunk(pool: int, fork: int | None, mixture: dict) -> None:
+def test_a_branch_keeps_the_mixture_with_which_it_left_the_trunk(
+    pool: int, fork: int | None, mixture: dict
+) -> None:
     assert shares({"first": 1, "later": 3}, pool, fork) == mixture
     assert FIRST != SKILLS != LATER != FIRST
 
 
 def test_what_a_consultation_takes_comes_last() -> None:
-    recipe = {"first": 1, "later": 2, "talk": 3, "more_talk": 5, "most_talk": 6, "clinic": 8, "reviews": 9}
+    recipe = {
+        "first": 1,
+        "later": 2,
+        "talk": 3,
+        "more_talk": 5,
+        "most_talk": 6,
+        "clinic": 8,
+        "reviews": 9,
+    }
     met = [shares(recipe, n) for n in range(10)]
-    assert met == [FIRST, SKILLS, LATER, WITH_TALK, WITH_TALK, MORE_TALK, MOST_TALK, MOST_TALK, CLINIC, REVIEWS]
+    assert met == [
+        FIRST,
+        SKILLS,
+        LATER,
+        WITH_TALK,
+        WITH_TALK,
+        MORE_TALK,
+        MOST_TALK,
+        MOST_TALK,
+        CLINIC,
+        REVIEWS,
+    ]
     assert shares(recipe, 9, 4) == WITH_TALK
 
 
 @pytest.mark.parametrize(("pool", "fork", "mixture"), MIXTURES)
 def test_every_example_of_a_pool_is_drawn_from_its_mixture(
-    world: World, encode: Encoder, monkeypatch: pytest.MonkeyPatch, pool: int, fork: int | None, mixture: dict
+    world: World,
+    encode: Encoder,
+    monkeypatch: pytest.MonkeyPatch,
+    pool: int,
+    fork: int | None,
+    mixture: dict,
 ) -> None:
     asked = []
 
@@ -674,7 +905,9 @@ def test_every_example_of_a_pool_is_drawn_from_its_mixture(
 
 def test_both_models_end_on_the_last_mixture_and_the_closed_one_leaves_the_trunk_later() -> None:
     for at, length in BRANCHES.values():
-        assert {n: shares(RECIPE, n, at) for n in range(at, at + length)} == dict.fromkeys(range(at, at + length), REVIEWS)
+        assert {n: shares(RECIPE, n, at) for n in range(at, at + length)} == dict.fromkeys(
+            range(at, at + length), REVIEWS
+        )
     assert BRANCHES["embedded"][0] < BRANCHES["embedded-closed"][0]
 
 
@@ -684,7 +917,9 @@ def test_a_second_process_makes_the_same_pools(made: list[list[Batch]]) -> None:
     assert list(program.pools(TINY, range(2, 2))) == []
 
 
-def test_only_a_summary_s_keys_go_unscored_and_only_in_long_replies(made: list[list[Batch]], encode: Encoder) -> None:
+def test_only_a_summary_s_keys_go_unscored_and_only_in_long_replies(
+    made: list[list[Batch]], encode: Encoder
+) -> None:
     seen: list[bool] = []
     for _, reply, soft in (row for batches in made for b in batches for row in b):
         for t, s in zip(reply, soft, strict=True):
@@ -742,27 +977,44 @@ def test_embeddings_begin_with_what_their_phrases_mean(world: World) -> None:
         cough.affirm[0],
         "I own a bicycle.",
     ]
-    tokens += ["Where do you live?", "The sun shines.", "We went to the market.", "My sister plays chess.", "It is Tuesday."]
+    tokens += [
+        "Where do you live?",
+        "The sun shines.",
+        "We went to the market.",
+        "My sister plays chess.",
+        "It is Tuesday.",
+    ]
     found = MEANINGS(Few(tokens), 8)
     assert found.shape == (len(tokens), 8) and not found[:3].any()
     assert torch.allclose(found[3:].norm(dim=1), torch.ones(len(tokens) - 3), atol=1e-5)
     alike = found @ found.T
-    assert min(alike[3, 5], alike[3, 6], alike[4, 7]) > 0.5 > max(alike[3, 7], alike[4, 5], alike[3, 8], alike[4, 8])
+    assert (
+        min(alike[3, 5], alike[3, 6], alike[4, 7])
+        > 0.5
+        > max(alike[3, 7], alike[4, 5], alike[3, 8], alike[4, 8])
+    )
 
 
 def test_the_table_s_wordings_are_known_by_their_finding(world: World) -> None:
     known = program.worded(world)
     for f in world.knowledge.findings.values():
-        assert all(piece in known for text in (*f.affirm, *f.deny) for piece in text.split("{value}"))
+        assert all(
+            piece in known for text in (*f.affirm, *f.deny) for piece in text.split("{value}")
+        )
     assert known[world.knowledge.findings["fever"].deny[0]] == "fever"
 
 
 def test_the_loss_is_the_weighted_cross_entropy_made_only_where_it_is_scored(tokenizer) -> None:
     model = new_model(tokenizer, TINY).eval()
-    rows: Batch = [([9, 10, 11], [20], [{20: 0.25, 30: 0.75}]), ([9, 12], [21, 22, 23, 24], [None, {}, None, None])]
+    rows: Batch = [
+        ([9, 10, 11], [20], [{20: 0.25, 30: 0.75}]),
+        ([9, 12], [21, 22, 23, 24], [None, {}, None, None]),
+    ]
     ids, labels, target = tensors(rows, pad=0)
     projected: list[int] = []
-    hook = model.lm_head.register_forward_hook(lambda _m, given, _o: projected.append(given[0].shape[0]))
+    hook = model.lm_head.register_forward_hook(
+        lambda _m, given, _o: projected.append(given[0].shape[0])
+    )
     with torch.no_grad():
         found = loss_of(model, ids, labels, target).item()
         hook.remove()
@@ -793,11 +1045,15 @@ class Interrupted(Exception):
 
 
 @pytest.fixture
-def tiny_runs(monkeypatch: pytest.MonkeyPatch, tokenizer, made: list[list[Batch]]) -> pytest.MonkeyPatch:
+def tiny_runs(
+    monkeypatch: pytest.MonkeyPatch, tokenizer, made: list[list[Batch]]
+) -> pytest.MonkeyPatch:
     """Runs take the pools that are made already, and keep a checkpoint of each."""
     monkeypatch.setattr(program, "build_tokenizer", lambda world: tokenizer)
     monkeypatch.setattr(program, "pools", lambda recipe, numbers, fork: (made[n] for n in numbers))
-    monkeypatch.setattr(program.Trainer, "run", partialmethod(program.Trainer.run, checkpoint_every=1))
+    monkeypatch.setattr(
+        program.Trainer, "run", partialmethod(program.Trainer.run, checkpoint_every=1)
+    )
     return monkeypatch
 
 
@@ -806,7 +1062,9 @@ def weights(path: Path) -> dict[str, torch.Tensor]:
 
 
 def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    return a.keys() == b.keys() and all(torch.allclose(w, b[n], atol=1e-6, rtol=0) for n, w in a.items())
+    return a.keys() == b.keys() and all(
+        torch.allclose(w, b[n], atol=1e-6, rtol=0) for n, w in a.items()
+    )
 
 
 def test_branches_start_from_the_trunk_s_fork_and_leave_the_trunk_untouched(
@@ -824,14 +1082,23 @@ def test_branches_start_from_the_trunk_s_fork_and_leave_the_trunk_untouched(
     early = program.train("early", TINY, tmp_path, branches).state_dict()
     fork = (tmp_path / "trunk-1.pt").read_bytes()
     assert same(weights(tmp_path / "trunk.pt"), weights(tmp_path / "trunk-1.pt"))
-    assert same(early, weights(tmp_path / "early.pt")) and not same(early, weights(tmp_path / "trunk-1.pt"))
+    assert same(early, weights(tmp_path / "early.pt")) and not same(
+        early, weights(tmp_path / "trunk-1.pt")
+    )
     summary = json.loads((tmp_path / "early.json").read_text())
-    assert (summary["pools"], summary["examples"], summary["branch"], summary["recipe"]) == (2, 2 * TINY["pool"], [1, 1], TINY)
+    assert (summary["pools"], summary["examples"], summary["branch"], summary["recipe"]) == (
+        2,
+        2 * TINY["pool"],
+        [1, 1],
+        TINY,
+    )
 
     n_early = len(rates)
     late = program.train("late", TINY, tmp_path, branches).state_dict()
     assert (tmp_path / "trunk-1.pt").read_bytes() == fork
-    assert same(weights(tmp_path / "trunk.pt"), weights(tmp_path / "trunk-2.pt")) and not same(late, early)
+    assert same(weights(tmp_path / "trunk.pt"), weights(tmp_path / "trunk-2.pt")) and not same(
+        late, early
+    )
     alone = Trainer(TINY)
     alone.run(2, tmp_path / "alone.pt")
     assert same(alone.model.state_dict(), weights(tmp_path / "trunk-2.pt"))
@@ -842,7 +1109,9 @@ def test_branches_start_from_the_trunk_s_fork_and_leave_the_trunk_untouched(
     assert not same(early, weights(tmp_path / "trunk-2.pt"))
 
     assert rates[0] == TINY["lr"]
-    assert min(rates[:n_early]) < TINY["lr"] and rates[:n_early] == sorted(rates[:n_early], reverse=True)
+    assert min(rates[:n_early]) < TINY["lr"] and rates[:n_early] == sorted(
+        rates[:n_early], reverse=True
+    )
     with pytest.raises(ValueError, match="2 pools, before leaves it at 1"):
         (tmp_path / "trunk-1.pt").unlink()
         program.train("before", TINY, tmp_path, {"before": (1, 1)})
@@ -850,7 +1119,11 @@ def test_branches_start_from_the_trunk_s_fork_and_leave_the_trunk_untouched(
 
 @pytest.mark.parametrize("stopped_at", [1, 2], ids=["in the trunk", "on the branch"])
 def test_an_interrupted_run_ends_where_an_unbroken_one_does(
-    tmp_path: Path, tokenizer, tiny_runs: pytest.MonkeyPatch, made: list[list[Batch]], stopped_at: int
+    tmp_path: Path,
+    tokenizer,
+    tiny_runs: pytest.MonkeyPatch,
+    made: list[list[Batch]],
+    stopped_at: int,
 ) -> None:
     branches = {"it": (2, 1)} if stopped_at == 1 else {"it": (1, 2)}
     whole = program.train("it", TINY, tmp_path / "whole", branches).state_dict()
@@ -867,9 +1140,16 @@ def test_an_interrupted_run_ends_where_an_unbroken_one_does(
             program.train("it", TINY, tmp_path / "broken", branches)
     last = tmp_path / "broken" / ("trunk.pt" if stopped_at == 1 else "it.pt")
     half = torch.load(last, weights_only=True)
-    assert half["state"]["pools"] == stopped_at and half["state"]["examples"] == stopped_at * TINY["pool"]
+    assert (
+        half["state"]["pools"] == stopped_at
+        and half["state"]["examples"] == stopped_at * TINY["pool"]
+    )
     resumed = program.train("it", TINY, tmp_path / "broken", branches).state_dict()
-    assert same(whole, resumed) and not same(whole, half["model"]) and not same(whole, new_model(tokenizer, TINY).state_dict())
+    assert (
+        same(whole, resumed)
+        and not same(whole, half["model"])
+        and not same(whole, new_model(tokenizer, TINY).state_dict())
+    )
     again = program.train("it", TINY, tmp_path / "broken", branches).state_dict()
     assert same(again, resumed)
 
@@ -880,7 +1160,11 @@ def test_the_trunk_is_trained_in_the_order_in_which_branches_leave_it() -> None:
 
 
 def test_the_exported_folder_opens_with_transformers(
-    tmp_path: Path, tokenizer, encode: Encoder, examples: list[Example], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    tokenizer,
+    encode: Encoder,
+    examples: list[Example],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -894,23 +1178,42 @@ def test_the_exported_folder_opens_with_transformers(
         chat = [{"role": r, "content": c} for r, c in e.messages]
         ids = words.apply_chat_template(chat, add_generation_prompt=True, return_dict=False)
         assert ids == encode(e)[0]
-    assert (words.pad_token, words.bos_token, words.eos_token, words.padding_side) == ("<pad>", "<s>", "</s>", "left")
+    assert (words.pad_token, words.bos_token, words.eos_token, words.padding_side) == (
+        "<pad>",
+        "<s>",
+        "</s>",
+        "left",
+    )
     saved = model.state_dict()
     assert saved.keys() == opened.state_dict().keys()
     assert all(torch.equal(w, saved[n].float()) for n, w in opened.state_dict().items())
     config = opened.generation_config
-    assert config.eos_token_id == tokenizer.eos_token_id and config.pad_token_id == tokenizer.pad_token_id
+    assert (
+        config.eos_token_id == tokenizer.eos_token_id
+        and config.pad_token_id == tokenizer.pad_token_id
+    )
 
 
 # -- evaluation -------------------------------------------------------------------------------------------------------
 
 
 def test_fact_of_reads_the_places(world: World) -> None:
-    rng, sites = np.random.default_rng(4), [v.id for v in world.knowledge.values.values() if v.kind == "site"]
-    chosen = [(s,) for s in sites] + [tuple(sites[i] for i in rng.choice(len(sites), 3, replace=False)) for _ in range(100)]
+    rng, sites = (
+        np.random.default_rng(4),
+        [v.id for v in world.knowledge.values.values() if v.kind == "site"],
+    )
+    chosen = [(s,) for s in sites] + [
+        tuple(sites[i] for i in rng.choice(len(sites), 3, replace=False)) for _ in range(100)
+    ]
     for places in chosen:
-        fact = fact_of(world, world.knowledge.statement("pain_site", True, places, int(rng.integers(9))))
-        assert (fact.finding, fact.affirmed, sorted(fact.values)) == ("pain_site", True, sorted(places))
+        fact = fact_of(
+            world, world.knowledge.statement("pain_site", True, places, int(rng.integers(9)))
+        )
+        assert (fact.finding, fact.affirmed, sorted(fact.values)) == (
+            "pain_site",
+            True,
+            sorted(places),
+        )
     assert fact_of(world, world.knowledge.statement("pain_site", False)) == Fact("pain_site", False)
     assert fact_of(world, world.knowledge.statement("fever")) == Fact("fever", True)
 
@@ -920,9 +1223,14 @@ def test_generated_cases_tell_what_their_patients_have(world: World) -> None:
     again, _ = generated_cases(world, 4)
     assert cases == again and len(cases) == len(patients) == 4
     for case, patient in zip(cases, patients, strict=True):
-        assert len(case.statements) > 10 and case.diagnosis == world.knowledge.conditions[patient.condition].name
+        assert (
+            len(case.statements) > 10
+            and case.diagnosis == world.knowledge.conditions[patient.condition].name
+        )
         heard = [fact_of(world, s) for s in case.statements]
-        assert [(f.finding, f.affirmed) for f in heard] == [(f.finding, f.affirmed) for f in patient.facts]
+        assert [(f.finding, f.affirmed) for f in heard] == [
+            (f.finding, f.affirmed) for f in patient.facts
+        ]
         for c in criteria_of(patient.condition, by_condition()[patient.condition]):
             assert mark(c, heard, case.statements) == mark(c, patient.facts, case.statements)
 
@@ -933,42 +1241,76 @@ def test_steps_of_hand_made_assessments(world: World) -> None:
     shown = by_condition()[condition][0]
     stated = [c for c in criteria_of(condition, [shown]) if not c.places][:3]
     n_stated = len(criteria_of(condition, [shown]))
-    beside = next(f for f in world.findings if f.id not in world.knowledge.conditions[condition].grades and f.parent is None)
-    profile = tuple(
-        Entry(i, name, "weak") for i, name in enumerate([*(c.name for c in stated), beside.name, "a thing unheard of"], 1)
+    beside = next(
+        f
+        for f in world.findings
+        if f.id not in world.knowledge.conditions[condition].grades and f.parent is None
     )
-    said = (world.knowledge.statement(stated[0].finding), world.knowledge.statement(stated[1].finding, False))
+    profile = tuple(
+        Entry(i, name, "weak")
+        for i, name in enumerate([*(c.name for c in stated), beside.name, "a thing unheard of"], 1)
+    )
+    said = (
+        world.knowledge.statement(stated[0].finding),
+        world.knowledge.statement(stated[1].finding, False),
+    )
     case = Case("c", "made", said, "x", ("x",))
     whole, early = View(case, 100, said), View(case, 1, said[:1])
     name = world.knowledge.conditions[condition].name
     found = Assessment(name, keyword="k", passages=(shown.id,), profile=profile)
-    full = evidence_of(profile, "supported", "supported", "missing", "contradicted", "supported", quotes={1: True, 2: False})
-    half = evidence_of(profile, "supported", "missing", "missing", "missing", "missing", quotes={1: True})
+    full = evidence_of(
+        profile,
+        "supported",
+        "supported",
+        "missing",
+        "contradicted",
+        "supported",
+        quotes={1: True, 2: False},
+    )
+    half = evidence_of(
+        profile, "supported", "missing", "missing", "missing", "missing", quotes={1: True}
+    )
     assessed = [
-        (whole, Assessment(**vars(found) | {"evidence": full, "summary_agrees": True, "score": 40.0})),
-        (early, Assessment(**vars(found) | {"evidence": half, "summary_agrees": None, "missing": "score"})),
+        (
+            whole,
+            Assessment(**vars(found) | {"evidence": full, "summary_agrees": True, "score": 40.0}),
+        ),
+        (
+            early,
+            Assessment(
+                **vars(found) | {"evidence": half, "summary_agrees": None, "missing": "score"}
+            ),
+        ),
         (early, Assessment("A disease unheard of", missing="retrieval")),
     ]
-    made = [Generation("c", v.level, "m", 0, v.n_statements, v.n_total, 1, assessment=a) for v, a in assessed]
+    made = [
+        Generation("c", v.level, "m", 0, v.n_statements, v.n_total, 1, assessment=a)
+        for v, a in assessed
+    ]
     made.append(Generation("c", 1, "m", 0, 1, 2, 1))
     result = steps(world, [*(v for v, _ in assessed), early], made)
-    assert result == {
-        "assessments": 3,
-        "with_a_score": 0.3333,
-        "keywords_that_find": 0.5,
-        "profile_entries_the_passages_state": 0.6,
-        "criteria_of_the_passages_in_the_profile": round(3 / min(n_stated, MOST), 4),
-        "criteria_labelled_right": 0.75,  # all but two of the eight: a denied one taken for support, one not spoken of for denied
-        "labelled_right_by_true_label": {"supported": 1.0, "missing": 0.8, "contradicted": 0.0},
-        "criteria": 8,
-        "quotations": 3,
-        "quotations_that_occur": 0.6667,
-        "summaries_that_agree": 0.5,
-    }
+    assert (
+        result
+        == {
+            "assessments": 3,
+            "with_a_score": 0.3333,
+            "keywords_that_find": 0.5,
+            "profile_entries_the_passages_state": 0.6,
+            "criteria_of_the_passages_in_the_profile": round(3 / min(n_stated, MOST), 4),
+            "criteria_labelled_right": 0.75,  # all but two of the eight: a denied one taken for support, one not spoken of for denied
+            "labelled_right_by_true_label": {"supported": 1.0, "missing": 0.8, "contradicted": 0.0},
+            "criteria": 8,
+            "quotations": 3,
+            "quotations_that_occur": 0.6667,
+            "summaries_that_agree": 0.5,
+        }
+    )
     assert steps(world, [early], made[-1:])["with_a_score"] is None
 
 
-def evidence_of(profile: tuple[Entry, ...], *levels: str, quotes: dict[int, bool]) -> tuple[Evidence, ...]:
+def evidence_of(
+    profile: tuple[Entry, ...], *levels: str, quotes: dict[int, bool]
+) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(c, level, "words" if c.id in quotes else None, quotes.get(c.id))
         for c, level in zip(profile, levels, strict=True)
@@ -977,12 +1319,28 @@ def evidence_of(profile: tuple[Entry, ...], *levels: str, quotes: dict[int, bool
 
 def test_steps_read_the_passages_in_the_order_shown(world: World) -> None:
     """A profile has room for the first criteria only, so another order of the same passages asks for others."""
-    condition = next(c for c, own in by_condition().items() if sum(len(s.criteria) for p in own for s in p.sentences) > MOST)
+    condition = next(
+        c
+        for c, own in by_condition().items()
+        if sum(len(s.criteria) for p in own for s in p.sentences) > MOST
+    )
     turned = by_condition()[condition][::-1]
-    profile = tuple(Entry(i, c.name, c.importance) for i, c in enumerate(criteria_of(condition, turned), 1))
-    a = Assessment(world.knowledge.conditions[condition].name, passages=tuple(p.id for p in turned), profile=profile)
+    profile = tuple(
+        Entry(i, c.name, c.importance) for i, c in enumerate(criteria_of(condition, turned), 1)
+    )
+    a = Assessment(
+        world.knowledge.conditions[condition].name,
+        passages=tuple(p.id for p in turned),
+        profile=profile,
+    )
     said = (world.knowledge.statement("fever"),)
     result = steps(
-        world, [View(Case("c", "made", said, "x", ("x",)), 100, said)], [Generation("c", 100, "m", 0, 1, 1, 1, assessment=a)]
+        world,
+        [View(Case("c", "made", said, "x", ("x",)), 100, said)],
+        [Generation("c", 100, "m", 0, 1, 1, 1, assessment=a)],
     )
-    assert result["profile_entries_the_passages_state"] == result["criteria_of_the_passages_in_the_profile"] == 1.0
+    assert (
+        result["profile_entries_the_passages_state"]
+        == result["criteria_of_the_passages_in_the_profile"]
+        == 1.0
+    )

@@ -64,7 +64,10 @@ def test_a_known_sex_keeps_the_conditions_of_the_other_sex_out(world: World) -> 
     facts = (Fact("pain", True), Fact("nausea", True))
     ectopic = world.index["ectopic_pregnancy"]
     assert (
-        world.posterior(facts, "male")[ectopic] == 0 < world.posterior(facts)[ectopic] < world.posterior(facts, "female")[ectopic]
+        world.posterior(facts, "male")[ectopic]
+        == 0
+        < world.posterior(facts)[ectopic]
+        < world.posterior(facts, "female")[ectopic]
     )
 
 
@@ -80,24 +83,37 @@ def test_an_age_changes_the_odds_of_two_conditions_by_the_chances_of_that_age(wo
         return 0.15 / 95 + 0.85 * (low <= 2 <= high) / (high - low + 1)
 
     a, b = world.index[young.id], world.index[other.id]
-    assert after[a] / after[b] == pytest.approx(before[a] / before[b] * chance(young.age) / chance(other.age))
-    assert after.sum() == pytest.approx(1) and before == pytest.approx(world.posterior(patient.facts, "male"))
+    assert after[a] / after[b] == pytest.approx(
+        before[a] / before[b] * chance(young.age) / chance(other.age)
+    )
+    assert after.sum() == pytest.approx(1) and before == pytest.approx(
+        world.posterior(patient.facts, "male")
+    )
 
 
 def test_a_chart_agrees_with_what_was_told_and_does_not_name_the_condition(world: World) -> None:
     safety = load_safety()
-    told = (Fact("cough", True), Fact("asthma_or_bronchodilator", False), Fact("heart_failure", True), Fact("pregnancy", False))
+    told = (
+        Fact("cough", True),
+        Fact("asthma_or_bronchodilator", False),
+        Fact("heart_failure", True),
+        Fact("pregnancy", False),
+    )
     chart = Chart(40, "female", "pregnant", (), (), ("asthma", "unstable angina", "gout"), 90, ())
     found = charts.agreeing(chart, world, Patient("unstable_angina", "female", told), safety)
     assert found.conditions == ("gout", "heart failure") and found.pregnancy == "not pregnant"
-    assert charts.agreeing(Chart(), world, Patient("unstable_angina", "male", told), safety).conditions == ("heart failure",)
+    assert charts.agreeing(
+        Chart(), world, Patient("unstable_angina", "male", told), safety
+    ).conditions == ("heart failure",)
 
 
 def test_a_drug_that_the_patient_denies_is_not_in_the_chart(world: World) -> None:
     safety = load_safety()
     drug = next(d for d in safety.drugs.values() if d.finding == "nsaid_use")
     chart = Chart(40, "male", medication=(drug.name, "lithium"))
-    found = charts.agreeing(chart, world, Patient("pneumonia", "male", (Fact("nsaid_use", False),)), safety)
+    found = charts.agreeing(
+        chart, world, Patient("pneumonia", "male", (Fact("nsaid_use", False),)), safety
+    )
     assert found.medication == ("lithium",)
 
 
@@ -118,15 +134,21 @@ def test_a_trouble_put_into_a_chart_is_one_that_the_rule_check_finds() -> None:
     safety = load_safety()
     chart = Chart(30, "female", "not pregnant", (), (), (), 90, ())
     for drug in safety.drugs.values():
-        if not drug.regimens or not any(charts._possible(r, chart) for r in charts.troubles()[drug.id]):
+        if not drug.regimens or not any(
+            charts._possible(r, chart) for r in charts.troubles()[drug.id]
+        ):
             continue
         troubled = charts.with_trouble(chart, drug, rng(1))
         (mark,) = check_prescriptions(Plan((prescription(drug.id),)), troubled)
-        assert mark.verdict in ("UNSAFE", "SAFE WITH CAUTION") and mark.quote in chart_text(troubled), drug.id
+        assert mark.verdict in ("UNSAFE", "SAFE WITH CAUTION") and mark.quote in chart_text(
+            troubled
+        ), drug.id
     for test in safety.tests.values():
         rules = [r for r in charts.troubles()[test.id] if charts._possible(r, chart)]
         if rules:
-            (mark,) = check_tests(Plan(tests=(test.name,)), charts.with_trouble(chart, test, rng(1)))
+            (mark,) = check_tests(
+                Plan(tests=(test.name,)), charts.with_trouble(chart, test, rng(1))
+            )
             assert mark.verdict in ("RISKY", "REDUNDANT"), test.id
 
 
@@ -135,7 +157,12 @@ def test_a_trouble_put_into_a_chart_is_one_that_the_rule_check_finds() -> None:
 
 def test_reasoning_says_what_was_told_and_denied_and_the_three_likeliest(world: World) -> None:
     chances = np.zeros(len(world.conditions))
-    for name, p in (("pneumonia", 0.6), ("influenza", 0.3), ("acute_bronchitis", 0.095), ("croup", 0.005)):
+    for name, p in (
+        ("pneumonia", 0.6),
+        ("influenza", 0.3),
+        ("acute_bronchitis", 0.095),
+        ("croup", 0.005),
+    ):
         chances[world.index[name]] = p
     facts = (Fact("cough", True), Fact("fever", True), Fact("nausea", False))
     names = {f: world.knowledge.findings[f].name for f in ("cough", "fever", "nausea")}
@@ -144,7 +171,9 @@ def test_reasoning_says_what_was_told_and_denied_and_the_three_likeliest(world: 
         "It may be Pneumonia, Influenza or Acute bronchitis.</thinking_process>"
     )
     alone = np.eye(len(world.conditions))[world.index["croup"]]
-    assert thinking(world, (), alone).endswith("Told: nothing. Denied: nothing. It may be Croup.</thinking_process>")
+    assert thinking(world, (), alone).endswith(
+        "Told: nothing. Denied: nothing. It may be Croup.</thinking_process>"
+    )
 
 
 def test_a_doctor_s_replies_share_their_reasoning_and_carry_the_exact_chances(world: World) -> None:
@@ -160,7 +189,9 @@ def test_a_doctor_s_replies_share_their_reasoning_and_carry_the_exact_chances(wo
 @pytest.fixture(scope="module")
 def bad_chart() -> Chart:
     """Against the usual plan for pneumonia: allergic to penicillin, a contrast allergy, eight years old."""
-    return Chart(8, "male", None, ("penicillin", "iodinated contrast"), (), (), 90, ("chest X-ray",))
+    return Chart(
+        8, "male", None, ("penicillin", "iodinated contrast"), (), (), 90, ("chest X-ray",)
+    )
 
 
 def test_a_careful_doctor_avoids_what_a_careless_one_gives(world: World, bad_chart: Chart) -> None:
@@ -171,13 +202,20 @@ def test_a_careful_doctor_avoids_what_a_careless_one_gives(world: World, bad_cha
     def worst(plan: Plan) -> set[str | None]:
         return {m.verdict for m in check_prescriptions(plan, bad_chart, "Pneumonia")}
 
-    assert any("UNSAFE" in worst(p) for p in careless) and not any("UNSAFE" in worst(p) for p in careful)
-    assert all({m.verdict for m in check_tests(p, bad_chart, "Pneumonia")} <= {"FINE"} for p in careful)
+    assert any("UNSAFE" in worst(p) for p in careless) and not any(
+        "UNSAFE" in worst(p) for p in careful
+    )
+    assert all(
+        {m.verdict for m in check_tests(p, bad_chart, "Pneumonia")} <= {"FINE"} for p in careful
+    )
     assert {len(p.tests) for p in careless} == set(range(1, len(usual.tests) + 1))
 
 
 def test_children_get_a_child_s_dose_where_the_table_has_one() -> None:
-    assert "/kg" in prescription("paracetamol", CHILD - 1).dose and "/kg" not in prescription("paracetamol", CHILD).dose
+    assert (
+        "/kg" in prescription("paracetamol", CHILD - 1).dose
+        and "/kg" not in prescription("paracetamol", CHILD).dose
+    )
     assert "/kg" not in prescription("paracetamol").dose
 
 
@@ -186,14 +224,19 @@ def test_a_plan_s_reply_is_read_back_as_the_plan(world: World) -> None:
         _, (messages, reply, options) = plan_row(world, rng(seed))
         plan = read_plan(Reply(reply))
         safety = load_safety()
-        assert all(safety.drug_named(p.drug) for p in plan.prescriptions) and all(safety.test_named(t) for t in plan.tests)
+        assert all(safety.drug_named(p.drug) for p in plan.prescriptions) and all(
+            safety.test_named(t) for t in plan.tests
+        )
         assert options == {reply: 1.0} and "\nThe diagnosis: " in messages[1][1]
 
 
 @pytest.mark.parametrize(
-    ("make", "read", "made_up"), [(review_prescriptions_row, read_ratings, NO_DRUGS), (review_tests_row, read_flags, NO_TESTS)]
+    ("make", "read", "made_up"),
+    [(review_prescriptions_row, read_ratings, NO_DRUGS), (review_tests_row, read_flags, NO_TESTS)],
 )
-def test_a_review_marks_every_item_and_quotes_what_stands_there(world: World, make, read, made_up: tuple[str, ...]) -> None:
+def test_a_review_marks_every_item_and_quotes_what_stands_there(
+    world: World, make, read, made_up: tuple[str, ...]
+) -> None:
     verdicts = set()
     for seed in range(60):
         _, (messages, reply, _) = make(world, rng(seed))
@@ -203,7 +246,10 @@ def test_a_review_marks_every_item_and_quotes_what_stands_there(world: World, ma
             verdicts.add(mark.verdict)
             assert (mark.verdict == "UNKNOWN") == any(name in line for name in made_up)
             objected = mark.verdict not in ("SAFE", "FINE", "UNKNOWN")
-            assert bool(mark.quote) == objected == bool(mark.reason) and mark.quote_occurs in (None, True)
+            assert bool(mark.quote) == objected == bool(mark.reason) and mark.quote_occurs in (
+                None,
+                True,
+            )
     assert len(verdicts) == 4
 
 
@@ -246,26 +292,53 @@ def perfect(world: World) -> SimpleNamespace:
 
 def test_a_model_that_gives_the_taught_replies_is_measured_as_perfect(world: World) -> None:
     found = clinic_report(world, perfect(world), n=12)
-    assert found["doctor"]["readable"] == found["doctor"]["diagnosis_right"] == found["doctor"]["what_was_told_right"] == 1
+    assert (
+        found["doctor"]["readable"]
+        == found["doctor"]["diagnosis_right"]
+        == found["doctor"]["what_was_told_right"]
+        == 1
+    )
     assert found["plan"] == {"readable": 1, "known_names": 1, "drugs_that_are_usual": 1}
     for skill in ("review_prescriptions", "review_tests"):
         part = found[skill]
-        assert all(part[k] == 1 for k in ("readable", "right", "sensitivity", "specificity", "quotations_right")), skill
+        assert all(
+            part[k] == 1
+            for k in ("readable", "right", "sensitivity", "specificity", "quotations_right")
+        ), skill
 
 
 def test_a_model_that_always_says_safe_has_no_sensitivity(world: World) -> None:
     def said(request) -> str:
-        key, fine = ("rating", "SAFE") if "Rate each" in request.messages[1][1] else ("flag", "FINE")
-        n = request.messages[1][1].partition("<plan>\n")[2].partition("\n</plan>")[0].count("\n") + 1
-        return json.dumps([{"id": i, "quote": None, key: fine, "reason": None} for i in range(1, n + 1)])
+        key, fine = (
+            ("rating", "SAFE") if "Rate each" in request.messages[1][1] else ("flag", "FINE")
+        )
+        n = (
+            request.messages[1][1].partition("<plan>\n")[2].partition("\n</plan>")[0].count("\n")
+            + 1
+        )
+        return json.dumps(
+            [{"id": i, "quote": None, key: fine, "reason": None} for i in range(1, n + 1)]
+        )
 
     model = SimpleNamespace(generate=lambda requests: [[Reply(said(r))] for r in requests])
     part = clinic_report(world, model, n=12)["review_prescriptions"]
-    assert (part["sensitivity"], part["specificity"], part["readable"]) == (0, 1, 1) and 0 < part["right"] < 1
+    assert (part["sensitivity"], part["specificity"], part["readable"]) == (0, 1, 1) and 0 < part[
+        "right"
+    ] < 1
 
 
 def test_a_model_that_says_nothing_readable_is_measured_as_such(world: World) -> None:
-    model = SimpleNamespace(generate=lambda requests: [[Reply("Take two aspirins.")] for _ in requests])
+    model = SimpleNamespace(
+        generate=lambda requests: [[Reply("Take two aspirins.")] for _ in requests]
+    )
     found = clinic_report(world, model, n=5)
-    assert found["doctor"]["readable"] == found["plan"]["readable"] == found["review_tests"]["readable"] == 0
-    assert found["plan"]["known_names"] is None and found["review_tests"]["quotations_that_occur"] is None
+    assert (
+        found["doctor"]["readable"]
+        == found["plan"]["readable"]
+        == found["review_tests"]["readable"]
+        == 0
+    )
+    assert (
+        found["plan"]["known_names"] is None
+        and found["review_tests"]["quotations_that_occur"] is None
+    )

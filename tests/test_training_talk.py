@@ -14,7 +14,19 @@ from training.grow import EMBEDDINGS, grow
 from training.replies import MORE_TALK, MOST_TALK, SKILLS, TALK, WITH_TALK, example
 from training.rewording import question_row, reply_row
 from training.speech import loose_wordings
-from training.talk import BEST, DENIAL, ENOUGH, UNKNOWN, ask_row, best_questions, enough_row, gains, history, in_vain, patient_row
+from training.talk import (
+    BEST,
+    DENIAL,
+    ENOUGH,
+    UNKNOWN,
+    ask_row,
+    best_questions,
+    enough_row,
+    gains,
+    history,
+    in_vain,
+    patient_row,
+)
 from training.talk import TALK as TALKATIVE
 from training.tokenizer import build_tokenizer
 from training.train import Encoder
@@ -57,7 +69,11 @@ def test_a_question_s_gain_is_the_mutual_information_of_condition_and_outcome(wo
         told, denied = TALKATIVE * w, TALKATIVE * DENIAL * (1 - w) * a
         chance = {"told": told, "denied": denied, "unknown": 1 - told - denied}[outcome]
         whole = float(sum(p[c] * chance[c] for c in range(len(p))))
-        gained += sum(p[c] * chance[c] * np.log(chance[c] / whole) for c in range(len(p)) if p[c] > 0 and chance[c] > 0)
+        gained += sum(
+            p[c] * chance[c] * np.log(chance[c] / whole)
+            for c in range(len(p))
+            if p[c] > 0 and chance[c] > 0
+        )
     assert gains(world, facts, {"cough"})["fever"] == pytest.approx(gained, abs=1e-9)
 
 
@@ -67,14 +83,21 @@ def test_nothing_is_asked_twice_and_follow_ups_only_after_their_parent(world: Wo
     assert "cough" not in without and not any(findings[f].parent for f in without)
     with_pain = gains(world, (Fact("pain", True),), {"pain"})
     assert {findings[f].parent for f in with_pain} == {None, "pain"} and "pain_site" in with_pain
-    assert not any(findings[f].parent for f in gains(world, (Fact("cough", True), Fact("pain", False)), {"cough", "pain"}))
+    assert not any(
+        findings[f].parent
+        for f in gains(world, (Fact("cough", True), Fact("pain", False)), {"cough", "pain"})
+    )
 
 
-def test_the_best_questions_stand_first_with_chances_that_grow_with_what_they_tell(world: World) -> None:
+def test_the_best_questions_stand_first_with_chances_that_grow_with_what_they_tell(
+    world: World,
+) -> None:
     facts = (Fact("cough", True),)
     every, best = gains(world, facts, {"cough"}), best_questions(world, facts, {"cough"})
     assert list(best) == sorted(every, key=lambda f: -every[f])[:BEST]
-    assert sum(best.values()) == pytest.approx(1) and list(best.values()) == sorted(best.values(), reverse=True)
+    assert sum(best.values()) == pytest.approx(1) and list(best.values()) == sorted(
+        best.values(), reverse=True
+    )
     first, second = list(best)[:2]
     assert best[first] / best[second] == pytest.approx((every[first] / every[second]) ** 4)
 
@@ -88,14 +111,20 @@ def test_no_gain_is_negative_or_more_than_there_is_to_learn(world: World) -> Non
         assert min(values) >= -1e-9 and max(values) <= left + 1e-9
 
 
-def test_a_history_begins_with_what_the_patient_told_first_and_knows_what_was_asked(world: World) -> None:
+def test_a_history_begins_with_what_the_patient_told_first_and_knows_what_was_asked(
+    world: World,
+) -> None:
     for seed in range(20):
         patient, facts, statements, asked = history(world, rng(seed))
         assert statements[0].finding == facts[0].finding == patient.facts[0].finding
         told = [s for s in statements if s.finding is not None]
-        assert [s.finding for s in told] == [f.finding for f in facts] and {f.finding for f in facts} <= asked
+        assert [s.finding for s in told] == [f.finding for f in facts] and {
+            f.finding for f in facts
+        } <= asked
         vain = [s for s in statements if s.finding is None]
-        assert all(s.text.endswith(f"Patient: {UNKNOWN}") for s in vain) and len(asked - {""}) == len(facts) + len(vain)
+        assert all(s.text.endswith(f"Patient: {UNKNOWN}") for s in vain) and len(
+            asked - {""}
+        ) == len(facts) + len(vain)
 
 
 def test_the_reply_to_ask_is_the_best_question_that_was_not_asked(world: World) -> None:
@@ -140,7 +169,10 @@ def test_a_patient_answers_with_the_fact_s_own_words_or_does_not_know(world: Wor
 def test_questions_in_vain_stand_after_the_first_and_leave_the_order(world: World) -> None:
     statements = tuple(Statement(str(i), f"finding-{i}", True) for i in range(4))
     changed = [in_vain(world, statements, rng(seed)) for seed in range(40)]
-    assert all(tuple(s for s in told if s.finding) == statements and told[0] == statements[0] for told in changed)
+    assert all(
+        tuple(s for s in told if s.finding) == statements and told[0] == statements[0]
+        for told in changed
+    )
     grown = [told for told in changed if len(told) > len(statements)]
     assert 4 < len(grown) < 25
     assert all(s.text.endswith(UNKNOWN) for told in grown for s in told if s.finding is None)
@@ -154,9 +186,19 @@ def test_a_reworded_reply_tells_the_same_finding_the_same_way_in_other_words(wor
     for seed in range(40):
         _, (messages, _, options) = reply_row(world, rng(seed))
         said, question = inside(messages, "reply"), inside(messages, "question")
-        asked = [f for f in findings.values() if question in (f.question, *loose_wordings().get(f.id, {}).get("ask", ()))]
-        patterns = [[t.partition("{value}")[0] for t in group] for f in asked for group in (f.affirm, f.deny)]
-        matching = [g for g in patterns if all(any(o[1:].startswith(head) for head in g) for o in options)]
+        asked = [
+            f
+            for f in findings.values()
+            if question in (f.question, *loose_wordings().get(f.id, {}).get("ask", ()))
+        ]
+        patterns = [
+            [t.partition("{value}")[0] for t in group]
+            for f in asked
+            for group in (f.affirm, f.deny)
+        ]
+        matching = [
+            g for g in patterns if all(any(o[1:].startswith(head) for head in g) for o in options)
+        ]
         assert matching and sum(options.values()) == pytest.approx(1)
         assert f"[{said}]" not in options or len(options) == 1
 
@@ -193,7 +235,9 @@ def test_a_reworded_question_asks_for_the_same_finding(world: World) -> None:
 def test_the_mixtures_hold_every_skill_once_and_sum_to_one() -> None:
     later = {"doctor", "plan", "review_prescriptions", "review_tests"}
     for mixture in (WITH_TALK, MORE_TALK, MOST_TALK):
-        assert set(mixture) == {*SKILLS, *TALK} - later and sum(mixture.values()) == pytest.approx(1)
+        assert set(mixture) == {*SKILLS, *TALK} - later and sum(mixture.values()) == pytest.approx(
+            1
+        )
 
 
 def test_patients_are_asked_in_vain_only_once_consultations_are_taught(world: World) -> None:
@@ -204,12 +248,16 @@ def test_patients_are_asked_in_vain_only_once_consultations_are_taught(world: Wo
     assert in_vain_among(SKILLS) == 0 and 5 < in_vain_among(MORE_TALK) < 35
 
 
-def test_every_reply_that_would_do_has_its_chance_in_the_targets(world: World, encode: Encoder) -> None:
+def test_every_reply_that_would_do_has_its_chance_in_the_targets(
+    world: World, encode: Encoder
+) -> None:
     for seed in range(10):
         e = example(world, rng(seed), "ask", MORE_TALK)
         _, reply, soft = encode(e)
         assert e.options and soft[1] is not None and soft[0] is None
-        assert soft[1] == pytest.approx({encode.lines(o)[1]: p for o, p in e.options.items() if p > 1e-5}, rel=1e-3)
+        assert soft[1] == pytest.approx(
+            {encode.lines(o)[1]: p for o, p in e.options.items() if p > 1e-5}, rel=1e-3
+        )
         assert soft[2:] == [None] * (len(reply) - 2)
 
 
@@ -228,8 +276,12 @@ class Says:
 def test_the_report_counts_what_is_right(world: World) -> None:
     shy = talk_report(world, Says(f"[{UNKNOWN}]"), 20)
     assert shy["patient"]["right_where_unknown"] == 1 and shy["patient"]["right_where_known"] == 0
-    assert shy["ask"] == {"right": 0, "best": 0, "asked_before": 0} and shy["rephrase_reply"] == {"right": 0}
-    more, enough = (talk_report(world, Says(f"[{word}]"), 20)["enough"]["right"] for word in ("more", "enough"))
+    assert shy["ask"] == {"right": 0, "best": 0, "asked_before": 0} and shy["rephrase_reply"] == {
+        "right": 0
+    }
+    more, enough = (
+        talk_report(world, Says(f"[{word}]"), 20)["enough"]["right"] for word in ("more", "enough")
+    )
     assert 0 < enough < more < 1 and more + enough == pytest.approx(1)
 
 
@@ -269,7 +321,11 @@ def test_growing_keeps_what_was_learned_of_each_token_and_begins_the_new_ones_af
     before = little(old)
     before.model.get_input_embeddings()(torch.tensor([0, 1])).sum().backward()
     before.optimiser.step()
-    saved = {"model": before.model.state_dict(), "optimiser": before.optimiser.state_dict(), "state": {"examples": 7}}
+    saved = {
+        "model": before.model.state_dict(),
+        "optimiser": before.optimiser.state_dict(),
+        "state": {"examples": 7},
+    }
     learned = saved["model"][EMBEDDINGS].clone()
     moved = saved["optimiser"]["state"][0]["exp_avg"].clone()
     after = little(new)
@@ -285,6 +341,10 @@ def test_growing_keeps_what_was_learned_of_each_token_and_begins_the_new_ones_af
 def test_a_vocabulary_that_lost_a_token_is_refused() -> None:
     old, new = Vocabulary("a", "b"), Vocabulary("b", "c")
     before = little(old)
-    saved = {"model": before.model.state_dict(), "optimiser": before.optimiser.state_dict(), "state": {}}
+    saved = {
+        "model": before.model.state_dict(),
+        "optimiser": before.optimiser.state_dict(),
+        "state": {},
+    }
     with pytest.raises(ValueError, match="1 tokens are gone from the vocabulary, such as 'a'"):
         grow(saved, old, little(new))  # type: ignore[arg-type]

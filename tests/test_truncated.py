@@ -22,12 +22,21 @@ def whole(p: np.ndarray, alpha: float) -> np.ndarray:
 
 
 @settings(deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(2, 60), st.floats(0.02, 8), ALPHAS, st.integers(1, 60), st.booleans())
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 60),
+    st.floats(0.02, 8),
+    ALPHAS,
+    st.integers(1, 60),
+    st.booleans(),
+)
 def test_the_truth_lies_on_the_stated_side_of_every_bound(seed, n_tokens, spread, alpha, m, capped):
     logits = np.random.default_rng(seed).normal(scale=spread, size=n_tokens)
     logprobs = np.sort(logits - np.log(np.exp(logits).sum()))[::-1]
     top = logprobs[: min(m, n_tokens)]
-    found = bounds(top.tolist(), float(top[-1]) if capped else None, alpha=alpha, vocabulary_size=n_tokens)
+    found = bounds(
+        top.tolist(), float(top[-1]) if capped else None, alpha=alpha, vocabulary_size=n_tokens
+    )
     assert found is not None
     entropy, renyi, fisher_rao = whole(np.exp(logprobs), alpha)
     assert found[0] <= entropy + 1e-9
@@ -38,9 +47,13 @@ def test_the_truth_lies_on_the_stated_side_of_every_bound(seed, n_tokens, spread
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 3.0])
 def test_the_bounds_are_attained_by_the_packed_distribution(alpha):
-    packed = np.array([0.4, 0.2, 0.2, 0.15, 0.05])  # known: 0.4 and 0.2, so hidden tokens have at most 0.2
+    packed = np.array(
+        [0.4, 0.2, 0.2, 0.15, 0.05]
+    )  # known: 0.4 and 0.2, so hidden tokens have at most 0.2
     known = np.log(packed[:2]).tolist()
-    left = np.array([0.4, 0.2, 0.2, 0.2])  # the rest of 0.4 in as few tokens as that allows: twice 0.2
+    left = np.array(
+        [0.4, 0.2, 0.2, 0.2]
+    )  # the rest of 0.4 in as few tokens as that allows: twice 0.2
     found = bounds(known, math.log(0.2), alpha=alpha, vocabulary_size=4)
     assert found == pytest.approx(whole(left, alpha), abs=1e-9)
     found = bounds(known, math.log(0.2), alpha=alpha, vocabulary_size=5)
@@ -51,7 +64,11 @@ def test_the_bounds_are_attained_by_the_packed_distribution(alpha):
 def test_without_a_cap_the_rest_may_be_one_token():
     found = bounds([math.log(0.5)], None, alpha=0.5)
     assert found == (pytest.approx(math.log(2)), None, None)
-    assert bounds([math.log(0.25)], math.log(0.25), alpha=0.5) == (pytest.approx(math.log(4)), None, None)
+    assert bounds([math.log(0.25)], math.log(0.25), alpha=0.5) == (
+        pytest.approx(math.log(4)),
+        None,
+        None,
+    )
 
 
 def test_a_whole_list_gives_the_exact_values():
@@ -60,10 +77,16 @@ def test_a_whole_list_gives_the_exact_values():
     assert found == pytest.approx(whole(p, 2.0), abs=1e-12)
 
 
-@pytest.mark.parametrize("logprobs", [[], [math.log(0.8), math.log(0.4)]], ids=["nothing known", "more than one in all"])
+@pytest.mark.parametrize(
+    "logprobs", [[], [math.log(0.8), math.log(0.4)]], ids=["nothing known", "more than one in all"]
+)
 def test_what_is_no_distribution_bounds_nothing(logprobs):
     assert bounds(logprobs, -1.0, alpha=0.5, vocabulary_size=10) is None
 
 
 def test_a_vocabulary_too_small_for_the_rest_gives_no_distance():
-    assert bounds([math.log(0.1)], math.log(0.1), alpha=0.5, vocabulary_size=4) == (pytest.approx(math.log(10)), None, None)
+    assert bounds([math.log(0.1)], math.log(0.1), alpha=0.5, vocabulary_size=4) == (
+        pytest.approx(math.log(10)),
+        None,
+        None,
+    )

@@ -25,23 +25,41 @@ from trustlab.records import Opinion, Reply
 FEVER, COUGH = "Fever disease", "Cough disease"
 HALF = 1 / math.sqrt(2)
 CASES = [
-    case("a", FEVER, allergies=["penicillin"], tests_done=["chest radiograph", "ultrasound of the groin"], age=30, sex="male"),
+    case(
+        "a",
+        FEVER,
+        allergies=["penicillin"],
+        tests_done=["chest radiograph", "ultrasound of the groin"],
+        age=30,
+        sex="male",
+    ),
     case("b", FEVER),
     case("c", FEVER),
     case("d", FEVER),
 ]
 OPINED = by_case(
-    a=[opinion(FEVER, "Fever."), opinion(COUGH, "Cough."), opinion("fever disease!", "Fever and cough.")],
+    a=[
+        opinion(FEVER, "Fever."),
+        opinion(COUGH, "Cough."),
+        opinion("fever disease!", "Fever and cough."),
+    ],
     b=[opinion(COUGH, "Fever."), opinion(FEVER, "Fever."), f"[{FEVER}]"],
     c=["It may be anything."] * 3,
     d=[opinion(COUGH, "Cough."), opinion(FEVER, "Cough."), opinion("Another cough", "Cough.")],
 )
 OPINION = opinion(FEVER, "Fever.")
-RX_A = marks_json("rating", "UNSAFE", "SAFE", "SAFE WITH CAUTION", quotes=("penicillin", None, "old age"))
+RX_A = marks_json(
+    "rating", "UNSAFE", "SAFE", "SAFE WITH CAUTION", quotes=("penicillin", None, "old age")
+)
 TESTS_A = marks_json("flag", "FINE", "RISKY", "FINE")
 
 
-PLAN_A = plan_json("amoxicillin", "zelotrine", "ibuprofen", tests=["ultrasound of the groin", "aura reading", "chest X-ray"])
+PLAN_A = plan_json(
+    "amoxicillin",
+    "zelotrine",
+    "ibuprofen",
+    tests=["ultrasound of the groin", "aura reading", "chest X-ray"],
+)
 
 
 def planned(request: Request, i: int) -> str:
@@ -69,10 +87,15 @@ def run() -> TrustRun:
     return run_of()
 
 
-def row(run: TrustRun, configuration: str, case_id: str, safety: bool = True, model: str = "m1") -> dict[str, Any]:
+def row(
+    run: TrustRun, configuration: str, case_id: str, safety: bool = True, model: str = "m1"
+) -> dict[str, Any]:
     r = run.reviews
     (found,) = r[
-        (r["model"] == model) & (r["configuration"] == configuration) & (r["case_id"] == case_id) & (r["safety"] == safety)
+        (r["model"] == model)
+        & (r["configuration"] == configuration)
+        & (r["case_id"] == case_id)
+        & (r["safety"] == safety)
     ].to_dict("records")
     return found
 
@@ -84,13 +107,27 @@ def part(found: dict[str, Any], *names: str) -> tuple[Any, ...]:
 PANEL = "panel of 3"
 VOTE = ("diagnoses", "diagnosis", "tied", "correct", "correct_share")
 RX = ("n_prescriptions", "n_safe", "n_caution", "n_unsafe", "n_rx_unknown", "n_rx_unreadable")
-TESTS = ("n_tests", "n_unflagged", "n_risky", "n_redundant", "n_tests_unknown", "n_tests_unreadable")
+TESTS = (
+    "n_tests",
+    "n_unflagged",
+    "n_risky",
+    "n_redundant",
+    "n_tests_unknown",
+    "n_tests_unreadable",
+)
 
 
 def test_there_is_a_row_for_each_configuration_case_and_safety(run: TrustRun) -> None:
     assert list(run.reviews) == REVIEWS and len(run.reviews) == 2 * 4 * 2
-    assert run.reviews.groupby(["configuration", "n_doctors"]).size().to_dict() == {(ONE, 1): 8, (PANEL, 3): 8}
-    assert set(run.reviews["dataset"]) == {"made"} and set(run.reviews["truth"]) == {FEVER} and set(run.reviews["level"]) == {100}
+    assert run.reviews.groupby(["configuration", "n_doctors"]).size().to_dict() == {
+        (ONE, 1): 8,
+        (PANEL, 3): 8,
+    }
+    assert (
+        set(run.reviews["dataset"]) == {"made"}
+        and set(run.reviews["truth"]) == {FEVER}
+        and set(run.reviews["level"]) == {100}
+    )
 
 
 def test_the_vote_of_one_doctor_and_of_the_panel(run: TrustRun) -> None:
@@ -112,9 +149,20 @@ def test_a_tie_is_drawn_and_shared(run: TrustRun) -> None:
 def test_a_panel_that_cannot_be_read_is_missing_everywhere(run: TrustRun) -> None:
     for configuration, n in ((ONE, 1), (PANEL, 3)):
         found = row(run, configuration, "c")
-        assert part(found, "diagnoses", "tied", "plan_missing") == ((None,) * n, (), "no diagnosis to plan for")
-        assert pd.isna(found["diagnosis"]) and math.isnan(found["correct"]) and math.isnan(found["correct_share"])
-        assert math.isnan(found["cosine"]) and found["cosine_missing"] == "no doctor gave both reasoning and diagnosis"
+        assert part(found, "diagnoses", "tied", "plan_missing") == (
+            (None,) * n,
+            (),
+            "no diagnosis to plan for",
+        )
+        assert (
+            pd.isna(found["diagnosis"])
+            and math.isnan(found["correct"])
+            and math.isnan(found["correct_share"])
+        )
+        assert (
+            math.isnan(found["cosine"])
+            and found["cosine_missing"] == "no doctor gave both reasoning and diagnosis"
+        )
         assert sum(part(found, *RX, *TESTS)) == 0
 
 
@@ -131,7 +179,9 @@ def test_cosines_are_means_over_the_doctors_that_have_one(run: TrustRun) -> None
     )  # fmt: skip
 
 
-def test_ratings_are_counted_and_what_the_table_does_not_know_is_unknown_whatever_the_reviewer_says(run: TrustRun) -> None:
+def test_ratings_are_counted_and_what_the_table_does_not_know_is_unknown_whatever_the_reviewer_says(
+    run: TrustRun,
+) -> None:
     for configuration in (ONE, PANEL):  # the same diagnosis, so the same plan
         found = row(run, configuration, "a")
         assert part(found, *RX) == (3, 0, 1, 1, 1, 0)  # zelotrine was called SAFE
@@ -139,36 +189,109 @@ def test_ratings_are_counted_and_what_the_table_does_not_know_is_unknown_whateve
         assert found["plan_missing"] == ""
 
 
-def test_an_unreadable_review_is_counted_and_an_unreadable_plan_has_no_counts(run: TrustRun) -> None:
-    assert part(row(run, PANEL, "b"), *RX, *TESTS, "plan_missing") == (1, 0, 0, 0, 0, 1, *[0] * 6, "")
+def test_an_unreadable_review_is_counted_and_an_unreadable_plan_has_no_counts(
+    run: TrustRun,
+) -> None:
+    assert part(row(run, PANEL, "b"), *RX, *TESTS, "plan_missing") == (
+        1,
+        0,
+        0,
+        0,
+        0,
+        1,
+        *[0] * 6,
+        "",
+    )
     assert part(row(run, ONE, "b"), *RX, *TESTS, "plan_missing") == (*[0] * 12, "no JSON")
 
 
 def test_with_safety_off_the_same_panel_and_plan_stand_without_marks(run: TrustRun) -> None:
     marks = [*RX[1:], *TESTS[1:]]
-    off, on = (run.reviews[run.reviews["safety"] == s].reset_index(drop=True) for s in (False, True))
+    off, on = (
+        run.reviews[run.reviews["safety"] == s].reset_index(drop=True) for s in (False, True)
+    )
     assert not off[marks].to_numpy().any() and on[marks].to_numpy().any()
-    pd.testing.assert_frame_equal(off.drop(columns=["safety", *marks]), on.drop(columns=["safety", *marks]))
+    pd.testing.assert_frame_equal(
+        off.drop(columns=["safety", *marks]), on.drop(columns=["safety", *marks])
+    )
     assert row(run, PANEL, "a", safety=False)["n_prescriptions"] == 3
 
 
 def test_the_marks_stand_beside_the_rule_check(run: TrustRun) -> None:
     assert list(run.marks) == MARKS
     one = run.marks[(run.marks["configuration"] == ONE) & (run.marks["case_id"] == "a")]
-    shown = ["kind", "item", "text", "known", "said", "verdict", "rule_verdict", "rule_quote", "rule"]
+    shown = [
+        "kind",
+        "item",
+        "text",
+        "known",
+        "said",
+        "verdict",
+        "rule_verdict",
+        "rule_quote",
+        "rule",
+    ]
     found = one[shown].astype(object).where(one[shown].notna(), None)
     assert found.to_numpy().tolist() == [
-        ["prescription", 1, "amoxicillin, 1 g, by mouth", True, "UNSAFE", "UNSAFE", "UNSAFE", "penicillin", "penicillin_allergy"],
-        ["prescription", 2, "zelotrine, 1 g, by mouth", False, "SAFE", "UNKNOWN", "UNKNOWN", None, None],
-        ["prescription", 3, "ibuprofen, 1 g, by mouth", True, "SAFE WITH CAUTION", "SAFE WITH CAUTION", "SAFE", None, None],
-        ["test", 1, "ultrasound of the groin", True, "FINE", "FINE", "REDUNDANT", "ultrasound of the groin", "repeat"],
+        [
+            "prescription",
+            1,
+            "amoxicillin, 1 g, by mouth",
+            True,
+            "UNSAFE",
+            "UNSAFE",
+            "UNSAFE",
+            "penicillin",
+            "penicillin_allergy",
+        ],
+        [
+            "prescription",
+            2,
+            "zelotrine, 1 g, by mouth",
+            False,
+            "SAFE",
+            "UNKNOWN",
+            "UNKNOWN",
+            None,
+            None,
+        ],
+        [
+            "prescription",
+            3,
+            "ibuprofen, 1 g, by mouth",
+            True,
+            "SAFE WITH CAUTION",
+            "SAFE WITH CAUTION",
+            "SAFE",
+            None,
+            None,
+        ],
+        [
+            "test",
+            1,
+            "ultrasound of the groin",
+            True,
+            "FINE",
+            "FINE",
+            "REDUNDANT",
+            "ultrasound of the groin",
+            "repeat",
+        ],
         ["test", 2, "aura reading", False, "RISKY", "UNKNOWN", "UNKNOWN", None, None],
         ["test", 3, "chest X-ray", True, "FINE", "FINE", "FINE", None, None],
     ]
     quotes = one[["quote", "quote_occurs"]].head(3).astype(object)
-    assert quotes.where(quotes.notna(), None).to_numpy().tolist() == [["penicillin", True], [None, None], ["old age", False]]
+    assert quotes.where(quotes.notna(), None).to_numpy().tolist() == [
+        ["penicillin", True],
+        [None, None],
+        ["old age", False],
+    ]
     (unread,) = run.marks[run.marks["case_id"] == "b"].to_dict("records")
-    assert part(unread, "configuration", "text", "missing") == (PANEL, "paracetamol, 1 g, by mouth", "no JSON")
+    assert part(unread, "configuration", "text", "missing") == (
+        PANEL,
+        "paracetamol, 1 g, by mouth",
+        "no JSON",
+    )
     assert pd.isna(unread["said"]) and unread["rule_verdict"] == "SAFE"
 
 
@@ -176,7 +299,10 @@ def test_opinions_have_a_row_a_doctor(run: TrustRun) -> None:
     assert list(run.opinions) == OPINIONS and len(run.opinions) == 4 * 3
     of_b = run.opinions[run.opinions["case_id"] == "b"]
     assert of_b["doctor"].tolist() == [1, 2, 3] and set(of_b["speaker"]) == {"m1"}
-    assert of_b["vote"].tolist() == [COUGH.lower(), FEVER.lower(), FEVER.lower()] and of_b["diagnosis"].tolist()[1] == FEVER
+    assert (
+        of_b["vote"].tolist() == [COUGH.lower(), FEVER.lower(), FEVER.lower()]
+        and of_b["diagnosis"].tolist()[1] == FEVER
+    )
     assert of_b["missing"].tolist() == ["", "", "no reasoning"]
     assert of_b["cosine"].tolist() == pytest.approx([0, 1, math.nan], nan_ok=True)
 
@@ -193,7 +319,9 @@ def test_the_indices_can_be_computed_from_the_reviews(run: TrustRun) -> None:
 
 def test_a_reply_that_is_no_answer_is_counted_and_its_panel_is_missing_not_wrong() -> None:
     cut, lost = Reply(None, missing=f"{CUT} (512)"), Reply(None, missing="refused by the server")
-    said = by_case(a=OPINION, b=[cut, lost, cut], c=["It may be anything.", cut, cut], d=[cut, OPINION, cut])
+    said = by_case(
+        a=OPINION, b=[cut, lost, cut], c=["It may be anything.", cut, cut], d=[cut, OPINION, cut]
+    )
     run = run_of([scripted(doctor=said, plan="Rest.")])
     assert [row(run, PANEL, i)["n_no_answer"] for i in "abcd"] == [0, 3, 2, 2]
     assert [row(run, ONE, i)["n_no_answer"] for i in "abcd"] == [0, 1, 0, 1]
@@ -205,9 +333,16 @@ def test_a_reply_that_is_no_answer_is_counted_and_its_panel_is_missing_not_wrong
 
 @pytest.mark.parametrize(
     ("raw", "missing", "none"),
-    [("<thinking", f"{CUT}: 512", True), (None, "all thought", True), ("Well.", "no diagnosis", False), ("[Flu]", "", False)],
+    [
+        ("<thinking", f"{CUT}: 512", True),
+        (None, "all thought", True),
+        ("Well.", "no diagnosis", False),
+        ("[Flu]", "", False),
+    ],
 )
-def test_what_was_cut_is_no_answer_whatever_it_says(raw: str | None, missing: str, none: bool) -> None:
+def test_what_was_cut_is_no_answer_whatever_it_says(
+    raw: str | None, missing: str, none: bool
+) -> None:
     assert no_answer(Opinion("m1", 0, None, None, missing, raw)) is none
 
 
@@ -218,8 +353,13 @@ def test_each_reply_is_asked_for_once_and_a_second_run_asks_nothing(tmp_path) ->
     """Twelve opinions; plans for a, b and d of one doctor and for b of the panel; a's two reviews and one of b's plan."""
     first = run_of([model := scripted()], run_dir=tmp_path)
     facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
-    assert (facts["calls_made"], facts["calls_from_cache"]) == (12 + 4 + 3, 4)  # the panel's plans for a and d, a's reviews
-    assert [len(model.of(p)) for p in ("doctor", "plan", "review_prescriptions", "review_tests")] == [4, 4, 2, 1]
+    assert (facts["calls_made"], facts["calls_from_cache"]) == (
+        12 + 4 + 3,
+        4,
+    )  # the panel's plans for a and d, a's reviews
+    assert [
+        len(model.of(p)) for p in ("doctor", "plan", "review_prescriptions", "review_tests")
+    ] == [4, 4, 2, 1]
     second = run_of([FakePanel("m1")], run_dir=tmp_path)  # has no script: asked, it would fail
     again = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert (again["calls_made"], again["calls_from_cache"]) == (0, 19 + 4)
@@ -237,14 +377,21 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
         "medical_proxy": "proxy: wordy, no biomedical encoder",
     }  # fmt: skip
     assert {k: v for k, v in run.parameters.items() if k != "cases_sha256"} == expected
-    assert len(pd.read_csv(tmp_path / "reviews.csv")) == 2 * 2 * 4 * 2 and (tmp_path / "marks.csv").is_file()
+    assert (
+        len(pd.read_csv(tmp_path / "reviews.csv")) == 2 * 2 * 4 * 2
+        and (tmp_path / "marks.csv").is_file()
+    )
     assert run.reviews.groupby("level").size().to_dict() == {1: 16, 100: 16}
 
 
 def test_temperature_and_seed_reach_doctors_and_plans_and_reviewers_are_greedy() -> None:
     run_of([model := scripted()], temperature=0.8, seed=3)
     assert {(r.temperature, r.seed) for p in ("doctor", "plan") for r in model.of(p)} == {(0.8, 3)}
-    assert {(r.temperature, r.seed) for p in ("review_prescriptions", "review_tests") for r in model.of(p)} == {(0.0, 3)}
+    assert {
+        (r.temperature, r.seed)
+        for p in ("review_prescriptions", "review_tests")
+        for r in model.of(p)
+    } == {(0.0, 3)}
 
 
 def test_a_medical_encoder_gives_its_own_cosines() -> None:
@@ -252,7 +399,10 @@ def test_a_medical_encoder_gives_its_own_cosines() -> None:
     assert part(row(run, ONE, "a"), "cosine_med", "cosine_med_missing") == (pytest.approx(1), "")
     assert row(run, PANEL, "a")["cosine_med"] == pytest.approx((1 + 1 + HALF) / 3)
     found = row(run, PANEL, "c")
-    assert math.isnan(found["cosine_med"]) and found["cosine_med_missing"] == "no doctor gave both reasoning and diagnosis"
+    assert (
+        math.isnan(found["cosine_med"])
+        and found["cosine_med_missing"] == "no doctor gave both reasoning and diagnosis"
+    )
     assert run.parameters["medical_encoder"] == "wordy r1" and run.parameters["medical_proxy"] == ""
     assert set(run.reviews["cosine_med_proxy"]) == {""}
 
@@ -261,7 +411,10 @@ def test_without_a_medical_encoder_the_general_one_stands_in_by_name(run: TrustR
     a, c = row(run, ONE, "a"), row(run, PANEL, "c")
     assert a["cosine_med"] == a["cosine"] == 1 and a["cosine_med_missing"] == ""  # was missing
     assert set(run.reviews["cosine_med_proxy"]) == {"proxy: wordy, no biomedical encoder"}
-    assert math.isnan(c["cosine_med"]) and c["cosine_med_missing"] == "no doctor gave both reasoning and diagnosis"
+    assert (
+        math.isnan(c["cosine_med"])
+        and c["cosine_med_missing"] == "no doctor gave both reasoning and diagnosis"
+    )
     found = trust_indices(run.reviews, "medguard-x", draws=0)
     rdc, eti = (found[found["metric"] == name] for name in ("rdc", "eti"))
     assert set(rdc["proxy"]) == {"proxy: wordy, no biomedical encoder"}
@@ -272,7 +425,10 @@ def test_without_a_medical_encoder_the_general_one_stands_in_by_name(run: TrustR
 def test_the_proxy_can_be_switched_off() -> None:
     run = run_of(medical_proxy=False)
     found = row(run, ONE, "a")
-    assert math.isnan(found["cosine_med"]) and found["cosine_med_missing"] == "no medical encoder is named"
+    assert (
+        math.isnan(found["cosine_med"])
+        and found["cosine_med_missing"] == "no medical encoder is named"
+    )
     assert found["cosine_med_proxy"] == run.parameters["medical_proxy"] == ""
     indices = trust_indices(run.reviews, "medguard-x", draws=0)
     assert indices.loc[indices["metric"] == "rdc", "value"].isna().all()
@@ -294,9 +450,16 @@ def test_a_mixed_panel_has_doctors_of_all_models_in_turn_and_no_configuration_of
     assert set(mixed["configuration"]) == {PANEL} and len(mixed) == 8
     speakers = run.opinions[(run.opinions["model"] == MIXED) & (run.opinions["case_id"] == "a")]
     assert speakers["speaker"].tolist() == ["m1", "m2", "m1"]
-    assert row(run, PANEL, "a", model=MIXED)["diagnoses"] == (FEVER.lower(), COUGH.lower(), COUGH.lower())
+    assert row(run, PANEL, "a", model=MIXED)["diagnoses"] == (
+        FEVER.lower(),
+        COUGH.lower(),
+        COUGH.lower(),
+    )
     assert row(run, PANEL, "c", model=MIXED)["diagnoses"] == (None, COUGH.lower(), None)
-    assert [len(m.of("doctor")) for m in (first, other)] == [4, 4]  # the mixed panel heard opinions that were there
+    assert [len(m.of("doctor")) for m in (first, other)] == [
+        4,
+        4,
+    ]  # the mixed panel heard opinions that were there
     assert run.parameters["models"] == {"m1": "r1", "m2": "r1"} and run.parameters["mixed"] is True
 
 
@@ -305,12 +468,24 @@ def test_a_panel_of_one_model_is_not_mixed() -> None:
 
 
 def test_a_reviewer_of_its_own_marks_all_plans() -> None:
-    strict = FakePanel("strict", review_prescriptions=marks_json("rating", "UNSAFE"), review_tests="[]")
+    strict = FakePanel(
+        "strict", review_prescriptions=marks_json("rating", "UNSAFE"), review_tests="[]"
+    )
     run = run_of([model := scripted()], reviewer=strict)
     assert not model.of("review_prescriptions") and not model.of("review_tests")
     assert part(row(run, PANEL, "b"), *RX) == (1, 0, 0, 1, 0, 0)
-    assert part(row(run, PANEL, "a"), *RX) == (3, 0, 0, 1, 1, 1)  # the second is unknown, the third was not marked
-    assert run.parameters["reviewer"] == {"strict": "r1"} and set(run.calls["model"]) == {"m1", "strict"}
+    assert part(row(run, PANEL, "a"), *RX) == (
+        3,
+        0,
+        0,
+        1,
+        1,
+        1,
+    )  # the second is unknown, the third was not marked
+    assert run.parameters["reviewer"] == {"strict": "r1"} and set(run.calls["model"]) == {
+        "m1",
+        "strict",
+    }
 
 
 @pytest.mark.parametrize("cached", [False, True])

@@ -29,7 +29,9 @@ NOBODY = "no doctor of the panel gave both reasoning and diagnosis"
         (("flu", None, "croup"), 1 / 2),
     ],
 )
-def test_agreement_is_the_share_of_the_largest_group(votes: tuple[str | None, ...], value: float) -> None:
+def test_agreement_is_the_share_of_the_largest_group(
+    votes: tuple[str | None, ...], value: float
+) -> None:
     confidence, missing, bound = METHODS["agreement"].evaluate(generation(panel=panel(*votes)))
     assert (confidence, missing, bound) == (pytest.approx(value), "", "")
 
@@ -44,14 +46,18 @@ def test_one_doctor_agrees_with_nobody(votes: tuple[str | None, ...]) -> None:
     ("cosines", "value"),
     [((0.4, 0.1, 0.1), 0.2), ((-0.5, 0.1), -0.2), ((0.4, math.nan, 0.2), 0.3), ((0.7,), 0.7)],
 )
-def test_rdc_is_the_mean_cosine_of_the_doctors_that_have_one(cosines: tuple[float, ...], value: float) -> None:
+def test_rdc_is_the_mean_cosine_of_the_doctors_that_have_one(
+    cosines: tuple[float, ...], value: float
+) -> None:
     made = generation(panel=panel(*["flu"] * len(cosines), cosines=cosines))
     assert METHODS["rdc"].evaluate(made) == (pytest.approx(value), "", "")
 
 
 @pytest.mark.parametrize("cosines", [(math.nan, math.nan), ()])
 def test_rdc_is_missing_where_no_doctor_has_a_cosine(cosines: tuple[float, ...]) -> None:
-    confidence, missing, _ = METHODS["rdc"].evaluate(generation(panel=panel("flu", "flu", cosines=cosines)))
+    confidence, missing, _ = METHODS["rdc"].evaluate(
+        generation(panel=panel("flu", "flu", cosines=cosines))
+    )
     assert math.isnan(confidence) and missing == NOBODY
 
 
@@ -73,10 +79,16 @@ READERS = Readers(encoder := Wordy(), None, StandInEntailment(encoder))  # pyrig
 
 
 def collected(names: list[str], **parameters):
-    three = [opinion("Fever", "Fever."), opinion("Cough", "Fever."), opinion("Fever", "Cough and fever.")]
+    three = [
+        opinion("Fever", "Fever."),
+        opinion("Cough", "Fever."),
+        opinion("Fever", "Cough and fever."),
+    ]
     model = FakePanel(diagnosis="[Fever]", doctor=[*three, *three])
     settings = Settings(Parameters.named(**parameters), seed=5)
-    found = collect(model, [view(case(c), 100) for c in "ab"], select(names), settings, readers=READERS)
+    found = collect(
+        model, [view(case(c), 100) for c in "ab"], select(names), settings, readers=READERS
+    )
     return model, found
 
 
@@ -84,7 +96,10 @@ def test_a_panel_is_asked_only_where_a_method_reads_it() -> None:
     model, found = collected(["word_count"])
     assert not model.of("doctor") and [g.panel for g in found] == [None, None]
     model, found = collected(["agreement"])
-    assert len(model.of("doctor")) == 2 and [g.panel.cosines for g in found if g.panel] == [None, None]
+    assert len(model.of("doctor")) == 2 and [g.panel.cosines for g in found if g.panel] == [
+        None,
+        None,
+    ]
 
 
 def test_a_panel_is_asked_as_the_parameters_say_and_judged() -> None:
@@ -103,7 +118,10 @@ def test_a_panel_of_one_has_reasoning_but_nobody_to_agree_with() -> None:
     assert [METHODS["rdc"].score(g) for g in found] == pytest.approx([1, 1])
 
 
-@pytest.mark.parametrize(("name", "value"), [("n_doctors", 0), ("doctor_temperature", -0.1), ("doctor_temperature", 100.0)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n_doctors", 0), ("doctor_temperature", -0.1), ("doctor_temperature", 100.0)],
+)
 def test_parameters_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{name} is {value}; it must be at least"):
         Parameters.named(**{name: value})

@@ -25,9 +25,23 @@ from trustlab.metrics.trust_table import trust_indices
 def alone(panel: pd.DataFrame) -> pd.DataFrame:
     """The panel's first doctor as a configuration of its own, with the panel's plan."""
     rows = [review(r.case_id, r.diagnoses[:1]) for r in panel.itertuples()]
-    kept = panel.drop(columns=["diagnoses", "diagnosis", "tied", "correct", "correct_share", "n_doctors", "configuration"])
-    one = pd.DataFrame(rows)[["diagnoses", "diagnosis", "tied", "correct", "correct_share", "n_doctors"]]
-    return pd.concat([kept.reset_index(drop=True), one], axis=1).assign(configuration="one doctor", cosine=kept["cosine"] - 0.1)
+    kept = panel.drop(
+        columns=[
+            "diagnoses",
+            "diagnosis",
+            "tied",
+            "correct",
+            "correct_share",
+            "n_doctors",
+            "configuration",
+        ]
+    )
+    one = pd.DataFrame(rows)[
+        ["diagnoses", "diagnosis", "tied", "correct", "correct_share", "n_doctors"]
+    ]
+    return pd.concat([kept.reset_index(drop=True), one], axis=1).assign(
+        configuration="one doctor", cosine=kept["cosine"] - 0.1
+    )
 
 
 PANEL = many_cases(30)
@@ -37,8 +51,12 @@ BOTH = pd.concat([alone(PANEL), PANEL], ignore_index=True)
 @pytest.mark.parametrize("formulation", ["trust-x", "medguard-x"])
 def test_differences_are_those_of_the_indices_in_percent(formulation):
     found = configuration_differences(BOTH, formulation, draws=50).set_index("metric")
-    indices = trust_indices(BOTH, formulation, draws=0).set_index(["configuration", "metric"])["value"]
-    assert list(found.index) == ["accuracy", "eti_percent", "osi", "fti"] and set(found["configuration"]) == {"panel of 3"}
+    indices = trust_indices(BOTH, formulation, draws=0).set_index(["configuration", "metric"])[
+        "value"
+    ]
+    assert list(found.index) == ["accuracy", "eti_percent", "osi", "fti"] and set(
+        found["configuration"]
+    ) == {"panel of 3"}
     for name, row in found.iterrows():
         unit = 100 if name == "accuracy" and formulation == "trust-x" else 1
         expected = [unit * indices[c, name] for c in ("panel of 3", "one doctor")]
@@ -57,18 +75,29 @@ def test_accuracy_by_hand_with_an_interval_over_the_same_cases():
 
 
 def test_only_cases_that_both_have_are_compared_whatever_the_order_of_rows():
-    fewer = BOTH.drop(BOTH.index[BOTH["configuration"].eq("one doctor") & BOTH["case_id"].isin(["c00", "c07"])])
-    found, shuffled = (configuration_differences(t, draws=50) for t in (fewer, fewer.sample(frac=1, random_state=1)))
+    fewer = BOTH.drop(
+        BOTH.index[BOTH["configuration"].eq("one doctor") & BOTH["case_id"].isin(["c00", "c07"])]
+    )
+    found, shuffled = (
+        configuration_differences(t, draws=50)
+        for t in (fewer, fewer.sample(frac=1, random_state=1))
+    )
     assert set(found["n"]) == set(found["n_cases"]) == {28} and set(found["n_missing"]) == {2}
     pd.testing.assert_frame_equal(found, shuffled)
-    nothing = configuration_differences(fewer[fewer["configuration"].eq("one doctor") | fewer["case_id"].eq("c00")], draws=20)
-    assert set(nothing["missing"]) == {"no case that both have"} and nothing["difference"].isna().all()
+    nothing = configuration_differences(
+        fewer[fewer["configuration"].eq("one doctor") | fewer["case_id"].eq("c00")], draws=20
+    )
+    assert (
+        set(nothing["missing"]) == {"no case that both have"} and nothing["difference"].isna().all()
+    )
 
 
 def test_fault_two_that_answer_alike_wherever_both_answer_do_not_differ():
     """One doctor is wrong where the panel cannot be read: its silence made it 45 points better, p 0.003."""
     says = ["flu"] * 11 + ["cold"] * 9
-    panel = [review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)]
+    panel = [
+        review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)
+    ]
     one = [review(f"c{i:02d}", [said], configuration="one doctor") for i, said in enumerate(says)]
     found = configuration_differences(pd.DataFrame(one + panel), draws=500).set_index("metric")
     assert found.loc["accuracy", "difference"] == found.loc["eti_percent", "difference"] == 0
@@ -96,9 +125,17 @@ def test_each_index_is_compared_on_the_cases_that_both_could_answer_in_all_its_p
 
 def test_what_is_the_same_by_rule_or_missing_has_no_interval_and_says_why():
     off = configuration_differences(BOTH.assign(**SAFETY_OFF), draws=50).set_index("metric")
-    assert off.loc["osi", "difference"] == 0 and off.loc["osi", "missing"] == "no interval: all draws alike"
-    assert off.loc["osi", ["low", "p", "p_holm", "cases_needed"]].isna().all() and off.loc["eti_percent", "low"] < 0
-    gone = configuration_differences(BOTH.assign(cosine_med=np.nan, cosine_med_missing="no encoder"), "medguard-x", draws=50)
+    assert (
+        off.loc["osi", "difference"] == 0
+        and off.loc["osi", "missing"] == "no interval: all draws alike"
+    )
+    assert (
+        off.loc["osi", ["low", "p", "p_holm", "cases_needed"]].isna().all()
+        and off.loc["eti_percent", "low"] < 0
+    )
+    gone = configuration_differences(
+        BOTH.assign(cosine_med=np.nan, cosine_med_missing="no encoder"), "medguard-x", draws=50
+    )
     assert gone.set_index("metric").loc["fti", "missing"] == "one of the two has no value"
     few = configuration_differences(BOTH[BOTH["case_id"] < "c09"], draws=50)
     assert set(few["missing"]) == {TOO_FEW} and few["low"].isna().all()
@@ -115,7 +152,10 @@ def test_holm_is_over_the_indices_of_a_model_data_set_level_and_safety():
 def test_a_team_without_the_reference_has_no_row_and_an_unknown_one_is_refused():
     mixed = pd.concat([BOTH, PANEL.assign(model="mixed")])
     assert set(configuration_differences(mixed, draws=20)["model"]) == {"m"}
-    with pytest.raises(ValueError, match=r"against is 'two doctors'; the reviews hold \['one doctor', 'panel of 3'\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"against is 'two doctors'; the reviews hold \['one doctor', 'panel of 3'\]",
+    ):
         configuration_differences(BOTH, against="two doctors")
     with pytest.raises(ValueError, match="indices must be some of"):
         configuration_differences(BOTH, indices=["cdr"])
@@ -124,11 +164,15 @@ def test_a_team_without_the_reference_has_no_row_and_an_unknown_one_is_refused()
 def test_configurations_are_ranked_on_the_cases_that_all_could_answer() -> None:
     """The pair above: over all cases one doctor loses 0.4 of ETI's accuracy where the panel cannot be read."""
     says = ["flu"] * 11 + ["cold"] * 9
-    panel = [review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)]
+    panel = [
+        review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)
+    ]
     one = [review(f"c{i:02d}", [said], configuration="one doctor") for i, said in enumerate(says)]
     indices = indices_on_shared_cases(pd.DataFrame(one + panel))
     assert indices.loc[indices["metric"] == "eti", "n"].tolist() == [11, 11]
-    assert set(weight_sweep(indices)["winner"]) == {"tie"} and set(weight_sweep(indices)["n_cases"]) == {11}
+    assert set(weight_sweep(indices)["winner"]) == {"tie"} and set(
+        weight_sweep(indices)["n_cases"]
+    ) == {11}
     never = pd.DataFrame([*one[:5], *panel[5:]])  # no case is left to both
     assert set(weight_sweep(indices_on_shared_cases(never))["winner"]) == {""}
 

@@ -34,7 +34,14 @@ BOTH = pytest.mark.parametrize("formulation", FORMULATIONS)
 
 def indices(**parts: tuple[float, float, float]) -> pd.DataFrame:
     """Rows of the indices in ``trust-x``: configuration = (accuracy, cdr, rdc)."""
-    run = {"formulation": "trust-x", "model": "m", "dataset": "d", "level": 100, "safety": True, "n": 20}
+    run = {
+        "formulation": "trust-x",
+        "model": "m",
+        "dataset": "d",
+        "level": 100,
+        "safety": True,
+        "n": 20,
+    }
     return pd.DataFrame(
         run | {"configuration": name, "metric": metric, "value": value}
         for name, values in parts.items()
@@ -67,23 +74,33 @@ def test_the_grid_holds_every_weighting_once() -> None:
 def test_whoever_has_the_highest_eti_wins_a_point() -> None:
     sweep = weight_sweep(indices(**ONE_AND_THREE, never=(0.1, 0.5, 0.1)), steps=10)
     printed = at(sweep, 0.4, 0.3, 0.3)  # 24 + 30 + 9 = 63 against 36 + 21 + 9 = 66
-    assert (printed["winner"], printed["value"], printed["margin"]) == ("three", pytest.approx(66), pytest.approx(3))
+    assert (printed["winner"], printed["value"], printed["margin"]) == (
+        "three",
+        pytest.approx(66),
+        pytest.approx(3),
+    )
     assert at(sweep, 0.2, 0.5, 0.3)["winner"] == "one"
     equal = at(sweep, 0.3, 0.3, 0.4)
     assert (equal["winner"], equal["tied"], equal["margin"]) == ("tie", ("one", "three"), 0)
 
 
 def test_a_difference_by_rounding_is_a_tie() -> None:
-    assert at(weight_sweep(indices(a=(0.1 + 0.2, 0.1, 0.3), b=(0.3, 0.2, 0.3)), 2), 1, 0, 0)["tied"] == ("a", "b")
+    assert at(weight_sweep(indices(a=(0.1 + 0.2, 0.1, 0.3), b=(0.3, 0.2, 0.3)), 2), 1, 0, 0)[
+        "tied"
+    ] == ("a", "b")
 
 
 def test_shares_of_the_simplex_count_points_and_split_ties() -> None:
     # Of the 6 points with steps 2: three wins (1, 0, 0) and (0.5, 0, 0.5); one wins (0, 1, 0) and (0, 0.5, 0.5); 2 ties.
     shares = weight_shares(weight_sweep(indices(**ONE_AND_THREE, never=(0.1, 0.5, 0.1)), steps=2))
-    assert dict(zip(shares["configuration"], shares["value"], strict=True)) == pytest.approx({"one": 0.5, "three": 0.5})
+    assert dict(zip(shares["configuration"], shares["value"], strict=True)) == pytest.approx(
+        {"one": 0.5, "three": 0.5}
+    )
     assert shares["n"].tolist() == [6, 6]
     shares = weight_shares(weight_sweep(indices(one=(0.6, 0, 0.4), three=(0.9, 0.3, 0.3)), steps=2))
-    assert shares.set_index("configuration")["value"].to_dict() == pytest.approx({"one": 3.5 / 6, "three": 2.5 / 6})
+    assert shares.set_index("configuration")["value"].to_dict() == pytest.approx(
+        {"one": 3.5 / 6, "three": 2.5 / 6}
+    )
 
 
 def test_the_sweep_is_the_same_in_both_units() -> None:
@@ -91,7 +108,10 @@ def test_the_sweep_is_the_same_in_both_units() -> None:
     panels = pd.concat([cases, many_cases(12, seed=1, configuration="other")])
     found = [weight_sweep(trust_indices(panels, f, draws=0), 5, f) for f in FORMULATIONS]
     accurate = [
-        t[np.isclose(t["w_rdc"].astype(float), 0)][["winner", "value", "margin"]].reset_index(drop=True) for t in found
+        t[np.isclose(t["w_rdc"].astype(float), 0)][["winner", "value", "margin"]].reset_index(
+            drop=True
+        )
+        for t in found
     ]
     pd.testing.assert_frame_equal(*accurate)  # without RDC the two differ in their units alone
 
@@ -99,7 +119,11 @@ def test_the_sweep_is_the_same_in_both_units() -> None:
 def test_safety_on_and_off_count_once_unless_they_differ() -> None:
     both = pd.concat([indices(one=(0.6, 0, 0.3)), indices(one=(0.6, 0, 0.3)).assign(safety=False)])
     sweep = weight_sweep(both, 2)
-    assert set(sweep["winner"]) == {"one"} and sweep["n"].unique().tolist() == [1] and sweep["margin"].isna().all()
+    assert (
+        set(sweep["winner"]) == {"one"}
+        and sweep["n"].unique().tolist() == [1]
+        and sweep["margin"].isna().all()
+    )
     both.loc[~both["safety"] & both["metric"].eq("rdc"), "value"] = 0.2
     assert at(weight_sweep(both, 2), 0, 0, 1)["winner"] == "one, safety on"
 
@@ -108,7 +132,9 @@ def test_a_configuration_without_one_part_is_left_out_of_every_point() -> None:
     sweep = weight_sweep(indices(one=(0.6, 0, 0.3), three=(0.9, 0.3, NAN)), 2)
     assert set(sweep["winner"]) == {"one"} and (sweep["n_missing"] == 1).all()
     sweep = weight_sweep(indices(three=(0.9, 0.3, NAN)), 2)
-    assert set(sweep["winner"]) == {""} and set(sweep["missing"]) == {"no configuration has accuracy, CDR and RDC"}
+    assert set(sweep["winner"]) == {""} and set(sweep["missing"]) == {
+        "no configuration has accuracy, CDR and RDC"
+    }
     assert weight_shares(sweep).empty
 
 
@@ -116,8 +142,14 @@ def test_rank_stability_compares_each_weighting_with_the_printed_one() -> None:
     table = indices(a=(0.9, 0.6, 0.1), b=(0.7, 0.3, 0.2), c=(0.5, 0.0, 0.2))
     # Printed weights: a 36 + 12 + 3 = 51, b 28 + 21 + 6 = 55, c 20 + 30 + 6 = 56: c, b, a.
     found = rank_stability(table, 10)
-    assert at(found, 0.4, 0.3, 0.3)["value"] == 1 and at(found, 1, 0, 0)["value"] == -1 and at(found, 0, 1, 0)["value"] == 1
-    assert at(found, 0, 0, 1)["value"] == pytest.approx(kendalltau([51, 55, 56], [1, 2, 2]).statistic)  # a tie: tau-b
+    assert (
+        at(found, 0.4, 0.3, 0.3)["value"] == 1
+        and at(found, 1, 0, 0)["value"] == -1
+        and at(found, 0, 1, 0)["value"] == 1
+    )
+    assert at(found, 0, 0, 1)["value"] == pytest.approx(
+        kendalltau([51, 55, 56], [1, 2, 2]).statistic
+    )  # a tie: tau-b
     assert (found["n"] == 3).all() and len(found) == 66
 
 
@@ -135,16 +167,22 @@ def test_models_are_ranked_together_and_data_sets_apart() -> None:
 
 
 def test_a_ranking_of_one_or_of_equals_has_no_tau() -> None:
-    assert set(rank_stability(indices(a=(0.9, 0.6, 0.1)), 2)["missing"]) == {"fewer than 2 rows to rank"}
+    assert set(rank_stability(indices(a=(0.9, 0.6, 0.1)), 2)["missing"]) == {
+        "fewer than 2 rows to rank"
+    }
     corner = at(rank_stability(indices(a=(0.9, 0.2, 0.1), b=(0.9, 0.3, 0.1)), 2), 1, 0, 0)
     assert np.isnan(corner["value"]) and corner["missing"] == "all rows have the same ETI"
 
 
 @pytest.mark.parametrize("make", [weight_sweep, rank_stability])
 def test_indices_of_another_formulation_are_refused(make: Callable) -> None:
-    with pytest.raises(ValueError, match=r"indices hold nothing of 'medguard-x'; they hold \['trust-x'\]"):
+    with pytest.raises(
+        ValueError, match=r"indices hold nothing of 'medguard-x'; they hold \['trust-x'\]"
+    ):
         make(indices(a=(0.9, 0.6, 0.1)), 2, "medguard-x")
-    with pytest.raises(ValueError, match=r"indices lack \['rdc'\]; they have \['accuracy', 'cdr', 'eti'\]"):
+    with pytest.raises(
+        ValueError, match=r"indices lack \['rdc'\]; they have \['accuracy', 'cdr', 'eti'\]"
+    ):
         make(indices(a=(0.9, 0.6, 0.1)).query("metric != 'rdc'"), 2)
     with pytest.raises(ValueError, match=r"indices lacks the columns \['value'\]"):
         make(indices(a=(0.9, 0.6, 0.1)).drop(columns="value"), 2)
@@ -154,14 +192,20 @@ def test_indices_of_another_formulation_are_refused(make: Callable) -> None:
 
 
 def pair(table: pd.DataFrame, first: str, second: str, measure: str = "pearson") -> pd.Series:
-    found = table[(table["first"] == first) & (table["second"] == second) & (table["metric"] == measure)]
+    found = table[
+        (table["first"] == first) & (table["second"] == second) & (table["metric"] == measure)
+    ]
     assert len(found) == 1
     return found.iloc[0]
 
 
 def test_correlations_of_the_parts_over_cases() -> None:
     votes = [["flu"] * 3, ["flu", "flu", "cold"], ["flu", "cold", "gout"]]  # agreement 1, 2/3, 1/3
-    plans = [{"n_safe": 1, "n_unsafe": 0}, {"n_safe": 1, "n_unsafe": 1}, {"n_safe": 0, "n_caution": 1}]  # unsafe 0, 1/2, 1
+    plans = [
+        {"n_safe": 1, "n_unsafe": 0},
+        {"n_safe": 1, "n_unsafe": 1},
+        {"n_safe": 0, "n_caution": 1},
+    ]  # unsafe 0, 1/2, 1
     rows = [
         review(str(i), v, cosine=c, n_prescriptions=2, **p)
         for i, (v, c, p) in enumerate(zip(votes, (0.9, 0.2, 0.1), plans, strict=True))
@@ -179,7 +223,9 @@ def test_correlations_of_the_parts_over_cases() -> None:
 def test_cases_that_lack_a_part_are_left_out_of_its_pairs_and_counted() -> None:
     cases = many_cases(30)
     cases.loc[:3, "cosine"] = NAN
-    cases.loc[5, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = 0  # nothing rated is no share of 0
+    cases.loc[5, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = (
+        0  # nothing rated is no share of 0
+    )
     found = component_correlations(cases, draws=50)
     assert pair(found, "cosine", "unsafe_rx")[["n", "n_missing"]].tolist() == [25, 5]
     row = pair(found, "correct", "agreement")
@@ -191,7 +237,8 @@ def test_the_interval_of_a_correlation_resamples_its_cases() -> None:
     row = pair(component_correlations(cases, draws=60, seed=2), "cosine", "test_alerts")
     alerts = (cases["n_risky"] + cases["n_redundant"]) / 4
     drawn = [
-        np.corrcoef(np.repeat(cases["cosine"], w), np.repeat(alerts, w))[0, 1] for w in case_weights(cases["case_id"], 60, 2)
+        np.corrcoef(np.repeat(cases["cosine"], w), np.repeat(alerts, w))[0, 1]
+        for w in case_weights(cases["case_id"], 60, 2)
     ]
     assert (row["low"], row["high"]) == pytest.approx(percentile_interval(drawn))
 
@@ -199,7 +246,9 @@ def test_the_interval_of_a_correlation_resamples_its_cases() -> None:
 def test_with_safety_off_no_case_has_shares_of_ratings() -> None:
     found = component_correlations(many_cases(12).assign(**SAFETY_OFF), draws=20)
     assert pair(found, "correct", "unsafe_rx")["missing"] == "no case has unsafe_rx"
-    assert pair(found, "unsafe_rx", "test_alerts")["missing"] == "no case has unsafe_rx or test_alerts"
+    assert (
+        pair(found, "unsafe_rx", "test_alerts")["missing"] == "no case has unsafe_rx or test_alerts"
+    )
     assert pair(found, "correct", "cosine")["missing"] == ""
 
 
@@ -221,49 +270,82 @@ def test_agreement_of_a_panel_with_intervals_over_cases() -> None:
         row = found.loc[measure]
         expected = (kappa(votes), *jackknife_interval(kappa(votes), without)[:2])
         assert (row["value"], row["low"], row["high"]) == pytest.approx(expected), measure
-    assert found.loc["gwet_ac1", "value"] < agreement_table(cases, 65, 60).set_index("metric").loc["gwet_ac1", "value"]
+    assert (
+        found.loc["gwet_ac1", "value"]
+        < agreement_table(cases, 65, 60).set_index("metric").loc["gwet_ac1", "value"]
+    )
 
 
 def test_agreement_by_hand_with_unreadable_votes() -> None:
-    cases = [review("a", ["flu", "flu", "cold"]), review("b", ["flu", None, None]), review("c", [None] * 3)]
+    cases = [
+        review("a", ["flu", "flu", "cold"]),
+        review("b", ["flu", None, None]),
+        review("c", [None] * 3),
+    ]
     found = agreement_table(pd.DataFrame(cases), draws=20).set_index("metric")
     # One case has two readable votes: CDR 1/3, of three pairs one agrees.
     # Shares 2/3, 1/3: (1/3 - 5/9)/(4/9) and (1/3 - 4/9)/(5/9)
-    expected = {"cdr": 1 / 3, "any_disagreement": 1, "pair_agreement": 1 / 3, "fleiss_kappa": -0.5, "gwet_ac1": -0.2}
+    expected = {
+        "cdr": 1 / 3,
+        "any_disagreement": 1,
+        "pair_agreement": 1 / 3,
+        "fleiss_kappa": -0.5,
+        "gwet_ac1": -0.2,
+    }
     assert found["value"].to_dict() == pytest.approx(expected)
     assert found["n"].tolist() == [1] * 5 and found["n_missing"].tolist() == [2] * 5
     assert set(found["missing"]) == {"no interval: fewer than 10 cases"}
 
 
 def test_one_doctor_agrees_with_nobody() -> None:
-    found = agreement_table(pd.DataFrame([review(str(i), ["flu"]) for i in range(12)]), draws=20).set_index("metric")
+    found = agreement_table(
+        pd.DataFrame([review(str(i), ["flu"]) for i in range(12)]), draws=20
+    ).set_index("metric")
     assert found.loc["cdr", "value"] == 0
     assert found.loc["cdr", "missing"].startswith("0 by definition with one doctor; no interval")
     alone = found.loc[["pair_agreement", "fleiss_kappa", "gwet_ac1"]]
-    assert alone["value"].isna().all() and set(alone["missing"]) == {"one doctor: nobody to agree with"}
+    assert alone["value"].isna().all() and set(alone["missing"]) == {
+        "one doctor: nobody to agree with"
+    }
 
 
 def test_a_panel_that_always_says_the_same_has_no_kappa() -> None:
-    found = agreement_table(pd.DataFrame([review(str(i), ["flu"] * 3) for i in range(12)]), draws=20).set_index("metric")
-    assert found.loc["pair_agreement", "value"] == 1 and found.loc["pair_agreement", "missing"] == "no interval: all draws alike"
-    assert np.isnan(found.loc["fleiss_kappa", "value"]) and found.loc["fleiss_kappa", "missing"] == "one diagnosis in all cases"
+    found = agreement_table(
+        pd.DataFrame([review(str(i), ["flu"] * 3) for i in range(12)]), draws=20
+    ).set_index("metric")
+    assert (
+        found.loc["pair_agreement", "value"] == 1
+        and found.loc["pair_agreement", "missing"] == "no interval: all draws alike"
+    )
+    assert (
+        np.isnan(found.loc["fleiss_kappa", "value"])
+        and found.loc["fleiss_kappa", "missing"] == "one diagnosis in all cases"
+    )
 
 
 def test_the_doctors_count_once_whether_or_not_they_are_reviewed() -> None:
     cases = many_cases(12)
     found = agreement_table(pd.concat([cases, cases.assign(**SAFETY_OFF)]), draws=20)
     assert len(found) == 5 and "safety" not in found and set(found["n"]) == {12}
-    other = agreement_table(pd.concat([cases, many_cases(12, seed=5).assign(**SAFETY_OFF)]), draws=20)
+    other = agreement_table(
+        pd.concat([cases, many_cases(12, seed=5).assign(**SAFETY_OFF)]), draws=20
+    )
     assert len(other) == 10 and set(other["safety"]) == {True, False}
 
 
 def test_variants_stand_beside_the_default_row_by_row() -> None:
-    cases = pd.concat([two_cases(), pd.DataFrame([review("c", ["gout", None, None])])], ignore_index=True)
+    cases = pd.concat(
+        [two_cases(), pd.DataFrame([review("c", ["gout", None, None])])], ignore_index=True
+    )
     found = variants(cases, draws=0).set_index(["metric", "variant"])
     # of five rated one is UNSAFE, one with caution
-    assert found.loc["unsafe_rx_percent", "value"].to_dict() == pytest.approx(dict(zip(VARIANTS, [40, 20, 40], strict=True)))
+    assert found.loc["unsafe_rx_percent", "value"].to_dict() == pytest.approx(
+        dict(zip(VARIANTS, [40, 20, 40], strict=True))
+    )
     cdr = found.loc["cdr"]
-    assert cdr["value"].tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 3])  # 1/3, 0 and dropped, or 2/3
+    assert cdr["value"].tolist() == pytest.approx(
+        [1 / 6, 1 / 6, 1 / 3]
+    )  # 1/3, 0 and dropped, or 2/3
     assert cdr["n"].tolist() == [2, 2, 3] and list(cdr.index) == list(VARIANTS)
     shown = indices_shown(variants(cases, "medguard-x", draws=0).assign(proxy="by a proxy"))
     assert shown["CDR"].tolist() == ["17", "17", "33"] and shown["n (ETI)"].tolist() == [2, 2, 3]
@@ -277,7 +359,9 @@ def test_a_panel_that_cannot_be_read_stays_so_when_it_is_scored_as_one_doctor() 
     gone = review("b", [None] * 3, n_no_answer=3, cosine=NAN)
     table = pd.DataFrame([review("a", ["flu", "cold", "flu"]), gone]).fillna({"n_no_answer": 0})
     found = what_if(weak_points(table), "a panel scored as one doctor")
-    assert found["eti_after"] - found["eti_before"] == pytest.approx(10)  # 0.3 · 1/3; accuracy is 1 of 1 in both
+    assert found["eti_after"] - found["eti_before"] == pytest.approx(
+        10
+    )  # 0.3 · 1/3; accuracy is 1 of 1 in both
 
 
 def what_if(table: pd.DataFrame, name: str) -> dict[str, float]:
@@ -285,7 +369,11 @@ def what_if(table: pd.DataFrame, name: str) -> dict[str, float]:
     found = table[table["what_if"] == name].set_index("metric").rename({"eti_percent": "eti"})
     assert list(found.index) == ["eti", "osi", "fti"]
     ends = (("before", "reference"), ("after", "value"))
-    return {f"{index}_{when}": found.loc[index, column] for index in found.index for when, column in ends}
+    return {
+        f"{index}_{when}": found.loc[index, column]
+        for index in found.index
+        for when, column in ends
+    }
 
 
 def test_weak_points_by_hand_in_trust_x() -> None:
@@ -294,7 +382,11 @@ def test_weak_points_by_hand_in_trust_x() -> None:
     safest = before | {"eti_after": 54, "osi_after": 100, "fti_after": 77}
     assert what_if(found, "reviewers who never object") == pytest.approx(safest)
     assert what_if(found, "an empty plan") == pytest.approx(safest)
-    agreed = before | {"eti_after": 59, "osi_after": 55, "fti_after": 57}  # 0.3 · CDR = 5 points for nobody's agreement
+    agreed = before | {
+        "eti_after": 59,
+        "osi_after": 55,
+        "fti_after": 57,
+    }  # 0.3 · CDR = 5 points for nobody's agreement
     assert what_if(found, "a panel scored as one doctor") == pytest.approx(agreed)
     copied = before | {"eti_after": 75, "osi_after": 55, "fti_after": 65}  # RDC 1 in place of 0.3
     assert what_if(found, "reasoning that only repeats the diagnosis") == pytest.approx(copied)
@@ -304,9 +396,18 @@ def test_weak_points_by_hand_in_trust_x() -> None:
 
 
 def test_weak_points_by_hand_in_medguard_x() -> None:
-    found = weak_points(two_cases(), "medguard-x", constant_cosine=0.2)  # before: ETI 69, OSI 55, FTI 62
+    found = weak_points(
+        two_cases(), "medguard-x", constant_cosine=0.2
+    )  # before: ETI 69, OSI 55, FTI 62
     assert what_if(found, "every cosine 0.2") == pytest.approx(  # RDC 60 in place of 80
-        {"eti_before": 69, "osi_before": 55, "fti_before": 62, "eti_after": 63, "osi_after": 55, "fti_after": 59}
+        {
+            "eti_before": 69,
+            "osi_before": 55,
+            "fti_before": 62,
+            "eti_after": 63,
+            "osi_after": 55,
+            "fti_after": 59,
+        }
     )
 
 
@@ -318,7 +419,11 @@ def test_switching_on_reviewers_who_never_object_is_worth_the_whole_osi() -> Non
     found = what_if(table, "reviewers who never object")
     assert np.isnan(found["osi_before"]) and found["osi_after"] == 100
     row = table[table["what_if"].str.startswith("reviewers") & table["metric"].eq("osi")].iloc[0]
-    assert (row["n_reference"], row["n"], row["missing"]) == (0, 2, "before: safety off") and np.isnan(row["difference"])
+    assert (row["n_reference"], row["n"], row["missing"]) == (
+        0,
+        2,
+        "before: safety off",
+    ) and np.isnan(row["difference"])
     assert "an empty plan" not in set(weak_points(off)["what_if"])
 
 
@@ -335,7 +440,9 @@ def test_what_ifs_leave_the_reviews_alone_and_keep_safety_apart(formulation) -> 
     found = weak_points(table, formulation, eti_weights=(1, 0, 0))
     pd.testing.assert_frame_equal(table, kept)
     eti = found[found["metric"] == "eti_percent"]
-    assert eti["reference"].tolist() == pytest.approx(eti["value"].tolist())  # accuracy has no weak point here
+    assert eti["reference"].tolist() == pytest.approx(
+        eti["value"].tolist()
+    )  # accuracy has no weak point here
     assert eti.groupby("what_if")["safety"].apply(sorted).to_dict() == {
         "a panel scored as one doctor": [False, True],
         "an empty plan": [True],

@@ -20,7 +20,9 @@ from trustlab.datasets.unpack import Limits, safe_place, unpack
 
 KINDS = ["zip", "tar.gz"]
 
-pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")  # zipfile's, while a bad archive is made
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Duplicate name"
+)  # zipfile's, while a bad archive is made
 
 
 def make(kind: str, path: Path, members: Iterable[tuple[str, bytes]]) -> Path:
@@ -48,10 +50,22 @@ def everything(folder: Path) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_and_folders_arrive_whole(tmp_path: Path, kind: str) -> None:
     inner = make("zip", tmp_path / "inner.zip", [("b.txt", b"deep")]).read_bytes()
-    members = [("./", b""), ("a/", b""), ("a/b.txt", b"one"), ("./c d/é.txt", b""), ("e.zip", inner), ("big", bytes(3_000_000))]
+    members = [
+        ("./", b""),
+        ("a/", b""),
+        ("a/b.txt", b"one"),
+        ("./c d/é.txt", b""),
+        ("e.zip", inner),
+        ("big", bytes(3_000_000)),
+    ]
     archive = make(kind, tmp_path / "x", members)
     files = unpack(archive, tmp_path / "out", kind, Limits(ratio=10**6))
-    assert [str(p.relative_to(tmp_path / "out")) for p in files] == ["a/b.txt", "c d/é.txt", "e.zip", "big"]
+    assert [str(p.relative_to(tmp_path / "out")) for p in files] == [
+        "a/b.txt",
+        "c d/é.txt",
+        "e.zip",
+        "big",
+    ]
     assert (tmp_path / "out/a/b.txt").read_bytes() == b"one"
     assert (tmp_path / "out/big").stat().st_size == 3_000_000
 
@@ -72,9 +86,14 @@ BAD_NAMES = [
 
 @each("kind", KINDS)
 @each("name", BAD_NAMES)
-def test_a_name_that_is_not_plainly_inside_is_refused_before_anything_is_written(tmp_path: Path, kind: str, name: str) -> None:
+def test_a_name_that_is_not_plainly_inside_is_refused_before_anything_is_written(
+    tmp_path: Path, kind: str, name: str
+) -> None:
     archive = make(kind, tmp_path / "x", [("fine.txt", b"one"), (name, b"two")])
-    with pytest.raises(ValueError, match=r"x is not unpacked: a member's name is .*; allowed is a path inside the archive"):
+    with pytest.raises(
+        ValueError,
+        match=r"x is not unpacked: a member's name is .*; allowed is a path inside the archive",
+    ):
         unpack(archive, tmp_path / "out", kind)
     assert everything(tmp_path) == ["x"]
 
@@ -96,7 +115,15 @@ def test_what_is_wrong_with_a_name_is_told(name: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "place"), [("a/b", "a/b"), ("./a", "a"), ("a//b/", "a/b"), ("..a/b..c", "..a/b..c"), ("~/x", "~/x"), (" a", " a")]
+    ("name", "place"),
+    [
+        ("a/b", "a/b"),
+        ("./a", "a"),
+        ("a//b/", "a/b"),
+        ("..a/b..c", "..a/b..c"),
+        ("~/x", "~/x"),
+        (" a", " a"),
+    ],
 )
 def test_a_plain_name_keeps_its_place(name: str, place: str) -> None:
     assert safe_place(name) == PurePosixPath(place)
@@ -134,9 +161,16 @@ def test_a_zip_with_a_link_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind_of_member", "told"),
-    [(tarfile.SYMTYPE, "a link"), (tarfile.LNKTYPE, "a link"), (tarfile.FIFOTYPE, "a special"), (tarfile.CHRTYPE, "a special")],
+    [
+        (tarfile.SYMTYPE, "a link"),
+        (tarfile.LNKTYPE, "a link"),
+        (tarfile.FIFOTYPE, "a special"),
+        (tarfile.CHRTYPE, "a special"),
+    ],
 )
-def test_a_tar_with_a_link_or_a_device_is_refused(tmp_path: Path, kind_of_member: bytes, told: str) -> None:
+def test_a_tar_with_a_link_or_a_device_is_refused(
+    tmp_path: Path, kind_of_member: bytes, told: str
+) -> None:
     with tarfile.open(tmp_path / "x", "w:gz") as archive:
         info = tarfile.TarInfo("innocent")
         info.type, info.linkname = kind_of_member, "../../etc/passwd"
@@ -167,7 +201,9 @@ def test_many_small_members_count_together(tmp_path: Path, kind: str) -> None:
 def test_a_tar_whose_header_alone_is_a_bomb_is_refused(tmp_path: Path) -> None:
     huge = tarfile.TarInfo("path")
     huge.type, huge.size = tarfile.XHDTYPE, 50_000_000
-    (tmp_path / "x").write_bytes(gzip.compress(huge.tobuf(tarfile.USTAR_FORMAT) + bytes(huge.size), mtime=0))
+    (tmp_path / "x").write_bytes(
+        gzip.compress(huge.tobuf(tarfile.USTAR_FORMAT) + bytes(huge.size), mtime=0)
+    )
     with pytest.raises(ValueError, match="bytes or more"):
         unpack(tmp_path / "x", tmp_path / "out", "tar.gz")
 
@@ -202,7 +238,9 @@ def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
 @each("kind", KINDS)
 @each("share", [0.0, 0.3, 0.6, 0.95])
 def test_a_part_of_an_archive_leaves_nothing(tmp_path: Path, kind: str, share: float) -> None:
-    content = make(kind, tmp_path / "x", [(f"f{i}", str(i).encode() * 500) for i in range(20)]).read_bytes()
+    content = make(
+        kind, tmp_path / "x", [(f"f{i}", str(i).encode() * 500) for i in range(20)]
+    ).read_bytes()
     (tmp_path / "x").write_bytes(content[: int(share * len(content))])
     with pytest.raises(ValueError, match="x is not unpacked"):
         unpack(tmp_path / "x", tmp_path / "out", kind)
@@ -227,7 +265,26 @@ def test_a_folder_that_exists_is_not_written_into(tmp_path: Path) -> None:
     assert everything(tmp_path / "out") == []
 
 
-pieces = st.sampled_from(["..", ".", "/", "\\", "C:", "a", "A", "~", "\0", " ", "%2e%2e", "\u2025", "\uff0e", "//", "é", "con"])
+pieces = st.sampled_from(
+    [
+        "..",
+        ".",
+        "/",
+        "\\",
+        "C:",
+        "a",
+        "A",
+        "~",
+        "\0",
+        " ",
+        "%2e%2e",
+        "\u2025",
+        "\uff0e",
+        "//",
+        "é",
+        "con",
+    ]
+)
 text = st.text(st.characters(codec="utf-8"), max_size=20)
 names = st.one_of(text, st.lists(pieces, max_size=8).map("".join))
 

@@ -19,10 +19,22 @@ W = {"always": 0.92, "usual": 0.70, "some": 0.30, "rare": 0.12}
 
 
 def finding(id: str, **more) -> Finding:
-    return Finding(**{"id": id, "name": id, "kind": "symptom", "question": "?", "affirm": ("Y {value}",), "deny": ("N",)} | more)
+    return Finding(
+        **{
+            "id": id,
+            "name": id,
+            "kind": "symptom",
+            "question": "?",
+            "affirm": ("Y {value}",),
+            "deny": ("N",),
+        }
+        | more
+    )
 
 
-def condition(id: str, prior: float, sex: str, system: str, grades: dict, values: dict) -> Condition:
+def condition(
+    id: str, prior: float, sex: str, system: str, grades: dict, values: dict
+) -> Condition:
     chances = {f: W[g] for f, g in grades.items()}
     return Condition(id, id, (), prior, sex, (18, 80), system, chances, values, grades)
 
@@ -48,18 +60,45 @@ def tiny(*, travel: bool = False) -> Knowledge:
             {"ache": "always", "jolt": "some", "smoking": "rare"},
             {"site": {"none": 0.2, "belly": 0.6}},
         ),
-        condition("woman", 1, "female", "gut", {"ache": "some", "discharge": "usual"}, {"site": {"belly": 0.3, "ovary": 0.99}}),
-        condition("man", 0.5, "male", "chest", {"cough": "usual"}, {"recent_travel": {"none": 0.4, "asia": 1.0}}),
+        condition(
+            "woman",
+            1,
+            "female",
+            "gut",
+            {"ache": "some", "discharge": "usual"},
+            {"site": {"belly": 0.3, "ovary": 0.99}},
+        ),
+        condition(
+            "man",
+            0.5,
+            "male",
+            "chest",
+            {"cough": "usual"},
+            {"recent_travel": {"none": 0.4, "asia": 1.0}},
+        ),
     ]
-    values = [Value("belly", "site", "b"), Value("ovary", "site", "o", sex="female"), Value("asia", "region", "a")]
+    values = [
+        Value("belly", "site", "b"),
+        Value("ovary", "site", "o", sex="female"),
+        Value("asia", "region", "a"),
+    ]
     return Knowledge(*({x.id: x for x in xs} for xs in (findings, conditions, values)))
 
 
 # -- the law of the module's docstring, written again for the tiny world ----------------------------------------
 
-GRID = [(r, d, pr * pd) for r, pr in zip(TALK, TALK_CHANCE, strict=True) for d, pd in zip(DENIAL, DENIAL_CHANCE, strict=True)]
+GRID = [
+    (r, d, pr * pd)
+    for r, pr in zip(TALK, TALK_CHANCE, strict=True)
+    for d, pd in zip(DENIAL, DENIAL_CHANCE, strict=True)
+]
 R, D, CELL = (np.array(column) for column in zip(*GRID, strict=True))
-PRIOR = {("anyone", "female"): 1 / 3.5, ("anyone", "male"): 1 / 3.5, ("woman", "female"): 1 / 3.5, ("man", "male"): 0.5 / 3.5}
+PRIOR = {
+    ("anyone", "female"): 1 / 3.5,
+    ("anyone", "male"): 1 / 3.5,
+    ("woman", "female"): 1 / 3.5,
+    ("man", "male"): 0.5 / 3.5,
+}
 NEAR, FAR = 0.25, 0.01
 LISTED = {  # w: the grade where listed, else 0.15 of the background
     "anyone": {"ache": 0.92, "cough": 0.015, "discharge": 0.0075, "smoking": 0.12, "jolt": 0.30},
@@ -108,19 +147,30 @@ def chance(c: str, sex: str, outcome: Outcome) -> float:
     if "travel" in outcome:
         asked = 0.7 * R
         none = TRAVEL_NONE[c]
-        p *= {"silent": 1 - asked, "none": asked * none, "asia": asked * (1 - none)}[str(outcome["travel"])]
-    nobody = np.prod([1 - spoken(c, sex, f, "told") for f in ("ache", "cough", "discharge")], axis=0)
+        p *= {"silent": 1 - asked, "none": asked * none, "asia": asked * (1 - none)}[
+            str(outcome["travel"])
+        ]
+    nobody = np.prod(
+        [1 - spoken(c, sex, f, "told") for f in ("ache", "cough", "discharge")], axis=0
+    )
     return float((CELL * p / (1 - nobody)).sum()) * PRIOR[c, sex]
 
 
 def outcomes(*, travel: bool = False) -> list[Outcome]:
     """Everything that a patient of the tiny world can tell: at least one symptom, follow-ups of a told ache."""
-    states, sites = ("told", "denied", "silent"), [frozenset(s) for s in (("belly",), ("ovary",), ("belly", "ovary"))]
+    states, sites = (
+        ("told", "denied", "silent"),
+        [frozenset(s) for s in (("belly",), ("ovary",), ("belly", "ovary"))],
+    )
     found = []
     for ache, cough, discharge, smoking in itertools.product(states, repeat=4):
         top: Outcome = {"ache": ache, "cough": cough, "discharge": discharge, "smoking": smoking}
         if "told" in (ache, cough, discharge):
-            more = itertools.product(states, ["silent", "none", *sites]) if ache == "told" else [("silent", "silent")]
+            more = (
+                itertools.product(states, ["silent", "none", *sites])
+                if ache == "told"
+                else [("silent", "silent")]
+            )
             found += [top | {"jolt": jolt, "site": where} for jolt, where in more]
     if travel:
         found = [o | {"travel": t} for o in found for t in ("silent", "none", "asia")]
@@ -128,12 +178,24 @@ def outcomes(*, travel: bool = False) -> list[Outcome]:
 
 
 def facts(outcome: Outcome) -> tuple[Fact, ...]:
-    made = [Fact(f, outcome[f] == "told") for f in ("smoking", "discharge", "cough", "ache", "jolt") if outcome[f] != "silent"]
+    made = [
+        Fact(f, outcome[f] == "told")
+        for f in ("smoking", "discharge", "cough", "ache", "jolt")
+        if outcome[f] != "silent"
+    ]
     if outcome["site"] != "silent":
         where = outcome["site"]
-        made.append(Fact("site", where != "none", () if isinstance(where, str) else tuple(sorted(where))))
+        made.append(
+            Fact("site", where != "none", () if isinstance(where, str) else tuple(sorted(where)))
+        )
     if outcome.get("travel", "silent") != "silent":
-        made.append(Fact("recent_travel", outcome["travel"] == "asia", ("asia",) if outcome["travel"] == "asia" else ()))
+        made.append(
+            Fact(
+                "recent_travel",
+                outcome["travel"] == "asia",
+                ("asia",) if outcome["travel"] == "asia" else (),
+            )
+        )
     return tuple(made)
 
 
@@ -141,7 +203,9 @@ def joint(*, travel: bool = False) -> tuple[list[Outcome], np.ndarray]:
     """Every outcome, and P(condition, outcome) of shape (outcome, condition)."""
     told = outcomes(travel=travel)
     ids = ("anyone", "woman", "man")
-    return told, np.array([[sum(chance(c, s, o) for d, s in PRIOR if d == c) for c in ids] for o in told])
+    return told, np.array(
+        [[sum(chance(c, s, o) for d, s in PRIOR if d == c) for c in ids] for o in told]
+    )
 
 
 def test_the_second_writing_of_the_law_is_a_distribution() -> None:
@@ -165,7 +229,9 @@ def test_posterior_does_not_depend_on_the_order_of_the_facts() -> None:
     world = World()
     patient = world.draw(np.random.default_rng(4), talk=0.9, denial=0.8)
     assert len(patient.facts) > 5
-    assert world.posterior(patient.facts[::-1]) == pytest.approx(world.posterior(patient.facts), abs=1e-12)
+    assert world.posterior(patient.facts[::-1]) == pytest.approx(
+        world.posterior(patient.facts), abs=1e-12
+    )
 
 
 def test_draws_follow_the_law() -> None:
@@ -178,7 +244,10 @@ def test_draws_follow_the_law() -> None:
                 want[c, fact.finding, fact.affirmed, fact.values] += share
     got: Counter = Counter()
     for patient in (world.draw(rng) for _ in range(n)):
-        got.update((patient.condition, f.finding, f.affirmed, tuple(sorted(f.values))) for f in patient.facts)
+        got.update(
+            (patient.condition, f.finding, f.affirmed, tuple(sorted(f.values)))
+            for f in patient.facts
+        )
     assert not [k for k in got if want[k] == 0]
     for key, share in want.items():
         assert abs(got[key] / n - share) <= 4.5 * np.sqrt(share * (1 - share) / n) + 1 / n, key
@@ -212,7 +281,12 @@ def test_posterior_is_calibrated(world: World, patients: list[Patient]) -> None:
     posteriors = np.array([world.posterior(p.facts) for p in patients])
     assert posteriors.sum(1) == pytest.approx(np.ones(len(patients)))
     best = posteriors.max(1)
-    right = np.array([world.conditions[k].id == p.condition for k, p in zip(posteriors.argmax(1), patients, strict=True)])
+    right = np.array(
+        [
+            world.conditions[k].id == p.condition
+            for k, p in zip(posteriors.argmax(1), patients, strict=True)
+        ]
+    )
     error = np.sqrt((best * (1 - best)).sum()) / len(best)
     assert abs(best.mean() - right.mean()) < 3 * error
     assert 0.2 < right.mean() < 0.98
@@ -225,11 +299,18 @@ def test_draws_repeat_under_their_seed(world: World, patients: list[Patient]) ->
     assert [world.draw(other) for _ in range(3)] != patients[:3]
 
 
-def test_stories_start_with_a_symptom_and_tell_parents_before_follow_ups(world: World, patients: list[Patient]) -> None:
+def test_stories_start_with_a_symptom_and_tell_parents_before_follow_ups(
+    world: World, patients: list[Patient]
+) -> None:
     findings = world.knowledge.findings
     for p in patients:
         first = findings[p.facts[0].finding]
-        assert p.facts[0].affirmed and first.kind == "symptom" and first.parent is None and first.form == "binary"
+        assert (
+            p.facts[0].affirmed
+            and first.kind == "symptom"
+            and first.parent is None
+            and first.form == "binary"
+        )
         assert len({f.finding for f in p.facts}) == len(p.facts)
         told: set[str] = set()
         for f in p.facts:
@@ -243,7 +324,9 @@ def test_nothing_is_told_of_the_other_sex(world: World, patients: list[Patient])
         assert world.knowledge.conditions[p.condition].sex in ("any", p.sex)
         for f in p.facts:
             if f.affirmed:
-                kinds = {world.knowledge.values[v].sex for v in f.values if v in world.knowledge.values}
+                kinds = {
+                    world.knowledge.values[v].sex for v in f.values if v in world.knowledge.values
+                }
                 assert kinds | {world.knowledge.findings[f.finding].sex} <= {None, p.sex}
 
 
@@ -255,16 +338,25 @@ def test_denials_occur_where_they_are_drawn(world: World, patients: list[Patient
     assert all(f.affirmed for p in silent for f in p.facts if f.finding in world.column)
 
 
-def test_statements_say_the_fact_in_the_table_s_words(world: World, patients: list[Patient]) -> None:
+def test_statements_say_the_fact_in_the_table_s_words(
+    world: World, patients: list[Patient]
+) -> None:
     rng = np.random.default_rng(1)
     fact = Fact("pain_site", True, ("belly", "groin_left"))
     said = {world.statement(fact, rng).text for _ in range(60)}
     f = world.knowledge.findings["pain_site"]
-    assert said == {f"Doctor: {f.question}\nPatient: {a.replace('{value}', 'my belly and my left groin')}" for a in f.affirm}
+    assert said == {
+        f"Doctor: {f.question}\nPatient: {a.replace('{value}', 'my belly and my left groin')}"
+        for a in f.affirm
+    }
     for p in patients[:50]:
         for fact in p.facts:
             s = world.statement(fact, rng)
-            assert (s.finding, s.affirmed) == (fact.finding, fact.affirmed) and "{" not in s.text and s.text.count("\n") == 1
+            assert (
+                (s.finding, s.affirmed) == (fact.finding, fact.affirmed)
+                and "{" not in s.text
+                and s.text.count("\n") == 1
+            )
 
 
 # -- the starter cases ------------------------------------------------------------------------------------------
@@ -305,4 +397,6 @@ def test_no_starter_case_speaks_its_diagnosis(made: list[dict]) -> None:
 def test_the_starter_seed_is_no_training_seed() -> None:
     assert RECIPE["seed"] != starter.SEED
     stream = np.random.default_rng(starter.SEED).random(4).tolist()
-    assert stream not in [np.random.default_rng([RECIPE["seed"], n]).random(4).tolist() for n in range(1000)]
+    assert stream not in [
+        np.random.default_rng([RECIPE["seed"], n]).random(4).tolist() for n in range(1000)
+    ]

@@ -18,7 +18,14 @@ SHAPE = {
     "max_position_embeddings": 512, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None, "initializer_range": 0.3,
 }  # fmt: skip
 """What the models have in common; weights so large that some tokens are far likelier than others."""
-GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0, "eos_token_id": 1, "initializer_range": 0.3}
+GPT = {
+    "n_embd": 32,
+    "n_layer": 2,
+    "n_head": 4,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "initializer_range": 0.3,
+}
 MAMBA = {
     "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None,
     "initializer_range": 0.3,
@@ -61,16 +68,22 @@ def wrapped(core: Any, chat_template: str | None = TEMPLATE, **options: Any) -> 
     """A transformers tokenizer around one of ``tokenizers``, with <s> and </s> unless ``options`` say otherwise."""
     from transformers import PreTrainedTokenizerFast
 
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, **({"bos_token": BOS, "eos_token": EOS} | options))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=core, **({"bos_token": BOS, "eos_token": EOS} | options)
+    )
     tokenizer.chat_template = chat_template
     return tokenizer
 
 
-def byte_tokenizer(chat_template: str | None = TEMPLATE, words: Sequence[str] = (), **options: Any) -> Any:
+def byte_tokenizer(
+    chat_template: str | None = TEMPLATE, words: Sequence[str] = (), **options: Any
+) -> Any:
     """One token per byte, so that letters beyond ASCII are split over tokens; ``words`` are further tokens for replies."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    names = dict.fromkeys([BOS, EOS, *sorted(pre_tokenizers.ByteLevel.alphabet()), *map(byte_level, words)])
+    names = dict.fromkeys(
+        [BOS, EOS, *sorted(pre_tokenizers.ByteLevel.alphabet()), *map(byte_level, words)]
+    )
     core = Tokenizer(models.BPE(vocab={name: i for i, name in enumerate(names)}, merges=[]))
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     core.decoder = decoders.ByteLevel()
@@ -81,11 +94,26 @@ def metaspace_tokenizer(words: Sequence[str], chat_template: str | None = TEMPLA
     """As Llama 2's: a space is part of the word behind it, and the decoder strips the first one; unknown letters are bytes."""
     from tokenizers import Tokenizer, decoders, models, normalizers
 
-    names = [BOS, EOS, "<unk>", *(f"<0x{b:02X}>" for b in range(256)), *(word.replace(" ", "▁") for word in words)]
+    names = [
+        BOS,
+        EOS,
+        "<unk>",
+        *(f"<0x{b:02X}>" for b in range(256)),
+        *(word.replace(" ", "▁") for word in words),
+    ]
     vocab = {name: i for i, name in enumerate(names)}
-    core = Tokenizer(models.BPE(vocab=vocab, merges=[], byte_fallback=True, unk_token="<unk>", fuse_unk=True))
-    core.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    core = Tokenizer(
+        models.BPE(vocab=vocab, merges=[], byte_fallback=True, unk_token="<unk>", fuse_unk=True)
+    )
+    core.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    steps = [
+        decoders.Replace("▁", " "),
+        decoders.ByteFallback(),
+        decoders.Fuse(),
+        decoders.Strip(" ", 1, 0),
+    ]
     core.decoder = decoders.Sequence(steps)
     return wrapped(core, chat_template, unk_token="<unk>")
 
@@ -95,11 +123,15 @@ def adds(tokenizer: Any, single: str) -> Any:
     from tokenizers import processors
 
     specials = [(token, tokenizer.convert_tokens_to_ids(token)) for token in (BOS, EOS)]
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(single=single, special_tokens=specials)
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=single, special_tokens=specials
+    )
     return tokenizer
 
 
-def save_tiny(folder: Path, kind: str = "llama", tokenizer: Any = None, dtype: str = "float32", **changes: Any) -> Path:
+def save_tiny(
+    folder: Path, kind: str = "llama", tokenizer: Any = None, dtype: str = "float32", **changes: Any
+) -> Path:
     """A random model of one of :data:`KINDS` with its tokenizer; ``changes`` go to the config."""
     import torch
     import transformers
@@ -115,10 +147,16 @@ def save_tiny(folder: Path, kind: str = "llama", tokenizer: Any = None, dtype: s
 
 
 def speaking(
-    folder: Path, tokenizer: Any, said: Sequence[int], monkeypatch: pytest.MonkeyPatch, others: Sequence[int] = ()
+    folder: Path,
+    tokenizer: Any,
+    said: Sequence[int],
+    monkeypatch: pytest.MonkeyPatch,
+    others: Sequence[int] = (),
 ) -> HuggingFaceModel:
     """A model whose greedy reply is ``said`` and then </s>; at every step ``others`` are the next likely, in order."""
-    model = HuggingFaceModel(save_tiny(folder, tokenizer=tokenizer, initializer_range=0.01), device="cpu")
+    model = HuggingFaceModel(
+        save_tiny(folder, tokenizer=tokenizer, initializer_range=0.01), device="cpu"
+    )
     forward = model._model.forward
     script = iter([*said, tokenizer.convert_tokens_to_ids(EOS)])
 

@@ -39,8 +39,16 @@ def serving(model: Path, scratch: Path, *, name: str, window: int) -> Iterator[s
         "model": file, "model_alias": name, "hf_pretrained_model_name_or_path": model, "host": "127.0.0.1", "port": port,
         "n_ctx": window, "logits_all": "true", "type_k": F32, "type_v": F32, "n_threads": 1, "n_threads_batch": 1,
     }  # fmt: skip
-    command = [str(PYTHON), "-m", "llama_cpp.server", *(str(x) for k, v in options.items() for x in (f"--{k}", v))]
-    with log.open("w") as words, subprocess.Popen(command, stdout=words, stderr=subprocess.STDOUT) as server:
+    command = [
+        str(PYTHON),
+        "-m",
+        "llama_cpp.server",
+        *(str(x) for k, v in options.items() for x in (f"--{k}", v)),
+    ]
+    with (
+        log.open("w") as words,
+        subprocess.Popen(command, stdout=words, stderr=subprocess.STDOUT) as server,
+    ):
         try:
             _wait(server, f"http://127.0.0.1:{port}/v1/models", log)
             yield f"http://127.0.0.1:{port}/v1"

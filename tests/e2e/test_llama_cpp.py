@@ -30,10 +30,24 @@ SERVED = "embedded-served"
 VOCABULARY = json.loads((FOLDER / "config.json").read_text())["vocab_size"]
 PLAIN = {"repeat_penalty": 1.0, "top_k": 0, "min_p": 0.0}
 """The server's defaults change the distribution: repetition penalty 1.1, at most 40 tokens, none under 5 % of the best."""
-OPTIONS = {"extra_body": PLAIN, "n_top": 10, "concurrency": 1}  # the server answers one call at a time
+OPTIONS = {
+    "extra_body": PLAIN,
+    "n_top": 10,
+    "concurrency": 1,
+}  # the server answers one call at a time
 CLOSE = 1e-3
 
-EXACT = ("asp", "msp", "sequence_probability", "min_token_probability", "perplexity", "pmi", "ce", "medconf", "information_level")
+EXACT = (
+    "asp",
+    "msp",
+    "sequence_probability",
+    "min_token_probability",
+    "perplexity",
+    "pmi",
+    "ce",
+    "medconf",
+    "information_level",
+)
 AT_MOST = ("entropy", "renyi_divergence", "fisher_rao")
 """What the server lists of a distribution bounds these confidences from above."""
 
@@ -46,7 +60,13 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def served(address: str) -> Model:
-    return open_model(f"openai:{SERVED}", base_url=address, chat_template=str(FOLDER), vocabulary_size=VOCABULARY, **OPTIONS)
+    return open_model(
+        f"openai:{SERVED}",
+        base_url=address,
+        chat_template=str(FOLDER),
+        vocabulary_size=VOCABULARY,
+        **OPTIONS,
+    )
 
 
 @pytest.fixture(scope="session")
@@ -59,13 +79,20 @@ def asked() -> list[Request]:
     shown = views(load_cases("starter", n=7), LEVELS)[:40]
     want = frozenset({"logprobs", "distributions", "prior"})
     prior = render("diagnosis", patient=None)
-    return [Request(render("diagnosis", patient=v.text), max_tokens=64, want=want, prior_messages=prior) for v in shown]
+    return [
+        Request(render("diagnosis", patient=v.text), max_tokens=64, want=want, prior_messages=prior)
+        for v in shown
+    ]
 
 
 @pytest.fixture(scope="session")
-def pairs(served: Model, direct: HuggingFaceModel, asked: list[Request]) -> list[tuple[Reply, Reply]]:
+def pairs(
+    served: Model, direct: HuggingFaceModel, asked: list[Request]
+) -> list[tuple[Reply, Reply]]:
     """The greedy reply of the server and of transformers to each request."""
-    return [(a, b) for (a,), (b,) in zip(served.generate(asked), direct.generate(asked), strict=True)]
+    return [
+        (a, b) for (a,), (b,) in zip(served.generate(asked), direct.generate(asked), strict=True)
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +105,9 @@ def beside(run: Run, method: str) -> Any:
     """A row a case and level: the method's values from the server's replies, and from those of transformers."""
     table: Any = run.confidence[run.confidence["method"] == method]
     one, other = (table[table["model"] == name] for name in (SERVED, "embedded"))
-    return one.merge(other, on=["case_id", "level"], suffixes=("_served", "_direct"), validate="one_to_one")
+    return one.merge(
+        other, on=["case_id", "level"], suffixes=("_served", "_direct"), validate="one_to_one"
+    )
 
 
 def test_the_server_cuts_prompts_into_the_same_tokens(address: str, asked: list[Request]):
@@ -87,7 +116,9 @@ def test_the_server_cuts_prompts_into_the_same_tokens(address: str, asked: list[
         turns = [{"role": role, "content": content} for role, content in request.messages]
         text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
         body = json.dumps({"input": text}).encode()
-        call = urllib.request.Request(address.replace("/v1", "/extras/tokenize"), body, {"Content-Type": "application/json"})
+        call = urllib.request.Request(
+            address.replace("/v1", "/extras/tokenize"), body, {"Content-Type": "application/json"}
+        )
         with urllib.request.urlopen(call, timeout=60) as answer:
             assert json.load(answer)["tokens"] == tokenizer.encode(text, add_special_tokens=False)
 
@@ -96,7 +127,9 @@ def test_the_server_is_found_to_give_every_statistic(served: Model):
     assert served.provides == {"text", "logprobs", "distributions", "prior"}
 
 
-def test_greedy_replies_are_the_same_word_for_word_and_token_for_token(pairs: list[tuple[Reply, Reply]]):
+def test_greedy_replies_are_the_same_word_for_word_and_token_for_token(
+    pairs: list[tuple[Reply, Reply]],
+):
     for a, b in pairs:
         assert (a.text, a.finish, a.n_tokens_in) == (b.text, b.finish, b.n_tokens_in)
         assert a.trace and b.trace and a.trace.tokens == b.trace.tokens
@@ -105,7 +138,9 @@ def test_greedy_replies_are_the_same_word_for_word_and_token_for_token(pairs: li
 @pytest.mark.parametrize("field", ["logprobs", "prior_logprobs"])
 def test_token_probabilities_agree(pairs: list[tuple[Reply, Reply]], field: str):
     for a, b in pairs:
-        np.testing.assert_allclose(getattr(a.trace, field), getattr(b.trace, field), rtol=0, atol=CLOSE)
+        np.testing.assert_allclose(
+            getattr(a.trace, field), getattr(b.trace, field), rtol=0, atol=CLOSE
+        )
 
 
 def test_alternatives_agree_but_for_tokens_that_look_alike(pairs: list[tuple[Reply, Reply]]):
@@ -113,7 +148,9 @@ def test_alternatives_agree_but_for_tokens_that_look_alike(pairs: list[tuple[Rep
         for listed, full in zip(a.trace.alternatives, b.trace.alternatives, strict=True):  # pyright: ignore
             assert listed[0][0] == full[0][0]
             known = dict(full)
-            assert all(abs(value - known[token]) < CLOSE for token, value in listed if token in known)
+            assert all(
+                abs(value - known[token]) < CLOSE for token, value in listed if token in known
+            )
 
 
 def test_bounds_of_token_statistics_hold(pairs: list[tuple[Reply, Reply]]):
@@ -127,7 +164,9 @@ def test_bounds_of_token_statistics_hold(pairs: list[tuple[Reply, Reply]]):
 
 def test_the_benchmark_gives_the_same_answers(run: Run):
     answers: Any = run.answers
-    one, other = (answers[answers["model"] == name].drop(columns="model") for name in (SERVED, "embedded"))
+    one, other = (
+        answers[answers["model"] == name].drop(columns="model") for name in (SERVED, "embedded")
+    )
     assert len(one) == 10 * len(LEVELS)
     pd.testing.assert_frame_equal(one.reset_index(drop=True), other.reset_index(drop=True))
 
@@ -137,11 +176,15 @@ def test_confidences_that_need_no_whole_distribution_agree(run: Run, method: str
     table = beside(run, method)
     assert (table["missing_served"] == table["missing_direct"]).all()
     assert (table["bound_served"] == "").all()
-    np.testing.assert_allclose(table["confidence_served"], table["confidence_direct"], rtol=CLOSE, atol=CLOSE)
+    np.testing.assert_allclose(
+        table["confidence_served"], table["confidence_direct"], rtol=CLOSE, atol=CLOSE
+    )
 
 
 @pytest.mark.parametrize("method", AT_MOST)
-def test_confidences_from_a_truncated_distribution_are_marked_bounds_that_hold(run: Run, method: str):
+def test_confidences_from_a_truncated_distribution_are_marked_bounds_that_hold(
+    run: Run, method: str
+):
     table = beside(run, method)
     assert (table["missing_served"] == "").all() and (table["bound_served"] == "upper").all()
     assert (table["bound_direct"] == "").all()
@@ -163,4 +206,7 @@ def test_what_a_server_does_not_tell_is_missing_with_its_reason(address: str):
     missing = dict(zip(run.confidence["method"], run.confidence["missing"], strict=True))
     assert missing["asp"] == missing["entropy"] == ""
     assert "chat_template" in missing["pmi"]
-    assert "vocabulary_size" in missing["renyi_divergence"] and "vocabulary_size" in missing["fisher_rao"]
+    assert (
+        "vocabulary_size" in missing["renyi_divergence"]
+        and "vocabulary_size" in missing["fisher_rao"]
+    )

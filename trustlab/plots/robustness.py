@@ -83,10 +83,7 @@ def stability_and_discrimination(table: pd.DataFrame, families: Mapping[str, str
     below. Raises ``ValueError`` for several runs.
     """
     mine = _one_run(table, ["method", "metric", *POINT, "own_rows"]).set_index("metric")
-    both = (
-        mine.loc[[m], ["method", "own_rows", *POINT]].rename(columns={"value": m})
-        for m in ("cv_sample", "auroc")
-    )
+    both = (mine.loc[[m], ["method", "own_rows", *POINT]].rename(columns={"value": m}) for m in ("cv_sample", "auroc"))
     mine = pd.merge(*both, on=["method", "own_rows"], suffixes=("", "_auroc"))
     ax = ax or axes_row(5.2, 4.2)[0]
     known = mine.dropna(subset=["cv_sample", "auroc"]).sort_values("auroc", kind="stable")
