@@ -1289,22 +1289,20 @@ def test_steps_of_hand_made_assessments(world: World) -> None:
     ]
     made.append(Generation("c", 1, "m", 0, 1, 2, 1))
     result = steps(world, [*(v for v, _ in assessed), early], made)
-    assert (
-        result
-        == {
-            "assessments": 3,
-            "with_a_score": 0.3333,
-            "keywords_that_find": 0.5,
-            "profile_entries_the_passages_state": 0.6,
-            "criteria_of_the_passages_in_the_profile": round(3 / min(n_stated, MOST), 4),
-            "criteria_labelled_right": 0.75,  # all but two of the eight: a denied one taken for support, one not spoken of for denied
-            "labelled_right_by_true_label": {"supported": 1.0, "missing": 0.8, "contradicted": 0.0},
-            "criteria": 8,
-            "quotations": 3,
-            "quotations_that_occur": 0.6667,
-            "summaries_that_agree": 0.5,
-        }
-    )
+    assert result == {
+        "assessments": 3,
+        "with_a_score": 0.3333,
+        "keywords_that_find": 0.5,
+        "profile_entries_the_passages_state": 0.6,
+        "criteria_of_the_passages_in_the_profile": round(3 / min(n_stated, MOST), 4),
+        # all but two of the eight: a denied one taken for support, one not spoken of for denied
+        "criteria_labelled_right": 0.75,
+        "labelled_right_by_true_label": {"supported": 1.0, "missing": 0.8, "contradicted": 0.0},
+        "criteria": 8,
+        "quotations": 3,
+        "quotations_that_occur": 0.6667,
+        "summaries_that_agree": 0.5,
+    }
     assert steps(world, [early], made[-1:])["with_a_score"] is None
 
 

@@ -119,7 +119,7 @@ def review_counts(
 ) -> pd.DataFrame:
     """The counts behind the indices of :func:`trust_indices`: a row a configuration and safety.
 
-    - ``n_judged``, ``n_readable`` and ``n_cosine`` of the ``n_cases`` are behind accuracy, CDR, RDC.
+    - ``n_judged``, ``n_readable``, ``n_cosine`` of the ``n_cases`` are behind accuracy, CDR, RDC.
     - ``rx_unrated_percent`` and ``tests_unrated_percent`` of what was proposed are not rated;
       missing where nothing was, or with safety off.
     """
