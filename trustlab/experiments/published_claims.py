@@ -17,7 +17,14 @@ from math import isnan, nan
 import pandas as pd
 
 from trustlab.confidence import METHODS
-from trustlab.experiments.published import DATASETS, MODELS, published_case, published_claims, published_table, recomputed
+from trustlab.experiments.published import (
+    DATASETS,
+    MODELS,
+    published_case,
+    published_claims,
+    published_table,
+    recomputed,
+)
 from trustlab.experiments.published_audit import correlations, points_that_fit
 from trustlab.experiments.published_others import advantages
 from trustlab.plots.style import label

@@ -23,7 +23,15 @@ from trustlab.chart import chart_of
 from trustlab.correctness import Grader, SynonymGrader, open_grader
 from trustlab.experiments.benchmark import cases_hash, given_once
 from trustlab.experiments.consultations import with_bar
-from trustlab.experiments.trust_rows import MARKS, OPINIONS, REVIEWS, Checked, mark_rows, opinion_rows, review_rows
+from trustlab.experiments.trust_rows import (
+    MARKS,
+    OPINIONS,
+    REVIEWS,
+    Checked,
+    mark_rows,
+    opinion_rows,
+    review_rows,
+)
 from trustlab.levels import views as views_of
 from trustlab.meaning import NO_MEDICAL_ENCODER
 from trustlab.models.base import Model

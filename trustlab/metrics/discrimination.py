@@ -16,7 +16,7 @@ from trustlab.metrics.ties import numbers, same_shape, tied
 
 
 def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """Area under the ROC curve: the chance that a right answer is surer than a wrong one, ties half.
+    """Area under the ROC curve: how often a right answer is surer than a wrong one, ties half.
 
     ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers. NaN when only one class is
     present. ``ValueError`` on other shapes or values.

@@ -1,4 +1,4 @@
-"""One way to measure: a statistic of weighted rows, with its interval, its counts, and why one is missing.
+"""One way to measure: a statistic of weighted rows, its interval, counts, and what is missing.
 
 A *statistic* is a function of :class:`Rows` that gives its value in the sample first and then in
 every bootstrap draw, an array (1 + draws,), NaN where it is undefined. What draws cases, what a
@@ -199,7 +199,7 @@ class Rows:
         return self._made[column]
 
     def where(self, column: str, wanted: Sequence[Any]) -> Rows:
-        """The rows whose ``column`` has one of these values, with the parts that :meth:`by` made."""
+        """The rows whose ``column`` has one of these values, with the parts of :meth:`by`."""
         theirs = self.reference and self.reference.where(column, wanted)
         kept = self._cut(np.isin(self.asked[column].to_numpy(), list(wanted)), theirs)
         kept._made[column] = {v: part for v, part in self.by(column).items() if v in wanted}
@@ -400,7 +400,7 @@ def share(
 def interval(
     draws: np.ndarray, case_ids: ArrayLike, test: bool = False, widthless: bool = False
 ) -> dict[str, Any]:
-    """``low``, ``high`` and ``missing`` of draws (B,); ``test`` adds ``p`` and ``standard_error``."""
+    """``low``, ``high``, ``missing`` of draws (B,); ``test``: also ``p``, ``standard_error``."""
     nothing = (NAN, NAN, "no draws")
     low, high, why = bounded_interval(draws, case_ids, 0.95, widthless) if len(draws) else nothing
     found: dict[str, Any] = {"low": low, "high": high, "missing": why}
@@ -549,7 +549,7 @@ def all_alike(values: np.ndarray) -> bool:
 
 
 def checked_draws(draws: ArrayLike) -> np.ndarray:
-    """``draws`` as an array (B,); ``ValueError`` without any, for other shapes, or infinite ones."""
+    """``draws`` as an array (B,); ``ValueError`` for none, other shapes, or infinite ones."""
     values = numbers("draws", draws, missing=True)
     if not len(values):
         raise ValueError("draws must be (B,) with B at least 1; received none")
