@@ -58,16 +58,33 @@ def consult_until(
     there, for a threshold that is no number, no cases, a ``run_dir``, and a method that is not registered.
     """
     if threshold != threshold or not len(cases):
-        raise ValueError(f"threshold is {threshold}, of {len(cases)} cases; a number and at least one case are needed")
+        raise ValueError(
+            f"threshold is {threshold}, of {len(cases)} cases; a number and at least one case are needed"
+        )
     if "run_dir" in asked:
-        raise ValueError(f"run_dir is {asked['run_dir']!r}; nothing is written but the replies: give their file as cache")
+        raise ValueError(
+            f"run_dir is {asked['run_dir']!r}; nothing is written but the replies: give their file as cache"
+        )
     select([method])
     with_cache, speaker = speakers(model, patient, cache, seed)
     runs: list[Run] = []
 
     def judged(going: Sequence[Consultation]) -> Run:
-        told, level = [c.case_told for c in going], len(going[0].turns)  # all that go on have had as many questions
-        run = benchmark(told, [model], [method], [level], seed=seed, cache=cache, show=turn_view, quiet=quiet, **asked)
+        told, level = (
+            [c.case_told for c in going],
+            len(going[0].turns),
+        )  # all that go on have had as many questions
+        run = benchmark(
+            told,
+            [model],
+            [method],
+            [level],
+            seed=seed,
+            cache=cache,
+            show=turn_view,
+            quiet=quiet,
+            **asked,
+        )
         runs.append(run)
         return run
 
@@ -77,11 +94,16 @@ def consult_until(
         return [bool(reaches(sure[c.case.case_id], threshold)) for c in going]
 
     try:
-        made = consult(cases, with_cache[0], speaker, max_turns=max_turns, tries=tries, seed=seed, stop=stop)
+        made = consult(
+            cases, with_cache[0], speaker, max_turns=max_turns, tries=tries, seed=seed, stop=stop
+        )
         if late := [c for c in made if c.ended == TURN_LIMIT]:
             judged(late)  # the diagnosis at the end
     finally:
         for mine in (m for m in with_cache if m is not patient):
             mine.close()
-    answers, confidence = (pd.concat([getattr(r, name) for r in runs], ignore_index=True) for name in ("answers", "confidence"))
+    answers, confidence = (
+        pd.concat([getattr(r, name) for r in runs], ignore_index=True)
+        for name in ("answers", "confidence")
+    )
     return AskedUntil(made, answers, confidence)

@@ -35,7 +35,16 @@ from trustlab.records import LEVELS, Case, Generation, View
 from trustlab.retrieval import BM25, Retriever, load_corpus
 from trustlab.semantics import Encoder
 
-LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers", "papermill")
+LIBRARIES = (
+    "numpy",
+    "pandas",
+    "scipy",
+    "scikit-learn",
+    "torch",
+    "transformers",
+    "sentence-transformers",
+    "papermill",
+)
 
 
 @dataclass(frozen=True)
@@ -63,20 +72,29 @@ class Run:
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("answers", "confidence", "calls"):
             getattr(self, name).to_csv(folder / f"{name}.csv", index=False)
-        (folder / "run.json").write_text(json.dumps(self.manifest(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (folder / "run.json").write_text(
+            json.dumps(self.manifest(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
     def manifest(self) -> dict[str, Any]:
         """What a reader needs to know to make the run again, and how many calls were made and taken from the cache."""
         made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
-        missing: Any = self.confidence[self.confidence["missing"] != ""].groupby(["method", "missing"]).size()
+        missing: Any = (
+            self.confidence[self.confidence["missing"] != ""].groupby(["method", "missing"]).size()
+        )
         return {
             "notice": NOTICE,
             "benchmark": self.parameters,
             "calls_made": made,
             "calls_from_cache": cached,
-            "passages_dropped": sum(g.assessment.n_dropped for g in self.generations if g.assessment),
+            "passages_dropped": sum(
+                g.assessment.n_dropped for g in self.generations if g.assessment
+            ),
             "missing": [{"method": m, "reason": r, "n": int(n)} for (m, r), n in missing.items()],
-            "prompts": {n: hashlib.sha256("\0".join(template(n)).encode()).hexdigest()[:16] for n in prompt_names()},
+            "prompts": {
+                n: hashlib.sha256("\0".join(template(n)).encode()).hexdigest()[:16]
+                for n in prompt_names()
+            },
             "versions": {name: version(name).split("+")[0] for name in (*LIBRARIES, "trustlab")},
         }
 
@@ -119,13 +137,25 @@ def benchmark(
     """
     given_once(cases, models, levels)
     chosen, shown = select(methods), views_of(cases, levels, show)
-    chosen_values = replace(parameters or PARAMETERS, n_samples=samples, sample_temperature=temperature)
+    chosen_values = replace(
+        parameters or PARAMETERS, n_samples=samples, sample_temperature=temperature
+    )
     settings = Settings(chosen_values, seed=seed, medconf=medconf or MedConf())
     store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
-    grader, readers = open_grader(grader or SynonymGrader()), _readers(encoder, medical_encoder, entailment, store)
+    grader, readers = (
+        open_grader(grader or SynonymGrader()),
+        _readers(encoder, medical_encoder, entailment, store),
+    )
     retriever = retriever or BM25(load_corpus())
-    judge = assessor if assessor is None or isinstance(assessor, CachedModel) else CachedModel(assessor, store)
-    own = [*([judge] if judge else []), *([grader.model] if isinstance(grader, JudgeGrader) else [])]
+    judge = (
+        assessor
+        if assessor is None or isinstance(assessor, CachedModel)
+        else CachedModel(assessor, store)
+    )
+    own = [
+        *([judge] if judge else []),
+        *([grader.model] if isinstance(grader, JudgeGrader) else []),
+    ]
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
     others = {"readers": readers, "retriever": retriever, "assessor": judge}
@@ -161,7 +191,11 @@ def benchmark(
 
 def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
     """``ValueError`` unless there is at least one of each, and none twice."""
-    for what, keys in (("case", [c.case_id for c in cases]), ("model", [m.name for m in models]), ("level", levels)):
+    for what, keys in (
+        ("case", [c.case_id for c in cases]),
+        ("model", [m.name for m in models]),
+        ("level", levels),
+    ):
         if len(keys) == 0:
             raise ValueError(f"no {what}s; at least one is needed")
         if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
@@ -183,7 +217,9 @@ def _asked(
         cached = model if isinstance(model, CachedModel) else CachedModel(model, store)
         cached.reset_calls()
         began = perf_counter()
-        generations += collect(cached, shown, methods, settings, progress=None if quiet else _bar(model.name), **others)
+        generations += collect(
+            cached, shown, methods, settings, progress=None if quiet else _bar(model.name), **others
+        )
         seconds[model.name] = round(perf_counter() - began, 3)
         tables.append(cached.calls_table().assign(model=model.name))
         if cached is not model:
@@ -204,11 +240,16 @@ def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:
 
 
 def _readers(
-    encoder: Encoder | None, medical: Encoder | str | Path | None, entailment: Entailment | str | Path | None, store: Any
+    encoder: Encoder | None,
+    medical: Encoder | str | Path | None,
+    entailment: Entailment | str | Path | None,
+    store: Any,
 ) -> Readers:
     """The readers of meaning; those opened here keep what they found in files beside the replies."""
     beside = None if store is None else Path(store)
-    vectors, judged = (beside and beside.with_name(f"{kind}.sqlite") for kind in ("vectors", "entailment"))
+    vectors, judged = (
+        beside and beside.with_name(f"{kind}.sqlite") for kind in ("vectors", "entailment")
+    )
     encoder = encoder or Encoder(cache_path=vectors)
     if isinstance(medical, (str, Path)):
         medical = Encoder(medical, cache_path=vectors)
@@ -223,7 +264,12 @@ def cases_hash(cases: Sequence[Case]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def score(views: Sequence[View], generations: Sequence[Generation], methods: Sequence[Method], n_jobs: int = 1) -> pd.DataFrame:
+def score(
+    views: Sequence[View],
+    generations: Sequence[Generation],
+    methods: Sequence[Method],
+    n_jobs: int = 1,
+) -> pd.DataFrame:
     """The confidence table: every method on every generation."""
     size = max(1, -(-len(generations) // max(1, abs(n_jobs) * 4)))
     parts = [generations[i : i + size] for i in range(0, len(generations), size)]
@@ -231,7 +277,9 @@ def score(views: Sequence[View], generations: Sequence[Generation], methods: Seq
     scored = Parallel(n_jobs=n_jobs)(delayed(_score_part)(part, names) for part in parts)
     rows = [row for part in scored for row in part]  # type: ignore[union-attr]
     dataset = {v.case.case_id: v.case.dataset for v in views}
-    table = pd.DataFrame(rows, columns=["case_id", "level", "model", "method", "confidence", "bound", "missing"])
+    table = pd.DataFrame(
+        rows, columns=["case_id", "level", "model", "method", "confidence", "bound", "missing"]
+    )
     table.insert(1, "dataset", [dataset[i] for i in table["case_id"]])
     return table
 
@@ -246,11 +294,15 @@ def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list
     return rows
 
 
-def _answers(views: Sequence[View], generations: Sequence[Generation], grader: Grader) -> pd.DataFrame:
+def _answers(
+    views: Sequence[View], generations: Sequence[Generation], grader: Grader
+) -> pd.DataFrame:
     """The answers table. What the backend failed to give, or the grader could not judge, is neither right nor wrong."""
     said = [g.answer.text if g.answer else None for g in generations]
     failed = [
-        g.answer.missing if g.answer and text is None and g.answer.missing not in (None, NO_DIAGNOSIS) else ""
+        g.answer.missing
+        if g.answer and text is None and g.answer.missing not in (None, NO_DIAGNOSIS)
+        else ""
         for g, text in zip(generations, said, strict=True)
     ]
     grades = grader.grade(said, [v.case for v in views])
@@ -258,7 +310,9 @@ def _answers(views: Sequence[View], generations: Sequence[Generation], grader: G
     return pd.DataFrame([_answer_row(v, g, text, why, grade) for v, g, text, why, grade in rows])
 
 
-def _answer_row(view: View, g: Generation, answer: str | None, failed: str | None, grade: Grade) -> dict[str, Any]:
+def _answer_row(
+    view: View, g: Generation, answer: str | None, failed: str | None, grade: Grade
+) -> dict[str, Any]:
     return {
         "case_id": g.case_id,
         "dataset": view.case.dataset,
@@ -276,4 +330,6 @@ def _answer_row(view: View, g: Generation, answer: str | None, failed: str | Non
 
 def _bar(model: str):
     """A progress bar for each step of :func:`trustlab.collect.collect`."""
-    return lambda step, total: tqdm(total=total, desc=f"{model}: {step}", unit="request", leave=False)
+    return lambda step, total: tqdm(
+        total=total, desc=f"{model}: {step}", unit="request", leave=False
+    )

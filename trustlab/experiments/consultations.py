@@ -34,7 +34,16 @@ FOUR = ("medconf", "asp", "poc", "ce")
 FACTS = "facts"
 STEPS = ("keyword", "profile", "evidence")
 PROBES = ("ce", "cot_ce", "topk_ce", "p_true")
-SPENT = ["model", "case_id", "level", "purpose", "n_requests", "n_replies", "n_tokens_in", "n_tokens_out"]
+SPENT = [
+    "model",
+    "case_id",
+    "level",
+    "purpose",
+    "n_requests",
+    "n_replies",
+    "n_tokens_in",
+    "n_tokens_out",
+]
 
 
 @dataclass(frozen=True)
@@ -104,12 +113,26 @@ def consultations(
     for model in models:
         with_cache, speaker = speakers(model, patient, store, seed)
         how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": seed}
-        talked[model.name] = consult(cases, with_cache[0], speaker, ask=None if quiet else with_bar(model.name), **how)
+        talked[model.name] = consult(
+            cases, with_cache[0], speaker, ask=None if quiet else with_bar(model.name), **how
+        )
         told = [c.case_told for c in talked[model.name]]
-        place = {"run_dir": Path(run_dir) / _folder(model.name) if run_dir else None, "cache": store}
+        place = {
+            "run_dir": Path(run_dir) / _folder(model.name) if run_dir else None,
+            "cache": store,
+        }
         levels = list(range(max_turns + 1))
         runs[model.name] = benchmark(
-            told, [model], methods, levels, seed=seed, asked_before=with_cache, show=turn_view, quiet=quiet, **place, **asked
+            told,
+            [model],
+            methods,
+            levels,
+            seed=seed,
+            asked_before=with_cache,
+            show=turn_view,
+            quiet=quiet,
+            **place,
+            **asked,
         )
         for mine in (m for m in with_cache if m is not patient):
             mine.close()
@@ -133,7 +156,9 @@ def speakers(
 
 def _known(patient: Model | str | None) -> None:
     if isinstance(patient, str) and patient != FACTS:
-        raise ValueError(f"patient is {patient!r}; allowed are None (the model itself), a model, or {FACTS!r}")
+        raise ValueError(
+            f"patient is {patient!r}; allowed are None (the model itself), a model, or {FACTS!r}"
+        )
 
 
 def with_bar(name: str) -> Ask:
@@ -142,7 +167,9 @@ def with_bar(name: str) -> Ask:
     def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
         if not isinstance(model, CachedModel):
             return model.generate(requests)
-        with closing(tqdm(total=len(requests), desc=f"{name}: {step}", unit="request", leave=False)) as bar:
+        with closing(
+            tqdm(total=len(requests), desc=f"{name}: {step}", unit="request", leave=False)
+        ) as bar:
             return model.generate(requests, progress=bar.update)
 
     return put
@@ -153,14 +180,19 @@ def _folder(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
 
 
-def _tables(talked: dict[str, tuple[Consultation, ...]], runs: dict[str, Run], max_turns: int, patient: str) -> ConsultationRun:
+def _tables(
+    talked: dict[str, tuple[Consultation, ...]], runs: dict[str, Run], max_turns: int, patient: str
+) -> ConsultationRun:
     each = [(name, c) for name, cs in talked.items() for c in cs]
     keys = {(name, c.case.case_id): c for name, c in each}
     turns = [row for name, c in each for row in _turn_rows(name, c)]
-    enough = [(name, c.case.case_id, level, e) for name, c in each for level, e in enumerate(c.enough)]
+    enough = [
+        (name, c.case.case_id, level, e) for name, c in each for level, e in enumerate(c.enough)
+    ]
     answers = pd.concat([run.answers for run in runs.values()], ignore_index=True)
     said = [
-        keys[m, i].utterances(level) for m, i, level in zip(answers["model"], answers["case_id"], answers["level"], strict=True)
+        keys[m, i].utterances(level)
+        for m, i, level in zip(answers["model"], answers["case_id"], answers["level"], strict=True)
     ]
     columns = [
         "model",
@@ -179,13 +211,20 @@ def _tables(talked: dict[str, tuple[Consultation, ...]], runs: dict[str, Run], m
     return ConsultationRun(
         turns=pd.DataFrame(turns, columns=columns),
         ended=pd.DataFrame(
-            [(name, c.case.case_id, c.case_told.dataset, len(c.turns), c.ended, c.why) for name, c in each],
+            [
+                (name, c.case.case_id, c.case_told.dataset, len(c.turns), c.ended, c.why)
+                for name, c in each
+            ],
             columns=["model", "case_id", "dataset", "n_turns", "ended", "why"],
         ),
-        enough=pd.DataFrame(enough, columns=["model", "case_id", "level", "enough"]).astype({"enough": float}),
+        enough=pd.DataFrame(enough, columns=["model", "case_id", "level", "enough"]).astype(
+            {"enough": float}
+        ),
         answers=answers.assign(n_utterances=said),
         confidence=pd.concat([run.confidence for run in runs.values()], ignore_index=True),
-        spent=pd.DataFrame([row for name in talked for row in spent_rows(talked[name], runs[name])], columns=SPENT),
+        spent=pd.DataFrame(
+            [row for name in talked for row in spent_rows(talked[name], runs[name])], columns=SPENT
+        ),
         calls=pd.concat([run.calls for run in runs.values()], ignore_index=True),
         max_turns=max_turns,
         patient=patient,
@@ -229,7 +268,10 @@ def spent_rows(talked: Sequence[Consultation], run: Run) -> Iterator[tuple]:
     a profile belong to the first level at which the case's answer came up; states after a consultation's end spend nothing.
     """
     (name,) = run.parameters["models"]
-    rows = {purpose: iter(part.to_dict("records")) for purpose, part in run.calls.groupby("purpose", sort=False)}
+    rows = {
+        purpose: iter(part.to_dict("records"))
+        for purpose, part in run.calls.groupby("purpose", sort=False)
+    }
     length = {c.case.case_id: len(c.turns) for c in talked}
     for c in talked:
         for s in c.spent:
@@ -239,7 +281,16 @@ def spent_rows(talked: Sequence[Consultation], run: Run) -> Iterator[tuple]:
             if _asks(g, purpose):
                 call = next(rows[purpose])
                 if g.level <= length[g.case_id]:
-                    yield (name, g.case_id, g.level, purpose, 1, call["n"], call["n_tokens_in"], call["n_tokens_out"])
+                    yield (
+                        name,
+                        g.case_id,
+                        g.level,
+                        purpose,
+                        1,
+                        call["n"],
+                        call["n_tokens_in"],
+                        call["n_tokens_out"],
+                    )
     for purpose in ("keyword", "profile"):
         answers: dict[str, dict[str, Any]] = {}
         seen = set()
@@ -252,7 +303,16 @@ def spent_rows(talked: Sequence[Consultation], run: Run) -> Iterator[tuple]:
             if (g.case_id, text) not in seen:
                 seen.add((g.case_id, text))
                 call = answers[text]
-                yield (name, g.case_id, g.level, purpose, 1, call["n"], call["n_tokens_in"], call["n_tokens_out"])
+                yield (
+                    name,
+                    g.case_id,
+                    g.level,
+                    purpose,
+                    1,
+                    call["n"],
+                    call["n_tokens_in"],
+                    call["n_tokens_out"],
+                )
 
 
 def _asks(g: Any, purpose: str) -> bool:
@@ -271,8 +331,12 @@ def transcript_rows(run: ConsultationRun, model: str, case_id: str) -> pd.DataFr
     """
     mine = run.answers[(run.answers["model"] == model) & (run.answers["case_id"] == case_id)]
     if not len(mine):
-        raise ValueError(f"no consultation of {model!r} about {case_id!r}; cases are {sorted(set(run.answers['case_id']))}")
-    told = run.confidence[(run.confidence["model"] == model) & (run.confidence["case_id"] == case_id)]
+        raise ValueError(
+            f"no consultation of {model!r} about {case_id!r}; cases are {sorted(set(run.answers['case_id']))}"
+        )
+    told = run.confidence[
+        (run.confidence["model"] == model) & (run.confidence["case_id"] == case_id)
+    ]
     wide = told.pivot(index="level", columns="method", values="confidence")
     table = mine.set_index("level")[["answer", "correct", "n_utterances"]]
     for method in run.families:
@@ -286,5 +350,9 @@ def worth_reading(run: ConsultationRun, model: str) -> Consultation:
     """The longest consultation whose diagnosis turns from wrong to right, the first of equals; if there is none, the longest."""
     mine = run.answers[run.answers["model"] == model].sort_values("level")
     right = {i: part["correct"].to_list() for i, part in mine.groupby("case_id", sort=False)}
-    turned = [c for c in run.consultations[model] if right[c.case.case_id][0] == 0 and right[c.case.case_id][-1] == 1]
+    turned = [
+        c
+        for c in run.consultations[model]
+        if right[c.case.case_id][0] == 0 and right[c.case.case_id][-1] == 1
+    ]
     return max(turned or run.consultations[model], key=lambda c: len(c.turns))

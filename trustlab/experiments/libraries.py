@@ -23,8 +23,12 @@ class WrongPassages:
     in the order of the hash is tried. Raises ``ValueError`` for fewer than two keywords.
     """
 
-    def __init__(self, retriever: Retriever, keywords: Sequence[str] | None = None, seed: int = 0) -> None:
-        names = [c.name for c in load_knowledge().conditions.values()] if keywords is None else keywords
+    def __init__(
+        self, retriever: Retriever, keywords: Sequence[str] | None = None, seed: int = 0
+    ) -> None:
+        names = (
+            [c.name for c in load_knowledge().conditions.values()] if keywords is None else keywords
+        )
         self.keywords = tuple(dict.fromkeys(names))
         if len(self.keywords) < 2:
             raise ValueError(f"keywords must be two or more; received {list(self.keywords)}")
@@ -45,7 +49,11 @@ class WrongPassages:
         n = k + len(right)
         while True:
             found = self.retriever.search(keyword, n)
-            others = [p for p in found if p.id not in right and meant not in (_meant(p.title), _meant(_subject(p.title)))]
+            others = [
+                p
+                for p in found
+                if p.id not in right and meant not in (_meant(p.title), _meant(_subject(p.title)))
+            ]
             if len(others) >= k or len(found) < n:
                 return others[:k]
             n *= 2
@@ -65,7 +73,9 @@ def _subject(title: str) -> str:
     return title.rpartition(": ")[0]
 
 
-def libraries(corpus: CorpusPath | None = None, corpora: Mapping[str, CorpusPath] | None = None) -> dict[str, Retriever]:
+def libraries(
+    corpus: CorpusPath | None = None, corpora: Mapping[str, CorpusPath] | None = None
+) -> dict[str, Retriever]:
     """Name -> retriever: the ``whole`` of ``corpus`` (default: our own), its kinds of passage, ``corpora``, the control.
 
     A kind is what stands after the colon in a passage's title ("Influenza: look-alikes"), where all titles have

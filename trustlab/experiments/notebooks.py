@@ -50,7 +50,9 @@ def notebook_path(name: str) -> Path:
     return path
 
 
-def read_parameters(file: Path | None, pairs: Sequence[str] = (), notebook: str = "") -> dict[str, Any]:
+def read_parameters(
+    file: Path | None, pairs: Sequence[str] = (), notebook: str = ""
+) -> dict[str, Any]:
     """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML: ``n=20``, ``levels=[1, 100]``).
 
     Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError`` where it has none.
@@ -62,7 +64,9 @@ def read_parameters(file: Path | None, pairs: Sequence[str] = (), notebook: str 
         if sections:
             name = notebook.removesuffix(".ipynb")
             if name not in sections:
-                raise ValueError(f"{file} has no section for {name or 'one notebook'}; it has {', '.join(sections)}")
+                raise ValueError(
+                    f"{file} has no section for {name or 'one notebook'}; it has {', '.join(sections)}"
+                )
             found = sections[name]
         values |= found
     for pair in pairs:
@@ -78,14 +82,18 @@ def read_sections(file: Path) -> dict[str, dict[str, Any]]:
     found = _mapping(file)
     sections = _sections(found, file)
     if found and not sections:
-        raise ValueError(f"{file} must hold a section for each notebook; its first key is {next(iter(found))!r}")
+        raise ValueError(
+            f"{file} must hold a section for each notebook; its first key is {next(iter(found))!r}"
+        )
     return sections
 
 
 def _mapping(file: Path) -> dict[str, Any]:
     found = _yaml(file.read_text(encoding="utf-8"), str(file))
     if found is not None and not isinstance(found, dict):
-        raise ValueError(f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to values")
+        raise ValueError(
+            f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to values"
+        )
     return found or {}
 
 
@@ -115,16 +123,24 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
     known = [p for p in defaults if p != "run_dir"]
     unknown = sorted(set(values) - set(known))
     if unknown:
-        raise ValueError(f"{path.stem} has no parameter {', '.join(unknown)}; known are {', '.join(known)}")
+        raise ValueError(
+            f"{path.stem} has no parameter {', '.join(unknown)}; known are {', '.join(known)}"
+        )
     for name, value in values.items():
         kinds = KINDS.get(type(defaults[name]))
         if name in SEVERAL:
             kinds = (str, list)
         if value is None and name != "n" and defaults[name] is not None:
             raise ValueError(f"parameter {name} is null; its default is {defaults[name]!r}")
-        if value is not None and kinds and (not isinstance(value, kinds) or isinstance(value, bool) != (bool in kinds)):
+        if (
+            value is not None
+            and kinds
+            and (not isinstance(value, kinds) or isinstance(value, bool) != (bool in kinds))
+        ):
             allowed = " or ".join(k.__name__ for k in kinds)
-            raise ValueError(f"parameter {name} is {value!r}; it must be {allowed}, as its default {defaults[name]!r}")
+            raise ValueError(
+                f"parameter {name} is {value!r}; it must be {allowed}, as its default {defaults[name]!r}"
+            )
     Parameters.named(**(values.get("parameters") or {}))
     _check_readers(values)
 
@@ -180,12 +196,18 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
         left.unlink()
     try:
         papermill.execute_notebook(
-            str(source), str(target), parameters={**values, "run_dir": str(folder)}, cwd=str(NOTEBOOKS), kernel_name="python3"
+            str(source),
+            str(target),
+            parameters={**values, "run_dir": str(folder)},
+            cwd=str(NOTEBOOKS),
+            kernel_name="python3",
         )
         manifest["ok"] = True
     finally:
         manifest |= {"finished": _now(), **_run_facts(folder)}
-        (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (folder / MANIFEST).write_text(
+            json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
         if target.is_file():
             write_html(target)
     return folder
@@ -196,15 +218,25 @@ def _from_here(name: str, value: Any) -> Any:
     if isinstance(value, list):
         return [_from_here(name, item) for item in value]
     if name == "data_options" and isinstance(value, Mapping):
-        return {of: {k: _from_here(k, v) for k, v in options.items()} for of, options in value.items()}
+        return {
+            of: {k: _from_here(k, v) for k, v in options.items()} for of, options in value.items()
+        }
     if name == "corpora" and isinstance(value, Mapping):
         return {of: _from_here("corpus", folder) for of, folder in value.items()}
     if name in ("path", "corpus") and value:
         return str(Path(value).expanduser().resolve())
-    if name in ("medical_encoder", "entailment", "ids") and isinstance(value, str) and Path(value).expanduser().exists():
+    if (
+        name in ("medical_encoder", "entailment", "ids")
+        and isinstance(value, str)
+        and Path(value).expanduser().exists()
+    ):
         return str(Path(value).expanduser().resolve())
     before, mark, folder = str(value).rpartition("hf:")
-    if name in ("model", "wording", "patient", "reviewer", "grader") and mark and Path(folder).is_dir():
+    if (
+        name in ("model", "wording", "patient", "reviewer", "grader")
+        and mark
+        and Path(folder).is_dir()
+    ):
         return f"{before}hf:{Path(folder).resolve()}"
     return value
 
@@ -216,7 +248,12 @@ def write_html(notebook: Path) -> Path:
     """
     from nbconvert import HTMLExporter
 
-    exporter = HTMLExporter(template_name="lab", embed_images=True, exclude_input_prompt=True, exclude_output_prompt=True)
+    exporter = HTMLExporter(
+        template_name="lab",
+        embed_images=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
     shown = nbformat.read(notebook, 4)
     shown.metadata.pop("widgets", None)
     for cell in shown.cells:
@@ -264,7 +301,11 @@ def publish(run_dir: Path, name: str) -> None:
     """
     source = notebook_path(name)
     ours, made = nbformat.read(source, 4), nbformat.read(run_dir / source.name, 4)
-    executed = [c for c in made.cells if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", [])]
+    executed = [
+        c
+        for c in made.cells
+        if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", [])
+    ]
     mine = [c for c in ours.cells if c.cell_type == "code"]
     if [c.source for c in executed] != [c.source for c in mine]:
         raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
@@ -278,8 +319,12 @@ def publish(run_dir: Path, name: str) -> None:
     nbformat.write(ours, source)
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
     reference = FIGURES / "reference" / source.stem
-    files |= {run_dir / table: reference / table for table in REFERENCE if (run_dir / table).is_file()}
-    for old in {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")} - set(files.values()):
+    files |= {
+        run_dir / table: reference / table for table in REFERENCE if (run_dir / table).is_file()
+    }
+    for old in {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")} - set(
+        files.values()
+    ):
         old.unlink()
     for file, target in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -291,11 +336,19 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     whole, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
     if whole.is_file():
         return json.loads(whole.read_text(encoding="utf-8"))
-    runs = {str(file.parent.relative_to(folder)): json.loads(file.read_text(encoding="utf-8")) for file in parts}
+    runs = {
+        str(file.parent.relative_to(folder)): json.loads(file.read_text(encoding="utf-8"))
+        for file in parts
+    }
     if not runs:
         return {}
-    counted = {count: sum(facts.get(count, 0) for facts in runs.values()) for count in ("calls_made", "calls_from_cache")}
-    missing = [{**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])]
+    counted = {
+        count: sum(facts.get(count, 0) for facts in runs.values())
+        for count in ("calls_made", "calls_from_cache")
+    }
+    missing = [
+        {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
+    ]
     return {"runs": runs, **counted, "missing": missing}
 
 

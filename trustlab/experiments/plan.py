@@ -37,7 +37,9 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
     counted once an answer, the most it can be. New wordings are asked for once, whatever the number of models.
     """
     if "dataset" not in parameters:
-        raise ValueError(f"only the parameters of 01_benchmark can be planned; received {', '.join(parameters)}")
+        raise ValueError(
+            f"only the parameters of 01_benchmark can be planned; received {', '.join(parameters)}"
+        )
     cases = load_sets(
         parameters["dataset"],
         path=parameters.get("path") or None,
@@ -47,7 +49,9 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
     )
     n_models = 1 if isinstance(parameters["model"], str) else len(parameters["model"])
     needs = needs_of(select(parameters["methods"]))
-    p = replace(PARAMETERS, n_samples=parameters["samples"], sample_temperature=parameters["temperature"])
+    p = replace(
+        PARAMETERS, n_samples=parameters["samples"], sample_temperature=parameters["temperature"]
+    )
     settings = Settings(p, seed=parameters["seed"])
     rows = []
     for v in views(cases, parameters["levels"]):
@@ -58,12 +62,21 @@ def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
         rows += [_row(r) for r in asked]
     if "assessment" in needs:
         library = open_retriever(parameters.get("corpus"))
-        rows += [_row(r) for r in _medconf_requests(views(cases, parameters["levels"]), settings, library)]
+        rows += [
+            _row(r)
+            for r in _medconf_requests(views(cases, parameters["levels"]), settings, library)
+        ]
     if str(parameters.get("grader", "")).startswith(JUDGE):
-        rows += [_row(judge_request(v.case.diagnosis, v.case.accepted)) for v in views(cases, parameters["levels"])]
+        rows += [
+            _row(judge_request(v.case.diagnosis, v.case.accepted))
+            for v in views(cases, parameters["levels"])
+        ]
     rows *= n_models
     if parameters.get("wording"):
-        rows += [_row(r) for r in dict.fromkeys(r for rs in rephrase_requests(cases).values() for r in rs)]
+        rows += [
+            _row(r)
+            for r in dict.fromkeys(r for rs in rephrase_requests(cases).values() for r in rs)
+        ]
     table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
     grouped: Any = table.groupby("purpose", sort=False)
     return grouped.sum().assign(n_requests=grouped.size()).reset_index()
@@ -74,15 +87,23 @@ def _row(r: Request) -> tuple[str, int, int, int]:
     return r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * r.max_tokens
 
 
-def _medconf_requests(shown: Sequence[View], settings: Settings, library: Retriever) -> Iterator[Request]:
+def _medconf_requests(
+    shown: Sequence[View], settings: Settings, library: Retriever
+) -> Iterator[Request]:
     """What MedConf would ask if every answer were right, the keyword its name and the profile as long as the paper's."""
     p = settings.medconf
-    profile = profile_text([Criterion(i, "a criterion of some words", "moderate") for i in range(1, PROFILE + 1)])
+    profile = profile_text(
+        [Criterion(i, "a criterion of some words", "moderate") for i in range(1, PROFILE + 1)]
+    )
     for answer in dict.fromkeys(v.case.diagnosis for v in shown):
         passages = library_text(library.search(answer, p.n_passages))
-        yield Request(render("keyword", answer=answer), max_tokens=p.max_tokens_keyword, purpose="keyword")
+        yield Request(
+            render("keyword", answer=answer), max_tokens=p.max_tokens_keyword, purpose="keyword"
+        )
         messages = render("profile", answer=answer, passages=passages, options=p.options)
         yield Request(messages, max_tokens=p.max_tokens_profile, purpose="profile")
     for v in shown:
-        messages = render("evidence", patient=v.text, answer=v.case.diagnosis, profile=profile, options=p.options)
+        messages = render(
+            "evidence", patient=v.text, answer=v.case.diagnosis, profile=profile, options=p.options
+        )
         yield Request(messages, max_tokens=p.max_tokens_evidence, purpose="evidence")

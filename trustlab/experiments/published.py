@@ -42,9 +42,15 @@ class PublishedCase:
         """The record that our methods read. Diagnoses, criteria and amounts shown stand in for what is not carried over."""
         logprobs = np.log(self.token_probabilities)
         tokens = tuple(f"token {i}" for i in range(1, len(logprobs) + 1))
-        criteria = [Criterion(i, f"criterion {i}", word) for i, word in enumerate(self.importance, start=1)]
-        evidence = tuple(Evidence(c, level) for c, level in zip(criteria, self.support_level, strict=True))
-        sampled = [Reply(f"diagnosis {i}") for i, n in enumerate(self.votes, start=1) for _ in range(n)]
+        criteria = [
+            Criterion(i, f"criterion {i}", word) for i, word in enumerate(self.importance, start=1)
+        ]
+        evidence = tuple(
+            Evidence(c, level) for c, level in zip(criteria, self.support_level, strict=True)
+        )
+        sampled = [
+            Reply(f"diagnosis {i}") for i, n in enumerate(self.votes, start=1) for _ in range(n)
+        ]
         return Generation(
             case_id="published",
             level=100,
@@ -56,7 +62,9 @@ class PublishedCase:
             answer=Reply("diagnosis 1", TokenTrace(tokens, logprobs=logprobs)),
             samples=tuple(sampled),
             probes={"cot_ce": (Reply(f"[{self.cot_ce:g}]"),)},
-            assessment=Assessment("diagnosis 1", profile=tuple(criteria), evidence=evidence, score=self.medconf),
+            assessment=Assessment(
+                "diagnosis 1", profile=tuple(criteria), evidence=evidence, score=self.medconf
+            ),
         )
 
 
@@ -96,7 +104,16 @@ def published_case() -> PublishedCase:
         votes=(10, 3, 2),
         cot_ce=60,
         medconf=30,
-        importance=("strong", "strong", "moderate", "strong", "moderate", "moderate", "weak", "weak"),
+        importance=(
+            "strong",
+            "strong",
+            "moderate",
+            "strong",
+            "moderate",
+            "moderate",
+            "weak",
+            "weak",
+        ),
         support_level=("missing", "supported", "supported", *["missing"] * 5),
         printed={"asp": 76.42, "poc": 66.67, "cot_ce": 60, "medconf": 30},
     )
@@ -115,7 +132,10 @@ def recomputed() -> pd.DataFrame:
         "poc": f"{max(case.votes)} of {n} samples name the same diagnosis",
         "medconf_weighted": f"fixed formula on the {k} printed criteria; not in the paper",
     }
-    quoted = {"cot_ce": "the model's own number after reasoning", "medconf": "the model's own number after weighing the criteria"}
+    quoted = {
+        "cot_ce": "the model's own number after reasoning",
+        "medconf": "the model's own number after weighing the criteria",
+    }
     rows = []
     for method in ("asp", "poc", "cot_ce", "medconf", "medconf_weighted"):
         ours = 100 * METHODS[method].score(generation) if method in computed else nan

@@ -50,27 +50,52 @@ def correlations(n_points: int = 6, alpha: float = 0.05) -> pd.DataFrame:
 def named(table: pd.DataFrame) -> pd.DataFrame:
     """The table with models, data sets and methods by the names that people read."""
     words: dict[str, Any] = {"model": MODELS.get, "dataset": DATASETS.get, "method": label}
-    return table.assign(**{name: table[name].map(say) for name, say in words.items() if name in table})
+    return table.assign(
+        **{name: table[name].map(say) for name, say in words.items() if name in table}
+    )
 
 
 def tally(table: pd.DataFrame, column: str, order: Sequence[str]) -> pd.DataFrame:
     """How many rows of each model and data set have each value of ``column``, columns in the given order."""
-    counts = named(table).groupby(["model", "dataset"], sort=False)[column].value_counts().unstack(fill_value=0)
+    counts = (
+        named(table)
+        .groupby(["model", "dataset"], sort=False)[column]
+        .value_counts()
+        .unstack(fill_value=0)
+    )
     return counts.reindex(columns=list(order), fill_value=0).rename_axis(columns=None)
 
 
 def apart(audit: pd.DataFrame) -> pd.DataFrame:
     """The coefficients whose printed p is not that of the printed value, the farthest first."""
-    shown = [*CELL, "family", "statistic", "value", "p_printed", "p_number", "p_t", "p_low", "p_high"]
+    shown = [
+        *CELL,
+        "family",
+        "statistic",
+        "value",
+        "p_printed",
+        "p_number",
+        "p_t",
+        "p_low",
+        "p_high",
+    ]
     shown += ["n", "apart", "value_of_p", "fits_n", "fits"]
-    return audit.loc[audit["apart"] > 0, shown].sort_values("apart", ascending=False).reset_index(drop=True)
+    return (
+        audit.loc[audit["apart"] > 0, shown]
+        .sort_values("apart", ascending=False)
+        .reset_index(drop=True)
+    )
 
 
 def points_that_fit(audit: pd.DataFrame, least: int = 4, most: int = 9) -> pd.Series:
     """For each number of points: how many of the p-values printed as numbers fit their coefficient by the t-test."""
     exact = audit[audit["p_number"].notna()]
     points = range(least, most + 1)
-    fitting = [n for value, p in zip(exact["value"], exact["p_printed"], strict=True) for n in fitting_points(value, p, points)]
+    fitting = [
+        n
+        for value, p in zip(exact["value"], exact["p_printed"], strict=True)
+        for n in fitting_points(value, p, points)
+    ]
     return pd.Series({n: fitting.count(n) for n in points}, name="n_fit").rename_axis("points")
 
 
@@ -99,15 +124,23 @@ def survivors(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
                 # The family keeps its other half by the t-test, the only one that a printed Pearson allows.
                 p = audit["p_t"].where(audit["statistic"] != statistic, audit[source])
                 groups = p.groupby([audit[column] for column in by])
-                at = {"benjamini_hochberg": groups.transform(benjamini_hochberg), "holm": groups.transform(holm)}
-                counts = {test: int((values.loc[part.index] <= alpha).sum()) for test, values in at.items()}
+                at = {
+                    "benjamini_hochberg": groups.transform(benjamini_hochberg),
+                    "holm": groups.transform(holm),
+                }
+                counts = {
+                    test: int((values.loc[part.index] <= alpha).sum())
+                    for test, values in at.items()
+                }
                 plain = {
                     "n": len(part),
                     "printed": int(part["significant"].sum()),
                     "uncorrected": int((part[source] <= alpha).sum()),
                 }
                 test = "t-test" if source == "p_t" else "exact permutation"
-                rows.append({"family": name, "statistic": statistic, "p_from": test, **plain, **counts})
+                rows.append(
+                    {"family": name, "statistic": statistic, "p_from": test, **plain, **counts}
+                )
     return pd.DataFrame(rows)
 
 
@@ -119,7 +152,10 @@ def spearman_steps(audit: pd.DataFrame, n_points: int = 6) -> pd.DataFrame:
     """
     printed = audit[audit["statistic"] == "spearman"]
     possible = spearman_values(n_points)
-    values = [*possible[possible >= 0], *sorted(set(printed.loc[printed["attainable"] != "yes", "r"].abs()))]
+    values = [
+        *possible[possible >= 0],
+        *sorted(set(printed.loc[printed["attainable"] != "yes", "r"].abs())),
+    ]
     rows = []
     for rho in values:
         here = printed[(printed["r"].abs() - rho).abs() < 0.0006]
@@ -145,7 +181,10 @@ def unattainable(audit: pd.DataFrame) -> pd.DataFrame:
     shown = [*CELL, "value", "p_printed", "attainable", "nearest", "value_of_p"]
     table = audit.loc[chosen, [*shown, "r"]].reset_index(drop=True)
     possible = {n: spearman_values(n) for n in range(3, MOST_POINTS + 1)}
-    able = [[n for n, values in possible.items() if np.abs(values - r).min() <= HALF] for r in table.pop("r")]
+    able = [
+        [n for n, values in possible.items() if np.abs(values - r).min() <= HALF]
+        for r in table.pop("r")
+    ]
     return table.assign(points=[", ".join(map(str, n)) for n in able])
 
 
@@ -161,8 +200,15 @@ def identical(audit: pd.DataFrame) -> pd.DataFrame:
             alike = {name: getattr(a, name) == getattr(b, name) for name in CELL}
             kind = "another model or both differ"
             if alike["model"] and (alike["method"] or alike["dataset"]):
-                kind = "one method, two data sets" if alike["method"] else "two methods, one data set"
-            texts = {"pearson": a.pearson, "p_pearson": a.p_pearson, "spearman": a.spearman, "p_spearman": a.p_spearman}
+                kind = (
+                    "one method, two data sets" if alike["method"] else "two methods, one data set"
+                )
+            texts = {
+                "pearson": a.pearson,
+                "p_pearson": a.p_pearson,
+                "spearman": a.spearman,
+                "p_spearman": a.p_spearman,
+            }
             rows.append({"first": _where(a), "second": _where(b), "kind": kind, **texts})
     columns = ["first", "second", "kind", "pearson", "p_pearson", "spearman", "p_spearman"]
     return pd.DataFrame(rows, columns=columns).sort_values("kind", ignore_index=True)
@@ -175,9 +221,17 @@ def coincidence(audit: pd.DataFrame) -> pd.DataFrame:
     three decimals (``expected``), beside which stands how many do (``n_same``). Rows: the kinds of :func:`identical`, and all.
     """
     cells = _cells(audit)
-    kinds = {"one method, two data sets": [], "two methods, one data set": [], "another model or both differ": []}
+    kinds = {
+        "one method, two data sets": [],
+        "two methods, one data set": [],
+        "another model or both differ": [],
+    }
     for a, b in combinations(cells.itertuples(), 2):
-        same_model, same_set, same_method = a.model == b.model, a.dataset == b.dataset, a.method == b.method
+        same_model, same_set, same_method = (
+            a.model == b.model,
+            a.dataset == b.dataset,
+            a.method == b.method,
+        )
         kind = (
             "one method, two data sets" if same_model and same_method
             else "two methods, one data set" if same_model and same_set else "another model or both differ"
@@ -186,8 +240,19 @@ def coincidence(audit: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for kind, pairs in [*kinds.items(), ("all", sum(kinds.values(), []))]:
         near = [distance for distance, same in pairs if same and distance <= WINDOW]
-        counts = {"n_pairs": len(pairs), "n_same_spearman": sum(same for _, same in pairs), "n_near": len(near)}
-        rows.append({"kind": kind, **counts, "expected": len(near) / (2 * WINDOW + 1), "n_same": near.count(0)})
+        counts = {
+            "n_pairs": len(pairs),
+            "n_same_spearman": sum(same for _, same in pairs),
+            "n_near": len(near),
+        }
+        rows.append(
+            {
+                "kind": kind,
+                **counts,
+                "expected": len(near) / (2 * WINDOW + 1),
+                "n_same": near.count(0),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -199,27 +264,56 @@ def signs(audit: pd.DataFrame) -> pd.DataFrame:
     turned = audit["method"].isin(UNCERTAINTIES)
     parts = [(label(name), "negative", audit[audit["method"] == name]) for name in UNCERTAINTIES]
     parts.append((f"these {len(UNCERTAINTIES)}", "negative", audit[turned]))
-    parts.append((f"the other {audit.loc[~turned, 'method'].nunique()}", "positive", audit[~turned]))
+    parts.append(
+        (f"the other {audit.loc[~turned, 'method'].nunique()}", "positive", audit[~turned])
+    )
     rows = []
     for name, expected, part in parts:
-        counts = {"n": len(part), "n_negative": int((part["r"] < 0).sum()), "n_zero": int((part["r"] == 0).sum())}
+        counts = {
+            "n": len(part),
+            "n_negative": int((part["r"] < 0).sum()),
+            "n_zero": int((part["r"] == 0).sum()),
+        }
         loose = part[~part["significant"]]
-        loosely = {"n_not_significant": len(loose), "n_negative_of_these": int((loose["r"] < 0).sum())}
+        loosely = {
+            "n_not_significant": len(loose),
+            "n_negative_of_these": int((loose["r"] < 0).sum()),
+        }
         rows.append(
-            {"method": name, "expected": expected, **counts, **loosely, "least": part["r"].min(), "most": part["r"].max()}
+            {
+                "method": name,
+                "expected": expected,
+                **counts,
+                **loosely,
+                "least": part["r"].min(),
+                "most": part["r"].max(),
+            }
         )
     return pd.DataFrame(rows)
 
 
-def over_band(audit: pd.DataFrame, n_points: int = 6, level: float = 0.95, n_draws: int = 20_000, seed: int = 0) -> pd.DataFrame:
+def over_band(
+    audit: pd.DataFrame,
+    n_points: int = 6,
+    level: float = 0.95,
+    n_draws: int = 20_000,
+    seed: int = 0,
+) -> pd.DataFrame:
     """The printed Pearsons, MedConf's of Table 3 among them, beside what two unrelated rising series of as many points give.
 
     Both are drawn, since the tables print no accuracies by level; each run's own would give another
     band. Columns model dataset method family r n low median high place (one of PLACES); ``n`` counts
     the points, ``low`` and ``high`` bound the band.
     """
-    ours = published_table("comparison").query("method == 'medconf'").rename(columns={"pearson": "r"}).assign(family="medconf")
-    rows = pd.concat([audit[audit["statistic"] == "pearson"], ours])[[*CELL, "family", "r"]].reset_index(drop=True)
+    ours = (
+        published_table("comparison")
+        .query("method == 'medconf'")
+        .rename(columns={"pearson": "r"})
+        .assign(family="medconf")
+    )
+    rows = pd.concat([audit[audit["statistic"] == "pearson"], ours])[
+        [*CELL, "family", "r"]
+    ].reset_index(drop=True)
     low, median, high = rising_band(n_points, "pearson", level, n_draws, seed)
     place = pd.cut(rows["r"], [-np.inf, low, median, high, np.inf], labels=PLACES, right=False)
     return rows.assign(n=n_points, low=low, median=median, high=high, place=place.astype(str))
@@ -228,7 +322,9 @@ def over_band(audit: pd.DataFrame, n_points: int = 6, level: float = 0.95, n_dra
 def _cells(audit: pd.DataFrame) -> pd.DataFrame:
     """A row a model, data set and method, with both coefficients as numbers and their printed p."""
     wide = audit.pivot(index=CELL, columns="statistic", values=["r", "p_printed"])
-    wide.columns = [statistic if what == "r" else f"p_{statistic}" for what, statistic in wide.columns]
+    wide.columns = [
+        statistic if what == "r" else f"p_{statistic}" for what, statistic in wide.columns
+    ]
     return wide.reset_index()
 
 

@@ -54,7 +54,9 @@ def claims_table() -> pd.DataFrame:
     """
     claims = published_claims()
     if unequal := set(claims["id"]) ^ set(WAYS):
-        raise ValueError(f"claims.csv and the ways to recompute them must name the same claims; these are in one only: {unequal}")
+        raise ValueError(
+            f"claims.csv and the ways to recompute them must name the same claims; these are in one only: {unequal}"
+        )
     rows = []
     for claim in claims.to_dict("records"):
         again = WAYS[claim["id"]]()
@@ -95,13 +97,19 @@ def _levels() -> Again:
     counts = points_that_fit(_audit())
     most = int(counts.idxmax())
     second = int(counts.drop(most).max())
-    return Again(most, f"{counts[most]} of the p-values printed as numbers fit {most} points, at most {second} another number")
+    return Again(
+        most,
+        f"{counts[most]} of the p-values printed as numbers fit {most} points, at most {second} another number",
+    )
 
 
 def _methods() -> Again:
     table = published_table("correlation")
     counts = table.groupby("model")["method"].nunique()
-    return Again(counts["llama-3.1"], f"methods in Table 2 with Llama-3.1; with GPT-4.1 there are {counts['gpt-4.1']}")
+    return Again(
+        counts["llama-3.1"],
+        f"methods in Table 2 with Llama-3.1; with GPT-4.1 there are {counts['gpt-4.1']}",
+    )
 
 
 def _access(access: str) -> Again:
@@ -116,7 +124,9 @@ def _access(access: str) -> Again:
 
 
 def _mean(statistic: str) -> Again:
-    table = published_table("correlation").query("model == 'llama-3.1' and dataset == 'ddxplus' and statistic == @statistic")
+    table = published_table("correlation").query(
+        "model == 'llama-3.1' and dataset == 'ddxplus' and statistic == @statistic"
+    )
     whole = published_table("ablation").set_index("variant").loc["full", statistic]
     mean = table["value"].mean()
     with_it = whole - (table["value"].sum() + whole) / (len(table) + 1)
@@ -145,7 +155,11 @@ def _best(which: str) -> Again:
     best = advantages().query("best")
     value = getattr(best["difference"], which)()
     listed = ", ".join(f"{one:.3f}" for one in best["difference"])
-    return Again(value, f"Table 3, MedConf minus the best baseline by AUROC of each configuration: {listed}", UNIT)
+    return Again(
+        value,
+        f"Table 3, MedConf minus the best baseline by AUROC of each configuration: {listed}",
+        UNIT,
+    )
 
 
 def _of_medconf(column: str, which: str) -> Again:
@@ -155,9 +169,17 @@ def _of_medconf(column: str, which: str) -> Again:
 
 def _pearson_gaps() -> pd.Series:
     """MedConf's Pearson minus the highest other one of Tables 2 and 3, for each configuration."""
-    two = published_table("correlation").query("statistic == 'pearson'").rename(columns={"value": "pearson"})
+    two = (
+        published_table("correlation")
+        .query("statistic == 'pearson'")
+        .rename(columns={"value": "pearson"})
+    )
     three = published_table("comparison")
-    rest = pd.concat([two, three[three["method"] != "medconf"]]).groupby(["model", "dataset"])["pearson"].max()
+    rest = (
+        pd.concat([two, three[three["method"] != "medconf"]])
+        .groupby(["model", "dataset"])["pearson"]
+        .max()
+    )
     ours = three[three["method"] == "medconf"].set_index(["model", "dataset"])["pearson"]
     return (ours - rest.reindex(ours.index)).round(6)
 
@@ -165,7 +187,10 @@ def _pearson_gaps() -> pd.Series:
 def _pearson_close() -> Again:
     gaps = _pearson_gaps()
     listed = ", ".join(f"{gap:+.3f}" for gap in gaps)
-    return Again(-gaps.min(), f"how near is close is not said; MedConf minus the highest other Pearson: {listed}")
+    return Again(
+        -gaps.min(),
+        f"how near is close is not said; MedConf minus the highest other Pearson: {listed}",
+    )
 
 
 def _superior(column: str) -> Again:
@@ -173,7 +198,10 @@ def _superior(column: str) -> Again:
     above, level = int((gaps > 0).sum()), int((gaps == 0).sum())
     against = "Tables 2 and 3" if column == "pearson" else "Table 3, at most three baselines each"
     rest = len(gaps) - above - level
-    return Again(above, f"highest in {above}, level with the highest in {level}, below it in {rest}; against {against}")
+    return Again(
+        above,
+        f"highest in {above}, level with the highest in {level}, below it in {rest}; against {against}",
+    )
 
 
 def _two(datasets: list[str], statistic: str, which: str) -> Again:
@@ -194,7 +222,9 @@ def _significant(chosen: str, how: str, expected: bool) -> Again:
         f"{label(row.method)} on {DATASETS[row.dataset]} with {MODELS[row.model]}, {row.statistic} {row.value}, p {row.p_printed}"
         for row in fewer.itertuples()
     )
-    return Again(int(picked["significant"].sum()), f"{how} ({len(picked)}); {kind}: {listed or 'none'}")
+    return Again(
+        int(picked["significant"].sum()), f"{how} ({len(picked)}); {kind}: {listed or 'none'}"
+    )
 
 
 def _ce() -> Again:
@@ -205,7 +235,11 @@ def _ce() -> Again:
 def _graph(there: bool) -> Again:
     where = "model == 'gpt-4.1' and dataset != 'ddxplus'"
     rule = where if there else f"not ({where})"
-    return _significant(f"method in {GRAPH} and {rule}", "read as a printed p of at most 0.05, Pearson and Spearman", there)
+    return _significant(
+        f"method in {GRAPH} and {rule}",
+        "read as a printed p of at most 0.05, Pearson and Spearman",
+        there,
+    )
 
 
 def _cot(statistic: str) -> Again:
@@ -214,13 +248,19 @@ def _cot(statistic: str) -> Again:
 
 
 def _entropy_on_medqa() -> Again:
-    table = published_table("comparison").query("model == 'llama-3.1' and dataset == 'medqa' and method == 'entropy'")
+    table = published_table("comparison").query(
+        "model == 'llama-3.1' and dataset == 'medqa' and method == 'entropy'"
+    )
     return Again(table["auroc"].item(), "Table 3", UNIT / 2)
 
 
 def _robust(method: str, column: str) -> Again:
     table = published_table("robustness").set_index("method")[column]
-    return Again(table[method] - table["medconf"], f"Table 4: {table[method]:.3f} minus {table['medconf']:.3f}", UNIT)
+    return Again(
+        table[method] - table["medconf"],
+        f"Table 4: {table[method]:.3f} minus {table['medconf']:.3f}",
+        UNIT,
+    )
 
 
 def _case(method: str) -> Again:

@@ -33,15 +33,28 @@ def disagreements(audit: pd.DataFrame) -> pd.DataFrame:
     two = audit[audit["statistic"] == "pearson"]
     three, six = published_table("comparison"), published_table("ablation")
     both = two.merge(three[[*CELL, "pearson"]], on=CELL, validate="one_to_one")
-    rows = [("Pearson", *_cell(row), 2, row["r"], 3, row["pearson"]) for row in both.to_dict("records")]
-    whole = six[six["variant"] == "full"].assign(method="medconf").merge(three, on=CELL, suffixes=("_6", "_3"), validate="1:1")
+    rows = [
+        ("Pearson", *_cell(row), 2, row["r"], 3, row["pearson"]) for row in both.to_dict("records")
+    ]
+    whole = (
+        six[six["variant"] == "full"]
+        .assign(method="medconf")
+        .merge(three, on=CELL, suffixes=("_6", "_3"), validate="1:1")
+    )
     for row in whole.to_dict("records"):
-        rows += [(name, *_cell(row), 3, row[f"{key}_3"], 6, row[f"{key}_6"]) for name, key in MEASURES.items()]
+        rows += [
+            (name, *_cell(row), 3, row[f"{key}_3"], 6, row[f"{key}_6"])
+            for name, key in MEASURES.items()
+        ]
     columns = ["quantity", *CELL, "first", "value_first", "second", "value_second"]
     table = pd.DataFrame(rows, columns=columns)
     table["difference"] = (table["value_second"] - table["value_first"]).round(6)
-    table["also"] = [_also(two, row) if row["difference"] else "" for row in table.to_dict("records")]
-    return table.sort_values("difference", key=abs, ascending=False, kind="stable", ignore_index=True)
+    table["also"] = [
+        _also(two, row) if row["difference"] else "" for row in table.to_dict("records")
+    ]
+    return table.sort_values(
+        "difference", key=abs, ascending=False, kind="stable", ignore_index=True
+    )
 
 
 def consultations(max_n: int = 200) -> pd.DataFrame:
@@ -68,7 +81,11 @@ def consultations(max_n: int = 200) -> pd.DataFrame:
 
 
 def auroc_differences(
-    share_right: float = 0.5, correlation: float = 0.0, n_levels: int = 6, power: float = 0.8, alpha: float = 0.05
+    share_right: float = 0.5,
+    correlation: float = 0.0,
+    n_levels: int = 6,
+    power: float = 0.8,
+    alpha: float = 0.05,
 ) -> pd.DataFrame:
     """MedConf's AUROC minus each baseline's of Table 3, with what its sampling error may be and how many cases would show it.
 
@@ -88,7 +105,9 @@ def auroc_differences(
         cases = sizes[row["dataset"]]
         for unit, n in (("answer", n_levels * cases), ("case", cases)):
             right = round(share_right * n)
-            se = auroc_difference_standard_error(row["medconf"], row["baseline"], right, n - right, correlation)
+            se = auroc_difference_standard_error(
+                row["medconf"], row["baseline"], right, n - right, correlation
+            )
             needed = cases_to_tell_apart(row["difference"], se, cases, power, alpha)
             reach = 1.959964 * se
             ends = {"low": row["difference"] - reach, "high": row["difference"] + reach}
@@ -103,8 +122,14 @@ def advantages() -> pd.DataFrame:
     ``best``: the baseline with the highest AUROC of its model and data set.
     """
     table = published_table("comparison")
-    whole = table[table["method"] == "medconf"].rename(columns={"auroc": "medconf"})[["model", "dataset", "medconf"]]
-    rest = table[table["method"] != "medconf"].rename(columns={"auroc": "baseline"}).drop(columns="pearson")
+    whole = table[table["method"] == "medconf"].rename(columns={"auroc": "medconf"})[
+        ["model", "dataset", "medconf"]
+    ]
+    rest = (
+        table[table["method"] != "medconf"]
+        .rename(columns={"auroc": "baseline"})
+        .drop(columns="pearson")
+    )
     joined = rest.merge(whole, on=["model", "dataset"], validate="many_to_one")
     joined["family"] = [METHODS[name].family for name in joined["method"]]
     joined["difference"] = (joined["medconf"] - joined["baseline"]).round(6)
@@ -125,5 +150,9 @@ def _also(two: pd.DataFrame, row: dict[str, Any]) -> str:
     """The other methods for which Table 2 prints the value of ``row``'s second table."""
     if row["quantity"] != "Pearson":
         return ""
-    here = two[(two["model"] == row["model"]) & (two["dataset"] == row["dataset"]) & (two["r"] == row["value_second"])]
+    here = two[
+        (two["model"] == row["model"])
+        & (two["dataset"] == row["dataset"])
+        & (two["r"] == row["value_second"])
+    ]
     return ", ".join(label(name) for name in here["method"] if name != row["method"])

@@ -75,7 +75,10 @@ class Robustness:
         if self.left_out:
             return f"no paraphrased condition: {self.left_out}"
         table = self.paraphrases
-        counts = Counter(f"{v} ({h})" if h != "not checked" else v for v, h in zip(table["verdict"], table["how"], strict=True))
+        counts = Counter(
+            f"{v} ({h})" if h != "not checked" else v
+            for v, h in zip(table["verdict"], table["how"], strict=True)
+        )
         parts = "; ".join(f"{n:,} {what}" for what, n in counts.most_common())
         return f"{int(table['used'].sum()):,} of {len(table):,} distinct statements have a paraphrase that is used: {parts}"
 
@@ -110,7 +113,9 @@ def robustness(
     changes = list(named(CHANGES, seed) if changes is None else changes)
     out = Path(run_dir) if run_dir else None
     store = cache or (out / "replies.sqlite" if out else None)
-    encoder = encoder or Encoder(cache_path=Path(store).with_name("vectors.sqlite") if store else None)
+    encoder = encoder or Encoder(
+        cache_path=Path(store).with_name("vectors.sqlite") if store else None
+    )
     checker = ParaphraseChecker(knowledge or load_knowledge(), encoder)
     voice: list[CachedModel] = []
     wordings, left_out = pd.DataFrame(columns=WORDING_COLUMNS), "none was asked for"
@@ -121,7 +126,12 @@ def robustness(
         if out:
             out.mkdir(parents=True, exist_ok=True)
             wordings.to_csv(out / "paraphrases.csv", index=False)
-    usable = dict(zip(*(wordings.loc[wordings["used"].astype(bool), c] for c in ("text", "wording")), strict=True))
+    usable = dict(
+        zip(
+            *(wordings.loc[wordings["used"].astype(bool), c] for c in ("text", "wording")),
+            strict=True,
+        )
+    )
     said_again = [] if left_out else [paraphrased(usable, s) for s in paraphrase_seeds]
     conditions = (AS_TOLD, *said_again, *changes)
     if again := [name for name, n in Counter(c.name for c in conditions).items() if n > 1]:
@@ -130,14 +140,20 @@ def robustness(
     runs = {}
     for i, change in enumerate(conditions):
         folder = out / "runs" / change.name if out else None
-        before = {"asked_before": [*asking.get("asked_before", ()), *voice]} if i == 0 else {"asked_before": ()}
+        before = (
+            {"asked_before": [*asking.get("asked_before", ()), *voice]}
+            if i == 0
+            else {"asked_before": ()}
+        )
         _count_anew(asking)
         fixed = (methods, levels, samples, temperature, seed, folder, n_jobs)
         runs[change.name] = benchmark(cases, models, *fixed, **(asking | before), show=change.show)
     return Robustness(
         answers=_stacked(runs, "answers", cases, levels, conditions),
         confidence=_stacked(runs, "confidence", cases, levels, conditions),
-        calls=pd.concat([run.calls.assign(condition=name) for name, run in runs.items()], ignore_index=True),
+        calls=pd.concat(
+            [run.calls.assign(condition=name) for name, run in runs.items()], ignore_index=True
+        ),
         paraphrases=wordings,
         conditions=conditions,
         parameters={name: run.parameters for name, run in runs.items()},
@@ -147,7 +163,11 @@ def robustness(
 
 
 def paraphrases(
-    cases: Sequence[Case], levels: Sequence[int], seeds: Sequence[int], model: Model, checker: ParaphraseChecker
+    cases: Sequence[Case],
+    levels: Sequence[int],
+    seeds: Sequence[int],
+    model: Model,
+    checker: ParaphraseChecker,
 ) -> pd.DataFrame:
     """Each distinct statement that the conditions ``seeds`` draw, in the new words of ``model``, and whether they are used.
 
@@ -155,7 +175,9 @@ def paraphrases(
     words", ``why`` says why); ``n`` counts how often the statement is drawn over all conditions, cases and levels. New words that
     are the old ones are "no new words" too. A question without usable new words stays as it is beside the new answer.
     """
-    drawn = [s for seed in seeds for case in cases for level in levels for s in picked(case, level, seed)]
+    drawn = [
+        s for seed in seeds for case in cases for level in levels for s in picked(case, level, seed)
+    ]
     counts, statement = Counter(s.text for s in drawn), {s.text: s for s in drawn}
     rows = [
         _wording_row(statement[text], new, why, checker, counts[text])
@@ -164,7 +186,9 @@ def paraphrases(
     return pd.DataFrame(rows, columns=WORDING_COLUMNS)
 
 
-def appended_table(result: Robustness, cases: Sequence[Case], levels: Sequence[int]) -> pd.DataFrame:
+def appended_table(
+    result: Robustness, cases: Sequence[Case], levels: Sequence[int]
+) -> pd.DataFrame:
     """Of each paraphrased condition: condition n_views n_drawn n_no_words n_caught n_named n_appended n_unchanged.
 
     ``n_drawn`` statements were to be said again in ``n_views`` views; of these ``n_no_words`` had no new words, ``n_caught`` had
@@ -181,7 +205,16 @@ def appended_table(result: Robustness, cases: Sequence[Case], levels: Sequence[i
             unchanged += "appended" not in told
         kinds = [fates[k] for k in ("no words", "caught", "named", "appended")]
         rows.append((change.name, len(views), sum(kinds), *kinds, unchanged))
-    columns = ["condition", "n_views", "n_drawn", "n_no_words", "n_caught", "n_named", "n_appended", "n_unchanged"]
+    columns = [
+        "condition",
+        "n_views",
+        "n_drawn",
+        "n_no_words",
+        "n_caught",
+        "n_named",
+        "n_appended",
+        "n_unchanged",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -195,14 +228,23 @@ def _fate(case: Case, statement: Statement, table: pd.DataFrame) -> str:
 NO_WORDS = "no new words"
 
 
-def _wording_row(statement: Statement, new: str, why: str, checker: ParaphraseChecker, n: int) -> tuple:
+def _wording_row(
+    statement: Statement, new: str, why: str, checker: ParaphraseChecker, n: int
+) -> tuple:
     if why or new == statement.text:
         verdict = Verdict(NO_WORDS, "not checked", why or "the old words came back")
         return statement.text, None, verdict.verdict, verdict.how, verdict.why, False, n
     verdict, plainer = checker.check(statement, new), _with_old_question(statement.text, new)
     doubtful = verdict.caught or verdict.verdict == "unclear"
-    if doubtful and plainer != statement.text and (again := checker.check(statement, plainer)).verdict == "same":
-        verdict, new = Verdict(again.verdict, again.how, f"the question stays, for the new one {verdict.why}"), plainer
+    if (
+        doubtful
+        and plainer != statement.text
+        and (again := checker.check(statement, plainer)).verdict == "same"
+    ):
+        verdict, new = (
+            Verdict(again.verdict, again.how, f"the question stays, for the new one {verdict.why}"),
+            plainer,
+        )
     return statement.text, new, verdict.verdict, verdict.how, verdict.why, not verdict.caught, n
 
 
@@ -235,7 +277,11 @@ def _none_usable(wordings: pd.DataFrame, name: str) -> str:
 
 
 def _stacked(
-    runs: Mapping[str, Run], table: str, cases: Iterable[Case], levels: Sequence[int], conditions: Sequence[Change]
+    runs: Mapping[str, Run],
+    table: str,
+    cases: Iterable[Case],
+    levels: Sequence[int],
+    conditions: Sequence[Change],
 ) -> pd.DataFrame:
     """The runs' tables below one another, with ``condition``, ``changed`` and ``shown``."""
     parts = []
@@ -243,8 +289,12 @@ def _stacked(
     for change in conditions:
         part: pd.DataFrame = getattr(runs[change.name], table).copy()
         texts = {(c.case_id, q): change.show(c, q).text for c in cases for q in levels}
-        moved = {(c.case_id, q): texts[c.case_id, q] != view(c, q).text for c in cases for q in levels}
-        digests = {key: hashlib.sha256(text.encode()).hexdigest()[:16] for key, text in texts.items()}
+        moved = {
+            (c.case_id, q): texts[c.case_id, q] != view(c, q).text for c in cases for q in levels
+        }
+        digests = {
+            key: hashlib.sha256(text.encode()).hexdigest()[:16] for key, text in texts.items()
+        }
         keys = list(zip(part["case_id"], part["level"], strict=True))
         part.insert(4, "condition", change.name)
         part.insert(5, "changed", [moved[key] for key in keys])

@@ -70,8 +70,15 @@ class TrustRun:
         for name in ("reviews", "opinions", "marks", "calls"):
             getattr(self, name).to_csv(folder / f"{name}.csv", index=False)
         made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
-        facts = {"notice": NOTICE, "trust": self.parameters, "calls_made": made, "calls_from_cache": cached}
-        (folder / "run.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        facts = {
+            "notice": NOTICE,
+            "trust": self.parameters,
+            "calls_made": made,
+            "calls_from_cache": cached,
+        }
+        (folder / "run.json").write_text(
+            json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 def trust(
@@ -109,7 +116,11 @@ def trust(
     shown, judge = views_of(cases, levels), open_grader(grader or SynonymGrader())
     vectors = None if store is None else Path(store).with_name("vectors.sqlite")
     encoder = encoder or Encoder(cache_path=vectors)
-    medical = Encoder(medical_encoder, cache_path=vectors) if isinstance(medical_encoder, str | Path) else medical_encoder
+    medical = (
+        Encoder(medical_encoder, cache_path=vectors)
+        if isinstance(medical_encoder, str | Path)
+        else medical_encoder
+    )
     stands_in = medical is None and medical_proxy
     proxy = PROXY.format(encoder.name) if stands_in else ""
     readers = encoder, encoder if stands_in else medical, proxy
@@ -124,7 +135,9 @@ def trust(
         checked += _checked(name, team, shown, by, temperature, seed, *readers, quiet)
     checked = _graded(checked, judge)
     asked = {id(one): one for one in cached.values()}.values()
-    calls = pd.concat([one.calls_table().assign(model=one.name) for one in asked], ignore_index=True)
+    calls = pd.concat(
+        [one.calls_table().assign(model=one.name) for one in asked], ignore_index=True
+    )
     for one in asked:
         if id(one) not in cached:  # what came in as a cache stays open
             one.close()
@@ -158,12 +171,16 @@ def _cached(models: Sequence[Model], store: str | Path | None) -> dict[int, Cach
     found: dict[int, CachedModel] = {}
     for model in models:
         if id(model) not in found:
-            found[id(model)] = model if isinstance(model, CachedModel) else CachedModel(model, store)
+            found[id(model)] = (
+                model if isinstance(model, CachedModel) else CachedModel(model, store)
+            )
             found[id(model)].reset_calls()
     return found
 
 
-def _tables(checked: Sequence[Checked], calls: pd.DataFrame, parameters: dict[str, Any]) -> TrustRun:
+def _tables(
+    checked: Sequence[Checked], calls: pd.DataFrame, parameters: dict[str, Any]
+) -> TrustRun:
     """Everything as tables; one doctor is a row of the panel's opinions already, unless there is no panel."""
     panels = [c for c in checked if c.n_doctors > 1 or parameters["n_doctors"] == 1]
     return TrustRun(
@@ -190,9 +207,15 @@ def _checked(
 ) -> list[Checked]:
     """Every configuration of one team: the panel, and its first doctor alone."""
     put = None if quiet else with_bar(name)
-    whole = with_cosines(encoder, convene(views, doctors, temperature=temperature, seed=seed, ask=put))
+    whole = with_cosines(
+        encoder, convene(views, doctors, temperature=temperature, seed=seed, ask=put)
+    )
     medical_cosines = [cosines(medical, p.opinions) for p in whole] if medical else None
-    configurations = {ONE: [_first(p, v.case.case_id) for p, v in zip(whole, views, strict=True)]} if name != MIXED else {}
+    configurations = (
+        {ONE: [_first(p, v.case.case_id) for p, v in zip(whole, views, strict=True)]}
+        if name != MIXED
+        else {}
+    )
     if len(doctors) > 1:
         configurations[f"panel of {len(doctors)}"] = whole
     made = []
@@ -226,26 +249,41 @@ def _first(panel: Panel, case_id: str) -> Panel:
     return replace(alone, cosines=panel.cosines and panel.cosines[:1])
 
 
-def _plans(doctors, views, panels: Sequence[Panel], temperature: float, seed: int, put) -> list[Proposed]:
+def _plans(
+    doctors, views, panels: Sequence[Panel], temperature: float, seed: int, put
+) -> list[Proposed]:
     """The plan of the doctor in charge for each panel's diagnosis; a panel without a diagnosis has none."""
     made = [Proposed(None, "no diagnosis to plan for")] * len(views)
     for model in {id(d.model): d.model for d in doctors}.values():
-        at = [i for i, p in enumerate(panels) if (k := in_charge(p)) is not None and doctors[k].model is model]
+        at = [
+            i
+            for i, p in enumerate(panels)
+            if (k := in_charge(p)) is not None and doctors[k].model is model
+        ]
         asked = [(views[i], str(panels[i].diagnosis)) for i in at]
-        for i, proposed in zip(at, propose(model, asked, temperature=temperature, seed=seed, ask=put), strict=True):
+        for i, proposed in zip(
+            at, propose(model, asked, temperature=temperature, seed=seed, ask=put), strict=True
+        ):
             made[i] = proposed
     return made
 
 
-def _reviews(doctors, views, panels, plans: Sequence[Proposed], reviewer: Model | None, seed: int, put) -> list[Review | None]:
+def _reviews(
+    doctors, views, panels, plans: Sequence[Proposed], reviewer: Model | None, seed: int, put
+) -> list[Review | None]:
     made: list[Review | None] = [None] * len(views)
     for model in [reviewer] if reviewer else list({id(d.model): d.model for d in doctors}.values()):
         at = [
             i
             for i, (panel, proposed) in enumerate(zip(panels, plans, strict=True))
-            if proposed.plan is not None and (reviewer is not None or doctors[in_charge(panel)].model is model)
+            if proposed.plan is not None
+            and (reviewer is not None or doctors[in_charge(panel)].model is model)
         ]
-        asked = [(views[i], str(panels[i].diagnosis), plan) for i in at if (plan := plans[i].plan) is not None]
+        asked = [
+            (views[i], str(panels[i].diagnosis), plan)
+            for i in at
+            if (plan := plans[i].plan) is not None
+        ]
         for i, found in zip(at, review(model, asked, seed=seed, ask=put), strict=True):
             made[i] = found
     return made
@@ -255,16 +293,22 @@ def _rules(view: View, panel: Panel, proposed: Proposed) -> Review | None:
     if proposed.plan is None:
         return None
     chart = chart_of(view.case, view.statements)
-    return Review(check_prescriptions(proposed.plan, chart, panel.diagnosis), check_tests(proposed.plan, chart, panel.diagnosis))
+    return Review(
+        check_prescriptions(proposed.plan, chart, panel.diagnosis),
+        check_tests(proposed.plan, chart, panel.diagnosis),
+    )
 
 
 def _graded(checked: list[Checked], grader: Grader) -> list[Checked]:
     """Each with the grades of its diagnosis and of all that tied for it; NaN where there is none or it cannot be judged."""
-    named = [(c, {*([c.panel.diagnosis] if c.panel.diagnosis else []), *c.panel.tied}) for c in checked]
+    named = [
+        (c, {*([c.panel.diagnosis] if c.panel.diagnosis else []), *c.panel.tied}) for c in checked
+    ]
     asked = [(c, name) for c, names in named for name in sorted(names)]
     grades = grader.grade([name for _, name in asked], [c.view.case for c, _ in asked])
     found: dict[tuple[int, str], float] = {
-        (id(c), name): math.nan if g.correct is None else float(g.correct) for (c, name), g in zip(asked, grades, strict=True)
+        (id(c), name): math.nan if g.correct is None else float(g.correct)
+        for (c, name), g in zip(asked, grades, strict=True)
     }
     done = []
     for c in checked:

@@ -21,7 +21,19 @@ REVIEWS = [
     "n_prescriptions", "n_safe", "n_caution", "n_unsafe", "n_rx_unknown", "n_rx_unreadable",
     "n_tests", "n_unflagged", "n_risky", "n_redundant", "n_tests_unknown", "n_tests_unreadable", "plan_missing",
 ]  # fmt: skip
-OPINIONS = ["model", "dataset", "level", "case_id", "doctor", "speaker", "diagnosis", "vote", "thinking", "cosine", "missing"]
+OPINIONS = [
+    "model",
+    "dataset",
+    "level",
+    "case_id",
+    "doctor",
+    "speaker",
+    "diagnosis",
+    "vote",
+    "thinking",
+    "cosine",
+    "missing",
+]
 MARKS = [
     "model", "dataset", "configuration", "level", "case_id", "kind", "item", "text", "known", "said", "verdict", "quote",
     "quote_occurs", "reason", "missing", "rule_verdict", "rule_quote", "rule",
@@ -64,7 +76,12 @@ class Checked:
     def keys(self) -> dict[str, Any]:
         """What every row of it begins with."""
         case = self.view.case
-        return {"model": self.model, "dataset": case.dataset, "level": self.view.level, "case_id": case.case_id}
+        return {
+            "model": self.model,
+            "dataset": case.dataset,
+            "level": self.view.level,
+            "case_id": case.case_id,
+        }
 
 
 def verdict(mark: Mark, known: bool) -> str | None:
@@ -139,7 +156,13 @@ def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
         return
     drugs, tests = known_items(c)
     kinds = (
-        ("prescription", [str(p) for p in plan.prescriptions], drugs, c.review.prescriptions, c.rules.prescriptions),
+        (
+            "prescription",
+            [str(p) for p in plan.prescriptions],
+            drugs,
+            c.review.prescriptions,
+            c.rules.prescriptions,
+        ),
         ("test", list(plan.tests), tests, c.review.tests, c.rules.tests),
     )
     for kind, texts, known, marks, rules in kinds:
