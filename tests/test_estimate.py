@@ -91,6 +91,9 @@ def test_cases_are_drawn_with_all_their_rows_and_the_same_for_all_that_is_compar
     shuffled = Rows.of(TABLE.sample(frac=1, random_state=0), "confidence", 50, 1)
     again = Rows.of(TABLE, "confidence", 50, 1)
     np.testing.assert_allclose(shuffled.drawn(mean("correct")), again.drawn(mean("correct")))
+    few = Draws.of(TABLE["case_id"].iloc[:30].to_numpy(), 20)
+    with pytest.raises(ValueError, match="was not drawn"):
+        Rows.of(TABLE, "confidence", few).drawn(mean("correct"))
 
 
 def test_within_is_the_mean_over_levels_that_the_sample_has_both_classes_at():
@@ -193,8 +196,8 @@ def test_a_share_counts_its_hits_and_may_have_an_exact_interval():
 
 
 def test_bounds_and_answers_that_were_not_had_are_told():
-    asked = TABLE.assign(bound=False, failed=False, ungraded=False, missing="cut off")
-    asked.loc[0, ["bound"]] = True
+    asked = TABLE.assign(bound="", failed=False, ungraded=False, missing="cut off")
+    asked.loc[0, "bound"], asked.loc[4, "bound"] = "lower", NAN
     asked.loc[[1, 2], "failed"], asked.loc[3, "ungraded"] = True, True
     asked.loc[[1, 2, 3], "confidence"] = NAN
     found = estimate(Rows.of(asked, "confidence", 50), mean("confidence"), note="level 20 left out")

@@ -140,8 +140,11 @@ class Rows:
 
     @cached_property
     def case(self) -> np.ndarray:
-        """The place of each row's case among those drawn, (n,)."""
-        return np.searchsorted(self.draws.cases, self.table["case_id"].to_numpy())
+        """The place of each row's case among those drawn, (n,); ``ValueError`` where it is not."""
+        place = pd.Index(self.draws.cases).get_indexer(self.table["case_id"])
+        if (place < 0).any():
+            raise ValueError(f"case {self.table['case_id'].iloc[place.argmin()]!r} was not drawn")
+        return place
 
     @cached_property
     def _made(self) -> dict[Any, Any]:
@@ -174,7 +177,8 @@ class Rows:
     @property
     def notes(self) -> list[str]:
         """What a reader should know of these rows: bounds among them, answers not had."""
-        bounds = int(self["bound"].astype(bool).sum()) if "bound" in self.asked else 0
+        bound = self.table.get("bound", pd.Series(dtype=object))
+        bounds = int((bound.notna() & bound.astype(bool)).sum())
         found = [f"{bounds} of {len(self)} confidences are bounds"] if bounds else []
         for column, word in (("failed", "missing"), ("ungraded", "ungraded")):
             lost = int(np.sum(self.asked[column])) if column in self.asked else 0

@@ -116,8 +116,7 @@ def rows_of_methods(
             every = asked.merge(part, on=KEYS, how="left", validate="one_to_one")
             why = every["missing"].astype(object)
             why = why.where(every["method"].notna(), "no row in the table")
-            bound = every["bound"].astype(object).fillna("").ne("")
-            every = every.assign(missing=why, bound=bound)
+            every = every.assign(missing=why)
             known = every["confidence"].notna().to_numpy()
             yield label | {"method": str(method)}, Rows(every, known, draws)
 

@@ -60,10 +60,10 @@ def metrics_table(
     scales = _registered_scales() if scales is None else scales
     every = rows_of_methods(run.answers, run.confidence, n_draws, seed)
     least = max(min_per_class, 1)
-    jobs = [
+    jobs = (
         delayed(_lines)(label, rows, scales.get(label["method"]) == "probability", least)
         for label, rows in every
-    ]
+    )
     done: Any = Parallel(n_jobs=n_jobs)(jobs)
     return table([line for lines in done for line in lines], COLUMNS, ["n_rarer", *CHANCE, "p"])
 
