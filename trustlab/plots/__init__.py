@@ -6,12 +6,11 @@ from trustlab.plots.benchmark import (
     accuracy_by_set,
     confidence_and_accuracy,
     file_ending,
-    rank_correlations,
 )
 from trustlab.plots.beyond import beyond_world
 from trustlab.plots.compare import best_of_families, compared
 from trustlab.plots.costs import auroc_by_cost
-from trustlab.plots.evidence import evidence_table, token_bars
+from trustlab.plots.evidence import evidence_table
 from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
 from trustlab.plots.level_correlation import level_correlation, level_correlations
 from trustlab.plots.reliability import reliability
@@ -27,7 +26,6 @@ from trustlab.plots.style import (
     use_style,
 )
 from trustlab.plots.walkthrough import (
-    agreement_by_prior,
     confidence_moves,
     consistent_but_uninformed,
     token_position,
@@ -40,7 +38,6 @@ __all__ = [
     "METHOD_LABELS",
     "accuracy_by_level",
     "accuracy_by_set",
-    "agreement_by_prior",
     "auroc_by_cost",
     "auroc_by_grader",
     "auroc_under_noise",
@@ -59,11 +56,9 @@ __all__ = [
     "label",
     "level_correlation",
     "level_correlations",
-    "rank_correlations",
     "reliability",
     "risk_coverage",
     "save_figure",
-    "token_bars",
     "token_position",
     "use_style",
 ]
