@@ -15,7 +15,7 @@ from trustlab.experiments.notebooks import MANIFEST, notebook_path
 from trustlab.experiments.published_claims import claims_table
 
 NAME = "06_published_tables"
-FIGURES = {"p_values", "standings", "spearman_steps", "chance_band", "auroc_differences"}
+FIGURES = {"p_values", "standings", "chance_band", "auroc_differences"}
 
 
 def text() -> str:

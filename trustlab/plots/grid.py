@@ -146,7 +146,7 @@ def _shades(ax: Axes, meanings: Mapping[str, str]) -> Callable[[str], Any]:
     shades = plt.get_cmap("Blues")(np.linspace(0.06, 0.9, len(meanings)))
     colours = dict(zip(meanings, shades, strict=True))
     handles = [Patch(fc=colours[k], ec="#B5B5B5", label=told) for k, told in meanings.items()]
-    style.legend_below(ax, handles, 0.2, columnspacing=1.4, handletextpad=0.5)
+    style.legend_below(ax, handles, down=0.2, handlelength=2, handletextpad=0.5)
     return colours.__getitem__
 
 

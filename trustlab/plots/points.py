@@ -60,9 +60,9 @@ def over_columns(
         ax.grid(visible=False, axis="x")
     for ax in panels[1:]:
         ax.set_yticklabels([])
-    shade = Patch(color=style.GREY, alpha=0.3, label=f"  {band}")
-    line = Line2D([], [], color=style.GREY, lw=1.4, label="  median")
-    style.family_legend(panels[0], table["family"], [shade, line])
+    shade = Patch(color=style.GREY, alpha=0.3, label=band)
+    line = Line2D([], [], color=style.GREY, lw=1.4, label="median")
+    style.legend_below(panels[0], [*style.family_marks(table["family"]), shade, line])
     return panels
 
 
@@ -94,7 +94,7 @@ def against(table: pd.DataFrame, x: str, y: str, listed: str, rest: str) -> Axes
         ax.annotate(row[listed], (1, down), (30, 0), **place, **small)
     ax.set(xlim=span, ylim=span)
     more = [Line2D([], [], marker="o", ls="", ms=5, color=style.GREY, alpha=0.6, label=rest)]
-    style.family_legend(ax, table.loc[told, "family"], more)
+    style.legend_below(ax, [*style.family_marks(table.loc[told, "family"]), *more])
     return ax
 
 
@@ -110,8 +110,9 @@ def _marks(ax: Axes, x: Any, y: Any, rows: pd.DataFrame, **look: Any) -> None:
     """A mark at each of ``x`` and ``y`` (n,) for each of the ``rows``, in its family's look."""
     cases = rows.get("n_cases", pd.Series(MIN_CASES, index=rows.index))
     for px, py, n_cases, family in zip(x, y, cases, rows["family"], strict=True):
-        own: Any = {"marker": style.FAMILY_MARKERS[family], "color": style.FAMILY_COLOURS[family]}
-        style.plot_marks(ax, px, py, n_cases, **{"ms": 7.5, "zorder": 3} | own | look)
+        colour, shape = style.FAMILY_COLOURS[family], style.FAMILY_MARKERS[family]
+        own = {"color": colour, "marker": shape, "ms": style.MARKER_POINTS[shape], "zorder": 3}
+        style.plot_marks(ax, px, py, n_cases, **own | look)
 
 
 def _span(values: pd.Series) -> tuple[float, float]:

@@ -70,7 +70,7 @@ def winners(sweep: pd.DataFrame) -> list[Axes]:
         for name, (colour, marker) in looks.items()
     ]
     handles.append(Line2D([], [], ls="", label="printed weights (0.4, 0.3, 0.3)", **STAR))
-    style.legend_below(panels[-len(sets)], handles, 0.5)
+    style.legend_below(panels[-len(sets)], handles, down=0.5)
     return panels
 
 

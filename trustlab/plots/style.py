@@ -41,6 +41,9 @@ FAMILY_MARKERS: dict[str, str] = {
 }
 """One shape per family, so that a figure printed in grey can still be read."""
 
+MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5}
+"""Sizes at which the families' shapes look equally large."""
+
 FAMILY_LABELS: dict[str, str] = {
     "token": "token",
     "consistency": "consistency",
@@ -98,6 +101,8 @@ METHOD_LABELS: dict[str, str] = {
     "rdc": "RDC",
 }
 
+LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
+"""The lines of the methods of one family, in order."""
 INK = "#222222"
 GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
@@ -171,23 +176,31 @@ def present(families: Iterable[str]) -> list[str]:
     return [name for name in FAMILY_COLOURS if name in given]
 
 
-def legend_below(ax: Axes, handles: Sequence[Artist], down: float, **look: Any) -> None:
-    """A legend in one row, ``down`` inches under the axes; legends already there stay."""
-    if before := ax.get_legend():
-        ax.add_artist(before)
-    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -down / inches(ax)[1]), "borderpad": 0}
-    look = {"columnspacing": 1.0, "handletextpad": 0.1, "borderaxespad": 0} | look
-    ax.legend(handles=list(handles), ncols=len(handles), frameon=False, **place, **look)
+def family_marks(families: Iterable[str]) -> list[Line2D]:
+    """A legend's mark for each of the families."""
+    look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
+    looks = [(name, FAMILY_COLOURS[name], FAMILY_MARKERS[name]) for name in present(families)]
+    return [Line2D([], [], color=c, marker=m, label=FAMILY_LABELS[n], **look) for n, c, m in looks]
+
+
+def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62, **look: Any) -> None:
+    """Each of ``parts`` in a row of its own, the first ``down`` inches under the axes.
+
+    Legends already there stay.
+    """
+    look = {"handletextpad": 0.3, "columnspacing": 1.0, "handlelength": 1.3} | look
+    look |= {"loc": "upper left", "frameon": False, "borderpad": 0, "borderaxespad": 0}
+    for k, handles in enumerate(part for part in parts if part):
+        if above := ax.get_legend():
+            ax.add_artist(above)
+            above.set_clip_on(False)  # else it is no part of the axes, and a caption runs into it
+        place: Any = {"bbox_to_anchor": (0, -(down + 0.25 * k) / inches(ax)[1])}
+        ax.legend(handles=list(handles), ncols=len(handles), **place, **look)
 
 
 def family_legend(ax: Axes, families: Iterable[str], more: Sequence[Artist] = ()) -> None:
-    """The families and ``more`` in one row under the axes' label, whatever the axes' height."""
-    handles: list[Artist] = []
-    for name in present(families):
-        look: Any = {"marker": FAMILY_MARKERS[name], "color": FAMILY_COLOURS[name], "ms": 7.5}
-        look |= {"ls": "", "mec": "white", "mew": 0.6}
-        handles.append(Line2D([], [], label=FAMILY_LABELS[name], **look))
-    legend_below(ax, [*handles, *more], 0.62)
+    """The families and ``more`` in one row under the axes' label."""
+    legend_below(ax, [*family_marks(families), *more])
 
 
 def name_colours(ax: Axes, families: Iterable[str], down: float) -> None:
@@ -196,7 +209,7 @@ def name_colours(ax: Axes, families: Iterable[str], down: float) -> None:
     words = ["Colour of a name, its family:", *(FAMILY_LABELS[name] for name in shown)]
     colours: Any = [INK, *(text_colour(name) for name in shown)]
     handles = [Line2D([], [], ls="", label=word) for word in words]
-    legend_below(ax, handles, down, labelcolor=colours, handlelength=0)
+    legend_below(ax, handles, down=down, labelcolor=colours, handlelength=0)
 
 
 def axes_row(width: float, height: float, n: int = 1, gap: float = 0.0) -> list[Axes]:
