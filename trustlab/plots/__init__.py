@@ -12,9 +12,12 @@ from trustlab.plots.compare import best_of_families, compared
 from trustlab.plots.costs import auroc_by_cost
 from trustlab.plots.evidence import evidence_table
 from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
+from trustlab.plots.grid import grid
 from trustlab.plots.level_correlation import level_correlation, level_correlations
+from trustlab.plots.points import against, over_columns
 from trustlab.plots.reliability import reliability
 from trustlab.plots.selective import risk_coverage
+from trustlab.plots.simplex import winners
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_LABELS,
@@ -38,6 +41,7 @@ __all__ = [
     "METHOD_LABELS",
     "accuracy_by_level",
     "accuracy_by_set",
+    "against",
     "auroc_by_cost",
     "auroc_by_grader",
     "auroc_under_noise",
@@ -53,12 +57,15 @@ __all__ = [
     "discrimination_pair",
     "evidence_table",
     "file_ending",
+    "grid",
     "label",
     "level_correlation",
     "level_correlations",
+    "over_columns",
     "reliability",
     "risk_coverage",
     "save_figure",
     "token_position",
     "use_style",
+    "winners",
 ]

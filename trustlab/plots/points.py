@@ -62,7 +62,9 @@ def over_columns(
         ax.set_yticklabels([])
     shade = Patch(color=style.GREY, alpha=0.3, label=band)
     line = Line2D([], [], color=style.GREY, lw=1.4, label="median")
-    style.legend_below(panels[0], [*style.family_marks(table["family"]), shade, line])
+    style.legend_below(
+        panels[0], [*style.family_marks(table["family"]), shade, line], handletextpad=0.5
+    )
     return panels
 
 
