@@ -270,39 +270,24 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.n
 
 def use_style() -> None:
     """Set matplotlib's defaults for this process: white grid, 10 to 11 point text, 150 dpi."""
-    sns.set_theme(
-        context="notebook",
-        style="whitegrid",
-        rc={
-            # DejaVu Sans comes with matplotlib; Verdana is as wide, for SVG viewers.
-            "font.family": ["sans-serif"],
-            "font.sans-serif": ["DejaVu Sans", "Verdana"],
-            "font.size": 10,
-            "axes.titlesize": 11,
-            "axes.labelsize": 10.5,
-            "xtick.labelsize": 10,
-            "ytick.labelsize": 10,
-            "legend.fontsize": 10,
-            "text.color": INK,
-            "axes.labelcolor": INK,
-            "xtick.color": INK,
-            "ytick.color": INK,
-            "axes.edgecolor": "#B5B5B5",
-            "grid.color": "#E6E6E6",
-            "grid.linewidth": 0.8,
-            "axes.linewidth": 0.8,
-            "lines.linewidth": 1.8,
-            "figure.dpi": DPI,
-            "savefig.dpi": DPI,
-            **SVG,
-        },
-    )
-
-
-def level_words(levels: Sequence[int]) -> str:
-    """What a caption says of the levels: "level 100 %", "levels 1, 20, 100 %"; '' for none."""
-    named = ", ".join(str(level) for level in sorted(set(levels)))
-    return f"level{'s' if len(set(levels)) > 1 else ''} {named} %" if named else ""
+    inked = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")
+    sizes = ("font.size", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+    rc: dict[str, Any] = {
+        # DejaVu Sans comes with matplotlib; Verdana is as wide, for SVG viewers.
+        "font.family": ["sans-serif"],
+        "font.sans-serif": ["DejaVu Sans", "Verdana"],
+        "axes.titlesize": 11,
+        "axes.labelsize": 10.5,
+        "axes.edgecolor": "#B5B5B5",
+        "grid.color": "#E6E6E6",
+        "grid.linewidth": 0.8,
+        "axes.linewidth": 0.8,
+        "lines.linewidth": 1.8,
+        "figure.dpi": DPI,
+        "savefig.dpi": DPI,
+    }
+    rc |= dict.fromkeys(inked, INK) | dict.fromkeys(sizes, 10) | SVG
+    sns.set_theme(context="notebook", style="whitegrid", rc=rc)
 
 
 def caption(
@@ -346,9 +331,11 @@ def caption(
             raise ValueError("a caption needs n_cases and n_rows, or counts")
         lost = f", {n_failed:,} of them missing" if n_failed else ""
         counts = f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}"
+    named = ", ".join(str(level) for level in sorted(set(levels)))
+    where = f"level{'s' if len(set(levels)) > 1 else ''} {named} %" if named else ""
     few = "hollow: fewer than 10 cases, no interval" if _any_few(figure) else ""
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
-    parts = [who, f"data {', '.join(sets)}", counts, level_words(levels), interval, few, note]
+    parts = [who, f"data {', '.join(sets)}", counts, where, interval, few, note]
     lines = [""]
     for part in filter(None, [*parts, "research only, not for clinical use"]):
         joined = f"{lines[-1]} · {part}".removeprefix(" · ")
