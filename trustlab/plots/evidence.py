@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from trustlab import show
+from trustlab.html import show
+from trustlab.html.show import Verdict
 from trustlab.paths import NOTICE
 from trustlab.plots.style import GREY, INK, wrapped
 from trustlab.records import Assessment, Evidence
-from trustlab.show import Verdict
 
 WIDTH, MARGIN, PAD = 10.0, 0.15, 0.09
 """Inches: the figure's width, its margin, and the space around a cell's words."""

@@ -1,6 +1,6 @@
 """Published tables looked at: printed beside recomputed p-values, what stays significant, chance bands, sampling error.
 
-Finished tables of :mod:`trustlab.experiments.published_audit` in, Axes out; nothing is computed. Colour and marker mean method
+Finished tables of :mod:`trustlab.studies.published_tables` in, Axes out; nothing is computed. Colour and marker mean method
 family; p-values are two-sided.
 """
 
@@ -15,21 +15,21 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from trustlab.experiments.published import DATASETS, MODELS
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, GREY, INK, axes_row, family_legend, label
+from trustlab.metrics.audit import DATASETS, MODELS
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    FAMILY_MARKERS,
+    GREY,
+    INK,
+    axes_row,
+    family_legend,
+    label,
+)
 
 ROW = 0.27
 """Inches of a row with 9-point text."""
 COLUMNS = (98, 190, 250)
 """Points from the axes' right edge to the right edge of each column of numbers beside AUROC differences."""
-
-
-
-
-
-
-
-
 
 
 def auroc_differences(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -44,7 +44,15 @@ def auroc_differences(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     for y, (case, answer) in enumerate(zip(rows, inner, strict=True)):
         colour, marker = FAMILY_COLOURS[case["family"]], FAMILY_MARKERS[case["family"]]
         ax.plot([case["low"], case["high"]], [y, y], color=colour, lw=1.3, zorder=2)
-        ax.plot([answer["low"], answer["high"]], [y, y], color=colour, lw=4.2, alpha=0.75, solid_capstyle="butt", zorder=3)
+        ax.plot(
+            [answer["low"], answer["high"]],
+            [y, y],
+            color=colour,
+            lw=4.2,
+            alpha=0.75,
+            solid_capstyle="butt",
+            zorder=3,
+        )
         ax.plot(case["difference"], y, marker, ms=7.5, color=colour, mec="white", mew=0.8, zorder=4)
         place: Any = {
             "xycoords": ("axes fraction", "data"),
@@ -53,13 +61,30 @@ def auroc_differences(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
             "ha": "right",
             "size": 9,
         }
-        for shift, number in zip(COLUMNS, (answer["cases"], case["cases"], case["n_cases"]), strict=True):
+        for shift, number in zip(
+            COLUMNS, (answer["cases"], case["cases"], case["n_cases"]), strict=True
+        ):
             ax.annotate(f"{number:,.0f}" if pd.notna(number) else "–", (1, y), (shift, 0), **place)
     heads = zip(
-        COLUMNS, ("cases needed, if\neach answer counts", "cases needed, if\neach case once", "cases\nthere were"), strict=True
+        COLUMNS,
+        (
+            "cases needed, if\neach answer counts",
+            "cases needed, if\neach case once",
+            "cases\nthere were",
+        ),
+        strict=True,
     )
     for shift, words in heads:
-        ax.annotate(words, (1, 1), (shift, 4), "axes fraction", "offset points", ha="right", size=8.5, color=GREY)
+        ax.annotate(
+            words,
+            (1, 1),
+            (shift, 4),
+            "axes fraction",
+            "offset points",
+            ha="right",
+            size=8.5,
+            color=GREY,
+        )
     ax.axvline(0, color=INK, lw=1.1, ls="--", zorder=1)
     ax.set_yticks(range(len(rows)), [_cell(row) for row in rows], size=9)
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="MedConf's AUROC minus the baseline's")
@@ -69,10 +94,6 @@ def auroc_differences(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ]
     family_legend(ax, [row["family"] for row in rows], more)
     return ax
-
-
-
-
 
 
 def _cell(row: dict[str, Any]) -> str:
