@@ -25,6 +25,7 @@ from trustlab.plots.style import (
     FAMILY_MARKERS,
     GREY,
     INK,
+    MARKER_POINTS,
     axes_grid,
     axes_row,
     family_legend,
@@ -37,8 +38,6 @@ from trustlab.plots.style import (
 NAMES = {"auroc": "AUROC", "auprc": "AUPRC"}
 LEVEL_NAMES = {"pooled": "pooled over levels", "within": "within level (mean over levels)"}
 ROW_INCHES = 0.27
-MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5}
-"""Sizes at which the families' shapes look equally large."""
 REPEATED: dict[str, Any] = {"ms": 6, "mfc": "#D0D0D0", "mec": "#9A9A9A", "mew": 1.0, "ls": ""}
 
 

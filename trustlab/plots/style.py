@@ -40,6 +40,9 @@ FAMILY_MARKERS: dict[str, str] = {
 }
 """One shape per family, so that a figure printed in grey can still be read."""
 
+MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5}
+"""Sizes at which the families' shapes look equally large."""
+
 FAMILY_LABELS: dict[str, str] = {
     "token": "token",
     "consistency": "consistency",
@@ -162,17 +165,30 @@ def told_n(counts: Iterable[float]) -> str:
     return " to ".join(f"{n:,}" for n in dict.fromkeys([*known[:1], *known[-1:]]))
 
 
-def family_legend(ax: Axes, families: Iterable[str], more: Sequence[Line2D] = ()) -> None:
-    """The families and ``more`` in one row under the axes' label, whatever the axes' height."""
-    shown = _present(families)
+def family_marks(families: Iterable[str]) -> list[Line2D]:
+    """A legend's mark for each of the families."""
     look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
-    handles = [
+    return [
         Line2D([], [], marker=FAMILY_MARKERS[name], color=FAMILY_COLOURS[name], label=FAMILY_LABELS[name], **look)
-        for name in shown
+        for name in _present(families)
     ]
-    handles += more
-    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
-    ax.legend(handles=handles, ncols=len(handles), frameon=False, handletextpad=0.1, columnspacing=1.0, **place)
+
+
+def legend_below(ax: Axes, *parts: Sequence[Line2D]) -> None:
+    """Each of ``parts`` in a row of its own under the axes' label, whatever the axes' height."""
+    for k, handles in enumerate(part for part in parts if part):
+        if above := ax.get_legend():
+            ax.add_artist(above)
+            above.set_clip_on(False)  # else it does not count as part of the axes, and a caption runs into it
+        below = -(0.58 + 0.25 * k) / inches(ax)[1]
+        place: Any = {"loc": "upper left", "bbox_to_anchor": (0, below), "borderaxespad": 0, "borderpad": 0}
+        look: Any = {"frameon": False, "handletextpad": 0.3, "columnspacing": 1.0, "handlelength": 1.3}
+        ax.legend(handles=list(handles), ncols=len(handles), **place, **look)
+
+
+def family_legend(ax: Axes, families: Iterable[str], more: Sequence[Line2D] = ()) -> None:
+    """The families and ``more`` in one row under the axes' label."""
+    legend_below(ax, [*family_marks(families), *more])
 
 
 def name_colours(ax: Axes, families: Iterable[str], top: float) -> None:
