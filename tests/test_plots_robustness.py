@@ -14,19 +14,12 @@ import pytest
 from drawn_figures import Drawn, assert_legible
 from each import each
 from matplotlib.axes import Axes
-from matplotlib.colors import same_color
 
-from trustlab.metrics.audit import published_table
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
+from trustlab.plots import FAMILY_MARKERS
 from trustlab.plots.robustness import (
-    accuracy_by_condition,
     shifts,
     stability_and_discrimination,
-    two_at_once,
-    variation,
-    variation_beside_published,
 )
-from trustlab.plots.style import INK, paler
 
 FAMILIES = {
     "asp": "token",
@@ -57,26 +50,6 @@ def bounds(value: float, by: float) -> dict[str, object]:
         "n_cases": 30,
         "missing": reason,
     }
-
-
-def cvs() -> pd.DataFrame:
-    rows = []
-    for i, method in enumerate(FAMILIES):
-        for k, metric in enumerate(("cv_group", "cv_sample")):
-            value = NAN if method == "deg" else 40 - 8.0 * i - 3 * (metric == "cv_group")
-            more = {"chance": 6.0 if metric == "cv_group" else NAN, "own_rows": method == "asp"}
-            rows += [
-                {
-                    **KEY,
-                    "method": method,
-                    "level": q,
-                    "metric": metric,
-                    **bounds(value + (q == "20"), k + 1),
-                    **more,
-                }
-                for q in ("20", "all")
-            ]
-    return pd.DataFrame(rows)
 
 
 def scatter() -> pd.DataFrame:
@@ -111,54 +84,9 @@ def shift() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def accuracy() -> pd.DataFrame:
-    rows = [
-        {**KEY, "condition": "as_told", "level": "all", "metric": "accuracy", **bounds(0.6, 0.1)}
-    ]
-    for k, condition in enumerate(list(LABELS)[1:]):
-        for metric, value in (
-            ("accuracy", 0.5),
-            ("difference", -0.1 * k),
-            ("other_answer", 0.2 + 0.1 * k),
-        ):
-            rows.append(
-                {
-                    **KEY,
-                    "condition": condition,
-                    "level": "all",
-                    "metric": metric,
-                    **bounds(value, 0.05),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def merged() -> pd.DataFrame:
-    rows = []
-    for i, method in enumerate(["", *FAMILIES]):
-        for told, value in (
-            ("one patient", 0.5),
-            ("two at once", 0.5 + 0.04 * i),
-            ("difference", 0.04 * i),
-        ):
-            some = NAN if (method, told) == ("ce", "difference") else value
-            metric = "mean_confidence" if method else "accuracy"
-            rows.append(
-                {**KEY, "method": method, "metric": metric, "told": told, **bounds(some, 0.09)}
-            )
-    return pd.DataFrame(rows)
-
-
 DRAWINGS = {
-    "variation": (cvs, lambda t: variation(t, FAMILIES)),
     "scatter": (scatter, lambda t: stability_and_discrimination(t, FAMILIES)),
     "shifts": (shift, lambda t: shifts(t, FAMILIES, LABELS)),
-    "accuracy": (accuracy, lambda t: accuracy_by_condition(t, LABELS)),
-    "published": (
-        cvs,
-        lambda t: variation_beside_published(t, published_table("robustness"), FAMILIES),
-    ),
-    "two": (merged, lambda t: two_at_once(t, FAMILIES)),
 }
 
 
@@ -200,40 +128,7 @@ def test_what_is_not_one_run_or_lacks_columns_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="the table is empty: there is nothing to draw"):
         axes_of(name, table.iloc[:0])
     with pytest.raises(ValueError, match="lacks the columns"):
-        axes_of(name, table.drop(columns="method" if name != "accuracy" else "metric"))
-
-
-def test_the_stablest_method_stands_on_top_and_one_without_a_value_says_why_at_the_bottom(
-    drawn: Drawn,
-) -> None:
-    sample, group = drawn.axes("variation")
-    assert [t.get_text() for t in sample.get_yticklabels()] == [
-        "MedConf",
-        "CE",
-        "PoC",
-        "ASP *",
-        "Deg",
-    ] and sample.yaxis_inverted()
-    assert [float(d.get_xdata()[0]) for d in dots(sample)] == [8, 16, 32, 40]
-    assert [float(d.get_xdata()[0]) for d in dots(group)] == [5, 13, 29, 37]
-    assert [d.get_marker() for d in dots(sample)] == [
-        FAMILY_MARKERS[f] for f in ("medconf", "verbalized", "consistency", "token")
-    ]
-    bars = [(b.get_width(), b.get_y() + b.get_height() / 2) for b in group.patches]
-    # chance, for those with a value
-    assert bars == [(6, 0), (6, 1), (6, 2), (6, 3)] and not sample.patches
-    assert "exchangeable conditions, 95 %" in [
-        t.get_text() for t in sample.get_legend().get_texts()
-    ]
-    assert WHY in words(sample) and sample.get_xlabel() == "CV sample, percent"
-    assert sample.get_xlim()[1] > 42 and sample.get_xlim()[0] < 0  # the widest interval lies inside
-
-
-def test_variation_at_a_level_shows_that_level() -> None:
-    sample, _ = variation(cvs(), FAMILIES, "20")
-    assert float(dots(sample)[0].get_xdata()[0]) == 9
-    with pytest.raises(ValueError, match=r"level is '40'; the table holds \['20', 'all'\]"):
-        variation(cvs(), FAMILIES, "40")
+        axes_of(name, table.drop(columns="method"))
 
 
 def test_stability_is_across_and_discrimination_up(drawn: Drawn) -> None:
@@ -280,60 +175,3 @@ def test_shifts_are_signed_bold_where_sure_and_a_dash_where_missing(drawn: Drawn
 def test_shifts_among_other_answers_than_the_table_holds_are_refused() -> None:
     with pytest.raises(ValueError, match="among is 'no answers'"):
         shifts(shift(), FAMILIES, LABELS, "no answers")
-
-
-def test_accuracy_is_told_as_a_difference_in_points_with_the_share_of_other_answers_beside_it(
-    drawn: Drawn,
-) -> None:
-    left, right = drawn.axes("accuracy")
-    assert [(float(d.get_xdata()[0]), d.get_ydata()[0]) for d in dots(left)] == [
-        (0, 1),
-        (pytest.approx(-10), 2),
-        (pytest.approx(-20), 3),
-    ]
-    assert [float(d.get_xdata()[0]) for d in dots(right)] == pytest.approx([20, 30, 40])
-    assert [t.get_text() for t in left.get_yticklabels()] == list(LABELS.values())
-    assert "−20" in words(left) and "60" in words(right)
-
-
-def test_ours_and_theirs_stand_in_two_panels_that_say_whose_they_are(drawn: Drawn) -> None:
-    ours, theirs = drawn.axes("published")
-    assert ours.get_title() == "Ours: embedded,\nstarter"
-    assert theirs.get_title() == "Printed by Ren et al. 2026:\nllama-3.1 (a large model), ddxplus"
-    printed = published_table("robustness").sort_values("cv_sample")
-    of_family = {FAMILY_COLOURS[family] for family in FAMILIES.values()}
-    plain = [d.get_markerfacecolor() in of_family for d in dots(theirs)]  # CV group is paler
-    values = [float(d.get_xdata()[0]) for d in dots(theirs)]
-    assert [v for v, p in zip(values, plain, strict=True) if p] == list(printed["cv_sample"])
-    assert [v for v, p in zip(values, plain, strict=True) if not p] == list(printed["cv_group"])
-    assert [float(d.get_xdata()[0]) for d in dots(ours)][:4] == [8, 5, 40, 37]  # MedConf, ASP
-    at_20 = variation_beside_published(cvs(), published_table("robustness"), FAMILIES, "20")
-    assert [float(d.get_xdata()[0]) for d in dots(at_20[0])][:4] == [9, 6, 41, 38]
-    with pytest.raises(ValueError, match="level is '40'"):
-        variation_beside_published(cvs(), published_table("robustness"), FAMILIES, "40")
-    without_ce = variation_beside_published(
-        cvs()[lambda t: t["method"] != "ce"], published_table("robustness"), FAMILIES
-    )
-    assert [w for w in words(without_ce[0]) if w] == ["no value", "90", "90", "90", "n"]
-
-
-def test_one_patient_is_paler_than_two_at_once_and_the_difference_bold_where_sure(
-    drawn: Drawn,
-) -> None:
-    (ax,) = drawn.axes("two")
-    marks = dots(ax)
-    assert [float(d.get_xdata()[0]) for d in marks[:4]] == pytest.approx([50, 50, 50, 54])
-    token = FAMILY_COLOURS["token"]
-    wanted = [paler(INK), INK, paler(token), token]
-    assert all(same_color(d.get_markerfacecolor(), c) for d, c in zip(marks, wanted, strict=False))
-    assert same_color(marks[3].get_markerfacecolor(), FAMILY_COLOURS["token"])
-    change = {t.get_text(): t.get_weight() for t in ax.texts}
-    assert (
-        change["+4"] == change["+8"] == "normal"
-        and change["+12"] == change["+20"] == "bold"
-        and change["–"] == "normal"
-    )
-    assert [t.get_text() for t in ax.get_yticklabels()][:2] == [
-        "Accuracy (either diagnosis)",
-        "ASP",
-    ]

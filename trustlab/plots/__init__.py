@@ -1,6 +1,5 @@
 """Figures: a finished tidy table in, Axes out. Nothing is computed here; colour and marker mean method family everywhere."""
 
-from trustlab.plots.auroc import discrimination, discrimination_by_set, discrimination_pair
 from trustlab.plots.benchmark import (
     accuracy_by_level,
     accuracy_by_set,
@@ -8,12 +7,8 @@ from trustlab.plots.benchmark import (
     file_ending,
     rank_correlations,
 )
-from trustlab.plots.beyond import beyond_world
-from trustlab.plots.compare import best_of_families, compared
-from trustlab.plots.costs import auroc_by_cost
 from trustlab.plots.evidence import evidence_table, token_bars
-from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
-from trustlab.plots.level_correlation import level_correlation, level_correlations
+from trustlab.plots.grading import auroc_under_noise
 from trustlab.plots.reliability import reliability
 from trustlab.plots.selective import risk_coverage
 from trustlab.plots.style import (
@@ -41,24 +36,14 @@ __all__ = [
     "accuracy_by_level",
     "accuracy_by_set",
     "agreement_by_prior",
-    "auroc_by_cost",
-    "auroc_by_grader",
     "auroc_under_noise",
-    "best_of_families",
-    "beyond_world",
     "caption",
-    "compared",
     "confidence_and_accuracy",
     "confidence_moves",
     "consistent_but_uninformed",
-    "discrimination",
-    "discrimination_by_set",
-    "discrimination_pair",
     "evidence_table",
     "file_ending",
     "label",
-    "level_correlation",
-    "level_correlations",
     "rank_correlations",
     "reliability",
     "risk_coverage",

@@ -22,7 +22,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from trustlab.plots.auroc import MARKER_POINTS
 from trustlab.plots.benchmark import LEVEL_AXIS, LINES
 from trustlab.plots.style import (
     FAMILY_COLOURS,
@@ -30,6 +29,7 @@ from trustlab.plots.style import (
     FAMILY_MARKERS,
     GREY,
     INK,
+    MARKER_POINTS,
     axes_row,
     family_of,
     inches,
