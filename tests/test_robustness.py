@@ -27,6 +27,7 @@ from trustlab.studies.robustness import (
     TwoAtOnce,
     accuracy_table,
     appended_table,
+    beside_alone,
     flatness_table,
     named_table,
     robustness,
@@ -597,7 +598,7 @@ def test_what_is_drawn_of_two_at_once_has_the_paired_difference_beside_it() -> N
         for told, v in values.items()
     ]
     other = lines[0] | {"metric": "auroc"}
-    drawn = robustness.beside_alone(pd.DataFrame([*lines, other]))
+    drawn = beside_alone(pd.DataFrame([*lines, other]))
     assert drawn["told"].tolist() == ["one patient", "two at once"] * 2
     assert drawn["difference"].round(6).eq(20).all() and drawn["n_pairs"].eq(8).all()
     assert drawn["holds"].tolist() == [False, True, False, False]
