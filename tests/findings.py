@@ -155,11 +155,11 @@ def benchmark() -> Bullets:
     def within(method: str, of: pd.DataFrame = level) -> str:
         return value(of.loc[(method, "within")])
 
-    best = rows(table("01_best_of_families"), level="within")
+    best = rows(shown("01_benchmark", "1219a1f9"), model="embedded")
     ahead = [
-        f"{value(chosen_anew(one), 'difference', sign='+')} ({plots_label(one['method'])})"
+        f"{signed(one['difference'].split()[0])} {signed(one['whoever is best'])} ({plots_label(one['method'])})"
         for _, one in best.iterrows()
-        if one["low_chosen"] > 0
+        if number(one["whoever is best"]) > 0
     ]
     compared = rows(table("01_compared"), level="within")
     n_hold = int((compared["p_holm"] < 0.05).sum())
@@ -208,9 +208,9 @@ def benchmark() -> Bullets:
     ]
 
 
-def chosen_anew(best: pd.Series) -> pd.Series:
-    """A family's best with the interval that chooses the best anew in each draw."""
-    return best.drop(["low", "high"]).rename({"low_chosen": "low", "high_chosen": "high"})
+def signed(text: str) -> str:
+    """A text with the sign of each of its decimal numbers."""
+    return re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):+.2f}", text)
 
 
 def plots_label(method: str) -> str:
@@ -251,8 +251,8 @@ def robustness() -> Bullets:
     changed = rows(accuracy, metric="other_answer")
     shift = rows(accuracy, metric="difference")
     variation = rows(table("02_variation"), metric="cv_sample").set_index("method")
-    compared = table("02_steadier")
-    n_apart = int((compared["p_holm"] < 0.05).sum())
+    compared = rows(shown("02_robustness", "steadier-code"), metric="CV sample")
+    n_apart = int((compared["p (Holm)"].map(number) < 0.05).sum())
     two = table("02_two_at_once")
     both = {
         m: row(two, metric="mean_confidence", told="difference", method=m)
@@ -279,16 +279,15 @@ def robustness() -> Bullets:
 
 def ablations() -> Bullets:
     """MedConf's parts; what it reads; the order of the methods."""
-    parts = rows(table("03_parts"), metric="auroc", level="within", method="medconf").set_index(
-        "variant"
-    )
-    libraries = rows(table("03_libraries"), metric="auroc", level="within", method="medconf")
+    drawn = rows(table("03_parts"), method="medconf")
+    parts = rows(drawn, against="MedConf without a part").set_index("variant")
+    libraries = rows(drawn, against="MedConf with another library")
     passages = rows(table("03_passages"), metric="auroc", level="within", method="medconf")
     control = libraries[libraries["variant"].str.contains("another")].iloc[0]
     ranks = rows(table("03_ranks"), metric="rank").dropna(subset="value").set_index("method")
     first = ranks.index[0]
     widest = (ranks["highest"] - ranks["lowest"]).idxmax()
-    best = rows(table("03_best_of_families"), level="within").set_index("family")
+    best = shown("03_ablations", "15a8676a").set_index("family")
 
     def lost(variant: str) -> str:
         return value(parts.loc[variant], "difference", sign="+")
@@ -308,8 +307,8 @@ def ablations() -> Bullets:
         f"{pct(ranks.at[first, 'chosen_in'])} % of the draws of other patients, and {plots_label(widest)} takes "
         f"ranks {ranks.at[widest, 'lowest']:.0f} to "
         f"{ranks.at[widest, 'highest']:.0f} with the formula that one takes its name to mean. The best token method stands "
-        f"{value(best.loc['token'], 'difference', sign='+')} from MedConf, the best of the samples "
-        f"{value(best.loc['consistency'], 'difference', sign='+')}.",
+        f"{signed(best.at['token', 'difference'])} from MedConf, the best of the samples "
+        f"{signed(best.at['consistency', 'difference'])}.",
     ]
 
 
@@ -357,13 +356,14 @@ def consultation() -> Bullets:
 
 def trust_indices() -> Bullets:
     """What the indices say where doctors are right and wrong; one doctor and three; the reviewers."""
-    sets = table("05_indices_by_set")
-    on = sets[sets["safety"].astype(str).eq("True") & sets["formulation"].eq("trust-x")]
+    on = rows(shown("05_trust_indices", "come-table"), safety="on", formulation="trust-x")
     first = on["dataset"].iloc[0]
-    told, untold = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
-    known, unknown = (dict(iter(part.groupby("metric")["value"])) for part in (told, untold))
-    n_patients = (told["n"] + told["n_missing"]).iloc[0]
-    panels = rows(untold[untold["n_doctors"] > 1], metric="cdr")["value"]
+    for name in ("Accuracy", "CDR", "RDC", "ETI", "FTI"):
+        on[name] = on[name].map(number)
+    known, unknown = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
+    of_first = rows(table("05_indices"), metric="accuracy").iloc[0]
+    n_patients = of_first["n"] + of_first["n_missing"]
+    panels = unknown.loc[unknown["configuration"].ne("one doctor"), "CDR"]
     gaps = shown("05_trust_indices", "panel-table")
     eti = gaps[gaps["metric"].eq("ETI")]
     n_higher, n_hold = (
@@ -381,11 +381,11 @@ def trust_indices() -> Bullets:
 
     return [
         f"On {n_patients} generated patients, fully told, the doctors are right for "
-        f"{span(known['accuracy'], '{:.0f}'.format)} % and ETI is {span(known['eti_percent'], '{:.0f}'.format)} %; on "
-        f"conversations and reports, right for {span(unknown['accuracy'], '{:.0f}'.format)} %, ETI is still "
-        f"{span(unknown['eti_percent'], '{:.0f}'.format)} % and FTI {span(unknown['fti'].dropna(), '{:.0f}'.format)}: a panel's "
+        f"{span(known['Accuracy'], '{:.0f}'.format)} % and ETI is {span(known['ETI'], '{:.0f}'.format)} %; on "
+        f"conversations and reports, right for {span(unknown['Accuracy'], '{:.0f}'.format)} %, ETI is still "
+        f"{span(unknown['ETI'], '{:.0f}'.format)} % and FTI {span(unknown['FTI'].dropna(), '{:.0f}'.format)}: a panel's "
         f"CDR rises to no more than {span(panels, '{:.0f}'.format)} %, and an RDC of "
-        f"{span(unknown['rdc'], '{:.0f}'.format)} % stays, since reasoning that names the diagnosis lies near it.",
+        f"{span(unknown['RDC'], '{:.0f}'.format)} % stays, since reasoning that names the diagnosis lies near it.",
         f"One doctor has the higher ETI than a panel of three in {n_higher} of {len(eti)} comparisons (paired by case; "
         f"{n_hold} hold after Holm's correction), for a CDR of 0 that nobody earned. "
         "Safety off is 0 by definition in `trust-x`, missing in `medguard-x`.",

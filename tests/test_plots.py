@@ -26,9 +26,6 @@ from trustlab.plots import (
     accuracy_by_set,
     caption,
     confidence_and_accuracy,
-    discrimination,
-    discrimination_by_set,
-    discrimination_pair,
     file_ending,
     label,
     reliability,
@@ -170,9 +167,6 @@ def halved() -> pd.DataFrame:
 
 DRAWINGS = {
     "accuracy": lambda: accuracy_by_level(metrics_table()),
-    "auroc": lambda: discrimination(metrics_table(), FAMILIES),
-    "auprc": lambda: discrimination(metrics_table(), FAMILIES, "auprc", "within", prevalence=0.61),
-    "pair": lambda: discrimination_pair(metrics_table(), FAMILIES),
     "confidence": lambda: confidence_and_accuracy(metrics_table(), FAMILIES, list(FAMILIES)),
     "reliability": lambda: reliability(reliability_table(), FAMILIES),
     "accuracy by set": lambda: accuracy_by_set(halved()),
@@ -280,18 +274,6 @@ def test_a_table_without_a_column_of_values_is_saved(tmp_path):
     assert save_figure(plt.figure(), pd.DataFrame({"criterion": ["fever"]}), "evidence", tmp_path)
 
 
-def test_a_mark_of_fewer_than_ten_cases_is_hollow_and_the_caption_says_so(drawn):
-    table = metrics_table()
-    table.loc[table["method"] == "asp", "n_cases"] = 9
-    ax = discrimination(table, FAMILIES)
-    hollow = [line for line in ax.lines if line.get_label() == FEW]
-    assert [line.get_ydata()[0] for line in hollow] == [2]  # MedConf and PoC stand above ASP
-    assert to_rgb(hollow[0].get_markerfacecolor()) == (1, 1, 1)
-    assert to_rgb(hollow[0].get_markeredgecolor()) == to_rgb(FAMILY_COLOURS["token"])
-    assert "hollow: fewer than 10 cases" in caption(ax, **PLACE).get_text().replace("\n", " ")
-    assert drawn["auroc"] and "hollow" not in drawn.notes["auroc"].get_text()
-
-
 def test_the_numbers_behind_several_marks_are_told_as_a_range():
     assert told_n([24, 8.0, 24, float("nan")]) == "8 to 24" and told_n([24, 24]) == "24"
     assert told_n([]) == "" and told_n([1200]) == "1,200"
@@ -390,82 +372,6 @@ def test_accuracy_by_level(drawn):
     assert sorted({round(float(y)) for x, y in at_one if x == 1}) == [15, 25]
 
 
-def test_discrimination_sorts_marks_and_lists_the_missing(drawn):
-    ax = drawn["auroc"]
-    names = [tick.get_text() for tick in ax.get_yticklabels()]
-    assert names == [
-        "MedConf",
-        "PoC",
-        "ASP",
-        "MSP (as printed: largest token)",
-        "Random",
-        "CE",
-        "RDC",
-    ]
-    assert ax.yaxis_inverted()
-    dots = {line.get_ydata()[0]: line for line in ax.lines if len(line.get_xdata()) == 1}
-    assert {y: line.get_xdata()[0] for y, line in dots.items()} == {
-        0: 0.9,
-        1: 0.8,
-        2: 0.7,
-        3: 0.55,
-        4: 0.5,
-    }
-    for y, family in enumerate(["medconf", "consistency", "token", "token", "baseline"]):
-        assert (
-            to_rgb(dots[y].get_color()) == to_rgb(FAMILY_COLOURS[family])
-            and dots[y].get_marker() == FAMILY_MARKERS[family]
-        )
-    whiskers = {c.get_segments()[0][0, 1]: c.get_segments()[0][:, 0] for c in ax.collections}
-    np.testing.assert_allclose(whiskers[2], [0.65, 0.75])
-    words = " ".join(words_of(ax)).replace("\n", " ")
-    assert (
-        "missing: no number in square brackets" in words
-        and "missing: the backend does not provide" in words
-    )
-    assert "chance 0.50" in words and "720" in words
-    assert ax.get_xlabel() == "AUROC pooled over levels, 0 to 1"
-    legend = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert legend == list(FAMILY_LABELS.values())
-    low, high = ax.get_xlim()
-    assert low < 0.45 and high > 0.95
-
-
-def test_discrimination_reference_line_of_auprc_is_given_not_assumed(drawn):
-    words = words_of(drawn["auprc"])
-    assert "chance 0.61" in words and "withheld: fewer than 10 correct or wrong" in words
-    without = discrimination(metrics_table(), FAMILIES, "auprc")
-    assert not [word for word in words_of(without) if "chance" in word]
-
-
-def test_discrimination_pair_shares_the_order_within_level(drawn):
-    left, right = drawn["pair"]
-    names = [tick.get_text() for tick in left.get_yticklabels()]
-    assert (
-        names[:4] == ["MedConf", "ASP", "PoC", "MSP (as printed: largest token)"]
-        and names[4] == "Random"
-    )
-    assert left.get_ylim() == right.get_ylim() and left.get_xlim() == right.get_xlim()
-    assert (left.get_title(), right.get_title()) == (
-        "Pooled over levels",
-        "Within level (mean over levels)",
-    )
-
-    def dots(ax, grey):
-        single = [line for line in ax.lines if len(line.get_xdata()) == 1]
-        return {
-            line.get_ydata()[0]: line.get_xdata()[0]
-            for line in single
-            if (line.get_mfc() == REPEATED["mfc"]) == grey
-        }
-
-    assert dots(left, False) == {0: 0.9, 1: 0.7, 2: 0.8, 3: 0.55, 4: 0.5}
-    assert dots(right, False) == {0: 0.75, 1: 0.66, 2: 0.6, 3: 0.52}
-    assert dots(right, True) == {0: 0.9, 1: 0.7, 2: 0.8, 3: 0.55} and not dots(left, True)
-    given = plt.subplots(1, 2)[1]
-    assert list(discrimination_pair(metrics_table(), FAMILIES, axes=list(given))) == list(given)
-
-
 def test_confidence_and_accuracy():
     ax = confidence_and_accuracy(metrics_table(), FAMILIES, ["asp", "msp", "poc", "ce"])
     lines = {line.get_label(): line for line in ax.lines if len(line.get_xdata()) > 1}
@@ -532,20 +438,6 @@ def test_accuracy_by_set_has_a_row_a_model_and_a_column_a_data_set(drawn):
         accuracy_by_set(table[~lost])
 
 
-def test_discrimination_by_set_keeps_one_order_and_one_scale_and_says_what_is_withheld(drawn):
-    panels = drawn["auroc by set"]
-    assert [tick.get_text() for tick in panels[3].get_yticklabels()] == [label(m) for m in ORDER]
-    assert len({ax.get_xlim() for ax in panels}) == len({ax.get_ylim() for ax in panels}) == 1
-    assert panels[2].get_title().splitlines() == ["starter-report", "embedded", "n 30 cases"]
-    assert words_of(panels[2]).count("withheld: fewer than 10 correct or wrong") == 7
-    assert "missing: no number in square brackets" in words_of(panels[0])
-    dots = [line.get_xdata()[0] for line in panels[0].lines if len(line.get_xdata()) == 1]
-    assert dots == [WITHIN[m] for m in ("poc", "asp", "msp", "medconf")]
-    assert panels[5].get_xlabel() == "AUROC within level, 0 to 1"
-    with pytest.raises(ValueError, match="nothing_such"):
-        discrimination_by_set(several_sets(), FAMILIES, ["poc", "nothing_such"])
-
-
 def test_a_caption_names_every_model_and_data_set():
     figure = accuracy_by_level(metrics_table()).figure
     many = {"model": ["embedded", "big"], "dataset": ["starter", "table"]}
@@ -568,21 +460,11 @@ def test_given_axes_are_used():
     own = plt.subplots()[1]
     assert accuracy_by_level(metrics_table(), ax=own) is own
     own = plt.subplots()[1]
-    assert discrimination(metrics_table(), FAMILIES, ax=own) is own
-    own = plt.subplots()[1]
     assert confidence_and_accuracy(metrics_table(), FAMILIES, ["asp"], ax=own) is own
 
 
 def test_wrong_input_is_named():
     table = metrics_table()
-    with pytest.raises(ValueError, match="metric is 'brier'"):
-        discrimination(table, FAMILIES, "brier")
-    with pytest.raises(ValueError, match="level is 'across'"):
-        discrimination(table, FAMILIES, level="across")
-    with pytest.raises(ValueError, match="None for method 'medconf'"):
-        discrimination(
-            table, {name: family for name, family in FAMILIES.items() if name != "medconf"}
-        )
     with pytest.raises(ValueError, match="one model and data set"):
         accuracy_by_level(pd.concat([table, table.assign(model="other")]))
     with pytest.raises(ValueError, match="lacks"):
@@ -592,7 +474,6 @@ def test_wrong_input_is_named():
 def test_the_tables_are_not_changed():
     table = metrics_table()
     before = table.copy(deep=True)
-    discrimination_pair(table, FAMILIES)
     confidence_and_accuracy(table, FAMILIES, ["asp"])
     pd.testing.assert_frame_equal(table, before)
 

@@ -14,18 +14,12 @@ import pytest
 from drawn_figures import Drawn, assert_legible
 from each import each
 from matplotlib.axes import Axes
-from matplotlib.colors import same_color
 
-from trustlab.metrics.audit import published_table
-from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
+from trustlab.plots import FAMILY_MARKERS
 from trustlab.plots.robustness import (
     accuracy_by_condition,
     stability_and_discrimination,
-    two_at_once,
-    variation,
-    variation_beside_published,
 )
-from trustlab.plots.style import INK, paler
 
 FAMILIES = {
     "asp": "token",
@@ -56,26 +50,6 @@ def bounds(value: float, by: float) -> dict[str, object]:
         "n_cases": 30,
         "missing": reason,
     }
-
-
-def cvs() -> pd.DataFrame:
-    rows = []
-    for i, method in enumerate(FAMILIES):
-        for k, metric in enumerate(("cv_group", "cv_sample")):
-            value = NAN if method == "deg" else 40 - 8.0 * i - 3 * (metric == "cv_group")
-            more = {"chance": 6.0 if metric == "cv_group" else NAN, "own_rows": method == "asp"}
-            rows += [
-                {
-                    **KEY,
-                    "method": method,
-                    "level": q,
-                    "metric": metric,
-                    **bounds(value + (q == "20"), k + 1),
-                    **more,
-                }
-                for q in ("20", "all")
-            ]
-    return pd.DataFrame(rows)
 
 
 def scatter() -> pd.DataFrame:
@@ -130,7 +104,6 @@ def merged() -> pd.DataFrame:
 
 
 DRAWINGS = {
-    "variation": (cvs, lambda t: variation(t, FAMILIES)),
     "scatter": (scatter, lambda t: stability_and_discrimination(t, FAMILIES)),
     "accuracy": (accuracy, lambda t: accuracy_by_condition(t, LABELS)),
     "published": (
@@ -179,40 +152,7 @@ def test_what_is_not_one_run_or_lacks_columns_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="the table is empty: there is nothing to draw"):
         axes_of(name, table.iloc[:0])
     with pytest.raises(ValueError, match="lacks the columns"):
-        axes_of(name, table.drop(columns="method" if name != "accuracy" else "metric"))
-
-
-def test_the_stablest_method_stands_on_top_and_one_without_a_value_says_why_at_the_bottom(
-    drawn: Drawn,
-) -> None:
-    sample, group = drawn.axes("variation")
-    assert [t.get_text() for t in sample.get_yticklabels()] == [
-        "MedConf",
-        "CE",
-        "PoC",
-        "ASP *",
-        "Deg",
-    ] and sample.yaxis_inverted()
-    assert [float(d.get_xdata()[0]) for d in dots(sample)] == [8, 16, 32, 40]
-    assert [float(d.get_xdata()[0]) for d in dots(group)] == [5, 13, 29, 37]
-    assert [d.get_marker() for d in dots(sample)] == [
-        FAMILY_MARKERS[f] for f in ("medconf", "verbalized", "consistency", "token")
-    ]
-    bars = [(b.get_width(), b.get_y() + b.get_height() / 2) for b in group.patches]
-    # chance, for those with a value
-    assert bars == [(6, 0), (6, 1), (6, 2), (6, 3)] and not sample.patches
-    assert "exchangeable conditions, 95 %" in [
-        t.get_text() for t in sample.get_legend().get_texts()
-    ]
-    assert WHY in words(sample) and sample.get_xlabel() == "CV sample, percent"
-    assert sample.get_xlim()[1] > 42 and sample.get_xlim()[0] < 0  # the widest interval lies inside
-
-
-def test_variation_at_a_level_shows_that_level() -> None:
-    sample, _ = variation(cvs(), FAMILIES, "20")
-    assert float(dots(sample)[0].get_xdata()[0]) == 9
-    with pytest.raises(ValueError, match=r"level is '40'; the table holds \['20', 'all'\]"):
-        variation(cvs(), FAMILIES, "40")
+        axes_of(name, table.drop(columns="method"))
 
 
 def test_stability_is_across_and_discrimination_up(drawn: Drawn) -> None:

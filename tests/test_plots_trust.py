@@ -23,7 +23,6 @@ from trustlab.plots import trust as drawn
 from trustlab.plots.style import FEW, INK, paler
 from trustlab.studies import trust_indices as trust_shown
 from trustlab.studies import trust_indices as trust_tables
-from trustlab.studies.trust_indices import NO_RULE, reviewer_table
 
 DRAWS = 60
 PROXY = "proxy: all-MiniLM-L6-v2, no biomedical encoder"
@@ -65,56 +64,8 @@ def table() -> pd.DataFrame:
     return trust_shown.in_percent(pd.concat(both, ignore_index=True))
 
 
-def proxied() -> pd.DataFrame:
-    """The same where a general encoder stands in."""
-    made = first(reviews(cosine_med=0.6, cosine_med_missing="", cosine_med_proxy=PROXY))
-    both = [trust_indices(made, f, draws=DRAWS) for f in FORMULATIONS]
-    return trust_shown.in_percent(pd.concat(both, ignore_index=True))
-
-
 def first(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["model"] == "m") & (table["dataset"] == "starter")]
-
-
-def marks(n: int = 12) -> pd.DataFrame:
-    """The reviewer objects to every third prescription, the rules to every second; to no test."""
-    rows = []
-    for i in range(n):
-        for kind, verdicts in (("prescription", ("SAFE", "UNSAFE")), ("test", ("FINE", "RISKY"))):
-            said, rule = verdicts[i % 3 == 0], verdicts[i % 2 == 0 and kind == "prescription"]
-            row = {
-                "case_id": f"c{i}",
-                "kind": kind,
-                "item": 1,
-                "text": "x",
-                "known": True,
-                "verdict": said,
-                "rule_verdict": rule,
-            }
-            rows.append(
-                row
-                | {
-                    "quote": None,
-                    "quote_occurs": said in ("UNSAFE", "RISKY") or None,
-                    "reason": None,
-                    "rule": None,
-                }
-            )
-    one = pd.DataFrame(rows).assign(level=100, configuration="one doctor")
-    return pd.concat(
-        [one.assign(model=m, dataset=d) for m in ("m", "n") for d in ("starter", "other")],
-        ignore_index=True,
-    )
-
-
-@cache
-def agreed() -> pd.DataFrame:
-    return trust_tables.agreement_table(kept(), draws=DRAWS).query("n_doctors > 1")
-
-
-@cache
-def weak() -> pd.DataFrame:
-    return trust_tables.weak_points(first(kept()))
 
 
 DRAWINGS = {

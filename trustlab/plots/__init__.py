@@ -1,6 +1,5 @@
 """Figures: a finished tidy table in, Axes out. Nothing is computed here; colour and marker mean method family everywhere."""
 
-from trustlab.plots.auroc import discrimination, discrimination_by_set, discrimination_pair
 from trustlab.plots.benchmark import (
     accuracy_by_level,
     accuracy_by_set,
@@ -15,6 +14,8 @@ from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
 from trustlab.plots.grid import grid
 from trustlab.plots.level_correlation import level_correlation, level_correlations
 from trustlab.plots.points import against, over_columns
+from trustlab.plots.evidence import evidence_table, token_bars
+from trustlab.plots.grading import auroc_under_noise
 from trustlab.plots.reliability import reliability
 from trustlab.plots.selective import risk_coverage
 from trustlab.plots.simplex import winners
@@ -44,17 +45,12 @@ __all__ = [
     "against",
     "auroc_by_cost",
     "auroc_by_grader",
+    "agreement_by_prior",
     "auroc_under_noise",
-    "best_of_families",
-    "beyond_world",
     "caption",
-    "compared",
     "confidence_and_accuracy",
     "confidence_moves",
     "consistent_but_uninformed",
-    "discrimination",
-    "discrimination_by_set",
-    "discrimination_pair",
     "evidence_table",
     "file_ending",
     "grid",
@@ -62,6 +58,7 @@ __all__ = [
     "level_correlation",
     "level_correlations",
     "over_columns",
+    "rank_correlations",
     "reliability",
     "risk_coverage",
     "save_figure",

@@ -19,13 +19,13 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from trustlab.metrics.estimate import MIN_CASES
-from trustlab.plots.auroc import MARKER_POINTS
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
     FEW,
     GREY,
     INK,
+    MARKER_POINTS,
     axes_row,
     family_of,
     inches,

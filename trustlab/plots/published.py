@@ -28,8 +28,6 @@ from trustlab.plots.style import (
 
 ROW = 0.27
 """Inches of a row with 9-point text."""
-COLUMNS = (98, 190, 250)
-"""Points from the axes' right edge to the right edge of each column of numbers beside AUROC differences."""
 
 
 def auroc_differences(table: pd.DataFrame, ax: Axes | None = None) -> Axes:

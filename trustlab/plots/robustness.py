@@ -20,90 +20,22 @@ from trustlab.plots.style import (
     FAMILY_MARKERS,
     GREY,
     INK,
+    MARKER_POINTS,
     axes_row,
     family_legend,
     family_of,
     inches,
     label,
-    paler,
     plot_marks,
     spread,
     text_colour,
     told_n,
 )
 
-CVS = {"cv_sample": "CV sample, percent", "cv_group": "CV group, percent"}
-MOVED = {
-    "difference": "accuracy less that as told, points",
-    "other_answer": "answers other than as told, percent",
-}
 POINT = ["value", "low", "high", "n", "n_cases"]
+ROW_INCHES = 0.27
 OWN = " *"
 """Beside what stands on rows of its own, not on those that the other methods share."""
-
-
-def variation(
-    table: pd.DataFrame,
-    families: Mapping[str, str],
-    level: str = "all",
-    axes: Sequence[Axes] | None = None,
-) -> list[Axes]:
-    """CV sample and CV group of each method as dots with 95 % intervals, side by side, the stablest on top.
-
-    ``table`` is that of ``variation_table``, cut to one model and data set. A grey bar across a row of CV group: what conditions
-    that are exchangeable stay below in 95 % of the draws. A method without a value stands at the bottom with the reason; a star:
-    on rows of its own. Raises ``ValueError`` for several runs, an empty table or a level that it does not hold.
-    """
-    columns = [
-        "method",
-        "level",
-        "metric",
-        "value",
-        "low",
-        "high",
-        "n",
-        "n_cases",
-        "chance",
-        "own_rows",
-        "missing",
-    ]
-    mine = _one_run(table, columns)
-    mine = mine[mine["level"] == _held(level, mine["level"], "level")]
-    sample = (
-        mine[mine["metric"] == "cv_sample"]
-        .set_index("method")
-        .sort_values("value", na_position="last", kind="stable")
-    )
-    panels = (
-        list(axes)
-        if axes is not None
-        else axes_row(3.5, ROW_INCHES * max(len(sample), 3), n=2, gap=1.2)
-    )
-    for i, (ax, metric) in enumerate(zip(panels, CVS, strict=True)):
-        rows = mine[mine["metric"] == metric].set_index("method").loc[sample.index]
-        for y, (method, row) in enumerate(rows.to_dict("index").items()):
-            if pd.notna(row["value"]) and pd.notna(row["chance"]):
-                ax.barh(y, row["chance"], height=0.62, color=GREY, alpha=0.3, lw=0, zorder=1)
-            _dot(ax, y, row, family_of(str(method), families))
-        _right(ax, [f"{v:.1f}" if pd.notna(v) else "" for v in rows["value"]], "%", 34)
-        _right(ax, [f"{int(n):,}" for n in rows["n"]], "n", 64, GREY)
-        ax.set(xlabel=CVS[metric], ylim=(len(rows) - 0.5, -0.5), xlim=_limits(rows, 0))
-        _names(ax, [str(m) for m in rows.index] if i == 0 else [], len(rows), own=rows["own_rows"])
-    band = [
-        Line2D(
-            [],
-            [],
-            marker="s",
-            ls="",
-            ms=9,
-            mew=0,
-            color=GREY,
-            alpha=0.3,
-            label="exchangeable conditions, 95 %",
-        )
-    ]
-    family_legend(panels[0], [family_of(str(m), families) for m in sample.index], band)
-    return panels
 
 
 def stability_and_discrimination(
@@ -408,21 +340,6 @@ def _held(value: str, column: pd.Series, what: str) -> str:
     return value
 
 
-def _dot(ax: Axes, y: float, row: Mapping[str, Any], family: str) -> None:
-    if pd.isna(row["value"]):
-        words = textwrap.shorten(
-            row["missing"] or "no reason given", int(inches(ax)[0] * 72 / 4.4), placeholder=" …"
-        )
-        ax.annotate(
-            words, (0.02, y), xycoords=("axes fraction", "data"), va="center", size=8, color=GREY
-        )
-        return
-    colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
-    ax.hlines(y, row["low"], row["high"], color=colour, lw=2, alpha=0.8, zorder=3)
-    look: Any = {"marker": marker, "ms": MARKER_POINTS[marker], "zorder": 4}
-    plot_marks(ax, row["value"], y, row["n_cases"], color=colour, **look)
-
-
 def _right(ax: Axes, words: Sequence[str], head: str, points: float, colour: str = INK) -> None:
     """A column of small text to the right of the axes, with its head above."""
     for y, text in enumerate(words):
@@ -443,12 +360,6 @@ def _right(ax: Axes, words: Sequence[str], head: str, points: float, colour: str
         size=9,
         color=colour,
     )
-
-
-def _limits(rows: pd.DataFrame, least: float) -> tuple[float, float]:
-    held = pd.Series([least, *rows["value"], *rows["high"], *rows["chance"]], dtype=float).dropna()
-    top = held.max() if held.max() > 0 else 1.0
-    return least - 0.03 * top, 1.04 * top
 
 
 def _names(

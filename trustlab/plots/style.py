@@ -44,6 +44,10 @@ FAMILY_MARKERS: dict[str, str] = {
 MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5}
 """Sizes at which the families' shapes look equally large."""
 
+LEVEL_NAMES = {
+    "pooled": "pooled over levels",
+    "within": "level-stratified (mean over levels)",
+}
 FAMILY_LABELS: dict[str, str] = {
     "token": "token",
     "consistency": "consistency",

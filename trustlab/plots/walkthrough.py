@@ -28,6 +28,7 @@ from trustlab.plots.style import (
     FAMILY_MARKERS,
     GREY,
     INK,
+    MARKER_POINTS,
     axes_row,
     family_of,
     inches,
