@@ -97,6 +97,8 @@ METHOD_LABELS: dict[str, str] = {
     "rdc": "RDC",
 }
 
+LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
+"""The lines of the methods of one family, in order."""
 INK = "#222222"
 GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
