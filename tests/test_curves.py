@@ -353,6 +353,12 @@ def test_a_dense_line_shows_a_point_that_stands_alone() -> None:
     assert [np.ravel(m.get_xdata()).tolist() for m in marks] == [[0.55]]
 
 
+def test_points_of_a_reference_may_coincide() -> None:
+    table = rules().assign(utterances=lambda t: t["utterances"].where(t["method"].ne("fixed"), 2.0))
+    (ax,) = curves(table, FAMILIES, "utterances", references={"fixed": {}, "oracle": {}})
+    assert list(lines_of(ax, INK)[0].get_xdata()) == [2.0] * 5
+
+
 def test_the_table_is_not_changed() -> None:
     table = by_samples()
     before = table.copy()

@@ -118,7 +118,7 @@ def curves(
     references, guides = references or {}, guides or {}
     ends = ["low", "high"] if len(bands) or len(bars) else []
     need(table, [x, y, by, *filter(None, [panels]), filled or "n_cases", *ends])
-    _check(table, [c for c in (panels, by, x) if c], by, [*bands, *bars])
+    _check(table, [c for c in (panels, by, x) if c], by, [*bands, *bars], references)
     if len(bands) > MOST_BANDS:
         raise ValueError(f"at most {MOST_BANDS} bands can be told apart; received {list(bands)}")
     if names not in NAMES:
@@ -150,7 +150,9 @@ def curves(
     return axes
 
 
-def _check(table: pd.DataFrame, place: list[str], by: str, asked: list[Any]) -> None:
+def _check(
+    table: pd.DataFrame, place: list[str], by: str, asked: list[Any], references: Collection[Any]
+) -> None:
     """``ValueError`` for rows that cannot be drawn, or lines that are asked for and not there."""
     if not len(table):
         raise ValueError("the table has no rows")
@@ -158,7 +160,8 @@ def _check(table: pd.DataFrame, place: list[str], by: str, asked: list[Any]) -> 
         several = table[column].dropna().unique() if column in table else ()
         if len(several) > 1:
             raise ValueError(f"one figure shows one {column}; received {list(several)}")
-    refuse(table, table.duplicated(place), f"two rows at the same {place}")
+    twice = table.duplicated(place) & ~table[by].isin(list(references))
+    refuse(table, twice, f"two rows at the same {place}")
     held = list(dict.fromkeys(table[by]))
     if lacking := [name for name in asked if name not in held]:
         raise ValueError(f"no {by} {lacking}; the table holds {held}")
