@@ -444,10 +444,11 @@ def _reasons(points: pd.DataFrame) -> str:
 
 def _say_why(ax: Axes, lines: Sequence[Line]) -> None:
     """In a panel without any line of a method: why."""
-    why = _reasons(pd.concat([line.points for line in lines if not line.reference]))
+    own = [line.points for line in lines if not line.reference]
+    why = _reasons(pd.concat(own or [line.points for line in lines]))
     words = textwrap.fill(why, int(12 * inches(ax)[0]))
-    place: Any = {"transform": ax.transAxes, "ha": "center", "va": "center", "zorder": 6}
-    ax.text(0.5, 0.6, words, color=GREY, size=8.5, backgroundcolor="white", **place)
+    place: Any = {"transform": ax.transAxes, "ha": "center", "va": "bottom", "zorder": 6}
+    ax.text(0.5, 0.05, words, color=GREY, size=8.5, bbox={"fc": "white", "ec": "none"}, **place)
 
 
 def _say_gaps(
