@@ -91,7 +91,7 @@ def curves(
     names: str = "ends",
     percent: str = "",
     limits: tuple[float, float] | None = None,
-    columns: int = 3,
+    columns: int | None = None,
 ) -> list[Axes]:
     """A line for each value of ``by`` over ``x``, a panel for each value of ``panels``; the axes.
 
@@ -110,7 +110,7 @@ def curves(
     - ``names``: lines are named at their "ends", "beside" a mark of theirs, or in a "legend".
     - ``percent``: the axes of "xy" whose shares are written as percent.
     - ``limits``: of the y axis; without them it holds all that is drawn.
-    - ``columns``: panels in a row, at most.
+    - ``columns``: panels in a row, at most; by default 2 where names stand at ends, else 4.
 
     Raises ``ValueError`` for a table without rows, of several models or data sets, or with two rows
     at one place; for a line of no family; for a name that the table does not hold.
@@ -130,6 +130,7 @@ def curves(
     lines = _lines(points, by, families, references, joined)
     titles = [_title(*panel, families) for panel in lines.items()]
     told = [[line.words for line in of] + list(guides) for of in lines.values()]
+    columns = columns or (2 if names == "ends" else 4)
     axes = _grid(titles, columns, told if names == "ends" else [])
     for ax, of in zip(axes, lines.values(), strict=True):
         for at in guides.values():
