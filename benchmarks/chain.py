@@ -65,7 +65,10 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     watch.mark("benchmark")
     asking = sum(run.parameters["collect_s"].values())
     scoring = watch.steps.pop("benchmark") - asking
-    replies, by_purpose = float(run.calls["seconds"].sum()), run.calls.groupby("purpose", sort=False)["seconds"].sum()
+    replies, by_purpose = (
+        float(run.calls["seconds"].sum()),
+        run.calls.groupby("purpose", sort=False)["seconds"].sum(),
+    )
     rest = asking - replies - encoder.seconds - judge.seconds
     import torch
 
@@ -88,7 +91,7 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def timed_readers(folder: Path) -> Any:
     """The default readers of meaning, each with the ``seconds`` it took; the judge's are without the encoder's."""
     import trustlab as tl
-    from trustlab.entailment import StandInEntailment
+    from trustlab.meaning.entailment import StandInEntailment
 
     class TimedEncoder(tl.Encoder):
         seconds = 0.0
@@ -121,7 +124,9 @@ def intervals(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     watch.mark("import trustlab")
     text: Any = {"case_id": str, "answer": str, "missing": str, "bound": str}
     files = (folder / "run" / f"{name}.csv" for name in TABLES)
-    answers, confidence = (pd.read_csv(file, dtype=text, keep_default_na=False, na_values=[""]) for file in files)
+    answers, confidence = (
+        pd.read_csv(file, dtype=text, keep_default_na=False, na_values=[""]) for file in files
+    )
     run = tl.Run(answers, confidence, calls=pd.DataFrame(), parameters={})
     watch.mark("read the tables")
     tl.metrics_table(run, n_draws=options.draws)
@@ -136,7 +141,16 @@ def in_fresh_process(phase: str, folder: Path) -> dict[str, Any]:
     """Run one phase of this very command, and what it reports with the ``seconds`` from start to end of its process."""
     began = time.perf_counter()
     # As a module: run as a file, this folder's openai.py would stand before the library of that name.
-    command = [sys.executable, "-m", "benchmarks.chain", *sys.argv[1:], "--phase", phase, "--folder", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.chain",
+        *sys.argv[1:],
+        "--phase",
+        phase,
+        "--folder",
+        str(folder),
+    ]
     done = subprocess.run(command, check=False, cwd=Path(__file__).resolve().parents[1])
     seconds = time.perf_counter() - began
     if done.returncode:
@@ -146,13 +160,19 @@ def in_fresh_process(phase: str, folder: Path) -> dict[str, Any]:
 
 def tables_sha256(folder: Path) -> str:
     """A fingerprint of the run's answers and confidences."""
-    return hashlib.sha256(b"".join((folder / "run" / f"{name}.csv").read_bytes() for name in TABLES)).hexdigest()
+    return hashlib.sha256(
+        b"".join((folder / "run" / f"{name}.csv").read_bytes() for name in TABLES)
+    ).hexdigest()
 
 
 def processor() -> str:
     """The processor's name, as the system gives it."""
     cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines() if cpuinfo.is_file() else []
+    lines = (
+        cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+        if cpuinfo.is_file()
+        else []
+    )
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
 
@@ -162,7 +182,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def report(options: argparse.Namespace, phases: dict[str, dict[str, Any]], same: bool, load: float | None) -> str:
+def report(
+    options: argparse.Namespace, phases: dict[str, dict[str, Any]], same: bool, load: float | None
+) -> str:
     """The whole report as text."""
     cold, warm = phases["cold"], phases["warm"]
     lines = [
@@ -175,8 +197,12 @@ def report(options: argparse.Namespace, phases: dict[str, dict[str, Any]], same:
         aim = AIM_S.get(name, "")
         peak, most = phase["peak_bytes"] / MIB, AIM_BYTES / MIB
         counts = f"{phase['asked']:>16,}{phase['cached']:>13,}"
-        lines.append(f"{name:<34}{phase['seconds']:>9.1f}{aim:>6}{peak:>11,.0f}{most:>7,.0f}{counts}")
-        steps = phase["steps"] | {"start and end of the process": phase["seconds"] - sum(phase["steps"].values())}
+        lines.append(
+            f"{name:<34}{phase['seconds']:>9.1f}{aim:>6}{peak:>11,.0f}{most:>7,.0f}{counts}"
+        )
+        steps = phase["steps"] | {
+            "start and end of the process": phase["seconds"] - sum(phase["steps"].values())
+        }
         lines += [f"  {step:<32}{seconds:>9.1f}" for step, seconds in steps.items()]
     steps = [p["asking"] for p in (cold, warm)]
     libraries = ", ".join(f"{name} {version(name).split('+')[0]}" for name in LIBRARIES)
@@ -197,14 +223,34 @@ def report(options: argparse.Namespace, phases: dict[str, dict[str, Any]], same:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="benchmarks.chain", description="Time the whole chain: cold, warm, intervals.")
-    parser.add_argument("--path", help="folder of the data set; DDXPlus needs one, the starter cases do not")
-    parser.add_argument("--dataset", default="ddxplus", help="name of the data set (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.chain", description="Time the whole chain: cold, warm, intervals."
+    )
+    parser.add_argument(
+        "--path", help="folder of the data set; DDXPlus needs one, the starter cases do not"
+    )
+    parser.add_argument(
+        "--dataset", default="ddxplus", help="name of the data set (default: %(default)s)"
+    )
     parser.add_argument("--cases", type=int, default=CASES, help="how many (default: %(default)s)")
-    parser.add_argument("--samples", type=int, default=SAMPLES, help="replies sampled per answer (default: %(default)s)")
-    parser.add_argument("--model", default="embedded", help="embedded or hf:NAME_OR_PATH (default: %(default)s)")
-    parser.add_argument("--methods", default="all", help="all, paper or one method (default: %(default)s)")
-    parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws of the intervals (default: %(default)s)")
+    parser.add_argument(
+        "--samples",
+        type=int,
+        default=SAMPLES,
+        help="replies sampled per answer (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--model", default="embedded", help="embedded or hf:NAME_OR_PATH (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--methods", default="all", help="all, paper or one method (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--draws",
+        type=int,
+        default=2000,
+        help="bootstrap draws of the intervals (default: %(default)s)",
+    )
     parser.add_argument("--phase", choices=PHASES, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -69,7 +69,9 @@ def timed(work: Callable[[], Any], device: str) -> float:
     return time.perf_counter() - began
 
 
-def compare(model: HuggingFaceModel, options: argparse.Namespace) -> tuple[list[float], list[float], int]:
+def compare(
+    model: HuggingFaceModel, options: argparse.Namespace
+) -> tuple[list[float], list[float], int]:
     """Seconds of every repetition, ours and theirs, and the length of the prompt in tokens."""
     import torch
 
@@ -81,16 +83,27 @@ def compare(model: HuggingFaceModel, options: argparse.Namespace) -> tuple[list[
     n, length, temperature = options.samples, options.new_tokens, options.temperature
     read = torch.tensor([ids], device=model.device)
     mask = torch.ones_like(read)
-    law = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0, "max_new_tokens": length}
+    law = {
+        "do_sample": True,
+        "temperature": temperature,
+        "top_k": 0,
+        "top_p": 1.0,
+        "max_new_tokens": length,
+    }
 
     def ours(seed: int) -> None:
-        [replies] = model.generate([Request(messages, n=n, temperature=temperature, max_tokens=length, seed=seed)])
+        [replies] = model.generate(
+            [Request(messages, n=n, temperature=temperature, max_tokens=length, seed=seed)]
+        )
         assert [reply.n_tokens_out for reply in replies] == [length] * n
 
     def theirs(seed: int) -> None:
         torch.manual_seed(seed)
         for _ in range(n):
-            assert model._model.generate(read, attention_mask=mask, **law).shape[1] == len(ids) + length
+            assert (
+                model._model.generate(read, attention_mask=mask, **law).shape[1]
+                == len(ids) + length
+            )
 
     seconds: tuple[list[float], list[float]] = ([], [])
     for repetition in range(options.repetitions + 1):
@@ -103,8 +116,13 @@ def compare(model: HuggingFaceModel, options: argparse.Namespace) -> tuple[list[
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.huggingface", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--model", help="hf:NAME_OR_PATH; default: a random Llama of 4 layers x 256, vocabulary 4,000")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.huggingface", description=(__doc__ or "").split("\n\n")[0]
+    )
+    parser.add_argument(
+        "--model",
+        help="hf:NAME_OR_PATH; default: a random Llama of 4 layers x 256, vocabulary 4,000",
+    )
     parser.add_argument("--device", help="default: a GPU if there is one")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--samples", type=int, default=15)
@@ -128,15 +146,32 @@ def main() -> int:
         model = HuggingFaceModel(source, device=options.device, dtype=options.dtype)
         ours, theirs, n_tokens = compare(model, options)
     ratio = statistics.median(theirs) / statistics.median(ours)
-    print(f"{options.samples} samples of {options.new_tokens} tokens on one prompt of {n_tokens:,} tokens")
-    print(f"model {options.model or 'random Llama, 4 x 256'} in {options.dtype} on {model.device}\n")
+    print(
+        f"{options.samples} samples of {options.new_tokens} tokens on one prompt of {n_tokens:,} tokens"
+    )
+    print(
+        f"model {options.model or 'random Llama, 4 x 256'} in {options.dtype} on {model.device}\n"
+    )
     print(f"{'seconds':<42}{'median':>9}{'least':>9}{'most':>9}")
-    for name, values in (("trustlab, one call", ours), (f"transformers, {options.samples} calls of generate", theirs)):
+    for name, values in (
+        ("trustlab, one call", ours),
+        (f"transformers, {options.samples} calls of generate", theirs),
+    ):
         print(f"{name:<42}{statistics.median(values):>9.3f}{min(values):>9.3f}{max(values):>9.3f}")
-    print(f"\n{ratio:.1f} times as fast (aim: {AIM:g} times), {options.repetitions} repetitions in turn")
-    libraries = ", ".join(f"{name} {version(name).split('+')[0]}" for name in ("torch", "transformers", "numpy"))
-    where = torch.cuda.get_device_name() if model.device.startswith("cuda") else f"{processor()}, {cores()} cores"
-    print(f"{where}, {torch.get_num_threads()} threads; Python {platform.python_version()}, {libraries}")
+    print(
+        f"\n{ratio:.1f} times as fast (aim: {AIM:g} times), {options.repetitions} repetitions in turn"
+    )
+    libraries = ", ".join(
+        f"{name} {version(name).split('+')[0]}" for name in ("torch", "transformers", "numpy")
+    )
+    where = (
+        torch.cuda.get_device_name()
+        if model.device.startswith("cuda")
+        else f"{processor()}, {cores()} cores"
+    )
+    print(
+        f"{where}, {torch.get_num_threads()} threads; Python {platform.python_version()}, {libraries}"
+    )
     return 0 if ratio >= AIM else 1
 
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from trustlab.datasets.ddxplus_release import CONDITIONS, EVIDENCES, patients_file
+from trustlab.datasets.ddxplus import CONDITIONS, EVIDENCES, patients_file
 
 ROWS = 134_529
 PROBE = """
@@ -47,8 +47,12 @@ def repeated(source: Path, folder: Path, n_rows: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--path", type=Path, required=True, help="the release's folder, or its patients as CSV")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--path", type=Path, required=True, help="the release's folder, or its patients as CSV"
+    )
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--n", type=int, default=171)
     asked = parser.parse_args()
@@ -56,12 +60,21 @@ def main() -> None:
         folder = Path(name)
         repeated(patients_file(asked.path), folder, asked.rows)
         size = (folder / "release_test_patients.csv").stat().st_size / 2**20
-        print(f"{asked.rows:,} rows, {size:,.0f} MiB\n{'':<24}{'cases':>10}{'seconds':>10}{'peak MiB':>10}")
+        print(
+            f"{asked.rows:,} rows, {size:,.0f} MiB\n{'':<24}{'cases':>10}{'seconds':>10}{'peak MiB':>10}"
+        )
         for what, n in {"all cases": 0, f"{asked.n} picked at random": asked.n}.items():
-            done = subprocess.run([sys.executable, "-c", PROBE, str(folder), str(n)], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, "-c", PROBE, str(folder), str(n)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             row = json.loads(done.stdout)
             print(f"{what:<24}{row['cases']:>10,}{row['seconds']:>10.1f}{row['peak_mib']:>10,.0f}")
-    print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, load {os.getloadavg()[0]:.2f}")
+    print(
+        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, load {os.getloadavg()[0]:.2f}"
+    )
 
 
 if __name__ == "__main__":

@@ -58,7 +58,10 @@ def our_statistics(made: list[Made]) -> Task:
 def their_entropies(made: list[Made]) -> Task:
     from lm_polygraph.stat_calculators.entropy import EntropyCalculator  # pyright: ignore[reportMissingImports]
 
-    calculator, read = EntropyCalculator(), {"greedy_log_probs": [m.log_distributions for m in made]}
+    calculator, read = (
+        EntropyCalculator(),
+        {"greedy_log_probs": [m.log_distributions for m in made]},
+    )
     return lambda: calculator(read)
 
 
@@ -92,7 +95,9 @@ def compare(made: list[Made], rounds: int) -> float:
         for name, tasks in rows.items():
             for task, taken in zip(tasks, times[name], strict=True):
                 taken.append(seconds(task) if task else 0.0)
-    medians = {name: tuple(averages.median(taken) for taken in pair) for name, pair in times.items()}
+    medians = {
+        name: tuple(averages.median(taken) for taken in pair) for name, pair in times.items()
+    }
     print(f"{'methods both have':<28}{'ours, s':>10}{'lm-polygraph, s':>17}{'ratio':>8}")
     for name, (ours, theirs) in medians.items():
         print(f"{name:<28}{ours:>10.3f}{theirs:>17.3f}{theirs / ours if ours else np.nan:>8.1f}")
@@ -104,21 +109,43 @@ def compare(made: list[Made], rounds: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.methods", description="Time the confidence methods beside lm-polygraph's.")
-    parser.add_argument("--records", type=int, default=1000, help="how many generations (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="times each side has its turn (default: %(default)s)")
-    parser.add_argument("--vocabulary", type=int, default=1000, help="tokens in a distribution (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.methods", description="Time the confidence methods beside lm-polygraph's."
+    )
+    parser.add_argument(
+        "--records", type=int, default=1000, help="how many generations (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="times each side has its turn (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--vocabulary",
+        type=int,
+        default=1000,
+        help="tokens in a distribution (default: %(default)s)",
+    )
     options = parser.parse_args()
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    made = random_records(options.records, n_samples=N_SAMPLES, n_vocabulary=options.vocabulary, own_names=True)
-    print(f"{options.records:,} generations, K = {N_SAMPLES}, {options.vocabulary:,} tokens, medians of {options.rounds}\n")
+    made = random_records(
+        options.records, n_samples=N_SAMPLES, n_vocabulary=options.vocabulary, own_names=True
+    )
+    print(
+        f"{options.records:,} generations, K = {N_SAMPLES}, {options.vocabulary:,} tokens, medians of {options.rounds}\n"
+    )
     there = available()
     if there:
         print(f"\nratio {compare(made, options.rounds):.1f}, aim {AIM}")
-    own = {name: averages.median(seconds(scoring(name, made)) for _ in range(options.rounds)) for name in METHODS}
-    slowest = ", ".join(f"{name} {own[name]:.3f}" for name in sorted(own, key=lambda n: -own[n])[:5])
+    own = {
+        name: averages.median(seconds(scoring(name, made)) for _ in range(options.rounds))
+        for name in METHODS
+    }
+    slowest = ", ".join(
+        f"{name} {own[name]:.3f}" for name in sorted(own, key=lambda n: -own[n])[:5]
+    )
     print(f"\nall {len(METHODS)} of our methods: {sum(own.values()):.3f} s; slowest: {slowest}")
-    print(f"Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores; load before the start {load}")
+    print(
+        f"Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores; load before the start {load}"
+    )
     sys.exit(0 if there else 2)
 
 

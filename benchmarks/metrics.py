@@ -50,26 +50,49 @@ def made(n_cases: int, n_methods: int, seed: int) -> tuple[np.ndarray, np.ndarra
 def run_of(case: np.ndarray, correct: np.ndarray, sure: np.ndarray) -> SimpleNamespace:
     """The same as the tables of a run."""
     level = np.tile(LEVELS, len(case) // len(LEVELS))
-    keys = pd.DataFrame({"case_id": [f"case-{c:04d}" for c in case], "dataset": "made", "level": level, "model": "made"})
-    answers = keys.assign(answer="an answer", correct=correct, missing="", n_words=50, n_statements=10)
-    parts = [keys.assign(method=f"m{i:02d}", confidence=row, bound="", missing="") for i, row in enumerate(sure)]
+    keys = pd.DataFrame(
+        {
+            "case_id": [f"case-{c:04d}" for c in case],
+            "dataset": "made",
+            "level": level,
+            "model": "made",
+        }
+    )
+    answers = keys.assign(
+        answer="an answer", correct=correct, missing="", n_words=50, n_statements=10
+    )
+    parts = [
+        keys.assign(method=f"m{i:02d}", confidence=row, bound="", missing="")
+        for i, row in enumerate(sure)
+    ]
     return SimpleNamespace(answers=answers, confidence=pd.concat(parts, ignore_index=True))
 
 
-def ours(case: np.ndarray, correct: np.ndarray, sure: np.ndarray, n_draws: int, n_jobs: int) -> np.ndarray:
+def ours(
+    case: np.ndarray, correct: np.ndarray, sure: np.ndarray, n_draws: int, n_jobs: int
+) -> np.ndarray:
     """The interval of every method's AUROC, (methods, 2)."""
     cases, code = np.unique(case, return_inverse=True)
     draws = np.ascontiguousarray(case_weights(cases, n_draws).T, dtype=np.float64)
-    found: Any = Parallel(n_jobs=n_jobs)(delayed(_interval)(correct, row, draws, code) for row in sure)
+    found: Any = Parallel(n_jobs=n_jobs)(
+        delayed(_interval)(correct, row, draws, code) for row in sure
+    )
     return np.array(found)
 
 
-def _interval(correct: np.ndarray, sure: np.ndarray, draws: np.ndarray, code: np.ndarray) -> tuple[float, float]:
-    chunks = [auroc_weighted(correct, sure, draws[:, i : i + CHUNK][code].T) for i in range(0, draws.shape[1], CHUNK)]
+def _interval(
+    correct: np.ndarray, sure: np.ndarray, draws: np.ndarray, code: np.ndarray
+) -> tuple[float, float]:
+    chunks = [
+        auroc_weighted(correct, sure, draws[:, i : i + CHUNK][code].T)
+        for i in range(0, draws.shape[1], CHUNK)
+    ]
     return percentile_interval(np.concatenate(chunks))
 
 
-def loop(case: np.ndarray, correct: np.ndarray, sure: np.ndarray, n_draws: int, few: int) -> np.ndarray:
+def loop(
+    case: np.ndarray, correct: np.ndarray, sure: np.ndarray, n_draws: int, few: int
+) -> np.ndarray:
     """The first ``few`` of ``n_draws`` draws of every method, by scikit-learn on the rows drawn: (methods, few)."""
     weights = case_weights(case, n_draws)[:few]
     found = np.empty((len(sure), few))
@@ -88,11 +111,17 @@ def seconds(task: Callable[[], Any]) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.metrics", description="Time the bootstrap of AUROC and the whole table.")
-    parser.add_argument("--cases", type=int, default=583, help="cases, six answers each (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.metrics", description="Time the bootstrap of AUROC and the whole table."
+    )
+    parser.add_argument(
+        "--cases", type=int, default=583, help="cases, six answers each (default: %(default)s)"
+    )
     parser.add_argument("--methods", type=int, default=28)
     parser.add_argument("--draws", type=int, default=2000)
-    parser.add_argument("--few", type=int, default=20, help="draws of the plain loop (default: %(default)s)")
+    parser.add_argument(
+        "--few", type=int, default=20, help="draws of the plain loop (default: %(default)s)"
+    )
     o = parser.parse_args()
     case, correct, sure = made(o.cases, o.methods, 0)
     run: Any = run_of(case, correct, sure)
@@ -102,24 +131,36 @@ def main() -> None:
     same = np.stack([auroc_weighted(correct, row, weights) for row in sure])
     few = loop(case, correct, sure, o.draws, o.few)
     apart = float(np.abs(few - same).max())
-    Parallel(n_jobs=2)(delayed(_interval)(correct, row, np.ones((o.cases, 2)), case) for row in sure[:2])  # starts the processes
+    Parallel(n_jobs=2)(
+        delayed(_interval)(correct, row, np.ones((o.cases, 2)), case) for row in sure[:2]
+    )  # starts the processes
     wall, busy = seconds(lambda: loop(case, correct, sure, o.draws, o.few))
     plain, plain_busy = wall * o.draws / o.few, busy * o.draws / o.few
     print(f"{len(case):,} answers of {o.cases} cases, {o.methods} methods, {o.draws:,} draws\n")
     print(f"{'':<44}{'seconds':>10}{'processor':>11}{'times faster':>14}{'processor':>11}")
-    print(f"{f'roc_auc_score in a loop ({o.few} draws, scaled)':<44}{plain:>10.2f}{plain_busy:>11.2f}")
+    print(
+        f"{f'roc_auc_score in a loop ({o.few} draws, scaled)':<44}{plain:>10.2f}{plain_busy:>11.2f}"
+    )
     whole = {"n_draws": o.draws, "scales": scales}
     for name, n, task in (
         ("AUROC, one process", 1, lambda: ours(case, correct, sure, o.draws, 1)),
         ("AUROC, two processes", 2, lambda: ours(case, correct, sure, o.draws, 2)),
         ("metrics_table, all metrics, one process", 1, lambda: metrics_table(run, **whole)),
-        ("metrics_table, all metrics, two processes", 2, lambda: metrics_table(run, **whole, n_jobs=2)),
+        (
+            "metrics_table, all metrics, two processes",
+            2,
+            lambda: metrics_table(run, **whole, n_jobs=2),
+        ),
     ):
         wall, busy = seconds(task)
         own = (f"{busy:>11.2f}", f"{plain_busy / busy:>11.1f}") if n == 1 else ("", "")
         print(f"{name:<44}{wall:>10.2f}{own[0]:>11}{plain / wall:>14.1f}{own[1]:>11}", flush=True)
-    print(f"\nlargest difference from scikit-learn on the same draws {apart:.1e}; aim {AIM_S} s on two cores")
-    print(f"load before the start {load:.2f}; {platform.machine()}, {os.cpu_count()} cores, numpy {np.__version__}")
+    print(
+        f"\nlargest difference from scikit-learn on the same draws {apart:.1e}; aim {AIM_S} s on two cores"
+    )
+    print(
+        f"load before the start {load:.2f}; {platform.machine()}, {os.cpu_count()} cores, numpy {np.__version__}"
+    )
     sys.exit(int(apart > 1e-9))
 
 

@@ -32,11 +32,22 @@ def serve(latency_s: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.openai", description="Time many calls of a slow server.")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.openai", description="Time many calls of a slow server."
+    )
     parser.add_argument("--calls", type=int, default=1000, help="how many (default: %(default)s)")
-    parser.add_argument("--in-flight", type=int, default=32, help="how many at once (default: %(default)s)")
-    parser.add_argument("--latency", type=float, default=0.2, help="seconds the server waits with each (default: %(default)s)")
-    parser.add_argument("--statistics", action="store_true", help="ask for log-probabilities and alternatives too")
+    parser.add_argument(
+        "--in-flight", type=int, default=32, help="how many at once (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--latency",
+        type=float,
+        default=0.2,
+        help="seconds the server waits with each (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--statistics", action="store_true", help="ask for log-probabilities and alternatives too"
+    )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -46,15 +57,27 @@ def main() -> None:
     from trustlab.models.openai import OpenAIModel
 
     # As a module: run as a file, its folder would hide the library that it is named after.
-    command = [sys.executable, "-m", "benchmarks.openai", "--serve", "--latency", str(options.latency)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.openai",
+        "--serve",
+        "--latency",
+        str(options.latency),
+    ]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": TESTS.parent}
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     with subprocess.Popen(command, **pipes) as server:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
         want = frozenset({"logprobs", "distributions"}) if options.statistics else frozenset()
-        requests = [Request((("user", f"Patient {k}: cough and fever."),), want=want) for k in range(options.calls)]
-        with OpenAIModel("toy", base_url=address, concurrency=options.in_flight, provides=want) as model:
+        requests = [
+            Request((("user", f"Patient {k}: cough and fever."),), want=want)
+            for k in range(options.calls)
+        ]
+        with OpenAIModel(
+            "toy", base_url=address, concurrency=options.in_flight, provides=want
+        ) as model:
             model.generate([Request((("user", "warm up"),))])  # imports and opens the client
             began, cpu = time.perf_counter(), time.process_time()
             replies = model.generate(requests)
@@ -62,16 +85,27 @@ def main() -> None:
         seen, _ = server.communicate()
     most, connections, n_received = map(int, seen.split())
     ideal = math.ceil(options.calls / options.in_flight) * options.latency
-    n_read = sum(reply.text is not None and (reply.trace is not None) == bool(want) for row in replies for reply in row)
-    print(f"calls                 {options.calls:,} of {options.latency:g} s, {options.in_flight} in flight")
+    n_read = sum(
+        reply.text is not None and (reply.trace is not None) == bool(want)
+        for row in replies
+        for reply in row
+    )
+    print(
+        f"calls                 {options.calls:,} of {options.latency:g} s, {options.in_flight} in flight"
+    )
     print(f"replies read          {n_read:,}")
     print(f"wall time             {seconds:.2f} s")
     print(f"ideal                 {ideal:.2f} s")
     print(f"ratio                 {seconds / ideal:.3f} (aim {AIM})")
     print(f"processor, per call   {1000 * cpu / options.calls:.2f} ms")
-    print(f"seen by the server    {n_received:,} calls, at most {most} in flight, over {connections} connections")
+    print(
+        f"seen by the server    {n_received:,} calls, at most {most} in flight, over {connections} connections"
+    )
     machine = f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores"
-    print(f"machine               {machine}; {platform.system()}" + ("" if load is None else f"; load before {load:.1f}"))
+    print(
+        f"machine               {machine}; {platform.system()}"
+        + ("" if load is None else f"; load before {load:.1f}")
+    )
     print(f"versions              Python {platform.python_version()}, openai {version('openai')}")
 
 

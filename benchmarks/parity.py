@@ -27,7 +27,7 @@ import numpy as np
 
 from benchmarks.records import Made, random_records
 from trustlab.confidence import METHODS, PARAMETERS
-from trustlab.confidence.sets import meanings
+from trustlab.confidence.meaning_sets import meanings
 from trustlab.models.decoding import distribution_statistics, shift
 from trustlab.records import Generation
 
@@ -61,7 +61,9 @@ class Pair:
 def first_prior(made: list[Made], weight: float = 1.0, threshold: float = -np.inf) -> np.ndarray:
     """The first token's log prior, by the number of tokens, where its entropy reaches the threshold: (n,)."""
     traces = [trace_of(m.generation) for m in made]
-    return np.array([weight * t.prior_logprobs[0] / len(t) * (t.entropies[0] >= threshold) for t in traces])
+    return np.array(
+        [weight * t.prior_logprobs[0] / len(t) * (t.entropies[0] >= threshold) for t in traces]
+    )
 
 
 def tempered(name: str, statistic: str, temperature: float) -> Callable[[list[Made]], np.ndarray]:
@@ -70,11 +72,15 @@ def tempered(name: str, statistic: str, temperature: float) -> Callable[[list[Ma
     def values(made: list[Made]) -> np.ndarray:
         row, out = ("entropies", "renyi", "fisher_rao").index(statistic), []
         for m in made:
-            found = distribution_statistics(*shift(m.log_distributions / temperature), P.renyi_alpha)[row]
+            found = distribution_statistics(
+                *shift(m.log_distributions / temperature), P.renyi_alpha
+            )[row]
             answer = m.generation.answer
             assert answer is not None and answer.trace is not None
             trace = replace(answer.trace, **{statistic: found})
-            out.append(METHODS[name].score(replace(m.generation, answer=replace(answer, trace=trace))))
+            out.append(
+                METHODS[name].score(replace(m.generation, answer=replace(answer, trace=trace)))
+            )
         return np.array(out)
 
     return values
@@ -85,7 +91,9 @@ def unread(made: list[Made]) -> np.ndarray:
     shares = []
     for m in made:
         texts = [str(s.text) for s in m.generation.samples or ()]
-        n = sum(not text.isascii() for text in texts)  # of the names, only the Japanese one has no Latin letter
+        n = sum(
+            not text.isascii() for text in texts
+        )  # of the names, only the Japanese one has no Latin letter
         shares.append(n * (n - 1) / (len(texts) * (len(texts) - 1)))
     return np.array(shares)
 
@@ -94,7 +102,10 @@ def two_log_n(made: list[Made]) -> np.ndarray:
     return np.array([2 * np.log(m.log_distributions.shape[1]) for m in made])
 
 
-RENYI, FISHER_RAO = tempered("renyi_divergence", "renyi", 2.0), tempered("fisher_rao", "fisher_rao", 2.0)
+RENYI, FISHER_RAO = (
+    tempered("renyi_divergence", "renyi", 2.0),
+    tempered("fisher_rao", "fisher_rao", 2.0),
+)
 CUT, SCALE = P.pmi_threshold, P.pmi_weight
 
 PAIRS: tuple[Pair, ...] = (
@@ -203,8 +214,12 @@ def statistics(made: Sequence[Made]) -> dict[str, Any]:
         "greedy_lm_log_likelihoods": [g.answer.trace.prior_logprobs for g in gs],
         "entropy": [-(np.exp(m.log_distributions) * m.log_distributions).sum(axis=1) for m in made],
         "greedy_tokens": [list(g.answer.trace.tokens) for g in gs],
-        "greedy_tokens_alternatives": [[list(row[kept]) for row in g.answer.trace.alternatives] for g in gs],
-        "greedy_tokens_alternatives_nli": [[alternatives_nli(row) for row in g.alternative_entailment] for g in gs],
+        "greedy_tokens_alternatives": [
+            [list(row[kept]) for row in g.answer.trace.alternatives] for g in gs
+        ],
+        "greedy_tokens_alternatives_nli": [
+            [alternatives_nli(row) for row in g.alternative_entailment] for g in gs
+        ],
         "token_similarity": [alike(g.relevance) for g in gs],
         "sample_texts": [[s.text for s in g.samples] for g in gs],
         "sample_tokens": [[list(s.trace.tokens) for s in g.samples] for g in gs],
@@ -226,14 +241,18 @@ def semantic_classes_of(made: Sequence[Made]) -> Callable[[], dict[int, list[lis
     from lm_polygraph.stat_calculators import semantic_classes as theirs  # pyright: ignore[reportMissingImports]
 
     gs: list[Any] = [m.generation for m in made]
-    chances = np.stack([np.stack([g.entailment, g.contradiction, 1 - g.entailment - g.contradiction]) for g in gs])
+    chances = np.stack(
+        [np.stack([g.entailment, g.contradiction, 1 - g.entailment - g.contradiction]) for g in gs]
+    )
     read = {
         "semantic_matrix_classes": chances.argmax(axis=1),
         "entailment_id": 0,
         "sample_texts": [[s.text for s in g.samples] for g in gs],
     }
     calculator: Any = theirs.SemanticClassesCalculator()
-    return lambda: calculator(read, texts=[], model=None)["semantic_classes_entail"]["class_to_sample"]
+    return lambda: calculator(read, texts=[], model=None)["semantic_classes_entail"][
+        "class_to_sample"
+    ]
 
 
 def other_partitions(made: Sequence[Made]) -> int:
@@ -246,13 +265,18 @@ def available() -> bool:
     """Whether lm-polygraph can be imported; says how to install it where it cannot."""
     if importlib.util.find_spec("lm_polygraph") is not None:
         return True
-    print(f"lm-polygraph is not installed here. In an environment beside the project's: {INSTALL}", file=sys.stderr)
+    print(
+        f"lm-polygraph is not installed here. In an environment beside the project's: {INSTALL}",
+        file=sys.stderr,
+    )
     return False
 
 
 def compare(made: list[Made]) -> bool:
     """Print a row for every pair; whether all are accounted for."""
-    print(f"{'ours':<27}{'lm-polygraph':<43}{'n':>4}{'from -ours':>12}{'left over':>11}  {'':<5}relation, if not minus ours")
+    print(
+        f"{'ours':<27}{'lm-polygraph':<43}{'n':>4}{'from -ours':>12}{'left over':>11}  {'':<5}relation, if not minus ours"
+    )
     good = True
     for pair in PAIRS:
         ours = np.array([METHODS[pair.ours].score(m.generation) for m in made])
@@ -262,7 +286,9 @@ def compare(made: list[Made]) -> bool:
         apart, left = (np.abs(theirs - x)[there].max() for x in (-ours, pair.relation(ours, made)))
         good &= bool(left <= TOLERANCE)
         verdict = "WRONG" if left > TOLERANCE else "same" if apart <= TOLERANCE else "holds"
-        print(f"{pair.ours:<27}{pair.theirs:<43}{there.sum():>4}{apart:>12.2g}{left:>11.1e}  {verdict:<6}{pair.why}")
+        print(
+            f"{pair.ours:<27}{pair.theirs:<43}{there.sum():>4}{apart:>12.2g}{left:>11.1e}  {verdict:<6}{pair.why}"
+        )
     alone = [name for name in METHODS if name not in {pair.ours for pair in PAIRS}]
     print(
         f"\nn: records of {len(made)} on which it gives a number; where no token is relevant it divides 0 by 0, we weigh alike."
@@ -274,17 +300,27 @@ def compare(made: list[Made]) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.parity", description="Compare our methods with lm-polygraph's.")
-    parser.add_argument("--records", type=int, default=200, help="how many random records (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the random records (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.parity", description="Compare our methods with lm-polygraph's."
+    )
+    parser.add_argument(
+        "--records", type=int, default=200, help="how many random records (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the random records (default: %(default)s)"
+    )
     options = parser.parse_args()
     if not available():
         raise SystemExit(2)
     version = importlib.metadata.version("lm-polygraph")
-    print(f"lm-polygraph {version}, {options.records} random records with K = {N_SAMPLES}, seed {options.seed}\n")
+    print(
+        f"lm-polygraph {version}, {options.records} random records with K = {N_SAMPLES}, seed {options.seed}\n"
+    )
     if version != VERSION:
         print(f"written for {VERSION}; its definitions may have changed\n")
-    raise SystemExit(not compare(random_records(options.records, options.seed, n_samples=N_SAMPLES)))
+    raise SystemExit(
+        not compare(random_records(options.records, options.seed, n_samples=N_SAMPLES))
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import numpy as np
 
 from trustlab.metrics.trust import majority
 from trustlab.models.decoding import distribution_statistics, shift
-from trustlab.parameters import PARAMETERS, Parameters
 from trustlab.records import (
     IMPORTANCES,
     SUPPORT_LEVELS,
@@ -26,6 +25,7 @@ from trustlab.records import (
     Reply,
     TokenTrace,
 )
+from trustlab.settings import PARAMETERS, Parameters
 
 NAMES = (
     "Pneumonia", "pneumonia.", "Viral pneumonia", "Bacterial pneumonia", "Acute bronchitis", "Bronchitis", "Influenza",
@@ -144,9 +144,16 @@ def _answer(
         logprobs=log_distributions.max(axis=1),
         prior_logprobs=np.log(rng.beta(1, 3, n_tokens)),
         alternatives=tuple(
-            tuple((f"w{i}", float(log_distributions[position, i])) for i in row) for position, row in enumerate(best)
+            tuple((f"w{i}", float(log_distributions[position, i])) for i in row)
+            for position, row in enumerate(best)
         ),
-        **dict(zip(STATISTICS, distribution_statistics(shifted, log_total, parameters.renyi_alpha), strict=True)),
+        **dict(
+            zip(
+                STATISTICS,
+                distribution_statistics(shifted, log_total, parameters.renyi_alpha),
+                strict=True,
+            )
+        ),
     )
     return Reply(name, trace), tuple(classes), log_distributions
 
@@ -164,7 +171,10 @@ def _probes(rng: np.random.Generator, k: int) -> dict[str, tuple[Reply, ...]]:
 
 def _assessment(rng: np.random.Generator, name: str) -> Assessment:
     evidence = tuple(
-        Evidence(Criterion(i, f"criterion {i}", str(rng.choice(IMPORTANCES))), str(rng.choice(SUPPORT_LEVELS)))
+        Evidence(
+            Criterion(i, f"criterion {i}", str(rng.choice(IMPORTANCES))),
+            str(rng.choice(SUPPORT_LEVELS)),
+        )
         for i in range(1, int(rng.integers(2, 9)))
     )
     return Assessment(name, score=float(rng.integers(0, 101)), evidence=evidence)

@@ -43,9 +43,13 @@ def ndcg(ranked: Sequence[str], judged: Mapping[str, int], depth: int = DEPTH) -
     """Normalised discounted cumulative gain, in [0, 1]: 2^score - 1 by log2(rank + 1). A score above 0 must be there."""
 
     def gained(scores: Sequence[int]) -> float:
-        return sum((2**score - 1) / math.log2(rank + 1) for rank, score in enumerate(scores[:depth], 1))
+        return sum(
+            (2**score - 1) / math.log2(rank + 1) for rank, score in enumerate(scores[:depth], 1)
+        )
 
-    return gained([judged.get(i, 0) for i in ranked]) / gained(sorted(judged.values(), reverse=True))
+    return gained([judged.get(i, 0) for i in ranked]) / gained(
+        sorted(judged.values(), reverse=True)
+    )
 
 
 def recall(ranked: Sequence[str], judged: Mapping[str, int], depth: int = DEPTH) -> float:
@@ -58,7 +62,11 @@ def recall(ranked: Sequence[str], judged: Mapping[str, int], depth: int = DEPTH)
 
 
 def json_lines(file: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as stream:
+    with (
+        gzip.open(file, "rt", encoding="utf-8")
+        if file.suffix == ".gz"
+        else file.open(encoding="utf-8") as stream
+    ):
         yield from map(json.loads, stream)
 
 
@@ -74,13 +82,19 @@ def beir(folder: Path, scratch: Path) -> tuple[Path, dict[str, str], Judged]:
     corpus = scratch / f"{folder.name}.jsonl"
     with corpus.open("w", encoding="utf-8") as out:
         for row in json_lines(either(folder, "corpus")):
-            out.write(json.dumps({"id": row["_id"], "title": row["title"], "content": row["text"]}) + "\n")
+            out.write(
+                json.dumps({"id": row["_id"], "title": row["title"], "content": row["text"]}) + "\n"
+            )
     judged: Judged = defaultdict(dict)
     for line in (folder / "qrels" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         query, passage, score = line.split("\t")
         judged[query][passage] = int(score)
     judged = {query: scores for query, scores in judged.items() if max(scores.values()) > 0}
-    queries = {row["_id"]: row["text"] for row in json_lines(either(folder, "queries")) if row["_id"] in judged}
+    queries = {
+        row["_id"]: row["text"]
+        for row in json_lines(either(folder, "queries"))
+        if row["_id"] in judged
+    }
     return corpus, queries, judged
 
 
@@ -88,7 +102,9 @@ def grown(corpora: Sequence[Path], n: int, out: Path) -> None:
     """Writes ``n`` passages: the real ones, then copies with some words exchanged, so that the vocabulary grows too."""
     rng = random.Random(0)
     rows = [row for file in corpora for row in json_lines(file)]
-    words = re.findall(r"\w+", " ".join(row["content"] for row in rng.sample(rows, min(len(rows), 20_000))))
+    words = re.findall(
+        r"\w+", " ".join(row["content"] for row in rng.sample(rows, min(len(rows), 20_000)))
+    )
 
     def other(match: re.Match[str]) -> str:
         chance = rng.random()
@@ -119,15 +135,22 @@ def memory(field: str) -> float:
     return int(found) / 1024
 
 
-def quality(kind: str, corpus: Path, scratch: Path, queries: dict[str, str], judged: Judged) -> tuple[float, float, float]:
+def quality(
+    kind: str, corpus: Path, scratch: Path, queries: dict[str, str], judged: Judged
+) -> tuple[float, float, float]:
     """Mean nDCG@10, mean recall@10, and queries a second."""
     from trustlab.retrieval import open_retriever
 
     retriever = open_retriever(corpus, kind=kind, index_dir=scratch)
     began = time.perf_counter()
-    ranked = {query: [p.id for p in retriever.search(text, DEPTH)] for query, text in queries.items()}
+    ranked = {
+        query: [p.id for p in retriever.search(text, DEPTH)] for query, text in queries.items()
+    }
     per_s = len(queries) / (time.perf_counter() - began)
-    means = [sum(measure(ranked[q], judged[q]) for q in queries) / len(queries) for measure in (ndcg, recall)]
+    means = [
+        sum(measure(ranked[q], judged[q]) for q in queries) / len(queries)
+        for measure in (ndcg, recall)
+    ]
     return means[0], means[1], per_s
 
 
@@ -143,7 +166,9 @@ def opening(kind: str, corpora: Sequence[Path], scratch: Path) -> dict[str, floa
     return {"seconds": time.perf_counter() - began, "peak": memory("VmHWM"), "bytes": size}
 
 
-def searching(kind: str, corpora: Sequence[Path], scratch: Path, queries: Sequence[str], warm: int) -> dict[str, float]:
+def searching(
+    kind: str, corpora: Sequence[Path], scratch: Path, queries: Sequence[str], warm: int
+) -> dict[str, float]:
     """Queries a second for the 15 best, after ``warm`` queries; seconds to open; peak MiB and mapped files among it."""
     from trustlab.retrieval import open_retriever, terms
 
@@ -159,7 +184,13 @@ def searching(kind: str, corpora: Sequence[Path], scratch: Path, queries: Sequen
     for query in queries:
         retriever.search(query)
     per_s = len(queries) / (time.perf_counter() - began)
-    return {"open": opened, "per_s": per_s, "peak": memory("VmHWM"), "mapped": memory("RssFile"), "imports": before}
+    return {
+        "open": opened,
+        "per_s": per_s,
+        "peak": memory("VmHWM"),
+        "mapped": memory("RssFile"),
+        "imports": before,
+    }
 
 
 # -- report ---------------------------------------------------------------------------------------------------------
@@ -168,15 +199,22 @@ def searching(kind: str, corpora: Sequence[Path], scratch: Path, queries: Sequen
 def judge(folders: Sequence[Path], scratch: Path) -> list[str]:
     """Quality on every set by both retrievers; the queries' texts."""
     texts: list[str] = []
-    print(f"{'quality':<18}{'queries':>8}  {'retriever':<12}{'nDCG@10':>9}{'recall@10':>11}{'queries/s':>11}")
+    print(
+        f"{'quality':<18}{'queries':>8}  {'retriever':<12}{'nDCG@10':>9}{'recall@10':>11}{'queries/s':>11}"
+    )
     for folder in folders:
         corpus, queries, judged = beir(folder, scratch)
         texts += queries.values()
         for kind in ("rank_bm25", "bm25s"):
             gain, found, per_s = alone(quality, kind, corpus, scratch / "judged", queries, judged)
-            print(f"{folder.name:<18}{len(queries):>8,}  {kind:<12}{gain:>9.3f}{found:>11.3f}{per_s:>11,.0f}", flush=True)
+            print(
+                f"{folder.name:<18}{len(queries):>8,}  {kind:<12}{gain:>9.3f}{found:>11.3f}{per_s:>11,.0f}",
+                flush=True,
+            )
         if folder.name in PLAIN:
-            print(f"{'':<28}{'all words':<12}{PLAIN[folder.name][0]:>9.3f}{PLAIN[folder.name][1]:>11.3f}")
+            print(
+                f"{'':<28}{'all words':<12}{PLAIN[folder.name][0]:>9.3f}{PLAIN[folder.name][1]:>11.3f}"
+            )
     return texts
 
 
@@ -189,40 +227,87 @@ def sets_of_queries(questions: Sequence[str]) -> dict[str, list[str]]:
 
 
 def speed(corpora: Sequence[Path], scratch: Path, asked: Mapping[str, list[str]], few: int) -> None:
-    print(f"\n{'speed':<12}{'queries':<18}{'asked':>6}{'open, s':>9}{'queries/s':>11}{'peak MiB':>10}{'mapped MiB':>12}")
+    print(
+        f"\n{'speed':<12}{'queries':<18}{'asked':>6}{'open, s':>9}{'queries/s':>11}{'peak MiB':>10}{'mapped MiB':>12}"
+    )
     alone(opening, "bm25s", corpora, scratch)
     for kind in ("rank_bm25", "bm25s"):
         for name, queries in asked.items():
             queries = queries[:few] if kind == "rank_bm25" else queries
-            got = alone(searching, kind, corpora, scratch, queries, 0 if kind == "rank_bm25" else len(queries))
+            got = alone(
+                searching,
+                kind,
+                corpora,
+                scratch,
+                queries,
+                0 if kind == "rank_bm25" else len(queries),
+            )
             numbers = f"{got['open']:>9.2f}{got['per_s']:>11,.1f}{got['peak']:>10,.0f}{got['mapped']:>12,.0f}"
             print(f"{kind:<12}{name:<18}{len(queries):>6}{numbers}", flush=True)
     print(f"a process that has only imported what it needs: {got['imports']:,.0f} MiB")
 
 
-def growth(corpora: Sequence[Path], sizes: Sequence[int], scratch: Path, asked: Mapping[str, list[str]]) -> None:
+def growth(
+    corpora: Sequence[Path], sizes: Sequence[int], scratch: Path, asked: Mapping[str, list[str]]
+) -> None:
     columns = "".join(f"{name + '/s':>20}" for name in asked)
-    print(f"\n{'growth (bm25s)':<15}{'corpus MiB':>11}{'build s':>9}{'build MiB':>11}{'index MiB':>11}", end="")
+    print(
+        f"\n{'growth (bm25s)':<15}{'corpus MiB':>11}{'build s':>9}{'build MiB':>11}{'index MiB':>11}",
+        end="",
+    )
     print(f"{'open s':>8}{'peak MiB':>10}{columns}")
     for n in sizes:
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             corpus, index = Path(folder) / "grown.jsonl", Path(folder) / "indexes"
             alone(grown, corpora, n, corpus)
             built = alone(opening, "bm25s", [corpus], index)
-            got = {name: alone(searching, "bm25s", [corpus], index, queries, len(queries)) for name, queries in asked.items()}
+            got = {
+                name: alone(searching, "bm25s", [corpus], index, queries, len(queries))
+                for name, queries in asked.items()
+            }
             peak, opened = (max(g[what] for g in got.values()) for what in ("peak", "open"))
-            print(f"{n:<15,}{corpus.stat().st_size / MIB:>11,.0f}{built['seconds']:>9.1f}{built['peak']:>11,.0f}", end="")
+            print(
+                f"{n:<15,}{corpus.stat().st_size / MIB:>11,.0f}{built['seconds']:>9.1f}{built['peak']:>11,.0f}",
+                end="",
+            )
             print(f"{built['bytes'] / MIB:>11,.0f}{opened:>8.2f}{peak:>10,.0f}", end="")
             print("".join(f"{g['per_s']:>20,.0f}" for g in got.values()), flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.retrieval", description="Quality, speed and size of the retrievers.")
-    parser.add_argument("--beir", type=Path, action="append", default=[], help="a judged set in BEIR's layout (may repeat)")
-    parser.add_argument("--corpus", type=Path, action="append", default=[], help="a JSONL corpus to time (may repeat)")
-    parser.add_argument("--few", type=int, default=20, help="queries that rank_bm25 is timed on (default: %(default)s)")
-    parser.add_argument("--growth", type=int, nargs="*", default=[], help="passages to grow the corpora to, e.g. 50000 1000000")
-    parser.add_argument("--scratch", type=Path, help="folder for what is made and deleted (default: the system's)")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.retrieval", description="Quality, speed and size of the retrievers."
+    )
+    parser.add_argument(
+        "--beir",
+        type=Path,
+        action="append",
+        default=[],
+        help="a judged set in BEIR's layout (may repeat)",
+    )
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        action="append",
+        default=[],
+        help="a JSONL corpus to time (may repeat)",
+    )
+    parser.add_argument(
+        "--few",
+        type=int,
+        default=20,
+        help="queries that rank_bm25 is timed on (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--growth",
+        type=int,
+        nargs="*",
+        default=[],
+        help="passages to grow the corpora to, e.g. 50000 1000000",
+    )
+    parser.add_argument(
+        "--scratch", type=Path, help="folder for what is made and deleted (default: the system's)"
+    )
     options = parser.parse_args()
     load = f"{os.getloadavg()[0]:.1f}"
     with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
@@ -231,7 +316,10 @@ def main() -> None:
             asked = sets_of_queries(questions)
             speed(options.corpus, Path(folder) / "indexes", asked, options.few)
             growth(options.corpus, options.growth, Path(folder), asked)
-    made = ", ".join(f"{name} {version(name)}" for name in ("bm25s", "rank-bm25", "numpy", "scipy", "scikit-learn"))
+    made = ", ".join(
+        f"{name} {version(name)}"
+        for name in ("bm25s", "rank-bm25", "numpy", "scipy", "scikit-learn")
+    )
     machine = f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"\n{machine}, load before the start {load}\n{made}")
 

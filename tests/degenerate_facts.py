@@ -11,18 +11,18 @@ import pytest
 
 from trustlab.metrics import (
     agreement,
-    best,
-    bounds,
     correlation,
     discrimination,
     estimate,
+    missing_bounds,
+    paired,
     significance,
     stability,
     stopping,
     ties,
     trust,
-    votes,
 )
+from trustlab.metrics import agreement as votes
 
 NAN, INF = float("nan"), float("inf")
 NO_VALUE = (NAN,) * 3
@@ -316,26 +316,26 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
         lambda: estimate.jackknife_interval(0.5, [INF] * 12),
         REFUSED,
     ),
-    ("best.chosen_in", "no methods", lambda: best.chosen_in(np.empty((0, 5))), REFUSED),
-    ("best.chosen_in", "no draws", lambda: best.chosen_in(np.empty((2, 0))), NAN),
-    ("best.chosen_in", "all missing", lambda: best.chosen_in(np.full((2, 5), NAN)), NAN),
-    ("best.chosen_in", "ties everywhere", lambda: best.chosen_in(np.ones((4, 5))), 0.25),
+    ("best.chosen_in", "no methods", lambda: paired.chosen_in(np.empty((0, 5))), REFUSED),
+    ("best.chosen_in", "no draws", lambda: paired.chosen_in(np.empty((2, 0))), NAN),
+    ("best.chosen_in", "all missing", lambda: paired.chosen_in(np.full((2, 5), NAN)), NAN),
+    ("best.chosen_in", "ties everywhere", lambda: paired.chosen_in(np.ones((4, 5))), 0.25),
     (
         "best.best_against",
         "no methods",
-        lambda: best.best_against([], np.empty((0, 5)), 0.5, ALIKE[:5], MANY),
+        lambda: paired.best_against([], np.empty((0, 5)), 0.5, ALIKE[:5], MANY),
         REFUSED,
     ),
     (
         "best.best_against",
         "infinite",
-        lambda: best.best_against([INF], [ALIKE], 0.5, ALIKE, MANY),
+        lambda: paired.best_against([INF], [ALIKE], 0.5, ALIKE, MANY),
         REFUSED,
     ),
     (
         "best.best_against",
         "all alike",
-        lambda: best.best_against([0.25, 0.25], [ALIKE, ALIKE], 0.25, ALIKE, MANY),
+        lambda: paired.best_against([0.25, 0.25], [ALIKE, ALIKE], 0.25, ALIKE, MANY),
         (0, 1, 0.5, 0, *[NAN] * 6),
     ),
     # rates by formula
@@ -399,34 +399,49 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("significance.cases_shown", "missing", lambda: significance.cases_shown(NAN), NOTHING),
     ("significance.cases_shown", "infinite", lambda: significance.cases_shown(INF), NOTHING),
     # ends of single columns
-    ("bounds.accuracy_bounds", "no rows", lambda: bounds.accuracy_bounds([]), NAN),
-    ("bounds.accuracy_bounds", "all missing", lambda: bounds.accuracy_bounds([NAN, NAN]), (0, 1)),
-    ("bounds.accuracy_bounds", "one class", lambda: bounds.accuracy_bounds([1, 1]), 1),
-    ("bounds.accuracy_bounds", "infinite", lambda: bounds.accuracy_bounds([INF]), REFUSED),
-    ("bounds.mean_confidence_bounds", "no rows", lambda: bounds.mean_confidence_bounds([]), NAN),
+    ("bounds.accuracy_bounds", "no rows", lambda: missing_bounds.accuracy_bounds([]), NAN),
+    (
+        "bounds.accuracy_bounds",
+        "all missing",
+        lambda: missing_bounds.accuracy_bounds([NAN, NAN]),
+        (0, 1),
+    ),
+    ("bounds.accuracy_bounds", "one class", lambda: missing_bounds.accuracy_bounds([1, 1]), 1),
+    ("bounds.accuracy_bounds", "infinite", lambda: missing_bounds.accuracy_bounds([INF]), REFUSED),
+    (
+        "bounds.mean_confidence_bounds",
+        "no rows",
+        lambda: missing_bounds.mean_confidence_bounds([]),
+        NAN,
+    ),
     (
         "bounds.mean_confidence_bounds",
         "all missing",
-        lambda: bounds.mean_confidence_bounds([NAN]),
+        lambda: missing_bounds.mean_confidence_bounds([NAN]),
         (0, 1),
     ),
     (
         "bounds.mean_confidence_bounds",
         "infinite",
-        lambda: bounds.mean_confidence_bounds([INF]),
+        lambda: missing_bounds.mean_confidence_bounds([INF]),
         REFUSED,
     ),
     (
         "bounds.brier_bounds",
         "all missing",
-        lambda: bounds.brier_bounds([1, NAN], [NAN, 0.5]),
+        lambda: missing_bounds.brier_bounds([1, NAN], [NAN, 0.5]),
         (1, 0),
     ),
-    ("bounds.auroc_bounds", "all missing", lambda: bounds.auroc_bounds([1, 0], [NAN, NAN]), (0, 1)),
+    (
+        "bounds.auroc_bounds",
+        "all missing",
+        lambda: missing_bounds.auroc_bounds([1, 0], [NAN, NAN]),
+        (0, 1),
+    ),
     (
         "bounds.auprc_bounds",
         "all missing",
-        lambda: bounds.auprc_bounds([1, 0], [NAN, NAN]),
+        lambda: missing_bounds.auprc_bounds([1, 0], [NAN, NAN]),
         (0.5, 1),
     ),
     # graders

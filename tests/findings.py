@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from trustlab.experiments.notebooks import notebook_path
 from trustlab.paths import DATA, FIGURES
+from trustlab.run_notebooks import notebook_path
 
 BRACKETS = "; brackets are 95 % intervals over cases"
 HEADING = f"**The finding** (of the reference run{BRACKETS})."

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from each import each
 
-from trustlab.correctness import EncoderGrader, ExactGrader, JudgeGrader, SynonymGrader
+from trustlab.graders import EncoderGrader, ExactGrader, JudgeGrader, SynonymGrader
 from trustlab.knowledge import Condition, Knowledge, normalise
+from trustlab.meaning.encoder import Encoder
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply, Statement
-from trustlab.semantics import Encoder
 
 
 def case(diagnosis: str, *accepted: str) -> Case:

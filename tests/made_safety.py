@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trustlab.safety import ChartFact, Entry, Regimen, Rule, Safety, Usual
+from trustlab.safety.table import ChartFact, Entry, Regimen, Rule, Safety, Usual
 
 USUAL_DOSE = (Regimen("1 g once a day", "by mouth"),)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trustlab.experiments.notebooks import read_parameters, run_notebook
 from trustlab.paths import FIGURES, NOTEBOOKS
+from trustlab.run_notebooks import read_parameters, run_notebook
 
 SMOKE = NOTEBOOKS / "parameters" / "smoke.yml"
 

@@ -10,31 +10,34 @@ import pytest
 from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 
 from trustlab.agents import MedConf
-from trustlab.correctness import JudgeGrader
-from trustlab.experiments.ablations import (
+from trustlab.graders import JudgeGrader
+from trustlab.knowledge import load_knowledge
+from trustlab.metrics.audit import published_table
+from trustlab.metrics.paired import paired_differences
+from trustlab.models.cache import CachedModel
+from trustlab.paths import DATA
+from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply
+from trustlab.retrieval import BM25, Passage, load_corpus
+from trustlab.run import Run, benchmark
+from trustlab.studies.ablations import (
     MEDCONF,
     PARTS,
     SAMPLED,
     UNSHARED,
     WHOLE,
+    WRONG,
     Ablations,
+    WrongPassages,
     ablations,
     evidence_summary,
+    kinds,
+    libraries,
     of_libraries,
     on_shared_rows,
     passages,
     sampling,
     variant_metrics,
 )
-from trustlab.experiments.benchmark import Run, benchmark
-from trustlab.experiments.libraries import WRONG, WrongPassages, kinds, libraries
-from trustlab.experiments.published import published_table
-from trustlab.knowledge import load_knowledge
-from trustlab.metrics.paired import paired_differences
-from trustlab.models.cache import CachedModel
-from trustlab.paths import DATA
-from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply
-from trustlab.retrieval import BM25, Passage, load_corpus
 
 CASES, LEVELS = made_cases(4), [20, 100]
 

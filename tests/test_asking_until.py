@@ -6,9 +6,9 @@ import pytest
 from fake_consultation import QUESTIONS, Talker, asked, cases
 from fake_model import FakeEncoder
 
-from trustlab.experiments import stopping as tables
-from trustlab.experiments.asking_until import consult_until
 from trustlab.metrics.stopping import stop_turns
+from trustlab.studies import consultation as tables
+from trustlab.studies.consultation import consult_until
 
 NAN = float("nan")
 

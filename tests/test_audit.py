@@ -12,8 +12,8 @@ import pytest
 from each import each
 from scipy.stats import pearsonr, spearmanr
 
-from trustlab import audit
-from trustlab.audit import attainable_n, audit_correlations, fitting_points
+from trustlab.metrics import audit
+from trustlab.metrics.audit import attainable_n, audit_correlations, fitting_points
 
 
 def table(*rows: tuple) -> pd.DataFrame:

@@ -14,8 +14,7 @@ from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made
 
 from trustlab.agents import MedConf
 from trustlab.confidence import METHODS, Parameters, select
-from trustlab.correctness import JudgeGrader
-from trustlab.experiments.benchmark import LIBRARIES, Run, benchmark, cases_hash, score
+from trustlab.graders import JudgeGrader
 from trustlab.levels import views
 from trustlab.metrics import metrics_table
 from trustlab.models import Request
@@ -24,6 +23,7 @@ from trustlab.paths import NOTICE
 from trustlab.prompts import template
 from trustlab.records import LEVELS, Reply, Statement
 from trustlab.retrieval import BM25, load_corpus
+from trustlab.run import LIBRARIES, Run, benchmark, cases_hash, score
 
 ANSWERS = [
     "case_id",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trustlab.metrics.best import best_against, chosen_in
 from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.paired import best_against, chosen_in
 
 CASES = np.arange(30)
 NAN = float("nan")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from trustlab.experiments.beyond import beyond_table
+from trustlab.studies.walkthrough import beyond_table
 
 NAN = float("nan")
 

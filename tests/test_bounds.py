@@ -10,15 +10,15 @@ import pytest
 from each import each
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from trustlab.experiments.missingness import NO_ENDS, ONLY_RANGE, missingness_table
 from trustlab.metrics import auprc, auroc, brier
-from trustlab.metrics.bounds import (
+from trustlab.metrics.missing_bounds import (
     accuracy_bounds,
     auprc_bounds,
     auroc_bounds,
     brier_bounds,
     mean_confidence_bounds,
 )
+from trustlab.studies.benchmark import NO_ENDS, ONLY_RANGE, missingness_table
 
 NAN = float("nan")
 RANKED = {"auroc": (auroc_bounds, roc_auc_score), "auprc": (auprc_bounds, average_precision_score)}

@@ -23,8 +23,15 @@ import pytest
 from each import each
 
 from trustlab.models.base import Model, Request, Stopped
-from trustlab.models.cache import CachedModel, CacheMiss, export_cache, import_cache, request_keys
-from trustlab.models.stored import decode_reply, encode_reply
+from trustlab.models.cache import (
+    CachedModel,
+    CacheMiss,
+    decode_reply,
+    encode_reply,
+    export_cache,
+    import_cache,
+    request_keys,
+)
 from trustlab.records import Reply, TokenTrace
 
 ROOT = Path(__file__).resolve().parents[1]

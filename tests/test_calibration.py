@@ -9,7 +9,6 @@ from each import each
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold
 
-from trustlab.experiments.calibrated import calibration_table, recalibration_curves
 from trustlab.metrics import auroc, brier, case_weights, ece, metrics_table
 from trustlab.metrics.calibration import (
     Isotonic,
@@ -19,6 +18,7 @@ from trustlab.metrics.calibration import (
     cross_fitted,
 )
 from trustlab.metrics.estimate import without_excess
+from trustlab.studies.benchmark import calibration_table, recalibration_curves
 
 NAN = float("nan")
 PARTS = ("miscalibration", "discrimination", "uncertainty")

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from fake_model import made_case
 
-from trustlab.changes import (
+from trustlab.changes.changes import (
     AS_TOLD,
     MAKERS,
     instruction,

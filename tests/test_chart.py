@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from each import each
 
-from trustlab.chart import FIELDS, LISTS, Chart, chart_from, chart_of, chart_text
 from trustlab.datasets import load_cases
 from trustlab.records import Case, Statement
+from trustlab.safety.chart import FIELDS, LISTS, Chart, chart_from, chart_of, chart_text
 
 FULL = Chart(34, "female", "pregnant", ("penicillin",), ("warfarin", "metformin"), (), 27, ("ECG",))
 IN_WORDS = """\

@@ -8,8 +8,8 @@ import pytest
 from made_ddxplus import release
 
 from trustlab.datasets import read_data
+from trustlab.datasets.cases_file import Read
 from trustlab.datasets.check import check_text
-from trustlab.datasets.reading import Read
 from trustlab.records import Case, Statement
 
 

@@ -13,14 +13,13 @@ from typer.testing import CliRunner
 
 from trustlab.cli import app, methods_markdown
 from trustlab.confidence import METHODS, PARAMETERS
-from trustlab.confidence.cost import calls, readers
-from trustlab.confidence.registry import FAMILIES
+from trustlab.confidence.registry import FAMILIES, calls, readers
 from trustlab.datasets import LOADERS
 from trustlab.datasets.homes import HOMES
-from trustlab.experiments.benchmark import benchmark
-from trustlab.experiments.notebooks import notebook_names
 from trustlab.models.cache import CachedModel
 from trustlab.paths import ROOT, RUNS
+from trustlab.run import benchmark
+from trustlab.run_notebooks import notebook_names
 
 
 def trustlab(*words: object, status: int = 0) -> str:
@@ -165,7 +164,7 @@ def test_a_plan_takes_the_notebooks_section_and_counts_every_data_set_and_model(
 
 def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monkeypatch):
     given = {"01_benchmark": {"n": 3}}
-    monkeypatch.setattr("trustlab.experiments.notebooks.read_sections", lambda file: given)
+    monkeypatch.setattr("trustlab.run_notebooks.read_sections", lambda file: given)
     asked = {}
     monkeypatch.setattr(
         "trustlab.cli._executed", lambda name, values, out: asked.update({name: values}) or tmp_path

@@ -14,7 +14,7 @@ from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, Parameters, select
 from trustlab.levels import views
-from trustlab.meaning import Readers
+from trustlab.meaning.parts import Readers
 from trustlab.models.cache import CachedModel
 from trustlab.prompts import render
 from trustlab.records import Assessment, Generation

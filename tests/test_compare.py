@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.experiments.compare import (
+from trustlab.metrics.formatted import differences_shown, p_shown
+from trustlab.metrics.paired import (
     best_of_families,
     compare_methods,
-    differences_shown,
-    p_shown,
+    corrected,
+    paired_differences,
     reference_of,
 )
-from trustlab.metrics.paired import corrected, paired_differences
 from trustlab.metrics.significance import cases_to_tell_apart, holm
 
 NAN = float("nan")

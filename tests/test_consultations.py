@@ -14,16 +14,16 @@ from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases
 from fake_model import TEXT_ONLY, FakeEncoder
 from scipy.stats import beta
 
-from trustlab.experiments import stopping as tables
-from trustlab.experiments import talk_tables
-from trustlab.experiments.consultations import (
+from trustlab.metrics.estimate import case_weights, percentile_interval
+from trustlab.studies import consultation
+from trustlab.studies import consultation as tables
+from trustlab.studies.consultation import (
     SPENT,
     ConsultationRun,
     consultations,
     purposes_of,
     worth_reading,
 )
-from trustlab.metrics.estimate import case_weights, percentile_interval
 
 NAN = float("nan")
 
@@ -161,8 +161,8 @@ def test_where_every_question_is_unreadable_there_is_one_state_and_all_tables_st
         assert len(table(run, "fake"))
     assert set(values(tables.chosen_table(run, "fake"))["utterances"]) == {2.0}
     assert (
-        talk_tables.patient_table(run)["n"].sum() == 0
-        and talk_tables.ended_table(run)["ended"].nunique() == 3
+        consultation.patient_table(run)["n"].sum() == 0
+        and consultation.ended_table(run)["ended"].nunique() == 3
     )
 
 
@@ -401,10 +401,10 @@ def test_a_case_whose_answer_could_not_be_had_is_left_out_and_counted() -> None:
         assert make(run, "fake")[
             ["n", "n_cases", "n_missing"]
         ].drop_duplicates().to_numpy().tolist() == [[3, 3, 1]]
-    assert talk_tables.left_out_table(run).to_dict("records") == [
+    assert consultation.left_out_table(run).to_dict("records") == [
         {"model": "fake", "case_id": "c00", "level": 0, "missing": "too long"}
     ]
-    assert not len(talk_tables.left_out_table(FOUR))
+    assert not len(consultation.left_out_table(FOUR))
     gone = handmade([[NAN] * 4] * 2, SURE[:2], [3, 3], [[0] * 3] * 2)
     table = tables.chosen_table(gone, "fake")
     assert (
@@ -501,7 +501,7 @@ def test_the_model_patient_is_held_against_the_rule_patient() -> None:
         ("answered", "1", "1"), ("does not know", "", "2"), ("invented", "", "3"), ("answered", "4", "5"),
         ("does not know", "", "not told"), ("answered", "2", "not told"), ("leaked", "", "findings not marked"),
     )  # fmt: skip
-    table = talk_tables.patient_table(run).set_index("metric")
+    table = consultation.patient_table(run).set_index("metric")
     assert table["n_hits"].to_dict() == {
         "answered": 3, "does not know": 2, "volunteered": 0, "invented": 1, "leaked": 1, "out of place": 0, "unreadable": 0,
         "found": 1, "missed": 2, "another fact": 1, "rightly not known": 1, "spoke though not told": 1,
@@ -509,7 +509,7 @@ def test_the_model_patient_is_held_against_the_rule_patient() -> None:
     assert set(table.loc[:"unreadable", "n"]) == {7} and table.loc[
         "missed", ["n", "value"]
     ].to_list() == [4, 0.5]
-    none = talk_tables.patient_table(turns_of(("answered", "1", "1"))).set_index("metric")
+    none = consultation.patient_table(turns_of(("answered", "1", "1"))).set_index("metric")
     assert (
         none.loc["rightly not known", "missing"] == "no such question"
         and none.loc["rightly not known", "n"] == 0
@@ -520,20 +520,20 @@ def test_tries_are_counted() -> None:
     run = replace(
         FOUR, turns=pd.DataFrame({"model": "fake", "case_id": list("aabc"), "tries": [1, 3, 1, 1]})
     )
-    table = talk_tables.tries_table(run)
+    table = consultation.tries_table(run)
     assert table[["tries", "n_hits", "value"]].to_numpy().tolist() == [
         [1, 3, 0.75],
         [2, 0, 0],
         [3, 1, 0.25],
     ]
     assert set(table["n"]) == {4} and set(table["n_cases"]) == {3}
-    assert not len(talk_tables.tries_table(replace(FOUR, turns=run.turns[:0])))
+    assert not len(consultation.tries_table(replace(FOUR, turns=run.turns[:0])))
 
 
 def test_how_they_ended_is_a_share_and_a_length() -> None:
     ends = pd.DataFrame({"model": "fake", "case_id": list("abcd"), "n_turns": [3, 3, 1, 2]})
     run = replace(FOUR, ended=ends.assign(ended=["turn limit"] * 2 + ["repeats itself"] * 2))
-    table = talk_tables.ended_table(run).set_index(["ended", "metric"])
+    table = consultation.ended_table(run).set_index(["ended", "metric"])
     assert table.loc[("repeats itself", "share"), ["value", "n_hits", "n"]].to_list() == [0.5, 2, 4]
     assert table.loc[("repeats itself", "questions"), ["value", "n"]].to_list() == [1.5, 2]
     assert table.loc[("no readable question", "questions"), "missing"] == "none of them"

@@ -14,7 +14,7 @@ from made_corpora import ids, row, written
 from trustlab.datasets import DataError
 from trustlab.paths import ROOT
 from trustlab.retrieval import Passage, load_corpus
-from trustlab.retrieval.text import LONGEST, cut
+from trustlab.retrieval.corpus import LONGEST, cut
 
 REAL = ROOT.parent / "shared" / "datasets" / "corpora"
 CROUP = Passage("a", "Croup", "It barks.", "Croup. It barks.")

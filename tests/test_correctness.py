@@ -25,15 +25,8 @@ from made_graders import (
     case,
 )
 
-from trustlab.correctness import (
-    GRADERS,
-    EncoderGrader,
-    ExactGrader,
-    Grader,
-    SynonymGrader,
-    open_grader,
-)
 from trustlab.datasets import load_cases
+from trustlab.graders import GRADERS, EncoderGrader, ExactGrader, Grader, SynonymGrader, open_grader
 from trustlab.knowledge import load_knowledge
 
 REFERENCE = Path(__file__).parents[1] / "figures/reference/01_benchmark/answers.csv"

@@ -11,9 +11,9 @@ from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 
 from trustlab.confidence import METHODS
-from trustlab.experiments.benchmark import benchmark
-from trustlab.experiments.costs import CALLS, method_costs, pareto_table, purposes_of
+from trustlab.metrics.costs import CALLS, method_costs, pareto_table, purposes_of
 from trustlab.retrieval import BM25, load_corpus
+from trustlab.run import benchmark
 
 NAN = float("nan")
 ONE_OF_EACH = list({METHODS[name].needs: name for name in METHODS}.values())

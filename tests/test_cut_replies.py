@@ -19,23 +19,26 @@ from trustlab.agents import assess
 from trustlab.agents.medconf import MedConf
 from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
 from trustlab.confidence import METHODS
-from trustlab.correctness import JudgeGrader, SynonymGrader
-from trustlab.experiments.benchmark import benchmark
-from trustlab.experiments.grading import grade
-from trustlab.experiments.missingness import missingness_table
-from trustlab.experiments.stopping import grid
-from trustlab.experiments.talk_tables import left_out_table
-from trustlab.experiments.two_at_once import which_named
+from trustlab.graders import JudgeGrader, SynonymGrader
 from trustlab.metrics import metrics_table
-from trustlab.models.base import Request
+from trustlab.models.base import Request, TextOnly
 from trustlab.models.cache import CachedModel
-from trustlab.models.openai_replies import Choice, reply_of
-from trustlab.models.textonly import TextOnly
+from trustlab.models.openai_wire import Choice, reply_of
 from trustlab.parsing import NO_DIAGNOSIS, Unreadable, diagnosis_reply
-from trustlab.parsing.panel import read_flags, read_opinion, read_plan, read_ratings
-from trustlab.parsing.talk import read_enough, read_question
-from trustlab.parsing.wording import read_wording
+from trustlab.parsing.agents import (
+    read_enough,
+    read_flags,
+    read_opinion,
+    read_plan,
+    read_question,
+    read_ratings,
+    read_wording,
+)
 from trustlab.records import Reply, TokenTrace
+from trustlab.run import benchmark
+from trustlab.studies.benchmark import grade, missingness_table
+from trustlab.studies.consultation import grid, left_out_table
+from trustlab.studies.robustness import which_named
 
 REASON = "ran out of tokens"
 ASK = Request((("user", "Cough?"),), max_tokens=2)

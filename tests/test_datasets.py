@@ -10,7 +10,7 @@ import pytest
 from each import each
 from made_ddxplus import patients, release
 
-from trustlab.datasets import LOADERS, DataError, load_cases, load_sets, starter
+from trustlab.datasets import LOADERS, DataError, cases_file, load_cases, load_sets
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.levels import view
 from trustlab.records import LEVELS
@@ -204,7 +204,7 @@ def test_a_missing_starter_file_says_what_writes_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(
-    not starter.FILE.exists(),
+    not cases_file.FILE.exists(),
     reason="data/starter/structured.jsonl is not made yet: training/starter.py does",
 )
 def test_the_starter_cases_keep_their_promises() -> None:

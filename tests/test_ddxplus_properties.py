@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_ddxplus import CODES, ROW, patients, release
 
 from trustlab.datasets import DataError, ddxplus, load_cases, read_data
-from trustlab.datasets.ddxplus_release import COLUMNS
+from trustlab.datasets.ddxplus import COLUMNS
 
 
 def codes_of(name: str) -> st.SearchStrategy[list[str]]:

@@ -32,7 +32,7 @@ from degenerate_facts import (
 from each import each
 
 import trustlab.metrics
-from trustlab.metrics import bounds, calibration, correlation, discrimination, selective
+from trustlab.metrics import calibration, correlation, discrimination, missing_bounds, selective
 from trustlab.metrics.estimate import Rows
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -114,9 +114,9 @@ OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
     ),
 }
 ENDS_OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
-    "bounds.brier_bounds": (bounds.brier_bounds, (NAN, 0.09, 0.3, 0.25, 0.4)),
-    "bounds.auroc_bounds": (bounds.auroc_bounds, (*NO_VALUE, 0.5, 2.5 / 6)),
-    "bounds.auprc_bounds": (bounds.auprc_bounds, (*NO_VALUE, 0.5, 11 / 30)),
+    "bounds.brier_bounds": (missing_bounds.brier_bounds, (NAN, 0.09, 0.3, 0.25, 0.4)),
+    "bounds.auroc_bounds": (missing_bounds.auroc_bounds, (*NO_VALUE, 0.5, 2.5 / 6)),
+    "bounds.auprc_bounds": (missing_bounds.auprc_bounds, (*NO_VALUE, 0.5, 11 / 30)),
 }
 """These take missing values: with none missing, both ends are the metric."""
 BOTH = OF_PAIRS | ENDS_OF_PAIRS

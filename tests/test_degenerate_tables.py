@@ -12,9 +12,10 @@ from degenerate_facts import INF, NAN, REFUSED, check
 from each import each
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, review
 
-from trustlab.experiments import beyond_level, calibrated, compare, missingness, selective_tables
 from trustlab.metrics import paired, trust, trust_table
-from trustlab.metrics.table import metrics_table
+from trustlab.metrics import paired as compare
+from trustlab.metrics.run_tables import metrics_table
+from trustlab.studies import benchmark
 
 pytestmark = pytest.mark.filterwarnings("error")
 KEY = {"dataset": "d", "model": "x"}
@@ -64,17 +65,17 @@ def made_tables() -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.DataFra
     one = {**few, "min_per_class": 1}
     return {
         "table.metrics_table": lambda a, c: metrics_table(Run(a, c), scales=scales, **one),
-        "calibration_table": lambda a, c: calibrated.calibration_table(a, c, scales, **one),
-        "recalibration_curves": lambda a, c: calibrated.recalibration_curves(a, c, scales, **few),
-        "selective_table": lambda a, c: selective_tables.selective_table(a, c, **one),
-        "risk_coverage_table": lambda a, c: selective_tables.risk_coverage_table(
+        "calibration_table": lambda a, c: benchmark.calibration_table(a, c, scales, **one),
+        "recalibration_curves": lambda a, c: benchmark.recalibration_curves(a, c, scales, **few),
+        "selective_table": lambda a, c: benchmark.selective_table(a, c, **one),
+        "risk_coverage_table": lambda a, c: benchmark.risk_coverage_table(
             a, c, coverages=(0.5, 1.0), **one
         ),
-        "missingness_table": lambda a, c: missingness.missingness_table(
+        "missingness_table": lambda a, c: benchmark.missingness_table(
             a, c, scales, min_per_class=1
         ),
-        "beyond_level_table": lambda a, c: beyond_level.beyond_level_table(Run(a, c), **few),
-        "reliability_table": lambda a, c: calibrated.reliability_table(a, c, scales, **few),
+        "beyond_level_table": lambda a, c: benchmark.beyond_level_table(Run(a, c), **few),
+        "reliability_table": lambda a, c: benchmark.reliability_table(a, c, scales, **few),
         "compare_methods": lambda a, c: compare.compare_methods(a, twice(c), "m", **one),
         "best_of_families": lambda a, c: compare.best_of_families(a, twice(c), "m", **one),
         "paired.paired_differences": lambda a, c: paired.paired_differences(

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from fake_model import FakeEncoder
 
-from trustlab.datasets.lay_names import LAY_NAMES
-from trustlab.entailment import (
+from trustlab.datasets.sentences import LAY_NAMES
+from trustlab.meaning.entailment import (
     CrossEncoderEntailment,
     Entailment,
     Pair,

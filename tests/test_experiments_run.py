@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from smoke import contents
 
-from trustlab.experiments.notebooks import MANIFEST, publish
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE
+from trustlab.run_notebooks import MANIFEST, publish
 
 NAMES = ("02_robustness", "03_ablations", "04_consultation", "05_trust_indices")
 
@@ -64,11 +64,11 @@ def test_a_second_run_asks_nothing_and_draws_the_same(made, smoke_runs, tmp_path
 
 def test_what_is_committed_was_drawn_by_the_notebook_as_it_is(made, tmp_path, monkeypatch):
     """Publishing refuses a run of other code: the committed notebook's code is that of the run."""
-    from trustlab.experiments import notebooks
+    from trustlab import run_notebooks
 
     name, folder = made
-    monkeypatch.setattr(notebooks, "FIGURES", tmp_path / "figures")
-    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(run_notebooks, "FIGURES", tmp_path / "figures")
+    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / f"{name}.ipynb").write_bytes(
         (NOTEBOOKS / f"{name}.ipynb").read_bytes()

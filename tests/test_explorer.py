@@ -19,13 +19,13 @@ import pytest
 from generations import FULL, said
 
 from trustlab.confidence import select
-from trustlab.experiments.benchmark import Run, score
-from trustlab.explorer import STILL, Choice, case_options, explore, page, still
+from trustlab.html.explorer import STILL, Choice, case_options, explore, page, still
 from trustlab.levels import view
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.paths import NOTICE
 from trustlab.plots.explorer import explorer_still, still_table
 from trustlab.records import Assessment, Case, Criterion, Evidence, Statement
+from trustlab.run import Run, score
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LEVELS = (1, 20, 60, 100)

@@ -15,7 +15,7 @@ from file_server import FileServer
 from made_ddxplus import release
 
 from trustlab.datasets import load_cases
-from trustlab.datasets.errors import DataError
+from trustlab.datasets.cases_file import DataError
 from trustlab.datasets.fetch import Fetched, fetch, licence_notice
 from trustlab.datasets.homes import HOMES, SOURCE, File, Home
 

@@ -9,8 +9,8 @@ import nbformat
 import pytest
 
 from tests import findings
-from trustlab.experiments.notebooks import notebook_names, notebook_path
 from trustlab.paths import NOTICE
+from trustlab.run_notebooks import notebook_names, notebook_path
 
 NUMBER = re.compile(r"(?<![\w.{:+#\[])\d+(?:\.\d+)?(?![\w}\]])")
 NAMES = (

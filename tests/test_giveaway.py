@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trustlab.datasets import read_data
 from trustlab.datasets.check import check_text
 from trustlab.datasets.giveaway import giveaway
-from trustlab.datasets.lay_names import LAY_NAMES, lay_names
+from trustlab.datasets.sentences import LAY_NAMES, lay_names
 from trustlab.knowledge import normalise
 
 

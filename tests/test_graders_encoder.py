@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from made_graders import ALIKE, NO_TABLE, SYNONYM, case
 
-from trustlab.correctness import EncoderGrader
-from trustlab.correctness.encoder import THRESHOLD
-from trustlab.correctness.kinds import bare_name, comparable
-from trustlab.correctness.names import same_name
+from trustlab.graders import EncoderGrader
+from trustlab.graders.graders import THRESHOLD
+from trustlab.graders.same_diagnosis import bare_name, comparable, same_name
 from trustlab.knowledge import load_knowledge
-from trustlab.semantics import Encoder
+from trustlab.meaning.encoder import Encoder
 
 
 def test_the_encoder_forgives_wordings_and_the_words_alone_do_not() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_graders import NO_TABLE, PNEUMONIA, TABLE, SaysTrue, case
 
-from trustlab.correctness import JudgeGrader
+from trustlab.graders import JudgeGrader
 from trustlab.models.cache import CachedModel
 
 

@@ -8,17 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.correctness import ExactGrader, Grade
-from trustlab.experiments.grading import (
-    agreement_table,
-    auroc_by_grader,
-    disagreements,
-    grade,
-    verdict_table,
-)
-from trustlab.experiments.label_noise import auroc_under_noise, expected_auroc, order_under_noise
+from trustlab.graders import ExactGrader, Grade
 from trustlab.metrics import auroc, metrics_table
 from trustlab.records import Case
+from trustlab.studies.benchmark import (
+    agreement_table,
+    auroc_by_grader,
+    auroc_under_noise,
+    disagreements,
+    expected_auroc,
+    grade,
+    order_under_noise,
+    verdict_table,
+)
 
 KEY = {"dataset": "toy", "level": 100, "model": "m"}
 SAID = [

@@ -7,9 +7,8 @@ import re
 import pytest
 from each import each
 
-from trustlab.datasets.fetch import homes_table
+from trustlab.datasets.fetch import homes_table, safe_place
 from trustlab.datasets.homes import HOMES, File, Home
-from trustlab.datasets.unpack import safe_place
 
 
 @each("name", HOMES)

@@ -24,9 +24,7 @@ from tiny_models import (
 )
 
 from trustlab.models.base import STATISTICS, Request
-from trustlab.models.chat import prompt_text
-from trustlab.models.huggingface import HuggingFaceModel
-from trustlab.models.memory import Share, in_batches
+from trustlab.models.huggingface import HuggingFaceModel, Share, in_batches, prompt_text
 from trustlab.models.opening import window_of
 from trustlab.parsing import diagnosis_reply
 from trustlab.paths import DATA

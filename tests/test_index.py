@@ -19,10 +19,10 @@ from made_corpora import ids, made, written, written_passages
 from benchmarks.retrieval import either, json_lines
 from trustlab.datasets import DataError
 from trustlab.paths import ROOT, RUNS
-from trustlab.retrieval import BM25, BM25S, Passage, index, load_corpus, opening
+from trustlab.retrieval import BM25, BM25S, Passage, disk_index, load_corpus
+from trustlab.retrieval import corpus as opening
 from trustlab.retrieval import open_retriever as open_any
-from trustlab.retrieval.corpus import read_passages
-from trustlab.retrieval.files import corpus_files
+from trustlab.retrieval.corpus import corpus_files, read_passages
 
 REAL = ROOT.parent / "shared" / "datasets"
 TEXTS = (
@@ -67,7 +67,7 @@ def no_building(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def refuse(*given: object) -> None:
         raise AssertionError("an index was built")
 
-    return lambda: monkeypatch.setattr(index, "_build", refuse)
+    return lambda: monkeypatch.setattr(disk_index, "_build", refuse)
 
 
 # The same rankings
@@ -204,7 +204,7 @@ def test_other_settings_or_passages_make_another_index(corpus: Path) -> None:
 
 def test_other_stop_words_make_another_index(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened(corpus)
-    monkeypatch.setattr("trustlab.retrieval.words.stop_words", lambda: frozenset({"croup"}))
+    monkeypatch.setattr("trustlab.retrieval.bm25.stop_words", lambda: frozenset({"croup"}))
     assert opened(corpus).search("croup") == []
     assert len(kept(corpus)) == 2
 
@@ -277,7 +277,7 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
 def test_a_corpus_that_changes_while_it_is_read_is_refused(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = index._build
+    build = disk_index._build
 
     def changing(*given: Any) -> None:
         build(*given)
@@ -285,7 +285,7 @@ def test_a_corpus_that_changes_while_it_is_read_is_refused(
             corpus.read_text() + json.dumps({"id": "new", "title": "", "content": "Mumps."})
         )
 
-    monkeypatch.setattr(index, "_build", changing)
+    monkeypatch.setattr(disk_index, "_build", changing)
     with pytest.raises(ValueError, match="changed while the index was made"):
         opened(corpus)
     assert list((corpus.parent / "indexes").iterdir()) == []
@@ -294,16 +294,16 @@ def test_a_corpus_that_changes_while_it_is_read_is_refused(
 def test_of_two_builders_the_later_one_takes_the_earlier_ones_index(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = index._build
+    build = disk_index._build
     earlier: list[int] = []
 
     def overtaken(*given: Any) -> None:
         build(*given)
-        monkeypatch.setattr(index, "_build", build)
+        monkeypatch.setattr(disk_index, "_build", build)
         opened(corpus)  # another builder begins and ends before this one
         earlier.append(kept(corpus)[0].stat().st_ino)
 
-    monkeypatch.setattr(index, "_build", overtaken)
+    monkeypatch.setattr(disk_index, "_build", overtaken)
     assert ids(opened(corpus).search("toe")) == ["p1"]
     assert [p.stat().st_ino for p in (corpus.parent / "indexes").iterdir()] == earlier
 

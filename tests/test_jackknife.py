@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
+from trustlab.metrics.agreement import count_votes, fleiss_kappa_weighted, gwet_ac1_weighted
 from trustlab.metrics.estimate import TOO_FEW, case_weights, jackknife_interval, percentile_interval
-from trustlab.metrics.votes import count_votes, fleiss_kappa_weighted, gwet_ac1_weighted
 
 NAN = float("nan")
 

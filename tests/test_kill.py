@@ -18,10 +18,10 @@ import pandas as pd
 import pytest
 
 from trustlab.datasets import load_cases
-from trustlab.experiments.benchmark import Run, benchmark
 from trustlab.models import Model, Request, open_model
 from trustlab.models.cache import CachedModel, request_keys
 from trustlab.records import Reply
+from trustlab.run import Run, benchmark
 
 ROOT = Path(__file__).resolve().parents[1]
 N_CASES, SAMPLES, BLOCK = 6, 5, 4

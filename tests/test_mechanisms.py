@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.experiments import mechanisms, published
 from trustlab.knowledge import load_knowledge
+from trustlab.metrics import audit
 from trustlab.records import Generation, Reply, TokenTrace
+from trustlab.studies import walkthrough
 
 NAN = float("nan")
 # case, level, answer, correct, its tokens' probabilities, PoC, MedConf
@@ -57,7 +58,7 @@ def made_run(rows=ROWS) -> Any:
 
 
 def test_token_table_has_a_row_a_token_of_every_answer_with_a_trace():
-    found = mechanisms.token_table(made_run())
+    found = walkthrough.token_table(made_run())
     columns = ["case_id", "level", "model", "n_tokens", "position", "probability", "correct", "n"]
     assert list(found.columns) == columns and found["n"].eq(1).all()
     assert found.drop(columns=["model", "probability", "n"]).to_numpy().tolist() == [
@@ -76,7 +77,7 @@ def many(n: int, probs, correct: int = 0, start: int = 0) -> list[tuple]:
 def test_position_means_leave_out_rare_long_and_single_token_answers():
     rows = [*many(5, (0.2, 0.9)), *many(5, (0.4, 0.7), 1, 5), *many(9, (0.1, 0.1, 0.1), 0, 10)]
     rows += [*many(10, (0.5,), 0, 20), *many(10, (0.5,) * 11, 0, 40)]
-    found = mechanisms.position_means(mechanisms.token_table(made_run(rows)))
+    found = walkthrough.position_means(walkthrough.token_table(made_run(rows)))
     assert found[["n_tokens", "position", "n"]].to_numpy().tolist() == [[2, 1, 10], [2, 2, 10]]
     np.testing.assert_allclose(found["value"], [0.3, 0.8])
 
@@ -88,20 +89,20 @@ def test_wrong_by_length_is_of_wrong_answers_alone():
         *many(6, (0.3, 1, 1), 0, 30),
         *many(6, (0.1, 1, 1), 0, 36),
     ]
-    found = mechanisms.wrong_by_length(mechanisms.token_table(made_run(rows)), n_draws=200)
+    found = walkthrough.wrong_by_length(walkthrough.token_table(made_run(rows)), n_draws=200)
     assert found[["n_tokens", "metric", "n"]].to_numpy().tolist() == [
         [2, "asp", 10], [2, "first", 10], [3, "asp", 12], [3, "first", 12],
     ]  # fmt: skip
     np.testing.assert_allclose(found["value"].astype(float), [0.55, 0.2, 2.2 / 3, 0.2])
     assert found["low"].iloc[2] < found["value"].iloc[2] < found["high"].iloc[2]
-    only_right = mechanisms.token_table(made_run(many(20, (0.9, 0.9), 1)))
-    assert list(mechanisms.wrong_by_length(only_right).columns) == list(found.columns)
-    assert not len(mechanisms.wrong_by_length(only_right))
+    only_right = walkthrough.token_table(made_run(many(20, (0.9, 0.9), 1)))
+    assert list(walkthrough.wrong_by_length(only_right).columns) == list(found.columns)
+    assert not len(walkthrough.wrong_by_length(only_right))
 
 
 def test_means_over_few_cases_have_no_interval_however_many_answers():
     rows = [(f"c{i % 6}", i, "Influenza", 0, (0.2 + 0.05 * i, 0.9), 0.9, 0.2) for i in range(12)]
-    found = mechanisms.wrong_by_length(mechanisms.token_table(made_run(rows)), n_draws=200)
+    found = walkthrough.wrong_by_length(walkthrough.token_table(made_run(rows)), n_draws=200)
     assert found["n"].tolist() == [12, 12] and found[["low", "high"]].isna().all(axis=None)
     table = pd.DataFrame(
         {
@@ -112,24 +113,24 @@ def test_means_over_few_cases_have_no_interval_however_many_answers():
         }
     )
     table = table.assign(prior=0.1, poc=[0.1 * (i % 7) for i in range(12)], correct=1)
-    means = mechanisms.prior_means(table, n_draws=200)
+    means = walkthrough.prior_means(table, n_draws=200)
     assert means["n"].tolist() == [12] and means[["low", "high"]].isna().all(axis=None)
 
 
 def test_what_the_figures_of_means_draw_is_one_table():
-    drawn = mechanisms.token_means(mechanisms.token_table(made_run(many(10, (0.2, 0.9)))))
+    drawn = walkthrough.token_means(walkthrough.token_table(made_run(many(10, (0.2, 0.9)))))
     n_cases = drawn.groupby("among")["n_cases"].unique().str[0].to_dict()
     assert n_cases == {"all answers": 10, "wrong answers": 10}
     run = made_run()
-    table = mechanisms.agreement_drawn(mechanisms.agreement_table(run, load_knowledge()))
+    table = walkthrough.agreement_drawn(walkthrough.agreement_table(run, load_knowledge()))
     assert table["drawn"].tolist() == ["answer"] * 6 and table["n"].tolist() == [1, 1, 1, 1, 0, 1]
     assert table.loc[table["value"].isna(), "missing"].tolist() == ["no PoC"]
-    assert not len(mechanisms.token_means(mechanisms.token_table(run)))
+    assert not len(walkthrough.token_means(walkthrough.token_table(run)))
 
 
 def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
     knowledge = load_knowledge()
-    found = mechanisms.agreement_table(made_run(), knowledge)
+    found = walkthrough.agreement_table(made_run(), knowledge)
     assert list(found.columns) == [
         "case_id",
         "level",
@@ -150,7 +151,7 @@ def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
     run = made_run()
     run.confidence = run.confidence[run.confidence["method"] != "poc"]
     with pytest.raises(ValueError, match="no method 'poc'"):
-        mechanisms.agreement_table(run, knowledge)
+        walkthrough.agreement_table(run, knowledge)
 
 
 def agreement(priors, pocs, corrects) -> pd.DataFrame:
@@ -173,21 +174,21 @@ def test_prior_means_share_their_limits_between_right_and_wrong():
         np.tile([0.4, 0.6], 20),
         np.repeat([1, 0, 1, 0], [12, 8, 10, 10]),
     )
-    found = mechanisms.prior_means(table, n_draws=100)
+    found = walkthrough.prior_means(table, n_draws=100)
     wanted = [[1, 0, 0.01, 0.5, 12], [1, 1, 0.02, 0.5, 10], [0, 1, 0.02, 0.5, 10]]
     np.testing.assert_allclose(
         found[["correct", "bin", "prior", "value", "n"]].astype(float), wanted
     )
     assert (found["low"] < 0.5).all() and (found["high"] > 0.5).all()
     many_priors = agreement(np.linspace(0.01, 0.05, 50), [0.5] * 50, [1] * 50)
-    fifths = mechanisms.prior_means(many_priors, n_draws=100)
+    fifths = walkthrough.prior_means(many_priors, n_draws=100)
     assert fifths["n"].tolist() == [10] * 5 and fifths["prior"].is_monotonic_increasing
-    assert not len(mechanisms.prior_means(agreement([NAN], [0.5], [1])))
+    assert not len(walkthrough.prior_means(agreement([NAN], [0.5], [1])))
 
 
 def consistent(run, threshold=0.8, n_draws=100) -> dict[str, pd.DataFrame]:
     """Of each metric its rows, by level."""
-    found = mechanisms.consistent_table(run, threshold, n_draws)
+    found = walkthrough.consistent_table(run, threshold, n_draws)
     return {metric: part.set_index("level") for metric, part in found.groupby("metric")}
 
 
@@ -201,7 +202,7 @@ def test_consistent_table_keeps_answers_at_or_over_the_threshold():
     assert found["medconf"]["n"].to_dict() == {1: 1, 100: 1}
     assert found["medconf"]["n_missing"].to_dict() == {1: 1, 100: 0}
     assert right[["low", "high"]].isna().all().all()  # fewer than 10 cases
-    none = mechanisms.consistent_table(made_run(), 1.1)
+    none = walkthrough.consistent_table(made_run(), 1.1)
     assert (
         none["n"].eq(0).all()
         and none["value"].isna().all()
@@ -216,7 +217,7 @@ def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong():
     assert found["n"].to_dict() == {1: 2, 100: 1} and found["n_answers"].to_dict() == {1: 3, 100: 3}
     assert found["value"].to_dict() == {1: 0.5, 100: 1.0}
     pd.testing.assert_frame_equal(
-        mechanisms.token_table(run), mechanisms.token_table(made_run()), check_dtype=False
+        walkthrough.token_table(run), walkthrough.token_table(made_run()), check_dtype=False
     )
 
 
@@ -234,7 +235,7 @@ def test_consistent_table_gives_an_interval_from_ten_cases_on_and_medconf_may_be
 
 
 def test_moves_table_has_every_method_at_every_level_of_one_case():
-    found = mechanisms.moves_table(made_run(), "c")
+    found = walkthrough.moves_table(made_run(), "c")
     wanted = ["case_id", "model", "level", "method", "family", "scale", "confidence", "n"]
     wanted += ["missing", "answer", "correct"]
     assert list(found.columns) == wanted
@@ -248,15 +249,15 @@ def test_moves_table_has_every_method_at_every_level_of_one_case():
     assert kinds["poc"] == {"family": "consistency", "scale": "probability"}
     assert kinds["word_count"] == {"family": "baseline", "scale": "score"}
     with pytest.raises(ValueError, match="no case 'z'"):
-        mechanisms.moves_table(made_run(), "z")
+        walkthrough.moves_table(made_run(), "z")
 
 
 def test_the_tables_do_not_change_the_run():
     run, same = made_run(), made_run()
-    for make in (mechanisms.token_table, mechanisms.consistent_table):
+    for make in (walkthrough.token_table, walkthrough.consistent_table):
         make(run)
-    mechanisms.agreement_table(run, load_knowledge())
-    mechanisms.moves_table(run, "a")
+    walkthrough.agreement_table(run, load_knowledge())
+    walkthrough.moves_table(run, "a")
     pd.testing.assert_frame_equal(run.answers, same.answers)
     pd.testing.assert_frame_equal(run.confidence, same.confidence)
 
@@ -265,7 +266,7 @@ def test_the_tables_do_not_change_the_run():
 
 
 def test_what_can_be_computed_from_the_published_numbers_comes_out_as_printed():
-    found = published.recomputed().set_index("method")
+    found = audit.recomputed().set_index("method")
     assert list(found.columns) == ["printed", "recomputed", "how"]
     assert list(found.index) == ["asp", "poc", "cot_ce", "medconf", "medconf_weighted"]
     for method, printed in (("asp", 76.42), ("poc", 66.67)):
@@ -281,7 +282,7 @@ def test_what_can_be_computed_from_the_published_numbers_comes_out_as_printed():
 
 
 def test_the_published_case_is_data_with_its_source():
-    case = published.published_case()
+    case = audit.published_case()
     assert "arXiv 2601.15645 v1" in case.source and sum(case.votes) == 15
     numbered = list(enumerate(case.importance, start=1))
     assert [i for i, word in numbered if word == "strong"] == [1, 2, 4]

@@ -36,7 +36,7 @@ from hypothesis import strategies as st
 from trustlab.agents import MedConf, assess
 from trustlab.agents.medconf import profile_text, reply_room
 from trustlab.confidence import METHODS
-from trustlab.confidence.medconf import weighted_support
+from trustlab.confidence.others import weighted_support
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import Unreadable, read_evidence, read_profile, read_score

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from each import each
 
-from trustlab.experiments.tables import correlation_table
 from trustlab.metrics import (
     auprc,
     auroc,
@@ -27,6 +26,7 @@ from trustlab.metrics.correlation import (
     rising_band,
     spearman_permutation_p,
 )
+from trustlab.metrics.formatted import correlation_table
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 COLUMNS = ["model", "dataset", "method", "level", "metric", "value", "low", "high", "p"]

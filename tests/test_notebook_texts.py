@@ -9,13 +9,13 @@ import nbformat
 import pandas as pd
 import pytest
 
-from trustlab.experiments.notebooks import (
+from trustlab.paths import NOTEBOOKS
+from trustlab.run_notebooks import (
     default_parameters,
     notebook_names,
     notebook_path,
     read_parameters,
 )
-from trustlab.paths import NOTEBOOKS
 
 NAMES = notebook_names()
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -17,9 +17,11 @@ from papermill.exceptions import PapermillExecutionError
 from smoke import SMOKE, contents
 from test_figures_hold import violations
 
+from trustlab import run_notebooks
 from trustlab.confidence import METHODS, select
-from trustlab.experiments import notebooks
-from trustlab.experiments.notebooks import (
+from trustlab.paths import NOTEBOOKS, NOTICE, ROOT
+from trustlab.records import LEVELS
+from trustlab.run_notebooks import (
     MANIFEST,
     REFERENCE,
     check_parameters,
@@ -33,8 +35,6 @@ from trustlab.experiments.notebooks import (
     without_remote_scripts,
     write_html,
 )
-from trustlab.paths import NOTEBOOKS, NOTICE, ROOT
-from trustlab.records import LEVELS
 
 NAMES = notebook_names()
 N_CASES, SAMPLES = 12, 5  # six of each of two data sets, as smoke.yml says
@@ -71,7 +71,7 @@ def repository(tmp_path, monkeypatch) -> Path:
     """Where to publish to: a copy of our ``notebooks/``, and a ``figures/`` that is not there yet."""
     folder = tmp_path / "repository"
     for name in ("NOTEBOOKS", "FIGURES"):
-        monkeypatch.setattr(notebooks, name, folder / name.lower())
+        monkeypatch.setattr(run_notebooks, name, folder / name.lower())
     shutil.copytree(NOTEBOOKS, folder / "notebooks")
     return folder
 
@@ -376,7 +376,7 @@ def small_notebook(folder: Path, *cells: str) -> None:
 
 @pytest.mark.notebook
 def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
     small_notebook(tmp_path / "notebooks", "print('came here', n)", "1 / 0", "print('never here')")
     with pytest.raises(PapermillExecutionError, match="ZeroDivisionError"):
         run_notebook("09_small", {"n": 7}, tmp_path / "out")
@@ -392,7 +392,7 @@ def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(tmp_path
 
 @pytest.mark.notebook
 def test_a_manifest_holds_no_facts_of_an_earlier_run_in_the_same_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
     small_notebook(tmp_path / "notebooks", "1 / 0")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "run.json").write_text('{"calls_made": 5}')
@@ -433,7 +433,7 @@ def test_parameters_are_read_from_a_file_and_pairs_over_it(tmp_path):
 
 
 def test_of_a_file_with_sections_the_one_of_the_notebook_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path)
     for name in ("01_one", "02_two", "03_three"):
         (tmp_path / f"{name}.ipynb").touch()
     file = tmp_path / "p.yml"
@@ -464,36 +464,36 @@ def test_a_flat_file_with_a_mapping_as_value_stays_flat(tmp_path):
 def test_paths_in_a_list_are_made_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own").mkdir()
-    assert notebooks._from_here("path", [None, "own"]) == [None, str(tmp_path / "own")]
-    assert notebooks._from_here("model", ["embedded", "hf:own", "hf:a/b"]) == [
+    assert run_notebooks._from_here("path", [None, "own"]) == [None, str(tmp_path / "own")]
+    assert run_notebooks._from_here("model", ["embedded", "hf:own", "hf:a/b"]) == [
         "embedded",
         f"hf:{tmp_path / 'own'}",
         "hf:a/b",
     ]
     assert [
-        notebooks._from_here(p, "own") for p in ("entailment", "medical_encoder", "methods")
+        run_notebooks._from_here(p, "own") for p in ("entailment", "medical_encoder", "methods")
     ] == [
         *[str(tmp_path / "own")] * 2,
         "own",
     ]
     assert (
-        notebooks._from_here("entailment", "a/b") == "a/b"
-        and notebooks._from_here("entailment", None) is None
+        run_notebooks._from_here("entailment", "a/b") == "a/b"
+        and run_notebooks._from_here("entailment", None) is None
     )
-    assert notebooks._from_here("corpus", ["own", None]) == [str(tmp_path / "own"), None]
-    assert notebooks._from_here("wording", "hf:own") == f"hf:{tmp_path / 'own'}"
-    assert notebooks._from_here("grader", "judge:hf:own") == f"judge:hf:{tmp_path / 'own'}"
+    assert run_notebooks._from_here("corpus", ["own", None]) == [str(tmp_path / "own"), None]
+    assert run_notebooks._from_here("wording", "hf:own") == f"hf:{tmp_path / 'own'}"
+    assert run_notebooks._from_here("grader", "judge:hf:own") == f"judge:hf:{tmp_path / 'own'}"
     assert (
-        notebooks._from_here("grader", "synonym") == "synonym"
-        and notebooks._from_here("wording", None) is None
+        run_notebooks._from_here("grader", "synonym") == "synonym"
+        and run_notebooks._from_here("wording", None) is None
     )
     assert (
-        notebooks._from_here("patient", "hf:own") == f"hf:{tmp_path / 'own'}"
-        and notebooks._from_here("patient", None) is None
+        run_notebooks._from_here("patient", "hf:own") == f"hf:{tmp_path / 'own'}"
+        and run_notebooks._from_here("patient", None) is None
     )
-    assert notebooks._from_here("corpora", {"mine": "own"}) == {"mine": str(tmp_path / "own")}
+    assert run_notebooks._from_here("corpora", {"mine": "own"}) == {"mine": str(tmp_path / "own")}
     asked = {"medqa": {"ids": "own"}, "meditod": {"split": "own"}}
-    assert notebooks._from_here("data_options", asked) == {
+    assert run_notebooks._from_here("data_options", asked) == {
         "medqa": {"ids": str(tmp_path / "own")},
         "meditod": {"split": "own"},
     }
@@ -538,7 +538,7 @@ def views_of_widgets() -> list[nbformat.NotebookNode]:
 def test_of_a_widget_only_the_page_or_picture_beside_it_is_kept():
     given = [nbformat.v4.new_output("stream", name="stdout", text="x"), *views_of_widgets()]
     before = copy.deepcopy(given)
-    kept = notebooks._without_widgets(given)
+    kept = run_notebooks._without_widgets(given)
     assert given == before
     assert [sorted(o.get("data", {})) for o in kept] == [
         [],

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 import pytest
 from each import each
 
-from trustlab.parameters import PARAMETERS, Parameters
+from trustlab.settings import PARAMETERS, Parameters
 
 
 def test_the_defaults_are_those_that_are_written_down():

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from trustlab.changes.paraphrase_check import CAUGHT, ParaphraseChecker, Verdict, check_paraphrase
 from trustlab.knowledge import Knowledge, load_knowledge
-from trustlab.paraphrases import CAUGHT, ParaphraseChecker, Verdict, check_paraphrase
+from trustlab.meaning.encoder import Encoder
 from trustlab.records import Statement
-from trustlab.semantics import Encoder
 
 TABLE = load_knowledge()
 EXACT = ParaphraseChecker(TABLE)

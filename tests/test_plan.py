@@ -6,10 +6,10 @@ import pytest
 from fake_model import FakeEncoder, FakeModel
 from made_medqa import ASKED, official, row, vignette
 
+from trustlab.collect import plan_benchmark
 from trustlab.datasets import load_cases
-from trustlab.experiments.benchmark import benchmark
-from trustlab.experiments.notebooks import default_parameters, notebook_path
-from trustlab.experiments.plan import plan_benchmark
+from trustlab.run import benchmark
+from trustlab.run_notebooks import default_parameters, notebook_path
 
 DEFAULTS = default_parameters(notebook_path("01_benchmark"))
 

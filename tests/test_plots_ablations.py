@@ -16,8 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import same_color
 from matplotlib.text import Annotation
 
-from trustlab.experiments.ablations import PARTS
-from trustlab.experiments.published import published_table
+from trustlab.metrics.audit import published_table
 from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
 from trustlab.plots.ablations import (
     auroc_by_passages,
@@ -27,6 +26,7 @@ from trustlab.plots.ablations import (
     rank_ranges,
 )
 from trustlab.plots.style import GREY, paler
+from trustlab.studies.ablations import PARTS
 
 KEY = {"model": "embedded", "dataset": "starter"}
 FAMILIES = {

@@ -14,7 +14,7 @@ from drawn_figures import Drawn, assert_legible
 from each import each
 from matplotlib.colors import same_color
 
-from trustlab.experiments.published import published_table
+from trustlab.metrics.audit import published_table
 from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
 from trustlab.plots.consultation import (
     beside_published,

@@ -16,7 +16,7 @@ from each import each
 from matplotlib.axes import Axes
 from matplotlib.colors import same_color
 
-from trustlab.experiments.published import published_table
+from trustlab.metrics.audit import published_table
 from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
 from trustlab.plots.robustness import (
     accuracy_by_condition,

@@ -16,14 +16,15 @@ from each import each
 from made_reviews import SAFETY_OFF, many_cases
 from matplotlib.colors import to_rgba
 
-from trustlab.experiments import trust_shown, trust_tables
-from trustlab.experiments.reviewers import NO_RULE, reviewer_table
 from trustlab.metrics.trust import FORMULATIONS
 from trustlab.metrics.trust_table import trust_indices
 from trustlab.plots import FAMILY_COLOURS
 from trustlab.plots import trust as drawn
 from trustlab.plots.simplex import HEIGHT, rank_stability, winners
 from trustlab.plots.style import FEW, INK, paler
+from trustlab.studies import trust_indices as trust_shown
+from trustlab.studies import trust_indices as trust_tables
+from trustlab.studies.trust_indices import NO_RULE, reviewer_table
 
 DRAWS = 60
 PROXY = "proxy: all-MiniLM-L6-v2, no biomedical encoder"

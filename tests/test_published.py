@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from trustlab.confidence import METHODS
-from trustlab.experiments.ablations import PARTS
-from trustlab.experiments.published import TABLES, published_claims, published_table
+from trustlab.metrics.audit import TABLES, published_claims, published_table
 from trustlab.paths import DATA, ROOT
+from trustlab.studies.ablations import PARTS
 
 SHARED = ROOT.parent / "shared" / "published"
 KEYS = {

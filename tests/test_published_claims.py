@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 from each import each
 
-from trustlab.experiments import published_audit as recomputed
-from trustlab.experiments import published_claims as claims
-from trustlab.experiments import published_others as others
-from trustlab.experiments.published import CELL, TABLES, published_claims, published_table
+from trustlab.metrics.audit import CELL, TABLES, published_claims, published_table
 from trustlab.paths import DATA, ROOT
+from trustlab.studies import published_tables as claims
+from trustlab.studies import published_tables as others
+from trustlab.studies import published_tables as recomputed
 
 SENTENCES = ROOT.parent / "shared" / "published" / "README.md"
 

@@ -9,10 +9,10 @@ import nbformat
 import pandas as pd
 import pytest
 
-from trustlab.experiments import published_audit as recomputed
-from trustlab.experiments import published_others as others
-from trustlab.experiments.notebooks import MANIFEST, notebook_path
-from trustlab.experiments.published_claims import claims_table
+from trustlab.run_notebooks import MANIFEST, notebook_path
+from trustlab.studies import published_tables as others
+from trustlab.studies import published_tables as recomputed
+from trustlab.studies.published_tables import claims_table
 
 NAME = "06_published_tables"
 FIGURES = {"p_values", "standings", "spearman_steps", "chance_band", "auroc_differences"}

@@ -9,10 +9,10 @@ import pytest
 from each import each
 from fake_panel import Wordy
 
-from trustlab import semantics
-from trustlab.reasoning import cosines, with_cosines
+from trustlab.meaning import encoder as semantics
+from trustlab.meaning.encoder import SURELY_WHOLE, Encoder
+from trustlab.meaning.relevance import cosines, with_cosines
 from trustlab.records import Opinion, Panel
-from trustlab.semantics import SURELY_WHOLE, Encoder
 
 HALF = 1 / math.sqrt(2)
 

@@ -14,16 +14,11 @@ import pytest
 
 from trustlab.confidence import METHODS, select
 from trustlab.datasets import load_sets
-from trustlab.experiments.benchmark import Run, benchmark
-from trustlab.experiments.notebooks import (
-    REFERENCE,
-    default_parameters,
-    notebook_path,
-    read_parameters,
-)
 from trustlab.metrics import metrics_table
 from trustlab.models import open_models
 from trustlab.paths import FIGURES, NOTEBOOKS
+from trustlab.run import Run, benchmark
+from trustlab.run_notebooks import REFERENCE, default_parameters, notebook_path, read_parameters
 
 NAME = "01_benchmark"
 FOLDER = FIGURES / "reference" / NAME

@@ -12,11 +12,11 @@ from test_entailment import Told
 
 from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, Parameters, select
-from trustlab.entailment import Pair
 from trustlab.levels import views
-from trustlab.meaning import Readers
+from trustlab.meaning.entailment import Pair
+from trustlab.meaning.parts import Readers
+from trustlab.meaning.relevance import alternative_classes, pieces_of, relevances
 from trustlab.records import Reply, TokenTrace
-from trustlab.relevance import alternative_classes, pieces_of, relevances
 
 
 def told(*tokens: str, alternatives: Sequence[Sequence[tuple[str, float]]] | None = None) -> Reply:

@@ -11,7 +11,7 @@ from trustlab.agents.rephrase import newly_names, rephrase
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import Unreadable
-from trustlab.parsing.wording import read_wording
+from trustlab.parsing.agents import read_wording
 from trustlab.records import Case, Reply, Statement
 
 COUGH = "Doctor: Have you got a cough?\nPatient: Yes, I've got a cough."

@@ -18,13 +18,12 @@ from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made
 
 from trustlab.agents import MedConf
 from trustlab.confidence import Parameters
-from trustlab.experiments.benchmark import Run, benchmark
-from trustlab.experiments.costs import pareto_table
-from trustlab.methods_paragraph import CHOICES
 from trustlab.metrics import metrics_table
+from trustlab.metrics.costs import pareto_table
 from trustlab.paths import NOTICE
 from trustlab.records import Reply
-from trustlab.report import Report, report
+from trustlab.report import CHOICES, Report, report
+from trustlab.run import Run, benchmark
 
 TOLD_ELSEWHERE = {
     "n_samples",

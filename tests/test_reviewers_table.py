@@ -5,21 +5,21 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from trustlab.experiments.reviewers import (
+from trustlab.metrics.estimate import TOO_FEW
+from trustlab.records import Case, Statement
+from trustlab.safety.table import load_safety
+from trustlab.studies.trust_indices import (
     ALL_OBJECT,
     NO_OBJECTION,
     NO_RULE,
     NOTHING,
     charts_table,
-    compared,
     left_out_table,
+    marks_compared,
     reviewer_table,
     rule_kind_table,
     verdict_table,
 )
-from trustlab.metrics.estimate import TOO_FEW
-from trustlab.records import Case, Statement
-from trustlab.safety import load_safety
 
 
 def mark(case_id: str, verdict: str | None, rule_verdict: str = "UNKNOWN", **changes) -> dict:
@@ -81,7 +81,7 @@ def test_an_objection_without_a_quotation_counts_as_one_whose_quotation_does_not
 def test_a_test_that_is_risky_or_redundant_is_objected_to(
     said, rule, objects, rule_objects
 ) -> None:
-    (row,) = compared(pd.DataFrame([mark("a", said, rule, kind="test")])).to_dict("records")
+    (row,) = marks_compared(pd.DataFrame([mark("a", said, rule, kind="test")])).to_dict("records")
     assert (row["objects"], row["accepts"], row["rule_objects"]) == (
         objects,
         not objects,
@@ -208,7 +208,7 @@ def test_an_empty_table_of_marks_gives_empty_tables() -> None:
         for make in (reviewer_table, rule_kind_table, left_out_table, verdict_table)
     )
     with pytest.raises(ValueError, match=r"marks lacks the columns \['rule'\]"):
-        compared(five().drop(columns="rule"))
+        marks_compared(five().drop(columns="rule"))
 
 
 def test_recorded_fields_of_charts_are_counted_by_data_set() -> None:

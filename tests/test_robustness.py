@@ -12,30 +12,31 @@ import pandas as pd
 import pytest
 from fake_model import NAMES, FakeEncoder, FakeModel, made_case, made_cases
 
-from trustlab.changes import AS_TOLD, named, picked, small_talk
-from trustlab.correctness import SynonymGrader
-from trustlab.experiments.robustness import METHODS_SHOWN, Robustness, appended_table, robustness
-from trustlab.experiments.robustness_tables import (
-    NOT_BOTH,
-    accuracy_table,
-    shift_table,
-    variation_table,
-)
-from trustlab.experiments.two_at_once import (
-    TwoAtOnce,
-    flatness_table,
-    named_table,
-    strata_table,
-    two_at_once,
-    two_at_once_table,
-    which_named,
-)
+from trustlab.changes.changes import AS_TOLD, named, picked, small_talk
+from trustlab.graders import SynonymGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
 from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
 from trustlab.metrics.stability import RATIO
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply
+from trustlab.studies.robustness import (
+    METHODS_SHOWN,
+    NOT_BOTH,
+    Robustness,
+    TwoAtOnce,
+    accuracy_table,
+    appended_table,
+    flatness_table,
+    named_table,
+    robustness,
+    shift_table,
+    strata_table,
+    two_at_once,
+    two_at_once_table,
+    variation_table,
+    which_named,
+)
 
 TABLE = load_knowledge()
 NAN = float("nan")

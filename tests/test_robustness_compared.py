@@ -8,18 +8,18 @@ import pytest
 from fake_model import FakeEncoder, FakeModel, made_cases
 from test_robustness import Voice, answers, confidence, one, told_cases
 
-from trustlab.experiments.robustness import robustness
-from trustlab.experiments.robustness_tables import (
+from trustlab.metrics.stability import NOT_WHOLE, cv_group_by_chance
+from trustlab.studies.robustness import (
     NOT_SHARED,
     SAME,
     compared_rows,
+    robustness,
     scatter_table,
     shift_table,
+    strata_cells,
     variation_cells,
     variation_table,
 )
-from trustlab.experiments.two_at_once import strata_cells
-from trustlab.metrics.stability import NOT_WHOLE, cv_group_by_chance
 
 NAN = float("nan")
 CONDITIONS = ("as_told", "paraphrase_1", "paraphrase_2", "paraphrase_3")

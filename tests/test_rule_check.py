@@ -6,9 +6,15 @@ import pytest
 from each import each
 from made_safety import MADE
 
-from trustlab.chart import Chart
 from trustlab.records import Mark, Plan, Prescription
-from trustlab.rule_check import DUPLICATE, REPEAT, REPEAT_IN_PLAN, check_prescriptions, check_tests
+from trustlab.safety.chart import Chart
+from trustlab.safety.rule_check import (
+    DUPLICATE,
+    REPEAT,
+    REPEAT_IN_PLAN,
+    check_prescriptions,
+    check_tests,
+)
 
 CAUTION = "SAFE WITH CAUTION"
 

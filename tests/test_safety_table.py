@@ -11,12 +11,18 @@ import pytest
 import yaml
 from each import each
 
-from trustlab.chart import Chart, chart_from, chart_text
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.paths import DATA
 from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription
-from trustlab.rule_check import DUPLICATE, REPEAT, REPEAT_IN_PLAN, check_prescriptions, check_tests
-from trustlab.safety import ChartFact, Entry, Rule, load_safety
+from trustlab.safety.chart import Chart, chart_from, chart_text
+from trustlab.safety.rule_check import (
+    DUPLICATE,
+    REPEAT,
+    REPEAT_IN_PLAN,
+    check_prescriptions,
+    check_tests,
+)
+from trustlab.safety.table import ChartFact, Entry, Rule, load_safety
 
 FILES = ("chart", "drugs", "drug_rules", "tests", "test_rules", "plans")
 MAX_REASON = 90

@@ -20,13 +20,14 @@ from same.compare import ELSEWHERE, SAME_MACHINE, Difference, differences
 from same.store import REPLIES, pack, unpack
 from same.tables import lines_of, read_tables, table_of, write_tables
 
-from trustlab import paths, semantics
-from trustlab.entailment import CrossEncoderEntailment
-from trustlab.experiments.notebooks import notebook_names
+from trustlab import paths
+from trustlab.meaning import encoder as semantics
+from trustlab.meaning.encoder import Encoder
+from trustlab.meaning.entailment import CrossEncoderEntailment
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, CacheMiss, export_cache, import_cache
 from trustlab.records import Reply
-from trustlab.semantics import Encoder
+from trustlab.run_notebooks import notebook_names
 
 
 class Echo:

@@ -10,7 +10,6 @@ import pytest
 from each import each
 from sklearn.metrics import auc
 
-from trustlab.experiments.selective_tables import risk_coverage_table, selective_table
 from trustlab.metrics import auroc, case_weights
 from trustlab.metrics.selective import (
     augrc,
@@ -21,6 +20,7 @@ from trustlab.metrics.selective import (
     risk_coverage,
     selective_weighted,
 )
+from trustlab.studies.benchmark import risk_coverage_table, selective_table
 
 NAN = float("nan")
 

@@ -8,8 +8,8 @@ import sqlite3
 import numpy as np
 import pytest
 
-from trustlab import semantics
-from trustlab.semantics import Encoder
+from trustlab.meaning import encoder as semantics
+from trustlab.meaning.encoder import Encoder
 
 
 class FakeModel:

@@ -9,8 +9,8 @@ import pytest
 from served_model import ServedModel
 from smoke import SMOKE
 
-from trustlab.experiments.notebooks import MANIFEST, read_parameters, run_notebook
 from trustlab.models import open_model
+from trustlab.run_notebooks import MANIFEST, read_parameters, run_notebook
 
 pytestmark = [pytest.mark.slow, pytest.mark.notebook]
 

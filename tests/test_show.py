@@ -15,7 +15,7 @@ from each import each
 from matplotlib.text import Text
 
 from tests.generations import FULL, generation, told
-from trustlab import show
+from trustlab.html import show
 from trustlab.paths import NOTICE
 from trustlab.plots import FAMILY_COLOURS, caption, evidence_table, token_bars
 from trustlab.records import Assessment, Criterion, Evidence, Reply, Statement, TokenTrace

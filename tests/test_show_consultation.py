@@ -6,8 +6,8 @@ import pytest
 from fake_consultation import QUESTIONS, Talker, asked, told_case
 
 from trustlab.agents.consultation import consult
-from trustlab.experiments.consultations import transcript_rows
-from trustlab.show_consultation import ending, transcript, transcript_text
+from trustlab.html.transcript import ending, transcript, transcript_text
+from trustlab.studies.consultation import transcript_rows
 
 NAN = float("nan")
 

@@ -8,9 +8,7 @@ import pytest
 
 from trustlab.agents.plan import Proposed
 from trustlab.agents.reviewers import Review
-from trustlab.experiments.trust_rows import Checked
-from trustlab.records import Case, Mark, Opinion, Panel, Plan, Prescription, Statement, View
-from trustlab.show_review import (
+from trustlab.html.chart_review import (
     NO_PLAN,
     NO_QUOTE,
     NOT_KNOWN,
@@ -19,6 +17,8 @@ from trustlab.show_review import (
     vote_words,
     worth_reading,
 )
+from trustlab.records import Case, Mark, Opinion, Panel, Plan, Prescription, Statement, View
+from trustlab.studies.trust_indices import Checked
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 ESCAPED = "&lt;img src=x onerror=alert(1)&gt;"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from trustlab.experiments import shown
+from trustlab.metrics import formatted
 
 NAN = float("nan")
 
@@ -20,18 +20,18 @@ NAN = float("nan")
     ],
 )
 def test_a_value_stands_with_its_interval_where_it_has_one(value, low, high, words):
-    assert shown.with_interval(value, low, high) == words
+    assert formatted.with_interval(value, low, high) == words
 
 
 def test_a_pivoted_table_keeps_the_order_of_rows_and_columns():
     rows = [("b", "y", 0.5), ("b", "x", 0.25), ("a", "y", NAN), ("a", "x", 1.0)]
     table = pd.DataFrame(rows, columns=["method", "metric", "value"]).assign(low=NAN, high=NAN)
-    assert shown.pivoted(table, ["method"]).to_numpy().tolist() == [
+    assert formatted.pivoted(table, ["method"]).to_numpy().tolist() == [
         ["b", "0.50", "0.25"],
         ["a", "–", "1.00"],
     ]
-    assert list(shown.pivoted(table, ["method"])) == ["method", "y", "x"]
-    assert shown.pivoted(table[:0], ["method"]).empty
+    assert list(formatted.pivoted(table, ["method"])) == ["method", "y", "x"]
+    assert formatted.pivoted(table[:0], ["method"]).empty
 
 
 def calibration(rows):
@@ -46,13 +46,13 @@ def test_calibration_is_shown_as_given_first_and_what_was_not_given_as_a_dash():
         ("poc", "isotonic", "brier", 0.3),
     ]
     rows += [("asp", "as given", "ece", 0.4), ("asp", "as given", "uncertainty", 0.25)]
-    found = shown.calibration_shown(calibration(rows))
+    found = formatted.calibration_shown(calibration(rows))
     assert list(found) == ["model", "method", "Brier, as given", "Brier, isotonic", "ECE, as given"]
     assert found.to_numpy().tolist() == [
         ["m", "asp", "0.20", "0.10", "0.40"],
         ["m", "poc", "–", "0.30", "–"],
     ]
-    assert list(shown.calibration_shown(calibration(rows), hows=["isotonic"])) == [
+    assert list(formatted.calibration_shown(calibration(rows), hows=["isotonic"])) == [
         "model",
         "method",
         "Brier, isotonic",
@@ -70,9 +70,9 @@ def test_missingness_shows_only_what_misses_something_and_has_ends():
         rows, columns=["method", "metric", "n", "n_asked", "value", "worst", "best"]
     )
     table = table.assign(n_missing=table["n_asked"] - table["n"])
-    found = shown.missingness_shown(table.assign(model="m", dataset="d"))
+    found = formatted.missingness_shown(table.assign(model="m", dataset="d"))
     assert found.to_numpy().tolist() == [
         ["m", "d", "(the answers)", "3 of 4", "0.50 [0.40, 0.60]", "–"],
         ["m", "d", "ce", "2 of 4", "–", "0.60 [0.20, 0.90]"],
     ]
-    assert shown.missingness_shown(table[1:2].assign(model="m", dataset="d")).empty
+    assert formatted.missingness_shown(table[1:2].assign(model="m", dataset="d")).empty

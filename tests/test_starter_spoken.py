@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from each import each
 
-from trustlab.chart import FIELDS
 from trustlab.datasets import DataError, load_cases
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.levels import view
 from trustlab.records import LEVELS
+from trustlab.safety.chart import FIELDS
 
 SETS = each("name", ["starter-dialogue", "starter-report"])
 

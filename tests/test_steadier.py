@@ -7,9 +7,13 @@ import pandas as pd
 import pytest
 from test_robustness import confidence, one
 
-from trustlab.experiments.robustness_tables import NOT_SHARED, variation_table
-from trustlab.experiments.steadier import cv_differences, steadiest_of_families
 from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
+from trustlab.studies.robustness import (
+    NOT_SHARED,
+    cv_differences,
+    steadiest_of_families,
+    variation_table,
+)
 
 NAN = float("nan")
 CONDITIONS = ("as_told", "paraphrase_1", "paraphrase_2", "paraphrase_3")

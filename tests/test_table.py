@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.datasets import DataError
-from trustlab.datasets.table import sentences
+from trustlab.datasets.cases_file import sentences
 from trustlab.paths import DATA
 
 TOLD = [f"Sentence number {i}." for i in range(1, 12)]

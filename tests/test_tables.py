@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from each import each
 
-from trustlab.experiments import calibrated, tables
+from trustlab.metrics import formatted
+from trustlab.studies import benchmark
 
 NAN = float("nan")
 
@@ -39,7 +40,7 @@ def test_judged_puts_the_right_answer_beside_each_confidence_and_drops_missing_o
     answers, confidence = run_tables(
         [("a", 1, 0, 0.3), ("a", 100, 1, 0.9), ("b", 1, 1, NAN), ("b", 100, 0, 0.5)]
     )
-    found = calibrated.judged(answers, confidence)
+    found = benchmark.judged(answers, confidence)
     assert found[["case_id", "level", "confidence", "correct"]].to_numpy().tolist() == [
         ["a", 1, 0.3, 0], ["a", 100, 0.9, 1], ["b", 100, 0.5, 0],
     ]  # fmt: skip
@@ -48,8 +49,8 @@ def test_judged_puts_the_right_answer_beside_each_confidence_and_drops_missing_o
 def test_an_answer_that_failed_is_neither_right_nor_wrong():
     rows = [("a", 1, 0, 0.3), ("b", 1, NAN, 0.9), ("c", 1, 1, 0.6)]
     answers, confidence = run_tables(rows)
-    assert calibrated.judged(answers, confidence)["case_id"].tolist() == ["a", "c"]
-    found = calibrated.reliability_table(
+    assert benchmark.judged(answers, confidence)["case_id"].tolist() == ["a", "c"]
+    found = benchmark.reliability_table(
         answers, confidence, {"m": "probability"}, bins=1, n_draws=50
     )
     assert found[["confidence", "value", "n"]].to_numpy().tolist() == [
@@ -60,7 +61,7 @@ def test_an_answer_that_failed_is_neither_right_nor_wrong():
 def test_judged_refuses_answers_given_twice():
     answers, confidence = run_tables([("a", 1, 0, 0.3)])
     with pytest.raises(pd.errors.MergeError):
-        calibrated.judged(pd.concat([answers, answers]), confidence)
+        benchmark.judged(pd.concat([answers, answers]), confidence)
 
 
 def test_about_counts_cases_of_each_set_once():
@@ -69,7 +70,7 @@ def test_about_counts_cases_of_each_set_once():
     )
     answers = pd.concat([answers, answers.assign(dataset="e")])
     counts = {"n_cases": 4, "n_rows": 12, "n_failed": 0}
-    assert tables.about(answers) == {
+    assert formatted.about(answers) == {
         "model": ["y", "x"],
         "dataset": ["d", "e"],
         **counts,
@@ -79,7 +80,9 @@ def test_about_counts_cases_of_each_set_once():
 
 def test_about_counts_the_answers_that_failed():
     assert (
-        tables.about(run_tables([("a", 1, NAN), ("a", 100, 1), ("b", 1, NAN)], ())[0])["n_failed"]
+        formatted.about(run_tables([("a", 1, NAN), ("a", 100, 1), ("b", 1, NAN)], ())[0])[
+            "n_failed"
+        ]
         == 2
     )
 
@@ -87,11 +90,11 @@ def test_about_counts_the_answers_that_failed():
 def test_a_caption_says_why_there_are_no_intervals():
     table = pd.DataFrame({"value": [0.5, 0.6], "low": [NAN, 0.1]})
     assert (
-        tables.interval_words(table, "bootstrap")
+        formatted.interval_words(table, "bootstrap")
         == "bootstrap"
-        == tables.interval_words(table[["value"]], "bootstrap")
+        == formatted.interval_words(table[["value"]], "bootstrap")
     )
-    assert tables.interval_words(table[:1], "bootstrap").startswith(
+    assert formatted.interval_words(table[:1], "bootstrap").startswith(
         "no intervals: fewer than 10 cases"
     )
 
@@ -111,7 +114,7 @@ def by_set_metrics() -> pd.DataFrame:
 
 
 def test_the_table_by_set_shows_the_highest_level():
-    found = tables.table_by_set(by_set_metrics(), ["m", "k"])
+    found = formatted.table_by_set(by_set_metrics(), ["m", "k"])
     told = found[["model", "dataset", "level", "quantity", "value"]].fillna(-1)
     assert told.to_numpy().tolist() == [
         ["x", "d", "100", "accuracy", 0.9], ["x", "d", "100", "m", 0.8],
@@ -120,7 +123,7 @@ def test_the_table_by_set_shows_the_highest_level():
 
 
 def test_the_table_by_set_counts_for_each_value_the_answers_behind_it():
-    found = tables.table_by_set(by_set_metrics(), ["m"])
+    found = formatted.table_by_set(by_set_metrics(), ["m"])
     counts = {c: found[c].tolist() for c in ("n", "n_cases") if c in found}
     # One count for two values of a row would say 24 of a mean over 8.
     assert counts == {"n": [24, 8, 24, 0], "n_cases": [24, 8, 24, 0]}
@@ -132,7 +135,7 @@ def test_the_table_by_set_counts_for_each_value_the_answers_behind_it():
 def test_reliability_bins_hold_equal_numbers_of_answers():
     values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)] * 4
     answers, confidence = run_tables([(f"c{i}", 1, hit, p) for i, (p, hit) in enumerate(values)])
-    found = calibrated.reliability_table(
+    found = benchmark.reliability_table(
         answers, confidence, {"m": "probability"}, bins=2, n_draws=500
     )
     columns = [
@@ -157,7 +160,7 @@ def test_reliability_bins_hold_equal_numbers_of_answers():
 
 def test_a_bin_of_nine_cases_has_no_interval_though_all_bins_together_have_more():
     rows = [(f"c{i}", 1, i % 2, 0.1 + 0.05 * i) for i in range(18)]
-    found = calibrated.reliability_table(
+    found = benchmark.reliability_table(
         *run_tables(rows), {"m": "probability"}, bins=2, n_draws=200
     )
     assert found["n"].tolist() == [9, 9] and found[["low", "high"]].isna().all(axis=None)
@@ -168,7 +171,7 @@ def test_equal_confidences_share_a_bin():
     answers, confidence = run_tables(
         [(f"c{i}", 1, i % 2, p) for i, p in enumerate([0.5] * 6 + [0.9] * 2)]
     )
-    found = calibrated.reliability_table(
+    found = benchmark.reliability_table(
         answers, confidence, {"m": "probability"}, bins=4, n_draws=50
     )
     # Mean ranks 3.5 and 7.5 of 8 lie in the second and the last of four bins.
@@ -182,7 +185,7 @@ def test_ten_rows_fill_ten_bins_in_order():
     answers, confidence = run_tables(
         [(f"c{i}", 1, 1, p) for i, p in enumerate(np.linspace(0.9, 0, 10))]
     )
-    found = calibrated.reliability_table(answers, confidence, {"m": "probability"}, n_draws=50)
+    found = benchmark.reliability_table(answers, confidence, {"m": "probability"}, n_draws=50)
     assert found["bin"].tolist() == list(range(10))
     np.testing.assert_allclose(found["confidence"], np.linspace(0, 0.9, 10))
 
@@ -191,7 +194,7 @@ def test_reliability_is_for_probabilities_and_each_model_apart():
     rows = [("a", 1, 0, 0.2, -3.0), ("b", 1, 1, 0.8, -1.0)]
     one, two = run_tables(rows, ("p", "s")), run_tables([("a", 1, 1, 0.4, -2.0)], ("p", "s"), "y")
     answers, confidence = (pd.concat(pair) for pair in zip(one, two, strict=True))
-    found = calibrated.reliability_table(
+    found = benchmark.reliability_table(
         answers, confidence, {"p": "probability", "s": "score"}, bins=1, n_draws=50
     )
     assert found[["model", "method", "n", "value"]].to_numpy().tolist() == [
@@ -208,7 +211,7 @@ def test_the_interval_resamples_cases_not_answers():
         for case in "abcdefghij"
         for level in (1, 20, 40, 60, 80, 100)
     ]
-    found = calibrated.reliability_table(
+    found = benchmark.reliability_table(
         *run_tables(rows), {"m": "probability"}, bins=1, n_draws=500
     )
     np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.2, 0.8]])
@@ -232,7 +235,7 @@ def pairs(table: pd.DataFrame) -> dict[tuple[str, str], tuple[float, int, int]]:
 
 def test_rank_correlations_by_hand():
     _, confidence = run_tables(BETWEEN, ("p", "q", "r"))
-    found = tables.rank_correlations(confidence, "x")
+    found = formatted.rank_correlations(confidence, "x")
     # 1 - 6 sum(d^2) / (n (n^2 - 1)): p and q differ by one rank in each of four rows, r is p turned
     # round.
     wanted = {("p", "q"): (0.6, 4, 2), ("p", "r"): (-1, 4, 2), ("q", "r"): (-0.6, 4, 2)}
@@ -248,13 +251,13 @@ def test_rank_correlations_use_and_count_the_rows_that_both_methods_have():
         ("p", "r"): (-1, 5, 3),
         ("q", "r"): (1 - 6 * 16 / (5 * 24), 5, 3),
     }
-    assert pairs(tables.rank_correlations(confidence, "x")) == wanted
+    assert pairs(formatted.rank_correlations(confidence, "x")) == wanted
 
 
 def test_rank_correlations_are_undefined_for_constants_and_leave_out_methods_without_values():
     rows = [("a", 1, 0, 0.1, 0.5, NAN), ("b", 1, 0, 0.2, 0.5, NAN), ("c", 1, 0, 0.3, 0.5, NAN)]
     _, confidence = run_tables(rows, ("p", "flat", "gone"))
-    found = tables.rank_correlations(confidence, "x")
+    found = formatted.rank_correlations(confidence, "x")
     assert pairs(found) == {("p", "flat"): (NAN, 3, 3)} and found["missing"].tolist() == [
         "all alike"
     ]
@@ -264,8 +267,8 @@ def test_rank_correlations_are_of_one_model():
     names = ("p", "q", "r")
     flat = [(*row[:3], 1.0, 1.0, 1.0) for row in BETWEEN]
     one, two = run_tables(BETWEEN, names)[1], run_tables(flat, names, "y")[1]
-    both = tables.rank_correlations(pd.concat([one, two]), "x")
-    pd.testing.assert_frame_equal(both, tables.rank_correlations(one, "x"))
+    both = formatted.rank_correlations(pd.concat([one, two]), "x")
+    pd.testing.assert_frame_equal(both, formatted.rank_correlations(one, "x"))
 
 
 # Tables of text and counts
@@ -287,7 +290,7 @@ def test_cost_table_sums_requests_once():
         ("x", "samples", 15, 40, 70, 15, 0, 1.0),
         ("x", "diagnosis", 1, 50, 6, 0, 1, 0.0),
     ]
-    found = tables.cost_table(
+    found = formatted.cost_table(
         pd.DataFrame([*rows, ("y", "diagnosis", 1, 9, 2, 1, 0, 0.1)], columns=columns)
     )
     assert found.to_dict("split")["data"] == [
@@ -329,7 +332,7 @@ def test_coverage_table_counts_reasons_most_frequent_first():
     confidence.loc[confidence.query("method == 'q' and case_id == 'b'").index, "missing"] = (
         "too few"
     )
-    found = tables.coverage_table(confidence)
+    found = formatted.coverage_table(confidence)
     assert list(found.columns) == COVERAGE
     assert found.to_numpy().tolist() == [
         ["x", "p", "", "", "partly", 2, 0, "", 1, "none (1)"],
@@ -349,7 +352,7 @@ def test_coverage_table_counts_reasons_most_frequent_first():
 )
 def test_coverage_table_tells_computed_values_from_bounds(bounds, status, n_bound, bound):
     _, confidence = run_tables([("a", 1, 0, 0.3), ("b", 1, 0, 0.4)])
-    (row,) = tables.coverage_table(confidence.assign(bound=bounds)).to_dict("records")
+    (row,) = formatted.coverage_table(confidence.assign(bound=bounds)).to_dict("records")
     assert (row["status"], row["n"], row["n_bound"], row["bound"], row["n_missing"]) == (
         status,
         2,
@@ -364,7 +367,7 @@ def test_coverage_table_gives_each_model_its_own_rows_and_each_method_its_family
         run_tables([("a", 1, 0, value, 0.5)], ("entropy", "ce"), name)[1]
         for name, value in (("y", NAN), ("x", -0.2))
     )
-    found = tables.coverage_table(pd.concat(both))
+    found = formatted.coverage_table(pd.concat(both))
     assert found[["model", "method", "family", "access", "status"]].to_numpy().tolist() == [
         ["y", "entropy", "token", "white", "missing"],
         ["y", "ce", "verbalized", "black", "computed"],
@@ -376,14 +379,14 @@ def test_coverage_table_gives_each_model_its_own_rows_and_each_method_its_family
 def test_coverage_table_does_not_hide_a_value_that_is_missing_without_a_reason():
     _, confidence = run_tables([("a", 1, 0, NAN)])
     for nothing in ("", None):
-        assert tables.coverage_table(confidence.assign(missing=nothing))["reasons"].tolist() == [
+        assert formatted.coverage_table(confidence.assign(missing=nothing))["reasons"].tolist() == [
             "no reason given (1)"
         ]
 
 
 def test_a_bound_of_a_method_that_is_missing_elsewhere_is_counted():
     _, confidence = run_tables([("a", 1, 0, 0.3), ("b", 1, 0, NAN)])
-    (row,) = tables.coverage_table(confidence.assign(bound=["upper", ""])).to_dict("records")
+    (row,) = formatted.coverage_table(confidence.assign(bound=["upper", ""])).to_dict("records")
     assert (row["status"], row["n"], row["n_bound"], row["bound"], row["n_missing"]) == (
         "partly",
         1,
@@ -398,19 +401,19 @@ def test_a_bound_of_a_method_that_is_missing_elsewhere_is_counted():
 
 def test_a_stand_in_is_named_where_a_method_shown_was_judged_by_it() -> None:
     stand_in, real = ({"entailment": {"stand_in": s}} for s in (True, False))
-    assert tables.stand_in_note(stand_in, ["asp", "ccp", "num_set", "ccp", ""]).endswith(
+    assert formatted.stand_in_note(stand_in, ["asp", "ccp", "num_set", "ccp", ""]).endswith(
         "no NLI model: ccp, num_set"
     )
-    assert tables.stand_in_note(stand_in, ["asp", "poc", ""]) == ""
-    assert tables.stand_in_note(real, ["ccp"]) == ""
+    assert formatted.stand_in_note(stand_in, ["asp", "poc", ""]) == ""
+    assert formatted.stand_in_note(real, ["ccp"]) == ""
 
 
 def test_variants_stand_behind_what_they_vary_and_plain_methods_stay_away() -> None:
-    found = tables.variants_and_bases(
+    found = formatted.variants_and_bases(
         ["asp", "ccp_mean", "poc", "ccp", "semantic_poc", "random", "ccp_min", "num_set"]
     )
     assert found == ["ccp", "ccp_mean", "ccp_min", "poc", "semantic_poc"]
-    assert tables.variants_and_bases(["asp", "poc"]) == []
+    assert formatted.variants_and_bases(["asp", "poc"]) == []
 
 
 def test_coverage_names_who_judged_entailment() -> None:
@@ -428,7 +431,7 @@ def test_coverage_names_who_judged_entailment() -> None:
             "missing",
         ],
     )
-    found = tables.coverage_table(
+    found = formatted.coverage_table(
         confidence, {"entailment": {"name": "stand-in", "stand_in": True}}
     )
     assert dict(zip(found["method"], found["judge"], strict=True)) == {
@@ -437,4 +440,4 @@ def test_coverage_names_who_judged_entailment() -> None:
         "ccp": "stand-in",
         "own": "",
     }
-    assert "judge" not in tables.coverage_table(confidence)
+    assert "judge" not in formatted.coverage_table(confidence)

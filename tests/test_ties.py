@@ -14,18 +14,20 @@ from generations import array, generation, guessing, panel, said, told
 
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
-from trustlab.experiments.calibrated import reliability_table
-from trustlab.experiments.label_noise import auroc_under_noise
-from trustlab.experiments.missingness import missingness_table
-from trustlab.experiments.selective_tables import selective_table
-from trustlab.experiments.tables import rank_correlations
-from trustlab.experiments.trust_tables import rank_stability, weight_sweep
 from trustlab.metrics import frontier, metrics_table, partial_spearman, spearman_permutation_p
-from trustlab.metrics.best import best_against, chosen_in
 from trustlab.metrics.calibration import cross_fitted
+from trustlab.metrics.formatted import rank_correlations
+from trustlab.metrics.paired import best_against, chosen_in
 from trustlab.metrics.stopping import stop_turns
 from trustlab.paths import FIGURES
 from trustlab.records import Assessment, Generation
+from trustlab.studies.benchmark import (
+    auroc_under_noise,
+    missingness_table,
+    reliability_table,
+    selective_table,
+)
+from trustlab.studies.trust_indices import rank_stability, weight_sweep
 
 NOISE, ALLOWED = 5e-7, 1e-3
 LEVELS, N_CASES = (20, 60, 100), 48

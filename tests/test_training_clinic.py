@@ -28,11 +28,11 @@ from training.replies import CLINIC, MOST_TALK, REVIEWS, TALK, example
 from training.tokenizer import WINDOW, build_tokenizer
 from training.train import Encoder
 from training.world import Fact, Patient, World
-from trustlab.chart import Chart, chart_text
-from trustlab.parsing.panel import read_flags, read_opinion, read_plan, read_ratings
+from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.records import Plan, Reply
-from trustlab.rule_check import check_prescriptions, check_tests
-from trustlab.safety import load_safety
+from trustlab.safety.chart import Chart, chart_text
+from trustlab.safety.rule_check import check_prescriptions, check_tests
+from trustlab.safety.table import load_safety
 
 SKILLS = ("doctor", "plan", "review_prescriptions", "review_tests")
 ROWS = {

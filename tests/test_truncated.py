@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustlab.models.decoding import distribution_statistics, shift
-from trustlab.models.truncated import bounds
+from trustlab.models.decoding import bounds, distribution_statistics, shift
 
 ALPHAS = st.sampled_from([0.1, 0.5, 0.999, 1.0, 1.5, 2.0, 7.0])
 

@@ -14,13 +14,20 @@ import pytest
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
 from trustlab import trust, trust_indices
-from trustlab.experiments.trust import MIXED, ONE, TrustRun
-from trustlab.experiments.trust_rows import MARKS, OPINIONS, REVIEWS, no_answer
-from trustlab.experiments.trust_shown import proxy_note
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing.whole import CUT
+from trustlab.parsing.reply import CUT
 from trustlab.records import Opinion, Reply
+from trustlab.studies.trust_indices import (
+    MARKS,
+    MIXED,
+    ONE,
+    OPINIONS,
+    REVIEWS,
+    TrustRun,
+    no_answer,
+    proxy_note,
+)
 
 FEVER, COUGH = "Fever disease", "Cough disease"
 HALF = 1 / math.sqrt(2)

@@ -10,9 +10,9 @@ from generations import generation, panel
 
 from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, Parameters, select
-from trustlab.entailment import StandInEntailment
 from trustlab.levels import view
-from trustlab.meaning import Readers
+from trustlab.meaning.entailment import StandInEntailment
+from trustlab.meaning.parts import Readers
 
 FEW = "fewer than two readable diagnoses in the panel"
 NOBODY = "no doctor of the panel gave both reasoning and diagnosis"

@@ -11,6 +11,7 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustlab.metrics.agreement import fleiss_kappa, gwet_ac1
 from trustlab.metrics.trust import (
     FORMULATIONS,
     any_disagreement,
@@ -24,7 +25,6 @@ from trustlab.metrics.trust import (
     test_alerts_percent,
     unsafe_rx_percent,
 )
-from trustlab.metrics.votes import fleiss_kappa, gwet_ac1
 
 NAN = float("nan")
 BOTH = pytest.mark.parametrize("formulation", FORMULATIONS)

@@ -7,19 +7,20 @@ import pandas as pd
 import pytest
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
 
-from trustlab.experiments.trust_paired import configuration_differences, indices_on_shared_cases
-from trustlab.experiments.trust_tables import (
+from trustlab.metrics import schema
+from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.significance import holm
+from trustlab.metrics.trust_table import trust_indices
+from trustlab.studies.trust_indices import (
     agreement_table,
     component_correlations,
+    configuration_differences,
+    indices_on_shared_cases,
     rank_stability,
     weak_points,
     weight_shares,
     weight_sweep,
 )
-from trustlab.metrics import schema
-from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
-from trustlab.metrics.significance import holm
-from trustlab.metrics.trust_table import trust_indices
 
 
 def alone(panel: pd.DataFrame) -> pd.DataFrame:

@@ -10,12 +10,16 @@ import pytest
 from made_reviews import SAFETY_OFF, many_cases, review, two_cases
 from scipy.stats import kendalltau
 
-from trustlab.experiments.trust_shown import indices_shown
-from trustlab.experiments.trust_tables import (
+from trustlab.metrics.agreement import fleiss_kappa, gwet_ac1
+from trustlab.metrics.estimate import case_weights, jackknife_interval, percentile_interval
+from trustlab.metrics.trust import FORMULATIONS, pair_agreement
+from trustlab.metrics.trust_table import trust_indices
+from trustlab.studies.trust_indices import (
     VARIANTS,
     WEIGHTS,
     agreement_table,
     component_correlations,
+    indices_shown,
     rank_stability,
     variants,
     weak_points,
@@ -23,10 +27,6 @@ from trustlab.experiments.trust_tables import (
     weight_shares,
     weight_sweep,
 )
-from trustlab.metrics.estimate import case_weights, jackknife_interval, percentile_interval
-from trustlab.metrics.trust import FORMULATIONS, pair_agreement
-from trustlab.metrics.trust_table import trust_indices
-from trustlab.metrics.votes import fleiss_kappa, gwet_ac1
 
 NAN = float("nan")
 BOTH = pytest.mark.parametrize("formulation", FORMULATIONS)

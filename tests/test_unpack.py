@@ -16,7 +16,7 @@ from each import each
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trustlab.datasets.unpack import Limits, safe_place, unpack
+from trustlab.datasets.fetch import Limits, safe_place, unpack
 
 KINDS = ["zip", "tar.gz"]
 

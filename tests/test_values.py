@@ -13,7 +13,7 @@ from reference_methods import REFERENCE
 
 from benchmarks.records import random_records
 from trustlab.confidence import METHODS, PARAMETERS
-from trustlab.confidence.ccp import place_of
+from trustlab.confidence.token import place_of
 from trustlab.records import Generation, Reply
 
 log, sqrt = math.log, math.sqrt

@@ -10,9 +10,11 @@ import pytest
 from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 
 from trustlab.confidence import METHODS
-from trustlab.entailment import Entailment, matrices
-from trustlab.experiments.benchmark import Run, benchmark
-from trustlab.experiments.variant_study import (
+from trustlab.levels import views
+from trustlab.meaning.entailment import Entailment, matrices
+from trustlab.metrics.estimate import TOO_FEW
+from trustlab.run import Run, benchmark
+from trustlab.studies.ablations import (
     CosineEntailment,
     ExactEntailment,
     differences,
@@ -20,8 +22,6 @@ from trustlab.experiments.variant_study import (
     rank_stability,
     readings,
 )
-from trustlab.levels import views
-from trustlab.metrics.estimate import TOO_FEW
 
 CASES, LEVELS = made_cases(12), [20, 60, 100]
 VIEWS = views(CASES, LEVELS)

@@ -39,7 +39,7 @@ It exists so that trustlab runs anywhere with a real model: real next-token dist
 """,
     "embedded-closed": """
 It has the architecture and the world of [`embedded`](../embedded/README.md) and was trained on for longer: both come off
-one trunk. trustlab opens it behind a wrapper (`trustlab/models/textonly.py`) that shows words and no probabilities, as
+one trunk. trustlab opens it behind a wrapper (`trustlab/models/base.py`) that shows words and no probabilities, as
 most services do: **a stand-in for a model behind an API, not one.** Methods that need probabilities are missing for it,
 with that reason.
 """,
@@ -106,7 +106,10 @@ PANEL = {
     ("plan", "known_names"): "drugs and tests in them that the table knows",
     ("plan", "drugs_that_are_usual"): "drugs in them that are usual for the diagnosis",
     ("review_prescriptions", "right"): "prescriptions rated as the rules rate them",
-    ("review_prescriptions", "sensitivity"): "sensitivity: objects where a rule speaks against a drug",
+    (
+        "review_prescriptions",
+        "sensitivity",
+    ): "sensitivity: objects where a rule speaks against a drug",
     ("review_prescriptions", "specificity"): "specificity: rates SAFE where none does",
     ("review_prescriptions", "unknown_seen"): "made-up drugs called UNKNOWN",
     ("review_tests", "right"): "tests flagged as the rules flag them",
@@ -135,7 +138,9 @@ class Stage(NamedTuple):
 def stages(recipe: dict[str, Any], branch: Sequence[int]) -> list[Stage]:
     """The mixtures that a model met, in order: those of the trunk's pools up to its branch, then those of the branch."""
     at, length = branch
-    met = [shares(recipe, n) for n in range(at)] + [shares(recipe, n, at) for n in range(at, at + length)]
+    met = [shares(recipe, n) for n in range(at)] + [
+        shares(recipe, n, at) for n in range(at, at + length)
+    ]
     found: list[Stage] = []
     for mixture in met:
         before = found.pop() if found and found[-1].mixture == mixture else Stage(0, mixture)
@@ -146,10 +151,20 @@ def stages(recipe: dict[str, Any], branch: Sequence[int]) -> list[Stage]:
 def overall(listed: Sequence[Stage]) -> dict[str, float]:
     """The expected share of each skill among all examples, in the order of :data:`TAUGHT`."""
     whole = sum(stage.examples for stage in listed)
-    return {skill: sum(stage.examples * stage.mixture.get(skill, 0) for stage in listed) / whole for skill in TAUGHT}
+    return {
+        skill: sum(stage.examples * stage.mixture.get(skill, 0) for stage in listed) / whole
+        for skill in TAUGHT
+    }
 
 
-def card(name: str, evaluation: dict[str, Any], state: dict[str, Any], config: dict[str, Any], size: int, cannot: str) -> str:
+def card(
+    name: str,
+    evaluation: dict[str, Any],
+    state: dict[str, Any],
+    config: dict[str, Any],
+    size: int,
+    cannot: str,
+) -> str:
     """The card as Markdown.
 
     ``state`` is what training left, ``config`` the model's own, ``size`` its number of parameters. ``ValueError`` for an
@@ -161,7 +176,9 @@ def card(name: str, evaluation: dict[str, Any], state: dict[str, Any], config: d
     if state["pools"] != pools:
         raise ValueError(f"the training of {name} is not over: {state['pools']} of {pools} pools")
     if state["examples"] != sum(stage.examples for stage in met):
-        raise ValueError(f"{name} met {state['examples']} examples; its recipe and branch make {[s.examples for s in met]}")
+        raise ValueError(
+            f"{name} met {state['examples']} examples; its recipe and branch make {[s.examples for s in met]}"
+        )
     notice = "**Research only. Not for clinical use. What is measured on it says nothing about large models.**"
     parts = [
         f"# {TITLES[name]}",
@@ -181,7 +198,12 @@ def card(name: str, evaluation: dict[str, Any], state: dict[str, Any], config: d
 def _fill(text: str, first: str = "", later: str = "") -> str:
     words = " ".join(text.split())
     return textwrap.fill(
-        words, 130, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+        words,
+        130,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
@@ -201,7 +223,9 @@ def _taught(met: Sequence[Stage]) -> list[str]:
         begun += stage.examples
     columns = [stage.mixture for stage in met] + ([whole] if len(met) > 1 else [])
     heads += ["all"] if len(met) > 1 else []
-    rows = [[f"*{skill}*", *(_percent(column.get(skill, 0)) for column in columns)] for skill in TAUGHT]
+    rows = [
+        [f"*{skill}*", *(_percent(column.get(skill, 0)) for column in columns)] for skill in TAUGHT
+    ]
     return [
         _fill("""
 Only text that this repository makes: the package's own prompts (`trustlab/prompts/`), rendered for patients drawn from
@@ -262,15 +286,33 @@ def _measured(name: str, evaluation: dict[str, Any]) -> list[str]:
 
     accuracy = []
     for key, report in found.items():
-        accuracy.append(by_level(f"{SETS[key]} patients, n = {report['cases']}", report["accuracy"]))
+        accuracy.append(
+            by_level(f"{SETS[key]} patients, n = {report['cases']}", report["accuracy"])
+        )
         if "best_possible_accuracy" in report:
-            accuracy.append(by_level("the same, best possible (exact posterior)", report["best_possible_accuracy"]))
-    parts = ["Accuracy of the greedy answer, percent, by information level (percent of statements shown):"]
+            accuracy.append(
+                by_level(
+                    "the same, best possible (exact posterior)", report["best_possible_accuracy"]
+                )
+            )
+    parts = [
+        "Accuracy of the greedy answer, percent, by information level (percent of statements shown):"
+    ]
     parts.append(_table(["", *levels], accuracy))
-    sure = {key: report["sequence_probability"] for key, report in found.items() if "sequence_probability" in report}
+    sure = {
+        key: report["sequence_probability"]
+        for key, report in found.items()
+        if "sequence_probability" in report
+    }
     if sure:
-        parts.append("Mean sequence probability of the answer, percent (near the accuracy = calibrated):")
-        parts.append(_table(["", *levels], [by_level(SETS[key], v["mean_by_level"]) for key, v in sure.items()]))
+        parts.append(
+            "Mean sequence probability of the answer, percent (near the accuracy = calibrated):"
+        )
+        parts.append(
+            _table(
+                ["", *levels], [by_level(SETS[key], v["mean_by_level"]) for key, v in sure.items()]
+            )
+        )
     for key, report in reversed(found.items()):
         n = len(report["accuracy"]) * report["cases"]
         parts.append(
@@ -279,18 +321,40 @@ Confidence on the {SETS[key]} patients, all levels together ({n:,} answers; ECE 
 answers with a value; – where it has no meaning, or too few values):
 """)
         )
-        parts.append(_table(["", "AUROC pooled", "AUROC within level", "ECE", "Brier", "parse"], _confidences(report)))
-    parts += ["MedConf's steps, percent:", _table(["", *(SETS[key] for key in found)], _steps(list(found.values())))]
+        parts.append(
+            _table(
+                ["", "AUROC pooled", "AUROC within level", "ECE", "Brier", "parse"],
+                _confidences(report),
+            )
+        )
+    parts += [
+        "MedConf's steps, percent:",
+        _table(["", *(SETS[key] for key in found)], _steps(list(found.values()))),
+    ]
     if "talk" in evaluation:
         talk = evaluation["talk"]
-        parts.append(f"To ask, to answer, to word anew: {talk['examples_of_each']} generated prompts of each kind, percent:")
-        parts.append(_table(["", "replies"], [[told, _percent(talk[a][b])] for (a, b), told in TALKED.items()]))
+        parts.append(
+            f"To ask, to answer, to word anew: {talk['examples_of_each']} generated prompts of each kind, percent:"
+        )
+        parts.append(
+            _table(
+                ["", "replies"], [[told, _percent(talk[a][b])] for (a, b), told in TALKED.items()]
+            )
+        )
     if "clinic" in evaluation:
         clinic = evaluation["clinic"]
         n = clinic["examples_of_each"]
-        parts.append(f"To diagnose with a chart, to plan, to review: {n} generated prompts of each kind, percent:")
-        parts.append(_table(["", "replies"], [[told, _percent(clinic[a][b])] for (a, b), told in PANEL.items()]))
-    unreadable = ", ".join(f"{report['unreadable_answers']} {SETS[key]}" for key, report in found.items())
+        parts.append(
+            f"To diagnose with a chart, to plan, to review: {n} generated prompts of each kind, percent:"
+        )
+        parts.append(
+            _table(
+                ["", "replies"], [[told, _percent(clinic[a][b])] for (a, b), told in PANEL.items()]
+            )
+        )
+    unreadable = ", ".join(
+        f"{report['unreadable_answers']} {SETS[key]}" for key, report in found.items()
+    )
     folder = " --ddxplus FOLDER" if "ddxplus" in found else ""
     parts.append(
         _fill(f"""
@@ -306,7 +370,13 @@ def _confidences(report: dict[str, Any]) -> list[list[str]]:
     for method, parsed in report["replies_that_parse"].items():
         found, calibrated = report.get(method, {}), METHODS[method].scale == "probability"
         names = ["auroc", "auroc_within_level", *(("ece", "brier") if calibrated else ("", ""))]
-        rows.append([f"`{method}`", *(f"{found[k]:.3f}" if found.get(k) is not None else "–" for k in names), _percent(parsed)])
+        rows.append(
+            [
+                f"`{method}`",
+                *(f"{found[k]:.3f}" if found.get(k) is not None else "–" for k in names),
+                _percent(parsed),
+            ]
+        )
     return rows
 
 
@@ -357,7 +427,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     folder = DATA / "models" / name
     evaluation, state, config = (
         json.loads(file.read_text(encoding="utf-8"))
-        for file in (folder / "evaluation.json", CHECKPOINTS / f"{name}.json", folder / "config.json")
+        for file in (
+            folder / "evaluation.json",
+            CHECKPOINTS / f"{name}.json",
+            folder / "config.json",
+        )
     )
     cannot = (CARDS / f"{name}.txt").read_text(encoding="utf-8")
     text = card(name, evaluation, state, config, n_parameters(folder / "model.safetensors"), cannot)

@@ -14,9 +14,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from trustlab.chart import Chart
 from trustlab.knowledge import normalise
-from trustlab.safety import Entry, Rule, Safety, load_safety
+from trustlab.safety.chart import Chart
+from trustlab.safety.table import Entry, Rule, Safety, load_safety
 
 from .world import Patient, World
 
@@ -77,13 +77,17 @@ def agreeing(chart: Chart, world: World, patient: Patient, safety: Safety) -> Ch
     kept = [
         f.phrase
         for phrase in chart.conditions or ()
-        if (f := safety.fact_named("illnesses", phrase)) and f.finding not in told and not _names(f.phrase, f.synonyms) & names
+        if (f := safety.fact_named("illnesses", phrase))
+        and f.finding not in told
+        and not _names(f.phrase, f.synonyms) & names
     ]
     kept += [f.phrase for f in safety.illnesses.values() if told.get(f.finding or "")]
     if chart.conditions is not None or kept:
         chart = replace(chart, conditions=tuple(kept))
     if chart.medication:
-        denied = {d.name for d in safety.drugs.values() if d.finding and told.get(d.finding) is False}
+        denied = {
+            d.name for d in safety.drugs.values() if d.finding and told.get(d.finding) is False
+        }
         chart = replace(chart, medication=tuple(m for m in chart.medication if m not in denied))
     return chart
 
@@ -105,7 +109,9 @@ def troubles() -> dict[str, tuple[Rule, ...]]:
     """Drug or test id -> its rules that a fact of the chart can set off."""
     safety = load_safety()
     listed = [*safety.drugs.values(), *safety.tests.values()]
-    return {e.id: tuple(r for r in safety.rules_for(e) if r.kind not in ("also", "sex")) for e in listed}
+    return {
+        e.id: tuple(r for r in safety.rules_for(e) if r.kind not in ("also", "sex")) for e in listed
+    }
 
 
 def with_trouble(chart: Chart, entry: Entry, rng: np.random.Generator) -> Chart:
@@ -121,7 +127,11 @@ def with_fact(chart: Chart, rule: Rule, rng: np.random.Generator) -> Chart:
     safety = load_safety()
 
     def one(entries) -> str:
-        hits = [e for e in entries.values() if (e.kinds if isinstance(e, Entry) else {e.id}) & rule.values]
+        hits = [
+            e
+            for e in entries.values()
+            if (e.kinds if isinstance(e, Entry) else {e.id}) & rule.values
+        ]
         chosen = hits[int(rng.integers(len(hits)))]
         return chosen.name if isinstance(chosen, Entry) else chosen.phrase
 
@@ -134,7 +144,15 @@ def with_fact(chart: Chart, rule: Rule, rng: np.random.Generator) -> Chart:
     if rule.kind in lists:
         field, entries = lists[rule.kind]
         new = one(entries)
-        return replace(chart, **{field: (*[phrase for phrase in getattr(chart, field) or () if phrase != new][:2], new)})
+        return replace(
+            chart,
+            **{
+                field: (
+                    *[phrase for phrase in getattr(chart, field) or () if phrase != new][:2],
+                    new,
+                )
+            },
+        )
     if rule.kind == "pregnancy":
         return replace(chart, pregnancy=one(safety.pregnancy))
     if rule.kind == "egfr_below" and rule.number:
@@ -159,7 +177,13 @@ def _pregnancy(sex: str, age: int, rng: np.random.Generator) -> str | None:
     if sex == "male" or not FERTILE[0] <= age <= FERTILE[1]:
         return None
     u = rng.random()
-    return "pregnant" if u < PREGNANT else "breastfeeding" if u < PREGNANT + BREASTFEEDING else "not pregnant"
+    return (
+        "pregnant"
+        if u < PREGNANT
+        else "breastfeeding"
+        if u < PREGNANT + BREASTFEEDING
+        else "not pregnant"
+    )
 
 
 def _kidneys(rng: np.random.Generator) -> int:
@@ -167,6 +191,8 @@ def _kidneys(rng: np.random.Generator) -> int:
     return int(rng.integers(low, high + 1))
 
 
-def _some(phrases: list[str], chances: tuple[float, ...], rng: np.random.Generator) -> tuple[str, ...]:
+def _some(
+    phrases: list[str], chances: tuple[float, ...], rng: np.random.Generator
+) -> tuple[str, ...]:
     n = int(rng.choice(len(chances), p=chances))
     return tuple(phrases[i] for i in rng.choice(len(phrases), n, replace=False))

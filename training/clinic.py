@@ -20,12 +20,18 @@ from functools import lru_cache
 import numpy as np
 
 from trustlab.agents.reviewers import plan_text
-from trustlab.chart import LISTS, NONE, Chart, chart_text
 from trustlab.knowledge import phrase_list
 from trustlab.prompts import render
 from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription
-from trustlab.rule_check import DUPLICATE, REPEAT, REPEAT_IN_PLAN, check_prescriptions, check_tests
-from trustlab.safety import Entry, Usual, load_safety
+from trustlab.safety.chart import LISTS, NONE, Chart, chart_text
+from trustlab.safety.rule_check import (
+    DUPLICATE,
+    REPEAT,
+    REPEAT_IN_PLAN,
+    check_prescriptions,
+    check_tests,
+)
+from trustlab.safety.table import Entry, Usual, load_safety
 
 from .charts import draw, posterior, with_trouble
 from .speech import told
@@ -42,7 +48,14 @@ NO_DRUGS = (
     "zelotrine", "cardivex", "amolidone", "pravexil", "norbetan", "quivastine", "tolmeprazine", "ferulimab", "oxandrel",
     "besilarone",
 )  # fmt: skip
-NO_TESTS = ("aura reading", "pulse photogram", "iris map", "vital resonance scan", "full humour profile", "bone tone index")
+NO_TESTS = (
+    "aura reading",
+    "pulse photogram",
+    "iris map",
+    "vital resonance scan",
+    "full humour profile",
+    "bone tone index",
+)
 """Made-up names."""
 MAX_OTHER = 4
 CHILD = 12
@@ -54,10 +67,18 @@ def thinking(world: World, facts: tuple[Fact, ...], chances: np.ndarray) -> str:
     names = world.knowledge.findings
 
     def listed(affirmed: bool) -> str:
-        some = [names[f.finding].name for f in facts if f.affirmed == affirmed and not names[f.finding].parent][:3]
+        some = [
+            names[f.finding].name
+            for f in facts
+            if f.affirmed == affirmed and not names[f.finding].parent
+        ][:3]
         return phrase_list(some) if some else "nothing"
 
-    best = [world.conditions[i].name for i in np.argsort(-chances, kind="stable")[:3] if chances[i] > 0.01]
+    best = [
+        world.conditions[i].name
+        for i in np.argsort(-chances, kind="stable")[:3]
+        if chances[i] > 0.01
+    ]
     may = best[0] if len(best) == 1 else ", ".join(best[:-1]) + " or " + best[-1]
     return f"<thinking_process>Told: {listed(True)}. Denied: {listed(False)}. It may be {may}.</thinking_process>"
 
@@ -69,7 +90,11 @@ def doctor_row(world: World, rng: np.random.Generator) -> tuple[Patient, Row]:
     p = posterior(world, patient, chart)
     words = _text(world, patient, rng)
     thought = thinking(world, patient.facts, p)
-    replies = {f"{thought}\n[{c.name}]": float(x) for c, x in zip(world.conditions, p, strict=True) if x > 1e-4}
+    replies = {
+        f"{thought}\n[{c.name}]": float(x)
+        for c, x in zip(world.conditions, p, strict=True)
+        if x > 1e-4
+    }
     truth = f"{thought}\n[{world.knowledge.conditions[patient.condition].name}]"
     replies.setdefault(truth, float(p[world.index[patient.condition]]) + 1e-9)
     return patient, (render("doctor", chart=chart_text(chart), patient=words), truth, replies)
@@ -83,12 +108,22 @@ def plan_row(world: World, rng: np.random.Generator) -> tuple[Patient, Row]:
     condition = world.conditions[int(rng.choice(len(p), p=p))]
     usual, safety = load_safety().plans[condition.id], load_safety()
     if rng.random() < TROUBLED:
-        first = [safety.drugs[need[0]] for need in usual.prescriptions] + [safety.tests[t] for t in usual.tests[:3]]
+        first = [safety.drugs[need[0]] for need in usual.prescriptions] + [
+            safety.tests[t] for t in usual.tests[:3]
+        ]
         chart = with_trouble(chart, first[int(rng.integers(len(first)))], rng)
-    plan = careless_plan(usual, chart.age, rng) if rng.random() < CARELESS else careful_plan(usual, chart, condition.name, rng)
+    plan = (
+        careless_plan(usual, chart.age, rng)
+        if rng.random() < CARELESS
+        else careful_plan(usual, chart, condition.name, rng)
+    )
     words = _text(world, patient, rng)
     reply = plan_json(plan)
-    return patient, (render("plan", chart=chart_text(chart), patient=words, answer=condition.name), reply, {reply: 1.0})
+    return patient, (
+        render("plan", chart=chart_text(chart), patient=words, answer=condition.name),
+        reply,
+        {reply: 1.0},
+    )
 
 
 def careful_plan(usual: Usual, chart: Chart, diagnosis: str, rng: np.random.Generator) -> Plan:
@@ -106,22 +141,33 @@ def careful_plan(usual: Usual, chart: Chart, diagnosis: str, rng: np.random.Gene
     tests: list[str] = []
     for test in usual.tests[: int(rng.integers(1, len(usual.tests) + 1))]:
         name = load_safety().tests[test].name
-        if check_tests(Plan(tuple(chosen), (*tests, name)), chart, diagnosis)[-1].verdict == FLAGS[0]:
+        if (
+            check_tests(Plan(tuple(chosen), (*tests, name)), chart, diagnosis)[-1].verdict
+            == FLAGS[0]
+        ):
             tests.append(name)
     return Plan(tuple(chosen), tuple(tests))
 
 
 def careless_plan(usual: Usual, age: int | None, rng: np.random.Generator) -> Plan:
     """The first drug for each need, now and then another, and the first tests, whatever else the chart says."""
-    drugs = [need[0] if rng.random() < 0.7 else need[int(rng.integers(len(need)))] for need in usual.prescriptions]
+    drugs = [
+        need[0] if rng.random() < 0.7 else need[int(rng.integers(len(need)))]
+        for need in usual.prescriptions
+    ]
     tests = usual.tests[: int(rng.integers(1, len(usual.tests) + 1))]
-    return Plan(tuple(prescription(d, age) for d in dict.fromkeys(drugs)), tuple(load_safety().tests[t].name for t in tests))
+    return Plan(
+        tuple(prescription(d, age) for d in dict.fromkeys(drugs)),
+        tuple(load_safety().tests[t].name for t in tests),
+    )
 
 
 def prescription(drug: str, age: int | None = None) -> Prescription:
     """The drug in its usual regimen; a child's (per kilogram) below :data:`CHILD` years, where there is one."""
     entry = load_safety().drugs[drug]
-    child = [r for r in entry.regimens if "/kg" in r.dose] if age is not None and age < CHILD else []
+    child = (
+        [r for r in entry.regimens if "/kg" in r.dose] if age is not None and age < CHILD else []
+    )
     regimen = (child or entry.regimens)[0]
     return Prescription(entry.name, regimen.dose, regimen.route)
 
@@ -131,7 +177,9 @@ def review_row(world: World, rng: np.random.Generator, name: str) -> tuple[Patie
     safety, of_drugs = load_safety(), name == "review_prescriptions"
     patient = world.draw(rng)
     chart = draw(world, patient, rng)
-    condition = world.conditions[int(rng.integers(len(world.conditions)))] if rng.random() < 0.3 else None
+    condition = (
+        world.conditions[int(rng.integers(len(world.conditions)))] if rng.random() < 0.3 else None
+    )
     condition = condition or world.knowledge.conditions[patient.condition]
     usual = safety.plans[condition.id]
     plan = careless_plan(usual, chart.age, rng)
@@ -142,12 +190,17 @@ def review_row(world: World, rng: np.random.Generator, name: str) -> tuple[Patie
     if entries and rng.random() < TROUBLED:
         chart = with_trouble(chart, entries[int(rng.integers(len(entries)))], rng)
     if of_drugs:
-        listed, marks = [str(p) for p in plan.prescriptions], check_prescriptions(plan, chart, condition.name)
+        listed, marks = (
+            [str(p) for p in plan.prescriptions],
+            check_prescriptions(plan, chart, condition.name),
+        )
     else:
         listed, marks = list(plan.tests), check_tests(plan, chart, condition.name)
     words = _text(world, patient, rng)
     reply = marks_json(marks, "rating" if of_drugs else "flag")
-    messages = render(name, chart=chart_text(chart), patient=words, answer=condition.name, plan=plan_text(listed))
+    messages = render(
+        name, chart=chart_text(chart), patient=words, answer=condition.name, plan=plan_text(listed)
+    )
     return patient, (messages, reply, {reply: 1.0})
 
 
@@ -164,8 +217,13 @@ def review_tests_row(world: World, rng: np.random.Generator) -> tuple[Patient, R
 def any_plan(rng: np.random.Generator) -> Plan:
     """Any drugs and any tests of the table, one to :data:`MAX_OTHER` of each."""
     drugs, tests = _prescribed(), list(load_safety().tests.values())
-    some = [drugs[i] for i in rng.choice(len(drugs), int(rng.integers(1, MAX_OTHER + 1)), replace=False)]
-    ordered = [tests[i].name for i in rng.choice(len(tests), int(rng.integers(1, MAX_OTHER + 1)), replace=False)]
+    some = [
+        drugs[i] for i in rng.choice(len(drugs), int(rng.integers(1, MAX_OTHER + 1)), replace=False)
+    ]
+    ordered = [
+        tests[i].name
+        for i in rng.choice(len(tests), int(rng.integers(1, MAX_OTHER + 1)), replace=False)
+    ]
     return Plan(tuple(map(prescription, some)), tuple(ordered))
 
 
@@ -186,7 +244,12 @@ def _with_unknown(plan: Plan, rng: np.random.Generator, of_drugs: bool) -> Plan:
     drugs, tests = list(plan.prescriptions), list(plan.tests)
     if of_drugs:
         drugs = drugs or [prescription(_prescribed()[int(rng.integers(len(_prescribed())))])]
-        drugs = [Prescription(str(rng.choice(NO_DRUGS)), p.dose, p.route) if rng.random() < UNKNOWN_ITEM else p for p in drugs]
+        drugs = [
+            Prescription(str(rng.choice(NO_DRUGS)), p.dose, p.route)
+            if rng.random() < UNKNOWN_ITEM
+            else p
+            for p in drugs
+        ]
     else:
         tests = [str(rng.choice(NO_TESTS)) if rng.random() < UNKNOWN_ITEM else t for t in tests]
     return Plan(tuple(drugs), tuple(tests))
@@ -202,7 +265,12 @@ def marks_json(marks: Sequence[Mark], key: str) -> str:
     """The marks as a reviewer is taught to write them, an item a line."""
     rows = [
         json.dumps(
-            {"id": i, "quote": m.quote, key: m.verdict, "reason": None if m.verdict == "UNKNOWN" else m.reason},
+            {
+                "id": i,
+                "quote": m.quote,
+                key: m.verdict,
+                "reason": None if m.verdict == "UNKNOWN" else m.reason,
+            },
             ensure_ascii=False,
         )
         for i, m in enumerate(marks, 1)
@@ -213,23 +281,62 @@ def marks_json(marks: Sequence[Mark], key: str) -> str:
 def pieces() -> Iterator[str]:
     """The fixed pieces of charts, plans and these replies, and the table's phrases: one token each."""
     safety = load_safety()
-    yield from ("\nAge: ", " years", "\nSex: ", "\nPregnancy: ", "not recorded", NONE, "male", "female")
+    yield from (
+        "\nAge: ",
+        " years",
+        "\nSex: ",
+        "\nPregnancy: ",
+        "not recorded",
+        NONE,
+        "male",
+        "female",
+    )
     yield from (f"\n{head}: " for head in LISTS.values())
     yield from ("\nKidney function: ", "eGFR ", " ml/min")
-    yield from (f.phrase for facts in (safety.allergies, safety.illnesses, safety.pregnancy) for f in facts.values())
+    yield from (
+        f.phrase
+        for facts in (safety.allergies, safety.illnesses, safety.pregnancy)
+        for f in facts.values()
+    )
     for drug in safety.drugs.values():
         yield drug.name
         for regimen in drug.regimens:
             yield from (regimen.dose, regimen.route)
     yield from (t.name for t in safety.tests.values())
-    yield from (r.reason for rules in (safety.drug_rules, safety.test_rules) for r in rules.values())
+    yield from (
+        r.reason for rules in (safety.drug_rules, safety.test_rules) for r in rules.values()
+    )
     yield from (DUPLICATE, REPEAT, REPEAT_IN_PLAN)
-    yield from ('{"prescriptions": [', '{"drug": "', '", "dose": "', '", "route": "', '"}', '], "tests": [', '", "', '"]}', "]}")
-    yield from ('{"prescriptions": [], "tests": [', '"', '\n{"id": ', ', "quote": "', ', "quote": null')
+    yield from (
+        '{"prescriptions": [',
+        '{"drug": "',
+        '", "dose": "',
+        '", "route": "',
+        '"}',
+        '], "tests": [',
+        '", "',
+        '"]}',
+        "]}",
+    )
+    yield from (
+        '{"prescriptions": [], "tests": [',
+        '"',
+        '\n{"id": ',
+        ', "quote": "',
+        ', "quote": null',
+    )
     for key, verdicts in (("rating", RATINGS), ("flag", FLAGS)):
         yield from (f'{quote}, "{key}": "{v}", "reason": ' for v in verdicts for quote in ("", '"'))
     yield from ("null}", "null},", '"},', "\n]", "[")
-    yield from ("<thinking_process>Told: ", ". Denied: ", ". It may be ", ".</thinking_process>", " or ", "nothing", "\n[")
+    yield from (
+        "<thinking_process>Told: ",
+        ". Denied: ",
+        ". It may be ",
+        ".</thinking_process>",
+        " or ",
+        "nothing",
+        "\n[",
+    )
 
 
 def _text(world: World, patient: Patient, rng: np.random.Generator) -> str:

@@ -32,7 +32,16 @@ from .speech import told
 from .world import Fact, Patient, World
 
 SEED = 77_001
-METHODS = ["sequence_probability", "poc", "ce", "cot_ce", "topk_ce", "p_true", "medconf", "medconf_weighted"]
+METHODS = [
+    "sequence_probability",
+    "poc",
+    "ce",
+    "cot_ce",
+    "topk_ce",
+    "p_true",
+    "medconf",
+    "medconf_weighted",
+]
 
 
 def generated_cases(world: World, n: int) -> tuple[list[Case], list[Patient]]:
@@ -43,7 +52,15 @@ def generated_cases(world: World, n: int) -> tuple[list[Case], list[Patient]]:
         if 10 < len(patient.facts) <= 36:
             condition = world.knowledge.conditions[patient.condition]
             statements = told(world, patient, rng, loose=0.0)
-            cases.append(Case(f"generated-{len(cases)}", "generated", statements, condition.name, condition.names))
+            cases.append(
+                Case(
+                    f"generated-{len(cases)}",
+                    "generated",
+                    statements,
+                    condition.name,
+                    condition.names,
+                )
+            )
             patients.append(patient)
     return cases, patients
 
@@ -53,7 +70,10 @@ def ceiling(world: World, patients: list[Patient]) -> dict[str, float]:
     right = {}
     for level in tl.LEVELS:
         hits = [
-            world.conditions[int(world.posterior(p.facts[: n_shown(len(p.facts), level)]).argmax())].id == p.condition
+            world.conditions[
+                int(world.posterior(p.facts[: n_shown(len(p.facts), level)]).argmax())
+            ].id
+            == p.condition
             for p in patients
         ]
         right[str(level)] = round(float(np.mean(hits)), 4)
@@ -64,12 +84,19 @@ def report(world: World, cases: list[Case], model: Model) -> dict[str, Any]:
     """Accuracy by level, how well each confidence separates and is calibrated over all levels, and MedConf's steps."""
     run = tl.benchmark(cases, [model], METHODS)
     rows: Any = run.confidence.merge(
-        run.answers[["case_id", "level", "correct"]], on=["case_id", "level"], validate="many_to_one"
+        run.answers[["case_id", "level", "correct"]],
+        on=["case_id", "level"],
+        validate="many_to_one",
     )
     found: dict[str, Any] = {
         "cases": len(cases),
-        "unreadable_answers": int((run.answers["answer"].isna() & run.answers["correct"].notna()).sum()),
-        "accuracy": {str(k): round(float(v), 4) for k, v in run.answers.groupby("level")["correct"].mean().items()},
+        "unreadable_answers": int(
+            (run.answers["answer"].isna() & run.answers["correct"].notna()).sum()
+        ),
+        "accuracy": {
+            str(k): round(float(v), 4)
+            for k, v in run.answers.groupby("level")["correct"].mean().items()
+        },
         "replies_that_parse": {},
     }
     for name in METHODS:
@@ -79,7 +106,10 @@ def report(world: World, cases: list[Case], model: Model) -> dict[str, Any]:
         if len(part) and 0 < correct.mean() < 1:
             found[name] = {
                 "n": len(part),
-                "mean_by_level": {str(k): round(float(v), 4) for k, v in part.groupby("level")["confidence"].mean().items()},
+                "mean_by_level": {
+                    str(k): round(float(v), 4)
+                    for k, v in part.groupby("level")["confidence"].mean().items()
+                },
                 "auroc": round(auroc(correct, confidence), 4),
                 "auroc_within_level": round(_within(part), 4),
                 "ece": round(ece(correct, confidence), 4),
@@ -89,7 +119,10 @@ def report(world: World, cases: list[Case], model: Model) -> dict[str, Any]:
 
 
 def _within(part: Any) -> float:
-    values = [auroc(p["correct"].to_numpy(float), p["confidence"].to_numpy()) for _, p in part.groupby("level")]
+    values = [
+        auroc(p["correct"].to_numpy(float), p["confidence"].to_numpy())
+        for _, p in part.groupby("level")
+    ]
     return float(np.nanmean(values))
 
 
@@ -98,7 +131,12 @@ def steps(world: World, views: Sequence[View], generations: Sequence[Generation]
     assessed = [(v, g.assessment) for v, g in zip(views, generations, strict=True) if g.assessment]
     first = {a.diagnosis: a for _, a in assessed}.values()
     entries = [c.description in _stated(world, a) for a in first for c in a.profile]
-    recall = [name in {c.description for c in a.profile} for a in first if a.profile for name in _stated(world, a)[:MOST]]
+    recall = [
+        name in {c.description for c in a.profile}
+        for a in first
+        if a.profile
+        for name in _stated(world, a)[:MOST]
+    ]
     labels: list[tuple[str, str]] = []
     quotes: list[bool] = []
     for v, a in assessed:
@@ -110,7 +148,8 @@ def steps(world: World, views: Sequence[View], generations: Sequence[Generation]
             if criterion is not None:
                 labels.append((mark(criterion, facts, v.statements).level, e.support_level))
     by_label = {
-        level: [said == level for true, said in labels if true == level] for level in ("supported", "missing", "contradicted")
+        level: [said == level for true, said in labels if true == level]
+        for level in ("supported", "missing", "contradicted")
     }
     summaries = [a.summary_agrees for _, a in assessed if a.evidence]
     return {
@@ -136,7 +175,9 @@ def _stated(world: World, a: Assessment) -> list[str]:
     """What the passages state of the diagnosis, in the order they were shown; a profile has room for the first of it."""
     condition, by_id = world.knowledge.condition_named(a.diagnosis), {p.id: p for p in passages()}
     shown = [by_id[i] for i in a.passages if i in by_id]
-    return [c.name for c in _criteria(p for p in shown if condition and p.condition == condition.id)]
+    return [
+        c.name for c in _criteria(p for p in shown if condition and p.condition == condition.id)
+    ]
 
 
 def _criteria(listed: Iterable[Passage]) -> list[Criterion]:
@@ -168,18 +209,23 @@ def main() -> None:
     parser.add_argument("--name", default="embedded")
     parser.add_argument("--generated", type=int, default=200, help="generated patients")
     parser.add_argument("--ddxplus", type=Path, help="folder of the official DDXPlus release")
-    parser.add_argument("--n", type=int, default=171, help="DDXPlus patients, picked at random (the paper has 171)")
+    parser.add_argument(
+        "--n", type=int, default=171, help="DDXPlus patients, picked at random (the paper has 171)"
+    )
     args = parser.parse_args()
     world, model = World(), tl.open_model(args.name)
     cases, patients = generated_cases(world, args.generated)
     result = {
         "revision": model.revision,
-        "generated": report(world, cases, model) | {"best_possible_accuracy": ceiling(world, patients)},
+        "generated": report(world, cases, model)
+        | {"best_possible_accuracy": ceiling(world, patients)},
         "talk": talk_report(world, model),
         "clinic": clinic_report(world, model),
     }
     if args.ddxplus:
-        result["ddxplus"] = report(world, tl.load_cases("ddxplus", path=args.ddxplus, n=args.n), model)
+        result["ddxplus"] = report(
+            world, tl.load_cases("ddxplus", path=args.ddxplus, n=args.n), model
+        )
     target = DATA / "models" / args.name / "evaluation.json"
     target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(result, indent=1))

@@ -9,7 +9,7 @@ import numpy as np
 
 from trustlab.models import Model
 from trustlab.models.base import Request
-from trustlab.parsing.brackets import groups
+from trustlab.parsing.reply import groups
 
 from .replies import TALK
 from .talk import UNKNOWN, Row
@@ -34,28 +34,46 @@ def talk_report(world: World, model: Model, n: int = N) -> dict[str, Any]:
         rng = np.random.default_rng([SEED, k])
         rows = [TALK[skill](world, rng)[1] for _ in range(n)]
         requests = [Request(messages, max_tokens=64) for messages, _, _ in rows]
-        said = [next((f"[{g.text}]" for g in groups(r[0].text or "")), "") for r in model.generate(requests)]
+        said = [
+            next((f"[{g.text}]" for g in groups(r[0].text or "")), "")
+            for r in model.generate(requests)
+        ]
         found[skill] = measure(rows, said)
     return found
 
 
 def _right(rows: list[Row], said: list[str]) -> dict[str, float | None]:
-    return {"right": _share([text in options for (*_, options), text in zip(rows, said, strict=True)])}
+    return {
+        "right": _share([text in options for (*_, options), text in zip(rows, said, strict=True)])
+    }
 
 
 def _ask(rows: list[Row], said: list[str]) -> dict[str, float | None]:
     """Among the best five; the best; not asked before."""
-    again = [f"Doctor: {text[1:-1]}\n" in messages[1][1] for (messages, *_), text in zip(rows, said, strict=True)]
-    best = [text == max(options, key=lambda o: options[o]) for (*_, options), text in zip(rows, said, strict=True)]
+    again = [
+        f"Doctor: {text[1:-1]}\n" in messages[1][1]
+        for (messages, *_), text in zip(rows, said, strict=True)
+    ]
+    best = [
+        text == max(options, key=lambda o: options[o])
+        for (*_, options), text in zip(rows, said, strict=True)
+    ]
     return _right(rows, said) | {"best": _share(best), "asked_before": _share(again)}
 
 
 def _patient(rows: list[Row], said: list[str]) -> dict[str, float | None]:
     """Right where a fact answers, and where none does."""
     unknown = f"[{UNKNOWN}]"
-    known = [text == reply for (_, reply, _), text in zip(rows, said, strict=True) if reply != unknown]
-    open_ = [text == unknown for (_, reply, _), text in zip(rows, said, strict=True) if reply == unknown]
-    return _right(rows, said) | {"right_where_known": _share(known), "right_where_unknown": _share(open_)}
+    known = [
+        text == reply for (_, reply, _), text in zip(rows, said, strict=True) if reply != unknown
+    ]
+    open_ = [
+        text == unknown for (_, reply, _), text in zip(rows, said, strict=True) if reply == unknown
+    ]
+    return _right(rows, said) | {
+        "right_where_known": _share(known),
+        "right_where_unknown": _share(open_),
+    }
 
 
 def _share(hits: list[bool]) -> float | None:

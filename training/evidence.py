@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trustlab.confidence.medconf import WEIGHTS
+from trustlab.confidence.others import WEIGHTS
 from trustlab.knowledge import phrase_list
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Statement
 
@@ -33,7 +33,9 @@ class Mark:
 
 def criteria_of(condition: str, passages: Sequence[Passage]) -> list[Criterion]:
     """What the passages shown say of ``condition``, in their order."""
-    return [c for p in passages if p.condition == condition for s in p.sentences for c in s.criteria][:MOST]
+    return [
+        c for p in passages if p.condition == condition for s in p.sentences for c in s.criteria
+    ][:MOST]
 
 
 def mark(criterion: Criterion, facts: Sequence[Fact], told: Sequence[Statement]) -> Mark:
@@ -41,7 +43,9 @@ def mark(criterion: Criterion, facts: Sequence[Fact], told: Sequence[Statement])
     for fact, statement in zip(facts, told, strict=True):
         words = statement.text.partition("\nPatient: ")[2]
         if fact.finding == criterion.finding:
-            right = fact.affirmed and (not criterion.places or bool(criterion.places & set(fact.values)))
+            right = fact.affirmed and (
+                not criterion.places or bool(criterion.places & set(fact.values))
+            )
             return Mark(criterion, "supported" if right else "contradicted", words)
         if criterion.places and fact.finding == "pain" and not fact.affirmed:
             return Mark(criterion, "contradicted", words)
@@ -66,14 +70,20 @@ def profile_json(criteria: Sequence[Criterion], importance: bool = True) -> str:
     """The profile as a JSON list, one criterion a line."""
     if not criteria:
         return "[]"
-    return "[\n" + ",\n".join(entry(i, c, importance) + "}" for i, c in enumerate(criteria, 1)) + "\n]"
+    return (
+        "[\n" + ",\n".join(entry(i, c, importance) + "}" for i, c in enumerate(criteria, 1)) + "\n]"
+    )
 
 
 def profile_prose(criteria: Sequence[Criterion], importance: bool = True) -> str:
     """The profile as one sentence."""
     if not criteria:
         return "Nothing is said of it."
-    return "Look for " + phrase_list([c.name + (f" ({c.importance})" if importance else "") for c in criteria]) + "."
+    return (
+        "Look for "
+        + phrase_list([c.name + (f" ({c.importance})" if importance else "") for c in criteria])
+        + "."
+    )
 
 
 def evidence_json(marks: Sequence[Mark], importance: bool = True) -> str:
@@ -81,15 +91,22 @@ def evidence_json(marks: Sequence[Mark], importance: bool = True) -> str:
     rows = []
     for i, m in enumerate(marks, 1):
         quote = "null" if m.quote is None else f'"{m.quote}"'
-        rows.append(entry(i, m.criterion, importance) + f', "evidence": {quote}, "support_level": "{m.level}"}}')
+        rows.append(
+            entry(i, m.criterion, importance)
+            + f', "evidence": {quote}, "support_level": "{m.level}"}}'
+        )
     listed = ",\n".join(rows)
     confidence = _confidence(_weighing(marks, importance), marks, importance)
-    return f'{{"criteria": [\n{listed}\n],\n"summary": {_summary(marks, importance)},\n{confidence}}}'
+    return (
+        f'{{"criteria": [\n{listed}\n],\n"summary": {_summary(marks, importance)},\n{confidence}}}'
+    )
 
 
 def verdict_json(marks: Sequence[Mark], importance: bool = True) -> str:
     """The assessment without a table: the findings that speak for and against it, and the score."""
-    spoken = {level: [m.criterion.name for m in marks if m.level == level] for level in SUPPORT_LEVELS}
+    spoken = {
+        level: [m.criterion.name for m in marks if m.level == level] for level in SUPPORT_LEVELS
+    }
     words = f"Supported: {_names(spoken['supported'])}. Contradicted: {_names(spoken['contradicted'])}. "
     words += f"Left open: {len(spoken['missing'])} of {len(marks)}."
     return "{" + _confidence(words, marks, importance) + "}"
@@ -105,12 +122,18 @@ def _confidence(words: str, marks: Sequence[Mark], importance: bool) -> str:
 
 def _summary(marks: Sequence[Mark], importance: bool) -> str:
     def ids(level: str, weight: str | None = None) -> str:
-        chosen = (i for i, m in enumerate(marks, 1) if m.level == level and weight in (None, m.criterion.importance))
+        chosen = (
+            i
+            for i, m in enumerate(marks, 1)
+            if m.level == level and weight in (None, m.criterion.importance)
+        )
         return "[" + ", ".join(map(str, chosen)) + "]"
 
     if not importance:
         return "{" + ", ".join(f'"{level}": {ids(level)}' for level in SUPPORT_LEVELS) + "}"
-    lists = {level: ", ".join(f'"{w}": {ids(level, w)}' for w in IMPORTANCES) for level in SUPPORT_LEVELS}
+    lists = {
+        level: ", ".join(f'"{w}": {ids(level, w)}' for w in IMPORTANCES) for level in SUPPORT_LEVELS
+    }
     parts = (f'"{level}": {{{listed}}}' for level, listed in lists.items())
     return "{" + ", ".join(parts) + "}"
 
@@ -136,17 +159,43 @@ def json_pieces() -> Iterator[str]:
     yield from ['"}', '"},', "\n]", "\n[", "\n", '"', '", "evidence": "']
     for end in ("}", "},"):
         yield f'", "evidence": null, "support_level": "missing"{end}'
-        yield from (f'", "support_level": "{level}"{end}' for level in ("supported", "contradicted"))
+        yield from (
+            f'", "support_level": "{level}"{end}' for level in ("supported", "contradicted")
+        )
     for w in IMPORTANCES:
         yield from [f" ({w}), ", f" ({w}) and ", f" ({w}).", f" {w}, ", f" {w}; contradicted "]
     yield from ["Look for ", "Nothing is said of it.", '{"criteria": [', "\n],"]
     yield from KEYS
-    yield from ['\n"confidence": {"reasoning": "Supported ', " of ", '.", "confidence_score": "<<', '>>"}}', ", contradicted "]
-    yield from ['{"confidence": {"reasoning": "Supported: ', ". Contradicted: ", ". Left open: ", "nothing", "."]
+    yield from [
+        '\n"confidence": {"reasoning": "Supported ',
+        " of ",
+        '.", "confidence_score": "<<',
+        '>>"}}',
+        ", contradicted ",
+    ]
+    yield from [
+        '{"confidence": {"reasoning": "Supported: ',
+        ". Contradicted: ",
+        ". Left open: ",
+        "nothing",
+        ".",
+    ]
 
 
 KEYS = [
-    *('\n"summary": {"supported": {"strong": ', ', "moderate": ', ', "weak": ', '}, "missing": {"strong": '),
-    *('}, "contradicted": {"strong": ', "}},", '\n"summary": {"supported": ', ', "missing": ', ', "contradicted": ', "},"),
+    *(
+        '\n"summary": {"supported": {"strong": ',
+        ', "moderate": ',
+        ', "weak": ',
+        '}, "missing": {"strong": ',
+    ),
+    *(
+        '}, "contradicted": {"strong": ',
+        "}},",
+        '\n"summary": {"supported": ',
+        ', "missing": ',
+        ', "contradicted": ',
+        "},",
+    ),
 ]
 """Keys of the summary, which follow from what stands before them."""

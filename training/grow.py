@@ -26,9 +26,14 @@ def grow(saved: dict[str, Any], old: Any, trainer: Trainer) -> None:
     """
     vocabulary, known = trainer.tokenizer.get_vocab(), old.get_vocab()
     if lost := set(known) - set(vocabulary):
-        raise ValueError(f"{len(lost)} tokens are gone from the vocabulary, such as {sorted(lost)[0]!r}")
+        raise ValueError(
+            f"{len(lost)} tokens are gone from the vocabulary, such as {sorted(lost)[0]!r}"
+        )
     tokens = sorted(known, key=lambda token: known[token])
-    to, source = torch.tensor([vocabulary[t] for t in tokens]), torch.tensor([known[t] for t in tokens])
+    to, source = (
+        torch.tensor([vocabulary[t] for t in tokens]),
+        torch.tensor([known[t] for t in tokens]),
+    )
     model: Any = trainer.model
     with torch.no_grad():
         fresh = model.get_input_embeddings().weight.detach().clone()
@@ -40,7 +45,9 @@ def grow(saved: dict[str, Any], old: Any, trainer: Trainer) -> None:
         grown[to] = first[name][source]
         first[name] = grown
     trainer.optimiser.load_state_dict(saved["optimiser"])
-    trainer.state = saved["state"] | {"grown": {"examples": saved["state"]["examples"], "tokens_before": len(tokens)}}
+    trainer.state = saved["state"] | {
+        "grown": {"examples": saved["state"]["examples"], "tokens_before": len(tokens)}
+    }
 
 
 def main() -> None:
@@ -50,7 +57,11 @@ def main() -> None:
     parser.add_argument("target", type=Path)
     args = parser.parse_args()
     trainer = Trainer(RECIPE)
-    grow(torch.load(args.checkpoint, weights_only=True), AutoTokenizer.from_pretrained(args.tokenizer), trainer)
+    grow(
+        torch.load(args.checkpoint, weights_only=True),
+        AutoTokenizer.from_pretrained(args.tokenizer),
+        trainer,
+    )
     trainer.save(args.target)
     print(f"{len(trainer.tokenizer)} tokens, {trainer.state['examples']} examples seen")
 

@@ -52,7 +52,9 @@ def write_heads(model: Any, patient: int, seed: int) -> None:
         table *= length / table.norm(dim=1, keepdim=True).clamp(min=1e-6)
         table[:, last] = CONSTANT * length
         table[config.pad_token_id] = 0
-        shared = float(CONSTANT * (hidden / (1 + CONSTANT**2)) ** 0.5)  # that component after the norm
+        shared = float(
+            CONSTANT * (hidden / (1 + CONSTANT**2)) ** 0.5
+        )  # that component after the norm
         first, second = (model.model.layers[i].self_attn for i in (0, 1))
         calm(model, last, senses)
         alike = torch.eye(hidden)[:senses]
@@ -92,7 +94,13 @@ def calm(model: Any, shared: int, senses: int) -> None:
     """
     for layer in model.model.layers:
         attention, mixing = layer.self_attn, layer.mlp
-        for part in (attention.q_proj, attention.k_proj, attention.v_proj, mixing.gate_proj, mixing.up_proj):
+        for part in (
+            attention.q_proj,
+            attention.k_proj,
+            attention.v_proj,
+            mixing.gate_proj,
+            mixing.up_proj,
+        ):
             part.weight[:, shared] = 0
         for part in (attention.o_proj, mixing.down_proj):
             part.weight *= (2 * len(model.model.layers)) ** -0.5
@@ -100,7 +108,14 @@ def calm(model: Any, shared: int, senses: int) -> None:
         part.weight[:senses] = 0
 
 
-def fill(attention: Any, head: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, out: torch.Tensor) -> None:
+def fill(
+    attention: Any,
+    head: int,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    out: torch.Tensor,
+) -> None:
     """Set one head: rows of queries, keys and values, and where each value is written, all of shape (size, hidden).
 
     Fewer rows of values leave the rest as they are.
@@ -112,7 +127,9 @@ def fill(attention: Any, head: int, query: torch.Tensor, key: torch.Tensor, valu
     attention.o_proj.weight[:, some] = out.T
 
 
-def directions(n: int, hidden: int, rng: np.random.Generator, others: torch.Tensor | None = None) -> torch.Tensor:
+def directions(
+    n: int, hidden: int, rng: np.random.Generator, others: torch.Tensor | None = None
+) -> torch.Tensor:
     """``n`` random directions at right angles to each other, to the shared component and to ``others``, shape (n, hidden)."""
     drawn = rng.normal(size=(n, hidden))
     drawn[:, -1] = 0

@@ -20,7 +20,11 @@ from trustlab.records import IMPORTANCES
 
 SOURCE = Path(__file__).parent / "passages"
 TARGET = DATA / "corpus" / "passages.jsonl"
-PARTS = {"presentation": "presentation", "tests": "examination and tests", "look_alikes": "look-alikes"}
+PARTS = {
+    "presentation": "presentation",
+    "tests": "examination and tests",
+    "look_alikes": "look-alikes",
+}
 """Key in the source -> what the title says."""
 FITS = {
     "always": {"strong"},
@@ -72,20 +76,34 @@ class Passage:
 
     def record(self) -> dict[str, str]:
         """The snippet form."""
-        return {"id": self.id, "title": self.title, "content": self.content, "contents": self.contents}
+        return {
+            "id": self.id,
+            "title": self.title,
+            "content": self.content,
+            "contents": self.contents,
+        }
 
 
 def _sentence(row: dict, knowledge: Knowledge) -> Sentence:
-    found = [Criterion(f, knowledge.findings[f].name, grade) for f, grade in row.get("criteria", {}).items()]
+    found = [
+        Criterion(f, knowledge.findings[f].name, grade)
+        for f, grade in row.get("criteria", {}).items()
+    ]
     if site := row.get("site"):
-        found.append(Criterion("pain_site", site["name"], site["importance"], frozenset(site["places"])))
+        found.append(
+            Criterion("pain_site", site["name"], site["importance"], frozenset(site["places"]))
+        )
     return Sentence(row["text"], tuple(found))
 
 
 @lru_cache(maxsize=1)
 def sources() -> dict[str, dict]:
     """The raw entries by condition id, in the table's order."""
-    raw = {k: v for path in sorted(SOURCE.glob("*.yml")) for k, v in yaml.safe_load(path.read_text(encoding="utf-8")).items()}
+    raw = {
+        k: v
+        for path in sorted(SOURCE.glob("*.yml"))
+        for k, v in yaml.safe_load(path.read_text(encoding="utf-8")).items()
+    }
     return {k: raw[k] for k in load_knowledge().conditions if k in raw}
 
 
@@ -108,7 +126,9 @@ def passages() -> tuple[Passage, ...]:
 @lru_cache(maxsize=1)
 def by_condition() -> dict[str, list[Passage]]:
     """Condition id -> its passages."""
-    return {condition: [p for p in passages() if p.condition == condition] for condition in sources()}
+    return {
+        condition: [p for p in passages() if p.condition == condition] for condition in sources()
+    }
 
 
 @lru_cache(maxsize=1)
@@ -122,13 +142,18 @@ def problems(knowledge: Knowledge) -> Iterator[str]:
     seen: dict[str, str] = {}
     for path in sorted(SOURCE.glob("*.yml")):
         for condition, entry in (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).items():
-            yield from (f"{path.name} {condition}: {p}" for p in _problems(condition, entry, knowledge, seen))
+            yield from (
+                f"{path.name} {condition}: {p}"
+                for p in _problems(condition, entry, knowledge, seen)
+            )
     for condition in knowledge.conditions:
         if condition not in sources():
             yield f"{condition}: no passages yet"
 
 
-def _problems(condition: str, entry: dict, knowledge: Knowledge, seen: dict[str, str]) -> Iterator[str]:
+def _problems(
+    condition: str, entry: dict, knowledge: Knowledge, seen: dict[str, str]
+) -> Iterator[str]:
     if condition not in knowledge.conditions:
         yield "unknown condition"
         return
@@ -190,7 +215,9 @@ def main() -> None:
     TARGET.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(p.record(), ensure_ascii=False) for p in passages()]
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"{len(lines)} passages, {sum(len(p.sentences) for p in passages())} sentences -> {TARGET}")
+    print(
+        f"{len(lines)} passages, {sum(len(p.sentences) for p in passages())} sentences -> {TARGET}"
+    )
 
 
 if __name__ == "__main__":

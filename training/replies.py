@@ -55,7 +55,14 @@ the end of its list: short and dense, so that finding the words that speak of a 
 FIRST = {"diagnosis": 0.3, "lookup": 0.7}
 """Shares of the first examples, before any other skill: models that began with the whole mixture took to copying a word from
 somewhere, and to leaving criteria open, and had not unlearned it when they were stopped."""
-LATER = SKILLS | {"diagnosis": 0.54, "evidence": 0.12, "lookup": 0.05, "ce": 0.05, "cot_ce": 0.05, "topk_ce": 0.03}
+LATER = SKILLS | {
+    "diagnosis": 0.54,
+    "evidence": 0.12,
+    "lookup": 0.05,
+    "ce": 0.05,
+    "cot_ce": 0.05,
+    "topk_ce": 0.03,
+}
 """Shares of the late examples: once looking up is learned, naming the disease is what takes the most examples."""
 WITH_TALK = {
     "diagnosis": 0.34,
@@ -207,17 +214,27 @@ def reasons(world: World, condition: Condition, facts: tuple[Fact, ...]) -> str:
     name = world.knowledge.findings
     groups = {
         "For it: ": [f for f in listed if f.affirmed and grade.get(f.finding, 0) >= 0.3],
-        "Against it, denied: ": [f for f in listed if not f.affirmed and grade.get(f.finding, 0) >= 0.3],
+        "Against it, denied: ": [
+            f for f in listed if not f.affirmed and grade.get(f.finding, 0) >= 0.3
+        ],
         "Unexplained: ": [f for f in listed if f.affirmed and f.finding not in grade],
     }
     return ". ".join(
-        head + (phrase_list([name[f.finding].name for f in group[:3]]) if group else "nothing") for head, group in groups.items()
+        head + (phrase_list([name[f.finding].name for f in group[:3]]) if group else "nothing")
+        for head, group in groups.items()
     )
 
 
 def reply_pieces() -> list[str]:
     """The fixed pieces of these replies: one token each."""
-    return ["For it: ", ". Against it, denied: ", ". Unexplained: ", ". [", "G1: [", *(f"] G{k}: [" for k in range(2, 6))]
+    return [
+        "For it: ",
+        ". Against it, denied: ",
+        ". Unexplained: ",
+        ". [",
+        "G1: [",
+        *(f"] G{k}: [" for k in range(2, 6)),
+    ]
 
 
 def text_of(statements: tuple[Statement, ...]) -> str:
@@ -225,7 +242,12 @@ def text_of(statements: tuple[Statement, ...]) -> str:
     return "\n".join(s.text for s in statements)
 
 
-def example(world: World, rng: np.random.Generator, skill: str | None = None, shares: Mapping[str, float] = SKILLS) -> Example:
+def example(
+    world: World,
+    rng: np.random.Generator,
+    skill: str | None = None,
+    shares: Mapping[str, float] = SKILLS,
+) -> Example:
     """One training example; ``skill`` is drawn by ``shares`` unless given."""
     skill = skill or str(rng.choice(list(shares), p=list(shares.values())))
     if skill in ("profile", "keyword"):
@@ -236,10 +258,20 @@ def example(world: World, rng: np.random.Generator, skill: str | None = None, sh
         patient, (messages, reply, options) = TALK[skill](world, rng)
         return Example(skill, messages, reply, patient, options=options)
     tell: Tell = (lambda s: text_of(in_vain(world, s, rng))) if set(TALK) & set(shares) else text_of
-    patient = talkative(world, rng) if skill == "evidence" and rng.random() < TALKATIVE else world.draw(rng)
+    patient = (
+        talkative(world, rng)
+        if skill == "evidence" and rng.random() < TALKATIVE
+        else world.draw(rng)
+    )
     truth = world.knowledge.conditions[patient.condition]
     if skill == "prior":
-        return Example(skill, render("diagnosis", patient=None), f"[{truth.name}]", patient, chances=world.prior)
+        return Example(
+            skill,
+            render("diagnosis", patient=None),
+            f"[{truth.name}]",
+            patient,
+            chances=world.prior,
+        )
     statements, posterior = told(world, patient, rng), world.posterior(patient.facts)
     if skill == "diagnosis":
         messages = render("diagnosis", patient=tell(statements))
@@ -254,7 +286,9 @@ def example(world: World, rng: np.random.Generator, skill: str | None = None, sh
             "p_true": lambda: str(proposed.id == truth.id),
             "ce": lambda: f"[{elicited_score(p)}]",
             "cot_ce": lambda: f"{reasons(world, proposed, patient.facts)}. [{elicited_score(p)}]",
-            "topk_ce": lambda: " ".join(f"G{i}: [{stretched(p, s)}]" for i, s in enumerate((0, -0.5, 0.5, -1, 1), 1)),
+            "topk_ce": lambda: " ".join(
+                f"G{i}: [{stretched(p, s)}]" for i, s in enumerate((0, -0.5, 0.5, -1, 1), 1)
+            ),
         }[skill]()
     chances = np.array([p, 1 - p]) if skill == "p_true" else None
     return Example(skill, messages, reply, patient, proposed.id, p, chances)
@@ -262,14 +296,20 @@ def example(world: World, rng: np.random.Generator, skill: str | None = None, sh
 
 def talkative(world: World, rng: np.random.Generator) -> Patient:
     """A patient who tells and denies much: more to hold criteria against."""
-    return world.draw(rng, talk=float(rng.choice((0.5, 0.7, 0.9))), denial=float(rng.choice((0.4, 0.8))))
+    return world.draw(
+        rng, talk=float(rng.choice((0.5, 0.7, 0.9))), denial=float(rng.choice((0.4, 0.8)))
+    )
 
 
 def shown_passages(condition: str, rng: np.random.Generator) -> list[Passage]:
     """Some of the condition's passages among some of others, in any order; now and then none of its own."""
     own, every = by_condition()[condition], passages()
     keep = own if rng.random() < 0.5 else [p for p in own if rng.random() < 0.6]
-    extra = [p for p in (every[i] for i in rng.choice(len(every), int(rng.integers(0, 13)), replace=False)) if p not in own]
+    extra = [
+        p
+        for p in (every[i] for i in rng.choice(len(every), int(rng.integers(0, 13)), replace=False))
+        if p not in own
+    ]
     listed = [*keep, *extra]
     return listed if rng.random() < 0.4 else [listed[i] for i in rng.permutation(len(listed))]
 
@@ -283,9 +323,15 @@ def _library_example(world: World, rng: np.random.Generator, skill: str) -> Exam
     condition = world.conditions[int(rng.integers(len(world.conditions)))]
     nobody = Patient(condition.id, "female", ())
     if skill == "keyword":
-        return Example(skill, render("keyword", answer=condition.name), f"[{keywords()[condition.id]}]", nobody)
+        return Example(
+            skill, render("keyword", answer=condition.name), f"[{keywords()[condition.id]}]", nobody
+        )
     options = _options(rng) | {"profile"}
-    shown = shown_passages(condition.id, rng) if "retrieval" in options else by_condition()[condition.id]
+    shown = (
+        shown_passages(condition.id, rng)
+        if "retrieval" in options
+        else by_condition()[condition.id]
+    )
     criteria = ev.criteria_of(condition.id, shown)
     write = ev.profile_json if "structure" in options else ev.profile_prose
     found = library_text(shown) if "retrieval" in options else None
@@ -311,24 +357,36 @@ def _lookup_example(world: World, rng: np.random.Generator) -> Example:
     marks = [ev.mark(c, facts, statements) for c in listed]
     reply = ev.evidence_json(marks).partition('\n"summary"')[0]
     messages = render(
-        "evidence", patient=text_of(statements), answer=condition.name, profile=ev.profile_json(listed), options=options
+        "evidence",
+        patient=text_of(statements),
+        answer=condition.name,
+        profile=ev.profile_json(listed),
+        options=options,
     )
     return Example("lookup", messages, reply, patient, condition.id)
 
 
 def _evidence(
-    proposed: Condition, patient: Patient, statements: tuple[Statement, ...], rng: np.random.Generator, tell: Tell
+    proposed: Condition,
+    patient: Patient,
+    statements: tuple[Statement, ...],
+    rng: np.random.Generator,
+    tell: Tell,
 ) -> tuple[Messages, str]:
     options = _options(rng)
     importance = "importance" in options
     every = by_condition()[proposed.id]
-    shown = every if "profile" in options and rng.random() < 0.6 else shown_passages(proposed.id, rng)
+    shown = (
+        every if "profile" in options and rng.random() < 0.6 else shown_passages(proposed.id, rng)
+    )
     criteria = ev.criteria_of(proposed.id, shown)
     if "profile" in options:
         criteria = criteria or ev.criteria_of(proposed.id, every)
         if rng.random() < SHORT_PROFILES:
             some = min(int(rng.integers(1, 5)), len(criteria))
-            criteria = [criteria[i] for i in np.sort(rng.choice(len(criteria), some, replace=False))]
+            criteria = [
+                criteria[i] for i in np.sort(rng.choice(len(criteria), some, replace=False))
+            ]
     marks = [ev.mark(c, patient.facts, statements) for c in criteria]
     whole = {"profile", "structure"} <= options
     write = ev.profile_json if "structure" in options else ev.profile_prose

@@ -21,18 +21,31 @@ def reply_row(world: World, rng: np.random.Generator) -> tuple[Patient, Row]:
     patient = world.draw(rng, talk=0.9, denial=0.8)
     fact = patient.facts[int(rng.integers(len(patient.facts)))]
     loose = bool(rng.random() < 0.15)
-    question, _, reply = spoken(world, fact, rng, loose).text.removeprefix("Doctor: ").partition("\nPatient: ")
+    question, _, reply = (
+        spoken(world, fact, rng, loose).text.removeprefix("Doctor: ").partition("\nPatient: ")
+    )
     f = world.knowledge.findings[fact.finding]
-    phrases = [world.knowledge.values[v].phrase if v in world.knowledge.values else v for v in fact.values]
-    every = {answer_text(f, fact.affirmed, phrases, i) for i in range(len(f.affirm if fact.affirmed else f.deny))}
+    phrases = [
+        world.knowledge.values[v].phrase if v in world.knowledge.values else v for v in fact.values
+    ]
+    every = {
+        answer_text(f, fact.affirmed, phrases, i)
+        for i in range(len(f.affirm if fact.affirmed else f.deny))
+    }
     others = sorted(every - {reply}) or [reply]
     replies = {f"[{text}]": 1 / len(others) for text in others}
-    return patient, (render("rephrase_reply", question=question, reply=reply), next(iter(replies)), replies)
+    return patient, (
+        render("rephrase_reply", question=question, reply=reply),
+        next(iter(replies)),
+        replies,
+    )
 
 
 def question_row(world: World, rng: np.random.Generator) -> tuple[Patient, Row]:
     """The prompt ``rephrase_question`` and its reply."""
-    findings = [f for f in world.knowledge.findings.values() if loose_wordings().get(f.id, {}).get("ask")]
+    findings = [
+        f for f in world.knowledge.findings.values() if loose_wordings().get(f.id, {}).get("ask")
+    ]
     finding = findings[int(rng.integers(len(findings)))]
     loose = loose_wordings()[finding.id]["ask"]
     asked = finding.question if rng.random() < 0.85 else str(rng.choice(loose))

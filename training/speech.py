@@ -43,7 +43,11 @@ TURNS = ("Okay. ", "Right. ", "I see. ", "Thank you. ")
 @lru_cache(maxsize=1)
 def loose_wordings() -> dict[str, dict[str, list[str]]]:
     """Finding id -> other ways to ask (``ask``), affirm (``yes``) and deny (``no``)."""
-    return {k: v for path in sorted(FOLDER.glob("*.yml")) for k, v in yaml.safe_load(path.read_text(encoding="utf-8")).items()}
+    return {
+        k: v
+        for path in sorted(FOLDER.glob("*.yml"))
+        for k, v in yaml.safe_load(path.read_text(encoding="utf-8")).items()
+    }
 
 
 def _sentence(text: str, rng: np.random.Generator) -> str:
@@ -63,14 +67,18 @@ def spoken(world: World, fact: Fact, rng: np.random.Generator, loose: bool = Fal
         return said
     question, _, answer = said.text.removeprefix("Doctor: ").partition("\nPatient: ")
     if rng.random() < 0.6:
-        question = (str(rng.choice(TURNS)) if rng.random() < 0.2 else "") + str(rng.choice(wordings["ask"]))
+        question = (str(rng.choice(TURNS)) if rng.random() < 0.2 else "") + str(
+            rng.choice(wordings["ask"])
+        )
     others = wordings.get("yes" if fact.affirmed else "no")
     if others and not fact.values and rng.random() < 0.8:
         answer = _sentence(str(rng.choice(others)), rng)
     return Statement(f"Doctor: {question}\nPatient: {answer}", fact.finding, fact.affirmed)
 
 
-def told(world: World, patient: Patient, rng: np.random.Generator, loose: float = LOOSE_PATIENTS) -> tuple[Statement, ...]:
+def told(
+    world: World, patient: Patient, rng: np.random.Generator, loose: float = LOOSE_PATIENTS
+) -> tuple[Statement, ...]:
     """All that the patient tells; ``loose`` is the chance of a patient who speaks loosely."""
     share = rng.random() if rng.random() < loose else 0.0
     return tuple(spoken(world, f, rng, bool(rng.random() < share)) for f in patient.facts)

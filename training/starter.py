@@ -12,7 +12,7 @@ import numpy as np
 
 from trustlab.knowledge import Condition, normalise
 from trustlab.paths import DATA
-from trustlab.safety import load_safety
+from trustlab.safety.table import load_safety
 
 from .charts import agreeing, full, with_trouble
 from .world import Patient, World
@@ -41,7 +41,14 @@ GROWN = frozenset(
     ]
 )
 FERTILE = frozenset(
-    ["pregnancy", "missed_period", "vaginal_spotting", "previous_ectopic", "prolonged_breastfeeding", "heavy_periods"]
+    [
+        "pregnancy",
+        "missed_period",
+        "vaginal_spotting",
+        "previous_ectopic",
+        "prolonged_breastfeeding",
+        "heavy_periods",
+    ]
 )
 """Findings that only a grown-up, or a woman from 16 to 50, can affirm: they bound the age that is drawn."""
 
@@ -71,7 +78,9 @@ def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -
         "diagnosis": condition.name,
         "condition": condition.id,
         "patient": {"age": int(rng.integers(low, high + 1)), "sex": patient.sex},
-        "statements": [{"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in told],
+        "statements": [
+            {"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in told
+        ],
     }
 
 
@@ -91,11 +100,17 @@ def chart_row(world: World, patient: Patient, age: int, rng: np.random.Generator
     """What is recorded of the patient beside age and sex; in some charts a fact that speaks against the usual plan."""
     chart, safety = full(world, patient, age, rng), load_safety()
     usual = safety.plans[patient.condition]
-    first = [safety.drugs[need[0]] for need in usual.prescriptions] + [safety.tests[t] for t in usual.tests[:2]]
+    first = [safety.drugs[need[0]] for need in usual.prescriptions] + [
+        safety.tests[t] for t in usual.tests[:2]
+    ]
     if rng.random() < TROUBLED:
-        chart = agreeing(with_trouble(chart, first[int(rng.integers(len(first)))], rng), world, patient, safety)
+        chart = agreeing(
+            with_trouble(chart, first[int(rng.integers(len(first)))], rng), world, patient, safety
+        )
     return {
-        k: list(v) if isinstance(v, tuple) else v for k, v in asdict(chart).items() if k not in ("age", "sex") and v is not None
+        k: list(v) if isinstance(v, tuple) else v
+        for k, v in asdict(chart).items()
+        if k not in ("age", "sex") and v is not None
     }
 
 
@@ -110,7 +125,9 @@ def main() -> None:
     statements = [s for r in made for s in r["statements"]]
     denied = sum(not s["affirmed"] for s in statements) / len(statements)
     n_conditions = len({r["condition"] for r in made})
-    print(f"{len(made)} cases, {len(statements)} statements, {denied:.0%} denials, {n_conditions} conditions")
+    print(
+        f"{len(made)} cases, {len(statements)} statements, {denied:.0%} denials, {n_conditions} conditions"
+    )
 
 
 if __name__ == "__main__":

@@ -32,11 +32,15 @@ Row = tuple[tuple[tuple[str, str], ...], str, dict[str, float]]
 """Messages, the reply, and every reply that would do with its chance."""
 
 
-def in_vain(world: World, statements: tuple[Statement, ...], rng: np.random.Generator) -> tuple[Statement, ...]:
+def in_vain(
+    world: World, statements: tuple[Statement, ...], rng: np.random.Generator
+) -> tuple[Statement, ...]:
     """The statements, sometimes with questions among them that the patient could not answer; the first stays the first."""
     if rng.random() >= IN_VAIN:
         return statements
-    findings = [f for f in world.knowledge.findings.values() if f.id not in {s.finding for s in statements}]
+    findings = [
+        f for f in world.knowledge.findings.values() if f.id not in {s.finding for s in statements}
+    ]
     listed = list(statements)
     for i in rng.choice(len(findings), int(rng.integers(1, 9)), replace=False):
         listed.insert(int(rng.integers(1, len(listed) + 1)), Statement(say(findings[i], UNKNOWN)))
@@ -60,7 +64,9 @@ def gains(world: World, facts: tuple[Fact, ...], asked: set[str]) -> dict[str, f
             chances, none, _ = world.value_chance[f.id]
             value = chances.mean(0)
             value = value / value.sum(1, keepdims=True) * (1 - none)[:, None]
-            found[f.id] = TALK * float(_information(p, np.concatenate([value.T, none[None]])[:, :, None])[0])
+            found[f.id] = TALK * float(
+                _information(p, np.concatenate([value.T, none[None]])[:, :, None])[0]
+            )
     return found
 
 
@@ -80,15 +86,22 @@ def best_questions(world: World, facts: tuple[Fact, ...], asked: set[str]) -> di
     return {f: float(w) for (f, _), w in zip(ranked, weight / weight.sum(), strict=True)}
 
 
-def history(world: World, rng: np.random.Generator) -> tuple[Patient, tuple[Fact, ...], tuple[Statement, ...], set[str]]:
+def history(
+    world: World, rng: np.random.Generator
+) -> tuple[Patient, tuple[Fact, ...], tuple[Statement, ...], set[str]]:
     """A consultation up to some turn: the patient, what was told, the words, and every finding that was asked for."""
-    patient = world.draw(rng, talk=float(rng.choice((0.5, 0.7, 0.9))), denial=float(rng.choice((0.0, 0.4, 0.8))))
+    patient = world.draw(
+        rng, talk=float(rng.choice((0.5, 0.7, 0.9))), denial=float(rng.choice((0.0, 0.4, 0.8)))
+    )
     if rng.random() < 0.5:
         facts = patient.facts[: int(rng.integers(1, min(20, len(patient.facts)) + 1))]
         statements = in_vain(world, told(world, patient, rng)[: len(facts)], rng)
         asked = {f.finding for f in facts}
         questions = {f.question: f.id for f in world.knowledge.findings.values()}
-        asked |= {questions.get(s.text.partition("\n")[0].removeprefix("Doctor: "), "") for s in statements}
+        asked |= {
+            questions.get(s.text.partition("\n")[0].removeprefix("Doctor: "), "")
+            for s in statements
+        }
         return patient, facts, statements, asked
     by_finding = {f.finding: f for f in patient.facts}
     facts, asked, statements = [patient.facts[0]], {patient.facts[0].finding}, []
@@ -122,7 +135,9 @@ def enough_row(world: World, rng: np.random.Generator) -> tuple[Patient, Row]:
 
 def patient_row(world: World, rng: np.random.Generator) -> tuple[Patient, Row]:
     """The prompt ``patient`` and its reply."""
-    patient = world.draw(rng, talk=float(rng.choice((0.2, 0.5, 0.9))), denial=float(rng.choice((0.0, 0.4, 0.8))))
+    patient = world.draw(
+        rng, talk=float(rng.choice((0.2, 0.5, 0.9))), denial=float(rng.choice((0.0, 0.4, 0.8)))
+    )
     statements = told(world, patient, rng)
     findings = world.knowledge.findings
     if rng.random() < 0.65:

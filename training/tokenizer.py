@@ -34,15 +34,28 @@ TEMPLATE = (
 WINDOW = 1024
 PHRASE, PIECE, WORD, LETTER, BYTE = -3.0, -2.0, -12.0, -20.0, -40.0
 """Log-weights that decide the cutting: phrases before words, words before letters."""
-OPTIONS = [set(), {"retrieval"}, {"importance"}, {"structure"}, {"structure", "importance"}, {"profile", "structure"}]
-OPTIONS += [{"profile"}, {"profile", "structure", "importance"}, {"retrieval", "structure", "importance"}]
+OPTIONS = [
+    set(),
+    {"retrieval"},
+    {"importance"},
+    {"structure"},
+    {"structure", "importance"},
+    {"profile", "structure"},
+]
+OPTIONS += [
+    {"profile"},
+    {"profile", "structure", "importance"},
+    {"retrieval", "structure", "importance"},
+]
 
 
 def prompt_lines() -> Iterator[str]:
     """Every fixed piece of text of the prompts, cut at their slots; lines begin with their line break."""
     for name in names():
         for options in OPTIONS:
-            for _, text in render(name, patient="|", answer="|", passages="|", profile="|", options=options):
+            for _, text in render(
+                name, patient="|", answer="|", passages="|", profile="|", options=options
+            ):
                 for line in re.split(r"(?=\n)", text):
                     yield from line.split("|")
 
@@ -106,7 +119,12 @@ def build_tokenizer(world: World) -> PreTrainedTokenizerFast:
     tok.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
     tok.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in SPECIAL])
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=tok, pad_token="<pad>", bos_token="<s>", eos_token="</s>", model_max_length=WINDOW, padding_side="left"
+        tokenizer_object=tok,
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        model_max_length=WINDOW,
+        padding_side="left",
     )
     fast.chat_template = TEMPLATE
     return fast

@@ -24,12 +24,23 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from trustlab.meaning.encoder import Encoder as SentenceEncoder
 from trustlab.paths import DATA, ROOT
-from trustlab.semantics import Encoder as SentenceEncoder
 
 from .evidence import KEYS
 from .heads import write_heads
-from .replies import CLINIC, FIRST, LATER, MORE_TALK, MOST_TALK, REVIEWS, SKILLS, WITH_TALK, Example, example
+from .replies import (
+    CLINIC,
+    FIRST,
+    LATER,
+    MORE_TALK,
+    MOST_TALK,
+    REVIEWS,
+    SKILLS,
+    WITH_TALK,
+    Example,
+    example,
+)
 from .tokenizer import WINDOW, build_tokenizer
 from .world import World
 
@@ -119,8 +130,16 @@ def meanings(tokenizer: Any, hidden: int) -> torch.Tensor:
     """
     world = World()
     texts = [tokenizer.convert_ids_to_tokens(i) for i in range(len(tokenizer))]
-    names = {name[i : i + 4] for name in (c.name for c in world.conditions) for i in range(0, len(name), 4)}
-    said = [i for i, t in enumerate(texts) if sum(map(str.isalpha, t)) > 2 and t not in names and not set(t) & set('{}"<>|')]
+    names = {
+        name[i : i + 4]
+        for name in (c.name for c in world.conditions)
+        for i in range(0, len(name), 4)
+    }
+    said = [
+        i
+        for i, t in enumerate(texts)
+        if sum(map(str.isalpha, t)) > 2 and t not in names and not set(t) & set('{}"<>|')
+    ]
     vectors = SentenceEncoder().encode([texts[i].strip() for i in said])
     vectors = unit(vectors - vectors.mean(0))
     row = {texts[i]: k for k, i in enumerate(said)}
@@ -140,7 +159,9 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 def worded(world: World) -> dict[str, str]:
     """The table's wordings of each finding, cut at their slots as tokens are, with the finding's name."""
-    texts = {text: f.name for f in world.knowledge.findings.values() for text in (*f.affirm, *f.deny)}
+    texts = {
+        text: f.name for f in world.knowledge.findings.values() for text in (*f.affirm, *f.deny)
+    }
     return {piece: name for text, name in texts.items() for piece in text.split("{value}")}
 
 
@@ -149,7 +170,9 @@ class Encoder:
 
     def __init__(self, tokenizer: Any, world: World):
         self.tokenizer, self.known = tokenizer, {}
-        self.answers = [[*self.line(f"[{c.name}]"), tokenizer.eos_token_id] for c in world.conditions]
+        self.answers = [
+            [*self.line(f"[{c.name}]"), tokenizer.eos_token_id] for c in world.conditions
+        ]
         self.verdicts = [self.line(word)[0] for word in ("True", "False")]
         self.fixed = {i for piece in KEYS for i in self.line(piece)}
 
@@ -170,7 +193,11 @@ class Encoder:
             return [dict(zip(self.verdicts, e.chances, strict=True)), *([None] * (len(reply) - 1))]
         if e.chances is None and e.options is None:
             return [None] * len(reply)
-        every = self.answers if e.options is None else [[*self.lines(o), self.tokenizer.eos_token_id] for o in e.options]
+        every = (
+            self.answers
+            if e.options is None
+            else [[*self.lines(o), self.tokenizer.eos_token_id] for o in e.options]
+        )
         chances = e.chances if e.options is None else list(e.options.values())
         assert chances is not None
         soft: Soft = []
@@ -185,7 +212,9 @@ class Encoder:
 
     def __call__(self, e: Example) -> tuple[list[int], list[int], Soft]:
         text = self.tokenizer.apply_chat_template(
-            [{"role": r, "content": c} for r, c in e.messages], add_generation_prompt=True, tokenize=False
+            [{"role": r, "content": c} for r, c in e.messages],
+            add_generation_prompt=True,
+            tokenize=False,
         )
         reply = self.lines(e.reply) + [self.tokenizer.eos_token_id] * (e.skill != "lookup")
         return self.lines(text), reply, self.chances(e, reply)
@@ -194,10 +223,15 @@ class Encoder:
 def shares(recipe: dict, number: int, fork: int | None = None) -> dict[str, float]:
     """The mixture of skills in pool ``number``; a branch keeps what the trunk had in its last pool before ``fork``."""
     number = number if fork is None else min(number, fork - 1)
-    return next((mixture for begin, mixture in STAGES.items() if number >= recipe.get(begin, number + 1)), FIRST)
+    return next(
+        (mixture for begin, mixture in STAGES.items() if number >= recipe.get(begin, number + 1)),
+        FIRST,
+    )
 
 
-def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int, fork: int | None = None) -> list[Batch]:
+def pool_of_batches(
+    world: World, encode: Encoder, recipe: dict, number: int, fork: int | None = None
+) -> list[Batch]:
     """The batches of pool ``number``, which depend on the seed, that number and ``fork`` only.
 
     A branch that leaves the trunk at pool ``fork`` keeps the mixture it left with.
@@ -206,7 +240,8 @@ def pool_of_batches(world: World, encode: Encoder, recipe: dict, number: int, fo
     rng = np.random.default_rng([recipe["seed"], number])
     mixture = shares(recipe, number, fork)
     rows = sorted(
-        (encode(example(world, rng, shares=mixture)) for _ in range(recipe["pool"])), key=lambda r: len(r[0]) + len(r[1])
+        (encode(example(world, rng, shares=mixture)) for _ in range(recipe["pool"])),
+        key=lambda r: len(r[0]) + len(r[1]),
     )
     for _, reply, soft in rows:
         for i, token in enumerate(reply):
@@ -226,7 +261,9 @@ def pools(recipe: dict, numbers: range, fork: int | None = None) -> Iterator[lis
         coming = worker.submit(_make, recipe, numbers[0], fork) if numbers else None
         for number in numbers:
             batches = coming.result()  # pyright: ignore[reportOptionalMemberAccess]
-            coming = worker.submit(_make, recipe, number + 1, fork) if number + 1 in numbers else None
+            coming = (
+                worker.submit(_make, recipe, number + 1, fork) if number + 1 in numbers else None
+            )
             yield batches
 
 
@@ -301,7 +338,11 @@ class Trainer:
         self.tokenizer: Any = build_tokenizer(World())
         self.model = new_model(self.tokenizer, recipe)
         self.optimiser = torch.optim.AdamW(
-            self.model.parameters(), lr=recipe["lr"], weight_decay=0.05, betas=(0.9, 0.98), fused=True
+            self.model.parameters(),
+            lr=recipe["lr"],
+            weight_decay=0.05,
+            betas=(0.9, 0.98),
+            fused=True,
         )
         self.state: dict = {"pools": 0, "steps": 0, "examples": 0, "tokens": 0, "seconds": 0.0}
 
@@ -316,28 +357,51 @@ class Trainer:
         """Write everything, whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
-        torch.save({"model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(), "state": self.state}, part)
+        torch.save(
+            {
+                "model": self.model.state_dict(),
+                "optimiser": self.optimiser.state_dict(),
+                "state": self.state,
+            },
+            part,
+        )
         part.replace(path)
 
-    def run(self, until: int, path: Path, branch: tuple[int, int] | None = None, checkpoint_every: int = 4) -> None:
+    def run(
+        self,
+        until: int,
+        path: Path,
+        branch: tuple[int, int] | None = None,
+        checkpoint_every: int = 4,
+    ) -> None:
         """Train up to pool ``until``, saving to ``path`` now and then and at the end."""
         began, numbers = time.time(), range(self.state["pools"], until)
-        for number, batches in zip(numbers, pools(self.recipe, numbers, branch and branch[0]), strict=True):
+        for number, batches in zip(
+            numbers, pools(self.recipe, numbers, branch and branch[0]), strict=True
+        ):
             losses = []
             for rows in batches:
                 lr = rate(self.state["examples"], self.recipe, branch)
-                losses.append(step(self.model, self.optimiser, rows, self.tokenizer.pad_token_id, lr))
+                losses.append(
+                    step(self.model, self.optimiser, rows, self.tokenizer.pad_token_id, lr)
+                )
                 self.state["examples"] += len(rows)
                 self.state["steps"] += 1
                 self.state["tokens"] += sum(len(p) + len(r) for p, r, _ in rows)
             seconds, began = round(self.state["seconds"] + time.time() - began, 1), time.time()
-            self.state |= {"pools": number + 1, "seconds": seconds, "loss": round(float(np.mean(losses)), 4)}
+            self.state |= {
+                "pools": number + 1,
+                "seconds": seconds,
+                "loss": round(float(np.mean(losses)), 4),
+            }
             print(json.dumps(self.state), flush=True)
             if (number + 1) % checkpoint_every == 0 or number + 1 == until:
                 self.save(path)
 
 
-def train(name: str, recipe: dict, folder: Path, branches: dict[str, tuple[int, int]] = BRANCHES) -> LlamaForCausalLM:
+def train(
+    name: str, recipe: dict, folder: Path, branches: dict[str, tuple[int, int]] = BRANCHES
+) -> LlamaForCausalLM:
     """Model ``name``: the trunk as far as needed (kept where each branch leaves it), then the branch."""
     at, length = branches[name]
     trunk, fork, last = folder / "trunk.pt", folder / f"trunk-{at}.pt", folder / f"{name}.pt"
@@ -347,18 +411,24 @@ def train(name: str, recipe: dict, folder: Path, branches: dict[str, tuple[int, 
             if trunk.exists():
                 trainer.load(trunk)
             if trainer.state["pools"] > at:
-                raise ValueError(f"the trunk has {trainer.state['pools']} pools, {name} leaves it at {at}: begin a new one")
+                raise ValueError(
+                    f"the trunk has {trainer.state['pools']} pools, {name} leaves it at {at}: begin a new one"
+                )
             trainer.run(at, trunk)
             trainer.save(fork)
         trainer.load(fork)
         trainer.save(last)
     trainer.load(last)
     trainer.run(at + length, last, (at, length))
-    (folder / f"{name}.json").write_text(json.dumps({**trainer.state, "recipe": recipe, "branch": [at, length]}, indent=1) + "\n")
+    (folder / f"{name}.json").write_text(
+        json.dumps({**trainer.state, "recipe": recipe, "branch": [at, length]}, indent=1) + "\n"
+    )
     return trainer.model
 
 
-def step(model: LlamaForCausalLM, optimiser: torch.optim.Optimizer, rows: Batch, pad: int, lr: float) -> float:
+def step(
+    model: LlamaForCausalLM, optimiser: torch.optim.Optimizer, rows: Batch, pad: int, lr: float
+) -> float:
     """One update; returns the loss."""
     for group in optimiser.param_groups:
         group["lr"] = lr

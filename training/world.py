@@ -68,7 +68,9 @@ class World:
         self.index = {c.id: i for i, c in enumerate(self.conditions)}
         self.prior = np.array([c.prior for c in self.conditions], float)
         self.prior /= self.prior.sum()
-        self.findings: list[Finding] = [f for f in self.knowledge.findings.values() if f.form == "binary"]
+        self.findings: list[Finding] = [
+            f for f in self.knowledge.findings.values() if f.form == "binary"
+        ]
         self.column = {f.id: j for j, f in enumerate(self.findings)}
         self.valued = [f for f in self.knowledge.findings.values() if f.form != "binary"]
         self.grid = [(r, d) for r in TALK for d in DENIAL]
@@ -76,7 +78,10 @@ class World:
         self.grid_chance /= self.grid_chance.sum()
         self.top = np.array([f.parent is None for f in self.findings])
         self.symptom = np.array([f.kind == "symptom" and f.parent is None for f in self.findings])
-        self.children = {p: [f for f in self.knowledge.findings.values() if f.parent == p] for p in self._parents()}
+        self.children = {
+            p: [f for f in self.knowledge.findings.values() if f.parent == p]
+            for p in self._parents()
+        }
 
     def _parents(self) -> list[str]:
         return list(dict.fromkeys(f.parent for f in self.knowledge.findings.values() if f.parent))
@@ -84,7 +89,12 @@ class World:
     @cached_property
     def presence(self) -> np.ndarray:
         """w, of shape (sex, condition, binary finding)."""
-        w = np.array([[c.findings.get(f.id, NOISE * f.background) for f in self.findings] for c in self.conditions])
+        w = np.array(
+            [
+                [c.findings.get(f.id, NOISE * f.background) for f in self.findings]
+                for c in self.conditions
+            ]
+        )
         both = np.stack([w, w])
         for j, f in enumerate(self.findings):
             if f.sex:
@@ -97,7 +107,12 @@ class World:
         by_system: dict[str, set[str]] = {}
         for c in self.conditions:
             by_system.setdefault(c.system, set()).update(c.findings)
-        a = np.array([[ASKED_NEAR if f.id in by_system[c.system] else ASKED_FAR for f in self.findings] for c in self.conditions])
+        a = np.array(
+            [
+                [ASKED_NEAR if f.id in by_system[c.system] else ASKED_FAR for f in self.findings]
+                for c in self.conditions
+            ]
+        )
         common = np.array([f.background >= 0.3 for f in self.findings])
         a[:, common] = ASKED_FAR
         both = np.stack([a, a])
@@ -108,7 +123,11 @@ class World:
 
     def sex_chance(self, condition: Condition) -> np.ndarray:
         """P(female), P(male)."""
-        return {"any": np.array([0.5, 0.5]), "female": np.array([1.0, 0.0]), "male": np.array([0.0, 1.0])}[condition.sex]
+        return {
+            "any": np.array([0.5, 0.5]),
+            "female": np.array([1.0, 0.0]),
+            "male": np.array([0.0, 1.0]),
+        }[condition.sex]
 
     # -- values -------------------------------------------------------------------------------------------------
 
@@ -126,7 +145,10 @@ class World:
         table = {}
         for f in self.valued:
             ids = self.value_ids(f)
-            rows, none = zip(*(self._value_row(f, ids, c.values.get(f.id, {})) for c in self.conditions), strict=True)
+            rows, none = zip(
+                *(self._value_row(f, ids, c.values.get(f.id, {})) for c in self.conditions),
+                strict=True,
+            )
             both = np.stack([np.array(rows)] * 2)
             for k, v in enumerate(ids):
                 sex = self.knowledge.values[v].sex if v in self.knowledge.values else None
@@ -136,7 +158,9 @@ class World:
         return table
 
     @staticmethod
-    def _value_row(finding: Finding, ids: list[str], given: Mapping[str, float]) -> tuple[list[float], float]:
+    def _value_row(
+        finding: Finding, ids: list[str], given: Mapping[str, float]
+    ) -> tuple[list[float], float]:
         if finding.form == "scale":
             mean, sd = given.get("mean", 4.0), given.get("sd", 2.5)
             p = np.exp(-0.5 * ((np.arange(11) - mean) / sd) ** 2)
@@ -153,7 +177,11 @@ class World:
         p, none, ids = self.value_chance[fact.finding]
         if not fact.affirmed:
             return np.broadcast_to(np.log(none), p.shape[:2])
-        chosen = [ids.index(v) for v in fact.values] if self.knowledge.findings[fact.finding].form != "flag" else [0]
+        chosen = (
+            [ids.index(v) for v in fact.values]
+            if self.knowledge.findings[fact.finding].form != "flag"
+            else [0]
+        )
         with np.errstate(divide="ignore"):
             if self.knowledge.findings[fact.finding].form != "several":
                 return np.log(1 - none) + np.log(p[..., chosen[0]])
@@ -194,13 +222,21 @@ class World:
         for parent, children in self.children.items():
             if parent in told:
                 for child in children:
-                    total += quiet if child.id in self.value_chance else log["silent"][..., self.column[child.id]]
+                    total += (
+                        quiet
+                        if child.id in self.value_chance
+                        else log["silent"][..., self.column[child.id]]
+                    )
         for fact in facts:
             if fact.finding in self.column:
                 j = self.column[fact.finding]
                 total += log["told" if fact.affirmed else "denied"][..., j] - log["silent"][..., j]
             elif fact.finding == TRAVEL:
-                total += (r + np.log(TRAVEL_ASKED)) - np.log1p(-TRAVEL_ASKED * np.exp(r)) + self.value_loglik(fact)[None]
+                total += (
+                    (r + np.log(TRAVEL_ASKED))
+                    - np.log1p(-TRAVEL_ASKED * np.exp(r))
+                    + self.value_loglik(fact)[None]
+                )
             else:
                 total += r - quiet + self.value_loglik(fact)[None]
         if sex is not None:
@@ -211,7 +247,9 @@ class World:
 
     # -- drawing ------------------------------------------------------------------------------------------------
 
-    def draw(self, rng: np.random.Generator, *, talk: float | None = None, denial: float | None = None) -> Patient:
+    def draw(
+        self, rng: np.random.Generator, *, talk: float | None = None, denial: float | None = None
+    ) -> Patient:
         """One patient; ``talk`` and ``denial`` fix r and d, which are drawn from their grids otherwise."""
         i = int(rng.choice(len(self.conditions), p=self.prior))
         s = int(rng.choice(2, p=self.sex_chance(self.conditions[i])))
@@ -248,7 +286,11 @@ class World:
                 return Fact(f.id, True, tuple(ids[k] for k in chosen))
 
     def _order(self, facts: list[Fact], rng: np.random.Generator) -> tuple[Fact, ...]:
-        firsts = [f for f in facts if f.affirmed and f.finding in self.column and self.symptom[self.column[f.finding]]]
+        firsts = [
+            f
+            for f in facts
+            if f.affirmed and f.finding in self.column and self.symptom[self.column[f.finding]]
+        ]
         first = firsts[int(rng.integers(len(firsts)))]
         rest = [f for f in facts if f is not first]
         rest = [rest[k] for k in rng.permutation(len(rest))]
@@ -265,4 +307,6 @@ class World:
 
     def statement(self, fact: Fact, rng: random.Random | np.random.Generator) -> Statement:
         """The fact in words, one of its phrasings picked at random."""
-        return self.knowledge.statement(fact.finding, fact.affirmed, fact.values, int(rng.random() * 1000003))
+        return self.knowledge.statement(
+            fact.finding, fact.affirmed, fact.values, int(rng.random() * 1000003)
+        )

@@ -5,29 +5,48 @@ Research only. Not for clinical use.
 
 from trustlab import confidence, metrics
 from trustlab.agents import MedConf, Rephrased, assess, consult, convene, rephrase
-from trustlab.audit import attainable_n, audit_correlations
-from trustlab.chart import Chart, chart_of
 from trustlab.confidence import METHODS, Parameters
-from trustlab.correctness import EncoderGrader, ExactGrader, Grade, Grader, JudgeGrader, SynonymGrader, open_grader
 from trustlab.datasets import DataError, Read, load_cases, load_sets, read_data
-from trustlab.experiments.ablations import ablations
-from trustlab.experiments.benchmark import Run, benchmark
-from trustlab.experiments.compare import best_of_families, compare_methods
-from trustlab.experiments.consultations import consultations
-from trustlab.experiments.grading import grade
-from trustlab.experiments.robustness import robustness
-from trustlab.experiments.trust import trust
+from trustlab.graders import (
+    EncoderGrader,
+    ExactGrader,
+    Grade,
+    Grader,
+    JudgeGrader,
+    SynonymGrader,
+    open_grader,
+)
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view, views
+from trustlab.meaning.encoder import Encoder
 from trustlab.metrics import metrics_table
+from trustlab.metrics.audit import attainable_n, audit_correlations
+from trustlab.metrics.paired import best_of_families, compare_methods
 from trustlab.metrics.trust_table import trust_indices
 from trustlab.models import open_model, open_models
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
-from trustlab.records import LEVELS, Assessment, Case, Criterion, Evidence, Generation, Reply, Statement, TokenTrace, View
+from trustlab.records import (
+    LEVELS,
+    Assessment,
+    Case,
+    Criterion,
+    Evidence,
+    Generation,
+    Reply,
+    Statement,
+    TokenTrace,
+    View,
+)
 from trustlab.report import Report, report
 from trustlab.retrieval import BM25, BM25S, load_corpus, open_retriever
-from trustlab.semantics import Encoder
+from trustlab.run import Run, benchmark
+from trustlab.safety.chart import Chart, chart_of
+from trustlab.studies.ablations import ablations
+from trustlab.studies.benchmark import grade
+from trustlab.studies.consultation import consultations
+from trustlab.studies.robustness import robustness
+from trustlab.studies.trust_indices import trust
 
 __version__ = "0.1.0"
 

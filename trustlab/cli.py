@@ -11,24 +11,39 @@ import typer
 
 from trustlab.paths import NOTEBOOKS, NOTICE, ROOT, RUNS
 
-app = typer.Typer(help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}", no_args_is_help=True)
-cache_app = typer.Typer(help="Carry the replies of finished runs to another machine.", no_args_is_help=True)
+app = typer.Typer(
+    help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}",
+    no_args_is_help=True,
+)
+cache_app = typer.Typer(
+    help="Carry the replies of finished runs to another machine.", no_args_is_help=True
+)
 data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
 app.add_typer(cache_app, name="cache")
 app.add_typer(data_app, name="data")
 
 REPLIES = RUNS / "replies.sqlite"
-_CHECKED = {"sha256": "as expected", "size": "its size is as expected, its sha256 is not known", "not verified": "not verified"}
+_CHECKED = {
+    "sha256": "as expected",
+    "size": "its size is as expected, its sha256 is not known",
+    "not verified": "not verified",
+}
 
 ParamsFile = Annotated[
-    Path | None, typer.Option("--params", exists=True, dir_okay=False, help="YAML file of parameters, flat or by notebook")
+    Path | None,
+    typer.Option(
+        "--params", exists=True, dir_okay=False, help="YAML file of parameters, flat or by notebook"
+    ),
 ]
-Pairs = Annotated[list[str] | None, typer.Option("-p", "--parameter", help="name=value, over the file; may be repeated")]
+Pairs = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--parameter", help="name=value, over the file; may be repeated"),
+]
 
 
 def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> dict[str, Any]:
     """The checked parameters of one notebook."""
-    from trustlab.experiments.notebooks import check_parameters, notebook_path, read_parameters
+    from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
 
     path = notebook_path(notebook)
     values = read_parameters(params, pairs or [], path.stem)
@@ -38,7 +53,12 @@ def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> dict
 
 def _reference_values() -> dict[str, dict[str, Any]]:
     """The checked parameters of every notebook's reference run; one that the file leaves out keeps its defaults."""
-    from trustlab.experiments.notebooks import check_parameters, notebook_names, notebook_path, read_sections
+    from trustlab.run_notebooks import (
+        check_parameters,
+        notebook_names,
+        notebook_path,
+        read_sections,
+    )
 
     sections = read_sections(NOTEBOOKS / "parameters" / "reference.yml")
     found = {name: sections.get(name, {}) for name in notebook_names()}
@@ -49,18 +69,26 @@ def _reference_values() -> dict[str, dict[str, Any]]:
 
 @app.command()
 def run(
-    notebook: Annotated[str, typer.Argument(help="a notebook's name, such as 01_benchmark, or all")],
+    notebook: Annotated[
+        str, typer.Argument(help="a notebook's name, such as 01_benchmark, or all")
+    ],
     params: ParamsFile = None,
     parameter: Pairs = None,
-    out: Annotated[Path | None, typer.Option(help="folder for what comes out; runs/NOTEBOOK by default")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for what comes out; runs/NOTEBOOK by default")
+    ] = None,
 ) -> None:
     """Execute a notebook (or all, with their reference parameters) and keep notebook, HTML, figures, tables and manifest."""
-    from trustlab.experiments.notebooks import MANIFEST
+    from trustlab.run_notebooks import MANIFEST
 
     every = notebook == "all"
     if every and (params or parameter or out):
-        raise typer.BadParameter("run all takes the reference parameters; give a notebook's name to set others")
-    asked = _refused(_reference_values if every else lambda: {notebook: _values(notebook, params, parameter)})
+        raise typer.BadParameter(
+            "run all takes the reference parameters; give a notebook's name to set others"
+        )
+    asked = _refused(
+        _reference_values if every else lambda: {notebook: _values(notebook, params, parameter)}
+    )
     for name, values in asked.items():
         folder = _executed(name, values, out)
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -89,18 +117,26 @@ def plan(
     notebook: Annotated[str, typer.Argument(help="a notebook's name, such as 01_benchmark")],
     params: ParamsFile = None,
     parameter: Pairs = None,
-    usd_in: Annotated[float | None, typer.Option(help="your rate: US dollars per million tokens in")] = None,
-    usd_out: Annotated[float | None, typer.Option(help="your rate: US dollars per million tokens out")] = None,
+    usd_in: Annotated[
+        float | None, typer.Option(help="your rate: US dollars per million tokens in")
+    ] = None,
+    usd_out: Annotated[
+        float | None, typer.Option(help="your rate: US dollars per million tokens out")
+    ] = None,
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent."""
-    from trustlab.experiments.notebooks import notebook_path
-    from trustlab.experiments.plan import plan_benchmark
+    from trustlab.collect import plan_benchmark
+    from trustlab.run_notebooks import notebook_path
 
     values = _refused(lambda: _values(notebook, params, parameter))
     table = _refused(lambda: plan_benchmark(_planned(notebook_path(notebook)) | values))
     typer.echo(table.to_string(index=False))
-    n_replies, total_in, total_out = (int(table[c].to_numpy().sum()) for c in ("n_replies", "n_tokens_in", "n_tokens_out"))
-    typer.echo(f"in all {n_replies:,} replies, about {total_in:,} tokens in and at most {total_out:,} out")
+    n_replies, total_in, total_out = (
+        int(table[c].to_numpy().sum()) for c in ("n_replies", "n_tokens_in", "n_tokens_out")
+    )
+    typer.echo(
+        f"in all {n_replies:,} replies, about {total_in:,} tokens in and at most {total_out:,} out"
+    )
     if usd_in is not None or usd_out is not None:
         typer.echo(
             f"about {(total_in * (usd_in or 0) + total_out * (usd_out or 0)) / 1e6:,.2f} US dollars at your rates, at most"
@@ -109,23 +145,26 @@ def plan(
 
 def _planned(path: Path) -> dict[str, Any]:
     """The defaults of the one notebook whose calls are known beforehand."""
-    from trustlab.experiments.notebooks import default_parameters
+    from trustlab.run_notebooks import default_parameters
 
     if path.stem != "01_benchmark":
         how = "run it on two cases (-p n=2): its manifest counts calls_made"
-        raise ValueError(f"only 01_benchmark can be planned, not {path.stem}, whose questions depend on the replies; {how}")
+        raise ValueError(
+            f"only 01_benchmark can be planned, not {path.stem}, whose questions depend on the replies; {how}"
+        )
     return default_parameters(path)
 
 
 @app.command()
 def methods(
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, with every field")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="as the table of the README")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="as the table of the README")
+    ] = False,
 ) -> None:
     """List the registered confidence methods: what they are, need and cost, and the parameters."""
     from trustlab.confidence import METHODS, PARAMETERS
-    from trustlab.confidence.cost import calls, readers
-    from trustlab.confidence.registry import FAMILIES
+    from trustlab.confidence.registry import FAMILIES, calls, readers
 
     if as_markdown:
         typer.echo(methods_markdown())
@@ -133,16 +172,32 @@ def methods(
 
     if as_json:
         rows = [
-            {**{k: v for k, v in asdict(m).items() if k != "function"}, "calls": calls(m), "readers": readers(m)}
+            {
+                **{k: v for k, v in asdict(m).items() if k != "function"},
+                "calls": calls(m),
+                "readers": readers(m),
+            }
             for m in METHODS.values()
         ]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    heads = {"name": 29, "family": 13, "access": 8, "scale": 13, "equation": 18, "calls": 31, "readers": 17, "cite": 36}
+    heads = {
+        "name": 29,
+        "family": 13,
+        "access": 8,
+        "scale": 13,
+        "equation": 18,
+        "calls": 31,
+        "readers": 17,
+        "cite": 36,
+    }
     typer.echo("".join(f"{head:<{width}}" for head, width in heads.items()) + "needs")
     for m in sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
         shown = {**asdict(m), "calls": calls(m), "readers": readers(m)}
-        typer.echo("".join(f"{shown[head] or '-':<{width}}" for head, width in heads.items()) + ", ".join(m.needs))
+        typer.echo(
+            "".join(f"{shown[head] or '-':<{width}}" for head, width in heads.items())
+            + ", ".join(m.needs)
+        )
     typer.echo(
         f"\n{len(METHODS)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026. Parameters and defaults:"
     )
@@ -152,12 +207,23 @@ def methods(
 def methods_markdown() -> str:
     """The registry as a Markdown table: what the README shows."""
     from trustlab.confidence import METHODS
-    from trustlab.confidence.cost import calls, readers
-    from trustlab.confidence.registry import FAMILIES
+    from trustlab.confidence.registry import FAMILIES, calls, readers
 
-    lines = ["| method | family | access | scale | equation | calls | other readers | what it is |", "|---" * 8 + "|"]
+    lines = [
+        "| method | family | access | scale | equation | calls | other readers | what it is |",
+        "|---" * 8 + "|",
+    ]
     for m in sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
-        cells = (f"`{m.name}`", m.family, m.access, m.scale, m.equation or "–", calls(m), readers(m) or "–", m.summary)
+        cells = (
+            f"`{m.name}`",
+            m.family,
+            m.access,
+            m.scale,
+            m.equation or "–",
+            calls(m),
+            readers(m) or "–",
+            m.summary,
+        )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 
@@ -165,7 +231,7 @@ def methods_markdown() -> str:
 @app.command(hidden=True)
 def publish(notebook: str, run_dir: Annotated[Path | None, typer.Option()] = None) -> None:
     """Make a run the reference run of the repository (figures/ and the notebook's outputs)."""
-    from trustlab.experiments.notebooks import publish as make_reference
+    from trustlab.run_notebooks import publish as make_reference
 
     _refused(lambda: make_reference(run_dir or RUNS / notebook, notebook))
 
@@ -178,30 +244,40 @@ def data_list() -> None:
 
     for name, about in ABOUT.items():
         typer.echo(f"{name:<20} {about}")
-    typer.echo("\nOfficial homes (trustlab data fetch NAME --to FOLDER shows the licence before anything is downloaded):")
+    typer.echo(
+        "\nOfficial homes (trustlab data fetch NAME --to FOLDER shows the licence before anything is downloaded):"
+    )
     for row in homes_table().to_dict("records"):
         typer.echo(f"{row['name']:<20} {row['what']}\n{'':<20} {row['size']}; {row['how']}")
 
 
 @data_app.command("fetch")
 def data_fetch(
-    name: Annotated[str, typer.Argument(help="a data set or corpus with an official home: trustlab data list")],
+    name: Annotated[
+        str, typer.Argument(help="a data set or corpus with an official home: trustlab data list")
+    ],
     to: Annotated[Path, typer.Option(help="the folder for its files; made where it is not there")],
-    accept: Annotated[bool, typer.Option("--accept", help="you have read the licence and keep to it: do not ask")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="you have read the licence and keep to it: do not ask")
+    ] = False,
 ) -> None:
     """Download a data set from its official home, after showing its licence; check it, and unpack it."""
     from trustlab.datasets.fetch import fetch, licence_notice
     from trustlab.datasets.homes import HOMES
 
     notice = _refused(lambda: licence_notice(name))
-    if any(file.urls for file in HOMES[name].files):  # else fetch tells the same, and that it is had by hand
+    if any(
+        file.urls for file in HOMES[name].files
+    ):  # else fetch tells the same, and that it is had by hand
         typer.echo(notice)
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)
     fetched = _refused(lambda: fetch(name, to, accept=True))
     for file, source in fetched.sources.items():
         how = "downloaded" if file in fetched.downloaded else "was there"
-        typer.echo(f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256} ({_CHECKED[source.checked]})")
+        typer.echo(
+            f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256} ({_CHECKED[source.checked]})"
+        )
     for place in fetched.unpacked:
         typer.echo(f"{place}: unpacked")
 
@@ -209,21 +285,30 @@ def data_fetch(
 @data_app.command("check")
 def data_check(
     name: Annotated[str, typer.Argument(help="a data set's name: trustlab data list")],
-    path: Annotated[Path | None, typer.Option(help="the folder or file, where the data set needs one")] = None,
-    option: Annotated[list[str] | None, typer.Option("--option", help="name=value, the data set's own; may be repeated")] = None,
-    seed: Annotated[int, typer.Option(help="decides order and wording, where the data set leaves them open")] = 0,
+    path: Annotated[
+        Path | None, typer.Option(help="the folder or file, where the data set needs one")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="name=value, the data set's own; may be repeated"),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="decides order and wording, where the data set leaves them open")
+    ] = 0,
 ) -> None:
     """Read a whole data set and tell what is in it: counts, drops by reason, lengths, labels, two example cases."""
     from trustlab.datasets import read_data
     from trustlab.datasets.check import check_text
-    from trustlab.experiments.notebooks import read_parameters
+    from trustlab.run_notebooks import read_parameters
 
     options = _refused(lambda: read_parameters(None, option or [], name))
     typer.echo(_refused(lambda: check_text(name, read_data(name, path=path, seed=seed, **options))))
 
 
 @cache_app.command("export")
-def cache_export(target: Path, path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES) -> None:
+def cache_export(
+    target: Path, path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES
+) -> None:
     """Write all replies to one file that replays anywhere."""
     from trustlab.models.cache import export_cache
 
@@ -231,7 +316,9 @@ def cache_export(target: Path, path: Annotated[Path, typer.Option(help="the repl
 
 
 @cache_app.command("import")
-def cache_import(source: Path, path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES) -> None:
+def cache_import(
+    source: Path, path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES
+) -> None:
     """Take the replies of an exported file into the cache; nothing already there is overwritten."""
     from trustlab.models.cache import import_cache
 
@@ -243,13 +330,19 @@ def _executed(name: str, values: dict[str, Any], out: Path | None) -> Path:
     """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as far as it came)."""
     from papermill.exceptions import PapermillExecutionError
 
-    from trustlab.experiments.notebooks import run_notebook
+    from trustlab.run_notebooks import run_notebook
 
     try:
         return _refused(lambda: run_notebook(name, values, out))
     except PapermillExecutionError as error:
-        typer.echo(f"trustlab: {name} stopped in cell {error.exec_count}: {error.ename}: {error.evalue}", err=True)
-        typer.echo(f"  the notebook as far as it came: {_short((out or RUNS / name) / (name + '.ipynb'))}", err=True)
+        typer.echo(
+            f"trustlab: {name} stopped in cell {error.exec_count}: {error.ename}: {error.evalue}",
+            err=True,
+        )
+        typer.echo(
+            f"  the notebook as far as it came: {_short((out or RUNS / name) / (name + '.ipynb'))}",
+            err=True,
+        )
         raise typer.Exit(1) from error
 
 

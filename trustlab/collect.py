@@ -1,27 +1,35 @@
-"""Asks a model for exactly what the chosen methods need: each question once, shared by all methods.
+"""Asks a model for exactly what the chosen methods need, and counts it before anything is asked.
 
-The union of the methods' ``needs`` decides what is asked. What the backend cannot give is not asked for, and the
-reason travels with the generation, so that the methods concerned come out missing and the others are untouched.
+Each question is asked once and shared by all methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pandas as pd
+
 from trustlab.agents import MedConf, assess, convene, doctors_of
-from trustlab.chart import chart_of
-from trustlab.confidence import PARAMETERS, Method, Parameters
-from trustlab.meaning import NEEDS as MEANING
-from trustlab.meaning import Readers, with_meaning
-from trustlab.models.base import Model, Request
+from trustlab.agents.medconf import library_text, profile_text
+from trustlab.agents.panel import doctor_request
+from trustlab.agents.rephrase import rephrase_requests
+from trustlab.confidence import PARAMETERS, Method, Parameters, select
+from trustlab.datasets import load_sets
+from trustlab.graders import JUDGE
+from trustlab.graders.graders import judge_request
+from trustlab.levels import views
+from trustlab.meaning.parts import NEEDS as MEANING
+from trustlab.meaning.parts import Readers, with_meaning
+from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import diagnosis_reply
 from trustlab.prompts import render
-from trustlab.records import Generation, Reply, View
-from trustlab.retrieval import BM25, Retriever, load_corpus
+from trustlab.records import Criterion, Generation, Reply, View
+from trustlab.retrieval import BM25, Retriever, load_corpus, open_retriever
+from trustlab.safety.chart import chart_of
 
 MATRICES = frozenset({"similarity", "similarity_med", "entailment", "contradiction"})
 """Needs that are matrices over the samples."""
@@ -64,11 +72,17 @@ def needs_of(methods: Iterable[Method]) -> frozenset[str]:
 def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
     """Need -> why this backend cannot meet it, in its own words where it has some (``lacks``: need -> reason)."""
     wants = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
-    reasons = {n: f"the backend gives no {s}" for n, s in wants.items() if n in needs and s not in model.provides}
+    reasons = {
+        n: f"the backend gives no {s}"
+        for n, s in wants.items()
+        if n in needs and s not in model.provides
+    }
     return reasons | {n: why for n, why in getattr(model, "lacks", {}).items() if n in needs}
 
 
-def answer_requests(view: View, needs: frozenset[str], provides: frozenset[str], settings: Settings) -> list[Request]:
+def answer_requests(
+    view: View, needs: frozenset[str], provides: frozenset[str], settings: Settings
+) -> list[Request]:
     """The greedy diagnosis, and the K samples where a method needs them: the same messages, so one prefill serves both."""
     messages = render("diagnosis", patient=view.text)
     wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
@@ -77,27 +91,55 @@ def answer_requests(view: View, needs: frozenset[str], provides: frozenset[str],
     common = {"messages": messages, "max_tokens": settings.max_tokens_answer, "seed": settings.seed}
     p = settings.parameters
     extras = {"renyi_alpha": p.renyi_alpha, "n_alternatives": p.n_alternatives}
-    asked = [Request(**common, want=frozenset(wanted), prior_messages=prior, purpose="diagnosis", **extras)]
+    asked = [
+        Request(
+            **common, want=frozenset(wanted), prior_messages=prior, purpose="diagnosis", **extras
+        )
+    ]
     if needs & SAMPLE_NEEDS:
-        want = frozenset({"logprobs"} & provides) if needs & {"samples.logprobs", "sample_relevance"} else frozenset()
-        asked.append(Request(**common, n=p.n_samples, temperature=p.sample_temperature, want=want, purpose="samples"))
+        want = (
+            frozenset({"logprobs"} & provides)
+            if needs & {"samples.logprobs", "sample_relevance"}
+            else frozenset()
+        )
+        asked.append(
+            Request(
+                **common,
+                n=p.n_samples,
+                temperature=p.sample_temperature,
+                want=want,
+                purpose="samples",
+            )
+        )
     return asked
 
 
-def probe_requests(view: View, answer: str, needs: frozenset[str], settings: Settings) -> dict[str, Request]:
+def probe_requests(
+    view: View, answer: str, needs: frozenset[str], settings: Settings
+) -> dict[str, Request]:
     """The questions about a given answer that methods need: probe name -> request."""
     p, asked = settings.parameters, {}
     if "probes.ce" in needs:
         messages = render("ce", patient=view.text, answer=answer)
-        asked["ce"] = Request(messages, max_tokens=settings.max_tokens_score, seed=settings.seed, purpose="ce")
-    for name, max_tokens in (("cot_ce", settings.max_tokens_reasoning), ("topk_ce", settings.max_tokens_guesses)):
+        asked["ce"] = Request(
+            messages, max_tokens=settings.max_tokens_score, seed=settings.seed, purpose="ce"
+        )
+    for name, max_tokens in (
+        ("cot_ce", settings.max_tokens_reasoning),
+        ("topk_ce", settings.max_tokens_guesses),
+    ):
         if f"probes.{name}" in needs:
             messages = render(name, patient=view.text, answer=answer)
             asked[name] = Request(messages, max_tokens=max_tokens, seed=settings.seed, purpose=name)
     if "probes.p_true" in needs:
         messages = render("p_true", patient=view.text, answer=answer)
         asked["p_true"] = Request(
-            messages, p.n_samples, p.p_true_temperature, settings.max_tokens_score, settings.seed, purpose="p_true"
+            messages,
+            p.n_samples,
+            p.p_true_temperature,
+            settings.max_tokens_score,
+            settings.seed,
+            purpose="p_true",
         )
     return asked
 
@@ -130,19 +172,24 @@ def collect(
     replies = _ask(model, [r for rs in asked for r in rs], "diagnoses and samples", progress)
     per_view = _split(replies, [len(rs) for rs in asked])
     generations = [
-        _generation(model, v, rs, settings, reasons, bool(qs[0].want)) for v, qs, rs in zip(views, asked, per_view, strict=True)
+        _generation(model, v, rs, settings, reasons, bool(qs[0].want))
+        for v, qs, rs in zip(views, asked, per_view, strict=True)
     ]
 
     probes = [
         probe_requests(v, g.answer.text, needs, settings) if g.answer and g.answer.text else {}
         for v, g in zip(views, generations, strict=True)
     ]
-    told = _ask(model, [r for p in probes for r in p.values()], "questions about the answers", progress)
+    told = _ask(
+        model, [r for p in probes for r in p.values()], "questions about the answers", progress
+    )
     for i, (p, rs) in enumerate(zip(probes, _split(told, [len(p) for p in probes]), strict=True)):
         generations[i] = replace(generations[i], probes=dict(zip(p, map(tuple, rs), strict=True)))
 
     if "assessment" in needs:
-        generations = _with_assessments(model, views, generations, settings, retriever, assessor, progress)
+        generations = _with_assessments(
+            model, views, generations, settings, retriever, assessor, progress
+        )
 
     if "panel" in needs:
         p = settings.parameters
@@ -154,7 +201,9 @@ def collect(
             seed=settings.seed,
             ask=lambda m, requests, step: _ask(m, requests, step, progress),
         )
-        generations = [replace(g, panel=panel) for g, panel in zip(generations, panels, strict=True)]
+        generations = [
+            replace(g, panel=panel) for g, panel in zip(generations, panels, strict=True)
+        ]
 
     if needs & MEANING:
         generations = with_meaning(generations, views, needs, readers or Readers.of())
@@ -162,14 +211,22 @@ def collect(
 
 
 def _generation(
-    model: Model, view: View, replies: list[list[Reply]], settings: Settings, reasons: dict[str, str], wants_trace: bool
+    model: Model,
+    view: View,
+    replies: list[list[Reply]],
+    settings: Settings,
+    reasons: dict[str, str],
+    wants_trace: bool,
 ) -> Generation:
     answer = diagnosis_reply(replies[0][0])
     samples = None
     if len(replies) > 1:
         samples = tuple(s for s in map(diagnosis_reply, replies[1]) if s.text is not None)
     if answer.text is not None and answer.trace is None and wants_trace:
-        reasons = {**reasons, "answer": reasons.get("answer", "the backend gave no token statistics with this reply")}
+        reasons = {
+            **reasons,
+            "answer": reasons.get("answer", "the backend gave no token statistics with this reply"),
+        }
     return Generation(
         case_id=view.case.case_id,
         level=view.level,
@@ -212,7 +269,9 @@ def _with_assessments(
     return done
 
 
-def _ask(model: Model, requests: list[Request], step: str, progress: Progress | None) -> list[list[Reply]]:
+def _ask(
+    model: Model, requests: list[Request], step: str, progress: Progress | None
+) -> list[list[Reply]]:
     if not requests:
         return []
     if progress is None or not isinstance(model, CachedModel):
@@ -227,3 +286,90 @@ def _split(rows: list, sizes: Sequence[int]) -> list[list]:
         cut.append(rows[start : start + size])
         start += size
     return cut
+
+
+WORDS_PER_TOKEN = 0.75
+"""Rule of thumb for English text and large models' tokenizers; the table says tokens are estimates."""
+PROFILE = 8
+"""Criteria of a symptom profile: as many as in the paper's case study."""
+
+
+def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
+    """Requests, replies and tokens by purpose, for the parameters of ``01_benchmark``.
+
+    Tokens in are estimated from words; tokens out are the most that is allowed. The prompt is counted once a request.
+    Several models are asked the same and counted together, each as one that gives every statistic. MedConf asks for a
+    keyword and a profile once for each distinct answer; here that is each distinct true diagnosis, an estimate. A judge is
+    counted once an answer, the most it can be. New wordings are asked for once, whatever the number of models.
+    """
+    if "dataset" not in parameters:
+        raise ValueError(
+            f"only the parameters of 01_benchmark can be planned; received {', '.join(parameters)}"
+        )
+    cases = load_sets(
+        parameters["dataset"],
+        path=parameters.get("path") or None,
+        n=parameters.get("n"),
+        seed=parameters["seed"],
+        options=parameters.get("data_options"),
+    )
+    n_models = 1 if isinstance(parameters["model"], str) else len(parameters["model"])
+    needs = needs_of(select(parameters["methods"]))
+    p = replace(
+        PARAMETERS, n_samples=parameters["samples"], sample_temperature=parameters["temperature"]
+    )
+    settings = Settings(p, seed=parameters["seed"])
+    rows = []
+    for v in views(cases, parameters["levels"]):
+        asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)
+        asked += probe_requests(v, v.case.diagnosis, needs, settings).values()
+        if "panel" in needs:
+            asked.append(doctor_request(v, p.doctor_temperature, settings.seed, p.n_doctors))
+        rows += [_row(r) for r in asked]
+    if "assessment" in needs:
+        library = open_retriever(parameters.get("corpus"))
+        rows += [
+            _row(r)
+            for r in _medconf_requests(views(cases, parameters["levels"]), settings, library)
+        ]
+    if str(parameters.get("grader", "")).startswith(JUDGE):
+        rows += [
+            _row(judge_request(v.case.diagnosis, v.case.accepted))
+            for v in views(cases, parameters["levels"])
+        ]
+    rows *= n_models
+    if parameters.get("wording"):
+        rows += [
+            _row(r)
+            for r in dict.fromkeys(r for rs in rephrase_requests(cases).values() for r in rs)
+        ]
+    table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
+    grouped: Any = table.groupby("purpose", sort=False)
+    return grouped.sum().assign(n_requests=grouped.size()).reset_index()
+
+
+def _row(r: Request) -> tuple[str, int, int, int]:
+    words = sum(len(content.split()) for _, content in r.messages)
+    return r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * r.max_tokens
+
+
+def _medconf_requests(
+    shown: Sequence[View], settings: Settings, library: Retriever
+) -> Iterator[Request]:
+    """What MedConf would ask if every answer were right, the keyword its name and the profile as long as the paper's."""
+    p = settings.medconf
+    profile = profile_text(
+        [Criterion(i, "a criterion of some words", "moderate") for i in range(1, PROFILE + 1)]
+    )
+    for answer in dict.fromkeys(v.case.diagnosis for v in shown):
+        passages = library_text(library.search(answer, p.n_passages))
+        yield Request(
+            render("keyword", answer=answer), max_tokens=p.max_tokens_keyword, purpose="keyword"
+        )
+        messages = render("profile", answer=answer, passages=passages, options=p.options)
+        yield Request(messages, max_tokens=p.max_tokens_profile, purpose="profile")
+    for v in shown:
+        messages = render(
+            "evidence", patient=v.text, answer=v.case.diagnosis, profile=profile, options=p.options
+        )
+        yield Request(messages, max_tokens=p.max_tokens_evidence, purpose="evidence")

@@ -16,7 +16,13 @@ import yaml
 from trustlab.paths import DATA
 from trustlab.records import Statement
 
-GRADES: Mapping[str, float] = {"always": 0.92, "usual": 0.70, "often": 0.50, "some": 0.30, "rare": 0.12}
+GRADES: Mapping[str, float] = {
+    "always": 0.92,
+    "usual": 0.70,
+    "often": 0.50,
+    "some": 0.30,
+    "rare": 0.12,
+}
 """Chance that a patient with the condition has the finding."""
 
 
@@ -92,7 +98,9 @@ class Knowledge:
         """The condition that ``name`` means, compared without case, punctuation and spacing; ``None`` if unknown."""
         return self.condition_of_name.get(normalise(name))
 
-    def statement(self, finding: str, affirmed: bool = True, values: Sequence[str] = (), wording: int = 0) -> Statement:
+    def statement(
+        self, finding: str, affirmed: bool = True, values: Sequence[str] = (), wording: int = 0
+    ) -> Statement:
         """One exchange in the table's words: the question for ``finding`` and an answer, with its value ids or numbers."""
         f = self.findings[finding]
         phrases = [self.values[v].phrase if v in self.values else v for v in values]
@@ -114,11 +122,15 @@ def say(finding: Finding, answer: str) -> str:
     return f"Doctor: {finding.question}\nPatient: {answer}"
 
 
-def answer_text(finding: Finding, affirmed: bool, phrases: Sequence[str] = (), wording: int = 0) -> str:
+def answer_text(
+    finding: Finding, affirmed: bool, phrases: Sequence[str] = (), wording: int = 0
+) -> str:
     """The patient's words. ``phrases`` fill the ``{value}`` of a value-finding; ``wording`` picks among the phrasings."""
     if not affirmed:
         return finding.deny[wording % len(finding.deny)]
-    return finding.affirm[wording % len(finding.affirm)].replace("{value}", phrase_list(list(phrases) or [""]))
+    return finding.affirm[wording % len(finding.affirm)].replace(
+        "{value}", phrase_list(list(phrases) or [""])
+    )
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trustlab.parameters import PARAMETERS, Parameters
+from trustlab.settings import PARAMETERS, Parameters
 
 LEVELS: tuple[int, ...] = (1, 20, 40, 60, 80, 100)
 """Information levels in percent of a case's statements; 1 shows exactly one statement."""
@@ -38,7 +38,7 @@ class Case:
 
     ``accepted`` holds every name that counts as the same diagnosis (``diagnosis`` among them);
     ``patient`` holds what else is known (age in years, sex), which is not shown unless a statement says it; a panel's doctors and
-    its reviewers see part of it as a chart (:mod:`trustlab.chart`).
+    its reviewers see part of it as a chart (:mod:`trustlab.safety.chart`).
     """
 
     case_id: str
@@ -103,7 +103,10 @@ class TokenTrace:
 
     def part(self, start: int, stop: int) -> TokenTrace:
         """The statistics of tokens ``start`` to ``stop - 1``."""
-        cut = {name: None if getattr(self, name) is None else getattr(self, name)[start:stop] for name in self.ARRAYS}
+        cut = {
+            name: None if getattr(self, name) is None else getattr(self, name)[start:stop]
+            for name in self.ARRAYS
+        }
         alternatives = None if self.alternatives is None else self.alternatives[start:stop]
         return replace(self, tokens=self.tokens[start:stop], alternatives=alternatives, **cut)
 

@@ -1,29 +1,244 @@
-"""A run's methods paragraph, what each of its methods cost, and what that bought."""
+"""What a run did, as a methods paragraph to paste into a paper, and what each method cost and bought."""
 
-# pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from trustlab.blocks import block, escaped, html_cell, html_row, html_table, note
-from trustlab.confidence import METHODS
-from trustlab.experiments import tables
-from trustlab.experiments.benchmark import Run
-from trustlab.experiments.costs import UNTIMED, method_costs, pareto_table
-from trustlab.methods_paragraph import counted, methods_paragraph
-from trustlab.metrics import metrics_table
+from trustlab.collect import SAMPLE_NEEDS
+from trustlab.confidence import METHODS, Method
+from trustlab.confidence.registry import FAMILIES, readers
+from trustlab.html.blocks import block, escaped, html_cell, html_row, html_table, note
+from trustlab.metrics import formatted, metrics_table
+from trustlab.metrics.costs import UNTIMED, method_costs, pareto_table
+from trustlab.metrics.estimate import MIN_CASES, most_frequent
 from trustlab.paths import NOTICE
+from trustlab.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CHOICES: dict[str, frozenset[str]] = {
+    "renyi_alpha": frozenset({"answer.renyi"}),
+    "pmi_weight": frozenset({"conditional_pmi", "conditional_pmi_original"}),
+    "pmi_threshold": frozenset({"conditional_pmi", "conditional_pmi_original"}),
+    "n_alternatives": frozenset({"alternative_entailment"}),
+    "sar_temperature": frozenset({"sentence_sar", "sentence_sar_printed", "sar"}),
+    "eigenvalue_cut": frozenset({"ecc"}),
+    "topk_combination": frozenset({"topk_ce"}),
+    "relevance_context": frozenset({"relevance", "sample_relevance"}),
+    "entailment_context": frozenset({"entailment", "contradiction", "alternative_entailment"}),
+}
+"""Open choices of the methods, and the methods or needs, by name, that read each."""
+FAMILY_WORDS = {"verbalized": "self-verbalised", "medconf": "MedConf"}
+"""How the paragraph calls a family where its own name will not do."""
+
+
+def methods_paragraph(run: Run, n_draws: int, seed: int) -> str:
+    """What was asked of whom, and how it was computed; the intervals are those of ``n_draws`` draws with ``seed``.
+
+    The run's generations are not needed.
+    """
+    methods = [METHODS[name] for name in run.parameters["methods"] if name in METHODS]
+    return " ".join(filter(None, _sentences(run, methods, n_draws, seed)))
+
+
+def _sentences(run: Run, methods: Sequence[Method], n_draws: int, seed: int) -> Iterator[str]:
+    p, manifest = run.parameters, run.manifest()
+    needs = frozenset(need for m in methods for need in m.needs)
+    yield _asked(run.answers, p)
+    yield _small(list(p["models"]))
+    yield _answered(run.answers)
+    yield _decoded(p, needs)
+    yield _computed(p, methods, needs)
+    yield from _read(p, methods, needs)
+    yield f"Whether an answer is correct was decided by the grader {p['grader']!r}."
+    yield _measured(run.answers, n_draws, seed)
+    yield _missing(run.confidence, list(p["models"]))
+    made, cached = manifest["calls_made"], manifest["calls_from_cache"]
+    yield (
+        f"{counted(made + cached, 'model reply', 'model replies')} {_was(made + cached)} used: {made:,} made in this run and "
+        f"{cached:,} taken from a cache."
+    )
+    versions = dict(manifest["versions"])
+    yield f"Computed with trustlab {versions.pop('trustlab')} ({', '.join(f'{name} {v}' for name, v in versions.items())})."
+    yield NOTICE
+
+
+def _asked(answers: pd.DataFrame, p: Mapping[str, Any]) -> str:
+    models = [f"{name} (revision {revision})" for name, revision in p["models"].items()]
+    who = f"the language {plural(len(models), 'model')} {_listed(models)}"
+    cases = answers[["dataset", "case_id"]].drop_duplicates()["dataset"].value_counts(sort=False)
+    of = _listed(f"{counted(int(n), 'case')} of the data set {name}" for name, n in cases.items())
+    percents = f"{_listed(map(str, p['levels']))} % of a case's statements"
+    shown = f"{counted(len(p['levels']), 'information level')} ({percents}, at least one)"
+    each = "each at" if int(cases.sum()) > 1 else "at"
+    return f"We asked {who} for a diagnosis in {of}, {each} {shown}; the fingerprint of the cases is {p['cases_sha256']}."
+
+
+def _small(models: Sequence[str]) -> str:
+    small = [name for name in models if name.startswith("embedded")]
+    if not small:
+        return ""
+    one = len(small) == 1
+    what = (
+        "is a very small model of the project's own, which knows"
+        if one
+        else "are very small models of the project's own, which know"
+    )
+    return f"{_listed(small)} {what} one small world: results with {'it' if one else 'them'} say nothing about large models."
+
+
+def _answered(answers: pd.DataFrame) -> str:
+    lost = answers["correct"].isna()
+    n_lost, n_unread = int(lost.sum()), int((answers["answer"].isna() & ~lost).sum())
+    parts = [f"{counted(len(answers), 'answer')} {_was(len(answers))} asked for"]
+    if n_lost:
+        parts.append(
+            f"{n_lost:,} could not be had or graded and {'counts' if n_lost == 1 else 'count'} for nothing"
+        )
+    if n_unread:
+        parts.append(
+            f"{n_unread:,} could not be read as a diagnosis and {'counts' if n_unread == 1 else 'count'} as wrong"
+        )
+    return f"{'; '.join(parts)}."
+
+
+def _decoded(p: Mapping[str, Any], needs: frozenset[str]) -> str:
+    k = p["n_samples"]
+    told = [
+        f"Answers were decoded greedily, with at most {counted(p['max_tokens_answer'], 'token')} (seed {p['seed']})"
+    ]
+    if needs & SAMPLE_NEEDS:
+        told.append(
+            f"beside each, K = {k} {plural(k, 'sample')} came from the same prompt at temperature {p['sample_temperature']:g}"
+        )
+    if "probes.p_true" in needs:
+        told.append(
+            f"P(True) reads {counted(k, 'reply', 'replies')} at temperature {p['p_true_temperature']:g}"
+        )
+    if "panel" in needs:
+        told.append(
+            f"a panel of {counted(p['n_doctors'], 'doctor')} replied at temperature {p['doctor_temperature']:g}"
+        )
+    return f"{'; '.join(told)}."
+
+
+def _computed(p: Mapping[str, Any], methods: Sequence[Method], needs: frozenset[str]) -> str:
+    names = {family: [m.name for m in methods if m.family == family] for family in FAMILIES}
+    by_family = "; ".join(
+        f"{FAMILY_WORDS.get(f, f)}, {len(held)}: {', '.join(held)}"
+        for f, held in names.items()
+        if held
+    )
+    n = len(methods)
+    told = f"On each answer, {counted(n, 'confidence method')} {_was(n)} computed, higher meaning more confident ({by_family})"
+    reading = needs | {m.name for m in methods}
+    chosen = [f"{name} = {p[name]}" for name, read_by in CHOICES.items() if read_by & reading]
+    return f"{told}, with {', '.join(chosen)}." if chosen else f"{told}."
+
+
+def _read(p: Mapping[str, Any], methods: Sequence[Method], needs: frozenset[str]) -> Iterator[str]:
+    """Who else read: encoders, the judge of entailment, and MedConf's library and assessor."""
+    reading = {reader for m in methods for reader in readers(m).split(", ")}
+    if "encoder" in reading:
+        yield f"Sentences were compared by the encoder {p['encoder']}."
+    if "medical encoder" in reading and p["medical_encoder"]:
+        yield f"Medical similarity was read by the encoder {p['medical_encoder']}."
+    if "entailment" in reading:
+        judge = p["entailment"]
+        if judge["stand_in"]:
+            yield f"Entailment was judged by a stand-in, not by a model of natural language inference: {judge['revision']}."
+        else:
+            yield f"Entailment was judged by {judge['revision']}."
+    if "assessment" in needs:
+        m = p["medconf"]
+        library = (
+            f"at most {counted(m['n_passages'], 'passage')} of the library ({p['retriever']})"
+            if m["retrieval"]
+            else "no library"
+        )
+        off = [part for part in ("profile", "structure", "importance") if not m[part]]
+        who = (
+            _listed(f"{name} (revision {r})" for name, r in p["assessor"].items())
+            if p["assessor"]
+            else "the model itself"
+        )
+        without = f", with {_listed(off)} switched off" if off else ""
+        yield f"MedConf's evidence was assessed by {who} from {library}{without}."
+
+
+def _measured(answers: pd.DataFrame, n_draws: int, seed: int) -> str:
+    first = (
+        "AUROC takes correct answers as positive and is given over all levels together (pooled) and as the mean over the levels "
+        "that hold both right and wrong answers (within level)"
+    )
+    n_cases: Any = answers.groupby("dataset")["case_id"].nunique()
+    if (n_cases < MIN_CASES).all():
+        return f"{first}; with fewer than {MIN_CASES} cases in a data set, no intervals are given."
+    less = (
+        f" and data sets with fewer than {MIN_CASES} cases have none"
+        if (n_cases < MIN_CASES).any()
+        else ""
+    )
+    drawn = f"{counted(n_draws, 'draw')} of cases with all their levels, seed {seed}"
+    return f"{first}; intervals are 95 % percentile bootstrap intervals ({drawn}){less}."
+
+
+def _missing(confidence: pd.DataFrame, models: Sequence[str]) -> str:
+    """How many values are missing, what a model has no value of and why, and which methods lack one in ten values or more."""
+    gone = confidence["confidence"].isna()
+    n = int(gone.sum())
+    if not n:
+        return "No confidence is missing."
+    told = [
+        f"Of {counted(len(confidence), 'confidence', 'confidences')}, {n:,} {'is' if n == 1 else 'are'} missing"
+    ]
+    for model in models:
+        mine = confidence[confidence["model"] == model]
+        none: dict[str, list[str]] = {}
+        some = []
+        for method, part in mine.groupby("method", sort=False):
+            share = float(part["confidence"].notna().mean())
+            if not share:
+                none.setdefault(most_frequent(part), []).append(str(method))
+            elif share <= 0.9:
+                some.append(f"{method} ({100 * share:.0f} %)")
+        of = f" of {model}" if len(models) > 1 else ""
+        told += [f"no value{of} for {_listed(names)}: {reason}" for reason, names in none.items()]
+        if some:
+            told.append(f"values{of} for only some answers: {_listed(some)}")
+    return f"{'; '.join(told)}."
+
+
+def plural(n: int, one: str, several: str = "") -> str:
+    """The word for ``n`` of something."""
+    return one if n == 1 else several or f"{one}s"
+
+
+def counted(n: int, one: str, several: str = "") -> str:
+    """'1 case', '2 cases'."""
+    return f"{n:,} {plural(n, one, several)}"
+
+
+def _was(n: int) -> str:
+    return "was" if n == 1 else "were"
+
+
+def _listed(words: Iterable[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    *first, last = list(words) or ["none"]
+    return f"{', '.join(first)} and {last}" if first else last
+
 
 SHOWN = {
     "purposes": "requests", "n_replies": "replies", "n_tokens_in": "tokens in", "n_tokens_out": "tokens out",
@@ -33,7 +248,14 @@ SHOWN = {
 """Columns of the costs that are printed, and their heads; methods that cost the same share a row."""
 
 
-WIDTHS = {"requests": 6, "US dollars": 5, "replies beyond the answer": 6, "not counted": 6, "remarks": 7, "methods": 13}
+WIDTHS = {
+    "requests": 6,
+    "US dollars": 5,
+    "replies beyond the answer": 6,
+    "not counted": 6,
+    "remarks": 7,
+    "methods": 13,
+}
 """Least widths of columns of words in a notebook, in em; other numbers take 3.5."""
 
 
@@ -53,16 +275,22 @@ class Report:
     note: str = ""
     cost_words: str = "Cost of one answer with each method alone"
 
-    def figure(self, model: str | None = None, dataset: str | None = None, ax: Axes | None = None) -> Axes:
+    def figure(
+        self, model: str | None = None, dataset: str | None = None, ax: Axes | None = None
+    ) -> Axes:
         """AUROC within level against cost, of one model on one data set (the first ones where ``None``), with its caption.
 
         Raises ``ValueError`` for a model or data set that the run does not have, and where there is no AUROC within level.
         """
-        from trustlab.plots.costs import auroc_by_cost  # here, so that the package is imported without matplotlib
+        from trustlab.plots.costs import (
+            auroc_by_cost,  # here, so that the package is imported without matplotlib
+        )
         from trustlab.plots.style import caption
 
         if self.pareto is None:
-            raise ValueError("the metrics hold no AUROC within level, so there is nothing to draw against the costs")
+            raise ValueError(
+                "the metrics hold no AUROC within level, so there is nothing to draw against the costs"
+            )
         chosen = {}
         for column, given in (("model", model), ("dataset", dataset)):
             held = list(dict.fromkeys(self.pareto[column]))
@@ -71,10 +299,10 @@ class Report:
             chosen[column] = held[0] if given is None else given
         part, mine = (_where(table, chosen) for table in (self.pareto, self.answers))
         drawn = auroc_by_cost(part, self.families, ax)
-        words = tables.interval_words(part, "95 % case-bootstrap interval")
+        words = formatted.interval_words(part, "95 % case-bootstrap interval")
         many = self.answers["dataset"].nunique() > 1
         notes = [self.note, "costs are means over all data sets of the run" if many else ""]
-        caption(drawn, **tables.about(mine), interval=words, note="; ".join(filter(None, notes)))
+        caption(drawn, **formatted.about(mine), interval=words, note="; ".join(filter(None, notes)))
         return drawn
 
     def __str__(self) -> str:
@@ -86,15 +314,26 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The same for a notebook; every word of a model's or data set's name is escaped."""
-        parts = [f"<p style='margin:0 0 10px;max-width:60em'>{escaped(self.paragraph)}</p>", note(self.cost_words)]
+        parts = [
+            f"<p style='margin:0 0 10px;max-width:60em'>{escaped(self.paragraph)}</p>",
+            note(self.cost_words),
+        ]
         for who, part in self._printed():
-            rows = [html_row(*map(_html_cell, row, part.columns)) for row in part.itertuples(index=False)]
-            parts += [f"<p style='margin:6px 0 2px'><b>{escaped(who)}</b></p>", html_table(list(part.columns), rows)]
+            rows = [
+                html_row(*map(_html_cell, row, part.columns))
+                for row in part.itertuples(index=False)
+            ]
+            parts += [
+                f"<p style='margin:6px 0 2px'><b>{escaped(who)}</b></p>",
+                html_table(list(part.columns), rows),
+            ]
         return str(block("".join([*parts, note(NOTICE)])))
 
     def _printed(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Model by model, who it is and the costs as words, a row for all methods that cost the same."""
-        table = self.costs.assign(missing=self.costs["missing"].str.replace(rf"(; )?{UNTIMED}", "", regex=True))
+        table = self.costs.assign(
+            missing=self.costs["missing"].str.replace(rf"(; )?{UNTIMED}", "", regex=True)
+        )
         kept = [name for name in SHOWN if not (table[name].isna() | table[name].eq("")).all()]
         for name in table[kept].select_dtypes("floating"):
             table[name] = table[name].map(_number)
@@ -108,7 +347,9 @@ class Report:
 def _plain_text(table: pd.DataFrame) -> str:
     """The table with all columns starting at the left."""
     padded = table.apply(lambda column: column.str.ljust(int(column.str.len().max())))
-    return "\n".join(line.rstrip() for line in padded.to_string(index=False, justify="left").splitlines())
+    return "\n".join(
+        line.rstrip() for line in padded.to_string(index=False, justify="left").splitlines()
+    )
 
 
 def _html_cell(value: object, head: str) -> str:
@@ -145,7 +386,7 @@ def report(
         pareto=pareto_table(costs, metrics, cost=cost) if ranked else None,
         families=families,
         answers=run.answers,
-        note=tables.stand_in_note(run.parameters, families),
+        note=formatted.stand_in_note(run.parameters, families),
         cost_words=_cost_words(costs, usd_in, usd_out, prompts),
     )
 
@@ -153,9 +394,16 @@ def report(
 def _cost_words(costs: pd.DataFrame, usd_in: Any, usd_out: Any, prompts: str) -> str:
     """What stands over the costs: how they were counted, and at what rates."""
     told = ["Cost of one answer with each method alone, the mean over all answers asked for"]
-    told.append("a prompt is counted once a request" if prompts == "once" else "a prompt is counted for each of its replies")
+    told.append(
+        "a prompt is counted once a request"
+        if prompts == "once"
+        else "a prompt is counted for each of its replies"
+    )
     if usd_in is not None:
-        rates = [", ".join(f"{m} {v:g}" for m, v in r.items()) if isinstance(r, Mapping) else f"{r:g}" for r in (usd_in, usd_out)]
+        rates = [
+            ", ".join(f"{m} {v:g}" for m, v in r.items()) if isinstance(r, Mapping) else f"{r:g}"
+            for r in (usd_in, usd_out)
+        ]
         told.append(f"US dollars for a million tokens: {rates[0]} in, {rates[1]} out")
     if costs["missing"].str.contains(UNTIMED).any():
         told.append(f"where no seconds are given, they are {UNTIMED.removeprefix('seconds ')}")
@@ -172,4 +420,8 @@ def _number(value: float) -> str:
     if pd.isna(value):
         return "–"
     whole = value == round(value) or abs(value) >= 1000
-    return f"{value:,.0f}" if whole else np.format_float_positional(value, precision=3, fractional=False, trim="-")
+    return (
+        f"{value:,.0f}"
+        if whole
+        else np.format_float_positional(value, precision=3, fractional=False, trim="-")
+    )

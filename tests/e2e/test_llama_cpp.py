@@ -17,13 +17,13 @@ from serve import serving
 from transformers import AutoTokenizer
 
 from trustlab.datasets import load_cases
-from trustlab.experiments.benchmark import Run, benchmark
 from trustlab.levels import views
 from trustlab.models import EMBEDDED, open_model
 from trustlab.models.base import Model, Request
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.prompts import render
 from trustlab.records import LEVELS, Reply
+from trustlab.run import Run, benchmark
 
 FOLDER = EMBEDDED["embedded"]
 SERVED = "embedded-served"

@@ -23,8 +23,8 @@ import yaml
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, Tolerance, differences
 from same.store import pack, unpack
 from same.tables import Table, read_tables, table_of, write_tables
-from trustlab.experiments.notebooks import REFERENCE, read_sections
 from trustlab.paths import DATA, FIGURES, ROOT
+from trustlab.run_notebooks import REFERENCE, read_sections
 
 KEPT = DATA / "replies"
 ABOUT = "about.json"

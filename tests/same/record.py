@@ -21,11 +21,12 @@ import nbformat
 import pandas as pd
 
 from same.tables import Table, lines_of, table_of, write_tables
-from trustlab import entailment, plots, semantics
-from trustlab.experiments.notebooks import check_parameters, notebook_path, read_sections
+from trustlab import plots
+from trustlab.meaning import encoder, entailment
 from trustlab.models import cache
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.paths import offline
+from trustlab.run_notebooks import check_parameters, notebook_path, read_sections
 
 
 class Recorder:
@@ -137,7 +138,7 @@ def what_is_read(folder: Path) -> Iterator[None]:
     """Copy what is read meanwhile from the caches into caches of the same names in ``folder``."""
     vectors: dict[str, bytes] = {}
     found: dict[str, dict[str, Any]] = {"replies": {}, "entailment": {}}
-    selected, learn = cache.select, semantics.Encoder._learn
+    selected, learn = cache.select, encoder.Encoder._learn
 
     def select(connection: Any, table: str, column: str, keys: Any) -> Iterator[tuple[str, Any]]:
         for key, value in selected(connection, table, column, keys):
@@ -145,7 +146,7 @@ def what_is_read(folder: Path) -> Iterator[None]:
                 found[table][key] = value
             yield key, value
 
-    def learned(self: semantics.Encoder, texts: Any) -> None:
+    def learned(self: encoder.Encoder, texts: Any) -> None:
         texts = list(texts)
         learn(self, texts)
         for text in texts:
@@ -154,12 +155,12 @@ def what_is_read(folder: Path) -> Iterator[None]:
     with (
         patch.object(cache, "select", select),
         patch.object(entailment, "select", select),
-        patch.object(semantics.Encoder, "_learn", learned),
+        patch.object(encoder.Encoder, "_learn", learned),
     ):
         yield
     schemas = {
         "replies": cache.SCHEMA,
-        "vectors": semantics.SCHEMA,
+        "vectors": encoder.SCHEMA,
         "entailment": entailment.SCHEMA,
     }
     for table, rows in {**found, "vectors": vectors}.items():

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from trustlab import entailment, semantics
+from trustlab.meaning import encoder, entailment
 from trustlab.models.cache import connect, export_cache, import_cache
 
 REPLIES = "replies.jsonl.xz"
-ARRAYS = {"vectors": (semantics.SCHEMA, "<f4"), "entailment": (entailment.SCHEMA, "<f8")}
+ARRAYS = {"vectors": (encoder.SCHEMA, "<f4"), "entailment": (entailment.SCHEMA, "<f8")}
 """Table of a cache beside the replies -> how it is made, and the type of its numbers."""
 DIGEST = 64
 """A key is the name of a model, ":" and this many hex digits."""

@@ -16,12 +16,17 @@ from trustlab.agents.medconf import Ask
 from trustlab.agents.patient import ModelPatient, Said, parts_of
 from trustlab.models.base import Model
 from trustlab.parsing import Unreadable
-from trustlab.parsing.talk import read_enough, read_question
+from trustlab.parsing.agents import read_enough, read_question
 from trustlab.records import Case, Reply, Statement, View
 
 ENDING = "-consultation"
 """What is added to the data set's name."""
-TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT = "turn limit", "repeats itself", "no readable question", "confident"
+TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT = (
+    "turn limit",
+    "repeats itself",
+    "no readable question",
+    "confident",
+)
 ENDS = (TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT)
 """Why a consultation ended."""
 
@@ -34,7 +39,9 @@ class Patient(Protocol):
         """What tables call it."""
         ...
 
-    def answer(self, asked: Sequence[tuple[Case, str]], put: Ask) -> list[tuple[Said, Reply | None]]:
+    def answer(
+        self, asked: Sequence[tuple[Case, str]], put: Ask
+    ) -> list[tuple[Said, Reply | None]]:
         """What is said to each (case, question), and the model's reply behind it, if any."""
         ...
 
@@ -87,7 +94,9 @@ class Consultation:
     @property
     def case_told(self) -> Case:
         """The consultation as a case of its own, for :func:`turn_view`; its data set's name ends in "-consultation"."""
-        return replace(self.case, dataset=f"{self.case.dataset}{ENDING}", statements=self.statements)
+        return replace(
+            self.case, dataset=f"{self.case.dataset}{ENDING}", statements=self.statements
+        )
 
     def utterances(self, level: int) -> int:
         """What both speakers have said up to ``level``: 2 for an opening that is an exchange (1 otherwise), 2 a turn."""
@@ -102,7 +111,9 @@ class Consultation:
 def turn_view(case: Case, level: int) -> View:
     """What is shown of a consultation after ``level`` questions; beyond its end, its last state. ``ValueError`` below 0."""
     if level < 0:
-        raise ValueError(f"level is {level!r}; a consultation's levels are 0 (the opening), 1, 2, ...")
+        raise ValueError(
+            f"level is {level!r}; a consultation's levels are 0 (the opening), 1, 2, ..."
+        )
     return View(case, level, case.statements[: level + 1])
 
 
@@ -128,8 +139,13 @@ def consult(
     if max_turns < 1 or tries < 1:
         raise ValueError(f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed")
     if empty := [case.case_id for case in cases if not case.statements]:
-        raise ValueError(f"a consultation opens with a case's first statement; {', '.join(empty)} has none")
-    put, speaker = ask or (lambda m, requests, _: m.generate(requests)), patient or ModelPatient(doctor, seed)
+        raise ValueError(
+            f"a consultation opens with a case's first statement; {', '.join(empty)} has none"
+        )
+    put, speaker = (
+        ask or (lambda m, requests, _: m.generate(requests)),
+        patient or ModelPatient(doctor, seed),
+    )
     made = [Consultation(case, max_turns) for case in cases]
     for _ in range(max_turns):
         going = [i for i, c in enumerate(made) if not c.ended]
@@ -140,7 +156,9 @@ def consult(
         if not going:
             break
         questions = _questions(made, going, doctor, tries, seed, put)
-        heard = speaker.answer([(made[i].case, question) for i, (question, _) in questions.items()], put)
+        heard = speaker.answer(
+            [(made[i].case, question) for i, (question, _) in questions.items()], put
+        )
         for (i, (question, n)), (said, reply) in zip(questions.items(), heard, strict=True):
             made[i] = _answered(made[i], Turn(question, said, n), reply)
     return tuple(replace(c, ended=c.ended or TURN_LIMIT) for c in made)
@@ -205,4 +223,6 @@ def _answered(c: Consultation, turn: Turn, reply: Reply | None) -> Consultation:
 
 
 def _spent(c: Consultation, purpose: str, reply: Reply) -> Consultation:
-    return replace(c, spent=(*c.spent, Spent(len(c.turns), purpose, reply.n_tokens_in, reply.n_tokens_out)))
+    return replace(
+        c, spent=(*c.spent, Spent(len(c.turns), purpose, reply.n_tokens_in, reply.n_tokens_out))
+    )

@@ -20,7 +20,12 @@ def requests_after(model: Model, told: str, seed: int = 0) -> tuple[Request, Req
     room = reply_room(model, MAX_TOKENS_QUESTION)
     return (
         Request(render("ask", patient=told), max_tokens=room, seed=seed, purpose="ask"),
-        Request(render("enough", patient=told), max_tokens=MAX_TOKENS_ENOUGH, seed=seed, purpose="enough"),
+        Request(
+            render("enough", patient=told),
+            max_tokens=MAX_TOKENS_ENOUGH,
+            seed=seed,
+            purpose="enough",
+        ),
     )
 
 
@@ -39,5 +44,7 @@ def repeats(question: str, told: Sequence[Statement], case: Case) -> bool:
     if normalise(question) in {normalise(q) for q in asked if q}:
         return True
     # a finding that was told without its question, as in an opening, counts as asked for too
-    known = {s.finding for s in told if s.finding} | {f for q in asked for f in findings_asked(q, case)}
+    known = {s.finding for s in told if s.finding} | {
+        f for q in asked for f in findings_asked(q, case)
+    }
     return bool(findings_asked(question, case) & known)

@@ -22,8 +22,8 @@ from trustlab.parsing import (
     read_profile,
     read_prose,
     read_score,
-    whole,
 )
+from trustlab.parsing import reply as whole
 from trustlab.prompts import render
 from trustlab.records import Assessment, Criterion, Reply
 from trustlab.retrieval import Passage, Retriever
@@ -60,14 +60,20 @@ class MedConf:
 
     def __post_init__(self) -> None:
         if not (self.retrieval or self.profile):
-            raise ValueError("retrieval and profile are both off: nothing is left to hold the patient's words against")
+            raise ValueError(
+                "retrieval and profile are both off: nothing is left to hold the patient's words against"
+            )
         if self.n_passages < 1:
             raise ValueError(f"n_passages is {self.n_passages}; at least 1 is needed")
 
     @property
     def options(self) -> frozenset[str]:
         """The names of what is switched on, as the prompts know them."""
-        return frozenset(name for name in ("retrieval", "profile", "structure", "importance") if getattr(self, name))
+        return frozenset(
+            name
+            for name in ("retrieval", "profile", "structure", "importance")
+            if getattr(self, name)
+        )
 
 
 def assess(
@@ -106,12 +112,20 @@ def assess(
         for answer, a in found.items():
             if a.missing is None:
                 request, shown = _fitted(
-                    judge, "profile", p.max_tokens_profile, seed, library.get(answer), p.options, answer=answer
+                    judge,
+                    "profile",
+                    p.max_tokens_profile,
+                    seed,
+                    library.get(answer),
+                    p.options,
+                    answer=answer,
                 )
                 found[answer] = _with_passages(a, shown, library.get(answer), request)
                 if request is not None:
                     waiting.append((answer, request))
-        for (answer, _), reply in zip(waiting, told([r for _, r in waiting], "symptom profiles"), strict=True):
+        for (answer, _), reply in zip(
+            waiting, told([r for _, r in waiting], "symptom profiles"), strict=True
+        ):
             found[answer] = _with_profile(found[answer], reply, p)
 
     assessed = [found[answer] for _, answer in questions]
@@ -120,12 +134,20 @@ def assess(
         a = assessed[i]
         if a.missing is None:
             passages = None if p.profile else library[answer]
-            fill = {"patient": patient, "answer": answer, "profile": a.prose or profile_text(a.profile)}
-            request, shown = _fitted(judge, "evidence", p.max_tokens_evidence, seed, passages, p.options, **fill)
+            fill = {
+                "patient": patient,
+                "answer": answer,
+                "profile": a.prose or profile_text(a.profile),
+            }
+            request, shown = _fitted(
+                judge, "evidence", p.max_tokens_evidence, seed, passages, p.options, **fill
+            )
             assessed[i] = _with_passages(a, shown, passages, request)
             if request is not None:
                 asked.append((i, request))
-    for (i, _), reply in zip(asked, told([r for _, r in asked], "confidence from evidence"), strict=True):
+    for (i, _), reply in zip(
+        asked, told([r for _, r in asked], "confidence from evidence"), strict=True
+    ):
         assessed[i] = _with_evidence(assessed[i], reply, questions[i][0], p)
     return assessed
 
@@ -133,7 +155,10 @@ def assess(
 def profile_text(profile: Sequence[Criterion]) -> str:
     """The profile as the next prompt shows it: a JSON list, one criterion a line."""
     rows = [
-        {"id": c.id} | ({"importance": c.importance} if c.importance else {}) | {"description": c.description} for c in profile
+        {"id": c.id}
+        | ({"importance": c.importance} if c.importance else {})
+        | {"description": c.description}
+        for c in profile
     ]
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
 
@@ -148,12 +173,25 @@ def _request(name: str, max_tokens: int, seed: int, **fill: Any) -> Request:
 
 
 def _fitted(
-    model: Model, name: str, max_tokens: int, seed: int, passages: Sequence[Passage] | None, options: frozenset[str], **fill: Any
+    model: Model,
+    name: str,
+    max_tokens: int,
+    seed: int,
+    passages: Sequence[Passage] | None,
+    options: frozenset[str],
+    **fill: Any,
 ) -> tuple[Request | None, Sequence[Passage]]:
     """The request with as many passages, best first, as fit the model's window; ``None`` if it does not fit at all."""
     kept = list(passages or ())
     while True:
-        request = _request(name, reply_room(model, max_tokens), seed, passages=library_text(kept), options=options, **fill)
+        request = _request(
+            name,
+            reply_room(model, max_tokens),
+            seed,
+            passages=library_text(kept),
+            options=options,
+            **fill,
+        )
         if fits(model, request):
             return request, kept
         if len(kept) < 2:
@@ -170,7 +208,11 @@ def reply_room(model: Model, max_tokens: int) -> int:
 def fits(model: Model, request: Request) -> bool:
     """Whether prompt and reply fit the model's window; true where the backend cannot count tokens."""
     count, window = getattr(model, "count_tokens", None), getattr(model, "window", math.inf)
-    return count is None or math.isinf(window) or count(request.messages) + request.max_tokens <= window
+    return (
+        count is None
+        or math.isinf(window)
+        or count(request.messages) + request.max_tokens <= window
+    )
 
 
 def _with_keyword(a: Assessment, reply: Reply) -> Assessment:
@@ -183,11 +225,18 @@ def _with_keyword(a: Assessment, reply: Reply) -> Assessment:
 
 
 def _with_passages(
-    a: Assessment, shown: Sequence[Passage], found: Sequence[Passage] | None, request: Request | None
+    a: Assessment,
+    shown: Sequence[Passage],
+    found: Sequence[Passage] | None,
+    request: Request | None,
 ) -> Assessment:
     if found:
         a = replace(a, passages=tuple(p.id for p in shown), n_dropped=len(found) - len(shown))
-    return a if request is not None else replace(a, missing="the prompt does not fit the model's window")
+    return (
+        a
+        if request is not None
+        else replace(a, missing="the prompt does not fit the model's window")
+    )
 
 
 def _with_profile(a: Assessment, reply: Reply, p: MedConf) -> Assessment:

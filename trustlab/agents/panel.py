@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trustlab.agents.medconf import Ask, reply_room
-from trustlab.chart import chart_of, chart_text
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.metrics.trust import majority
 from trustlab.models.base import Model, Request
-from trustlab.parsing.panel import read_opinion
+from trustlab.parsing.agents import read_opinion
 from trustlab.prompts import render
 from trustlab.records import Opinion, Panel, Reply, View
+from trustlab.safety.chart import chart_of, chart_text
 
 MAX_TOKENS = 512
 
@@ -37,11 +37,20 @@ def doctors_of(models: Sequence[Model], n: int) -> tuple[Doctor, ...]:
 
 
 def doctor_request(
-    view: View, temperature: float, seed: int, n: int = 1, first: int = 0, max_tokens: int = MAX_TOKENS
+    view: View,
+    temperature: float,
+    seed: int,
+    n: int = 1,
+    first: int = 0,
+    max_tokens: int = MAX_TOKENS,
 ) -> Request:
     """What ``n`` doctors of one model are asked, from the random stream ``first`` on."""
-    messages = render("doctor", chart=chart_text(chart_of(view.case, view.statements)), patient=view.text)
-    return Request(messages, n, temperature, max_tokens=max_tokens, seed=seed, purpose="doctor", first=first)
+    messages = render(
+        "doctor", chart=chart_text(chart_of(view.case, view.statements)), patient=view.text
+    )
+    return Request(
+        messages, n, temperature, max_tokens=max_tokens, seed=seed, purpose="doctor", first=first
+    )
 
 
 def convene(
@@ -64,10 +73,15 @@ def convene(
         numbers = [d.number for d in doctors if d.model is model]
         first, n = min(numbers), max(numbers) - min(numbers) + 1
         room = reply_room(model, MAX_TOKENS)
-        rows = put(model, [doctor_request(v, temperature, seed, n, first, room) for v in views], "doctors")
+        rows = put(
+            model, [doctor_request(v, temperature, seed, n, first, room) for v in views], "doctors"
+        )
         given |= {(id(model), number): [row[number - first] for row in rows] for number in numbers}
     seats = [[(d, given[id(d.model), d.number][i]) for d in doctors] for i in range(len(views))]
-    return [decide([_opinion(d, reply) for d, reply in seat], v.case.case_id) for seat, v in zip(seats, views, strict=True)]
+    return [
+        decide([_opinion(d, reply) for d, reply in seat], v.case.case_id)
+        for seat, v in zip(seats, views, strict=True)
+    ]
 
 
 def _opinion(doctor: Doctor, reply: Reply) -> Opinion:

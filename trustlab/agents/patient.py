@@ -16,12 +16,20 @@ from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.models.base import Model, Request
 from trustlab.parsing import Unreadable
-from trustlab.parsing.talk import read_replies
+from trustlab.parsing.agents import read_replies
 from trustlab.prompts import render
 from trustlab.records import Case, Reply, Statement
 
 UNKNOWN = "I don't know."
-OUTCOMES = ("answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable")
+OUTCOMES = (
+    "answered",
+    "does not know",
+    "volunteered",
+    "invented",
+    "leaked",
+    "out of place",
+    "unreadable",
+)
 """What a patient's reply may be: see :func:`read_answer`. Words are spoken for "answered" and "volunteered" alone."""
 MAX_TOKENS = 160
 LEAST = 3
@@ -69,17 +77,27 @@ class ModelPatient:
         """The model's name."""
         return self.model.name
 
-    def answer(self, asked: Sequence[tuple[Case, str]], put: Ask) -> list[tuple[Said, Reply | None]]:
+    def answer(
+        self, asked: Sequence[tuple[Case, str]], put: Ask
+    ) -> list[tuple[Said, Reply | None]]:
         """What is said to each (case, question), one batch, with the reply behind it."""
         room = reply_room(self.model, MAX_TOKENS)
         requests = [
             Request(
-                render("patient", facts=facts_text(case), question=question), max_tokens=room, seed=self.seed, purpose="patient"
+                render("patient", facts=facts_text(case), question=question),
+                max_tokens=room,
+                seed=self.seed,
+                purpose="patient",
             )
             for case, question in asked
         ]
-        replies = [row[0] for row in put(self.model, requests, "patient's answers")] if requests else []
-        return [(read_answer(r, case, question), r) for r, (case, question) in zip(replies, asked, strict=True)]
+        replies = (
+            [row[0] for row in put(self.model, requests, "patient's answers")] if requests else []
+        )
+        return [
+            (read_answer(r, case, question), r)
+            for r, (case, question) in zip(replies, asked, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,9 @@ class FactPatient:
 
     name: str = "facts"
 
-    def answer(self, asked: Sequence[tuple[Case, str]], put: Ask) -> list[tuple[Said, Reply | None]]:
+    def answer(
+        self, asked: Sequence[tuple[Case, str]], put: Ask
+    ) -> list[tuple[Said, Reply | None]]:
         """What is said to each (case, question); nothing is asked of a model."""
         return [(self.said(case, question), None) for case, question in asked]
 
@@ -102,13 +122,23 @@ class FactPatient:
         that one may answer it all the same. ``not a known question``: neither the table's nor the case's.
         """
         findings = findings_of_question().get(normalise(question), frozenset())
-        own = [i for i, s in enumerate(case.statements) if normalise(parts_of(s)[0]) == normalise(question)]
+        own = [
+            i
+            for i, s in enumerate(case.statements)
+            if normalise(parts_of(s)[0]) == normalise(question)
+        ]
         told = [i for i, s in enumerate(case.statements) if s.finding in findings]
         for i in (*own, *told):
             if words := parts_of(case.statements[i])[1]:
                 return Said(_line(words), "answered", i)
         marked = all(s.finding for s in case.statements if parts_of(s)[1])
-        why = "not a known question" if not findings else "not told" if marked else "findings not marked"
+        why = (
+            "not a known question"
+            if not findings
+            else "not told"
+            if marked
+            else "findings not marked"
+        )
         return Said(UNKNOWN, "does not know", why=why)
 
 
@@ -125,7 +155,11 @@ def findings_of_question() -> dict[str, frozenset[str]]:
 def findings_asked(question: str, case: Case) -> frozenset[str]:
     """The findings that ``question`` asks for: by the knowledge table, or as the case's own question; empty: not known."""
     plain = normalise(question)
-    own = {s.finding for s in case.statements if s.finding and plain and normalise(parts_of(s)[0]) == plain}
+    own = {
+        s.finding
+        for s in case.statements
+        if s.finding and plain and normalise(parts_of(s)[0]) == plain
+    }
     return findings_of_question().get(plain, frozenset()) | own
 
 
@@ -167,7 +201,11 @@ def read_answer(reply: Reply, case: Case, question: str) -> Said:
         return Said(UNKNOWN, "unreadable", why=str(error), raw=raw)
     facts = list(dict.fromkeys(i for hits, _ in found for i in hits))
     problems = {problem for _, problem in found} - {""}
-    for outcome, why in (("invented", "words of no fact"), ("unreadable", "words of several facts"), ("out of place", "")):
+    for outcome, why in (
+        ("invented", "words of no fact"),
+        ("unreadable", "words of several facts"),
+        ("out of place", ""),
+    ):
         if outcome in problems:
             return Said(UNKNOWN, outcome, why=why or "an answer to another question", raw=raw)
     if "does not know" in problems:
@@ -188,12 +226,19 @@ def _leaks(raw: str, case: Case, question: str, answers: dict[int, str]) -> bool
     names = _names((case.diagnosis, *case.accepted))
     if not names.heard_in(raw):
         return False
-    parts = {plain for part in (raw, *re.split(r"[\[\]]", raw)) if (plain := normalise(part.strip().removeprefix("Patient:")))}
+    parts = {
+        plain
+        for part in (raw, *re.split(r"[\[\]]", raw))
+        if (plain := normalise(part.strip().removeprefix("Patient:")))
+    }
     whole = f" {normalise(raw)} "
     quoted = [
         i
         for i, a in answers.items()
-        if f" {a} " in whole or any(len(p.split()) >= LEAST and f" {p}" in f" {a}" for p in parts)  # cut off within a word too
+        if f" {a} " in whole
+        or any(
+            len(p.split()) >= LEAST and f" {p}" in f" {a}" for p in parts
+        )  # cut off within a word too
     ]
     return not names.heard_in("\n".join([question, *(case.statements[i].text for i in quoted)]))
 
@@ -204,7 +249,9 @@ def _names(names: tuple[str, ...]) -> Giveaway:
     return giveaway(names, " ".join(name for name in names if not name.isupper()))
 
 
-def _facts_in(words: str, case: Case, question: str, answers: dict[int, str]) -> tuple[list[int], str]:
+def _facts_in(
+    words: str, case: Case, question: str, answers: dict[int, str]
+) -> tuple[list[int], str]:
     """The facts that ``words`` are, in their order there, and '' or what is wrong with them."""
     plain = normalise(words.removeprefix("Patient:"))
     if plain in _UNKNOWN:
@@ -212,7 +259,9 @@ def _facts_in(words: str, case: Case, question: str, answers: dict[int, str]) ->
     hits = [i for i, a in answers.items() if a == plain]
     if not hits and len(plain.split()) >= LEAST:
         hits = [i for i, a in answers.items() if f" {plain} " in f" {a} "]
-        if hits and len([word for word in plain.split() if not _is_bare(word)]) < LEAST:  # "No, I don't" is part of many a fact
+        if (
+            hits and len([word for word in plain.split() if not _is_bare(word)]) < LEAST
+        ):  # "No, I don't" is part of many a fact
             hits = [i for i in hits if _is_own(question, case.statements[i])]
             if not hits:
                 return [], "out of place"
@@ -245,7 +294,9 @@ def _is_bare(plain: str) -> bool:
 def _is_own(question: str, statement: Statement) -> bool:
     """Whether ``question`` is the one that the statement answers, in its own words or the table's."""
     plain = normalise(question)
-    return plain == normalise(parts_of(statement)[0]) or statement.finding in findings_of_question().get(plain, ())
+    return plain == normalise(
+        parts_of(statement)[0]
+    ) or statement.finding in findings_of_question().get(plain, ())
 
 
 def _line(words: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trustlab.agents.medconf import Ask, reply_room
-from trustlab.chart import chart_of, chart_text
 from trustlab.models.base import Model, Request
 from trustlab.parsing import Unreadable
-from trustlab.parsing.panel import read_plan
+from trustlab.parsing.agents import read_plan
 from trustlab.prompts import render
 from trustlab.records import Plan, View
+from trustlab.safety.chart import chart_of, chart_text
 
 MAX_TOKENS = 512
 
@@ -26,13 +26,23 @@ class Proposed:
 
 
 def propose(
-    model: Model, asked: Sequence[tuple[View, str]], *, temperature: float = 0.5, seed: int = 0, ask: Ask | None = None
+    model: Model,
+    asked: Sequence[tuple[View, str]],
+    *,
+    temperature: float = 0.5,
+    seed: int = 0,
+    ask: Ask | None = None,
 ) -> list[Proposed]:
     """A plan for each (view, diagnosis), drawn at ``temperature`` as the doctors' opinions are, in one batch."""
     put, room = ask or (lambda m, requests, _: m.generate(requests)), reply_room(model, MAX_TOKENS)
     requests = [
         Request(
-            render("plan", chart=chart_text(chart_of(view.case, view.statements)), patient=view.text, answer=diagnosis),
+            render(
+                "plan",
+                chart=chart_text(chart_of(view.case, view.statements)),
+                patient=view.text,
+                answer=diagnosis,
+            ),
             temperature=temperature,
             max_tokens=room,
             seed=seed,

@@ -18,7 +18,7 @@ from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.knowledge import normalise
 from trustlab.models.base import Model, Request
 from trustlab.parsing import Unreadable
-from trustlab.parsing.wording import read_wording
+from trustlab.parsing.agents import read_wording
 from trustlab.prompts import render
 from trustlab.records import Case, Reply
 
@@ -47,15 +47,24 @@ class Rephrased:
     def told(self) -> str:
         """How many distinct statements got new words, and why the others did not."""
         why = self.wordings.loc[~self.wordings["reworded"].astype(bool), "missing"].value_counts()
-        parts = [f"{len(self.wordings) - int(why.sum()):,} of {len(self.wordings):,} distinct statements have new words"]
+        parts = [
+            f"{len(self.wordings) - int(why.sum()):,} of {len(self.wordings):,} distinct statements have new words"
+        ]
         parts += [f"{n:,} kept theirs ({reason})" for reason, n in why.items()]
         if self.n_named:
-            parts.append(f"{self.n_named:,} times the old words stayed because the new ones name the case's diagnosis")
+            parts.append(
+                f"{self.n_named:,} times the old words stayed because the new ones name the case's diagnosis"
+            )
         return "; ".join(parts)
 
 
 def rephrase(
-    cases: Sequence[Case], model: Model, *, temperature: float = 0.0, seed: int = 0, max_tokens: int = MAX_TOKENS
+    cases: Sequence[Case],
+    model: Model,
+    *,
+    temperature: float = 0.0,
+    seed: int = 0,
+    max_tokens: int = MAX_TOKENS,
 ) -> Rephrased:
     """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids; which finding a statement tells stays.
 
@@ -69,7 +78,9 @@ def rephrase(
     found = reword(counts, model, temperature=temperature, seed=seed, max_tokens=max_tokens)
     rows = [(text, wording, counts[text], not why, why) for text, (wording, why) in found.items()]
     if rows and not any(reworded for *_, reworded, _ in rows):
-        reasons = "; ".join(f"{n:,} ({why})" for why, n in Counter(why for *_, why in rows).most_common(3))
+        reasons = "; ".join(
+            f"{n:,} ({why})" for why, n in Counter(why for *_, why in rows).most_common(3)
+        )
         raise ValueError(f"{model.name} gave none of {len(rows):,} statements new words: {reasons}")
     made = [_case(case, {text: wording for text, (wording, _) in found.items()}) for case in cases]
     return Rephrased(
@@ -94,8 +105,13 @@ def reword(
     """
     asked = {text: _requests(text, temperature, seed, max_tokens) for text in dict.fromkeys(texts)}
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
-    replies = {r: row[0] for r, row in zip(requests, model.generate(requests) if requests else [], strict=True)}
-    return {text: _worded(text, [replies[r] for r in rs], keep_question) for text, rs in asked.items()}
+    replies = {
+        r: row[0]
+        for r, row in zip(requests, model.generate(requests) if requests else [], strict=True)
+    }
+    return {
+        text: _worded(text, [replies[r] for r in rs], keep_question) for text, rs in asked.items()
+    }
 
 
 def rephrase_requests(
@@ -113,10 +129,15 @@ def _requests(text: str, temperature: float, seed: int, max_tokens: int) -> list
     if question is not None:
         asked["rephrase_question"] = render("rephrase_question", question=question)
     if "Patient" in parts and question is not None:
-        asked["rephrase_reply"] = render("rephrase_reply", question=question, reply=parts["Patient"])
+        asked["rephrase_reply"] = render(
+            "rephrase_reply", question=question, reply=parts["Patient"]
+        )
     elif question is None:
         asked["rephrase_statement"] = render("rephrase_statement", reply=parts.get("Patient", text))
-    return [Request(messages, 1, temperature, max_tokens, seed, purpose=purpose) for purpose, messages in asked.items()]
+    return [
+        Request(messages, 1, temperature, max_tokens, seed, purpose=purpose)
+        for purpose, messages in asked.items()
+    ]
 
 
 def _parts(text: str) -> dict[str, str]:
@@ -130,14 +151,18 @@ def _parts(text: str) -> dict[str, str]:
 def _worded(text: str, replies: Sequence[Reply], keep_question: bool) -> tuple[str, str]:
     """The new text and ``""``, or the old one and why."""
     speakers, words = list(_parts(text)), []
-    for what, reply in zip([_WHAT[speaker] for speaker in speakers] or ["statement"], replies, strict=True):
+    for what, reply in zip(
+        [_WHAT[speaker] for speaker in speakers] or ["statement"], replies, strict=True
+    ):
         try:
             words.append(read_wording(reply))
         except Unreadable as error:
             if not (keep_question and what == "question" and len(speakers) == 2):
                 return text, f"{what}: {error}"
             words.append(_parts(text)["Doctor"])
-    return "\n".join(f"{speaker}: {new}" for speaker, new in zip(speakers, words, strict=True)) if speakers else words[0], ""
+    return "\n".join(
+        f"{speaker}: {new}" for speaker, new in zip(speakers, words, strict=True)
+    ) if speakers else words[0], ""
 
 
 def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
@@ -161,7 +186,10 @@ def newly_names(case: Case, old: str, new: str) -> bool:
     names = {normalise(name) for name in (case.diagnosis, *case.accepted)} - {""}
     if _says(new, names) and not _says(old, names):
         return True
-    return any(g.heard_in(new) and not g.heard_in(old) for g in _giveaways((case.diagnosis, *case.accepted)))
+    return any(
+        g.heard_in(new) and not g.heard_in(old)
+        for g in _giveaways((case.diagnosis, *case.accepted))
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -20,7 +20,14 @@ from trustlab.records import Generation, Reply
 TOO_FEW = "fewer than 2 readable samples"
 
 
-@method(family="consistency", access="black", scale="probability", equation="A13", needs=("samples",), cite="xiong2024can")
+@method(
+    family="consistency",
+    access="black",
+    scale="probability",
+    equation="A13",
+    needs=("samples",),
+    cite="xiong2024can",
+)
 def poc(generation: Generation) -> float:
     """Share of the most frequent diagnosis among the samples, in [1/K, 1].
 
@@ -31,13 +38,20 @@ def poc(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="black", scale="score", equation="A15", needs=("samples",), cite="lin2004rouge fadeeva2023lm"
+    family="consistency",
+    access="black",
+    scale="score",
+    equation="A15",
+    needs=("samples",),
+    cite="lin2004rouge fadeeva2023lm",
 )
 def lexical_similarity(generation: Generation) -> float:
     """Mean ROUGE-L F1 over ordered pairs of different samples, in [0, 1]."""
     counts = Counter(_texts(generation))
     same = sum(n * (n - 1) for n in counts.values())
-    unlike = sum(2 * counts[a] * counts[b] * _rouge_l(a, b) for a, b in combinations(sorted(counts), 2))
+    unlike = sum(
+        2 * counts[a] * counts[b] * _rouge_l(a, b) for a, b in combinations(sorted(counts), 2)
+    )
     return (same + unlike) / (counts.total() * (counts.total() - 1))
 
 
@@ -97,7 +111,9 @@ def sample_logprobs(generation: Generation) -> list[np.ndarray]:
     traces = [sample.trace for sample in readable(generation)]
     found = [trace.logprobs for trace in traces if trace is not None and trace.logprobs is not None]
     if any(len(logprobs) == 0 for logprobs in found):
-        raise MissingValue("a sampled diagnosis has no tokens")  # its sum, 0, would read as certainty
+        raise MissingValue(
+            "a sampled diagnosis has no tokens"
+        )  # its sum, 0, would read as certainty
     return found
 
 
@@ -105,7 +121,9 @@ def square(matrix: np.ndarray | None, k: int) -> np.ndarray:
     """The matrix as it is; ``ValueError`` unless it has a row and a column for each of k readable samples."""
     shape = None if matrix is None else matrix.shape
     if matrix is None or shape != (k, k):
-        raise ValueError(f"expected a matrix of shape {(k, k)}, one row per readable sample; received {shape}")
+        raise ValueError(
+            f"expected a matrix of shape {(k, k)}, one row per readable sample; received {shape}"
+        )
     return matrix
 
 
@@ -120,7 +138,9 @@ def _scorer():
     from rouge_score.tokenizers import DefaultTokenizer
 
     # Stemming is nearly all of the cost, so each text is read once.
-    words = SimpleNamespace(tokenize=lru_cache(maxsize=65536)(DefaultTokenizer(use_stemmer=True).tokenize))
+    words = SimpleNamespace(
+        tokenize=lru_cache(maxsize=65536)(DefaultTokenizer(use_stemmer=True).tokenize)
+    )
     return RougeScorer(["rougeL"], tokenizer=words)
 
 

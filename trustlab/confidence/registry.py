@@ -1,7 +1,4 @@
-"""What a confidence method is: a pure function of a :class:`Generation`, with what it needs declared beside it.
-
-A method's cost is its ``needs``: a run asks the model for the union of them, once, whatever number of methods read it.
-"""
+"""The register of methods: what each needs, what it costs in requests, and how it is called."""
 
 from __future__ import annotations
 
@@ -31,7 +28,10 @@ NEEDS = (
 )  # fmt: skip
 """Parts of a generation that a method may need. ``shown`` is how much information was shown: always there."""
 
-WHITE_NEEDS = frozenset({need for need in NEEDS if need.startswith("answer.")} | {"samples.logprobs", "alternative_entailment"})
+WHITE_NEEDS = frozenset(
+    {need for need in NEEDS if need.startswith("answer.")}
+    | {"samples.logprobs", "alternative_entailment"}
+)
 """The needs that only a model which shows its token probabilities can meet."""
 
 LOGARITHMS = {need for need in NEEDS if need.endswith("logprobs")} | {"answer.alternatives"}
@@ -85,7 +85,9 @@ class Method:
         """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed."""
         answer = generation.answer
         if answer is not None and answer.text is None:
-            raise MissingValue(UNREADABLE if answer.missing in (None, NO_DIAGNOSIS) else answer.missing)
+            raise MissingValue(
+                UNREADABLE if answer.missing in (None, NO_DIAGNOSIS) else answer.missing
+            )
         for need in self.needs:
             if reason := absence(generation, need):
                 raise MissingValue(reason)
@@ -109,7 +111,11 @@ class Method:
         for need in self.needs:
             for bound in _bounds(generation, need):
                 turned = {"lower": "upper", "upper": "lower"}[bound]
-                found |= {"lower", "upper"} if need in self.either_way else {turned if need in self.falls_with else bound}
+                found |= (
+                    {"lower", "upper"}
+                    if need in self.either_way
+                    else {turned if need in self.falls_with else bound}
+                )
         if len(found) > 1:
             raise MissingValue("truncated distributions bound it neither from above nor from below")
         return found.pop() if found else ""
@@ -134,7 +140,11 @@ def method(
 
     Raises ``ValueError`` for an unknown family, access, scale or need, and for a name already taken.
     """
-    for what, value, known in (("family", family, FAMILIES), ("access", access, ACCESSES), ("scale", scale, SCALES)):
+    for what, value, known in (
+        ("family", family, FAMILIES),
+        ("access", access, ACCESSES),
+        ("scale", scale, SCALES),
+    ):
         if value not in known:
             raise ValueError(f"{what} is {value!r}; allowed are {', '.join(known)}")
     for need in (*needs, *falls_with, *either_way):
@@ -142,15 +152,21 @@ def method(
             raise ValueError(f"there is no need {need!r}; known are {', '.join(NEEDS)}")
     for what, turning in (("falls_with", falls_with), ("either_way", either_way)):
         if stray := set(turning) - set(needs):
-            raise ValueError(f"{what} names {sorted(stray)}, which is not among the needs {list(needs)}")
+            raise ValueError(
+                f"{what} names {sorted(stray)}, which is not among the needs {list(needs)}"
+            )
 
     def register(function: Callable[[Generation], float]) -> Callable[[Generation], float]:
         name = function.__name__
         if name in METHODS:
-            raise ValueError(f"a method {name!r} is registered already (family {METHODS[name].family})")
+            raise ValueError(
+                f"a method {name!r} is registered already (family {METHODS[name].family})"
+            )
         summary = (function.__doc__ or "").strip().partition("\n")[0].strip()
         turns = tuple(falls_with), tuple(either_way)
-        METHODS[name] = Method(name, family, access, scale, equation, tuple(needs), cite, summary, function, *turns)
+        METHODS[name] = Method(
+            name, family, access, scale, equation, tuple(needs), cite, summary, function, *turns
+        )
         return function
 
     return register
@@ -170,12 +186,16 @@ def select(methods: str | Iterable[str] = "paper") -> list[Method]:
     names = list(dict.fromkeys([methods] if isinstance(methods, str) else methods))
     known = ", ".join(METHODS)
     if not names:
-        raise ValueError(f"no methods are named; give 'paper', 'variants', 'all' or some of {known}")
+        raise ValueError(
+            f"no methods are named; give 'paper', 'variants', 'all' or some of {known}"
+        )
     for name in names:
         if name not in METHODS:
             near = difflib.get_close_matches(str(name).lower(), METHODS, n=3)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise ValueError(f"there is no method {name!r}; {hint}known are 'paper', 'variants', 'all' and {known}")
+            raise ValueError(
+                f"there is no method {name!r}; {hint}known are 'paper', 'variants', 'all' and {known}"
+            )
     return [METHODS[name] for name in names]
 
 
@@ -237,3 +257,53 @@ def _bounds(generation: Generation, need: str) -> set[str]:
     replies = getattr(generation, head)
     traces = [reply.trace for reply in (replies if head == "samples" else (replies,))]
     return {trace.bounds[tail] for trace in traces if tail in trace.bounds}
+
+
+CALLS = (
+    (("answer.prior_logprobs",), "1 scoring"),
+    (
+        (
+            "samples",
+            "samples.logprobs",
+            "similarity",
+            "similarity_med",
+            "entailment",
+            "contradiction",
+            "sample_relevance",
+        ),
+        "K",
+    ),
+    (("probes.ce",), "1"),
+    (("probes.cot_ce",), "1"),
+    (("probes.topk_ce",), "1"),
+    (("probes.p_true",), "K"),
+    (("assessment",), "1 + 2 per distinct answer"),
+    (("panel", "panel.cosines"), "K doctors"),
+)
+"""Needs, and the calls that any of them adds to the one that gives the answer."""
+READERS = (
+    (("similarity", "relevance", "sample_relevance", "panel.cosines"), "encoder"),
+    (("similarity_med",), "medical encoder"),
+    (("entailment", "contradiction", "alternative_entailment"), "entailment"),
+    (("assessment",), "retriever"),
+)
+"""Needs, and who else has to read for them."""
+
+
+def calls(method: Method) -> str:
+    """Model calls for one answer, such as ``1 + K``; '0' where nothing the model says is read.
+
+    The answer's own call is the first 1, samples are K replies to the same prompt. Methods that need the same share it.
+    """
+    if set(method.needs) <= {"shown"}:
+        return "0"
+    return " + ".join(["1", *_needed(method, CALLS)])
+
+
+def readers(method: Method) -> str:
+    """Who else reads, such as ``encoder, entailment``; '' if nobody."""
+    return ", ".join(_needed(method, READERS))
+
+
+def _needed(method: Method, table: tuple[tuple[tuple[str, ...], str], ...]) -> list[str]:
+    return [words for needs, words in table if set(needs) & set(method.needs)]

@@ -52,7 +52,12 @@ def sentence_sar(generation: Generation) -> float:
 def sentence_sar_printed(generation: Generation) -> float:
     """Mean of each sample's log-probability plus the others' probability that mean alike, by ``sar_temperature``; as printed."""
     logprobs = np.array([logprobs.sum() for logprobs in sample_logprobs(generation)])
-    return float((logprobs + _support(generation, np.exp(logprobs)) / generation.parameters.sar_temperature).mean())
+    return float(
+        (
+            logprobs
+            + _support(generation, np.exp(logprobs)) / generation.parameters.sar_temperature
+        ).mean()
+    )
 
 
 @method(
@@ -63,7 +68,9 @@ def sar(generation: Generation) -> float:
     """Sentence-level SAR with each sample's probability made of its tokens by their shares of the relevance; in nats."""
     assert generation.sample_relevance is not None
     pairs = zip(sample_logprobs(generation), generation.sample_relevance, strict=True)
-    return _sentence_sar(generation, [weighed(logprobs, relevance) for logprobs, relevance in pairs])
+    return _sentence_sar(
+        generation, [weighed(logprobs, relevance) for logprobs, relevance in pairs]
+    )
 
 
 def weighed(logprobs: np.ndarray, relevance: np.ndarray) -> float:
@@ -72,7 +79,9 @@ def weighed(logprobs: np.ndarray, relevance: np.ndarray) -> float:
     Equal shares where none is relevant; else what is not counts for nothing, even a log of 0.
     """
     if logprobs.shape != relevance.shape:
-        raise ValueError(f"expected one relevance a token, {logprobs.shape}; received {relevance.shape}")
+        raise ValueError(
+            f"expected one relevance a token, {logprobs.shape}; received {relevance.shape}"
+        )
     kept = np.where(relevance < IRRELEVANT, 0.0, relevance)
     total = kept.sum()
     return float(np.where(kept > 0, logprobs, 0.0) @ kept / total) if total else fmean(logprobs)
@@ -88,4 +97,8 @@ def _sentence_sar(generation: Generation, logprobs: list[float]) -> float:
     own = np.exp(np.array(logprobs))
     supported = own + _support(generation, own) / generation.parameters.sar_temperature
     # A probability too small for a float has no logarithm; its own is known, and others only add to it.
-    return float(np.log(np.maximum(supported, 0.0), out=np.array(logprobs, dtype=float), where=supported > 0).mean())
+    return float(
+        np.log(
+            np.maximum(supported, 0.0), out=np.array(logprobs, dtype=float), where=supported > 0
+        ).mean()
+    )

@@ -1,23 +1,34 @@
-"""Confidence from the probabilities of the diagnosis's own tokens (l = 1..L), at temperature 1.
-
-Equation numbers are those of Ren et al. 2026. Where its formula is an uncertainty, the confidence is its negative.
-"""
+"""Methods that read the probabilities of the answer's tokens, claim-conditioned ones (CCP) too."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from trustlab.confidence.registry import method
+from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation
 
 
-@method(family="token", access="white", scale="probability", equation="A1", needs=("answer.logprobs",), cite="huang2025look")
+@method(
+    family="token",
+    access="white",
+    scale="probability",
+    equation="A1",
+    needs=("answer.logprobs",),
+    cite="huang2025look",
+)
 def asp(generation: Generation) -> float:
     """Mean probability of the diagnosis's tokens, in [0, 1]."""
     return np.exp(_array(generation, "logprobs")).mean()
 
 
-@method(family="token", access="white", scale="probability", equation="A2", needs=("answer.logprobs",), cite="huang2025look")
+@method(
+    family="token",
+    access="white",
+    scale="probability",
+    equation="A2",
+    needs=("answer.logprobs",),
+    cite="huang2025look",
+)
 def msp(generation: Generation) -> float:
     """Largest probability of the diagnosis's tokens, in [0, 1].
 
@@ -27,7 +38,12 @@ def msp(generation: Generation) -> float:
 
 
 @method(
-    family="token", access="white", scale="probability", equation="A2 (variant)", needs=("answer.logprobs",), cite="fadeeva2023lm"
+    family="token",
+    access="white",
+    scale="probability",
+    equation="A2 (variant)",
+    needs=("answer.logprobs",),
+    cite="fadeeva2023lm",
 )
 def sequence_probability(generation: Generation) -> float:
     """Product of the diagnosis's token probabilities: P(diagnosis given patient), in [0, 1]."""
@@ -35,14 +51,26 @@ def sequence_probability(generation: Generation) -> float:
 
 
 @method(
-    family="token", access="white", scale="probability", equation="A2 (variant)", needs=("answer.logprobs",), cite="huang2025look"
+    family="token",
+    access="white",
+    scale="probability",
+    equation="A2 (variant)",
+    needs=("answer.logprobs",),
+    cite="huang2025look",
 )
 def min_token_probability(generation: Generation) -> float:
     """Smallest probability of the diagnosis's tokens, in [0, 1]."""
     return np.exp(_array(generation, "logprobs")).min()
 
 
-@method(family="token", access="white", scale="score", equation="A3", needs=("answer.logprobs",), cite="fadeeva2023lm")
+@method(
+    family="token",
+    access="white",
+    scale="score",
+    equation="A3",
+    needs=("answer.logprobs",),
+    cite="fadeeva2023lm",
+)
 def perplexity(generation: Generation) -> float:
     """Minus the diagnosis's perplexity, -exp(-mean log p), at most -1 (printed without the minus)."""
     return -np.exp(-_array(generation, "logprobs").mean())
@@ -95,7 +123,14 @@ def conditional_pmi_original(generation: Generation) -> float:
     return _array(generation, "logprobs").mean() - _uncertain_prior(generation)
 
 
-@method(family="token", access="white", scale="score", equation="A8", needs=("answer.renyi",), cite="darrin2023rainproof")
+@method(
+    family="token",
+    access="white",
+    scale="score",
+    equation="A8",
+    needs=("answer.renyi",),
+    cite="darrin2023rainproof",
+)
 def renyi_divergence(generation: Generation) -> float:
     """Mean Rényi divergence of the next-token distributions from the uniform one, in nats, at least 0.
 
@@ -104,7 +139,14 @@ def renyi_divergence(generation: Generation) -> float:
     return _array(generation, "renyi").mean()
 
 
-@method(family="token", access="white", scale="score", equation="A9", needs=("answer.fisher_rao",), cite="darrin2023rainproof")
+@method(
+    family="token",
+    access="white",
+    scale="score",
+    equation="A9",
+    needs=("answer.fisher_rao",),
+    cite="darrin2023rainproof",
+)
 def fisher_rao(generation: Generation) -> float:
     """Mean Fisher-Rao distance of the next-token distributions from the uniform one, in [0, 1)."""
     return _array(generation, "fisher_rao").mean()
@@ -119,3 +161,106 @@ def _uncertain_prior(generation: Generation) -> float:
     p = generation.parameters
     uncertain = _array(generation, "entropies") >= p.pmi_threshold
     return p.pmi_weight * np.where(uncertain, _array(generation, "prior_logprobs"), 0.0).mean()
+
+
+NEEDS = ("answer.logprobs", "answer.alternatives", "alternative_entailment")
+ENTAILS, NEUTRAL, CONTRADICTS = 1, 0, -1
+
+
+@method(
+    family="token",
+    access="white",
+    scale="probability",
+    equation="A12",
+    needs=NEEDS,
+    cite="fadeeva2024fact",
+)
+def ccp(generation: Generation) -> float:
+    """Product over tokens of the share of entailing among entailing and contradicting alternatives, in [0, 1]."""
+    return float(token_shares(generation).prod())
+
+
+@method(
+    family="token",
+    access="white",
+    scale="probability",
+    equation="A12 (variant)",
+    needs=NEEDS,
+    cite="fadeeva2024fact",
+)
+def ccp_min(generation: Generation) -> float:
+    """Smallest over tokens of the share of entailing among entailing and contradicting alternatives, in [0, 1]."""
+    return float(token_shares(generation).min())
+
+
+@method(
+    family="token",
+    access="white",
+    scale="probability",
+    equation="A12 (variant)",
+    needs=NEEDS,
+    cite="fadeeva2024fact",
+)
+def ccp_mean(generation: Generation) -> float:
+    """Mean over tokens of the share of entailing among entailing and contradicting alternatives, in [0, 1]."""
+    return float(token_shares(generation).mean())
+
+
+def token_shares(generation: Generation) -> np.ndarray:
+    """For each token, probability of the alternatives that entail, by that of those that entail or contradict, (L,).
+
+    The token itself entails, also where it is not among the alternatives.
+    """
+    trace, classes = (
+        generation.answer and generation.answer.trace,
+        generation.alternative_entailment,
+    )
+    assert (
+        trace is not None
+        and trace.alternatives is not None
+        and trace.logprobs is not None
+        and classes is not None
+    )
+    shares = []
+    for token, logprob, listed, kinds in zip(
+        trace.tokens, trace.logprobs, trace.alternatives, classes, strict=True
+    ):
+        kept = listed[: generation.parameters.n_alternatives]
+        chances = np.exp([lp for _, lp in kept])
+        if len(kept) < generation.parameters.n_alternatives and chances.sum() < 0.999:
+            raise MissingValue(
+                f"{len(kept)} alternatives are listed; n_alternatives asks for {generation.parameters.n_alternatives}"
+            )
+        if len(kinds) != len(kept):
+            raise ValueError(
+                f"expected a class for each of {len(kept)} alternatives; received {len(kinds)}"
+            )
+        own = 0.0 if place_of(token, float(logprob), kept) is not None else float(np.exp(logprob))
+        entailing = own + chances[kinds == ENTAILS].sum()
+        told = entailing + chances[kinds == CONTRADICTS].sum()
+        if told == 0:
+            raise MissingValue("a token and all that entails or contradicts it have probability 0")
+        shares.append(entailing / told)
+    return np.array(shares)
+
+
+def place_of(token: str, logprob: float, alternatives: tuple[tuple[str, float], ...]) -> int | None:
+    """Where among the alternatives the token itself stands; ``None`` where it is none of them.
+
+    Its text tells, and of several alternatives with its text the probability. A token that
+    completes no character has no text of its own ('' or the replacement character): there, and only
+    there, an alternative of the same probability is taken for it.
+    """
+    near = [lp == logprob or abs(lp - logprob) < 1e-6 for _, lp in alternatives]
+    same = [text == token for text, _ in alternatives]
+    tells = [_tells(text) and _tells(token) for text, _ in alternatives]
+    places = range(len(alternatives))
+    found = [i for i in places if same[i] and near[i]]
+    found += [i for i in places if same[i] and tells[i]]
+    found += [i for i in places if near[i] and not tells[i]]
+    return found[0] if found else None
+
+
+def _tells(text: str) -> bool:
+    """Whether a token's text says which token it is."""
+    return bool(text) and "\ufffd" not in text

@@ -12,19 +12,40 @@ COMBINATIONS = {"mean": fmean, "first": lambda scores: scores[0], "max": max}
 """Name -> what it makes of the guesses of a score."""
 
 
-@method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.ce",), cite="tian2023just")
+@method(
+    family="verbalized",
+    access="black",
+    scale="probability",
+    equation="",
+    needs=("probes.ce",),
+    cite="tian2023just",
+)
 def ce(generation: Generation) -> float:
     """The score from 0 to 100 that the model gives its answer, divided by 100, in [0, 1]."""
     return _stated(generation.probes["ce"][0], generation.told)
 
 
-@method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.cot_ce",), cite="xiong2024can")
+@method(
+    family="verbalized",
+    access="black",
+    scale="probability",
+    equation="",
+    needs=("probes.cot_ce",),
+    cite="xiong2024can",
+)
 def cot_ce(generation: Generation) -> float:
     """The score from 0 to 100 that the model gives its answer after saying why, divided by 100, in [0, 1]."""
     return _stated(generation.probes["cot_ce"][0], generation.told)
 
 
-@method(family="verbalized", access="black", scale="probability", equation="", needs=("probes.topk_ce",), cite="tian2023just")
+@method(
+    family="verbalized",
+    access="black",
+    scale="probability",
+    equation="",
+    needs=("probes.topk_ce",),
+    cite="tian2023just",
+)
 def topk_ce(generation: Generation) -> float:
     """Mean of the model's five guesses of the score from 0 to 100, divided by 100, in [0, 1].
 
@@ -37,7 +58,12 @@ def topk_ce(generation: Generation) -> float:
 
 
 @method(
-    family="verbalized", access="black", scale="probability", equation="4", needs=("probes.p_true",), cite="kadavath2022language"
+    family="verbalized",
+    access="black",
+    scale="probability",
+    equation="4",
+    needs=("probes.p_true",),
+    cite="kadavath2022language",
 )
 def p_true(generation: Generation) -> float:
     """Share of "True" among the model's sampled judgements of its answer, in [0, 1].

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trustlab.datasets import ddxplus, meditod, medqa, spoken, starter, table
-from trustlab.datasets.errors import DataError
-from trustlab.datasets.reading import Read
+from trustlab.datasets import cases_file, ddxplus, meditod, medqa
+from trustlab.datasets.cases_file import DataError, Read
 from trustlab.records import Case
 
 __all__ = ["ABOUT", "LOADERS", "DataError", "Read", "load_cases", "load_sets", "read_data"]
@@ -30,19 +29,26 @@ ABOUT = {
 """A line on each data set, for people."""
 
 LOADERS: dict[str, Callable[..., Read]] = {
-    "starter": starter.read,
-    "starter-structured": starter.read,
-    "starter-dialogue": spoken.read_dialogue,
-    "starter-report": spoken.read_report,
+    "starter": cases_file.read_starter,
+    "starter-structured": cases_file.read_starter,
+    "starter-dialogue": cases_file.read_dialogue,
+    "starter-report": cases_file.read_report,
     "ddxplus": ddxplus.read,
     "meditod": meditod.read,
     "medqa": medqa.read,
-    "table": table.read,
+    "table": cases_file.read_table,
 }
 """Name -> ``read(path, seed, **options)``."""
 
 
-def load_cases(name: str, *, path: str | Path | None = None, n: int | None = None, seed: int = 0, **options: Any) -> list[Case]:
+def load_cases(
+    name: str,
+    *,
+    path: str | Path | None = None,
+    n: int | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> list[Case]:
     """The cases of data set ``name``, in file order; ``n`` of them picked at random where given.
 
     ``seed`` decides the pick and whatever order or wording the data set itself leaves open. Picks with one seed
@@ -68,20 +74,38 @@ def load_sets(
     or options do not pair up or a case is there twice.
     """
     asked = [names] if isinstance(names, str) else list(names)
-    paths = [None] * len(asked) if path is None else [path] if isinstance(path, str | Path) else list(path)
+    paths = (
+        [None] * len(asked)
+        if path is None
+        else [path]
+        if isinstance(path, str | Path)
+        else list(path)
+    )
     if not asked or len(paths) != len(asked):
-        raise ValueError(f"{len(asked)} data sets need a path each (null where none is needed); path is {path!r}")
+        raise ValueError(
+            f"{len(asked)} data sets need a path each (null where none is needed); path is {path!r}"
+        )
     chosen = options or {}
-    if not isinstance(chosen, Mapping) or not all(isinstance(of, Mapping) for of in chosen.values()):
-        raise ValueError(f"options are {options!r}; allowed is a mapping such as {{'medqa': {{'ids': ...}}}}")
+    if not isinstance(chosen, Mapping) or not all(
+        isinstance(of, Mapping) for of in chosen.values()
+    ):
+        raise ValueError(
+            f"options are {options!r}; allowed is a mapping such as {{'medqa': {{'ids': ...}}}}"
+        )
     if strange := [name for name in chosen if name not in asked]:
-        raise ValueError(f"options are for {', '.join(map(repr, strange))}; the data sets asked for are {', '.join(asked)}")
+        raise ValueError(
+            f"options are for {', '.join(map(repr, strange))}; the data sets asked for are {', '.join(asked)}"
+        )
     cases: list[Case] = []
     for name, where in zip(asked, paths, strict=True):
         found = _some(name, where, seed, chosen.get(name, {}))
         cases += _picked(found, name, n and min(n, len(found)), seed)
-    if again := [case_id for case_id, times in Counter(c.case_id for c in cases).items() if times > 1]:
-        raise ValueError(f"{len(again)} cases are in the data sets {', '.join(asked)} more than once, {again[0]!r} among them")
+    if again := [
+        case_id for case_id, times in Counter(c.case_id for c in cases).items() if times > 1
+    ]:
+        raise ValueError(
+            f"{len(again)} cases are in the data sets {', '.join(asked)} more than once, {again[0]!r} among them"
+        )
     return cases
 
 
@@ -96,19 +120,24 @@ def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **opt
         raise ValueError(f"seed is {seed!r}; allowed is a whole number")
     known = [p for p in inspect.signature(LOADERS[name]).parameters if p not in ("path", "seed")]
     if strange := [option for option in options if option not in known]:
-        raise ValueError(f"{name} has no option {strange[0]!r}; {'allowed are ' + ', '.join(known) if known else 'it has none'}")
+        raise ValueError(
+            f"{name} has no option {strange[0]!r}; {'allowed are ' + ', '.join(known) if known else 'it has none'}"
+        )
     return LOADERS[name](None if path is None else Path(path).expanduser(), seed, **options)
 
 
-def _some(name: str, path: str | Path | None, seed: int, options: Mapping[str, Any]) -> Sequence[Case]:
+def _some(
+    name: str, path: str | Path | None, seed: int, options: Mapping[str, Any]
+) -> Sequence[Case]:
     """The cases, at least one. What a user's own table lost is worth a warning; a public data set's losses are known ones."""
     read = read_data(name, path=path, seed=seed, **options)
     losses = "; ".join(read.losses)
     if not read.cases:
         raise ValueError(
-            f"{name} at {path} holds no case to use: {read.n_entries} entries read" + (f", dropped {losses}" * bool(losses))
+            f"{name} at {path} holds no case to use: {read.n_entries} entries read"
+            + (f", dropped {losses}" * bool(losses))
         )
-    if losses and LOADERS[name] is table.read:
+    if losses and LOADERS[name] is cases_file.read_table:
         n = sum(map(len, read.dropped.values()))
         warnings.warn(f"{path}: {n} of {read.n_entries} rows left out. {losses}", stacklevel=3)
     return read.cases
@@ -118,7 +147,9 @@ def _picked(cases: Sequence[Case], name: str, n: int | None, seed: int) -> list[
     if n is None:
         return list(cases)
     if type(n) is not int:
-        raise ValueError(f"n is {n!r}; allowed are whole numbers from 1 to {len(cases)}, or None for all")
+        raise ValueError(
+            f"n is {n!r}; allowed are whole numbers from 1 to {len(cases)}, or None for all"
+        )
     if not 1 <= n <= len(cases):
         raise ValueError(f"n is {n}; {name} has {len(cases)} cases, allowed are 1 to {len(cases)}")
     order = list(range(len(cases)))

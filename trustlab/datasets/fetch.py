@@ -1,22 +1,356 @@
-"""Data sets of others, from their official homes: licence first, then the download, the check and a note of the source."""
+"""Data sets to the user's disk: download, unpack within limits, say where from."""
 
 from __future__ import annotations
 
 import datetime
+import errno
+import gzip
 import hashlib
+import io
 import json
+import lzma
 import os
+import shutil
+import stat
+import tarfile
 import tempfile
-from collections.abc import Mapping
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 import pandas as pd
 
-from trustlab.datasets.download import download
-from trustlab.datasets.errors import DataError, read_text
+from trustlab.datasets.cases_file import DataError, read_text
 from trustlab.datasets.homes import HOMES, SOURCE, File, Home
-from trustlab.datasets.unpack import safe_place, unpack
+
+RETRIES = 2
+_LARGEST = 200 * 2**30  # bytes, where no source gives a size
+_FOR_GOOD = frozenset(
+    {400, 401, 403, 404, 405, 410, 451}
+)  # statuses that another try does not change
+_HEADERS = {
+    "User-Agent": "trustlab (research)",
+    "Accept-Encoding": "identity",
+}  # identity: the length sent is the file's
+_PAGES = (b"<!doctype html", b"<html", b"<head", b"<?xml version")
+_POINTER = b"version https://git-lfs.github.com"
+
+
+class _Final(Exception):
+    """A failure that another try with the same address would only repeat."""
+
+
+def download(file: File, target: Path, progress: bool = False) -> str:
+    """Writes ``file`` to the new ``target`` and returns the address that gave it; the addresses are tried in order.
+
+    Checked are the hash and the size where they are known, and that what came is neither empty, a web page nor a pointer.
+    Until then the bytes lie under another name, which goes when anything fails. Raises ``ValueError`` with what each
+    address gave instead.
+    """
+    import pooch  # here, with requests: a plain import of the package stays quick
+    import requests
+
+    pooch.get_logger().setLevel("WARNING")
+    failures = []
+    for url in file.urls:
+        client = pooch.create(
+            path=target.parent,
+            base_url="",
+            registry={target.name: f"sha256:{file.sha256}" if file.sha256 else None},
+            urls={target.name: url},
+            retry_if_failed=RETRIES,
+        )
+        try:
+            client.fetch(target.name, downloader=_Careful(file, progress))  # type: ignore[arg-type]
+            return url
+        except (_Final, ValueError, requests.RequestException) as error:
+            failures.append(f"{url}: {error}")
+    raise ValueError(f"{file.name} could not be downloaded. " + "; ".join(failures))
+
+
+class _Careful:
+    """pooch's HTTP downloader, and a look at what came. pooch calls it for each try, and tries again on ``ValueError``."""
+
+    def __init__(self, file: File, progress: bool):
+        self._file, self._progress = file, progress
+
+    def __call__(self, url: str, output_file: str | os.PathLike, pooch: Any) -> None:
+        from pooch import HTTPDownloader
+        from requests import HTTPError
+
+        transfer = HTTPDownloader(progressbar=self._progress, chunk_size=1 << 18, headers=_HEADERS)
+        with open(output_file, "wb") as stream:
+            try:
+                transfer(url, _CappedFile(stream, self._file.size), pooch)
+            except HTTPError as error:
+                if error.response is not None and error.response.status_code in _FOR_GOOD:
+                    raise _Final(str(error)) from error
+                raise
+        _look(Path(output_file), self._file)
+
+
+def _look(path: Path, file: File) -> None:
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        start = stream.read(200).removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if start.startswith(_PAGES) and not file.name.endswith((".html", ".xml")):
+        raise _Final(
+            f"the server sent a web page, perhaps a login or a notice, instead of {file.name}"
+        )
+    if start.startswith(_POINTER):
+        raise _Final(f"the server sent a git-LFS pointer instead of {file.name}")
+    if size == 0:
+        raise ValueError(f"the server sent nothing instead of {file.name}")
+    if file.size is not None and size != file.size:
+        raise ValueError(f"{file.name} came with {size:,} bytes; expected are {file.size:,}")
+
+
+class _CappedFile:
+    """A file that takes no more than was announced, so that a server cannot fill the disk."""
+
+    def __init__(self, stream: IO[bytes], size: int | None):
+        self._stream, self._expected, self._n_bytes = stream, size, 0
+
+    def write(self, block: bytes) -> int:
+        self._n_bytes += len(block)
+        most = _LARGEST if self._expected is None else self._expected
+        if self._n_bytes > most:
+            raise ValueError(
+                f"the server sends more than {most:,} bytes; expected are {'fewer' if self._expected is None else most}"
+            )
+        return self._stream.write(block)
+
+    def flush(self) -> None:
+        """Nothing: pooch asks for it after each block, which slows large files down."""
+
+
+_LONGEST_PART = 255  # bytes, the usual limit of file systems
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much an archive may hold: unpacked bytes, bytes for each byte packed, and members."""
+
+    n_bytes: int = 20 * 2**30
+    ratio: int = 200  # text packs 5 to 20 times, a bomb about 1,000 times
+    n_members: int = 100_000
+
+
+@dataclass(frozen=True)
+class _Member:
+    name: str
+    kind: str  # "file", "folder", or what else it is
+    size: int
+
+
+def unpack(archive: Path, folder: Path, kind: str, limits: Limits = Limits()) -> list[Path]:  # noqa: B008 (frozen)
+    """Unpacks ``archive`` into the new ``folder`` and returns its files, in the archive's order.
+
+    ``kind`` is "zip" or "tar.gz". Archives within it stay as they are. The folder appears whole or not at all. Raises
+    ``ValueError`` for a ``folder`` that exists, a broken or encrypted archive, one beyond the ``limits``, and one with a
+    member that is a link or a device, leads out of the folder, cannot be a file name everywhere, or is there twice.
+    """
+    if kind not in _READERS:
+        raise ValueError(f"kind is {kind!r}; allowed are {', '.join(_READERS)}")
+    if folder.exists() or folder.is_symlink():
+        raise ValueError(f"{folder} is there already; move it away to unpack {archive.name}")
+    reader = _READERS[kind]
+    allowed = min(limits.n_bytes, limits.ratio * archive.stat().st_size)
+    with _explained(archive):
+        places = _places(
+            (member for member, _ in reader(archive, allowed)), archive, allowed, limits.n_members
+        )
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as temporary:
+            whole, files = Path(temporary) / "whole", []
+            whole.mkdir()
+            for (member, stream), place in zip(reader(archive, allowed), places, strict=True):
+                _write_member(member, stream, whole / place)
+                files += [folder / place] if member.kind == "file" else []
+            whole.rename(folder)
+    return files
+
+
+def safe_place(name: str) -> PurePosixPath:
+    """Where a member of this name goes, relative to the folder. Raises ``ValueError`` where that is not plainly inside it."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if name.startswith("/"):
+        problem = "an absolute path"
+    elif "\\" in name or ":" in name:
+        problem = "a backslash or a colon, which mean a path or a drive on some systems"
+    elif ".." in parts:
+        problem = "a step out of the folder"
+    elif not parts:
+        problem = "no name at all"
+    elif any(unicodedata.category(c) in ("Cc", "Cs") for c in name):
+        problem = "a control character, or bytes that are no text"
+    elif any(part != part.rstrip(". ") for part in parts):
+        problem = "a dot or a space at the end, which some systems drop"
+    elif max(len(part.encode()) for part in parts) > _LONGEST_PART:
+        problem = f"more than {_LONGEST_PART} bytes"
+    else:
+        return PurePosixPath(*parts)
+    raise ValueError(
+        f"a member's name is {name[:200]!r}; allowed is a path inside the archive, not {problem}"
+    )
+
+
+def _places(
+    members: Iterable[_Member], archive: Path, allowed: int, most: int
+) -> list[PurePosixPath]:
+    """The place of every member, in order, all of them checked."""
+    places: list[PurePosixPath] = []
+    kinds: dict[
+        str, str
+    ] = {}  # place, as systems see it that do not tell case or accents apart -> kind
+    n_bytes = 0
+    for member in members:
+        if member.kind not in ("file", "folder"):
+            raise ValueError(
+                f"the member {member.name[:200]!r} is {member.kind}; allowed are files and folders"
+            )
+        itself = member.kind == "folder" and member.name in (".", "./")
+        places.append(PurePosixPath() if itself else safe_place(member.name))
+        n_bytes += member.size
+        if n_bytes > allowed:
+            raise _too_large(archive, n_bytes, allowed)
+        if len(places) > most:
+            raise ValueError(f"it has more than {most:,} members; allowed are that many")
+        before = kinds.get(_same(places[-1]))
+        if before is not None and (before, member.kind) != ("folder", "folder"):
+            raise ValueError(f"the member {member.name[:200]!r} is there twice; allowed is once")
+        kinds[_same(places[-1])] = member.kind
+    for place in places:
+        if inside := next(
+            (parent for parent in place.parents if kinds.get(_same(parent)) == "file"), None
+        ):
+            raise ValueError(
+                f"{str(inside)[:200]!r} is a file and a folder; allowed is one of them"
+            )
+    return places
+
+
+def _same(place: PurePosixPath) -> str:
+    return unicodedata.normalize("NFC", str(place)).casefold()
+
+
+def _too_large(archive: Path, n_bytes: int, allowed: int) -> ValueError:
+    return ValueError(
+        f"it holds {n_bytes:,} bytes or more, from {archive.stat().st_size:,} packed; allowed are {allowed:,}"
+    )
+
+
+def _write_member(member: _Member, stream: Callable[[], IO[bytes]], target: Path) -> None:
+    if member.kind == "folder":
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with stream() as source, target.open("xb") as sink:
+        shutil.copyfileobj(source, sink, _BLOCK)
+    if target.stat().st_size != member.size:
+        raise ValueError(
+            f"{member.name!r} has {target.stat().st_size:,} bytes; allowed are the {member.size:,} it is listed with"
+        )
+
+
+@contextmanager
+def _explained(archive: Path) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{archive} is not unpacked: {error}") from error
+    except (
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        zlib.error,
+        lzma.LZMAError,
+        EOFError,
+        OSError,
+    ) as error:
+        if isinstance(error, OSError) and error.errno not in (
+            None,
+            errno.EINVAL,
+        ):  # those two come of what the archive says
+            raise
+        raise ValueError(
+            f"{archive} is not unpacked: it is broken or of another kind ({error})"
+        ) from error
+    except RuntimeError as error:  # how zipfile says encrypted, or packed by a rare method
+        raise ValueError(f"{archive} is not unpacked: {error}") from error
+
+
+# -- the two kinds: each member, and how to read it --------------------------------------------------------------------
+
+_Members = Iterator[tuple[_Member, Callable[[], IO[bytes]]]]
+
+
+def _zip_members(archive: Path, allowed: int) -> _Members:
+    with zipfile.ZipFile(archive) as opened:
+        for info in opened.infolist():
+            mode = info.external_attr >> 16
+            kind = "folder" if info.orig_filename.endswith("/") else "file"
+            if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
+                kind = "a link" if stat.S_ISLNK(mode) else "a special file"
+            elif info.flag_bits & 1:
+                kind = "encrypted"
+            # orig_filename: zipfile cuts the other one at a NUL
+            yield (
+                _Member(info.orig_filename, kind, info.file_size),
+                lambda info=info: opened.open(info),
+            )
+
+
+def _tar_members(archive: Path, allowed: int) -> _Members:
+    with (
+        gzip.open(archive) as unzipped,
+        tarfile.open(fileobj=_Capped(unzipped, archive, allowed), mode="r|") as opened,
+    ):
+        for info in opened:
+            kind = (
+                "folder"
+                if info.isdir()
+                else "file"
+                if info.isreg() and not info.issparse()
+                else "a special file"
+            )
+            if info.issym() or info.islnk():
+                kind = "a link"
+            yield (
+                _Member(info.name, kind, info.size),
+                lambda info=info: opened.extractfile(info) or io.BytesIO(),
+            )
+
+
+_READERS: dict[str, Callable[[Path, int], _Members]] = {"zip": _zip_members, "tar.gz": _tar_members}
+
+
+class _Capped(io.RawIOBase):
+    """A stream that gives up after ``allowed`` bytes and the headers' share: a tar's members can only be listed by reading."""
+
+    def __init__(self, stream: gzip.GzipFile, archive: Path, allowed: int):
+        self._stream, self._archive, self._allowed, self._n_read = stream, archive, allowed, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        most = (
+            self._allowed + _BLOCK + self._allowed // 2
+        )  # headers and padding, up to 1 KiB a member
+        block = self._stream.read(
+            most - self._n_read + 1 if size < 0 else min(size, most - self._n_read + 1)
+        )
+        self._n_read += len(block)
+        if self._n_read > most:
+            raise _too_large(self._archive, self._n_read, self._allowed)
+        return block
+
 
 _BY_HAND = "put there by hand"
 _COLUMNS = ["name", "what", "licence", "size", "how", "page"]
@@ -92,7 +426,12 @@ def _home(name: str, homes: Mapping[str, Home]) -> Home:
 
 
 def fetch(
-    name: str, folder: str | Path, *, accept: bool = False, homes: Mapping[str, Home] = HOMES, progress: bool = True
+    name: str,
+    folder: str | Path,
+    *,
+    accept: bool = False,
+    homes: Mapping[str, Home] = HOMES,
+    progress: bool = True,
 ) -> Fetched:
     """Puts the files of data set ``name`` into ``folder``, checks them, and notes their source in ``SOURCE.json`` there.
 
@@ -109,13 +448,19 @@ def fetch(
     if not home.files:
         raise ValueError(f"{name} is not to be had by a program, only by hand.\n{notice}")
     if not accept:
-        raise ValueError(f"{notice}\naccept is False; with accept=True (--accept) you say that you keep to the licence")
+        raise ValueError(
+            f"{notice}\naccept is False; with accept=True (--accept) you say that you keep to the licence"
+        )
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"folder is {str(folder)!r}, which is a file; allowed is a folder, or a name for a new one")
+        raise ValueError(
+            f"folder is {str(folder)!r}, which is a file; allowed is a folder, or a name for a new one"
+        )
     noted = read_sources(folder)
     there = {file.name: _there(folder, file, noted.get(file.name)) for file in home.files}
     if missing := [file.name for file in home.files if there[file.name] is None and not file.urls]:
-        raise ValueError(f"{missing[0]} is not in {str(folder)!r} and is only to be had by hand.\n{notice}")
+        raise ValueError(
+            f"{missing[0]} is not in {str(folder)!r} and is only to be had by hand.\n{notice}"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     sources, unpacked = {}, []
     for file in home.files:
@@ -127,9 +472,15 @@ def fetch(
             _unpack_once(folder, file, folder / file.name, sha256, before)
         if file.unpack != "none":
             unpacked.append(_unpacked_place(folder, file))
-        sources[file.name] = _source(folder, file, url, sha256, name, home, before if there[file.name] else None)
+        sources[file.name] = _source(
+            folder, file, url, sha256, name, home, before if there[file.name] else None
+        )
         noted = {**noted, file.name: sources[file.name]}
-        _write(folder / SOURCE, json.dumps({n: asdict(s) for n, s in noted.items()}, indent=2, ensure_ascii=False) + "\n")
+        _write(
+            folder / SOURCE,
+            json.dumps({n: asdict(s) for n, s in noted.items()}, indent=2, ensure_ascii=False)
+            + "\n",
+        )
     downloaded = tuple(file.name for file in home.files if there[file.name] is None)
     return Fetched(name, folder, sources, downloaded, tuple(unpacked))
 
@@ -146,7 +497,9 @@ def read_sources(folder: Path) -> dict[str, Source]:
             for name, entry in json.loads(text).items()
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DataError(file, None, "content", text, "what fetch writes; move the file away to go on without it") from error
+        raise DataError(
+            file, None, "content", text, "what fetch writes; move the file away to go on without it"
+        ) from error
 
 
 def _there(folder: Path, file: File, noted: Source | None) -> str | None:
@@ -164,13 +517,17 @@ def _there(folder: Path, file: File, noted: Source | None) -> str | None:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     expected = file.sha256 or (noted.sha256 if noted else None)
     if expected is None and file.size is None and file.urls:
-        raise ValueError(f"{path} is there, but neither the table nor {SOURCE} tells whether it is whole; {away}")
+        raise ValueError(
+            f"{path} is there, but neither the table nor {SOURCE} tells whether it is whole; {away}"
+        )
     if expected is not None and sha256 != expected:
         raise ValueError(f"{path} has sha256 {sha256}; expected is {expected}; {away}")
     return sha256
 
 
-def _obtained(folder: Path, file: File, noted: Source | None, home: Home, progress: bool) -> tuple[str, str]:
+def _obtained(
+    folder: Path, file: File, noted: Source | None, home: Home, progress: bool
+) -> tuple[str, str]:
     """Downloads ``file`` beside its place, unpacks it there where it is an archive, then moves both: (address, sha256)."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as temporary:
         whole = Path(temporary) / Path(file.name).name
@@ -192,11 +549,15 @@ def _obtained(folder: Path, file: File, noted: Source | None, home: Home, progre
     return url, sha256
 
 
-def _unpack_once(folder: Path, file: File, archive: Path, sha256: str, noted: Source | None) -> None:
+def _unpack_once(
+    folder: Path, file: File, archive: Path, sha256: str, noted: Source | None
+) -> None:
     if file.unpack == "none":
         return
     place = _unpacked_place(folder, file)
-    if not (place.is_dir() and noted is not None and noted.sha256 == sha256):  # else it is this archive's already
+    if not (
+        place.is_dir() and noted is not None and noted.sha256 == sha256
+    ):  # else it is this archive's already
         unpack(archive, place, file.unpack)
 
 
@@ -204,7 +565,9 @@ def _unpacked_place(folder: Path, file: File) -> Path:
     return folder / file.name.removesuffix(f".{file.unpack}")
 
 
-def _source(folder: Path, file: File, url: str, sha256: str, name: str, home: Home, before: Source | None) -> Source:
+def _source(
+    folder: Path, file: File, url: str, sha256: str, name: str, home: Home, before: Source | None
+) -> Source:
     checked = "sha256" if file.sha256 else "size" if file.size is not None else "not verified"
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     size = (folder / file.name).stat().st_size

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from os.path import commonprefix
 
-from trustlab.datasets.lay_names import lay_names
+from trustlab.datasets.sentences import lay_names
 from trustlab.knowledge import normalise
 from trustlab.records import Case
 
@@ -63,11 +63,16 @@ class Giveaway:
     def heard_in(self, text: str) -> bool:
         """Whether ``text`` says any of it, with its hyphens or without ("co-vid")."""
         tokens = {token.removesuffix("s") for token in re.findall(r"[^\W_]+", text)}
-        return bool(tokens & self.acronyms) or any(self._said_in(f" {plain} ") for plain in _spellings(text))
+        return bool(tokens & self.acronyms) or any(
+            self._said_in(f" {plain} ") for plain in _spellings(text)
+        )
 
     def _said_in(self, plain: str) -> bool:
         return (
-            any(term in plain if len(term) >= _LONG else f" {term} " in plain for term in self.names | self.words)
+            any(
+                term in plain if len(term) >= _LONG else f" {term} " in plain
+                for term in self.names | self.words
+            )
             or any(f" {term} " in plain or f" {term}s " in plain for term in self.whole)
             or any(_same(word, own) for word in set(plain.split()) - GENERIC for own in self.words)
         )
@@ -91,7 +96,13 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     """
     spoken = normalise(utterance).split()
     heard = {word for plain in _spellings(utterance) for word in plain.split()} - GENERIC
-    words = {_stem(word) for name in names for plain in _spellings(name) for word in plain.split() if _distinctive(word)}
+    words = {
+        _stem(word)
+        for name in names
+        for plain in _spellings(name)
+        for word in plain.split()
+        if _distinctive(word)
+    }
     said = {own for own in words if any(_stem(word) == own or _same(word, own) for word in heard)}
     phrases = [normalise(name).split() for name in names]
     acronyms = {name for name in names if name.isalpha() and name.isupper() and len(name) < _PREFIX}
@@ -101,12 +112,24 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
             continue
         runs = [spoken[i : i + len(acronym)] for i in range(len(spoken))]
         own = [run for run in runs if any(_stem(word) in said for word in run)]
-        shouted = utterance.isupper() or acronym.removesuffix("S") in NO_DISEASES or acronym in NO_DISEASES or _is_word(acronym)
-        if (len(acronym) > 2 and not shouted) or any(_initials(run) == acronym for run in [*phrases, *own]):
+        shouted = (
+            utterance.isupper()
+            or acronym.removesuffix("S") in NO_DISEASES
+            or acronym in NO_DISEASES
+            or _is_word(acronym)
+        )
+        if (len(acronym) > 2 and not shouted) or any(
+            _initials(run) == acronym for run in [*phrases, *own]
+        ):
             acronyms.add(acronym)
     in_capitals = {acronym for acronym in acronyms if len(acronym) < 3 or _is_word(acronym)}
     return Giveaway(
-        names=frozenset(filter(None, (plain for name in names if name not in acronyms for plain in _spellings(name)))),
+        names=frozenset(
+            filter(
+                None,
+                (plain for name in names if name not in acronyms for plain in _spellings(name)),
+            )
+        ),
         words=frozenset(said),
         whole=frozenset(acronym.lower() for acronym in acronyms - in_capitals) | lay_names(names),
         acronyms=frozenset(in_capitals),

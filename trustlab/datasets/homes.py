@@ -53,8 +53,12 @@ _DDXPLUS_VERIFIED = (
     "(rrappsfree/wellnesscheck); addresses as several users give them. Version 1 had another release_conditions.json"
 )
 _MIRAGE = "https://raw.githubusercontent.com/Teddy-XiongGZ/MIRAGE/392943af99cd94cafd50a0de2e7fca24bbf65494/"
-_MEDITOD = "https://raw.githubusercontent.com/dair-iitd/MediTOD/0b7a87c3553c9056bc8371b0809811003f94b261/"
-_MEDITOD_LICENCE = "none stated in its repository; the interviews underneath (Fareez et al. 2022) are CC BY 4.0"
+_MEDITOD = (
+    "https://raw.githubusercontent.com/dair-iitd/MediTOD/0b7a87c3553c9056bc8371b0809811003f94b261/"
+)
+_MEDITOD_LICENCE = (
+    "none stated in its repository; the interviews underneath (Fareez et al. 2022) are CC BY 4.0"
+)
 _MEDITOD_FORM = (
     "The full canonicalised set (22,503 annotated utterances) is given out on request: 1. get a UMLS licence "
     "(https://www.nlm.nih.gov/databases/umls.html), 2. fill in the form https://forms.gle/VC4ZhErgyKPzRfXQ9"
@@ -63,7 +67,10 @@ _MEDITOD_FORM = (
 
 def _figshare(name: str, number: int, size: int, sha256: str) -> File:
     # figshare.com itself answers programs with an empty page; these two hosts give the file, by the reports of other projects
-    hosts = ("https://ndownloader.figshare.com/files/", "https://api.figshare.com/v2/file/download/")
+    hosts = (
+        "https://ndownloader.figshare.com/files/",
+        "https://api.figshare.com/v2/file/download/",
+    )
     return File(name, tuple(f"{host}{number}" for host in hosts), size, sha256)
 
 
@@ -83,10 +90,16 @@ HOMES: Mapping[str, Home] = {
         verified=_DDXPLUS_VERIFIED,
         files=(
             _figshare(
-                "release_conditions.json", 62561569, 20_889, "56edf4682d8e86a4209fc3a33932e50ce03d1cc1fecc326c26d5ef8fa5c24890"
+                "release_conditions.json",
+                62561569,
+                20_889,
+                "56edf4682d8e86a4209fc3a33932e50ce03d1cc1fecc326c26d5ef8fa5c24890",
             ),
             _figshare(
-                "release_evidences.json", 40278013, 120_263, "281c78b044ae60514e28ecc9052d08a8225dd3e2db3f00f8788b99c47b05e0c0"
+                "release_evidences.json",
+                40278013,
+                120_263,
+                "281c78b044ae60514e28ecc9052d08a8225dd3e2db3f00f8788b99c47b05e0c0",
             ),
             _figshare(
                 "release_test_patients.zip",
@@ -126,10 +139,26 @@ HOMES: Mapping[str, Home] = {
         files=tuple(
             File(f"data/{name}", (f"{_MEDITOD}data/{name}",), size, sha256)
             for name, size, sha256 in (
-                ("dialogs.json", 802_623, "61c6169c2199b9f55affae135c43562012744f09b4bb25612965ff31c6d843b0"),
-                ("train_ids.json", 7, "aaa48cb0cd6dd77202200a82667101b1e0221306d9aff1c94fc84e4d6a0da0ab"),
-                ("valid_ids.json", 7, "4bb0389e0a2576cec0b3caf87dfe71a7a3832cb0953f7e3801986492c110d12d"),
-                ("test_ids.json", 7, "a79b30437274252ea3d6d0eee8f72d393916c84a8a072926ef76bcc5c7ff2c3d"),
+                (
+                    "dialogs.json",
+                    802_623,
+                    "61c6169c2199b9f55affae135c43562012744f09b4bb25612965ff31c6d843b0",
+                ),
+                (
+                    "train_ids.json",
+                    7,
+                    "aaa48cb0cd6dd77202200a82667101b1e0221306d9aff1c94fc84e4d6a0da0ab",
+                ),
+                (
+                    "valid_ids.json",
+                    7,
+                    "4bb0389e0a2576cec0b3caf87dfe71a7a3832cb0953f7e3801986492c110d12d",
+                ),
+                (
+                    "test_ids.json",
+                    7,
+                    "a79b30437274252ea3d6d0eee8f72d393916c84a8a072926ef76bcc5c7ff2c3d",
+                ),
             )
         ),
         by_hand=_MEDITOD_FORM,
@@ -140,7 +169,10 @@ HOMES: Mapping[str, Home] = {
         page="https://github.com/dair-iitd/MediTOD",
         how="direct; the full canonicalised set: form (UMLS licence and request)",
         verified="the repository's README names the folder raw_data/; its two files could not be looked at: no size, no hash",
-        files=tuple(File(f"raw_data/{name}", (f"{_MEDITOD}raw_data/{name}",)) for name in ("dialogs.json", "annotations.json")),
+        files=tuple(
+            File(f"raw_data/{name}", (f"{_MEDITOD}raw_data/{name}",))
+            for name in ("dialogs.json", "annotations.json")
+        ),
         by_hand=_MEDITOD_FORM,
     ),
     "medqa": Home(
@@ -152,7 +184,9 @@ HOMES: Mapping[str, Home] = {
         files=(
             File(
                 "data_clean/questions/US/4_options/phrases_no_exclude_test.jsonl",
-                (f"{_MIRAGE}rawdata/medqa/data_clean/questions/US/4_options/phrases_no_exclude_test.jsonl",),
+                (
+                    f"{_MIRAGE}rawdata/medqa/data_clean/questions/US/4_options/phrases_no_exclude_test.jsonl",
+                ),
             ),
         ),
         size="about 2.1 MB",

@@ -8,17 +8,25 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from trustlab.datasets.errors import MIN_STATEMENTS, DataError, read_text
+from trustlab.datasets.cases_file import (
+    MIN_STATEMENTS,
+    DataError,
+    Read,
+    json_object,
+    read_text,
+    utf8,
+    whole_json,
+)
 from trustlab.datasets.homes import SOURCE
-from trustlab.datasets.reading import Read
 from trustlab.datasets.sentences import sentences
-from trustlab.datasets.starter import json_object
-from trustlab.datasets.whole_json import utf8, whole_json
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.records import Case, Statement
 
 NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder that holds just one"
-OTHER, SHORT = "asks for no diagnosis", f"fewer than {MIN_STATEMENTS} statements before the question"
+OTHER, SHORT = (
+    "asks for no diagnosis",
+    f"fewer than {MIN_STATEMENTS} statements before the question",
+)
 AGAIN, UNASKED = "the same question as an earlier one", "not among ids"
 ASKING = "questions that ask for a diagnosis"
 CAUSE = "of these, by its cause or an explanation, which a disease answers"
@@ -30,9 +38,7 @@ _PATIENT = (
 )
 _PEOPLE = rf"(?:(?:in|of|for) {_PATIENT}|at this time|{_PATIENT} (?:has|have))"
 _KINDS = r"(?:\w+ )?(?:conditions|disorders|diseases|syndromes|diagnoses|condition|disorder|disease|syndrome|diagnosis)"
-_FINDINGS = (
-    r"(?:signs and )?(?:symptoms|findings|presentation|condition|clinical presentation|clinical picture|clinical findings)"
-)
+_FINDINGS = r"(?:signs and )?(?:symptoms|findings|presentation|condition|clinical presentation|clinical picture|clinical findings)"
 _WHICH = r"(?:which(?: one)? of the following|which|what)"
 _WHICHEVER = r"which(?:(?: one)? of the following)?"
 _LIKELY = r"(?:most likely|best|most probably|likely)"
@@ -95,7 +101,9 @@ _MECHANISM = re.compile(
 
 _SUPPOSES = r"if|unless|supposing|suppose|imagine|assuming|had|were|should|without"
 _BESIDES = r"in addition|besides|apart from|aside from|other than|along with|together with|instead of|rather than"
-_OPENING = rf"(?!(?:{_SUPPOSES}|{_BESIDES}|which|what|how|why)\b|.*\b(?:if|unless|{_BESIDES})\b).*[,:] "
+_OPENING = (
+    rf"(?!(?:{_SUPPOSES}|{_BESIDES}|which|what|how|why)\b|.*\b(?:if|unless|{_BESIDES})\b).*[,:] "
+)
 
 
 def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
@@ -103,7 +111,9 @@ def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
 
 
 _ASKS, _ASKS_WHY = _any_of(FORMS), _any_of(CAUSE_FORMS)
-_MERGED = re.compile(r"(?<=[^\s,;])\s+(?=(?:Which (?:one )?of the following|What is|What was|What are) )")
+_MERGED = re.compile(
+    r"(?<=[^\s,;])\s+(?=(?:Which (?:one )?of the following|What is|What was|What are) )"
+)
 _ACRONYM = re.compile(r"\s*\([A-Z][A-Z0-9-]*\)")
 
 
@@ -120,7 +130,9 @@ class _Question:
     bad: Bad
 
 
-def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str | Path | None = None) -> Read:
+def read(
+    path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str | Path | None = None
+) -> Read:
     """The questions of ``path`` that ask for a diagnosis, as cases in file order. ``seed`` changes nothing.
 
     ``path`` is a file, or a folder with just one inside. Official rows, one JSON object a line: ``question``, ``options``
@@ -135,7 +147,7 @@ def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str
     out does not count. The diagnosis is the answer's text; accepted too are that text without an
     acronym in brackets, and every name that the knowledge table has for it. A statement may say it
     (a history can): it is kept, and the account counts the case
-    (:data:`trustlab.datasets.reading.NAMED`).
+    (:data:`trustlab.datasets.cases_file.NAMED`).
 
     Ids and questions are judged in every row; options and answer in those that ask for a diagnosis
     after enough statements. Elsewhere a row may answer "↓ ↑ ↓".
@@ -253,10 +265,18 @@ def _file(path: Path | None) -> Path:
     if path is None:
         raise ValueError(f"path is None; allowed is {NEEDED}")
     if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if p.suffix in (".jsonl", ".json") and p.is_file() and p.name != SOURCE)
+        found = sorted(
+            p
+            for p in path.rglob("*")
+            if p.suffix in (".jsonl", ".json") and p.is_file() and p.name != SOURCE
+        )
         if len(found) != 1:
-            names = ", ".join(str(p.relative_to(path)) for p in found[:20]) + (", ..." if len(found) > 20 else "")
-            raise ValueError(f"path is the folder {str(path)!r} with {len(found)} files ({names or 'none'}); allowed is {NEEDED}")
+            names = ", ".join(str(p.relative_to(path)) for p in found[:20]) + (
+                ", ..." if len(found) > 20 else ""
+            )
+            raise ValueError(
+                f"path is the folder {str(path)!r} with {len(found)} files ({names or 'none'}); allowed is {NEEDED}"
+            )
         return found[0]
     if not path.is_file():
         raise ValueError(f"path is {str(path)!r}, which does not exist; allowed is {NEEDED}")
@@ -267,7 +287,9 @@ def _questions(file: Path) -> Iterator[_Question]:
     """The questions of ``file`` with their ids, all different."""
     seen: set[str] = set()
     n_rows = 0
-    for n_rows, (bad, row, own_id) in enumerate(_mirage_rows(file) if file.suffix == ".json" else _official_rows(file), 1):
+    for n_rows, (bad, row, own_id) in enumerate(
+        _mirage_rows(file) if file.suffix == ".json" else _official_rows(file), 1
+    ):
         text = _text(bad, "question", row.get("question"))
         question = _Question(own_id or str(n_rows), text, row, bad)
         if question.id in seen:
@@ -284,7 +306,11 @@ def _official_rows(file: Path) -> Iterator[tuple[Bad, dict, str | None]]:
             bad = partial(DataError, file, number)
             row = json_object(bad, line)
             own_id = row.get("id")
-            if own_id is not None and (not isinstance(own_id, str | int) or isinstance(own_id, bool) or not str(own_id).strip()):
+            if own_id is not None and (
+                not isinstance(own_id, str | int)
+                or isinstance(own_id, bool)
+                or not str(own_id).strip()
+            ):
                 raise bad("id", own_id, "a str that is not empty, or a whole number")
             yield bad, row, None if own_id is None else str(own_id).strip()
 
@@ -293,17 +319,33 @@ def _mirage_rows(file: Path) -> Iterator[tuple[Bad, dict, str | None]]:
     value = whole_json(file)
     rows = value.get("medqa", value) if isinstance(value, dict) else value
     if not isinstance(rows, dict):
-        raise DataError(file, None, "JSON", rows, 'an object {"medqa": {id: question}}, as in MIRAGE\'s benchmark.json')
+        raise DataError(
+            file,
+            None,
+            "JSON",
+            rows,
+            'an object {"medqa": {id: question}}, as in MIRAGE\'s benchmark.json',
+        )
     if rows is value and any(_is_section(part) for part in rows.values()):
-        raise DataError(file, None, "JSON", f"no medqa section; the file holds {', '.join(rows)}"[:200], "an object with medqa")
+        raise DataError(
+            file,
+            None,
+            "JSON",
+            f"no medqa section; the file holds {', '.join(rows)}"[:200],
+            "an object with medqa",
+        )
     for own_id, row in rows.items():
         if not isinstance(row, dict):
-            raise DataError(file, None, f"question {own_id}", row, "an object with question, options and answer")
+            raise DataError(
+                file, None, f"question {own_id}", row, "an object with question, options and answer"
+            )
         yield partial(_mirage_error, file, own_id), row, own_id
 
 
 def _is_section(part: object) -> bool:
-    return isinstance(part, dict) and any(isinstance(row, dict) and "question" in row for row in part.values())
+    return isinstance(part, dict) and any(
+        isinstance(row, dict) and "question" in row for row in part.values()
+    )
 
 
 def _mirage_error(file: Path, own_id: str, field: str, value: object, allowed: str) -> DataError:
@@ -323,7 +365,11 @@ def _judged(question: _Question) -> tuple[str, str | None]:
         _text(bad, f"options.{letter}", option)
     letter = row.get("answer_idx", row.get("answer"))  # MIRAGE has the letter alone
     if not isinstance(letter, str) or letter not in options:
-        raise bad("answer_idx" if "answer_idx" in row else "answer", letter, f"one of the options, {', '.join(options)}")
+        raise bad(
+            "answer_idx" if "answer_idx" in row else "answer",
+            letter,
+            f"one of the options, {', '.join(options)}",
+        )
     if "answer_idx" in row and row.get("answer") != options[letter]:
         raise bad("answer", row.get("answer"), f"the text of option {letter}, {options[letter]!r}")
     answer = _unquoted(options[letter])
@@ -365,7 +411,9 @@ def _wanted(ids: Sequence[str | int] | str | Path, known: set[str], file: Path) 
         raise ValueError(f"ids has {', '.join(map(repr, wrong[:10]))}; {_IDS}")
     wanted = {str(one).removeprefix("medqa-") for one in ids}
     if unknown := sorted(wanted - known):
-        raise ValueError(f"ids has {', '.join(unknown[:10])}, which {file} does not; allowed are its ids or row numbers from 1")
+        raise ValueError(
+            f"ids has {', '.join(unknown[:10])}, which {file} does not; allowed are its ids or row numbers from 1"
+        )
     if not wanted:
         raise ValueError("ids is empty; allowed is at least one id")
     return wanted

@@ -1,7 +1,6 @@
 """Metrics: arrays in, number out; and the table that holds them all with their intervals."""
 
 from trustlab.metrics.agreement import cohen_kappa
-from trustlab.metrics.bounds import auprc_bounds, auroc_bounds
 from trustlab.metrics.calibration import (
     Isotonic,
     Platt,
@@ -31,7 +30,9 @@ from trustlab.metrics.estimate import (
     case_weights,
     percentile_interval,
 )
+from trustlab.metrics.missing_bounds import auprc_bounds, auroc_bounds
 from trustlab.metrics.paired import paired_differences
+from trustlab.metrics.run_tables import metrics_table, shared_rows
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_coverage
 from trustlab.metrics.significance import (
     auroc_difference_standard_error,
@@ -42,7 +43,6 @@ from trustlab.metrics.significance import (
 )
 from trustlab.metrics.stability import cv_group, cv_sample
 from trustlab.metrics.stopping import frontier, guarantee, stop_turns
-from trustlab.metrics.table import metrics_table, shared_rows
 
 __all__ = [
     "Isotonic",

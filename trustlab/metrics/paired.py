@@ -1,22 +1,23 @@
-"""By how much does one column of confidences beat another on the same answers?
+"""Is a method better than another one on the same answers? Each against a reference, and the best.
 
-Two columns (variants of a method, formulas, settings) judge the same cases, so their errors go
-together: the interval of the difference is drawn from both at once, the same cases in every draw,
-and is narrower than two intervals side by side.
+Everything is paired: the same rows, the same draws of cases; p-values are corrected over a family.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from trustlab.metrics import schema
 from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import (
+    NAN,
     Draws,
     Metric,
     Rows,
@@ -24,14 +25,16 @@ from trustlab.metrics.estimate import (
     across,
     at_least,
     difference,
+    enough_cases,
     estimate,
     groups,
+    interval,
     most_frequent,
     within,
 )
-from trustlab.metrics.run_tables import KEYS
+from trustlab.metrics.run_tables import FLAT, KEYS
 from trustlab.metrics.significance import cases_to_tell_apart, holm
-from trustlab.metrics.table import FLAT
+from trustlab.metrics.ties import numbers, tied
 
 METRICS = (*RANKING, *OVER_LEVELS)
 MIN_COVERAGE = 0.5
@@ -191,3 +194,243 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
         of = across(OVER_LEVELS[metric])
         found = compared(pair, of, withheld=lambda _: short, undefined=FLAT)
         yield {"metric": metric, "level": "across", **found}
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best of M methods, and how far it is from a reference. NaN where there is none.
+
+    - ``which``: its place among the M, the first of equals; ``tied`` are the others.
+    - ``difference``: best minus reference; ``low``, ``high``, ``p`` and ``standard_error`` as if
+      this method had been named beforehand, ``low_chosen`` and ``high_chosen`` whoever is best;
+      ``reason`` says why there is no interval.
+    """
+
+    which: int
+    tied: tuple[int, ...]
+    chosen_in: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    standard_error: float
+    low_chosen: float
+    high_chosen: float
+    reason: str
+
+
+def best_against(
+    values: ArrayLike,
+    draws: ArrayLike,
+    reference: float,
+    reference_draws: ArrayLike,
+    case_ids: ArrayLike,
+    lowest: bool = False,
+) -> Best:
+    """The best of M methods, (M,) and draws (M, B), against one with a value and draws (B,).
+
+    - All are of the same cases in the same draws. ``lowest``: the smallest is best.
+    - For the interval of the choice each draw picks its own best. The largest of several noisy
+      values lies above the largest of the true ones, and in a draw by as much again; so from the
+      percentiles is taken twice what picking gains in the draws, on average, over keeping the
+      sample's best.
+    - Simulated with 40 cases it holds the true difference in 84 % where thirteen methods are
+      equally good and in 92 % where one is better; plain percentiles in 48 and 94 %, the interval
+      with the method held fixed in 81 and 94 %.
+    - ``ValueError`` for other shapes, no method, or values that are not finite.
+    """
+    sign = -1.0 if lowest else 1.0
+    each, other = sign * numbers("values", values), sign * numbers("reference", reference, n_dim=0)
+    drawn = sign * numbers("draws", draws, n_dim=2, missing=True)
+    again = sign * numbers("reference_draws", reference_draws, missing=True)
+    if not len(each) or drawn.shape != (*each.shape, *again.shape):
+        wanted = "values must be (M,) with M at least 1, draws (M, B), reference_draws (B,)"
+        raise ValueError(f"{wanted}; received {each.shape}, {drawn.shape} and {again.shape}")
+    level = tied(each)
+    which, *equals = (int(i) for i in np.flatnonzero(level == level.max()))
+    gaps = drawn[which] - again
+    gained = drawn.max(axis=0) - drawn[which]  # NaN where any method has none
+    gain = 0.0 if np.isnan(gained).all() else float(np.nanmean(gained))
+    held = interval(gaps, case_ids, test=True)
+    free = interval(gaps + gained - 2 * gain, case_ids)
+    ends = [(-x["high"], -x["low"]) if lowest else (x["low"], x["high"]) for x in (held, free)]
+    share = float(chosen_in(drawn)[which]) if enough_cases(case_ids) else NAN
+    difference = sign * float(each[which] - other)
+    told = held["p"], held["standard_error"]
+    return Best(which, tuple(equals), share, difference, *ends[0], *told, *ends[1], held["missing"])
+
+
+def chosen_in(draws: ArrayLike, lowest: bool = False) -> np.ndarray:
+    """The share of draws (M, B) in which each of M methods is best, (M,); equals share a draw.
+
+    A draw in which a method has no value (NaN) does not count; NaN where none counts.
+    """
+    drawn = numbers("draws", draws, n_dim=2, missing=True)
+    if not len(drawn):
+        raise ValueError(f"draws must be (M, B) with M at least 1; received {drawn.shape}")
+    known = (-drawn if lowest else drawn)[:, ~np.isnan(drawn).any(axis=0)]
+    if not known.shape[1]:
+        return np.full(len(known), np.nan)
+    level = tied(known.T).T
+    first = level == level.max(axis=0)
+    return (first / first.sum(axis=0)).mean(axis=1)
+
+
+RUN = ["model", "dataset"]
+ROW = ["case_id", "level"]
+CHOSEN = ["low_chosen", "high_chosen", "chosen_in"]
+BEST = [*RUN, "family", "method", "against", "level"]
+OF_BEST = [*CHOSEN, "n_methods", "left_out", "n_rarer"]
+"""What a table of bests has beside the columns of differences."""
+
+
+def compare_methods(
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    reference: str = "medconf",
+    metrics: Sequence[str] = ("auroc",),
+    n_draws: int = 2000,
+    seed: int = 0,
+    min_per_class: int = 10,
+) -> pd.DataFrame:
+    """Every method against ``reference``, each on the rows that the two share.
+
+    The rows of :func:`~trustlab.metrics.paired.paired_differences`, with ``family`` and
+    ``against``; ``p_holm`` is over all methods of a model, data set, metric and level. Empty where
+    there is no other method. ``ValueError`` for an unknown reference.
+    """
+    table = _joined(answers, confidence, reference)
+    how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
+    if len(set(table["method"])) == 1:
+        found = corrected([], [*RUN, "method", "level"], ["n_rarer"])
+    else:
+        found = paired_differences(table, reference, by="method", metrics=metrics, **how)
+    found.insert(3, "family", [family_name(m) for m in found["method"]])
+    found.insert(4, "against", reference)
+    return found
+
+
+def best_of_families(
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    reference: str = "medconf",
+    level: str = "within",
+    n_draws: int = 2000,
+    seed: int = 0,
+    min_per_class: int = 10,
+) -> pd.DataFrame:
+    """In each family the method with the highest AUROC, against ``reference``: a row a family.
+
+    - All methods of a family and the reference stand on the rows that all of them have; a method
+      with a value on less than half of the graded answers is named in ``left_out`` instead, and
+      ``n_methods`` counts the others. The reference itself is left out of its family.
+    - The best was chosen on the very cases that it is judged on, which flatters it: ``chosen_in``
+      is the share of draws in which the same method would have been chosen, ``low_chosen`` to
+      ``high_chosen`` the interval with the choice made anew in each draw
+      (:func:`~trustlab.metrics.paired.best_against`). ``low``, ``high``, ``p`` (``p_holm``: over the
+      families), ``standard_error`` and ``cases_needed`` hold the method fixed.
+    - Withheld as in :func:`compare_methods`; equals are named in ``missing``, too. ``level`` is
+      "within" or "pooled".
+    """
+    if level not in ("within", "pooled"):
+        raise ValueError(f"level is {level!r}; allowed are 'within' and 'pooled'")
+    auroc = RANKING["auroc"][0]
+    statistic = within(auroc) if level == "within" else auroc
+    lines: list[dict[str, Any]] = []
+    for run_label, run in groups(_joined(answers, confidence, reference), RUN):
+        label = {**run_label, "against": reference, "level": level}
+        draws = Draws.of(run["case_id"].to_numpy(), n_draws, seed)
+        graded = run.dropna(subset="correct")
+        wide = graded.pivot(index=ROW, columns="method", values="confidence")
+        right = graded.drop_duplicates(ROW).set_index(ROW)["correct"].reindex(wide.index)
+        asked = wide.assign(correct=right.astype(float)).reset_index()
+        n_asked = len(run.drop_duplicates(ROW))
+        for family, members in families_of(dict.fromkeys(run["method"]), reference).items():
+            kept, left_out = covered(wide, members)
+            none = "" if kept else "no method has a value on half of the answers"
+            if reference not in wide or not wide[reference].notna().any():
+                lost = run[run["method"].eq(reference) & run["confidence"].isna()]
+                why = most_frequent(lost) if len(lost) else "no graded answer has a value"
+                none = f"no {reference}: {why}"
+            known = np.full(len(asked), not none)
+            if not none:
+                known = asked[[*kept, reference]].notna().all(axis=1).to_numpy()
+            rows = Rows(asked, known, draws, none)
+            if level == "within":
+                parts = rows.by("level")
+                rows = rows.where("level", [q for q, part in parts.items() if part.rarer])
+            counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
+            found = _best(rows, kept, reference, statistic, at_least(min_per_class)) | counts
+            found["n_missing"] = n_asked - found["n"]
+            lines.append({**label, "metric": "auroc", "family": family, **found})
+    return corrected(lines, BEST, OF_BEST)
+
+
+def _best(
+    rows: Rows, kept: Sequence[str], reference: str, statistic: Statistic, few: Any
+) -> dict[str, Any]:
+    """The best of ``kept`` on these rows, or the reason why it is withheld."""
+    if not len(rows) or few(rows):
+        return {**estimate(rows, Metric(statistic, few)), "method": ""}
+    drawn = {}
+    for method in [*kept, reference]:
+        asked = rows.asked.assign(confidence=rows.asked[method])
+        drawn[method] = replace(rows, asked=asked).drawn(statistic)
+    theirs = drawn.pop(reference)
+    each = np.stack(list(drawn.values()))
+    best = best_against(each[:, 0], each[:, 1:], theirs[0], theirs[1:], rows.case)
+    counts = {"n": len(rows), "n_cases": rows.n_cases, "n_rarer": rows.rarer}
+    return {**counts, **told_best(best, kept, float(theirs[0]))}
+
+
+def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
+    """``wanted`` where it is among the methods, or there is none; else the first of them."""
+    names = list(methods)
+    return wanted if wanted in names or not names else names[0]
+
+
+def families_of(methods: Any, reference: str) -> dict[str, list[str]]:
+    """Family -> its methods among these but for the reference, in their order."""
+    found: dict[str, list[str]] = {}
+    for method in methods:
+        if method != reference:
+            found.setdefault(family_name(method), []).append(method)
+    return found
+
+
+def family_name(method: str) -> str:
+    """The family of a registered method, 'other' for one that is not."""
+    from trustlab.confidence import METHODS  # here, so that metrics alone never load the methods
+
+    return METHODS[method].family if method in METHODS else "other"
+
+
+def covered(wide: pd.DataFrame, members: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The methods with a value on at least half of the rows (n, methods), and the others."""
+    share: Any = wide.notna().mean().reindex(list(members)).fillna(0)
+    kept = [m for m in members if share[m] >= MIN_COVERAGE]
+    return kept, [m for m in members if m not in kept]
+
+
+def _joined(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """The confidences with ``correct`` beside them."""
+    names = list(dict.fromkeys(confidence["method"]))
+    if reference not in names:
+        raise ValueError(f"reference is {reference!r}; the confidences are of {names}")
+    return confidence.merge(
+        answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one"
+    )
+
+
+def told_best(best: Any, names: Sequence[str], reference: float) -> dict[str, Any]:
+    """A :class:`~trustlab.metrics.paired.Best` of the methods ``names`` as a line of a table."""
+    equals = [str(names[int(i)]) for i in best.tied]
+    same = f"as good: {', '.join(equals)}" if equals else ""
+    columns = ["difference", "low", "high", "p", "standard_error", *CHOSEN]
+    return {
+        "method": names[best.which],
+        "value": reference + best.difference,
+        "reference": reference,
+        **{name: getattr(best, name) for name in columns},
+        "missing": "; ".join(filter(None, [best.reason, same])),
+    }

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from trustlab.models.base import Messages, Model, Request
-from trustlab.models.textonly import TextOnly
+from trustlab.models.base import Messages, Model, Request, TextOnly
 from trustlab.paths import DATA
 
 EMBEDDED = {
@@ -32,12 +31,18 @@ def open_model(name: str, **options) -> Model:
     if kind == "openai":
         from trustlab.models.openai import OpenAIModel
 
-        return cast(Model, OpenAIModel(rest, **options))  # its provides is read-only: it is found out when read
+        return cast(
+            Model, OpenAIModel(rest, **options)
+        )  # its provides is read-only: it is found out when read
     if name in EMBEDDED and not EMBEDDED[name].is_dir():
-        raise FileNotFoundError(f"there is no model {name!r}: its folder {EMBEDDED[name]} is missing")
+        raise FileNotFoundError(
+            f"there is no model {name!r}: its folder {EMBEDDED[name]} is missing"
+        )
     from trustlab.models.huggingface import HuggingFaceModel
 
-    model = HuggingFaceModel(EMBEDDED.get(name, rest), name=name if name in EMBEDDED else None, **options)
+    model = HuggingFaceModel(
+        EMBEDDED.get(name, rest), name=name if name in EMBEDDED else None, **options
+    )
     return TextOnly(model) if name in CLOSED else model
 
 
@@ -45,7 +50,9 @@ def check_model_name(name: object) -> None:
     """``ValueError`` unless ``name`` has a form that :func:`open_model` takes; whether the model is there is not looked at."""
     kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
     if name not in EMBEDDED and not (kind in ("hf", "openai") and rest):
-        raise ValueError(f"model is {name!r}; allowed are {', '.join(EMBEDDED)}, hf:NAME_OR_PATH and openai:NAME")
+        raise ValueError(
+            f"model is {name!r}; allowed are {', '.join(EMBEDDED)}, hf:NAME_OR_PATH and openai:NAME"
+        )
 
 
 def open_models(names: str | Sequence[str], **options) -> list[Model]:
@@ -53,4 +60,14 @@ def open_models(names: str | Sequence[str], **options) -> list[Model]:
     return [open_model(name, **options) for name in ([names] if isinstance(names, str) else names)]
 
 
-__all__ = ["CLOSED", "EMBEDDED", "Messages", "Model", "Request", "TextOnly", "check_model_name", "open_model", "open_models"]
+__all__ = [
+    "CLOSED",
+    "EMBEDDED",
+    "Messages",
+    "Model",
+    "Request",
+    "TextOnly",
+    "check_model_name",
+    "open_model",
+    "open_models",
+]

@@ -1,13 +1,13 @@
-"""The one protocol every model backend satisfies: requests in, replies out, in batches."""
+"""What every model can do, and a model seen through its words alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
-from trustlab.parameters import PARAMETERS
 from trustlab.records import Reply
+from trustlab.settings import PARAMETERS
 
 Messages = tuple[tuple[str, str], ...]
 """(role, content) pairs; roles are ``system``, ``user`` and ``assistant``."""
@@ -75,3 +75,32 @@ class Model(Protocol):
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order."""
         ...
+
+
+SHOWN = ("window", "count_tokens", "usage", "lacks")
+"""What else of the wrapped model can be read, where it has it."""
+
+
+class TextOnly:
+    """``model`` with its token statistics hidden: the same words, no traces.
+
+    ``name`` is what tables show (the wrapped model's where ``None``); ``revision`` is the wrapped model's with ``-text``.
+    """
+
+    provides: frozenset[str] = frozenset({"text"})
+
+    def __init__(self, model: Model, name: str | None = None) -> None:
+        self.model, self.name, self.revision = model, name or model.name, f"{model.revision}-text"
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        """Answer every request with its ``n`` replies, in order; what it wants beside the text is not passed on."""
+        asked = [replace(request, want=frozenset(), prior_messages=None) for request in requests]
+        return [
+            [replace(reply, trace=None) for reply in replies]
+            for replies in self.model.generate(asked)
+        ]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in SHOWN:
+            return getattr(self.model, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

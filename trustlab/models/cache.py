@@ -1,8 +1,4 @@
-"""Replies kept on disk: any model, asked once for each reply.
-
-One row per (request, reply index) in an SQLite file; every setting that can change a reply is in the key. What a run
-returned is what a rerun reads: fresh replies are stored, then served from what was stored.
-"""
+"""Replies kept in a file, so that each is asked for once; and how they are written there."""
 
 from __future__ import annotations
 
@@ -24,23 +20,127 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from trustlab.models.base import Messages, Model, Request, Stopped
-from trustlab.models.stored import (
-    ABILITY_FIELDS,
-    decode_abilities,
-    decode_reply,
-    encode_reply,
-    refuse_constant,
-    shortened,
-    to_json,
-)
+import numpy as np
+
+from trustlab.models.base import STATISTICS, Messages, Model, Request, Stopped
 from trustlab.paths import offline as told_offline
-from trustlab.records import Reply
+from trustlab.records import Reply, TokenTrace
 
 if TYPE_CHECKING:
     import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
+
+to_json = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+_REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"}
+ABILITY_FIELDS = {"lacks", "provides"}
+_TRACE_FIELDS = {"tokens", "alternatives", "bounds", *TokenTrace.ARRAYS}
+
+
+def encode_reply(reply: Reply) -> str:
+    """A complete reply as JSON, floats in full precision; ValueError for NaN, infinity or a reply that is missing."""
+    if reply.missing is not None or reply.text is None:
+        raise ValueError(
+            f"only complete replies are kept, got missing={reply.missing!r}, text={reply.text!r}"
+        )
+    counts = {"n_tokens_in": int(reply.n_tokens_in), "n_tokens_out": int(reply.n_tokens_out)}
+    fields: dict[str, object] = {
+        "text": reply.text,
+        "raw": reply.raw,
+        "finish": reply.finish,
+        "trace": None,
+        **counts,
+    }
+    if (trace := reply.trace) is not None:
+        arrays = {
+            name: _array(name, getattr(trace, name), len(trace)) for name in TokenTrace.ARRAYS
+        }
+        listed = {name: None if array is None else array.tolist() for name, array in arrays.items()}
+        best = trace.alternatives and [
+            [(token, float(logprob)) for token, logprob in row] for row in trace.alternatives
+        ]
+        fields["trace"] = {
+            "tokens": trace.tokens,
+            "alternatives": best,
+            "bounds": dict(trace.bounds),
+            **listed,
+        }
+    return to_json(fields)
+
+
+def decode_reply(value: str | Mapping[str, object]) -> Reply:
+    """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ValueError or TypeError if it is anything else."""
+    fields = json.loads(value, parse_constant=refuse_constant) if isinstance(value, str) else value
+    if not isinstance(fields, Mapping) or set(fields) != _REPLY_FIELDS:
+        raise ValueError(
+            f"a reply has the fields {sorted(_REPLY_FIELDS)}, got {shortened(str(fields))}"
+        )
+    for name in _REPLY_FIELDS - {"trace"}:
+        kinds = int if name.startswith("n_") else (str, type(None)) if name == "raw" else str
+        if not isinstance(fields[name], kinds):
+            raise ValueError(f"{name} has the wrong type: {fields[name]!r}")
+    trace = fields["trace"]
+    return Reply(**{**fields, "trace": None if trace is None else _decode_trace(trace)})  # type: ignore[arg-type]
+
+
+def decode_abilities(fields: object) -> dict[str, Any]:
+    """What a model provides and lacks, as it was kept; ValueError if it is anything else."""
+    if not isinstance(fields, dict) or set(fields) != ABILITY_FIELDS:
+        raise ValueError(
+            f"what a model provides has the fields {sorted(ABILITY_FIELDS)}, got {shortened(str(fields))}"
+        )
+    provides, lacks = fields["provides"], fields["lacks"]
+    if not isinstance(provides, list) or not set(map(str, provides)) <= {"text", *STATISTICS}:
+        raise ValueError(f"provides must be among {('text', *STATISTICS)}, got {provides!r}")
+    if not isinstance(lacks, dict) or not all(isinstance(why, str) for why in lacks.values()):
+        raise ValueError(f"lacks must map needs to reasons, got {lacks!r}")
+    return fields
+
+
+def _decode_trace(trace: object) -> TokenTrace:
+    if not isinstance(trace, Mapping) or set(trace) != _TRACE_FIELDS:
+        raise ValueError(
+            f"a trace has the fields {sorted(_TRACE_FIELDS)}, got {shortened(str(trace))}"
+        )
+    tokens, alternatives, bounds = trace["tokens"], trace["alternatives"], trace["bounds"]
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise ValueError(f"tokens must be a list of strings, got {tokens!r}")
+    if not isinstance(bounds, Mapping) or not all(
+        side in ("lower", "upper") for side in bounds.values()
+    ):
+        raise ValueError(f'bounds must map fields to "lower" or "upper", got {bounds!r}')
+    arrays = {name: _array(name, trace[name], len(tokens)) for name in TokenTrace.ARRAYS}
+    if alternatives is not None:
+        alternatives = tuple(
+            tuple((str(token), float(logprob)) for token, logprob in row) for row in alternatives
+        )
+        if len(alternatives) != len(tokens):
+            raise ValueError(
+                f"alternatives must have {len(tokens)} positions, got {len(alternatives)}"
+            )
+    return TokenTrace(
+        tokens=tuple(tokens), alternatives=alternatives, bounds=dict(bounds), **arrays
+    )
+
+
+def _array(name: str, values: object, n_tokens: int) -> np.ndarray | None:
+    array = None if values is None else np.asarray(values, dtype=np.float64)
+    if array is not None and (array.shape != (n_tokens,) or not np.isfinite(array).all()):
+        raise ValueError(f"{name} must hold {n_tokens} finite numbers, got {values!r}")
+    return array
+
+
+def refuse_constant(word: str) -> float:
+    """What JSON does with NaN and infinities here: ValueError."""
+    raise ValueError(f"{word} is no number that the cache keeps")
+
+
+def shortened(text: str, limit: int = 200) -> str:
+    """``text`` in quotes, cut where it is long."""
+    return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text)} characters)"
+
 
 CALL_COLUMNS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached")
 BUSY_TIMEOUT_S = 60.0
@@ -66,14 +166,27 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
     """
     if request.n < 1:
         raise ValueError(f"n must be at least 1, got {request.n}")
-    settings = [float(request.temperature), int(request.max_tokens), int(request.seed), sorted(request.want)]
-    content = [name, revision, request.messages, *settings, request.prior_messages if "prior" in request.want else None]
+    settings = [
+        float(request.temperature),
+        int(request.max_tokens),
+        int(request.seed),
+        sorted(request.want),
+    ]
+    content = [
+        name,
+        revision,
+        request.messages,
+        *settings,
+        request.prior_messages if "prior" in request.want else None,
+    ]
     if "distributions" in request.want:
         content += [float(request.renyi_alpha), int(request.n_alternatives)]
     # The index ends the list, so that fifteen samples hash a long prompt once.
     head = hashlib.sha256((to_json(content)[:-1] + ",").encode())
     keys = []
-    for i in range(1) if request.temperature == 0 else range(request.first, request.first + request.n):
+    for i in (
+        range(1) if request.temperature == 0 else range(request.first, request.first + request.n)
+    ):
         digest = head.copy()
         digest.update(f"{i}]".encode())
         keys.append(digest.hexdigest())
@@ -107,12 +220,16 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connect
             raise ValueError(f"{path} is not an SQLite file: {error}") from error
 
 
-def select(connection: sqlite3.Connection, table: str, column: str, keys: Iterable[str]) -> Iterator[tuple[str, str | bytes]]:
+def select(
+    connection: sqlite3.Connection, table: str, column: str, keys: Iterable[str]
+) -> Iterator[tuple[str, str | bytes]]:
     """(key, ``column``) of every key found in ``table``, looked up in chunks of :data:`CHUNK`."""
     distinct = list(dict.fromkeys(keys))
     for chunk in (distinct[start : start + CHUNK] for start in range(0, len(distinct), CHUNK)):
         marks = ",".join("?" * len(chunk))
-        yield from connection.execute(f"SELECT key, {column} FROM {table} WHERE key IN ({marks})", chunk)
+        yield from connection.execute(
+            f"SELECT key, {column} FROM {table} WHERE key IN ({marks})", chunk
+        )
 
 
 def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> Iterator[list[int]]:
@@ -125,7 +242,9 @@ def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> It
         yield block
 
 
-def _unknown_parts(request: Request, keys: Sequence[str], known: Collection[str]) -> Iterator[tuple[Request, list[str]]]:
+def _unknown_parts(
+    request: Request, keys: Sequence[str], known: Collection[str]
+) -> Iterator[tuple[Request, list[str]]]:
     """The request cut down to its replies with an unknown key: one request for each run of neighbours, with their keys."""
     if request.temperature == 0:
         if keys[0] not in known:
@@ -136,7 +255,10 @@ def _unknown_parts(request: Request, keys: Sequence[str], known: Collection[str]
         if stop < len(keys) and (keys[stop] in known) == (keys[start] in known):
             continue
         if keys[start] not in known:
-            yield replace(request, n=stop - start, first=request.first + start), list(keys[start:stop])
+            yield (
+                replace(request, n=stop - start, first=request.first + start),
+                list(keys[start:stop]),
+            )
         start = stop
 
 
@@ -160,7 +282,9 @@ class CachedModel:
         if block < 1:
             raise ValueError(f"block must be at least 1, got {block}")
         if offline and path not in (None, ":memory:") and not Path(path).is_file():
-            raise FileNotFoundError(f"offline, but there is no reply cache at {path}; import one or run once online")
+            raise FileNotFoundError(
+                f"offline, but there is no reply cache at {path}; import one or run once online"
+            )
         self.model, self.path, self.offline, self.block = model, path, offline, block
         self.name, self.revision = model.name, model.revision
         self.window: float = getattr(model, "window", math.inf)
@@ -189,14 +313,18 @@ class CachedModel:
             found = decode_abilities(json.loads(value))
             return frozenset(found["provides"]), found["lacks"]
         if self.offline:
-            raise LookupError(f"offline, and the cache {self.path} does not say what {self.name} provides; run once online")
+            raise LookupError(
+                f"offline, and the cache {self.path} does not say what {self.name} provides; run once online"
+            )
         provides, lacks = self.model.provides, dict(getattr(self.model, "lacks", {}))
         with self._writing, self._connection:
             row = (key, to_json({"provides": sorted(provides), "lacks": lacks}))
             self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", row)
         return provides, lacks
 
-    def generate(self, requests: Sequence[Request], *, progress: Callable[[int], None] | None = None) -> list[list[Reply]]:
+    def generate(
+        self, requests: Sequence[Request], *, progress: Callable[[int], None] | None = None
+    ) -> list[list[Reply]]:
         """Answer every request, asking the model only for those with a reply unknown.
 
         ``progress`` is called with the number of requests done since it was last called, as ``tqdm.update`` takes it.
@@ -207,7 +335,10 @@ class CachedModel:
         n_cached = [sum(key in known for key in row) for row in keys]
         missing = [i for i, row in enumerate(keys) if n_cached[i] < len(row)]
         if missing and self.offline:
-            raise CacheMiss(self._miss(requests[missing[0]], n_cached[missing[0]], len(missing)), requests[missing[0]])
+            raise CacheMiss(
+                self._miss(requests[missing[0]], n_cached[missing[0]], len(missing)),
+                requests[missing[0]],
+            )
         made: dict[int, tuple[int, float]] = {}
         if done := len(requests) - len(missing):
             report(done)
@@ -217,13 +348,28 @@ class CachedModel:
         replies = [[known[key] for key in row] for row in keys]
         for i, (request, row) in enumerate(zip(requests, replies, strict=True)):
             n_made, seconds = made.get(i, (0, 0.0))
-            n_tokens = (max(reply.n_tokens_in for reply in row), sum(reply.n_tokens_out for reply in row))
+            n_tokens = (
+                max(reply.n_tokens_in for reply in row),
+                sum(reply.n_tokens_out for reply in row),
+            )
             counts = (n_made, 0 if n_made and request.temperature == 0 else request.n - n_made)
-            self.calls.append(dict(zip(CALL_COLUMNS, (request.purpose, request.n, *n_tokens, seconds, *counts), strict=True)))
+            self.calls.append(
+                dict(
+                    zip(
+                        CALL_COLUMNS,
+                        (request.purpose, request.n, *n_tokens, seconds, *counts),
+                        strict=True,
+                    )
+                )
+            )
         return replies
 
     def _ask(
-        self, requests: Sequence[Request], keys: list[list[str]], block: list[int], known: dict[str, Reply]
+        self,
+        requests: Sequence[Request],
+        keys: list[list[str]],
+        block: list[int],
+        known: dict[str, Reply],
     ) -> dict[int, tuple[int, float]]:
         """Ask the model for a block, commit, add to ``known``; request -> (replies asked for, seconds)."""
         # Each unknown reply is asked for once, by the request with the most replies that it belongs to.
@@ -255,7 +401,9 @@ class CachedModel:
             made[i] = (n_made + part.n, seconds + elapsed * share)
         return made
 
-    def _keep(self, parts: list[tuple[int, Request, list[str]]], answers: list[list[Reply]]) -> dict[str, Reply]:
+    def _keep(
+        self, parts: list[tuple[int, Request, list[str]]], answers: list[list[Reply]]
+    ) -> dict[str, Reply]:
         """Store what is complete among the answers; all of them by key."""
         fresh: dict[str, Reply] = {}
         for (_, _, row), replies in zip(parts, answers, strict=True):
@@ -269,7 +417,9 @@ class CachedModel:
             try:
                 found[key] = decode_reply(str(value))
             except (ValueError, TypeError) as error:
-                raise ValueError(f"the cache {self.path} holds a damaged reply under {key}: {error}") from error
+                raise ValueError(
+                    f"the cache {self.path} holds a damaged reply under {key}: {error}"
+                ) from error
         return found
 
     def _store(self, fresh: Mapping[str, Reply]) -> None:
@@ -280,7 +430,10 @@ class CachedModel:
             try:
                 rows.append((key, encode_reply(reply)))
             except ValueError as error:
-                warnings.warn(f"a reply of {self.name} is not kept: {error}; it reads {reply.text[:80]!r}", stacklevel=4)
+                warnings.warn(
+                    f"a reply of {self.name} is not kept: {error}; it reads {reply.text[:80]!r}",
+                    stacklevel=4,
+                )
         with self._writing, self._connection:
             self._connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", rows)
 
@@ -304,7 +457,9 @@ class CachedModel:
         import pandas as pd
 
         kinds = {"seconds": "float64", "purpose": "str"}
-        return pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)).astype({c: kinds.get(c, "int64") for c in CALL_COLUMNS})
+        return pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)).astype(
+            {c: kinds.get(c, "int64") for c in CALL_COLUMNS}
+        )
 
     def reset_calls(self) -> None:
         """Forget the rows of ``calls``."""
@@ -371,13 +526,24 @@ def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
             for line in file:
                 n_lines += 1
                 fields = json.loads(line, parse_constant=refuse_constant)
-                if not isinstance(fields, dict) or set(fields) != {"key", "value"} or not isinstance(fields["value"], dict):
-                    raise ValueError(f'a line is {{"key": ..., "value": {{...}}}}, got {shortened(line)}')
+                if (
+                    not isinstance(fields, dict)
+                    or set(fields) != {"key", "value"}
+                    or not isinstance(fields["value"], dict)
+                ):
+                    raise ValueError(
+                        f'a line is {{"key": ..., "value": {{...}}}}, got {shortened(line)}'
+                    )
                 if not _KEY.fullmatch(str(fields["key"])):
                     raise ValueError(f"key must be 64 hex digits, got {fields['key']!r}")
                 value = fields["value"]
                 abilities = set(value) == ABILITY_FIELDS
-                yield fields["key"], to_json(decode_abilities(value)) if abilities else encode_reply(decode_reply(value))
+                yield (
+                    fields["key"],
+                    to_json(decode_abilities(value))
+                    if abilities
+                    else encode_reply(decode_reply(value)),
+                )
     except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
         kind = "xz" if source.suffix == ".xz" else "gzip"
         where = f"{source} is not a whole {kind} file (after line {n_lines})"

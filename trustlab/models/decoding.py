@@ -1,20 +1,73 @@
-"""How replies are decoded, without a model: random draws, token statistics, batches, and replies while they grow.
-
-Nothing here needs torch; all arithmetic is float64.
-"""
+"""One forward pass after another: truncated distributions, decoding, and scoring of given tokens."""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from trustlab.models.base import STATISTICS, Messages, Request
+
+ROUNDING = 1e-6
+"""A rest below it is what servers lose by rounding, not hidden tokens."""
+EXCESS = 1e-3
+"""Probabilities that sum to more than 1 + this are no distribution at temperature 1."""
+
+BOUNDS = {"entropies": "lower", "renyi": "upper", "fisher_rao": "upper"}
+"""Which side of the truth each statistic of :func:`bounds` lies on."""
+
+
+def bounds(
+    logprobs: Sequence[float],
+    cap: float | None,
+    *,
+    alpha: float,
+    vocabulary_size: int | None = None,
+) -> tuple[float, float | None, float | None] | None:
+    """(entropy at least, Rényi divergence of order ``alpha`` at most, Fisher-Rao distance at most), in nats, nats, [0, 1].
+
+    ``logprobs`` (m,): natural log-probabilities of distinct known tokens. ``cap``: the log-probability that no hidden token
+    exceeds; ``None`` where nothing is known of it, and the rest may be one token. Both distances are ``None`` without
+    ``vocabulary_size`` or where the known tokens do not fit one of that size. ``None`` where there is no known token or their
+    probabilities sum to more than 1.
+    """
+    known = np.asarray(logprobs, dtype=np.float64)
+    rest = 1.0 - float(np.exp(known).sum())
+    if not len(known) or rest < -EXCESS:
+        return None
+    values, counts = known, np.ones(len(known))
+    if rest > ROUNDING:
+        hidden, times = _packed(rest, 1.0 if cap is None else math.exp(cap))
+        values, counts = np.append(known, hidden), np.append(counts, times)
+    entropy = max(0.0, float(-(counts * np.exp(values) * values).sum()))
+    if vocabulary_size is None or counts.sum() > vocabulary_size:
+        return entropy, None, None
+    log_n = math.log(vocabulary_size)
+    renyi = log_n - entropy
+    if alpha != 1:
+        power: Any = logsumexp(alpha * values, b=counts)
+        renyi = (float(power) - (1 - alpha) * log_n) / (alpha - 1)
+    overlap = float((counts * np.exp(values / 2)).sum()) / math.sqrt(vocabulary_size)
+    return entropy, max(0.0, renyi), 2 / math.pi * math.acos(min(1.0, overlap))
+
+
+def _packed(rest: float, cap: float) -> tuple[list[float], list[float]]:
+    """Log-probabilities of the packed hidden tokens, and how many have each."""
+    if cap <= 0:
+        return [], []
+    n_full = math.floor(rest / cap)
+    left = rest - n_full * cap
+    found = [(math.log(p), n) for p, n in ((cap, float(n_full)), (left, 1.0)) if n and p > 1e-300]
+    return [value for value, _ in found], [n for _, n in found]
+
 
 Ids = tuple[int, ...]
 
@@ -32,7 +85,10 @@ def inverse_cdf(cumulative: np.ndarray, row: np.ndarray, u: np.ndarray) -> np.nd
     while (low < high).any():
         middle = (low + high) // 2
         above = cumulative[row, middle] > target
-        low, high = np.where(above, low, np.minimum(middle + 1, high)), np.where(above, middle, high)
+        low, high = (
+            np.where(above, low, np.minimum(middle + 1, high)),
+            np.where(above, middle, high),
+        )
     return low
 
 
@@ -80,11 +136,20 @@ def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
 def piece_after(before: Ids, token: int, decode: Callable[[Ids], str]) -> str:
     """The text that ``token`` adds behind the tokens ``before``."""
     begun, text = decode(before), decode((*before, token))
-    return text.removeprefix(begun) if text.startswith(begun) else text[len(os.path.commonprefix([begun, text])) :]
+    return (
+        text.removeprefix(begun)
+        if text.startswith(begun)
+        else text[len(os.path.commonprefix([begun, text])) :]
+    )
 
 
 def batches(
-    lengths: Sequence[int], extra: Sequence[int], rows: Sequence[int], limit: int, *, equal: bool = False
+    lengths: Sequence[int],
+    extra: Sequence[int],
+    rows: Sequence[int],
+    limit: int,
+    *,
+    equal: bool = False,
 ) -> Iterator[list[int]]:
     """Indices by rising length, cut where all rows x (longest length + largest extra) would pass ``limit``; never empty.
 
@@ -114,16 +179,22 @@ def left_padded(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
 def check(request: Request) -> None:
     """ValueError for a request that cannot be answered."""
     if request.n < 1 or request.max_tokens < 1:
-        raise ValueError(f"n and max_tokens must be at least 1, got n={request.n}, max_tokens={request.max_tokens}")
+        raise ValueError(
+            f"n and max_tokens must be at least 1, got n={request.n}, max_tokens={request.max_tokens}"
+        )
     if request.first < 0 or request.n_alternatives < 1 or not 0 < request.renyi_alpha < math.inf:
         options = f"{request.first}, {request.n_alternatives}, {request.renyi_alpha}"
-        raise ValueError(f"first must be at least 0, n_alternatives at least 1 and renyi_alpha above 0, got {options}")
+        raise ValueError(
+            f"first must be at least 0, n_alternatives at least 1 and renyi_alpha above 0, got {options}"
+        )
     if not 0 <= request.temperature < math.inf:
         raise ValueError(f"temperature must be finite and at least 0, got {request.temperature}")
     if unknown := request.want - set(STATISTICS):
         raise ValueError(f"want must be among {STATISTICS}, got {sorted(unknown)}")
     if "prior" in request.want and request.prior_messages is None:
-        raise ValueError("prior is wanted but prior_messages is None; give the messages without patient information")
+        raise ValueError(
+            "prior is wanted but prior_messages is None; give the messages without patient information"
+        )
 
 
 @dataclass
@@ -143,13 +214,17 @@ class GrowingReplies:
     statistics: np.ndarray  # (4, R, T): logprobs, entropies, renyi, fisher_rao
     length: np.ndarray  # (R,) without the final end token
     stopped: np.ndarray  # (R,) bool: an end token came
-    best: list[dict[int, tuple[tuple[int, float], ...]]] = field(default_factory=list)  # per step: alternatives by node
+    best: list[dict[int, tuple[tuple[int, float], ...]]] = field(
+        default_factory=list
+    )  # per step: alternatives by node
 
     @classmethod
     def start(cls, owners: list[tuple[int, Request, int]], room: list[float]) -> GrowingReplies:
         """Nothing said yet, for (prompt, request, reply index) triples; ``room``: tokens that fit after each prompt."""
         requests = [request for _, request, _ in owners]
-        limit = np.array([min(request.max_tokens, room[row]) for row, request, _ in owners], dtype=np.int64)
+        limit = np.array(
+            [min(request.max_tokens, room[row]) for row, request, _ in owners], dtype=np.int64
+        )
         shape = (len(owners), int(limit.max()))
         uniform = np.zeros(shape)
         for r, (_, request, k) in enumerate(owners):
@@ -168,3 +243,97 @@ class GrowingReplies:
     def ids(self, r: int) -> Ids:
         """The tokens of reply ``r`` so far, without the end token."""
         return tuple(self.tokens[r, : self.length[r]].tolist())
+
+
+CACHES = ("past_key_values", "cache_params")
+"""What the cache is called among a model's arguments and outputs."""
+ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
+"""Layers that a mask can keep from seeing padding; convolutions and recurrences run through it."""
+
+
+class Passes:
+    """The forward pass of ``model`` on ``device``.
+
+    ``pads``: rows of different lengths may share a pass. Not so in models that take no positions or no mask, or have
+    recurrent layers.
+    """
+
+    def __init__(self, model: Any, device: str) -> None:
+        import torch
+
+        self._torch: Any = torch
+        self.model, self.device = model, device
+        self._accepts = set(inspect.signature(model.forward).parameters)
+        layers = set(getattr(model.config.get_text_config(), "layer_types", None) or ())
+        masked = layers <= ATTENTION and not getattr(model, "_is_stateful", False)
+        self.pads = masked and {"attention_mask", "position_ids"} <= self._accepts
+        self._cache = next((name for name in CACHES if name in self._accepts), None)
+        # Some keep their state in the modules, where rows cannot be chosen.
+        if any(hasattr(module, "_setup_cache") for module in model.modules()):
+            self._cache = None
+
+    def run(
+        self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int
+    ) -> tuple[np.ndarray, Any]:
+        """Logits of the last ``keep`` positions, (n, keep, N), and the cache; it held ``past`` columns before.
+
+        ``ids`` (n, width) are the new columns, ``padding`` (n,) how many columns of each row are filling. The cache is
+        ``None`` where the model has none whose rows can be chosen: then ``ids`` must be everything so far.
+        """
+        columns = np.arange(past + ids.shape[1])
+        inputs = {
+            "input_ids": ids,
+            "position_ids": np.maximum(columns[past:] - padding[:, None], 0),
+        }
+        if self.pads:
+            inputs["attention_mask"] = (columns >= padding[:, None]).astype(np.int64)
+        given: dict[str, Any] = {
+            k: self._torch.from_numpy(v).to(self.device)
+            for k, v in inputs.items()
+            if k in self._accepts
+        }
+        if (
+            "logits_to_keep" in self._accepts
+        ):  # spares the vocabulary-wide product at every other position
+            given["logits_to_keep"] = keep
+        given |= {"use_cache": True, self._cache: cache} if self._cache else {}
+        if not self._cache and "use_cache" in self._accepts:
+            given["use_cache"] = False
+        with self._torch.inference_mode():
+            out = self.model(**given)
+        held = getattr(out, self._cache, None) if self._cache else None
+        if not hasattr(held, "reorder_cache"):
+            self._cache = held = None
+        logits = out.logits[:, -keep:]
+        return (
+            logits if logits.dtype == self._torch.float64 else logits.float()
+        ).cpu().numpy(), held
+
+
+class Branches:
+    """The distinct beginnings of the replies to a batch of prompts: a prefix tree's nodes of one depth, a row each."""
+
+    def __init__(self, passes: Passes, prompts: Sequence[Ids]) -> None:
+        self._passes = passes
+        self._ids, self._padding = left_padded(prompts)
+        self._past, self._cache = 0, None
+
+    def read(self) -> np.ndarray:
+        """Logits of the next token at every node, (n, N)."""
+        logits, self._cache = self._passes.run(
+            self._ids, self._padding, self._past, self._cache, keep=1
+        )
+        return logits[:, 0]
+
+    def extend(self, parent: np.ndarray, token: np.ndarray) -> None:
+        """Replace the nodes: new node i is old node ``parent[i]`` followed by ``token[i]``, both (m,)."""
+        if self._cache is None:
+            self._ids = np.concatenate([self._ids[parent], token[:, None]], axis=1)
+        else:
+            self._past += self._ids.shape[1]
+            self._ids = token[:, None]
+            if not np.array_equal(parent, np.arange(len(self._padding))):
+                self._cache.reorder_cache(
+                    self._passes._torch.from_numpy(parent).to(self._passes.device)
+                )
+        self._padding = self._padding[parent]

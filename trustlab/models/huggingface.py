@@ -1,25 +1,26 @@
-"""Any causal language model of the Hugging Face library, from a local folder or from the hub.
-
-Replies to the same messages grow as one prefix tree: replies that agree so far share one row of the key-value cache
-and one forward pass, so a prompt is read once however many replies it gets. All statistics come from the logits of
-the pass that made the tokens, in float64.
-"""
+"""Models of transformers: prompts in their chat format, batches that fit memory, replies."""
 
 from __future__ import annotations
 
 import functools
+import gc
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from trustlab.models.base import STATISTICS, Messages, Request
-from trustlab.models.chat import prompt_text
 from trustlab.models.decoding import (
+    Branches,
     GrowingReplies,
     Ids,
+    Passes,
+    batches,
     check,
     distribution_statistics,
     inverse_cdf,
@@ -28,10 +29,186 @@ from trustlab.models.decoding import (
     shift,
     text_pieces,
 )
-from trustlab.models.memory import Share, in_batches
 from trustlab.models.opening import end_tokens, locate, open_checkpoint, window_of
-from trustlab.models.passes import Branches, Passes
 from trustlab.records import Reply, TokenTrace
+
+
+def plain(messages: Messages) -> str:
+    """Paragraphs of ``role: content`` with an open assistant's turn at the end: for models without a chat template."""
+    return "\n\n".join([*(f"{role}: {content}" for role, content in messages), "assistant:"])
+
+
+def system_in_user(messages: Messages) -> Messages:
+    """System texts put in front of the first user message, a blank line between; a user message of their own if there is none."""
+    head = [content for role, content in messages if role == "system"]
+    rest = [message for message in messages if message[0] != "system"]
+    at = next((i for i, (role, _) in enumerate(rest) if role == "user"), None)
+    if head and at is None:
+        rest.insert(0, ("user", "\n\n".join(head)))
+    elif head and at is not None:
+        rest[at] = ("user", "\n\n".join([*head, rest[at][1]]))
+    return tuple(rest)
+
+
+def alternating(messages: Messages) -> Messages:
+    """Neighbours of one role joined to one message, a blank line between."""
+    joined: list[tuple[str, str]] = []
+    for role, content in messages:
+        if joined and joined[-1][0] == role:
+            joined[-1] = (role, f"{joined[-1][1]}\n\n{content}")
+        else:
+            joined.append((role, content))
+    return tuple(joined)
+
+
+def defused(tokenizer: Any, messages: Messages) -> Messages:
+    """The messages with a space in every special token that somebody wrote out: words like ``</s>`` are text, and end no turn."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    special = {str(t) for t in added.values() if t.special} | set(tokenizer.all_special_tokens)
+    longest_first = sorted((t for t in special if len(t.strip()) > 1), key=len, reverse=True)
+    out = []
+    for role, content in messages:
+        for token in longest_first:
+            content = content.replace(token, f"{token[0]} {token[1:]}")
+        out.append((role, content))
+    return tuple(out)
+
+
+def prompt_text(tokenizer: Any, messages: Messages) -> str:
+    """The conversation as ``tokenizer``'s chat template writes it, ready for the assistant's turn; :func:`plain` without one.
+
+    A template that refuses the system role, or leaves its text out, gets it in front of the first user message; one that
+    demands alternating roles gets neighbours of one role as one message. Special tokens written out are broken up
+    (:func:`defused`). ValueError, with the template's words, if it
+    refuses even that.
+    """
+    messages = defused(tokenizer, messages)
+    if not tokenizer.chat_template:
+        return plain(messages)
+    from jinja2 import TemplateError
+
+    folded = system_in_user(messages)
+    refusal: Exception | None = None
+    for attempt in dict.fromkeys((messages, alternating(messages), folded, alternating(folded))):
+        turns = [{"role": role, "content": content} for role, content in attempt]
+        try:
+            text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        except TemplateError as error:
+            refusal = error
+            continue
+        if all(content.strip() in text for role, content in attempt if role == "system"):
+            return text
+    roles = [role for role, _ in messages]
+    raise ValueError(f"the model's chat template refuses the roles {roles}: {refusal}") from refusal
+
+
+Owner = tuple[int, int]
+"""(request, reply index)."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Share:
+    """A prompt and replies that grow from it, at most ``extra`` tokens long; replies that are one throughout share a row."""
+
+    prompt: Ids
+    rows: tuple[tuple[Owner, ...], ...]
+    extra: int
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens that one row may come to hold."""
+        return len(self.prompt) + self.extra
+
+    def within(self, limit: int) -> list[Share]:
+        """Itself in parts of at most ``limit`` tokens, or of one row where a row is longer."""
+        size = max(1, limit // self.n_tokens)
+        return [
+            replace(self, rows=self.rows[start : start + size])
+            for start in range(0, len(self.rows), size)
+        ]
+
+
+class Batched(Protocol):
+    """Who works in batches: the most tokens of a batch, and counts; ``usage["halvings"]`` appears with the first."""
+
+    batch_tokens: int
+    usage: dict[str, float]
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether Python, NumPy or torch, on any device, could not have the memory it asked for."""
+    if isinstance(error, MemoryError):
+        return True
+    said = str(error).lower()
+    return isinstance(error, RuntimeError) and (
+        "out of memory" in said or "can't allocate memory" in said
+    )
+
+
+def in_batches(
+    shares: Iterable[Share],
+    owner: Batched,
+    work: Callable[[list[Share]], T],
+    *,
+    equal: bool = False,
+) -> Iterator[tuple[list[Share], T]]:
+    """Every batch of ``shares`` with what ``work`` makes of it; ``equal``: only prompts of one length share a batch.
+
+    When memory runs out, ``owner.batch_tokens`` falls to half of what the batch held, with a warning, and what is not
+    done is cut anew. MemoryError: not even one row fits.
+    """
+    waiting = list(shares)
+    while waiting:
+        if owner.usage.get(
+            "halvings"
+        ):  # before that, a prompt's replies stay together however many they are
+            waiting = [part for share in waiting for part in share.within(owner.batch_tokens)]
+        lengths, extra, rows = (
+            [len(s.prompt) for s in waiting],
+            [s.extra for s in waiting],
+            [len(s.rows) for s in waiting],
+        )
+        done: set[int] = set()
+        for batch in batches(lengths, extra, rows, owner.batch_tokens, equal=equal):
+            here = [waiting[j] for j in batch]
+            made = _attempt(work, here)
+            if made is None:
+                _halve(owner, here)
+                break
+            done.update(batch)
+            yield here, made[0]
+        waiting = [share for j, share in enumerate(waiting) if j not in done]
+
+
+def _attempt(work: Callable[[list[Share]], T], here: list[Share]) -> tuple[T] | None:
+    """The result; ``None`` when memory ran out. A function of its own, so that the error's frames let go what they held."""
+    try:
+        return (work(here),)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+    return None
+
+
+def _halve(owner: Batched, here: list[Share]) -> None:
+    n_rows = sum(len(share.rows) for share in here)
+    gc.collect()
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    if n_rows == 1:
+        what = f"one prompt of {len(here[0].prompt)} tokens with one reply of up to {here[0].extra}"
+        raise MemoryError(
+            f"memory does not suffice for {what}; shorten it, or choose a smaller model or dtype"
+        )
+    held = n_rows * (max(len(share.prompt) for share in here) + max(share.extra for share in here))
+    owner.batch_tokens = max(1, min(owner.batch_tokens, held) // 2)
+    owner.usage["halvings"] = owner.usage.get("halvings", 0) + 1
+    warnings.warn(
+        f"memory ran out; a batch now holds at most {owner.batch_tokens} tokens", stacklevel=4
+    )
+
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
 BLOCK_VALUES = 1 << 21
@@ -69,14 +246,18 @@ class HuggingFaceModel:
             import torch
             import transformers  # noqa: F401
         except ImportError as error:
-            raise ImportError("HuggingFaceModel needs torch and transformers: pip install torch transformers") from error
+            raise ImportError(
+                "HuggingFaceModel needs torch and transformers: pip install torch transformers"
+            ) from error
         self.batch_tokens = batch_tokens
         self.usage: dict[str, float] = {}
         self._torch: Any = torch
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         source, commit, revision = locate(name_or_path)
         self.name = name or (source if commit else Path(source).resolve().name)
-        tokenizer, model = open_checkpoint(source, commit, dtype if dtype == "auto" else getattr(torch, dtype))
+        tokenizer, model = open_checkpoint(
+            source, commit, dtype if dtype == "auto" else getattr(torch, dtype)
+        )
         self._tokenizer, self._model = tokenizer, model.to(self.device).eval()
         kind = str(model.dtype).removeprefix("torch.")
         self.revision = revision if kind == "float32" else f"{revision}-{kind}"
@@ -99,7 +280,13 @@ class HuggingFaceModel:
             check(request)
             sharing.setdefault(request.messages, []).append(i)
         prompts = self._encode(list(sharing))
-        priors = list(dict.fromkeys(q.prior_messages for q in requests if "prior" in q.want and q.prior_messages is not None))
+        priors = list(
+            dict.fromkeys(
+                q.prior_messages
+                for q in requests
+                if "prior" in q.want and q.prior_messages is not None
+            )
+        )
         prior_ids = dict(zip(priors, self._encode(priors), strict=True))
         scores: dict[tuple[Ids, Ids], np.ndarray] = {}
         replies: list[dict[int, Reply]] = [{} for _ in requests]
@@ -112,7 +299,9 @@ class HuggingFaceModel:
             none = Reply(None, n_tokens_in=len(prompt), missing=why, finish="error")
             for i in group:
                 replies[i] = dict.fromkeys(range(requests[i].n), none)
-        for here, grown in in_batches(shares, self, lambda batch: self._grow(batch, requests), equal=not self._passes.pads):
+        for here, grown in in_batches(
+            shares, self, lambda batch: self._grow(batch, requests), equal=not self._passes.pads
+        ):
             owners = [(share, i, k) for share in here for row in share.rows for i, k in row]
             ids = [grown.ids(r) for r in range(len(owners))]
             pairs = [(prior_ids[q.prior_messages], said) if "prior" in q.want and q.prior_messages is not None else None
@@ -128,12 +317,22 @@ class HuggingFaceModel:
     @staticmethod
     def _share(prompt: Ids, group: list[int], requests: Sequence[Request]) -> Share:
         """The requests of one prompt; all greedy replies are one row."""
-        greedy = tuple((i, k) for i in group if requests[i].temperature == 0 for k in range(requests[i].n))
-        sampled = [((i, k),) for i in group if requests[i].temperature > 0 for k in range(requests[i].n)]
-        return Share(prompt, ((greedy,) if greedy else ()) + tuple(sampled), max(requests[i].max_tokens for i in group))
+        greedy = tuple(
+            (i, k) for i in group if requests[i].temperature == 0 for k in range(requests[i].n)
+        )
+        sampled = [
+            ((i, k),) for i in group if requests[i].temperature > 0 for k in range(requests[i].n)
+        ]
+        return Share(
+            prompt,
+            ((greedy,) if greedy else ()) + tuple(sampled),
+            max(requests[i].max_tokens for i in group),
+        )
 
     def _decode(self, ids: Ids) -> str:
-        return self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return self._tokenizer.decode(
+            list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
 
     def _text_after(self, before: Ids, token: int) -> str:
         """The text that ``token`` adds behind ``before``; a special token's name."""
@@ -155,16 +354,29 @@ class HuggingFaceModel:
 
     def _tokenized(self, conversations: list[Messages]) -> tuple[list[str], list[list[int]]]:
         texts = [prompt_text(self._tokenizer, messages) for messages in conversations]
-        if not texts or self._tokenizer.chat_template:  # a chat template writes the special tokens itself
-            return texts, self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
+        if (
+            not texts or self._tokenizer.chat_template
+        ):  # a chat template writes the special tokens itself
+            return texts, self._tokenizer(texts, add_special_tokens=False, verbose=False)[
+                "input_ids"
+            ] if texts else []
         encoded = self._tokenizer(texts, add_special_tokens=True, verbose=False)["input_ids"]
         # Some tokenizers end every text; a prompt goes on.
-        return texts, [ids[:-1] if len(ids) > 1 and ids[-1] in self._ends else ids for ids in encoded]
+        return texts, [
+            ids[:-1] if len(ids) > 1 and ids[-1] in self._ends else ids for ids in encoded
+        ]
 
     def _grow(self, shares: list[Share], requests: Sequence[Request]) -> GrowingReplies:
         """The replies of one batch, decoded one token of every unfinished reply a step."""
-        owners = [(row, requests[i], k) for row, share in enumerate(shares) for same in share.rows for i, k in same]
-        grown = GrowingReplies.start(owners, [self.window + 1 - len(share.prompt) for share in shares])
+        owners = [
+            (row, requests[i], k)
+            for row, share in enumerate(shares)
+            for same in share.rows
+            for i, k in same
+        ]
+        grown = GrowingReplies.start(
+            owners, [self.window + 1 - len(share.prompt) for share in shares]
+        )
         branches = Branches(self._passes, [share.prompt for share in shares])
         active, node = np.arange(len(grown.prompt)), grown.prompt
         while True:
@@ -179,10 +391,14 @@ class HuggingFaceModel:
             if not len(active):
                 return grown
             # Replies that agree so far stay on one node: distinct (node, token) pairs are the next nodes.
-            pairs, node = np.unique(node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True)
+            pairs, node = np.unique(
+                node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True
+            )
             branches.extend(*np.divmod(pairs, logits.shape[1]))
 
-    def _choose(self, logits: np.ndarray, node: np.ndarray, active: np.ndarray, grown: GrowingReplies) -> np.ndarray:
+    def _choose(
+        self, logits: np.ndarray, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
+    ) -> np.ndarray:
         """The next tokens (A,) of the ``active`` replies, each at row ``node`` (A,) of ``logits`` (n, N); statistics noted."""
         step = len(grown.best)
         grown.best.append({})
@@ -212,21 +428,32 @@ class HuggingFaceModel:
                     found = distribution_statistics(shifted[rows], log_total[rows], alpha)
                     grown.statistics[1:, reply[same], step] = found[:, back]
                 rows = np.unique(at[wanted])
-                best = self._alternatives(raw[rows], shifted[rows] - log_total[rows, None], grown.n_alternatives)
+                best = self._alternatives(
+                    raw[rows], shifted[rows] - log_total[rows, None], grown.n_alternatives
+                )
                 grown.best[step].update(zip((rows + start).tolist(), best, strict=True))
         return grown.tokens[active, step]
 
-    def _alternatives(self, logits: np.ndarray, logprobs: np.ndarray, n: int) -> Iterator[tuple[tuple[int, float], ...]]:
+    def _alternatives(
+        self, logits: np.ndarray, logprobs: np.ndarray, n: int
+    ) -> Iterator[tuple[tuple[int, float], ...]]:
         """The most probable tokens of each row as (id, log-probability), best first."""
-        top = self._torch.topk(self._torch.from_numpy(logits), min(n, logits.shape[1])).indices.numpy()
+        top = self._torch.topk(
+            self._torch.from_numpy(logits), min(n, logits.shape[1])
+        ).indices.numpy()
         top = np.sort(top, axis=1)
         values = np.take_along_axis(logprobs, top, axis=1)
         order = np.argsort(-values, axis=1, kind="stable")
-        top, values = np.take_along_axis(top, order, axis=1), np.take_along_axis(values, order, axis=1)
+        top, values = (
+            np.take_along_axis(top, order, axis=1),
+            np.take_along_axis(values, order, axis=1),
+        )
         for ids, row in zip(top.tolist(), values.tolist(), strict=True):
             yield tuple(zip(ids, row, strict=True))
 
-    def _reply(self, grown: GrowingReplies, r: int, pieces: list[str], n_in: int, prior: np.ndarray | None) -> Reply:
+    def _reply(
+        self, grown: GrowingReplies, r: int, pieces: list[str], n_in: int, prior: np.ndarray | None
+    ) -> Reply:
         q, length, stopped = grown.requests[r], int(grown.length[r]), bool(grown.stopped[r])
         want = q.want
         trace = None
@@ -239,9 +466,13 @@ class HuggingFaceModel:
                 fisher_rao=fields[3] if wide else None, prior_logprobs=prior,
                 alternatives=self._named(grown, r, pieces) if wide else None,
             )  # fmt: skip
-        return Reply("".join(pieces), trace, n_in, length + stopped, "stop" if stopped else "length")
+        return Reply(
+            "".join(pieces), trace, n_in, length + stopped, "stop" if stopped else "length"
+        )
 
-    def _named(self, grown: GrowingReplies, r: int, pieces: list[str]) -> tuple[tuple[tuple[str, float], ...], ...]:
+    def _named(
+        self, grown: GrowingReplies, r: int, pieces: list[str]
+    ) -> tuple[tuple[tuple[str, float], ...], ...]:
         """The alternatives of reply ``r`` as (text, log-probability): what each would add in that place.
 
         The token that was chosen is called as in the trace, a special token by its name.
@@ -252,7 +483,11 @@ class HuggingFaceModel:
             before = said[max(0, t - CONTEXT) : t]
             own = None if said[t] in self._special else said[t]
             best = grown.best[t][node][:n]
-            named.append(tuple((pieces[t] if i == own else self._shown(before, i), value) for i, value in best))
+            named.append(
+                tuple(
+                    (pieces[t] if i == own else self._shown(before, i), value) for i, value in best
+                )
+            )
         return tuple(named)
 
     def _score(self, pairs: Iterable[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
@@ -263,17 +498,26 @@ class HuggingFaceModel:
         for prompt, said in asked:
             if len(prompt) + len(said) - 1 > self.window:
                 what = f"{len(prompt)} tokens and the reply {len(said)}"
-                raise ValueError(f"the prior prompt has {what}, more than the window of {self.name}, {self.window}")
+                raise ValueError(
+                    f"the prior prompt has {what}, more than the window of {self.name}, {self.window}"
+                )
         whole = [Share(prompt + said, (((j, 0),),), 0) for j, (prompt, said) in enumerate(asked)]
-        for here, found in in_batches(whole, self, lambda batch: self._read(batch, asked), equal=not self._passes.pads):
-            scores |= {asked[share.rows[0][0][0]]: values for share, values in zip(here, found, strict=True)}
+        for here, found in in_batches(
+            whole, self, lambda batch: self._read(batch, asked), equal=not self._passes.pads
+        ):
+            scores |= {
+                asked[share.rows[0][0][0]]: values
+                for share, values in zip(here, found, strict=True)
+            }
         return scores
 
     def _read(self, shares: list[Share], asked: list[tuple[Ids, Ids]]) -> list[np.ndarray]:
         """One plain pass over a batch of (prompt, continuation) ids; the continuations' log-probabilities, each (L,)."""
         here = [asked[share.rows[0][0][0]] for share in shares]
         keep = max(len(said) for _, said in here)
-        logits, _ = self._passes.run(*left_padded([prompt + said[:-1] for prompt, said in here]), 0, None, keep)
+        logits, _ = self._passes.run(
+            *left_padded([prompt + said[:-1] for prompt, said in here]), 0, None, keep
+        )
         found = []
         for (_, ids), rows in zip(here, logits, strict=True):
             said = np.array(ids)

@@ -19,25 +19,32 @@ from pydantic import ValidationError
 
 from trustlab.models.base import STATISTICS, Request, Stopped
 from trustlab.models.decoding import check
-from trustlab.models.openai_client import Address, Dialect, Line, Outcome
-from trustlab.models.openai_replies import (
+from trustlab.models.openai_wire import (
     NO_TEMPLATE,
+    Address,
     ChatAnswer,
+    Dialect,
+    Line,
+    Outcome,
     ScoreAnswer,
+    Template,
+    chat_body,
     missing,
     prior_of,
     reasons_lacking,
     reply_of,
+    score_body,
     shortened,
 )
-from trustlab.models.openai_requests import Template, chat_body, score_body
 from trustlab.records import Reply
 
 SYSTEM_ROLES = ("auto", "system", "developer", "user")
 FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError}
 """HTTP statuses that every further call would get too."""
 
-_PROBE = Request((("user", "Say: ok"),), max_tokens=4, want=frozenset({"logprobs", "distributions"}))
+_PROBE = Request(
+    (("user", "Say: ok"),), max_tokens=4, want=frozenset({"logprobs", "distributions"})
+)
 _SCORED = "The patient has had a cough for three days"
 
 
@@ -79,7 +86,14 @@ class OpenAIModel:
         provides: Iterable[str] | None = None,
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one is needed."""
-        least = {"concurrency": 1, "max_retries": 0, "max_calls": 0, "max_tokens_total": 0, "n_top": 0, "vocabulary_size": 2}
+        least = {
+            "concurrency": 1,
+            "max_retries": 0,
+            "max_calls": 0,
+            "max_tokens_total": 0,
+            "n_top": 0,
+            "vocabulary_size": 2,
+        }
         values = (concurrency, max_retries, max_calls, max_tokens_total, n_top, vocabulary_size)
         for (option, at_least), value in zip(least.items(), values, strict=True):
             if value is not None and value < at_least:
@@ -89,21 +103,34 @@ class OpenAIModel:
         if not 0 < timeout_s < math.inf:
             raise ValueError(f"timeout_s must be above 0 and finite, got {timeout_s}")
         if system_role not in SYSTEM_ROLES:
-            raise ValueError(f"system_role must be one of {', '.join(SYSTEM_ROLES)}, got {system_role!r}")
+            raise ValueError(
+                f"system_role must be one of {', '.join(SYSTEM_ROLES)}, got {system_role!r}"
+            )
         if unknown := set(provides or ()) - {"text", *STATISTICS}:
-            raise ValueError(f"provides must be among text, {', '.join(STATISTICS)}, got {sorted(unknown)}")
-        self.name, self.max_calls, self.max_tokens_total, self.n_top = name, max_calls, max_tokens_total, n_top
+            raise ValueError(
+                f"provides must be among text, {', '.join(STATISTICS)}, got {sorted(unknown)}"
+            )
+        self.name, self.max_calls, self.max_tokens_total, self.n_top = (
+            name,
+            max_calls,
+            max_tokens_total,
+            n_top,
+        )
         self.vocabulary_size, self._extra = vocabulary_size, dict(extra_body or {})
         self.usage: dict[str, float] = dict.fromkeys(
             ("requests", "retries", "failures", "n_tokens_in", "n_tokens_out", "probes"), 0.0
         )
         self._template = None if chat_template is None else Template(chat_template)
         address = Address.of(base_url)
-        self._line = Line(address, timeout_s=timeout_s, max_retries=max_retries, concurrency=concurrency)
+        self._line = Line(
+            address, timeout_s=timeout_s, max_retries=max_retries, concurrency=concurrency
+        )
         self._dialect = Dialect(takes_n=not one_by_one, most_top=n_top, system_role=system_role)
         self._provides = None if provides is None else frozenset({"text", *provides})
         template = None if self._template is None else self._template.text
-        decisive = json.dumps([self._extra, n_top, system_role, template, vocabulary_size], sort_keys=True)
+        decisive = json.dumps(
+            [self._extra, n_top, system_role, template, vocabulary_size], sort_keys=True
+        )
         digest = hashlib.sha256(decisive.encode()).hexdigest()[:8]
         self.revision = f"{address.shown} {name} {digest}"
 
@@ -123,7 +150,9 @@ class OpenAIModel:
     @property
     def lacks(self) -> Mapping[str, str]:
         """Need -> why this server cannot meet it (``"answer.renyi"``, say)."""
-        return reasons_lacking(self.provides, self._template is not None, self.vocabulary_size is not None)
+        return reasons_lacking(
+            self.provides, self._template is not None, self.vocabulary_size is not None
+        )
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order. What fails after its retries is missing, with the reason.
@@ -146,8 +175,14 @@ class OpenAIModel:
             cells = [reply.text is not None for row in replies for reply in row]
             if run.error is not None and not any(cells):
                 raise run.error(run.stopped)
-            how = "run again with a larger one to go on" if run.stopped.startswith("the budget") else "run again to go on"
-            raise Stopped(f"{run.stopped}; {sum(cells)} of {len(cells)} replies are finished; {how}", replies)
+            how = (
+                "run again with a larger one to go on"
+                if run.stopped.startswith("the budget")
+                else "run again to go on"
+            )
+            raise Stopped(
+                f"{run.stopped}; {sum(cells)} of {len(cells)} replies are finished; {how}", replies
+            )
         return replies
 
     def close(self) -> None:
@@ -162,20 +197,35 @@ class OpenAIModel:
 
     def _priors(self, requests: Sequence[Request]) -> list[str | None]:
         """The rendered prior prompt of each request that wants one. ``ValueError`` without a template that takes it."""
-        asked = {q.prior_messages: "" for q in requests if "prior" in q.want and q.prior_messages is not None}
+        asked = {
+            q.prior_messages: ""
+            for q in requests
+            if "prior" in q.want and q.prior_messages is not None
+        }
         if asked and self._template is None:
             raise ValueError(f"prior is wanted, but {NO_TEMPLATE}")
         role = self._dialect.system_role
-        rendered = {messages: self._template.render(messages, role) for messages in asked} if self._template else {}
-        return [rendered.get(q.prior_messages) if "prior" in q.want and q.prior_messages else None for q in requests]
+        rendered = (
+            {messages: self._template.render(messages, role) for messages in asked}
+            if self._template
+            else {}
+        )
+        return [
+            rendered.get(q.prior_messages) if "prior" in q.want and q.prior_messages else None
+            for q in requests
+        ]
 
     # What follows runs in the client's thread.
 
     async def _answer_all(self, run: _Run) -> None:
         try:
-            await asyncio.gather(*(self._answer(run, i, 0, len(row)) for i, row in enumerate(run.rows)))
+            await asyncio.gather(
+                *(self._answer(run, i, 0, len(row)) for i, row in enumerate(run.rows))
+            )
         except BaseException:
-            run.stopped = run.stopped or "interrupted"  # calls that still wait for a place are not begun
+            run.stopped = (
+                run.stopped or "interrupted"
+            )  # calls that still wait for a place are not begun
             raise
 
     async def _answer(self, run: _Run, i: int, start: int, n: int) -> None:
@@ -191,9 +241,13 @@ class OpenAIModel:
             return
         replies = self._read(*called, request, asked)
         if (prompt := run.priors[i]) is not None:
-            scored = await asyncio.gather(*(self._with_prior(run, prompt, reply) for reply in replies))
+            scored = await asyncio.gather(
+                *(self._with_prior(run, prompt, reply) for reply in replies)
+            )
             replies = [reply for reply in scored if reply is not None]
-            if len(replies) < len(scored):  # stopped before all were scored: better asked again than kept without
+            if len(replies) < len(
+                scored
+            ):  # stopped before all were scored: better asked again than kept without
                 return
         self.usage["failures"] += sum(reply.text is None for reply in replies)
         if asked < n:
@@ -215,7 +269,9 @@ class OpenAIModel:
                         return None
                 sent = body(self._dialect)
                 self.usage["requests"] += 1
-                outcome = await self._line.post(kind, sent | (self._extra if kind == "chat" else {}))
+                outcome = await self._line.post(
+                    kind, sent | (self._extra if kind == "chat" else {})
+                )
             self._count(outcome)
             if outcome.answer is None:
                 if body(self._dialect) == sent:
@@ -228,7 +284,10 @@ class OpenAIModel:
 
     def _spent(self) -> str:
         """Which budget is spent, '' if none."""
-        used = {"calls": self.usage["requests"], "tokens": self.usage["n_tokens_in"] + self.usage["n_tokens_out"]}
+        used = {
+            "calls": self.usage["requests"],
+            "tokens": self.usage["n_tokens_in"] + self.usage["n_tokens_out"],
+        }
         for what, most in (("calls", self.max_calls), ("tokens", self.max_tokens_total)):
             if most is not None and used[what] >= most:
                 return f"the budget of {most} {what} is spent"
@@ -239,7 +298,10 @@ class OpenAIModel:
         self.usage["retries"] += outcome.n_retries
         answer = outcome.answer if isinstance(outcome.answer, dict) else {}
         counted = answer.get("usage")
-        for ours, theirs in (("n_tokens_in", "prompt_tokens"), ("n_tokens_out", "completion_tokens")):
+        for ours, theirs in (
+            ("n_tokens_in", "prompt_tokens"),
+            ("n_tokens_out", "completion_tokens"),
+        ):
             n = counted.get(theirs) if isinstance(counted, dict) else None
             self.usage[ours] += n if isinstance(n, int) and n > 0 else 0
         if isinstance(fingerprint := answer.get("system_fingerprint"), str):
@@ -257,7 +319,9 @@ class OpenAIModel:
     def _refused(self, outcome: Outcome) -> str:
         return f"{self._line.address.shown} refuses {self.name!r}: {outcome.reason}"
 
-    def _read(self, outcome: Outcome, sent: dict[str, Any], request: Request, asked: int) -> list[Reply]:
+    def _read(
+        self, outcome: Outcome, sent: dict[str, Any], request: Request, asked: int
+    ) -> list[Reply]:
         """The replies of one call, at most ``asked``; a call that failed is as many missing ones."""
         if outcome.answer is None:
             return [missing(outcome.reason)] * asked
@@ -269,9 +333,16 @@ class OpenAIModel:
         if not answer.choices:
             return [missing("the server sent no choices")] * asked
         n_in = answer.usage.prompt_tokens if answer.usage else 0
-        n_out = round((answer.usage.completion_tokens or 0) / len(answer.choices)) if answer.usage else 0
+        n_out = (
+            round((answer.usage.completion_tokens or 0) / len(answer.choices))
+            if answer.usage
+            else 0
+        )
         n_top = sent.get("top_logprobs", 0)
-        return [reply_of(c, request, (n_in, n_out), n_top, self.vocabulary_size) for c in answer.choices[:asked]]
+        return [
+            reply_of(c, request, (n_in, n_out), n_top, self.vocabulary_size)
+            for c in answer.choices[:asked]
+        ]
 
     async def _with_prior(self, run: _Run, prompt: str, reply: Reply) -> Reply | None:
         """The reply with its tokens scored after ``prompt``; ``None``: stopped before.
@@ -280,12 +351,16 @@ class OpenAIModel:
         """
         if reply.text is None or reply.trace is None:
             return reply
-        called = await self._call("score", lambda dialect: score_body(self.name, prompt + str(reply.text)), run)
+        called = await self._call(
+            "score", lambda dialect: score_body(self.name, prompt + str(reply.text)), run
+        )
         if called is None:
             return None
         outcome = called[0]
         if outcome.answer is None:
-            passing = outcome.status is None or outcome.status in (408, 409, 429) or outcome.status >= 500
+            passing = (
+                outcome.status is None or outcome.status in (408, 409, 429) or outcome.status >= 500
+            )
             return replace(reply, missing=f"not scored: {outcome.reason}") if passing else reply
         try:
             prior = prior_of(ScoreAnswer.model_validate(outcome.answer), reply.trace.tokens)
@@ -298,13 +373,17 @@ class OpenAIModel:
 
         def body(dialect: Dialect) -> dict[str, Any]:
             full = chat_body(self.name, _PROBE, 0, 1, self.n_top, dialect)
-            return {name: value for name, value in full.items() if name not in ("temperature", "seed")}
+            return {
+                name: value for name, value in full.items() if name not in ("temperature", "seed")
+            }
 
         self.usage["probes"] += 1
         outcome, _ = await self._call("chat", body, None) or (Outcome(), {})
         if outcome.answer is None:
             if outcome.status is None:
-                raise ConnectionError(f"{self.name!r} cannot be reached at {self._line.address.shown}: {outcome.reason}")
+                raise ConnectionError(
+                    f"{self.name!r} cannot be reached at {self._line.address.shown}: {outcome.reason}"
+                )
             raise FATAL.get(outcome.status, RuntimeError)(self._refused(outcome))
         provides = {"text"}
         try:
@@ -314,7 +393,9 @@ class OpenAIModel:
         logprobs = choices[0].logprobs if choices else None
         said = logprobs.content if logprobs is not None else None
         if said and any(s.logprob is not None for s in said):
-            provides |= {"logprobs", "distributions"} if any(s.top_logprobs for s in said) else {"logprobs"}
+            provides |= (
+                {"logprobs", "distributions"} if any(s.top_logprobs for s in said) else {"logprobs"}
+            )
         if "logprobs" in provides and self._template is not None and await self._scores():
             provides |= {"prior"}
         return frozenset(provides)
@@ -322,7 +403,9 @@ class OpenAIModel:
     async def _scores(self) -> bool:
         """Whether the server scores a given text."""
         self.usage["probes"] += 1
-        outcome, _ = await self._call("score", lambda dialect: score_body(self.name, _SCORED), None) or (Outcome(), {})
+        outcome, _ = await self._call(
+            "score", lambda dialect: score_body(self.name, _SCORED), None
+        ) or (Outcome(), {})
         try:
             scored = ScoreAnswer.model_validate(outcome.answer).choices[0].logprobs
         except (ValidationError, IndexError):

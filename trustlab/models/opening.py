@@ -23,7 +23,9 @@ NO_LENGTH = 1_000_000
 def folder_revision(folder: Path) -> str:
     """First 16 hex digits of a sha256 over the names and bytes of a folder's weight, config and tokenizer files."""
     digest = hashlib.sha256()
-    for path in sorted(p for p in folder.iterdir() if any(p.match(pattern) for pattern in MODEL_FILES)):
+    for path in sorted(
+        p for p in folder.iterdir() if any(p.match(pattern) for pattern in MODEL_FILES)
+    ):
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
             while chunk := file.read(1 << 20):
@@ -43,7 +45,9 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
     if os.path.isdir(source) and os.path.isfile(os.path.join(source, "config.json")):
         return source, None, folder_revision(Path(source))
     if os.path.exists(source) or re.match(r"[./~\\]|[A-Za-z]:|[^/]+/[^/]+/", source):
-        raise FileNotFoundError(f"no model at {source!r}: expected a folder with config.json, weights and a tokenizer")
+        raise FileNotFoundError(
+            f"no model at {source!r}: expected a folder with config.json, weights and a tokenizer"
+        )
     try:
         config = Path(cached_file(source, "config.json") or "")
     except OSError as error:
@@ -51,7 +55,9 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
             how = f"accept its conditions at https://huggingface.co/{source}, then log in (hf auth login, or HF_TOKEN)"
             raise PermissionError(f"the model {source!r} is gated: {how}") from error
         reason = str(error).splitlines()[0]
-        raise FileNotFoundError(f"no model {source!r}: not a local folder, and not to be had from the hub: {reason}") from error
+        raise FileNotFoundError(
+            f"no model {source!r}: not a local folder, and not to be had from the hub: {reason}"
+        ) from error
     return source, config.parent.name, config.parent.name  # .../snapshots/<commit>/config.json
 
 
@@ -73,21 +79,31 @@ def open_checkpoint(source: str, commit: str | None, dtype: Any) -> tuple[Any, A
     except Exception as error:  # the library raises whatever its parsers raise
         raise _refusal(source, "the tokenizer cannot be read", error) from error
     if not len(tokenizer) or not tokenizer("a b", add_special_tokens=False)["input_ids"]:
-        raise FileNotFoundError(f"{source!r} has no tokenizer: expected tokenizer.json, tokenizer.model or vocab and merges")
+        raise FileNotFoundError(
+            f"{source!r} has no tokenizer: expected tokenizer.json, tokenizer.model or vocab and merges"
+        )
     from safetensors import SafetensorError
 
     try:
-        opened: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, output_loading_info=True, **at)
+        opened: Any = AutoModelForCausalLM.from_pretrained(
+            source, dtype=dtype, output_loading_info=True, **at
+        )
     except SafetensorError as error:
-        raise ValueError(f"a weight file of {source!r} is damaged or cut short ({error}); get it anew") from error
+        raise ValueError(
+            f"a weight file of {source!r} is damaged or cut short ({error}); get it anew"
+        ) from error
     except OSError as error:
-        raise FileNotFoundError(f"{source!r} has no weights: {str(error).splitlines()[0]}") from error
+        raise FileNotFoundError(
+            f"{source!r} has no weights: {str(error).splitlines()[0]}"
+        ) from error
     except (RuntimeError, ValueError) as error:
         raise _refusal(source, "the weights cannot be read", error) from error
     model, report = opened
     # The library would fill them with random numbers.
     if missing := sorted(report["missing_keys"]):
-        raise ValueError(f"the weights of {source!r} lack {len(missing)} of the model's tensors, {missing[0]} among them")
+        raise ValueError(
+            f"the weights of {source!r} lack {len(missing)} of the model's tensors, {missing[0]} among them"
+        )
     return tokenizer, model
 
 
@@ -108,13 +124,18 @@ def require_causal(config: Any, source: str) -> None:
     ):
         what = "of another kind"
     if what:
-        raise ValueError(f"{source!r} is {what} (model_type {kind!r}); a causal language model is needed")
+        raise ValueError(
+            f"{source!r} is {what} (model_type {kind!r}); a causal language model is needed"
+        )
 
 
 def window_of(config: Any, tokenizer: Any) -> float:
     """The most tokens the model reads: what its config says, or its tokenizer where that is less; infinite if neither does."""
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
-    lengths = [positions, tokenizer.model_max_length if tokenizer.model_max_length < NO_LENGTH else None]
+    lengths = [
+        positions,
+        tokenizer.model_max_length if tokenizer.model_max_length < NO_LENGTH else None,
+    ]
     return min((n for n in lengths if n is not None and n > 0), default=math.inf)
 
 
@@ -131,5 +152,9 @@ def _refusal(source: str, what: str, error: Exception) -> Exception:
     said = str(error)
     if "trust_remote_code" in said:
         needs = "code from its own repository (trust_remote_code), and none is ever run here"
-        return ValueError(f"{source!r} needs {needs}; use a version made for the library itself, or serve it behind an API")
-    return ValueError(f"{source!r}: {what}: {said.splitlines()[0] if said else type(error).__name__}")
+        return ValueError(
+            f"{source!r} needs {needs}; use a version made for the library itself, or serve it behind an API"
+        )
+    return ValueError(
+        f"{source!r}: {what}: {said.splitlines()[0] if said else type(error).__name__}"
+    )

@@ -12,10 +12,19 @@ for every reply:
 - A number, a name, a criterion or a support level is returned only if the reply spells it out.
 """
 
-from trustlab.parsing.brackets import MAX_CHARACTERS, NO_DIAGNOSIS, Span, diagnosis, diagnosis_reply
+from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
+from trustlab.parsing.reply import (
+    CUT,
+    MAX_CHARACTERS,
+    NO_DIAGNOSIS,
+    Span,
+    Unreadable,
+    diagnosis,
+    diagnosis_reply,
+    no_answer,
+    whole,
+)
 from trustlab.parsing.scores import guesses, score_0_100, true_or_false
-from trustlab.parsing.structured import read_evidence, read_profile, read_prose, read_score
-from trustlab.parsing.whole import CUT, Unreadable, no_answer, whole
 
 __all__ = [
     "CUT",

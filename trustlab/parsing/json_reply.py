@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar
 import json_repair
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from trustlab.parsing.whole import Unreadable
+from trustlab.parsing.reply import Unreadable
 
 MAX_MENDED = 10_000
 """Characters of the longest reply that is mended: json-repair's time grows with the square of them."""
@@ -85,7 +85,9 @@ def _mended(text: str) -> Any:
 
 def _words(text: str) -> list[str]:
     """The words and brackets of ``text`` in order, Python's None as null."""
-    return ["null" if word == "none" else word for word in _WORDS.findall(_SPACE.sub(" ", text).lower())]
+    return [
+        "null" if word == "none" else word for word in _WORDS.findall(_SPACE.sub(" ", text).lower())
+    ]
 
 
 def _closes(text: str) -> bool:
@@ -112,4 +114,6 @@ def valid(kind: type[_Kind], row: Any, where: str) -> _Kind:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise Unreadable(f"{where}{', ' + place if place else ''}: {first['msg'][0].lower()}{first['msg'][1:]}") from error
+        raise Unreadable(
+            f"{where}{', ' + place if place else ''}: {first['msg'][0].lower()}{first['msg'][1:]}"
+        ) from error

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from trustlab.parsing.brackets import Span, groups
+from trustlab.parsing.reply import Span, groups
 
 _PLAIN_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
 _OUT_OF = r"\s*%?\s*(?:/|\b(?:out\s+)?of\b)\s*"
@@ -52,7 +52,10 @@ def guesses(text: str | None, n: int = 5, patient: str | None = None) -> tuple[f
     if labels != [str(k) for k in range(1, n + 1)] or any(_numeric(before)):
         return None
     found = [_score(part) for part in parts]
-    if any(score is None or part[: score[0]].strip(" \t\r\n*[") for part, score in zip(parts, found, strict=True)):
+    if any(
+        score is None or part[: score[0]].strip(" \t\r\n*[")
+        for part, score in zip(parts, found, strict=True)
+    ):
         return None
     scores = tuple(score[1] for score in found if score is not None)
     return None if set(scores) <= _bracketed(patient) else scores
@@ -74,7 +77,11 @@ def out_of(before: str, after: str) -> bool:
 
 def _numeric(text: str) -> Iterator[Span]:
     """The groups with digits and no letters."""
-    return (s for s in groups(text) if any(c.isdigit() for c in s.text) and not any(c.isalpha() for c in s.text))
+    return (
+        s
+        for s in groups(text)
+        if any(c.isdigit() for c in s.text) and not any(c.isalpha() for c in s.text)
+    )
 
 
 def _bracketed(patient: str | None) -> set[float]:
@@ -90,7 +97,11 @@ def _score(text: str) -> tuple[int, float] | None:
         return None
     start, stop = numeric[0].start, numeric[0].stop
     plain = _PLAIN_NUMBER.fullmatch(numeric[0].text)
-    if plain is None or _LINK.match(text, stop) or out_of(text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t")):
+    if (
+        plain is None
+        or _LINK.match(text, stop)
+        or out_of(text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t"))
+    ):
         return None
     value = float(plain[1])
     return (start, value) if value <= 100 else None

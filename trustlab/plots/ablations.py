@@ -20,7 +20,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from trustlab.plots.auroc import LEVEL_NAMES, MARKER_POINTS
-from trustlab.plots.forest import checked_run, mark, name_rows, number_column, second_colour, zero_line
+from trustlab.plots.forest import (
+    checked_run,
+    mark,
+    name_rows,
+    number_column,
+    second_colour,
+    zero_line,
+)
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
@@ -62,23 +69,47 @@ def differences(
     says why. Raises ``ValueError`` for several runs or a (metric, level) that the table does not
     hold.
     """
-    mine = checked_run(table, ["method", by, "metric", "level", "difference", "low", "high", "n", "n_cases", "missing"])
+    mine = checked_run(
+        table,
+        ["method", by, "metric", "level", "difference", "low", "high", "n", "n_cases", "missing"],
+    )
     held = set(zip(mine["metric"], mine["level"], strict=True))
     if lacking := [pair for pair in metrics if pair not in held] or not metrics:
-        raise ValueError(f"metrics must be some of {sorted(held)}; received {list(metrics)} ({lacking})")
+        raise ValueError(
+            f"metrics must be some of {sorted(held)}; received {list(metrics)} ({lacking})"
+        )
     rows = list(dict.fromkeys(mine[by]))
     many = max(mine.groupby(by)["method"].nunique())
     if many > 2:
-        raise ValueError(f"at most two methods a row can be told apart; received {list(dict.fromkeys(mine['method']))}")
+        raise ValueError(
+            f"at most two methods a row can be told apart; received {list(dict.fromkeys(mine['method']))}"
+        )
     width = 5.2 if len(metrics) == 1 else 2.75
-    panels = list(axes) if axes is not None else axes_row(width, _height(len(rows), many), len(metrics), 0.55)
+    panels = (
+        list(axes)
+        if axes is not None
+        else axes_row(width, _height(len(rows), many), len(metrics), 0.55)
+    )
     for i, (ax, (metric, level)) in enumerate(zip(panels, metrics, strict=True)):
         part = mine[(mine["metric"] == metric) & (mine["level"] == level)]
         for y, row in enumerate(rows):
             of_row = part[part[by] == row].to_dict("records")
             for k, one in enumerate(of_row):
-                mark(ax, one, y + 0.3 * (k - (len(of_row) - 1) / 2), families, shift=one["difference"], second=k > 0)
-        number_column(ax, {y: [f"{int(n):,}" for n in part.loc[part[by] == row, "n"]] for y, row in enumerate(rows)})
+                mark(
+                    ax,
+                    one,
+                    y + 0.3 * (k - (len(of_row) - 1) / 2),
+                    families,
+                    shift=one["difference"],
+                    second=k > 0,
+                )
+        number_column(
+            ax,
+            {
+                y: [f"{int(n):,}" for n in part.loc[part[by] == row, "n"]]
+                for y, row in enumerate(rows)
+            },
+        )
         zero_line(ax, [*part["low"], *part["high"], *part["difference"]])
         _rows(ax, rows if i == 0 or axes is not None else [""] * len(rows))
         shown = {"within": "within level", "across": "over levels"}.get(level, level)
@@ -89,7 +120,12 @@ def differences(
     return panels
 
 
-def auroc_by_passages(metrics: pd.DataFrame, families: Mapping[str, str], level: str = "within", ax: Axes | None = None) -> Axes:
+def auroc_by_passages(
+    metrics: pd.DataFrame,
+    families: Mapping[str, str],
+    level: str = "within",
+    ax: Axes | None = None,
+) -> Axes:
     """AUROC (0 to 1) over the number of passages looked up, a line a method with its 95 % interval; the second paler, dashed.
 
     ``metrics`` is the table of ``variant_metrics``; its ``n``, the answers behind each point, stands above. Raises ``ValueError``
@@ -105,7 +141,11 @@ def auroc_by_passages(metrics: pd.DataFrame, families: Mapping[str, str], level:
             x = [counts.index(c) + 0.08 * k for c in line["n_passages"]]
             _line(ax, x, line, family_of(name, families), STYLES[k % len(STYLES)], second=k > 0)
             ends[name] = float(line["value"].iloc[-1])
-    ax.set(xticks=range(len(counts)), xticklabels=[str(c) for c in counts], xlim=(-0.3, len(counts) - 0.6))
+    ax.set(
+        xticks=range(len(counts)),
+        xticklabels=[str(c) for c in counts],
+        xlim=(-0.3, len(counts) - 0.6),
+    )
     ax.set(xlabel="passages looked up", ylabel=f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1")
     ax.set_title(_answers(mine), size=10)
     _value_limits([ax], mine)
@@ -130,19 +170,35 @@ def auroc_by_samples(
     """
     mine = _auroc(metrics, level, ["n", "n_samples", "temperature"])
     if not methods or not set(methods) <= set(mine["method"]):
-        raise ValueError(f"methods must be some of {list(dict.fromkeys(mine['method']))}; received {list(methods)}")
-    temperatures, counts = (sorted(mine[column].unique()) for column in ("temperature", "n_samples"))
+        raise ValueError(
+            f"methods must be some of {list(dict.fromkeys(mine['method']))}; received {list(methods)}"
+        )
+    temperatures, counts = (
+        sorted(mine[column].unique()) for column in ("temperature", "n_samples")
+    )
     if len(temperatures) > len(STYLES):
-        raise ValueError(f"at most {len(STYLES)} temperatures can be told apart; received {temperatures}")
+        raise ValueError(
+            f"at most {len(STYLES)} temperatures can be told apart; received {temperatures}"
+        )
     panels = list(axes) if axes is not None else panel_grid(len(methods), 4)
     for ax, name in zip(panels, methods, strict=True):
         of_method = mine[mine["method"] == name]
         for k, temperature in enumerate(temperatures):
-            line = of_method[of_method["temperature"] == temperature].dropna(subset="value").sort_values("n_samples")
-            x = [counts.index(c) + 0.1 * (k - (len(temperatures) - 1) / 2) for c in line["n_samples"]]
+            line = (
+                of_method[of_method["temperature"] == temperature]
+                .dropna(subset="value")
+                .sort_values("n_samples")
+            )
+            x = [
+                counts.index(c) + 0.1 * (k - (len(temperatures) - 1) / 2) for c in line["n_samples"]
+            ]
             _line(ax, x, line, family_of(name, families), STYLES[k])
         ax.set_title("\n".join(filter(None, [label(name), _answers(of_method)])), size=9.5)
-        ax.set(xticks=range(len(counts)), xticklabels=[str(c) for c in counts], xlim=(-0.4, len(counts) - 0.6))
+        ax.set(
+            xticks=range(len(counts)),
+            xticklabels=[str(c) for c in counts],
+            xlim=(-0.4, len(counts) - 0.6),
+        )
         ax.axhline(0.5, ls="--", lw=1.0, color=INK, zorder=1)
         if of_method["value"].isna().all():
             _withheld(ax, of_method)
@@ -150,10 +206,17 @@ def auroc_by_samples(
     figure: Any = panels[0].figure
     if axes is None:
         figure.supxlabel("K, samples per answer", size=10.5)
-        figure.supylabel(f"AUROC {LEVEL_NAMES.get(level, level).partition(' (')[0]}, 0 to 1", size=10.5)
-        handles = [Line2D([], [], color=GREY, ls=STYLES[k], label=f"temperature {t:g}") for k, t in enumerate(temperatures)]
+        figure.supylabel(
+            f"AUROC {LEVEL_NAMES.get(level, level).partition(' (')[0]}, 0 to 1", size=10.5
+        )
+        handles = [
+            Line2D([], [], color=GREY, ls=STYLES[k], label=f"temperature {t:g}")
+            for k, t in enumerate(temperatures)
+        ]
         handles.append(Line2D([], [], color=INK, ls="--", lw=1.0, label="chance"))
-        figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
+        figure.legend(
+            handles=handles, loc="outside upper center", ncols=len(handles), frameon=False
+        )
     return panels
 
 
@@ -163,11 +226,29 @@ def rank_ranges(ranks: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
     ``ranks`` is the first table of ``rank_stability``; rank 1 is best. At the right the AUROC and the percentage of draws in
     which the method is first. Raises ``ValueError`` for several runs.
     """
-    need = ["method", "metric", "value", "low", "high", "chosen_in", "lowest", "highest", "n_cases", "missing"]
+    need = [
+        "method",
+        "metric",
+        "value",
+        "low",
+        "high",
+        "chosen_in",
+        "lowest",
+        "highest",
+        "n_cases",
+        "missing",
+    ]
     every = checked_run(ranks, need)
-    mine, auroc = every[every["metric"] == "rank"], every[every["metric"] == "auroc"].set_index("method")["value"]
+    mine, auroc = (
+        every[every["metric"] == "rank"],
+        every[every["metric"] == "auroc"].set_index("method")["value"],
+    )
     ax = ax or axes_row(5.2, 0.25 * max(len(mine), 3))[0]
-    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
+    beside: dict[str, Any] = {
+        "xycoords": ("axes fraction", "data"),
+        "textcoords": "offset points",
+        "va": "center_baseline",
+    }
     for y, row in enumerate(mine.to_dict("records")):
         if pd.isna(row["value"]):
             ax.annotate(f"withheld: {row['missing']}", (0, y), (6, 0), **beside, size=8, color=GREY)
@@ -182,15 +263,38 @@ def rank_ranges(ranks: pd.DataFrame, families: Mapping[str, str], ax: Axes | Non
         for text, x, shade in ((f"{auroc[row['method']]:.2f}", 42, INK), (first, 84, GREY)):
             ax.annotate(text, (1, y), (x, 0), **beside, ha="right", size=9, color=shade)
     for words, x, shade in (("AUROC", 42, INK), ("first in", 84, GREY)):
-        ax.annotate(words, (1, 1), (x, 4), "axes fraction", "offset points", ha="right", va="bottom", size=9, color=shade)
+        ax.annotate(
+            words,
+            (1, 1),
+            (x, 4),
+            "axes fraction",
+            "offset points",
+            ha="right",
+            va="bottom",
+            size=9,
+            color=shade,
+        )
     _rows(ax, [label(name) for name in mine["method"]])
-    ax.set(xlim=(0.2, max(mine["value"].notna().sum(), 1) + 0.8), xlabel="rank by AUROC within level (1 = best)")
-    more = [Line2D([], [], color=GREY, lw=2, label="other cases (95 %)"), Patch(color="#CFCFCF", lw=0, label="other choices")]
+    ax.set(
+        xlim=(0.2, max(mine["value"].notna().sum(), 1) + 0.8),
+        xlabel="rank by AUROC within level (1 = best)",
+    )
+    more = [
+        Line2D([], [], color=GREY, lw=2, label="other cases (95 %)"),
+        Patch(color="#CFCFCF", lw=0, label="other choices"),
+    ]
     family_legend(ax, [family_of(name, families) for name in mine["method"]])
     if of_families := ax.get_legend():
         ax.add_artist(of_families)
-        of_families.set_clip_on(False)  # else it does not count as part of the axes, and a caption runs into it
-    place: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.3, "borderpad": 0}
+        of_families.set_clip_on(
+            False
+        )  # else it does not count as part of the axes, and a caption runs into it
+    place: Any = {
+        "loc": "lower left",
+        "bbox_to_anchor": (0, 1),
+        "borderaxespad": 0.3,
+        "borderpad": 0,
+    }
     ax.legend(handles=more, ncols=2, frameon=False, **place)
     return ax
 
@@ -211,24 +315,43 @@ def published_beside_ours(
     """
     if metric not in ("auroc", "auprc"):
         raise ValueError(f"metric is {metric!r}; allowed are 'auroc' and 'auprc'")
-    mine = _auroc(metrics[metrics["method"] == "medconf"], level, ["variant", "n"], metric).set_index("variant")
+    mine = _auroc(
+        metrics[metrics["method"] == "medconf"], level, ["variant", "n"], metric
+    ).set_index("variant")
     theirs = published.set_index("variant")
     rows = list(dict.fromkeys([*mine.index, *theirs.index]))
     left, right = axes if axes is not None else axes_row(3.6, _height(len(rows), 1), 2, 0.5)
     for y, row in enumerate(rows):
         if row in mine.index:
-            mark(left, mine.loc[row].to_dict() | {"method": "medconf"}, y, families, shift=mine.at[row, "value"])
+            mark(
+                left,
+                mine.loc[row].to_dict() | {"method": "medconf"},
+                y,
+                families,
+                shift=mine.at[row, "value"],
+            )
         if row in theirs.index:
             x = float(theirs.at[row, metric])
             right.plot(x, y, "o", ms=8, color=INK, mec="white", mew=0.6)
-            right.annotate(f"{x:.2f}", (x, y), (9, 0), textcoords="offset points", va="center_baseline", size=9)
+            right.annotate(
+                f"{x:.2f}", (x, y), (9, 0), textcoords="offset points", va="center_baseline", size=9
+            )
     name = METRIC_NAMES[metric]
-    number_column(left, {y: [f"{int(mine.at[row, 'n']):,}"] for y, row in enumerate(rows) if row in mine.index})
+    number_column(
+        left,
+        {y: [f"{int(mine.at[row, 'n']):,}"] for y, row in enumerate(rows) if row in mine.index},
+    )
     left.set_title(f"Ours: {metrics['model'].iloc[0]}, {metrics['dataset'].iloc[0]}", pad=8)
-    right.set_title(f"Published: {', '.join(theirs['model'].unique())}, {', '.join(theirs['dataset'].unique())}", pad=8)
+    right.set_title(
+        f"Published: {', '.join(theirs['model'].unique())}, {', '.join(theirs['dataset'].unique())}",
+        pad=8,
+    )
     left.set_xlabel(f"{name} {LEVEL_NAMES.get(level, level).partition(' (')[0]}, 0 to 1")
     right.set_xlabel(f"{name} as printed, 0 to 1")
-    for ax, held in ((left, [*mine["low"], *mine["high"], *mine["value"]]), (right, theirs[metric])):
+    for ax, held in (
+        (left, [*mine["low"], *mine["high"], *mine["value"]]),
+        (right, theirs[metric]),
+    ):
         known = pd.Series([*held, 0.5], dtype=float).dropna()
         ax.set_xlim(max(known.min() - 0.05, -0.01), min(known.max() + 0.08, 1.01))
     _rows(left, rows)
@@ -236,15 +359,30 @@ def published_beside_ours(
     return left, right
 
 
-def _auroc(metrics: pd.DataFrame, level: str, columns: Sequence[str], metric: str = "auroc") -> pd.DataFrame:
-    mine = checked_run(metrics, ["method", "metric", "level", "value", "low", "high", "n_cases", "missing", *columns])
+def _auroc(
+    metrics: pd.DataFrame, level: str, columns: Sequence[str], metric: str = "auroc"
+) -> pd.DataFrame:
+    mine = checked_run(
+        metrics,
+        ["method", "metric", "level", "value", "low", "high", "n_cases", "missing", *columns],
+    )
     mine = mine[mine["metric"] == metric]
     if level not in set(mine["level"]):
-        raise ValueError(f"level is {level!r}; the table holds {list(dict.fromkeys(mine['level']))}")
+        raise ValueError(
+            f"level is {level!r}; the table holds {list(dict.fromkeys(mine['level']))}"
+        )
     return mine[mine["level"] == level]
 
 
-def _line(ax: Axes, x: Sequence[float], line: pd.DataFrame, family: str, style: Any, *, second: bool = False) -> None:
+def _line(
+    ax: Axes,
+    x: Sequence[float],
+    line: pd.DataFrame,
+    family: str,
+    style: Any,
+    *,
+    second: bool = False,
+) -> None:
     colour = second_colour(family, second)
     ax.vlines(x, line["low"], line["high"], color=colour, lw=1.1, alpha=0.5, zorder=2)
     ax.plot(x, line["value"], color=colour, ls=style, lw=1.6, zorder=2.5)
@@ -255,7 +393,11 @@ def _line(ax: Axes, x: Sequence[float], line: pd.DataFrame, family: str, style: 
 def _answers(table: pd.DataFrame) -> str:
     """How many answers stand behind the points that have a value: one number where they share them."""
     n = table.loc[table["value"].notna(), "n"].astype(int)
-    return " to ".join(f"{'n = ' * (k == 0)}{at:,}" for k, at in enumerate(sorted({n.min(), n.max()}))) if len(n) else ""
+    return (
+        " to ".join(f"{'n = ' * (k == 0)}{at:,}" for k, at in enumerate(sorted({n.min(), n.max()})))
+        if len(n)
+        else ""
+    )
 
 
 def _rows(ax: Axes, names: Sequence[str]) -> None:
@@ -275,9 +417,17 @@ def _legend(ax: Axes, table: pd.DataFrame, families: Mapping[str, str]) -> None:
     handles = []
     for k, name in enumerate(names):
         family = family_of(name, families)
-        colour, look = second_colour(family, k > 0), {"marker": FAMILY_MARKERS[family], "ms": 7.5, "ls": ""}
+        colour, look = (
+            second_colour(family, k > 0),
+            {"marker": FAMILY_MARKERS[family], "ms": 7.5, "ls": ""},
+        )
         handles.append(Line2D([], [], label=label(name), **look, **mark_look(colour)))
-    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
+    place: Any = {
+        "loc": "upper left",
+        "bbox_to_anchor": (0, -0.58 / inches(ax)[1]),
+        "borderaxespad": 0,
+        "borderpad": 0,
+    }
     ax.legend(handles=handles, ncols=2, frameon=False, handletextpad=0.1, **place)
 
 
@@ -290,13 +440,26 @@ def _value_limits(panels: Sequence[Axes], table: pd.DataFrame) -> None:
 
 def _chance(ax: Axes) -> None:
     ax.axhline(0.5, ls="--", lw=1.2, color=INK, zorder=1)
-    ax.annotate("chance 0.50", (0, 0.5), (4, 3), ("axes fraction", "data"), "offset points", ha="left", va="bottom", size=9)
+    ax.annotate(
+        "chance 0.50",
+        (0, 0.5),
+        (4, 3),
+        ("axes fraction", "data"),
+        "offset points",
+        ha="left",
+        va="bottom",
+        size=9,
+    )
 
 
 def _withheld(ax: Axes, table: pd.DataFrame) -> None:
-    why = " / ".join(dict.fromkeys(str(r).removeprefix("no confidence: ") for r in table["missing"]))
+    why = " / ".join(
+        dict.fromkeys(str(r).removeprefix("no confidence: ") for r in table["missing"])
+    )
     words = "\n".join(textwrap.wrap(why, int(inches(ax)[0] * 72 / 5)))
-    ax.annotate(words, (0.5, 0.75), xycoords="axes fraction", ha="center", va="center", size=8, color=GREY)
+    ax.annotate(
+        words, (0.5, 0.75), xycoords="axes fraction", ha="center", va="center", size=8, color=GREY
+    )
 
 
 def _ends(ax: Axes, ends: Mapping[str, float], families: Mapping[str, str]) -> None:
@@ -305,7 +468,15 @@ def _ends(ax: Axes, ends: Mapping[str, float], families: Mapping[str, str]) -> N
         return
     order = sorted(ends, key=lambda name: ends[name])
     bottom, top = ax.get_ylim()
-    places = spread([ends[name] for name in order], 14 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
+    places = spread(
+        [ends[name] for name in order], 14 / 72 * (top - bottom) / inches(ax)[1], bottom, top
+    )
     for name, y in zip(order, np.asarray(places), strict=True):
-        style: dict[str, Any] = {"color": text_colour(family_of(name, families)), "size": 9.5, "annotation_clip": False}
-        ax.annotate(label(name), (1.02, y), xycoords=("axes fraction", "data"), va="center", **style)
+        style: dict[str, Any] = {
+            "color": text_colour(family_of(name, families)),
+            "size": 9.5,
+            "annotation_clip": False,
+        }
+        ax.annotate(
+            label(name), (1.02, y), xycoords=("axes fraction", "data"), va="center", **style
+        )

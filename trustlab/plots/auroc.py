@@ -86,7 +86,9 @@ def discrimination_pair(
     pooled, within = _measured(metrics, metric, "pooled"), _measured(metrics, metric, "within")
     order = _order(within, pooled)
     tables = {"pooled": pooled.reindex(order), "within": within.reindex(order)}
-    left, right = axes if axes is not None else axes_row(3.7, ROW_INCHES * max(len(order), 3), n=2, gap=1.25)
+    left, right = (
+        axes if axes is not None else axes_row(3.7, ROW_INCHES * max(len(order), 3), n=2, gap=1.25)
+    )
     for ax, (level, table) in zip((left, right), tables.items(), strict=True):
         _dots(ax, table, families)
         _chance(ax, 0.5 if metric == "auroc" else (prevalence or {}).get(level))
@@ -96,7 +98,9 @@ def discrimination_pair(
         before, after = tables["pooled"].loc[method, "value"], tables["within"].loc[method, "value"]
         if pd.notna(before) and pd.notna(after):
             right.plot([before, after], [y, y], color=REPEATED["mec"], lw=0.9, zorder=1.5)
-            right.plot(before, y, marker=FAMILY_MARKERS[family_of(method, families)], **REPEATED, zorder=2)
+            right.plot(
+                before, y, marker=FAMILY_MARKERS[family_of(method, families)], **REPEATED, zorder=2
+            )
     for ax in (left, right):
         _value_axis(ax, pd.concat(list(tables.values())))
     _method_ticks(left, tables["pooled"])
@@ -122,18 +126,36 @@ def discrimination_by_set(
     """
     runs, n_sets = runs_by_set(metrics)
     tables = {pair: _measured(run, metric, level) for pair, run in runs.items()}
-    if lacking := [name for name in methods if any(name not in table.index for table in tables.values())] or not methods:
+    if (
+        lacking := [
+            name for name in methods if any(name not in table.index for table in tables.values())
+        ]
+        or not methods
+    ):
         raise ValueError(
             f"methods must be some of {list(next(iter(tables.values())).index)}; received {list(methods)} ({lacking})"
         )
     tables = {pair: table.loc[list(methods)] for pair, table in tables.items()}
-    panels = list(axes) if axes is not None else axes_grid(2.9, ROW_INCHES * max(len(methods), 3), len(tables) // n_sets, n_sets)
+    panels = (
+        list(axes)
+        if axes is not None
+        else axes_grid(2.9, ROW_INCHES * max(len(methods), 3), len(tables) // n_sets, n_sets)
+    )
     for i, (ax, ((model, dataset), table)) in enumerate(zip(panels, tables.items(), strict=True)):
         _dots(ax, table, families)
         _chance(ax, 0.5 if metric == "auroc" else None)
         _method_ticks(ax, table)
-        set_title(ax, model, dataset, f"n {int(runs[model, dataset]['n_cases'].max()):,} cases", 36, pad=18)
-        ax.set_xlabel(f"{NAMES[metric]} {LEVEL_NAMES.get(level, f'at {level} %').partition(' (')[0]}, 0 to 1")
+        set_title(
+            ax,
+            model,
+            dataset,
+            f"n {int(runs[model, dataset]['n_cases'].max()):,} cases",
+            36,
+            pad=18,
+        )
+        ax.set_xlabel(
+            f"{NAMES[metric]} {LEVEL_NAMES.get(level, f'at {level} %').partition(' (')[0]}, 0 to 1"
+        )
         if axes is None and i % n_sets:
             ax.set_yticklabels([])
         if axes is None and i < len(tables) - n_sets:
@@ -155,40 +177,76 @@ def _measured(metrics: pd.DataFrame, metric: str, level: str) -> pd.DataFrame:
         raise ValueError(f"metric is {metric!r}; allowed are {list(NAMES)}")
     mine = table.loc[table["metric"] == metric]
     if level not in set(mine["level"]):
-        raise ValueError(f"level is {level!r}; for {metric} the table holds {list(dict.fromkeys(mine['level']))}")
+        raise ValueError(
+            f"level is {level!r}; for {metric} the table holds {list(dict.fromkeys(mine['level']))}"
+        )
     mine = mine.loc[mine["level"] == level].set_index("method")
     if not mine.index.is_unique:
-        raise ValueError(f"each method may have one {metric} at level {level!r}; received {list(mine.index)}")
+        raise ValueError(
+            f"each method may have one {metric} at level {level!r}; received {list(mine.index)}"
+        )
     return mine
 
 
 def _order(*tables: pd.DataFrame) -> list[str]:
     """Methods from the highest value to the lowest, those without one last; ties by the next table's values, then by name."""
-    values = pd.concat([table["value"] for table in tables], axis=1, keys=range(len(tables))).sort_index()
-    return [str(name) for name in values.sort_values(list(values), ascending=False, kind="stable", na_position="last").index]
+    values = pd.concat(
+        [table["value"] for table in tables], axis=1, keys=range(len(tables))
+    ).sort_index()
+    return [
+        str(name)
+        for name in values.sort_values(
+            list(values), ascending=False, kind="stable", na_position="last"
+        ).index
+    ]
 
 
 def _dots(ax: Axes, table: pd.DataFrame, families: Mapping[str, str]) -> None:
     """A dot with whiskers, its value and n per row of ``table`` (index: method), first row on top; a reason where no value."""
-    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center_baseline"}
+    beside: dict[str, Any] = {
+        "xycoords": ("axes fraction", "data"),
+        "textcoords": "offset points",
+        "va": "center_baseline",
+    }
     rows: dict[Any, dict[str, Any]] = table.to_dict("index")
     for y, (method, row) in enumerate(rows.items()):
         family = family_of(method, families)
         if pd.isna(row["value"]):
-            words = textwrap.wrap(_why(row["missing"]), int(inches(ax)[0] * 72 / 4.9), max_lines=2, placeholder=" …")
-            small = {"size": 8 if len(words) == 1 else 7, "color": GREY, "va": "center", "linespacing": 1.05}
+            words = textwrap.wrap(
+                _why(row["missing"]), int(inches(ax)[0] * 72 / 4.9), max_lines=2, placeholder=" …"
+            )
+            small = {
+                "size": 8 if len(words) == 1 else 7,
+                "color": GREY,
+                "va": "center",
+                "linespacing": 1.05,
+            }
             paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-            text = ax.annotate("\n".join(words), (0, y), (6, 0), **{**beside, **small}, bbox=paper, zorder=4)
+            text = ax.annotate(
+                "\n".join(words), (0, y), (6, 0), **{**beside, **small}, bbox=paper, zorder=4
+            )
             text.set_parse_math(False)
             continue
         colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
         ax.hlines(y, row["low"], row["high"], color=colour, lw=2, alpha=0.8, zorder=3)
         size = MARKER_POINTS[marker]
-        plot_marks(ax, row["value"], y, row["n_cases"], color=colour, marker=marker, ms=size, zorder=4)
+        plot_marks(
+            ax, row["value"], y, row["n_cases"], color=colour, marker=marker, ms=size, zorder=4
+        )
         ax.annotate(f"{row['value']:.2f}", (1, y), (36, 0), **beside, ha="right", size=9, color=INK)
         ax.annotate(f"{int(row['n']):,}", (1, y), (74, 0), **beside, ha="right", size=9, color=GREY)
     for words, x, colour in (("value", 36, INK), ("n", 74, GREY)):
-        ax.annotate(words, (1, 1), (x, 4), "axes fraction", "offset points", ha="right", va="bottom", size=9, color=colour)
+        ax.annotate(
+            words,
+            (1, 1),
+            (x, 4),
+            "axes fraction",
+            "offset points",
+            ha="right",
+            va="bottom",
+            size=9,
+            color=colour,
+        )
     ax.set(ylim=(len(table) - 0.5, -0.5))
 
 
@@ -204,7 +262,9 @@ def _chance(ax: Axes, value: float | None) -> None:
         return
     ax.axvline(value, ls="--", lw=1.2, color=INK, zorder=1)
     place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-    ax.annotate(f"chance {value:.2f}", (value, 1), (0, 4), **place, ha="center", va="bottom", size=9)
+    ax.annotate(
+        f"chance {value:.2f}", (value, 1), (0, 4), **place, ha="center", va="bottom", size=9
+    )
 
 
 def _value_axis(ax: Axes, table: pd.DataFrame) -> None:
@@ -218,6 +278,10 @@ def _value_axis(ax: Axes, table: pd.DataFrame) -> None:
 
 
 def _method_ticks(ax: Axes, table: pd.DataFrame) -> None:
-    ax.set(yticks=range(len(table)), yticklabels=[label(str(method)) for method in table.index], ylabel="")
+    ax.set(
+        yticks=range(len(table)),
+        yticklabels=[label(str(method)) for method in table.index],
+        ylabel="",
+    )
     for tick, value in zip(ax.get_yticklabels(), table["value"], strict=True):
         tick.set_color(GREY if pd.isna(value) else INK)

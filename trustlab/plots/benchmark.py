@@ -54,14 +54,19 @@ def accuracy_by_level(metrics: pd.DataFrame, ax: Axes | None = None) -> Axes:
     values = list(100 * table["value"])
     for x, y, following in zip(table["x"], values, [*values[1:], 100], strict=True):
         aside = -4 if following >= y else 4  # away from where the line goes next
-        ax.annotate(f"{y:.0f}", (x, y), (aside, 7), textcoords="offset points", ha="center", zorder=5)
+        ax.annotate(
+            f"{y:.0f}", (x, y), (aside, 7), textcoords="offset points", ha="center", zorder=5
+        )
     _level_axis(ax, table)
     ax.set(ylim=(0, 108), yticks=range(0, 101, 20), ylabel="Accuracy (percent of answers)")
     return ax
 
 
 def confidence_and_accuracy(
-    metrics: pd.DataFrame, families: Mapping[str, str], methods: Sequence[str], ax: Axes | None = None
+    metrics: pd.DataFrame,
+    families: Mapping[str, str],
+    methods: Sequence[str],
+    ax: Axes | None = None,
 ) -> Axes:
     """Mean confidence of probability-scale ``methods`` over the levels beside accuracy (black, with its 95 % band), percent.
 
@@ -99,11 +104,15 @@ def confidence_and_accuracy(
     _name_line_ends(ax, ends)
     if undrawn:
         words = textwrap.fill(f"No value, not drawn: {', '.join(undrawn)}", 90)
-        ax.annotate(words, (0, 0), (0, -46), "axes fraction", "offset points", color=GREY, size=9, va="top")
+        ax.annotate(
+            words, (0, 0), (0, -46), "axes fraction", "offset points", color=GREY, size=9, va="top"
+        )
     return ax
 
 
-def rank_correlations(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
+def rank_correlations(
+    table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None
+) -> Axes:
     """Spearman correlation (-1 to 1) between every two methods' confidences: the lower triangle, in the order given.
 
     ``table`` is ``tables.rank_correlations``: a row a pair, first second value n n_cases, each pair
@@ -114,9 +123,13 @@ def rank_correlations(table: pd.DataFrame, families: Mapping[str, str], ax: Axes
     need(table, ["first", "second", "value", "n", "n_cases"])
     names = list(dict.fromkeys([table["first"].iloc[0], *table["second"]]))
     if [*zip(table["first"], table["second"], strict=True)] != list(combinations(names, 2)):
-        raise ValueError(f"the table must hold every pair of {names} once, in this order; it has {len(table)} rows")
+        raise ValueError(
+            f"the table must hold every pair of {names} once, in this order; it has {len(table)} rows"
+        )
     matrix, cases = (
-        table.pivot(index="second", columns="first", values=name).loc[names[1:], names[:-1]].astype(float)
+        table.pivot(index="second", columns="first", values=name)
+        .loc[names[1:], names[:-1]]
+        .astype(float)
         for name in ("value", "n_cases")
     )
     n = len(names)
@@ -128,13 +141,40 @@ def rank_correlations(table: pd.DataFrame, families: Mapping[str, str], ax: Axes
     upper = np.triu(np.ones(cells.shape, bool), k=1)
     width, height = inches(ax)
     roomy = n >= 10  # then the scale and the families fit into the empty triangle
-    bar = ax.inset_axes((1 - 2.2 / width, 1 + (-0.5 if roomy else 0.95) / height, 2.2 / width, 0.1 / height))
-    options = {"vmin": -1, "vmax": 1, "center": 0, "linewidths": 0.6, "linecolor": "white", "ax": ax}
-    sns.heatmap(cells.fillna(0), mask=upper | cells.notna().to_numpy(), cmap=["#DDDDDD"], cbar=False, **options)
+    bar = ax.inset_axes(
+        (1 - 2.2 / width, 1 + (-0.5 if roomy else 0.95) / height, 2.2 / width, 0.1 / height)
+    )
+    options = {
+        "vmin": -1,
+        "vmax": 1,
+        "center": 0,
+        "linewidths": 0.6,
+        "linecolor": "white",
+        "ax": ax,
+    }
+    sns.heatmap(
+        cells.fillna(0),
+        mask=upper | cells.notna().to_numpy(),
+        cmap=["#DDDDDD"],
+        cbar=False,
+        **options,
+    )
     scale = {"orientation": "horizontal", "ticks": [-1, -0.5, 0, 0.5, 1]}
-    look: dict[str, Any] = {"cmap": "RdBu_r", "annot": True, "fmt": ".2f", "annot_kws": {"size": 7 if n <= 24 else 6}}
+    look: dict[str, Any] = {
+        "cmap": "RdBu_r",
+        "annot": True,
+        "fmt": ".2f",
+        "annot_kws": {"size": 7 if n <= 24 else 6},
+    }
     white = few & cells.notna().to_numpy()
-    sns.heatmap(cells, mask=upper | cells.isna().to_numpy() | white, cbar_ax=bar, cbar_kws=scale, **look, **options)
+    sns.heatmap(
+        cells,
+        mask=upper | cells.isna().to_numpy() | white,
+        cbar_ax=bar,
+        cbar_kws=scale,
+        **look,
+        **options,
+    )
     for text in ax.texts:
         text.set_color("white" if abs(float(text.get_text())) > 0.6 else INK)
     for y, x in zip(*np.nonzero(white), strict=True):
@@ -144,16 +184,26 @@ def rank_correlations(table: pd.DataFrame, families: Mapping[str, str], ax: Axes
         ax.text(x + 0.5, y + 0.5, f"{cells.iat[y, x]:.2f}", **middle)
     for text in ax.texts:
         text.set_text(text.get_text().replace("-", "−"))
-    bar.set_title(f"Spearman correlation, −1 to 1\n(n {told_n(table['n'])} answers a pair)", size=10, pad=5)
+    bar.set_title(
+        f"Spearman correlation, −1 to 1\n(n {told_n(table['n'])} answers a pair)", size=10, pad=5
+    )
     bar.tick_params(labelsize=9, length=2)
-    ax.set(facecolor="white", xlabel="", ylabel="", xticks=np.arange(n - 1) + 0.5, yticks=np.arange(n - 1) + 0.5)
+    ax.set(
+        facecolor="white",
+        xlabel="",
+        ylabel="",
+        xticks=np.arange(n - 1) + 0.5,
+        yticks=np.arange(n - 1) + 0.5,
+    )
     ax.grid(False)
     ax.set_xticklabels([label(name) for name in names[:-1]], rotation=90, size=9.5)
     ax.set_yticklabels([label(name) for name in names[1:]], rotation=0, size=9.5)
     for ticks, shown in ((ax.get_xticklabels(), names[:-1]), (ax.get_yticklabels(), names[1:])):
         for tick, name in zip(ticks, shown, strict=True):
             tick.set_color(text_colour(family_of(name, families)))
-    name_colours(ax, [family_of(name, families) for name in names], 1 + (-0.95 if roomy else 0.6) / height)
+    name_colours(
+        ax, [family_of(name, families) for name in names], 1 + (-0.95 if roomy else 0.6) / height
+    )
     return ax
 
 
@@ -168,7 +218,14 @@ def accuracy_by_set(metrics: pd.DataFrame, axes: Sequence[Axes] | None = None) -
     for ax, ((model, dataset), table) in zip(panels, lines.items(), strict=True):
         for (other, where), beside in lines.items():
             if where == dataset and other != model:
-                ax.plot(beside["x"], 100 * beside["value"], color="#9A9A9A", lw=1.3, ls="--", label=f"Accuracy of {other}")
+                ax.plot(
+                    beside["x"],
+                    100 * beside["value"],
+                    color="#9A9A9A",
+                    lw=1.3,
+                    ls="--",
+                    label=f"Accuracy of {other}",
+                )
         _accuracy_line(ax, table, marker="o")
         _level_axis(ax, table)
         ax.set(
@@ -193,7 +250,11 @@ def runs_by_set(metrics: pd.DataFrame) -> tuple[dict[tuple[str, str], pd.DataFra
     """The rows of each (model, data set), model by model in the order of the table, and the number of data sets."""
     need(metrics, ["model", "dataset"])
     models, sets = (list(dict.fromkeys(metrics[column])) for column in ("model", "dataset"))
-    runs = {(m, d): metrics.loc[(metrics["model"] == m) & (metrics["dataset"] == d)] for m in models for d in sets}
+    runs = {
+        (m, d): metrics.loc[(metrics["model"] == m) & (metrics["dataset"] == d)]
+        for m in models
+        for d in sets
+    }
     if lacking := [pair for pair, run in runs.items() if not len(run)]:
         raise ValueError(f"every model needs rows on every data set; none for {lacking}")
     return runs, len(sets)
@@ -209,16 +270,32 @@ def need(table: pd.DataFrame, columns: Sequence[str]) -> None:
     """``ValueError`` for a table without rows or one of ``columns``."""
     lacking = [name for name in columns if name not in table.columns]
     if lacking or not len(table):
-        raise ValueError(f"the table needs rows and the columns {columns}; it has {len(table)} rows and lacks {lacking}")
+        raise ValueError(
+            f"the table needs rows and the columns {columns}; it has {len(table)} rows and lacks {lacking}"
+        )
 
 
 def one_run(metrics: pd.DataFrame) -> pd.DataFrame:
     """``metrics`` as it is; ``ValueError`` where it holds more than one model and data set, or is no table of metrics."""
-    columns = ["model", "dataset", "method", "metric", "value", "level", "low", "high", "n", "n_cases", "missing"]
+    columns = [
+        "model",
+        "dataset",
+        "method",
+        "metric",
+        "value",
+        "level",
+        "low",
+        "high",
+        "n",
+        "n_cases",
+        "missing",
+    ]
     need(metrics, columns)
     runs = metrics[["model", "dataset"]].drop_duplicates()
     if len(runs) > 1:
-        raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
+        raise ValueError(
+            f"one figure shows one model and data set; received {runs.to_numpy().tolist()}"
+        )
     return metrics
 
 
@@ -232,7 +309,9 @@ def _by_level(metrics: pd.DataFrame, metric: str, method: str) -> pd.DataFrame:
     mine = mine.loc[mine["level"].astype(str).str.isdigit()]
     if not len(mine):
         held = sorted(set(table.loc[table["metric"] == metric, "method"]))
-        raise ValueError(f"no {metric} by level for method {method!r}; the table holds it for {held}")
+        raise ValueError(
+            f"no {metric} by level for method {method!r}; the table holds it for {held}"
+        )
     mine = mine.assign(x=mine["level"].astype(int)).sort_values("x")
     known = mine.dropna(subset="value")
     known.attrs["levels"] = mine["x"].tolist()
@@ -240,7 +319,9 @@ def _by_level(metrics: pd.DataFrame, metric: str, method: str) -> pd.DataFrame:
 
 
 def _accuracy_line(ax: Axes, table: pd.DataFrame, lw: float = 2.2, marker: str = "") -> None:
-    ax.fill_between(table["x"], 100 * table["low"], 100 * table["high"], color=INK, alpha=0.13, lw=0)
+    ax.fill_between(
+        table["x"], 100 * table["low"], 100 * table["high"], color=INK, alpha=0.13, lw=0
+    )
     ax.plot(table["x"], 100 * table["value"], color=INK, lw=lw, label="Accuracy")
     shown = table if marker else table[table["n_cases"] < MIN_CASES]
     y = 100 * shown["value"]
@@ -251,10 +332,18 @@ def _level_axis(ax: Axes, table: pd.DataFrame) -> None:
     levels = table.attrs["levels"]
     counts = dict(zip(table["x"], table["n"], strict=True))
     apart = len(set(counts.values())) > 1
-    names = [f"{level}\nn {counts[level]:,}" if apart and level in counts else str(level) for level in levels]
+    names = [
+        f"{level}\nn {counts[level]:,}" if apart and level in counts else str(level)
+        for level in levels
+    ]
     ax.set(xticks=levels, xticklabels=names, xlim=(-3, 104), xlabel=LEVEL_AXIS)
     for level in set(levels) - set(table["x"]):
-        words: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "center", "rotation": 90}
+        words: dict[str, Any] = {
+            "xycoords": ("data", "axes fraction"),
+            "ha": "center",
+            "va": "center",
+            "rotation": 90,
+        }
         ax.annotate("no answer", (level, 0.5), **words, size=8.5, color=GREY)
 
 
@@ -266,6 +355,27 @@ def _name_line_ends(ax: Axes, ends: list[tuple[str, pd.DataFrame, Any, str]]) ->
     places = spread(wanted, 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
     for (words, table, colour, weight), y in zip(ends, places, strict=True):
         last = (table["x"].iloc[-1], 100 * table["value"].iloc[-1])
-        line = {"arrowstyle": "-", "color": colour, "lw": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
-        style = {"color": colour, "weight": weight, "size": 9.5, "va": "center", "annotation_clip": False}
-        ax.annotate(words, last, (1.05, y), xycoords="data", textcoords=("axes fraction", "data"), arrowprops=line, **style)
+        line = {
+            "arrowstyle": "-",
+            "color": colour,
+            "lw": 0.7,
+            "relpos": (0, 0.5),
+            "shrinkA": 1,
+            "shrinkB": 5,
+        }
+        style = {
+            "color": colour,
+            "weight": weight,
+            "size": 9.5,
+            "va": "center",
+            "annotation_clip": False,
+        }
+        ax.annotate(
+            words,
+            last,
+            (1.05, y),
+            xycoords="data",
+            textcoords=("axes fraction", "data"),
+            arrowprops=line,
+            **style,
+        )

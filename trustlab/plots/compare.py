@@ -18,9 +18,30 @@ from matplotlib.lines import Line2D
 
 from trustlab.metrics.significance import cases_shown
 from trustlab.plots.forest import checked_run, mark, name_rows, number_column, withheld, zero_line
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS, GREY, INK, axes_row, family_legend, family_of, label, mark_look
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    FAMILY_LABELS,
+    GREY,
+    INK,
+    axes_row,
+    family_legend,
+    family_of,
+    label,
+    mark_look,
+)
 
-NEED = ["method", "against", "metric", "level", "difference", "low", "high", "p_holm", "n", "n_cases"]
+NEED = [
+    "method",
+    "against",
+    "metric",
+    "level",
+    "difference",
+    "low",
+    "high",
+    "p_holm",
+    "n",
+    "n_cases",
+]
 NEED += ["cases_needed", "missing"]
 HOLDS = 0.05
 ROW_INCHES = 0.27
@@ -35,7 +56,11 @@ CASES = "cases to\ntell apart"
 
 
 def compared(
-    table: pd.DataFrame, families: Mapping[str, str], metric: str = "auroc", level: str = "within", ax: Axes | None = None
+    table: pd.DataFrame,
+    families: Mapping[str, str],
+    metric: str = "auroc",
+    level: str = "within",
+    ax: Axes | None = None,
 ) -> Axes:
     """Each method's difference to the reference with its paired 95 % interval, best on top; the dashed line is no difference.
 
@@ -44,7 +69,9 @@ def compared(
     ``ValueError`` for several runs, or a metric and level that the table does not hold.
     """
     mine = _chosen(table, metric, level)
-    mine = mine.sort_values("difference", ascending=metric in LOWER_FIRST, kind="stable", na_position="last")
+    mine = mine.sort_values(
+        "difference", ascending=metric in LOWER_FIRST, kind="stable", na_position="last"
+    )
     rows = mine.to_dict("records")
     ax = ax or axes_row(5.2, ROW_INCHES * max(len(rows), 3))[0]
     for y, row in enumerate(rows):
@@ -58,7 +85,9 @@ def compared(
     return ax
 
 
-def best_of_families(table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None) -> Axes:
+def best_of_families(
+    table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None
+) -> Axes:
     """The best method of each family against the reference: its paired 95 % interval, and below it the one of the choice.
 
     ``table`` is that of ``best_of_families`` or ``steadiest_of_families``, one metric and level. The coloured interval takes the
@@ -67,7 +96,9 @@ def best_of_families(table: pd.DataFrame, families: Mapping[str, str], ax: Axes 
     """
     metric, level = (str(table[name].iloc[0]) if len(table) else "" for name in ("metric", "level"))
     mine = _chosen(table, metric, level)
-    rows = checked_run(mine, ["family", "low_chosen", "high_chosen", "chosen_in"]).to_dict("records")
+    rows = checked_run(mine, ["family", "low_chosen", "high_chosen", "chosen_in"]).to_dict(
+        "records"
+    )
     ax = ax or axes_row(5.2, 0.4 * max(len(rows), 3))[0]
     for y, row in enumerate(rows):
         if pd.isna(row["difference"]):
@@ -83,7 +114,9 @@ def best_of_families(table: pd.DataFrame, families: Mapping[str, str], ax: Axes 
     named = [(FAMILY_LABELS.get(row["family"], row["family"]), row["method"]) for row in rows]
     name_rows(ax, [f"{family}: {label(method)}" if method else family for family, method in named])
     anew = Line2D([], [], color=GREY, lw=1.4, label=" chosen anew")
-    family_legend(ax, [row["family"] for row in rows if row["family"] in FAMILY_COLOURS], [_sure(), anew])
+    family_legend(
+        ax, [row["family"] for row in rows if row["family"] in FAMILY_COLOURS], [_sure(), anew]
+    )
     return ax
 
 
@@ -92,12 +125,16 @@ def _chosen(table: pd.DataFrame, metric: str, level: str) -> pd.DataFrame:
     mine = checked[checked["metric"].eq(metric) & checked["level"].eq(level)]
     if mine.empty or metric not in WORDS:
         held = checked[["metric", "level"]].drop_duplicates().to_numpy().tolist()
-        raise ValueError(f"metric and level are {metric!r} and {level!r}; the table holds {held}, of {list(WORDS)} are drawn")
+        raise ValueError(
+            f"metric and level are {metric!r} and {level!r}; the table holds {held}, of {list(WORDS)} are drawn"
+        )
     return mine
 
 
 def _columns(ax: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
-    needed = ["" if pd.isna(row["difference"]) else cases_shown(row["cases_needed"]) for row in rows]
+    needed = [
+        "" if pd.isna(row["difference"]) else cases_shown(row["cases_needed"]) for row in rows
+    ]
     number_column(ax, {y: [f"{int(row['n']):,}"] for y, row in enumerate(rows)})
     number_column(ax, {y: [text] for y, text in enumerate(needed)}, CASES, 88)
 

@@ -14,10 +14,21 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 
+from trustlab.html.show import (
+    NO_VALUE,
+    WARNING,
+    Verdict,
+    importance,
+    judged,
+    legend,
+    quotation,
+    summary,
+    tint,
+    visible,
+)
 from trustlab.paths import NOTICE
 from trustlab.plots.style import FAMILY_COLOURS, GREY, INK
 from trustlab.records import Assessment, Evidence, Reply
-from trustlab.show import NO_VALUE, WARNING, Verdict, importance, judged, legend, quotation, summary, tint, visible
 
 WIDTH, MARGIN, PAD = 10.0, 0.15, 0.09
 """Inches: the figure's width, its margin, and the space around a cell's words."""
@@ -55,14 +66,29 @@ def token_bars(reply: Reply) -> Axes:
     trace = reply.trace
     known = trace is not None and trace.logprobs is not None and len(trace) > 0
     n = len(trace) if trace is not None and known else 2
-    figure, ax = plt.subplots(figsize=(6.4, 1.1 + ROW_INCHES * n), layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.1))
+    figure, ax = plt.subplots(
+        figsize=(6.4, 1.1 + ROW_INCHES * n), layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.1)
+    )
     ax.set(xlim=(0, 1.09), xlabel="Probability of the token, given those before it", ylabel="")
     ax.set_xticks(np.arange(0, 1.01, 0.2))
     if trace is None or trace.logprobs is None or not known:
-        why = f"no diagnosis: {reply.missing or 'no reply'}" if reply.text is None else "the model gave no token probabilities"
+        why = (
+            f"no diagnosis: {reply.missing or 'no reply'}"
+            if reply.text is None
+            else "the model gave no token probabilities"
+        )
         ax.set_yticks([])
         lines = "\n".join(_wrapped(figure, why, 4.8, size=10))
-        ax.text(0.5, 0.5, lines, transform=ax.transAxes, ha="center", va="center", color=GREY, parse_math=False)
+        ax.text(
+            0.5,
+            0.5,
+            lines,
+            transform=ax.transAxes,
+            ha="center",
+            va="center",
+            color=GREY,
+            parse_math=False,
+        )
         return ax
     probabilities = np.exp(trace.logprobs)
     ax.barh(range(n), probabilities, color=FAMILY_COLOURS["token"], height=0.72)
@@ -77,7 +103,9 @@ def token_bars(reply: Reply) -> Axes:
 def _above(a: Assessment) -> Lines:
     lines: Lines = [(f"Evidence for {a.diagnosis}", {"size": 12.5, "weight": "bold"})]
     if a.missing:
-        lines.append((f"⚠ {NO_VALUE}: {a.missing}", {"size": 10.5, "weight": "bold", "color": WARNING}))
+        lines.append(
+            (f"⚠ {NO_VALUE}: {a.missing}", {"size": 10.5, "weight": "bold", "color": WARNING})
+        )
     if a.evidence:
         lines.append((legend(), {"size": SMALL, "color": GREY}))
     return lines
@@ -85,7 +113,10 @@ def _above(a: Assessment) -> Lines:
 
 def _below(a: Assessment) -> Lines:
     lines: Lines = []
-    told = (("What a patient with it would tell or have", None if a.profile else a.prose), ("The model's reasoning", a.reasoning))
+    told = (
+        ("What a patient with it would tell or have", None if a.profile else a.prose),
+        ("The model's reasoning", a.reasoning),
+    )
     for title, words in told:
         if words:
             lines += [(title, {"size": SMALL, "color": GREY}), (words, {"size": POINTS})]
@@ -113,7 +144,11 @@ def _rows(ax: Axes, rows: list[tuple[Evidence, Verdict]], y: float) -> float:
     for e, verdict in rows:
         bottom = _table_row(ax, _cells(ax.figure, e, verdict, widths), lefts, y)
         for width, back in ((widths[3] - PAD, tint(verdict.colour, 0.22)), (0.05, verdict.colour)):
-            ax.add_patch(Rectangle((lefts[3], y), width, bottom - y, facecolor=back, edgecolor="none", zorder=0.5))
+            ax.add_patch(
+                Rectangle(
+                    (lefts[3], y), width, bottom - y, facecolor=back, edgecolor="none", zorder=0.5
+                )
+            )
         y = bottom
         _rule(ax, y, "#D0D0D0", 0.8)
     return y + 0.14
@@ -123,7 +158,9 @@ def _cells(figure: Figure | Any, e: Evidence, verdict: Verdict, widths: list[flo
     """The cells of one criterion: its number, description, importance, verdict and quotation."""
     quote, warning = quotation(e)
     described = _wrapped(figure, e.criterion.description, widths[1] - 2 * PAD, size=POINTS)
-    said: Lines = [(line, {}) for line in _wrapped(figure, quote or "–", widths[4] - 2 * PAD, size=POINTS)]
+    said: Lines = [
+        (line, {}) for line in _wrapped(figure, quote or "–", widths[4] - 2 * PAD, size=POINTS)
+    ]
     return [
         [(str(e.criterion.id), {"color": GREY})],
         [(line, {}) for line in described],
@@ -138,7 +175,12 @@ def _table_row(ax: Axes, cells: list[Lines], lefts: np.ndarray, y: float) -> flo
     for left, lines in zip(lefts, cells, strict=True):
         for i, (line, look) in enumerate(lines):
             ax.text(
-                left + PAD, y + PAD + i * LEADING, line, va="top", parse_math=False, **({"size": POINTS, "color": INK} | look)
+                left + PAD,
+                y + PAD + i * LEADING,
+                line,
+                va="top",
+                parse_math=False,
+                **({"size": POINTS, "color": INK} | look),
             )
     return y + 2 * PAD + LEADING * max(len(lines) for lines in cells) - 0.04
 

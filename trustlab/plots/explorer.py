@@ -29,7 +29,7 @@ from trustlab.plots.style import (
 )
 
 if TYPE_CHECKING:
-    from trustlab.experiments.benchmark import Run
+    from trustlab.run import Run
 
 LETTERS = 17
 """Letters of an answer in one line under its level."""
@@ -43,9 +43,16 @@ def still_table(run: Run, case_id: str, model: str) -> pd.DataFrame:
     answers = run.answers.loc[(run.answers["case_id"] == case_id) & (run.answers["model"] == model)]
     if not len(answers):
         raise ValueError(f"the run holds no answer of model {model!r} to case {case_id!r}")
-    mine = run.confidence.loc[(run.confidence["case_id"] == case_id) & (run.confidence["model"] == model)]
-    mine = mine.loc[[METHODS[name].scale == "probability" for name in mine["method"]], ["level", "method", "confidence"]]
-    table = answers[["level", "n_statements", "answer", "correct"]].merge(mine, on="level", how="left")
+    mine = run.confidence.loc[
+        (run.confidence["case_id"] == case_id) & (run.confidence["model"] == model)
+    ]
+    mine = mine.loc[
+        [METHODS[name].scale == "probability" for name in mine["method"]],
+        ["level", "method", "confidence"],
+    ]
+    table = answers[["level", "n_statements", "answer", "correct"]].merge(
+        mine, on="level", how="left"
+    )
     return table.sort_values("level", kind="stable", ignore_index=True)
 
 
@@ -67,13 +74,27 @@ def explorer_still(run: Run, case_id: str, model: str, truth: bool = False) -> F
             continue
         family = family_of(method, run.families)
         seen[family] = seen.get(family, -1) + 1
-        _line(ax, rows if truth else rows.assign(correct=1), family, LINES[seen[family] % len(LINES)])
+        _line(
+            ax, rows if truth else rows.assign(correct=1), family, LINES[seen[family] % len(LINES)]
+        )
         known = rows["confidence"].reset_index(drop=True).dropna()
         ends.append((label(method), known.index[-1], known.iloc[-1], text_colour(family)))
     if not ends:
-        ax.text(0.5, 0.5, "no confidence on a scale from 0 to 1", transform=ax.transAxes, ha="center", color=GREY)
+        ax.text(
+            0.5,
+            0.5,
+            "no confidence on a scale from 0 to 1",
+            transform=ax.transAxes,
+            ha="center",
+            color=GREY,
+        )
     ticks = [f"{r.level} %\n{r.n_statements} told" for r in steps.itertuples()]
-    ax.set(xticks=range(len(steps)), xticklabels=ticks, xlim=(-0.5, len(steps) - 0.5), ylim=(-0.03, 1.03))
+    ax.set(
+        xticks=range(len(steps)),
+        xticklabels=ticks,
+        xlim=(-0.5, len(steps) - 0.5),
+        ylim=(-0.03, 1.03),
+    )
     ax.set(ylabel="Confidence, 0 to 1", xlabel="")
     _name_ends(ax, ends)
     _answers(ax, steps, truth)
@@ -94,28 +115,74 @@ def _line(ax: Axes, rows: pd.DataFrame, family: str, dashes: Any) -> None:
     ax.plot(x, rows["confidence"], color=colour, ls=dashes, lw=1.7, zorder=2)
     for right, fill in ((1, colour), (0, "white")):
         mine = rows["confidence"].where(rows["correct"] == right)
-        ax.plot(x, mine, ls="", marker=FAMILY_MARKERS[family], ms=7, color=colour, mfc=fill, mec=colour, mew=1.3, zorder=3)
+        ax.plot(
+            x,
+            mine,
+            ls="",
+            marker=FAMILY_MARKERS[family],
+            ms=7,
+            color=colour,
+            mfc=fill,
+            mec=colour,
+            mew=1.3,
+            zorder=3,
+        )
 
 
 def _name_ends(ax: Axes, ends: list[tuple[str, Any, float, Any]]) -> None:
     """Each line's name at the right, moved up or down as little as keeps the names apart."""
     ends = sorted(ends, key=lambda end: end[2])
     bottom, top = ax.get_ylim()
-    places = spread([end[2] for end in ends], 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top) if ends else []
+    places = (
+        spread([end[2] for end in ends], 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
+        if ends
+        else []
+    )
     for (words, x, y, colour), place in zip(ends, places, strict=True):
-        line = {"arrowstyle": "-", "color": colour, "lw": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
-        style: dict[str, Any] = {"color": colour, "size": 9.5, "va": "center", "annotation_clip": False}
-        ax.annotate(words, (x, y), (1.02, place), xycoords="data", textcoords=("axes fraction", "data"), arrowprops=line, **style)
+        line = {
+            "arrowstyle": "-",
+            "color": colour,
+            "lw": 0.7,
+            "relpos": (0, 0.5),
+            "shrinkA": 1,
+            "shrinkB": 5,
+        }
+        style: dict[str, Any] = {
+            "color": colour,
+            "size": 9.5,
+            "va": "center",
+            "annotation_clip": False,
+        }
+        ax.annotate(
+            words,
+            (x, y),
+            (1.02, place),
+            xycoords="data",
+            textcoords=("axes fraction", "data"),
+            arrowprops=line,
+            **style,
+        )
 
 
 def _answers(ax: Axes, steps: pd.DataFrame, truth: bool) -> None:
     """The answer under each level; with ``truth``, right or wrong."""
     for x, row in enumerate(steps.itertuples()):
-        verdict = "– not judged" if pd.isna(row.correct) else "✓ right" if row.correct else "✗ wrong"
+        verdict = (
+            "– not judged" if pd.isna(row.correct) else "✓ right" if row.correct else "✗ wrong"
+        )
         absent = "no answer" if pd.isna(row.correct) else "no readable answer"
         said = absent if pd.isna(row.answer) else str(row.answer)
         lines = textwrap.wrap(said, LETTERS, max_lines=5, placeholder=" …")
         words = "\n".join([verdict, *lines] if truth else lines)
-        text = ax.annotate(words, (x, 0), (0, -40), ("data", "axes fraction"), "offset points", ha="center", va="top", size=8)
+        text = ax.annotate(
+            words,
+            (x, 0),
+            (0, -40),
+            ("data", "axes fraction"),
+            "offset points",
+            ha="center",
+            va="top",
+            size=8,
+        )
         text.set(color=GREY if truth and row.correct != 1 else INK, linespacing=1.25)
         text.set_parse_math(False)

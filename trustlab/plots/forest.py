@@ -10,7 +10,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from trustlab.plots.auroc import MARKER_POINTS
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, GREY, INK, family_of, inches, paler, plot_marks
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    FAMILY_MARKERS,
+    GREY,
+    INK,
+    family_of,
+    inches,
+    paler,
+    plot_marks,
+)
 
 N_POINTS = 26
 """Where the column of counts ends, in points from the axes' right side."""
@@ -23,7 +32,9 @@ def checked_run(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
         raise ValueError(f"the table lacks the columns {lacking}; it has {list(table.columns)}")
     runs = table[["model", "dataset"]].drop_duplicates()
     if len(runs) != 1:
-        raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
+        raise ValueError(
+            f"one figure shows one model and data set; received {runs.to_numpy().tolist()}"
+        )
     return table
 
 
@@ -54,8 +65,14 @@ def mark(
 
 def withheld(ax: Axes, y: float, reason: object) -> None:
     """Why a row has no mark, in small print where the mark would be."""
-    words = textwrap.shorten(str(reason).removeprefix("no confidence: "), int(inches(ax)[0] * 72 / 3.9), placeholder=" …")
-    where: Any = {"xycoords": ("axes fraction", "data"), "bbox": {"fc": "white", "ec": "none", "pad": 0.5}, "zorder": 4}
+    words = textwrap.shorten(
+        str(reason).removeprefix("no confidence: "), int(inches(ax)[0] * 72 / 3.9), placeholder=" …"
+    )
+    where: Any = {
+        "xycoords": ("axes fraction", "data"),
+        "bbox": {"fc": "white", "ec": "none", "pad": 0.5},
+        "zorder": 4,
+    }
     ax.annotate(words, (0.02, y), **where, va="center", size=7, color=GREY).set_parse_math(False)
 
 
@@ -64,14 +81,18 @@ def second_colour(family: str, second: bool) -> Any:
     return paler(FAMILY_COLOURS[family]) if second else FAMILY_COLOURS[family]
 
 
-def number_column(ax: Axes, of_rows: Mapping[int, Sequence[str]], heading: str = "n", right: int = N_POINTS) -> None:
+def number_column(
+    ax: Axes, of_rows: Mapping[int, Sequence[str]], heading: str = "n", right: int = N_POINTS
+) -> None:
     """A column at the right, ``right`` points from the axes: row -> a text for each of its marks, once where all are the same."""
     beside: Any = {"textcoords": "offset points", "ha": "right", "size": 8, "color": GREY}
     for y, texts in of_rows.items():
         told = texts[:1] if len(set(texts)) == 1 else texts
         for k, text in enumerate(told):
             at = (1, y + 0.3 * (k - (len(told) - 1) / 2))
-            ax.annotate(text, at, (right, 0), ("axes fraction", "data"), va="center_baseline", **beside)
+            ax.annotate(
+                text, at, (right, 0), ("axes fraction", "data"), va="center_baseline", **beside
+            )
     ax.annotate(heading, (1, 1), (right, 4), "axes fraction", va="bottom", **beside)
 
 

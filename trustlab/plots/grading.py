@@ -50,7 +50,9 @@ def auroc_by_grader(
     ``methods`` are drawn in the order given (the table's where ``None``). Raises ``ValueError`` for
     several runs, more than five graders, or a method or level that the table does not hold.
     """
-    mine = _chosen(table[table["metric"] == "auroc"] if "metric" in table else table, methods, level, "grader")
+    mine = _chosen(
+        table[table["metric"] == "auroc"] if "metric" in table else table, methods, level, "grader"
+    )
     names, graders = (list(dict.fromkeys(mine[column])) for column in ("method", "grader"))
     names = list(methods) if methods is not None else names
     if len(graders) > len(FILLS):
@@ -58,7 +60,11 @@ def auroc_by_grader(
     ax = ax or axes_row(5.2, STEP_INCHES * len(names) * (len(graders) + 1))[0]
     gap = 1 / (len(graders) + 1)
     rows: dict[Any, dict[str, Any]] = mine.set_index(["method", "grader"]).to_dict("index")
-    beside: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
+    beside: Any = {
+        "xycoords": ("axes fraction", "data"),
+        "textcoords": "offset points",
+        "ha": "right",
+    }
     beside |= {"va": "center_baseline", "size": 8, "color": GREY}
     for i, name in enumerate(names):
         family = family_of(name, families)
@@ -67,29 +73,79 @@ def auroc_by_grader(
             y = i + gap * (k - (len(graders) - 1) / 2)
             row = rows.get((name, grader))
             if row is None or pd.isna(row["value"]):
-                why = "no row" if row is None else row["missing"].removeprefix("no confidence: ") or "no value"
-                where: Any = {"xycoords": ("axes fraction", "data"), "bbox": {"fc": "white", "ec": "none", "pad": 0.6}}
-                ax.annotate(f"{grader}: {why}", (0.01, y), **where, va="center", size=7.5, color=GREY, zorder=4)
+                why = (
+                    "no row"
+                    if row is None
+                    else row["missing"].removeprefix("no confidence: ") or "no value"
+                )
+                where: Any = {
+                    "xycoords": ("axes fraction", "data"),
+                    "bbox": {"fc": "white", "ec": "none", "pad": 0.6},
+                }
+                ax.annotate(
+                    f"{grader}: {why}",
+                    (0.01, y),
+                    **where,
+                    va="center",
+                    size=7.5,
+                    color=GREY,
+                    zorder=4,
+                )
                 continue
             ax.hlines(y, row["low"], row["high"], color=colour, lw=1.6, alpha=0.8, zorder=3)
             few = row["n_cases"] < MIN_CASES
-            look: dict[str, Any] = mark_look(colour, row["n_cases"]) | {"mec": colour, "mew": 1.2, "mfcalt": "white"}
+            look: dict[str, Any] = mark_look(colour, row["n_cases"]) | {
+                "mec": colour,
+                "mew": 1.2,
+                "mfcalt": "white",
+            }
             look |= {"fillstyle": "full" if few else FILLS[k]}
-            ax.plot(row["value"], y, marker=marker, ms=0.85 * MARKER_POINTS[marker], ls="", zorder=4, **look)
+            ax.plot(
+                row["value"],
+                y,
+                marker=marker,
+                ms=0.85 * MARKER_POINTS[marker],
+                ls="",
+                zorder=4,
+                **look,
+            )
             ax.annotate(f"{int(row['n']):,}", (1, y), (30, 0), **beside)
-    ax.annotate("n", (1, 1), (30, 4), "axes fraction", **{k: v for k, v in beside.items() if k not in ("xycoords", "va")})
+    ax.annotate(
+        "n",
+        (1, 1),
+        (30, 4),
+        "axes fraction",
+        **{k: v for k, v in beside.items() if k not in ("xycoords", "va")},
+    )
     for i in range(1, len(names)):
         ax.axhline(i - 0.5, color="#E6E6E6", lw=0.8, zorder=0)
     _chance_line(ax, vertical=True)
     held = pd.Series([*mine["low"], *mine["high"], *mine["value"], 0.5], dtype=float).dropna()
     limits = (held.min() - 0.04, held.max() + 0.04) if mine["value"].notna().any() else (0, 1)
     ax.set_xlim(max(limits[0], -0.01), min(limits[1], 1.01))
-    ax.set(yticks=range(len(names)), yticklabels=[label(name) for name in names], ylim=(len(names) - 0.5, -0.5), ylabel="")
+    ax.set(
+        yticks=range(len(names)),
+        yticklabels=[label(name) for name in names],
+        ylim=(len(names) - 0.5, -0.5),
+        ylabel="",
+    )
     ax.grid(visible=False, axis="y")
     ax.set_xlabel(f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1")
     handles = [_grader_mark(name, FILLS[k]) for k, name in enumerate(graders)]
-    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
-    ax.legend(handles=handles, ncols=min(len(handles), 3), frameon=False, handletextpad=0.1, columnspacing=1.2, **place)
+    place: Any = {
+        "loc": "upper left",
+        "bbox_to_anchor": (0, -0.58 / inches(ax)[1]),
+        "borderaxespad": 0,
+        "borderpad": 0,
+    }
+    ax.legend(
+        handles=handles,
+        ncols=min(len(handles), 3),
+        frameon=False,
+        handletextpad=0.1,
+        columnspacing=1.2,
+        **place,
+    )
     return ax
 
 
@@ -109,7 +165,10 @@ def auroc_under_noise(
     mine = _chosen(table, methods, level, "rate")
     names = list(methods) if methods is not None else list(dict.fromkeys(mine["method"]))
     ax = ax or axes_row(5.2, 3.9)[0]
-    lines: dict[str, Any] = {name: mine[mine["method"] == name].dropna(subset="value").sort_values("rate") for name in names}
+    lines: dict[str, Any] = {
+        name: mine[mine["method"] == name].dropna(subset="value").sort_values("rate")
+        for name in names
+    }
     known = {name: line for name, line in lines.items() if len(line)}
     for name, line in known.items():
         family = family_of(name, families)
@@ -122,37 +181,76 @@ def auroc_under_noise(
     _chance_line(ax, vertical=False)
     rates = sorted(100 * mine["rate"].unique())
     room = 0.03 * max(rates[-1] - rates[0], 1)
-    ax.set(xlim=(rates[0] - room, rates[-1] + room), xticks=rates, xticklabels=[f"{rate:g}" for rate in rates])
-    ax.set(xlabel="grades flipped at random, percent", ylabel=f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1")
+    ax.set(
+        xlim=(rates[0] - room, rates[-1] + room),
+        xticks=rates,
+        xticklabels=[f"{rate:g}" for rate in rates],
+    )
+    ax.set(
+        xlabel="grades flipped at random, percent",
+        ylabel=f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1",
+    )
     held = pd.Series([0.5, *mine["low"], *mine["high"], *mine["expected"]], dtype=float).dropna()
     limits = (held.min() - 0.03, held.max() + 0.03) if known else (0, 1)
     ax.set_ylim(max(limits[0], -0.01), min(limits[1], 1.01))
     if not known:
         why = " / ".join(dict.fromkeys(mine["missing"]))
-        ax.annotate(f"withheld: {why}", (0.5, 0.75), xycoords="axes fraction", ha="center", size=9, color=GREY)
+        ax.annotate(
+            f"withheld: {why}",
+            (0.5, 0.75),
+            xycoords="axes fraction",
+            ha="center",
+            size=9,
+            color=GREY,
+        )
     _name_ends(ax, known, families)
     handles = [
-        Line2D([], [], color=GREY, marker="o", ms=6, mec="white", lw=1.8, label="mean of the repeats"),
+        Line2D(
+            [], [], color=GREY, marker="o", ms=6, mec="white", lw=1.8, label="mean of the repeats"
+        ),
         Patch(color=GREY, alpha=0.2, lw=0, label="their middle 95 %"),
         Line2D([], [], color=INK, ls=(0, (3, 2)), lw=1.0, label="expected"),
     ]
-    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
+    place: Any = {
+        "loc": "upper left",
+        "bbox_to_anchor": (0, -0.58 / inches(ax)[1]),
+        "borderaxespad": 0,
+        "borderpad": 0,
+    }
     missing = [label(name) for name in names if name not in known]
-    title: Any = {"title": f"without a value: {', '.join(missing)}", "title_fontsize": 9} if missing else {}
+    title: Any = (
+        {"title": f"without a value: {', '.join(missing)}", "title_fontsize": 9} if missing else {}
+    )
     ax.legend(handles=handles, ncols=3, frameon=False, **title, **place)
     return ax
 
 
 def _chosen(table: pd.DataFrame, methods: Sequence[str] | None, level: str, by: str) -> Any:
     """The rows of one run, level and some methods, each method and ``by`` once."""
-    need = ["model", "dataset", "method", by, "level", "value", "low", "high", "n", "n_cases", "missing"]
+    need = [
+        "model",
+        "dataset",
+        "method",
+        by,
+        "level",
+        "value",
+        "low",
+        "high",
+        "n",
+        "n_cases",
+        "missing",
+    ]
     if lacking := [name for name in need if name not in table.columns]:
         raise ValueError(f"the table lacks the columns {lacking}; it has {list(table.columns)}")
     runs = table[["model", "dataset"]].drop_duplicates()
     if len(runs) != 1:
-        raise ValueError(f"one figure shows one model and data set; received {runs.to_numpy().tolist()}")
+        raise ValueError(
+            f"one figure shows one model and data set; received {runs.to_numpy().tolist()}"
+        )
     if level not in set(table["level"]):
-        raise ValueError(f"level is {level!r}; the table holds {list(dict.fromkeys(table['level']))}")
+        raise ValueError(
+            f"level is {level!r}; the table holds {list(dict.fromkeys(table['level']))}"
+        )
     mine = table[table["level"] == level]
     held = list(dict.fromkeys(mine["method"]))
     if methods is not None and (not methods or not set(methods) <= set(held)):
@@ -163,7 +261,10 @@ def _chosen(table: pd.DataFrame, methods: Sequence[str] | None, level: str, by: 
 def _chance_line(ax: Axes, *, vertical: bool) -> None:
     (ax.axvline if vertical else ax.axhline)(0.5, ls="--", lw=1.2, color=INK, zorder=1)
     if vertical:
-        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        place: dict[str, Any] = {
+            "xycoords": ("data", "axes fraction"),
+            "textcoords": "offset points",
+        }
         ax.annotate("chance 0.50", (0.5, 1), (0, 4), **place, ha="center", va="bottom", size=9)
     else:
         place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
@@ -171,7 +272,15 @@ def _chance_line(ax: Axes, *, vertical: bool) -> None:
 
 
 def _grader_mark(name: str, fill: str) -> Line2D:
-    look: dict[str, Any] = {"marker": "o", "ms": 7, "mec": GREY, "mfc": GREY, "mfcalt": "white", "mew": 1.2, "ls": ""}
+    look: dict[str, Any] = {
+        "marker": "o",
+        "ms": 7,
+        "mec": GREY,
+        "mfc": GREY,
+        "mfcalt": "white",
+        "mew": 1.2,
+        "ls": "",
+    }
     return Line2D([], [], label=name, **look, fillstyle=fill)  # pyright: ignore[reportArgumentType]
 
 
@@ -181,11 +290,33 @@ def _name_ends(ax: Axes, lines: Mapping[str, Any], families: Mapping[str, str]) 
     if not ends:
         return
     bottom, top = ax.get_ylim()
-    places = spread([value for value, _ in ends], 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
+    places = spread(
+        [value for value, _ in ends], 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top
+    )
     for (value, name), y in zip(ends, np.asarray(places), strict=True):
         colour = text_colour(family_of(name, families))
         x = 100 * lines[name]["rate"].iloc[-1]
-        line = {"arrowstyle": "-", "color": colour, "lw": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
-        style: dict[str, Any] = {"color": colour, "size": 9.5, "va": "center", "annotation_clip": False, "arrowprops": line}
+        line = {
+            "arrowstyle": "-",
+            "color": colour,
+            "lw": 0.7,
+            "relpos": (0, 0.5),
+            "shrinkA": 1,
+            "shrinkB": 5,
+        }
+        style: dict[str, Any] = {
+            "color": colour,
+            "size": 9.5,
+            "va": "center",
+            "annotation_clip": False,
+            "arrowprops": line,
+        }
         own = f"{label(name)} (n {told_n(lines[name]['n'])})"
-        ax.annotate(own, (x, value), (1.05, y), xycoords="data", textcoords=("axes fraction", "data"), **style)
+        ax.annotate(
+            own,
+            (x, value),
+            (1.05, y),
+            xycoords="data",
+            textcoords=("axes fraction", "data"),
+            **style,
+        )

@@ -60,14 +60,22 @@ def level_correlation(
 
 
 def level_correlations(
-    metrics: pd.DataFrame, families: Mapping[str, str], *, unordered: float | None = None, axes: Sequence[Axes] | None = None
+    metrics: pd.DataFrame,
+    families: Mapping[str, str],
+    *,
+    unordered: float | None = None,
+    axes: Sequence[Axes] | None = None,
 ) -> tuple[Axes, Axes]:
     """Pearson's r and Spearman's rho side by side, both in the order of Pearson's r; otherwise as :func:`level_correlation`."""
     tables = {metric: _measured(metrics, metric) for metric in NAMES}
     order = _order(*tables.values())
-    left, right = axes if axes is not None else axes_row(3.7, ROW_INCHES * max(len(order), 3), n=2, gap=1.25)
+    left, right = (
+        axes if axes is not None else axes_row(3.7, ROW_INCHES * max(len(order), 3), n=2, gap=1.25)
+    )
     for ax, (metric, table) in zip((left, right), tables.items(), strict=True):
-        _panel(ax, table.reindex(order), families, metric, unordered if metric == "spearman" else None)
+        _panel(
+            ax, table.reindex(order), families, metric, unordered if metric == "spearman" else None
+        )
     _method_ticks(left, tables["pearson"].reindex(order))
     right.set(yticks=range(len(order)), yticklabels=[], ylabel="")
     _legend(left, tables["pearson"].reindex(order), families, unordered)
@@ -82,11 +90,15 @@ def _measured(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
     need(table, CHANCE)
     mine = table.loc[(table["metric"] == metric) & (table["level"] == "across")].set_index("method")
     if not len(mine) or not mine.index.is_unique:
-        raise ValueError(f"each method needs one {metric} across the levels; received {list(mine.index)}")
+        raise ValueError(
+            f"each method needs one {metric} across the levels; received {list(mine.index)}"
+        )
     return mine
 
 
-def _panel(ax: Axes, table: pd.DataFrame, families: Mapping[str, str], metric: str, unordered: float | None) -> None:
+def _panel(
+    ax: Axes, table: pd.DataFrame, families: Mapping[str, str], metric: str, unordered: float | None
+) -> None:
     _bands(ax, table)
     if unordered is not None:
         for x in (-unordered, unordered):
@@ -94,9 +106,15 @@ def _panel(ax: Axes, table: pd.DataFrame, families: Mapping[str, str], metric: s
     _dots(ax, table, families)
     _axis(ax, table, metric)
     ax.set_title(NAMES[metric], pad=20)
-    ax.set_xlabel(f"{NAMES[metric]}, {'−1 to 1' if metric == 'spearman' else 'axis stretched towards 1'}")
+    ax.set_xlabel(
+        f"{NAMES[metric]}, {'−1 to 1' if metric == 'spearman' else 'axis stretched towards 1'}"
+    )
     if metric == "spearman" and table["chance"].notna().any():
-        above: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "bottom"}
+        above: dict[str, Any] = {
+            "xycoords": ("data", "axes fraction"),
+            "textcoords": "offset points",
+            "va": "bottom",
+        }
         ends = [f"{rho:.2g}".replace("-", "−") for rho in table["chance"].agg(["min", "max"])]
         words = f"any rising confidence: {' to '.join(dict.fromkeys(ends))}"
         ax.annotate(words, (1, 1), (0, 4), **above, ha="right", size=9, color=GREY)
@@ -108,7 +126,9 @@ def _axis(ax: Axes, table: pd.DataFrame, metric: str) -> None:
     if metric == "spearman" or not len(held):
         ax.set_xlim(-1.04, 1.04)
         return
-    ax.set_xscale("function", functions=(lambda r: np.arctanh(np.clip(r, -NEAREST, NEAREST)), np.tanh))
+    ax.set_xscale(
+        "function", functions=(lambda r: np.arctanh(np.clip(r, -NEAREST, NEAREST)), np.tanh)
+    )
     low = np.tanh(np.arctanh(max(held.min(), -NEAREST)) - 0.25)
     ax.set_xlim(max(low, -NEAREST), NEAREST if held.max() > 0.998 else 0.9985)
     ax.xaxis.set_major_locator(FixedLocator(TICKS))
@@ -118,7 +138,9 @@ def _axis(ax: Axes, table: pd.DataFrame, metric: str) -> None:
 
 def _bands(ax: Axes, table: pd.DataFrame) -> None:
     """What chance gives behind the rows, one rectangle for neighbours that share it."""
-    known = [(y, *row) for y, row in enumerate(table[CHANCE].itertuples(index=False)) if pd.notna(row[0])]
+    known = [
+        (y, *row) for y, row in enumerate(table[CHANCE].itertuples(index=False)) if pd.notna(row[0])
+    ]
     for (middle, low, high), rows in groupby(known, key=lambda row: row[1:]):
         at = [row[0] for row in rows]
         ends = min(at) - 0.5, max(at) + 0.5
@@ -126,7 +148,9 @@ def _bands(ax: Axes, table: pd.DataFrame) -> None:
         ax.vlines(middle, *ends, color=GREY, lw=1.1, zorder=0.8)
 
 
-def _legend(ax: Axes, table: pd.DataFrame, families: Mapping[str, str], unordered: float | None) -> None:
+def _legend(
+    ax: Axes, table: pd.DataFrame, families: Mapping[str, str], unordered: float | None
+) -> None:
     """The families, and under them what stands behind the values."""
     family_legend(ax, [family_of(method, families) for method in table.index])
     behind = []
@@ -136,10 +160,30 @@ def _legend(ax: Axes, table: pd.DataFrame, families: Mapping[str, str], unordere
         look: Any = {"color": GREY, "marker": "|", "ms": 11, "mew": 1.3, "ls": ""}
         behind.append(Line2D([], [], **look, label="its median"))
     if unordered is not None:
-        behind.append(Line2D([], [], color=INK, lw=1.4, ls=":", label=" reached by at most 5 % of unordered series"))
+        behind.append(
+            Line2D(
+                [],
+                [],
+                color=INK,
+                lw=1.4,
+                ls=":",
+                label=" reached by at most 5 % of unordered series",
+            )
+        )
     if behind:
         ax.add_artist(ax.get_legend())
-        place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.82 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
+        place: Any = {
+            "loc": "upper left",
+            "bbox_to_anchor": (0, -0.82 / inches(ax)[1]),
+            "borderaxespad": 0,
+            "borderpad": 0,
+        }
         ax.legend(
-            handles=behind, ncols=len(behind), frameon=False, handletextpad=0.3, columnspacing=0.8, handlelength=1.3, **place
+            handles=behind,
+            ncols=len(behind),
+            frameon=False,
+            handletextpad=0.3,
+            columnspacing=0.8,
+            handlelength=1.3,
+            **place,
         )

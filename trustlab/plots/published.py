@@ -1,6 +1,6 @@
 """Published tables looked at: printed beside recomputed p-values, what stays significant, chance bands, sampling error.
 
-Finished tables of :mod:`trustlab.experiments.published_audit` in, Axes out; nothing is computed. Colour and marker mean method
+Finished tables of :mod:`trustlab.studies.published_tables` in, Axes out; nothing is computed. Colour and marker mean method
 family; p-values are two-sided.
 """
 
@@ -18,8 +18,16 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from trustlab.experiments.published import DATASETS, MODELS
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, GREY, INK, axes_row, family_legend, label
+from trustlab.metrics.audit import DATASETS, MODELS
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    FAMILY_MARKERS,
+    GREY,
+    INK,
+    axes_row,
+    family_legend,
+    label,
+)
 
 STANDING_LOOK = {
     "not significant": ("#F4F4F4", GREY),
@@ -40,7 +48,9 @@ COLUMNS = (98, 190, 250)
 """Points from the axes' right edge to the right edge of each column of numbers beside AUROC differences."""
 
 
-def p_values(audit: pd.DataFrame, apart: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list[Axes]:
+def p_values(
+    audit: pd.DataFrame, apart: pd.DataFrame, axes: Sequence[Axes] | None = None
+) -> list[Axes]:
     """Left, printed against recomputed p, a mark a coefficient; right, those off the diagonal, both p-values on a line.
 
     ``audit`` is the table of ``correlations`` (its ``p_number`` is NaN where only a threshold is printed), ``apart`` that of
@@ -56,13 +66,30 @@ def p_values(audit: pd.DataFrame, apart: pd.DataFrame, axes: Sequence[Axes] | No
         off = part["apart"] > 0
         look: Any = {"marker": FAMILY_MARKERS[family], "ls": "", "mew": 0.7}
         left.plot(
-            part.loc[~off, "p_t"], part.loc[~off, "p_number"], ms=4.5, color=GREY, alpha=0.45, mec="white", zorder=2, **look
+            part.loc[~off, "p_t"],
+            part.loc[~off, "p_number"],
+            ms=4.5,
+            color=GREY,
+            alpha=0.45,
+            mec="white",
+            zorder=2,
+            **look,
         )
         left.plot(
-            part.loc[off, "p_t"], part.loc[off, "p_number"], ms=8, color=FAMILY_COLOURS[family], mec="white", zorder=3, **look
+            part.loc[off, "p_t"],
+            part.loc[off, "p_number"],
+            ms=8,
+            color=FAMILY_COLOURS[family],
+            mec="white",
+            zorder=3,
+            **look,
         )
     left.set(
-        xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", xlabel="p recomputed from the printed value", ylabel="p printed"
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+        aspect="equal",
+        xlabel="p recomputed from the printed value",
+        ylabel="p printed",
     )
     left.set_anchor("NW")
     more = [Line2D([], [], marker="o", ls="", ms=5, color=GREY, alpha=0.6, label="fits its value")]
@@ -72,15 +99,38 @@ def p_values(audit: pd.DataFrame, apart: pd.DataFrame, axes: Sequence[Axes] | No
         right.plot([row["p_t"], row["p_number"]], [y, y], color="#B5B5B5", lw=2, zorder=1)
         right.plot(row["p_t"], y, "o", ms=7, color="#8A8A8A", mec="white", mew=0.6, zorder=3)
         right.plot(row["p_number"], y, "D", ms=6.5, color=INK, mec="white", mew=0.6, zorder=4)
-        place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "size": 9}
-        right.annotate(f"{row['p_number']:.3f}  {row['p_t']:.3f}", (1, y), (6, 0), ha="left", **place)
-    right.annotate("p printed, recomputed", (1, 1), (6, 5), "axes fraction", "offset points", size=9, color=GREY)
+        place: Any = {
+            "xycoords": ("axes fraction", "data"),
+            "textcoords": "offset points",
+            "va": "center",
+            "size": 9,
+        }
+        right.annotate(
+            f"{row['p_number']:.3f}  {row['p_t']:.3f}", (1, y), (6, 0), ha="left", **place
+        )
+    right.annotate(
+        "p printed, recomputed",
+        (1, 1),
+        (6, 5),
+        "axes fraction",
+        "offset points",
+        size=9,
+        color=GREY,
+    )
     names = [f"{_cell(row)}, {row['statistic'].capitalize()} {row['value']}" for row in rows]
     right.set_yticks(range(len(rows)), names, size=9)
     right.set(xlim=(-0.02, 1.02), ylim=(max(len(rows), 1) - 0.5, -0.5), xlabel="p")
     handles = [
         Line2D([], [], marker="D", ls="", ms=6.5, color=INK, label="printed"),
-        Line2D([], [], marker="o", ls="", ms=7, color="#8A8A8A", label="recomputed from the value and n"),
+        Line2D(
+            [],
+            [],
+            marker="o",
+            ls="",
+            ms=7,
+            color="#8A8A8A",
+            label="recomputed from the value and n",
+        ),
     ]
     _under(right, handles, -0.6)
     return [left, right]
@@ -93,10 +143,16 @@ def standings(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list[A
     ``ValueError`` for a standing without a colour.
     """
     if unknown := set(table["standing"]) - set(STANDING_LOOK):
-        raise ValueError(f"standing must be one of {list(STANDING_LOOK)}; received {sorted(unknown)}")
+        raise ValueError(
+            f"standing must be one of {list(STANDING_LOOK)}; received {sorted(unknown)}"
+        )
     methods = list(dict.fromkeys(table["method"]))
     columns = list(table[["model", "dataset"]].drop_duplicates().itertuples(index=False, name=None))
-    panels = list(axes) if axes is not None else axes_row(0.62 * len(columns), ROW * len(methods), 2, 0.35)
+    panels = (
+        list(axes)
+        if axes is not None
+        else axes_row(0.62 * len(columns), ROW * len(methods), 2, 0.35)
+    )
     for i, (ax, statistic) in enumerate(zip(panels, ("pearson", "spearman"), strict=True)):
         for row in table[table["statistic"] == statistic].to_dict("records"):
             x, y = columns.index((row["model"], row["dataset"])), methods.index(row["method"])
@@ -106,19 +162,36 @@ def standings(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list[A
         ax.grid(False)
         ax.set(xlim=(-0.55, len(columns) - 0.45), ylim=(len(methods) - 0.45, -0.55))
         ax.set_xticks(
-            range(len(columns)), [DATASETS[name] for _, name in columns], size=8.5, rotation=35, ha="left", rotation_mode="anchor"
+            range(len(columns)),
+            [DATASETS[name] for _, name in columns],
+            size=8.5,
+            rotation=35,
+            ha="left",
+            rotation_mode="anchor",
         )
         ax.xaxis.tick_top()
-        ax.set_yticks(range(len(methods)), [_short(name) for name in methods] if i == 0 else [], size=9)
+        ax.set_yticks(
+            range(len(methods)), [_short(name) for name in methods] if i == 0 else [], size=9
+        )
         ax.tick_params(length=0, pad=2)
         for spine in ax.spines.values():
             spine.set_visible(False)
         for model in dict.fromkeys(model for model, _ in columns):
             middle = np.mean([k for k, (name, _) in enumerate(columns) if name == model])
-            ax.annotate(MODELS[model], (middle, -0.55), (0, 42), textcoords="offset points", ha="center", size=9.5)
+            ax.annotate(
+                MODELS[model],
+                (middle, -0.55),
+                (0, 42),
+                textcoords="offset points",
+                ha="center",
+                size=9.5,
+            )
         ax.set_title(statistic.capitalize(), pad=60)
     shown = [name for name in STANDING_LOOK if name in set(table["standing"])]
-    handles: Any = [Patch(color=STANDING_LOOK[name][0], ec="#B5B5B5", label=STANDING_WORDS[name]) for name in shown]
+    handles: Any = [
+        Patch(color=STANDING_LOOK[name][0], ec="#B5B5B5", label=STANDING_WORDS[name])
+        for name in shown
+    ]
     _under(panels[0], handles, -0.12, ncols=len(handles))
     return panels
 
@@ -132,8 +205,26 @@ def spearman_steps(table: pd.DataFrame, alpha: float = 0.05, ax: Axes | None = N
     ax = ax or axes_row(8.8, 3.6)[0]
     can, cannot = table[table["attainable"] == "yes"], table[table["attainable"] != "yes"]
     shown = can[can["p_t"] > 0]  # 0 has no place on a logarithmic axis
-    ax.plot(shown["rho"], shown["p_t"], color=GREY, lw=1.6, ls="--", label="t approximation (0 at a rho of 1)", zorder=2)
-    ax.plot(can["rho"], can["p_exact"], "o", ms=7, color=INK, mec="white", mew=0.6, label="exact: share of all orders", zorder=3)
+    ax.plot(
+        shown["rho"],
+        shown["p_t"],
+        color=GREY,
+        lw=1.6,
+        ls="--",
+        label="t approximation (0 at a rho of 1)",
+        zorder=2,
+    )
+    ax.plot(
+        can["rho"],
+        can["p_exact"],
+        "o",
+        ms=7,
+        color=INK,
+        mec="white",
+        mew=0.6,
+        label="exact: share of all orders",
+        zorder=3,
+    )
     if len(cannot):
         ax.plot(
             cannot["rho"],
@@ -147,15 +238,41 @@ def spearman_steps(table: pd.DataFrame, alpha: float = 0.05, ax: Axes | None = N
             zorder=4,
         )
     ax.axhline(alpha, color=INK, lw=1, zorder=1)
-    ax.annotate(f"{alpha:g}", (0, alpha), (3, 3), ("axes fraction", "data"), "offset points", size=9)
-    ax.set(yscale="log", ylim=(0.0007, 1.6), xlim=(-0.03, 1.03), xlabel="Spearman's rho", ylabel="p, logarithmic")
+    ax.annotate(
+        f"{alpha:g}", (0, alpha), (3, 3), ("axes fraction", "data"), "offset points", size=9
+    )
+    ax.set(
+        yscale="log",
+        ylim=(0.0007, 1.6),
+        xlim=(-0.03, 1.03),
+        xlabel="Spearman's rho",
+        ylabel="p, logarithmic",
+    )
     ax.set_yticks([0.001, 0.01, 0.1, 1], ["0.001", "0.01", "0.1", "1"])
     for row in table[table["n_printed"] > 0].to_dict("records"):
-        count = f"{row['n_printed']}" + (f"\n({row['n_significant']})" if row["n_significant"] else "")
+        count = f"{row['n_printed']}" + (
+            f"\n({row['n_significant']})" if row["n_significant"] else ""
+        )
         shift = (7 if row["attainable"] != "yes" else 0, 4)
-        ax.annotate(count, (row["rho"], 1), shift, ("data", "axes fraction"), "offset points", ha="center", va="bottom", size=9)
+        ax.annotate(
+            count,
+            (row["rho"], 1),
+            shift,
+            ("data", "axes fraction"),
+            "offset points",
+            ha="center",
+            va="bottom",
+            size=9,
+        )
     ax.annotate(
-        "times printed\n(as significant)", (0, 1), (-8, 4), "axes fraction", "offset points", ha="right", size=9, color=GREY
+        "times printed\n(as significant)",
+        (0, 1),
+        (-8, 4),
+        "axes fraction",
+        "offset points",
+        ha="right",
+        size=9,
+        color=GREY,
     )
     ax.legend(loc="lower left")
     return ax
@@ -179,8 +296,15 @@ def pearsons_over_band(table: pd.DataFrame, axes: Sequence[Axes] | None = None) 
             here = mine[mine["dataset"] == name]
             for k, family in enumerate(families):
                 values = here.loc[here["family"] == family, "r"]
-                offsets = (k - (len(families) - 1) / 2) * 0.21 + 0.035 * ((np.arange(len(values)) % 5) - 2)
-                look: Any = {"marker": FAMILY_MARKERS[family], "color": FAMILY_COLOURS[family], "mec": "white", "mew": 0.6}
+                offsets = (k - (len(families) - 1) / 2) * 0.21 + 0.035 * (
+                    (np.arange(len(values)) % 5) - 2
+                )
+                look: Any = {
+                    "marker": FAMILY_MARKERS[family],
+                    "color": FAMILY_COLOURS[family],
+                    "mec": "white",
+                    "mew": 0.6,
+                }
                 ax.plot(x + offsets, values, ls="", ms=7, zorder=3, **look)
         ax.set_xticks(range(len(DATASETS)), list(DATASETS.values()))
         ax.set(xlim=(-0.5, len(DATASETS) - 0.5), ylim=(-0.03, 1.03), title=MODELS[model])
@@ -208,7 +332,15 @@ def auroc_differences(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     for y, (case, answer) in enumerate(zip(rows, inner, strict=True)):
         colour, marker = FAMILY_COLOURS[case["family"]], FAMILY_MARKERS[case["family"]]
         ax.plot([case["low"], case["high"]], [y, y], color=colour, lw=1.3, zorder=2)
-        ax.plot([answer["low"], answer["high"]], [y, y], color=colour, lw=4.2, alpha=0.75, solid_capstyle="butt", zorder=3)
+        ax.plot(
+            [answer["low"], answer["high"]],
+            [y, y],
+            color=colour,
+            lw=4.2,
+            alpha=0.75,
+            solid_capstyle="butt",
+            zorder=3,
+        )
         ax.plot(case["difference"], y, marker, ms=7.5, color=colour, mec="white", mew=0.8, zorder=4)
         place: Any = {
             "xycoords": ("axes fraction", "data"),
@@ -217,13 +349,30 @@ def auroc_differences(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
             "ha": "right",
             "size": 9,
         }
-        for shift, number in zip(COLUMNS, (answer["cases"], case["cases"], case["n_cases"]), strict=True):
+        for shift, number in zip(
+            COLUMNS, (answer["cases"], case["cases"], case["n_cases"]), strict=True
+        ):
             ax.annotate(f"{number:,.0f}" if pd.notna(number) else "–", (1, y), (shift, 0), **place)
     heads = zip(
-        COLUMNS, ("cases needed, if\neach answer counts", "cases needed, if\neach case once", "cases\nthere were"), strict=True
+        COLUMNS,
+        (
+            "cases needed, if\neach answer counts",
+            "cases needed, if\neach case once",
+            "cases\nthere were",
+        ),
+        strict=True,
     )
     for shift, words in heads:
-        ax.annotate(words, (1, 1), (shift, 4), "axes fraction", "offset points", ha="right", size=8.5, color=GREY)
+        ax.annotate(
+            words,
+            (1, 1),
+            (shift, 4),
+            "axes fraction",
+            "offset points",
+            ha="right",
+            size=8.5,
+            color=GREY,
+        )
     ax.axvline(0, color=INK, lw=1.1, ls="--", zorder=1)
     ax.set_yticks(range(len(rows)), [_cell(row) for row in rows], size=9)
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="MedConf's AUROC minus the baseline's")
@@ -243,14 +392,29 @@ def _beside(width: float, height: float, second: float, gap: float) -> list[Axes
     whole = 0.7 + width + gap + second + 1.0
     figure.set_size_inches(whole, tall)
     first.set_position((0.7 / whole, 0.7 / tall, width / whole, height / tall))
-    return [first, figure.add_axes(((0.7 + width + gap) / whole, 0.7 / tall, second / whole, height / tall))]
+    return [
+        first,
+        figure.add_axes(((0.7 + width + gap) / whole, 0.7 / tall, second / whole, height / tall)),
+    ]
 
 
 def _under(ax: Axes, handles: Sequence[Any], inches_below: float, ncols: int = 0) -> None:
     """A legend without a frame in one row, that far under the axes."""
     height = ax.get_window_extent().height / ax.figure.dpi
-    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, inches_below / height), "borderaxespad": 0, "borderpad": 0}
-    ax.legend(handles=list(handles), ncols=ncols or len(handles), frameon=False, columnspacing=1.4, handletextpad=0.5, **place)
+    place: Any = {
+        "loc": "upper left",
+        "bbox_to_anchor": (0, inches_below / height),
+        "borderaxespad": 0,
+        "borderpad": 0,
+    }
+    ax.legend(
+        handles=list(handles),
+        ncols=ncols or len(handles),
+        frameon=False,
+        columnspacing=1.4,
+        handletextpad=0.5,
+        **place,
+    )
 
 
 def _cell(row: dict[str, Any]) -> str:

@@ -13,7 +13,17 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from trustlab.plots.benchmark import need
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, GREY, INK, family_of, label, panel_grid, plot_marks, text_colour
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    FAMILY_MARKERS,
+    GREY,
+    INK,
+    family_of,
+    label,
+    panel_grid,
+    plot_marks,
+    text_colour,
+)
 
 
 def reliability(
@@ -47,14 +57,33 @@ def reliability(
             _curve(ax, curves.loc[curves["method"] == method])
         else:
             ax.plot(x, y, color=FAMILY_COLOURS[family], lw=1.4, zorder=3)
-        ax.vlines(x, 100 * rows["low"], 100 * rows["high"], color=FAMILY_COLOURS[family], lw=1.4, alpha=0.75, zorder=2)
+        ax.vlines(
+            x,
+            100 * rows["low"],
+            100 * rows["high"],
+            color=FAMILY_COLOURS[family],
+            lw=1.4,
+            alpha=0.75,
+            zorder=2,
+        )
         size = np.sqrt(12 + 110 * rows["n"] / max(rows["n"].max(), 1))
-        look = {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family], "zorder": 4, "clip_on": False}
+        look = {
+            "color": FAMILY_COLOURS[family],
+            "marker": FAMILY_MARKERS[family],
+            "zorder": 4,
+            "clip_on": False,
+        }
         for point in zip(x, y, rows["n_cases"], size, strict=True):
             plot_marks(ax, *point[:3], ms=point[3], **look)
         title = "\n".join(textwrap.wrap(label(method), 21))
-        ax.set_title(f"{title}\nn {int(rows['n'].sum()):,}", size=10, color=text_colour(family) if families is not None else INK)
-        ax.set(xlim=(-4, 104), ylim=(-4, 104), xticks=[0, 50, 100], yticks=[0, 50, 100], aspect="equal")
+        ax.set_title(
+            f"{title}\nn {int(rows['n'].sum()):,}",
+            size=10,
+            color=text_colour(family) if families is not None else INK,
+        )
+        ax.set(
+            xlim=(-4, 104), ylim=(-4, 104), xticks=[0, 50, 100], yticks=[0, 50, 100], aspect="equal"
+        )
         ax.set(xlabel="Mean confidence (percent)", ylabel="Accuracy (percent)")
     for ax in panels if axes is None else []:
         ax.label_outer(remove_inner_ticks=True)
@@ -65,5 +94,7 @@ def _curve(ax: Axes, rows: pd.DataFrame) -> None:
     """The rising curve and its band, behind the points; nothing where the method has none."""
     known = rows.dropna(subset=["confidence", "value"]).sort_values("confidence")
     x = 100 * known["confidence"]
-    ax.fill_between(x, 100 * known["low"], 100 * known["high"], color="#BFBFBF", alpha=0.55, lw=0, zorder=1.2)
+    ax.fill_between(
+        x, 100 * known["low"], 100 * known["high"], color="#BFBFBF", alpha=0.55, lw=0, zorder=1.2
+    )
     ax.plot(x, 100 * known["value"], color=INK, lw=1.2, zorder=1.5)

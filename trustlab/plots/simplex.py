@@ -39,7 +39,10 @@ def winners(sweep: pd.DataFrame) -> list[Axes]:
     missing, the panel says so. Raises ``ValueError`` for lacking columns or no rows.
     """
     need(sweep, ["model", "dataset", *WEIGHTS, "winner", "n_cases", "missing"])
-    names = sorted(set(sweep["winner"]) - {"", "tie"}, key=lambda name: (not name.startswith("one doctor"), name))
+    names = sorted(
+        set(sweep["winner"]) - {"", "tie"},
+        key=lambda name: (not name.startswith("one doctor"), name),
+    )
     looks = _colours(names)
     runs, n_sets = runs_by_set(sweep)
     panels = _triangles(len(runs) // n_sets, n_sets)
@@ -50,11 +53,19 @@ def winners(sweep: pd.DataFrame) -> list[Axes]:
         few = n_cases < MIN_CASES
         for name, (colour, marker) in looks.items():
             at = (part["winner"] == name).to_numpy()
-            look: Any = {"facecolor": "white" if few else colour, "edgecolor": colour, "lw": 0.9 if few else 0}
-            ax.scatter(x[at], y[at], s=30, marker=marker, label=FEW if few else None, zorder=3, **look)
+            look: Any = {
+                "facecolor": "white" if few else colour,
+                "edgecolor": colour,
+                "lw": 0.9 if few else 0,
+            }
+            ax.scatter(
+                x[at], y[at], s=30, marker=marker, label=FEW if few else None, zorder=3, **look
+            )
         _frame(ax, part)
     handles = [
-        Line2D([], [], ls="", marker=m, ms=6.5, color=c, label=name) for name, (c, m) in looks.items() if _used(sweep, name)
+        Line2D([], [], ls="", marker=m, ms=6.5, color=c, label=name)
+        for name, (c, m) in looks.items()
+        if _used(sweep, name)
     ]
     _legend(panels[len(runs) - n_sets], [*handles, _star()])
     return panels
@@ -78,7 +89,10 @@ def rank_stability(table: pd.DataFrame) -> list[Axes]:
         x, y = _places(part)
         known = part["value"].notna().to_numpy()
         colours, few = scale.to_rgba(part["value"][known].to_numpy(float)), n_cases < MIN_CASES
-        look: Any = {"facecolor": "white" if few else colours, "edgecolor": colours if few else "#9A9A9A"}
+        look: Any = {
+            "facecolor": "white" if few else colours,
+            "edgecolor": colours if few else "#9A9A9A",
+        }
         look |= {"lw": 1.6 if few else 0.3, "label": FEW if few else None}
         ax.scatter(x[known], y[known], s=30, zorder=3, **look)
         ax.scatter(x[~known], y[~known], s=12, marker="x", color=TIE, lw=0.8, zorder=3)
@@ -99,7 +113,9 @@ def _triangles(n_rows: int, n_columns: int) -> list[Axes]:
 
 def _places(part: pd.DataFrame | Sequence[Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
     """Where the weightings lie: accuracy on top, agreement at the lower left, RDC at the lower right."""
-    first, _, third = (part[WEIGHTS].to_numpy(float) if isinstance(part, pd.DataFrame) else np.asarray(part, float)).T
+    first, _, third = (
+        part[WEIGHTS].to_numpy(float) if isinstance(part, pd.DataFrame) else np.asarray(part, float)
+    ).T
     return third + first / 2, first * HEIGHT
 
 
@@ -108,23 +124,42 @@ def _frame(ax: Axes, part: pd.DataFrame) -> None:
     ax.plot([0, 1, 0.5, 0], [0, 0, HEIGHT, 0], color="#B5B5B5", lw=1.0, zorder=1)
     x, y = _places([PRINTED])
     ax.plot(x, y, marker="*", ms=13, color="white", mec=INK, mew=1.1, ls="", zorder=5)
-    small: Any = {"size": 8.5, "color": INK, "annotation_clip": False, "textcoords": "offset points"}
+    small: Any = {
+        "size": 8.5,
+        "color": INK,
+        "annotation_clip": False,
+        "textcoords": "offset points",
+    }
     for (px, py), name, (dx, dy), ha in (
         ((0.5, HEIGHT), CORNERS[0], (8, -2), "left"),
         ((0, 0), CORNERS[1], (0, -6), "center"),
         ((1, 0), CORNERS[2], (0, -6), "center"),
     ):
-        ax.annotate(name, (px, py), (dx, dy), ha=ha, va="top" if ha == "center" else "center", **small)
+        ax.annotate(
+            name, (px, py), (dx, dy), ha=ha, va="top" if ha == "center" else "center", **small
+        )
     reasons = [r for r in dict.fromkeys(part["missing"]) if r]
     if reasons:
         words = textwrap.fill(reasons[0], 26)
-        ax.annotate(words, (0.5, 0.3), ha="center", va="center", size=8.5, color=GREY, parse_math=False, zorder=6)
+        ax.annotate(
+            words,
+            (0.5, 0.3),
+            ha="center",
+            va="center",
+            size=8.5,
+            color=GREY,
+            parse_math=False,
+            zorder=6,
+        )
 
 
 def _shares(part: pd.DataFrame) -> str:
     """How much of the triangle each wins, in a line."""
     won = part.loc[part["winner"] != "", "winner"].value_counts(normalize=True)
-    told = (f"{name} {'under 1' if share < 0.01 else f'{100 * share:.0f}'} %" for name, share in won.items())
+    told = (
+        f"{name} {'under 1' if share < 0.01 else f'{100 * share:.0f}'} %"
+        for name, share in won.items()
+    )
     return ", ".join(told) or "no winner"
 
 
@@ -147,9 +182,31 @@ def _used(sweep: pd.DataFrame, name: str) -> bool:
 
 
 def _star() -> Line2D:
-    return Line2D([], [], ls="", marker="*", ms=12, color="white", mec=INK, mew=1.1, label="printed weights (0.4, 0.3, 0.3)")
+    return Line2D(
+        [],
+        [],
+        ls="",
+        marker="*",
+        ms=12,
+        color="white",
+        mec=INK,
+        mew=1.1,
+        label="printed weights (0.4, 0.3, 0.3)",
+    )
 
 
 def _legend(ax: Axes, handles: Sequence[Line2D]) -> None:
-    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.5 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
-    ax.legend(handles=list(handles), ncols=len(handles), frameon=False, handletextpad=0.1, columnspacing=1.0, **place)
+    place: Any = {
+        "loc": "upper left",
+        "bbox_to_anchor": (0, -0.5 / inches(ax)[1]),
+        "borderaxespad": 0,
+        "borderpad": 0,
+    }
+    ax.legend(
+        handles=list(handles),
+        ncols=len(handles),
+        frameon=False,
+        handletextpad=0.1,
+        columnspacing=1.0,
+        **place,
+    )

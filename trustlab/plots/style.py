@@ -124,7 +124,9 @@ def family_of(method: str, families: Mapping[str, str]) -> str:
     """The family of ``method``. Raises ``ValueError`` where ``families`` lacks it or names a family without a colour."""
     family = families.get(method)
     if family not in FAMILY_COLOURS:
-        raise ValueError(f"families gives {family!r} for method {method!r}; allowed are {list(FAMILY_COLOURS)}")
+        raise ValueError(
+            f"families gives {family!r} for method {method!r}; allowed are {list(FAMILY_COLOURS)}"
+        )
     return family
 
 
@@ -145,7 +147,9 @@ def mark_look(colour: Any, n_cases: float = MIN_CASES, *, sure: bool = False) ->
     return {"mfc": colour, "mec": INK if sure else "white", "mew": 1.5 if sure else 0.6}
 
 
-def plot_marks(ax: Axes, x: Any, y: Any, n_cases: Any, *, color: Any, sure: bool = False, **look: Any) -> None:
+def plot_marks(
+    ax: Axes, x: Any, y: Any, n_cases: Any, *, color: Any, sure: bool = False, **look: Any
+) -> None:
     """Marks at ``x`` and ``y`` (n,) without a line, each filled as :func:`mark_look` says of its ``n_cases`` (n,)."""
     points = zip(np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True)
     for px, py, n in points:
@@ -169,19 +173,44 @@ def family_legend(ax: Axes, families: Iterable[str], more: Sequence[Line2D] = ()
     shown = _present(families)
     look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
     handles = [
-        Line2D([], [], marker=FAMILY_MARKERS[name], color=FAMILY_COLOURS[name], label=FAMILY_LABELS[name], **look)
+        Line2D(
+            [],
+            [],
+            marker=FAMILY_MARKERS[name],
+            color=FAMILY_COLOURS[name],
+            label=FAMILY_LABELS[name],
+            **look,
+        )
         for name in shown
     ]
     handles += more
-    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.58 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
-    ax.legend(handles=handles, ncols=len(handles), frameon=False, handletextpad=0.1, columnspacing=1.0, **place)
+    place: Any = {
+        "loc": "upper left",
+        "bbox_to_anchor": (0, -0.58 / inches(ax)[1]),
+        "borderaxespad": 0,
+        "borderpad": 0,
+    }
+    ax.legend(
+        handles=handles,
+        ncols=len(handles),
+        frameon=False,
+        handletextpad=0.1,
+        columnspacing=1.0,
+        **place,
+    )
 
 
 def name_colours(ax: Axes, families: Iterable[str], top: float) -> None:
     """Which family a coloured name belongs to: at the right, hanging from ``top`` (fraction of the axes' height)."""
     shown = _present(families)
     handles = [Line2D([], [], ls="", label=FAMILY_LABELS[name]) for name in shown]
-    place: Any = {"loc": "upper right", "bbox_to_anchor": (1, top), "borderaxespad": 0, "borderpad": 0, "handlelength": 0}
+    place: Any = {
+        "loc": "upper right",
+        "bbox_to_anchor": (1, top),
+        "borderaxespad": 0,
+        "borderpad": 0,
+        "handlelength": 0,
+    }
     colours: Any = [text_colour(name) for name in shown]
     title: Any = {"title": "Colour of a name: its family", "title_fontsize": 10}
     ax.legend(handles=handles, labelcolor=colours, ncols=2, frameon=False, **title, **place)
@@ -192,7 +221,12 @@ def axes_row(width: float, height: float, n: int = 1, gap: float = 0.0) -> list[
     left, below = 0.7, 0.7
     whole, tall = left + n * (width + gap) + 0.3, below + height + 0.3
     figure = plt.figure(figsize=(whole, tall))
-    return [figure.add_axes(((left + i * (width + gap)) / whole, below / tall, width / whole, height / tall)) for i in range(n)]
+    return [
+        figure.add_axes(
+            ((left + i * (width + gap)) / whole, below / tall, width / whole, height / tall)
+        )
+        for i in range(n)
+    ]
 
 
 def axes_grid(width: float, height: float, n_rows: int, n_columns: int) -> list[Axes]:
@@ -201,7 +235,9 @@ def axes_grid(width: float, height: float, n_rows: int, n_columns: int) -> list[
     whole, tall = left + n_columns * (width + right), below + n_rows * (height + above)
     figure = plt.figure(figsize=(whole, tall))
     places = [
-        (left + j * (width + right), below + i * (height + above)) for i in reversed(range(n_rows)) for j in range(n_columns)
+        (left + j * (width + right), below + i * (height + above))
+        for i in reversed(range(n_rows))
+        for j in range(n_columns)
     ]
     return [figure.add_axes((x / whole, y / tall, width / whole, height / tall)) for x, y in places]
 
@@ -212,7 +248,9 @@ def panel_grid(n: int, most: int) -> list[Axes]:
     columns = -(-n // n_rows)
     size = (2.35 * columns, 2.75 * n_rows)
     layout = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.04)
-    _, grid = plt.subplots(n_rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False, layout=layout)
+    _, grid = plt.subplots(
+        n_rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False, layout=layout
+    )
     for ax in list(grid.flat)[n:]:
         ax.set_visible(False)
     return list(grid.flat)[:n]
@@ -227,7 +265,10 @@ def inches(ax: Axes) -> tuple[float, float]:
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
     """Places at least ``gap`` apart, nearest to the ascending ``wanted`` (least squares), in ``low`` to ``high`` if they fit."""
     steps = gap * np.arange(len(wanted))
-    return np.clip(isotonic_regression(np.asarray(wanted) - steps).x, low, max(high - steps[-1], low)) + steps
+    return (
+        np.clip(isotonic_regression(np.asarray(wanted) - steps).x, low, max(high - steps[-1], low))
+        + steps
+    )
 
 
 def use_style() -> None:
@@ -307,11 +348,22 @@ def caption(
         box = pixels.transformed(figure.dpi_scale_trans.inverted())
     width, height = figure.get_size_inches()
     text = figure.text(
-        box.x0 / width, (box.y0 - 0.12) / height, "", ha="left", va="top", size=CAPTION_POINTS, color=GREY, linespacing=1.35
+        box.x0 / width,
+        (box.y0 - 0.12) / height,
+        "",
+        ha="left",
+        va="top",
+        size=CAPTION_POINTS,
+        color=GREY,
+        linespacing=1.35,
     )
     text.set_parse_math(False)
-    models, sets = ([names] if isinstance(names, str) else list(names) for names in (model, dataset))
-    told = [f"{name} (a very small model)" if name.startswith("embedded") else name for name in models]
+    models, sets = (
+        [names] if isinstance(names, str) else list(names) for names in (model, dataset)
+    )
+    told = [
+        f"{name} (a very small model)" if name.startswith("embedded") else name for name in models
+    ]
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
     lost = f", {n_failed:,} of them missing" if n_failed else ""
     if not counts:
@@ -325,7 +377,9 @@ def caption(
     return text
 
 
-def save_figure(fig: Figure, table: pd.DataFrame, name: str, folder: str | Path) -> tuple[Path, Path, Path] | None:
+def save_figure(
+    fig: Figure, table: pd.DataFrame, name: str, folder: str | Path
+) -> tuple[Path, Path, Path] | None:
     """Write ``name``.png, ``name``.svg and ``name``.csv (the table drawn) into ``folder``, made if absent; returns the paths.
 
     Floats in the table are rounded to 6 decimals; an index is kept unless it only counts rows. No
@@ -344,11 +398,20 @@ def save_figure(fig: Figure, table: pd.DataFrame, name: str, folder: str | Path)
     png, svg, csv = (base / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
     with plt.rc_context(SVG):
         for path, metadata in ((png, {"Software": None}), (svg, {"Date": None, "Creator": None})):
-            fig.savefig(path, dpi=DPI, bbox_inches="tight", pad_inches=0.12, facecolor="white", metadata=metadata)
+            fig.savefig(
+                path,
+                dpi=DPI,
+                bbox_inches="tight",
+                pad_inches=0.12,
+                facecolor="white",
+                metadata=metadata,
+            )
     rounded = table.copy()
     for column in table.select_dtypes("floating").columns:
         rounded[column] = table[column].round(6) + 0.0  # + 0.0 turns -0.0 into 0.0
-    rounded.to_csv(csv, index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n", encoding="utf-8")
+    rounded.to_csv(
+        csv, index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n", encoding="utf-8"
+    )
     return png, svg, csv
 
 
@@ -387,7 +450,9 @@ def _wrapped(parts: list[str], text: Text, limit: float) -> str:
             continue
         if lines[-1]:
             lines.append("")
-        for word in part.split():  # breaks inside the part only where it is too wide for a line of its own
+        for (
+            word
+        ) in part.split():  # breaks inside the part only where it is too wide for a line of its own
             longer = f"{lines[-1]} {word}".strip()
             if fits(longer) or not lines[-1]:
                 lines[-1] = longer

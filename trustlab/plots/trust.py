@@ -82,7 +82,11 @@ def indices(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list[Axe
     if len(table[["model", "dataset", "level"]].drop_duplicates()) > 1:
         raise ValueError("one figure shows one model, data set and level")
     formulations = list(dict.fromkeys(table["formulation"]))
-    panels = list(axes) if axes is not None else axes_row(4.1, ROW_INCHES * len(INDICES), n=len(formulations), gap=0.75)
+    panels = (
+        list(axes)
+        if axes is not None
+        else axes_row(4.1, ROW_INCHES * len(INDICES), n=len(formulations), gap=0.75)
+    )
     looks = _looks(table)
     for i, (ax, name) in enumerate(zip(panels, formulations, strict=True)):
         _dots(ax, _index_rows(table[table["formulation"] == name]), list(INDICES), INDICES, looks)
@@ -98,7 +102,9 @@ def indices(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list[Axe
     return panels
 
 
-def indices_by_set(table: pd.DataFrame, names: Sequence[str] = ("accuracy", "eti_percent", "osi", "fti")) -> list[Axes]:
+def indices_by_set(
+    table: pd.DataFrame, names: Sequence[str] = ("accuracy", "eti_percent", "osi", "fti")
+) -> list[Axes]:
     """A few indices of one formulation: a row of panels a model, a column a data set, percent, 95 % intervals.
 
     ``table`` as for :func:`indices`, of one formulation and level. Raises ``ValueError`` where it holds several.
@@ -106,7 +112,9 @@ def indices_by_set(table: pd.DataFrame, names: Sequence[str] = ("accuracy", "eti
     _need_indices(table, names)
     for column in ("formulation", "level"):
         if table[column].nunique() > 1:
-            raise ValueError(f"one figure shows one {column}; received {table[column].unique().tolist()}")
+            raise ValueError(
+                f"one figure shows one {column}; received {table[column].unique().tolist()}"
+            )
     looks = _looks(table)
 
     def drawn(ax: Axes, part: pd.DataFrame) -> None:
@@ -124,15 +132,37 @@ def correlations(table: pd.DataFrame, measure: str = "spearman") -> list[Axes]:
 
     ``table`` is ``component_correlations`` of one safety setting and level. Raises ``ValueError`` for a measure it does not hold.
     """
-    need(table, ["model", "dataset", "configuration", "first", "second", "metric", "value", "low", "high", "n", "missing"])
+    need(
+        table,
+        [
+            "model",
+            "dataset",
+            "configuration",
+            "first",
+            "second",
+            "metric",
+            "value",
+            "low",
+            "high",
+            "n",
+            "missing",
+        ],
+    )
     mine = table[table["metric"] == measure]
     if not len(mine):
-        raise ValueError(f"measure is {measure!r}; the table holds {list(dict.fromkeys(table['measure']))}")
+        raise ValueError(
+            f"measure is {measure!r}; the table holds {list(dict.fromkeys(table['measure']))}"
+        )
     mine = mine.assign(row=mine["first"] + "|" + mine["second"], series=mine["configuration"])
-    names = {f"{a}|{b}": f"{PARTS.get(a, a)} – {PARTS.get(b, b)}" for a, b in zip(mine["first"], mine["second"], strict=True)}
+    names = {
+        f"{a}|{b}": f"{PARTS.get(a, a)} – {PARTS.get(b, b)}"
+        for a, b in zip(mine["first"], mine["second"], strict=True)
+    }
     looks = _looks(mine.assign(safety=True))
     mine["series"] = [(c, True) for c in mine["configuration"]]
-    counted = mine.assign(n_cases=mine["n"] + mine["n_missing"] if "n_missing" in mine else mine["n"])
+    counted = mine.assign(
+        n_cases=mine["n"] + mine["n_missing"] if "n_missing" in mine else mine["n"]
+    )
     panels = _grid(
         counted,
         len(names),
@@ -151,15 +181,34 @@ def agreement(table: pd.DataFrame) -> list[Axes]:
 
     ``table`` is ``agreement_table`` of panels (K above 1) at one level; 1 − CDR is drawn from its cdr.
     """
-    need(table, ["model", "dataset", "configuration", "n_doctors", "metric", "value", "low", "high", "n", "missing"])
+    need(
+        table,
+        [
+            "model",
+            "dataset",
+            "configuration",
+            "n_doctors",
+            "metric",
+            "value",
+            "low",
+            "high",
+            "n",
+            "missing",
+        ],
+    )
     raw = table[table["metric"] == "cdr"]
-    turned = raw.assign(metric="agreement", value=1 - raw["value"], low=1 - raw["high"], high=1 - raw["low"])
+    turned = raw.assign(
+        metric="agreement", value=1 - raw["value"], low=1 - raw["high"], high=1 - raw["low"]
+    )
     mine = pd.concat([turned, table[table["metric"].isin(list(MEASURES))]])
     mine = mine.assign(row=mine["metric"], series=[(c, True) for c in mine["configuration"]])
     looks = _looks(mine.assign(safety=True))
     counted = mine.assign(n_cases=mine["n"])
     panels = _grid(
-        counted, len(MEASURES), lambda ax, part: _dots(ax, part, list(MEASURES), MEASURES, looks), "Agreement, at most 1"
+        counted,
+        len(MEASURES),
+        lambda ax, part: _dots(ax, part, list(MEASURES), MEASURES, looks),
+        "Agreement, at most 1",
     )
     for ax in panels:
         ax.axvline(0, ls="--", lw=1.2, color=INK, zorder=1)
@@ -172,16 +221,39 @@ def reviewers(table: pd.DataFrame) -> list[Axes]:
 
     ``table`` is ``reviewer_table`` at one level. At the right stand the items behind each mark; without any, why.
     """
-    need(table, ["model", "dataset", "kind", "metric", "value", "low", "high", "n", "n_cases", "missing"])
-    names = {"sensitivity": "Sensitivity", "specificity": "Specificity", "quotation": "Quotation occurs"}
+    need(
+        table,
+        ["model", "dataset", "kind", "metric", "value", "low", "high", "n", "n_cases", "missing"],
+    )
+    names = {
+        "sensitivity": "Sensitivity",
+        "specificity": "Specificity",
+        "quotation": "Quotation occurs",
+    }
     mine = table.assign(row=table["metric"], series=table["kind"], n_items=table["n"])
-    looks = {kind: KINDS[kind] | {"label": f"{kind}s"} for kind in KINDS if kind in set(table["kind"])}
+    looks = {
+        kind: KINDS[kind] | {"label": f"{kind}s"} for kind in KINDS if kind in set(table["kind"])
+    }
     panels = _grid(
-        mine, len(names), lambda ax, part: _dots(ax, part, list(names), names, looks), "Share, 0 to 1", unit="cases at most"
+        mine,
+        len(names),
+        lambda ax, part: _dots(ax, part, list(names), names, looks),
+        "Share, 0 to 1",
+        unit="cases at most",
     )
     for ax in panels:
         ax.set(xlim=(-0.04, 1.04), xticks=(0, 0.25, 0.5, 0.75, 1))
-        ax.annotate("items", (1, 1), (4, 4), "axes fraction", "offset points", ha="left", va="bottom", size=8, color=GREY)
+        ax.annotate(
+            "items",
+            (1, 1),
+            (4, 4),
+            "axes fraction",
+            "offset points",
+            ha="left",
+            va="bottom",
+            size=8,
+            color=GREY,
+        )
     _legend(panels[_bottom(mine)], looks)
     return panels
 
@@ -191,7 +263,21 @@ def weak_points(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> list
 
     ``table`` is ``trust_tables.weak_points`` of one model, data set, level and formulation. Missing ones are named.
     """
-    need(table, ["model", "dataset", "configuration", "safety", "what_if", "metric", "value", "reference", "n", "n_reference"])
+    need(
+        table,
+        [
+            "model",
+            "dataset",
+            "configuration",
+            "safety",
+            "what_if",
+            "metric",
+            "value",
+            "reference",
+            "n",
+            "n_reference",
+        ],
+    )
     keys = ["what_if", "configuration", "safety"]
     if table.duplicated([*keys, "metric"]).any():
         raise ValueError("one figure shows one model, data set, level and formulation")
@@ -221,7 +307,9 @@ def _need_indices(table: pd.DataFrame, names: Sequence[str]) -> None:
 
 def _index_rows(part: pd.DataFrame, names: Sequence[str] = tuple(INDICES)) -> pd.DataFrame:
     """The rows of these indices, safety on first (its reason is the one told); off only where it matters."""
-    shown = part["safety"].astype(bool) & part["metric"].isin(names) | part["metric"].isin(["osi", "fti"])
+    shown = part["safety"].astype(bool) & part["metric"].isin(names) | part["metric"].isin(
+        ["osi", "fti"]
+    )
     mine = part[shown].sort_values("safety", ascending=False, kind="stable")
     series = [(c, bool(s)) for c, s in zip(mine["configuration"], mine["safety"], strict=True)]
     return mine.assign(row=mine["metric"], series=series)
@@ -234,30 +322,57 @@ def _look(configuration: str, safety: bool) -> dict[str, Any]:
 
 def _looks(table: pd.DataFrame) -> dict[Any, dict[str, Any]]:
     """Look and name of each configuration with safety on and off, in the table's order."""
-    pairs = list(dict.fromkeys((c, bool(s)) for c, s in zip(table["configuration"], table["safety"], strict=True)))
+    pairs = list(
+        dict.fromkeys(
+            (c, bool(s)) for c, s in zip(table["configuration"], table["safety"], strict=True)
+        )
+    )
     both = len({s for _, s in pairs}) > 1
     pairs.sort(key=lambda pair: (pair[0] != "one doctor", not pair[1]))
-    told = {pair: f"{pair[0]}, safety {'on' if pair[1] else 'off'}" if both else pair[0] for pair in pairs}
+    told = {
+        pair: f"{pair[0]}, safety {'on' if pair[1] else 'off'}" if both else pair[0]
+        for pair in pairs
+    }
     return {pair: _look(*pair) | {"label": told[pair]} for pair in pairs}
 
 
 def _dots(
-    ax: Axes, table: pd.DataFrame, rows: Sequence[str], names: Mapping[str, str], looks: Mapping[Any, dict[str, Any]]
+    ax: Axes,
+    table: pd.DataFrame,
+    rows: Sequence[str],
+    names: Mapping[str, str],
+    looks: Mapping[Any, dict[str, Any]],
 ) -> None:
     """For each row its series as dots with whiskers, one under the other; where none has a value, why."""
     step = 0.8 / max(len(looks), 1)
-    place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
+    place: Any = {
+        "xycoords": ("axes fraction", "data"),
+        "textcoords": "offset points",
+        "va": "center",
+    }
     place |= {"size": 8, "color": GREY}
     for y, row in enumerate(rows):
         mine = table[table["row"] == row]
         if not mine["value"].notna().any():
-            _say(ax, y, next((r for r in mine["missing"] if r), "no reason given") if len(mine) else "not measured")
+            _say(
+                ax,
+                y,
+                next((r for r in mine["missing"] if r), "no reason given")
+                if len(mine)
+                else "not measured",
+            )
             continue
-        here = {s: r for s, r in zip(mine["series"], mine.to_dict("records"), strict=True) if pd.notna(r["value"])}
+        here = {
+            s: r
+            for s, r in zip(mine["series"], mine.to_dict("records"), strict=True)
+            if pd.notna(r["value"])
+        }
         shown = [s for s in looks if s in here]
         for k, series in enumerate(shown):
             at, r = y + (k - (len(shown) - 1) / 2) * step, here[series]
-            look = {key: value for key, value in looks[series].items() if key not in ("label", "color")}
+            look = {
+                key: value for key, value in looks[series].items() if key not in ("label", "color")
+            }
             colour = looks[series]["color"]
             if pd.notna(r["low"]):
                 ax.hlines(at, r["low"], r["high"], color=colour, lw=1.8, alpha=0.75, zorder=3)
@@ -267,20 +382,40 @@ def _dots(
         if "n_items" not in mine:
             ax.annotate(told_n(here[s]["n_cases"] for s in shown), (1, y), (4, 0), **place)
     if "n_items" not in table:
-        ax.annotate("n", (1, 1), (4, 4), "axes fraction", "offset points", va="bottom", size=8, color=GREY)
+        ax.annotate(
+            "n", (1, 1), (4, 4), "axes fraction", "offset points", va="bottom", size=8, color=GREY
+        )
     ax.set(ylim=(len(rows) - 0.5, -0.5))
     ax.set_yticks(range(len(rows)), [names[row] for row in rows])
 
 
 def _say(ax: Axes, y: float, reason: str) -> None:
-    words = textwrap.wrap(f"missing: {reason}", int(inches(ax)[0] * 72 / 4.6), max_lines=2, placeholder=" …")
-    place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "size": 8}
+    words = textwrap.wrap(
+        f"missing: {reason}", int(inches(ax)[0] * 72 / 4.6), max_lines=2, placeholder=" …"
+    )
+    place: Any = {
+        "xycoords": ("axes fraction", "data"),
+        "textcoords": "offset points",
+        "va": "center",
+        "size": 8,
+    }
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-    text = ax.annotate("\n".join(words), (0, y), (6, 0), color=GREY, linespacing=1.05, bbox=paper, zorder=4, **place)
+    text = ax.annotate(
+        "\n".join(words),
+        (0, y),
+        (6, 0),
+        color=GREY,
+        linespacing=1.05,
+        bbox=paper,
+        zorder=4,
+        **place,
+    )
     text.set_parse_math(False)
 
 
-def _arrow(ax: Axes, y: float, start: tuple[float, float], end: tuple[float, float], look: dict[str, Any]) -> None:
+def _arrow(
+    ax: Axes, y: float, start: tuple[float, float], end: tuple[float, float], look: dict[str, Any]
+) -> None:
     """From ``start`` to ``end``, each a value and the cases behind it."""
     colour, (before, n_before), (after, n_after) = look["color"], start, end
     if pd.isna(after):
@@ -292,7 +427,16 @@ def _arrow(ax: Axes, y: float, start: tuple[float, float], end: tuple[float, flo
     plot_marks(ax, before, y, n_before, color=colour, marker="o", ms=6, zorder=3)
     if abs(after - before) > 0.05:
         ax.plot([before, after], [y, y], color=colour, lw=1.6, zorder=2)
-        plot_marks(ax, after, y, n_after, color=colour, marker=">" if after > before else "<", ms=7, zorder=4)
+        plot_marks(
+            ax,
+            after,
+            y,
+            n_after,
+            color=colour,
+            marker=">" if after > before else "<",
+            ms=7,
+            zorder=4,
+        )
 
 
 def _grid(table: pd.DataFrame, n_rows: int, draw, xlabel: str, unit: str = "cases") -> list[Axes]:
@@ -324,9 +468,24 @@ def _share_limits(panels: Sequence[Axes], most: float = 104) -> None:
 
 
 def _legend(ax: Axes, looks: Mapping[Any, dict[str, Any]]) -> None:
-    _legend_below(ax, [Line2D([], [], ls="", **{"mec": "white", "mew": 1.0, **look}) for look in looks.values()])
+    _legend_below(
+        ax,
+        [Line2D([], [], ls="", **{"mec": "white", "mew": 1.0, **look}) for look in looks.values()],
+    )
 
 
 def _legend_below(ax: Axes, handles: Sequence[Line2D]) -> None:
-    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.55 / inches(ax)[1]), "borderaxespad": 0, "borderpad": 0}
-    ax.legend(handles=list(handles), ncols=len(handles), frameon=False, handletextpad=0.1, columnspacing=1.0, **place)
+    place: Any = {
+        "loc": "upper left",
+        "bbox_to_anchor": (0, -0.55 / inches(ax)[1]),
+        "borderaxespad": 0,
+        "borderpad": 0,
+    }
+    ax.legend(
+        handles=list(handles),
+        ncols=len(handles),
+        frameon=False,
+        handletextpad=0.1,
+        columnspacing=1.0,
+        **place,
+    )

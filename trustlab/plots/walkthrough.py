@@ -1,6 +1,6 @@
 """The walkthrough's figures: why confidences mislead, and how every method's confidence moves as more is told.
 
-The tables are those of ``trustlab.experiments.mechanisms``, which also computes the means and
+The tables are those of ``trustlab.studies.walkthrough``, which also computes the means and
 intervals drawn here. Every figure shows one model; values in 0 to 1 are drawn in percent. Where a
 marker is one answer (:func:`confidence_moves`), it is filled if that is right and hollow if wrong;
 a mean of fewer than ten cases is hollow, as everywhere.
@@ -22,7 +22,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from trustlab.experiments.mechanisms import LENGTHS, MIN_ANSWERS, position_means, prior_means, wrong_by_length
 from trustlab.plots.auroc import MARKER_POINTS
 from trustlab.plots.benchmark import LEVEL_AXIS, LINES
 from trustlab.plots.style import (
@@ -38,6 +37,13 @@ from trustlab.plots.style import (
     plot_marks,
     spread,
     text_colour,
+)
+from trustlab.studies.walkthrough import (
+    LENGTHS,
+    MIN_ANSWERS,
+    position_means,
+    prior_means,
+    wrong_by_length,
 )
 
 PALE = "#EFEFEF"
@@ -58,14 +64,19 @@ def token_position(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> t
     _lengths(right, wrong_by_length(table))
     for ax in (left, right):
         ax.set(ylim=(0, 117), yticks=range(0, 101, 20))
-    left.set(xlabel="Position of the token in the diagnosis (1 = first)", ylabel="Mean token probability (percent)")
+    left.set(
+        xlabel="Position of the token in the diagnosis (1 = first)",
+        ylabel="Mean token probability (percent)",
+    )
     left.set_title("All answers; at a line's end its number of tokens", pad=10)
     right.set(xlabel="Number of tokens in the diagnosis", ylabel="Mean token probability (percent)")
     right.set_title("Wrong answers", pad=10)
     return left, right
 
 
-def agreement_by_prior(table: pd.DataFrame, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
+def agreement_by_prior(
+    table: pd.DataFrame, axes: Sequence[Axes] | None = None
+) -> tuple[Axes, Axes]:
     """PoC against how common the answered condition is (its share of the knowledge table's priors, log scale), percent.
 
     ``table`` is ``agreement_table``. A point is an answer; large markers are means by fifths of the prior with
@@ -110,7 +121,15 @@ def consistent_but_uninformed(table: pd.DataFrame, ax: Axes | None = None) -> Ax
     for px, py in zip(x, 100 * right["value"], strict=True):
         if pd.notna(py):
             up, va = (-8, "top") if py > 12 else (7, "bottom")
-            ax.annotate(f"{py:.0f}", (px, py), (0, up), textcoords="offset points", ha="center", va=va, zorder=5)
+            ax.annotate(
+                f"{py:.0f}",
+                (px, py),
+                (0, up),
+                textcoords="offset points",
+                ha="center",
+                va=va,
+                zorder=5,
+            )
     ends = [("Share right", x, 100 * right["value"], INK, "bold")]
     for method, family in (("poc", "consistency"), ("medconf", "medconf")):
         y = 100 * of[method]["value"]
@@ -119,15 +138,41 @@ def consistent_but_uninformed(table: pd.DataFrame, ax: Axes | None = None) -> Ax
             plot_marks(ax, x, y, of[method]["n_cases"], **_look(family), ms=7, zorder=3)
             ends.append((f"Mean {label(method)}", x, y, text_colour(family), "normal"))
     levels = list(x)
-    ax.set(xticks=levels, xticklabels=[str(level) for level in levels], xlim=(-3, 104), xlabel=LEVEL_AXIS)
-    ax.set(ylim=(0, 106), yticks=range(0, 101, 20), ylabel=f"Answers with PoC of at least {threshold:.0f} % (percent)")
-    _name_ends(ax, [*ends, (f"chosen from {threshold:.0f} up", pd.Series([104]), pd.Series([threshold]), GREY, "normal")])
+    ax.set(
+        xticks=levels,
+        xticklabels=[str(level) for level in levels],
+        xlim=(-3, 104),
+        xlabel=LEVEL_AXIS,
+    )
+    ax.set(
+        ylim=(0, 106),
+        yticks=range(0, 101, 20),
+        ylabel=f"Answers with PoC of at least {threshold:.0f} % (percent)",
+    )
+    _name_ends(
+        ax,
+        [
+            *ends,
+            (
+                f"chosen from {threshold:.0f} up",
+                pd.Series([104]),
+                pd.Series([threshold]),
+                GREY,
+                "normal",
+            ),
+        ],
+    )
     rows = (
         ("answers", 6, [f"{n:,}" for n in right["n"]]),
         ("with MedConf", 20, [f"{n:,}" for n in scored["n"]]),
         ("percent shown", 34, [_number(100 * s) for s in of["shown"]["value"]]),
     )
-    place: dict[str, Any] = {"textcoords": "offset points", "va": "bottom", "size": 9, "color": GREY}
+    place: dict[str, Any] = {
+        "textcoords": "offset points",
+        "va": "bottom",
+        "size": 9,
+        "color": GREY,
+    }
     for words, up, numbers in rows:
         ax.annotate(words, (1, 1), (6, up), "axes fraction", ha="left", **place)
         for level, number in zip(levels, numbers, strict=True):
@@ -144,10 +189,17 @@ def confidence_moves(table: pd.DataFrame, families: Mapping[str, str]) -> list[A
     it is wrong. Scores, which only rank, are rows of a heat map: the values as they are, shaded from the method's own
     lowest to its highest over the levels. Returns the panels, then the heat map where there are scores.
     """
-    _one(table, ["case_id", "model", "level", "method", "scale", "confidence", "missing", "correct"])
+    _one(
+        table, ["case_id", "model", "level", "method", "scale", "confidence", "missing", "correct"]
+    )
     if table["case_id"].nunique() > 1:
-        raise ValueError(f"one figure shows one case; received {table['case_id'].unique().tolist()}")
-    probable, scores = table[table["scale"] == "probability"], table[table["scale"] != "probability"]
+        raise ValueError(
+            f"one figure shows one case; received {table['case_id'].unique().tolist()}"
+        )
+    probable, scores = (
+        table[table["scale"] == "probability"],
+        table[table["scale"] != "probability"],
+    )
     shown = _by_family(probable, families)
     rows = [method for methods in _by_family(scores, families).values() for method in methods]
     panels, heat = _moves_axes(len(shown), len(rows), len(set(table["level"])))
@@ -164,7 +216,9 @@ def _one(table: pd.DataFrame, columns: Sequence[str]) -> None:
     """Refuse a table without rows or columns needed, or of several models."""
     lacking = [name for name in columns if name not in table.columns]
     if lacking or not len(table):
-        raise ValueError(f"the table needs rows and the columns {list(columns)}; it has {len(table)} rows and lacks {lacking}")
+        raise ValueError(
+            f"the table needs rows and the columns {list(columns)}; it has {len(table)} rows and lacks {lacking}"
+        )
     if table["model"].nunique() > 1:
         raise ValueError(f"one figure shows one model; received {table['model'].unique().tolist()}")
 
@@ -179,7 +233,9 @@ def _number(value: float) -> str:
 
 def _below(ax: Axes, words: str) -> None:
     """A remark in small grey print under the axes' label."""
-    ax.annotate(words, (0, 0), (0, -46), "axes fraction", "offset points", color=GREY, size=9, va="top")
+    ax.annotate(
+        words, (0, 0), (0, -46), "axes fraction", "offset points", color=GREY, size=9, va="top"
+    )
 
 
 def _nothing(ax: Axes, words: str) -> None:
@@ -197,23 +253,59 @@ def _name_ends(ax: Axes, ends: Sequence[tuple[str, pd.Series, pd.Series, Any, st
     bottom, top = ax.get_ylim()
     places = spread([p[0] for p in points], 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
     for (y, x, words, colour, weight), place in zip(points, places, strict=True):
-        line = {"arrowstyle": "-", "color": colour, "lw": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 5}
-        style = {"color": colour, "weight": weight, "size": 9.5, "va": "center", "annotation_clip": False}
-        ax.annotate(words, (x, y), (1.05, place), xycoords="data", textcoords=("axes fraction", "data"), arrowprops=line, **style)
+        line = {
+            "arrowstyle": "-",
+            "color": colour,
+            "lw": 0.7,
+            "relpos": (0, 0.5),
+            "shrinkA": 1,
+            "shrinkB": 5,
+        }
+        style = {
+            "color": colour,
+            "weight": weight,
+            "size": 9.5,
+            "va": "center",
+            "annotation_clip": False,
+        }
+        ax.annotate(
+            words,
+            (x, y),
+            (1.05, place),
+            xycoords="data",
+            textcoords=("axes fraction", "data"),
+            arrowprops=line,
+            **style,
+        )
 
 
 def _positions(ax: Axes, means: pd.DataFrame) -> None:
     lengths = sorted(means["n_tokens"].unique())
     if not lengths:
-        return _nothing(ax, f"no number of tokens from {LENGTHS[0]} to {LENGTHS[-1]}\nhas {MIN_ANSWERS} answers")
+        return _nothing(
+            ax, f"no number of tokens from {LENGTHS[0]} to {LENGTHS[-1]}\nhas {MIN_ANSWERS} answers"
+        )
     colours = plt.get_cmap("viridis")(np.linspace(0, 0.82, len(lengths)))
     for length, colour in zip(lengths, colours, strict=True):
         rows = means[means["n_tokens"] == length]
         ax.plot(rows["position"], 100 * rows["value"], color=colour, zorder=2.5)
-        plot_marks(ax, rows["position"], 100 * rows["value"], rows["n_cases"], color=colour, marker="o", ms=5, zorder=3)
-        over = 100 * means.loc[means["position"] == length, "value"].max()  # no line runs through the number
+        plot_marks(
+            ax,
+            rows["position"],
+            100 * rows["value"],
+            rows["n_cases"],
+            color=colour,
+            marker="o",
+            ms=5,
+            zorder=3,
+        )
+        over = (
+            100 * means.loc[means["position"] == length, "value"].max()
+        )  # no line runs through the number
         beside: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom"}
-        ax.annotate(f"n {rows['n'].iloc[0]:,}", (length, over), (0, 5), size=7.5, color=GREY, **beside)
+        ax.annotate(
+            f"n {rows['n'].iloc[0]:,}", (length, over), (0, 5), size=7.5, color=GREY, **beside
+        )
         ax.annotate(str(length), (length, over), (0, 14), weight="bold", **beside)
     ax.set(xlim=(0.6, max(lengths) + 0.5), xticks=range(1, max(lengths) + 1))
 
@@ -222,7 +314,10 @@ def _lengths(ax: Axes, means: pd.DataFrame) -> None:
     if not len(means):
         return _nothing(ax, f"no number of tokens has {MIN_ANSWERS} wrong answers")
     ends = []
-    for what, words, shift in (("asp", "all tokens\n(ASP)", 0.06), ("first", "first token\nalone", -0.06)):
+    for what, words, shift in (
+        ("asp", "all tokens\n(ASP)", 0.06),
+        ("first", "first token\nalone", -0.06),
+    ):
         rows = means[means["metric"] == what]
         x, y = rows["n_tokens"] + shift, 100 * rows["value"]
         colour = FAMILY_COLOURS["token"] if what == "asp" else GREY
@@ -231,7 +326,11 @@ def _lengths(ax: Axes, means: pd.DataFrame) -> None:
         plot_marks(ax, x, y, rows["n_cases"], color=colour, marker="o", ms=7, zorder=4)
         ends.append((words, x, y, text_colour("token") if what == "asp" else GREY, "normal"))
     counts = means[means["metric"] == "asp"].set_index("n_tokens")["n"]
-    ax.set(xlim=(counts.index.min() - 0.5, counts.index.max() + 0.5), xticks=list(counts.index), ylim=(0, 117))
+    ax.set(
+        xlim=(counts.index.min() - 0.5, counts.index.max() + 0.5),
+        xticks=list(counts.index),
+        ylim=(0, 117),
+    )
     ax.set_xticklabels([f"{length}\nn {n:,}" for length, n in counts.items()])
     _name_ends(ax, ends)
 
@@ -247,10 +346,29 @@ def _agreement(ax: Axes, rows: pd.DataFrame, means: pd.DataFrame) -> None:
     ax.vlines(centre, 100 * means["low"], 100 * means["high"], color=dark, lw=2, zorder=3)
     size = MARKER_POINTS[FAMILY_MARKERS["consistency"]]
     ax.plot(centre, 100 * means["value"], color=dark, lw=1.5, zorder=3.5)
-    plot_marks(ax, centre, 100 * means["value"], means["n_cases"], color=dark, marker="s", ms=size, zorder=4)
+    plot_marks(
+        ax,
+        centre,
+        100 * means["value"],
+        means["n_cases"],
+        color=dark,
+        marker="s",
+        ms=size,
+        zorder=4,
+    )
     for px, n in zip(centre, means["n"], strict=True):
         where = ax.get_xaxis_transform()
-        ax.annotate(f"n {n:,}", (px, 1), (0, 4), where, "offset points", ha="center", va="bottom", size=8.5, color=GREY)
+        ax.annotate(
+            f"n {n:,}",
+            (px, 1),
+            (0, 4),
+            where,
+            "offset points",
+            ha="center",
+            va="bottom",
+            size=8.5,
+            color=GREY,
+        )
     if not len(means):
         words = f"no fifth of the prior\nhas {MIN_ANSWERS} answers"
         ax.annotate(words, (0.5, 0.06), xycoords="axes fraction", ha="center", color=GREY)
@@ -262,7 +380,9 @@ def _prior_axis(ax: Axes, priors: pd.Series) -> None:
     low, high = low / 1.2, high * 1.2
     round_numbers = [a * 10.0**b for b in range(-4, 3) for a in (1, 1.5, 2, 3, 5, 7)]
     within = [t for t in round_numbers if low <= t <= high]
-    ticks = within if len(within) <= 7 else [t for t in within if f"{t:e}"[:3] in ("1.0", "2.0", "5.0")]
+    ticks = (
+        within if len(within) <= 7 else [t for t in within if f"{t:e}"[:3] in ("1.0", "2.0", "5.0")]
+    )
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(FixedLocator(ticks))
     ax.xaxis.set_minor_locator(NullLocator())
@@ -289,10 +409,16 @@ def _moves_axes(n_panels: int, n_rows: int, n_levels: int) -> tuple[list[Axes], 
     def inside(x: float, y: float, w: float, h: float) -> Axes:
         return figure.add_axes((x / width, 1 - (y + h) / height, w / width, h / height))
 
-    panels = [inside(0.75 + (i % 2) * (wide + names), 0.75 + (i // 2) * (tall + gap), wide, tall) for i in range(n_panels)]
+    panels = [
+        inside(0.75 + (i % 2) * (wide + names), 0.75 + (i // 2) * (tall + gap), wide, tall)
+        for i in range(n_panels)
+    ]
     for i, ax in enumerate(panels):
         last = i + 2 >= n_panels
-        ax.set(xlabel="Information shown (percent of statements)" if last else "", ylabel="Confidence (percent)")
+        ax.set(
+            xlabel="Information shown (percent of statements)" if last else "",
+            ylabel="Confidence (percent)",
+        )
     heat = inside(3.0, top + 0.55, cell[0] * n_levels, cell[1] * n_rows) if n_rows else None
     return panels, heat
 
@@ -310,7 +436,13 @@ def _family_panel(ax: Axes, table: pd.DataFrame, family: str, methods: Sequence[
         ax.plot(x, y, color=colour, lw=1.6, ls=LINES[i % len(LINES)], zorder=2)
         for right in (True, False):
             at = (rows["correct"] == right).to_numpy()
-            look = {**_look(family), "ls": "", "mec": colour, "mew": 1.3, "mfc": colour if right else "white"}
+            look = {
+                **_look(family),
+                "ls": "",
+                "mec": colour,
+                "mew": 1.3,
+                "mfc": colour if right else "white",
+            }
             ax.plot(x[at], y[at], **look, ms=6, zorder=3)
         ends.append((label(method), x, y, text_colour(family), "normal"))
     if ends:
@@ -319,18 +451,35 @@ def _family_panel(ax: Axes, table: pd.DataFrame, family: str, methods: Sequence[
     ax.set_title(title[:1].upper() + title[1:], color=text_colour(family), loc="left", pad=5)
     if undrawn:
         words = textwrap.fill(f"no value: {', '.join(undrawn)}", 38)
-        ax.annotate(words, (1.05, 1), (0, 9), "axes fraction", "offset points", va="bottom", size=8.5, color=GREY)
+        ax.annotate(
+            words,
+            (1.05, 1),
+            (0, 9),
+            "axes fraction",
+            "offset points",
+            va="bottom",
+            size=8.5,
+            color=GREY,
+        )
 
 
-def _heat(ax: Axes, table: pd.DataFrame, methods: Sequence[str], families: Mapping[str, str]) -> None:
+def _heat(
+    ax: Axes, table: pd.DataFrame, methods: Sequence[str], families: Mapping[str, str]
+) -> None:
     levels = sorted(table["level"].unique())
-    wide = table.pivot(index="method", columns="level", values="confidence").reindex(index=methods, columns=levels)
+    wide = table.pivot(index="method", columns="level", values="confidence").reindex(
+        index=methods, columns=levels
+    )
     values = wide.to_numpy(float)
     for i, method in enumerate(methods):
         row = values[i]
         known = row[~np.isnan(row)]
         if not len(known):
-            reasons = [r for r in table.loc[table["method"] == method, "missing"] if isinstance(r, str) and r]
+            reasons = [
+                r
+                for r in table.loc[table["method"] == method, "missing"]
+                if isinstance(r, str) and r
+            ]
             why = f"missing: {reasons[0] if reasons else 'no reason given'}"
             words = textwrap.shorten(why, 11 * len(levels), placeholder=" …")
             text = ax.text(0.1, i + 0.5, words, va="center", size=8, color=GREY)
@@ -339,7 +488,9 @@ def _heat(ax: Axes, table: pd.DataFrame, methods: Sequence[str], families: Mappi
         span = known.max() - known.min()
         for j, value in enumerate(row):
             share = (value - known.min()) / span if span > 0 else 0.0
-            colour: Any = PALE if np.isnan(value) or span == 0 else SHADES(0.03 + (DARKEST - 0.03) * share)
+            colour: Any = (
+                PALE if np.isnan(value) or span == 0 else SHADES(0.03 + (DARKEST - 0.03) * share)
+            )
             ax.add_patch(plt.Rectangle((j, i), 1, 1, facecolor=colour, edgecolor="white", lw=1))
             words = "–" if np.isnan(value) else f"{value:.3g}".replace("-", "−")
             ink = "white" if span > 0 and share > 0.6 else INK
@@ -360,8 +511,19 @@ def _heat(ax: Axes, table: pd.DataFrame, methods: Sequence[str], families: Mappi
             continue
         face = INK if verdicts[level] else "white"
         where = ax.get_xaxis_transform()
-        ax.plot(j + 0.5, high, "o", ms=6, mfc=face, mec=INK, mew=1.3, transform=where, clip_on=False)
-    ax.annotate("the answer", (0, high), (-7, 0), "axes fraction", "offset points", ha="right", va="center", size=9.5)
+        ax.plot(
+            j + 0.5, high, "o", ms=6, mfc=face, mec=INK, mew=1.3, transform=where, clip_on=False
+        )
+    ax.annotate(
+        "the answer",
+        (0, high),
+        (-7, 0),
+        "axes fraction",
+        "offset points",
+        ha="right",
+        va="center",
+        size=9.5,
+    )
     ax.set_title("Scores, which only rank: values, shaded within the method", loc="left", pad=20)
     shading = "Shade: the method's lowest value over the levels is lightest, its highest darkest. Grey: missing, or all the same."
     _below(ax, textwrap.fill(shading, 75))
@@ -373,9 +535,23 @@ def _family_brackets(ax: Axes, methods: Sequence[str], families: Mapping[str, st
     for family in dict.fromkeys(names):
         first, n = names.index(family), names.count(family)
         where, x = ax.get_yaxis_transform(), 1 + 0.08 / inches(ax)[0]
-        ax.plot([x, x], [first + 0.1, first + n - 0.1], color=FAMILY_COLOURS[family], lw=3, transform=where, clip_on=False)
+        ax.plot(
+            [x, x],
+            [first + 0.1, first + n - 0.1],
+            color=FAMILY_COLOURS[family],
+            lw=3,
+            transform=where,
+            clip_on=False,
+        )
         place: dict[str, Any] = {"textcoords": "offset points", "va": "center", "size": 9.5}
-        ax.annotate(FAMILY_LABELS[family], (x, first + n / 2), (6, 0), where, color=text_colour(family), **place)
+        ax.annotate(
+            FAMILY_LABELS[family],
+            (x, first + n / 2),
+            (6, 0),
+            where,
+            color=text_colour(family),
+            **place,
+        )
 
 
 def _right_or_wrong(ax: Axes, case_id: str, high: bool) -> None:
@@ -383,6 +559,17 @@ def _right_or_wrong(ax: Axes, case_id: str, high: bool) -> None:
     look: dict[str, Any] = {"marker": "o", "ls": "", "ms": 6, "mec": INK, "mew": 1.3}
     faces = {"answer right": INK, "answer wrong": "white"}
     handles = [Line2D([], [], mfc=face, label=words, **look) for words, face in faces.items()]
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1 + (0.5 if high else 0.27) / inches(ax)[1])}
+    place: dict[str, Any] = {
+        "loc": "lower left",
+        "bbox_to_anchor": (0, 1 + (0.5 if high else 0.27) / inches(ax)[1]),
+    }
     handles.insert(0, Line2D([], [], ls="", label=f"case {case_id}:"))
-    ax.legend(handles=handles, ncols=3, frameon=False, borderpad=0, borderaxespad=0, handletextpad=0.2, **place)
+    ax.legend(
+        handles=handles,
+        ncols=3,
+        frameon=False,
+        borderpad=0,
+        borderaxespad=0,
+        handletextpad=0.2,
+        **place,
+    )

@@ -60,13 +60,21 @@ def render(
     ``others`` fill :data:`OTHER_TAGS`; ``TypeError`` for a slot that there is not.
     """
     if strange := set(others) - set(OTHER_TAGS):
-        raise TypeError(f"there is no slot {', '.join(sorted(strange))}; there are {', '.join((*TAGS, 'answer', *OTHER_TAGS))}")
-    texts = {"patient": WITHHELD if patient is None else patient, "passages": passages or "", "profile": profile or ""}
+        raise TypeError(
+            f"there is no slot {', '.join(sorted(strange))}; there are {', '.join((*TAGS, 'answer', *OTHER_TAGS))}"
+        )
+    texts = {
+        "patient": WITHHELD if patient is None else patient,
+        "passages": passages or "",
+        "profile": profile or "",
+    }
     texts |= {tag: others.get(tag) or "(none)" for tag in OTHER_TAGS}
     fill = {tag: f"<{tag}>\n{harmless(text)}\n</{tag}>" for tag, text in texts.items()}
     fill["answer"] = " ".join(harmless(answer or "").split())
     slots = re.compile(r"\{(" + "|".join(fill) + r")\}")
-    system, user = (slots.sub(lambda m: fill[m[1]], _chosen(part, options)) for part in template(name))
+    system, user = (
+        slots.sub(lambda m: fill[m[1]], _chosen(part, options)) for part in template(name)
+    )
     return (("system", system), ("user", user))
 
 
@@ -77,7 +85,10 @@ def _chosen(text: str, options: Collection[str]) -> str:
         marked = _CONDITION.fullmatch(line)
         if marked is None:
             kept.append(line)
-        elif all((c.removeprefix("not ") in options) != c.startswith("not ") for c in marked[1].split(",")):
+        elif all(
+            (c.removeprefix("not ") in options) != c.startswith("not ")
+            for c in marked[1].split(",")
+        ):
             kept.append(marked[2])
     return "\n".join(kept)
 

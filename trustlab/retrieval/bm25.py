@@ -1,16 +1,41 @@
-"""BM25 over a corpus (Robertson and Zaragoza 2009), as the library rank-bm25 computes it: k1 1.2, b 0.75."""
+"""BM25 over a library in memory, and the words that it counts."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from itertools import islice
 from typing import Protocol
 
 import numpy as np
 
 from trustlab.retrieval.corpus import Passage
-from trustlab.retrieval.words import terms
+
+_WORD = re.compile(r"\w+")
+
+
+def terms(text: str) -> list[str]:
+    """What is searched by: lower-case words and numbers, without English stop words (scikit-learn's list); no stemming."""
+    stop = stop_words()
+    return [word for word in _WORD.findall(text.lower()) if word not in stop]
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """scikit-learn's 318 English stop words."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return ENGLISH_STOP_WORDS
+
+
+def words_revision() -> str:
+    """Names all that :func:`terms` depends on, so that an index made with other words is never taken for this one."""
+    parts = (_WORD.pattern, unicodedata.unidata_version, *sorted(stop_words()))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
 
 K1, B = 1.2, 0.75
 N_BEST = 15
@@ -52,7 +77,10 @@ class BM25:
         """The ``k`` best passages, best first, ties in corpus order; a passage that holds no word of the query is none."""
         asked = terms(query)
         order = np.argsort(-self.scores(query), kind="stable")
-        return [self.passages[i] for i in islice((i for i in order if not self._words[i].isdisjoint(asked)), max(k, 0))]
+        return [
+            self.passages[i]
+            for i in islice((i for i in order if not self._words[i].isdisjoint(asked)), max(k, 0))
+        ]
 
     def scores(self, query: str) -> np.ndarray:
         """Each passage's score, shape (passages,)."""

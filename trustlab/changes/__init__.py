@@ -1,0 +1,1 @@
+"""What is told, changed; and whether it still says the same."""

@@ -1,0 +1,184 @@
+"""Confidence from which sampled diagnoses mean the same: sets of meanings, and graphs whose edges are entailment.
+
+K readable samples; ``entailment[i, j]`` and ``contradiction[i, j]`` are the probabilities that sample i entails and contradicts
+sample j. Two samples mean the same where entailment is the likelier of the two in both directions; sets are the transitive
+closure of that. The graphs weigh an edge by S = (entailment + its transpose) / 2, and K equal samples are K rows of S.
+Equation numbers are those of Ren et al. 2026. Where its formula is an uncertainty, the confidence is its negative.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import xlogy
+
+from trustlab.confidence.consistency import readable, sample_logprobs, square
+from trustlab.confidence.registry import MissingValue, method
+from trustlab.records import Generation
+
+SETS = ("samples", "entailment", "contradiction")
+GRAPH = ("samples", "entailment")
+NOISE = 1e-12
+"""An eigensolver's own: equal samples would otherwise differ by it with K, and rank."""
+AT_THE_CUT = 1e-6
+"""An eigenvalue this near to ``eigenvalue_cut`` stands at it, not below: rounding must not choose."""
+
+
+@method(
+    family="consistency", access="black", scale="probability", equation="A13 (variant)", needs=SETS,
+    cite="xiong2024can kuhn2023semantic",
+)  # fmt: skip
+def semantic_poc(generation: Generation) -> float:
+    """Share of the largest set of samples that mean the same, in [1/K, 1]."""
+    return set_shares(generation).max()
+
+
+@method(
+    family="consistency",
+    access="black",
+    scale="score",
+    equation="A16",
+    needs=SETS,
+    cite="lin2024generating",
+)
+def num_set(generation: Generation) -> float:
+    """1 minus the number of sets of samples that mean the same, by K; in [0, 1 - 1/K]."""
+    return 1 - len(set_shares(generation)) / len(readable(generation))
+
+
+@method(
+    family="consistency",
+    access="black",
+    scale="score",
+    equation="A17-A18",
+    needs=GRAPH,
+    cite="lin2024generating",
+)
+def eigv(generation: Generation) -> float:
+    """1 minus the sum of max(0, 1 - eigenvalue) of the samples' normalised graph Laplacian, at most 0.
+
+    The sum is a continuous count of meanings: 1 where all samples entail each other, K where none does.
+    """
+    eigenvalues = np.linalg.eigvalsh(laplacian(generation))
+    meanings_counted = np.maximum(0.0, 1 - eigenvalues).sum()
+    return 1 - (1.0 if abs(meanings_counted - 1) < NOISE else meanings_counted)
+
+
+@method(
+    family="consistency",
+    access="black",
+    scale="score",
+    equation="A19",
+    needs=GRAPH,
+    cite="lin2024generating",
+)
+def deg(generation: Generation) -> float:
+    """Mean mutual entailment of the samples, each with itself included: trace of the degree matrix by K squared, in (0, 1]."""
+    return similarity_graph(generation).mean()
+
+
+@method(
+    family="consistency",
+    access="black",
+    scale="score",
+    equation="A20",
+    needs=GRAPH,
+    cite="lin2024generating",
+)
+def ecc(generation: Generation) -> float:
+    """1 minus the length of the samples' centred spectral embeddings, in [1 - sqrt(K - 1), 1].
+
+    The embedding takes the Laplacian's eigenvectors with an eigenvalue below ``eigenvalue_cut``
+    (not given by the paper); one within 1e-6 of the cut is not below it.
+    """
+    eigenvalues, vectors = np.linalg.eigh(laplacian(generation))
+    chosen = vectors[:, eigenvalues < generation.parameters.eigenvalue_cut - AT_THE_CUT]
+    centred = chosen - chosen.mean(axis=0)
+    spread = (centred**2).sum()
+    return 1 - (0.0 if spread < NOISE else np.sqrt(spread))
+
+
+@method(
+    family="consistency", access="white", scale="score", equation="A23",
+    needs=("samples.logprobs", "entailment", "contradiction"), cite="kuhn2023semantic",
+)  # fmt: skip
+def semantic_entropy(generation: Generation) -> float:
+    """Minus the semantic entropy: over sets, the set's share of samples times log of its summed probability; in nats.
+
+    As printed, a sum over all samples of the set, so that repeated samples can push it over 1 and the confidence over 0.
+    """
+    total = _log_sum_by_set(_log_probabilities(generation), meanings(generation))
+    return float(set_shares(generation) @ total)
+
+
+@method(
+    family="consistency", access="white", scale="score", equation="A23 (variant)",
+    needs=("samples.logprobs", "entailment", "contradiction"), cite="farquhar2024detecting", either_way=("samples.logprobs",),
+)  # fmt: skip
+def semantic_entropy_normalised(generation: Generation) -> float:
+    """Minus the entropy of the sets' probabilities, each distinct string counted once and their sum scaled to 1; at most 0.
+
+    A string that came as different tokens counts with the likeliest.
+    """
+    first: dict[str, int] = {}
+    logprobs, sets = _log_probabilities(generation), meanings(generation)
+    for i, sample in enumerate(readable(generation)):
+        best = first.setdefault(str(sample.text), i)
+        if logprobs[i] > logprobs[best]:
+            first[str(sample.text)] = i
+    kept = np.array(list(first.values()))
+    total = _log_sum_by_set(logprobs[kept], sets[kept])
+    total -= np.logaddexp.reduce(total)
+    shares = np.exp(total)
+    return float(xlogy(shares, shares).sum())  # a set without any probability adds nothing
+
+
+@method(
+    family="consistency", access="black", scale="score", equation="A23 (variant)", needs=SETS, cite="farquhar2024detecting"
+)  # fmt: skip
+def semantic_entropy_discrete(generation: Generation) -> float:
+    """Minus the entropy of the sets' shares of samples, in nats, in [-log K, 0]."""
+    shares = set_shares(generation)
+    return float((shares * np.log(shares)).sum())
+
+
+def meanings(generation: Generation) -> np.ndarray:
+    """For each readable sample, the number of the set it belongs to, (K,): the index of the set's first sample."""
+    k = len(readable(generation))
+    likelier = square(generation.entailment, k) > square(generation.contradiction, k)
+    reached = (likelier & likelier.T) | np.eye(k, dtype=bool)
+    while True:
+        further = reached @ reached
+        if np.array_equal(further, reached):
+            return reached.argmax(axis=1)
+        reached = further
+
+
+def set_shares(generation: Generation) -> np.ndarray:
+    """Each set's share of the samples, (sets,), in the order of their first samples."""
+    sets = meanings(generation)
+    return np.unique(sets, return_counts=True)[1] / len(sets)
+
+
+def similarity_graph(generation: Generation) -> np.ndarray:
+    """S, (K, K): mutual entailment, the mean of both directions."""
+    entailment = square(generation.entailment, len(readable(generation)))
+    return (entailment + entailment.T) / 2
+
+
+def laplacian(generation: Generation) -> np.ndarray:
+    """I - D^(-1/2) S D^(-1/2), (K, K), with D the sums of S's rows."""
+    s = similarity_graph(generation)
+    degrees = s.sum(axis=1)
+    if not (degrees > 0).all():
+        raise MissingValue("a sample entails nothing and is entailed by nothing")
+    scale = degrees**-0.5
+    return np.eye(len(s)) - scale[:, None] * s * scale
+
+
+def _log_probabilities(generation: Generation) -> np.ndarray:
+    return np.array([logprobs.sum() for logprobs in sample_logprobs(generation)])
+
+
+def _log_sum_by_set(logprobs: np.ndarray, sets: np.ndarray) -> np.ndarray:
+    """Log of the summed probability of each set, (sets,), in the order of the sets' numbers."""
+    return np.array([np.logaddexp.reduce(logprobs[sets == number]) for number in np.unique(sets)])

@@ -1,0 +1,120 @@
+"""Methods of their own kind: baselines, MedConf's scores, agreement of doctors and RDC."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from trustlab.confidence.registry import MissingValue, method
+from trustlab.metrics.trust import cdr
+from trustlab.metrics.trust import rdc as mean_cosine
+from trustlab.records import Assessment, Evidence, Generation
+
+
+@method(family="baseline", access="black", scale="score", equation="", needs=("shown",), cite="")
+def information_level(generation: Generation) -> float:
+    """Share of the case's statements shown, in (0, 1]."""
+    if generation.n_total < 1:
+        raise MissingValue("the case has no statements")
+    return generation.n_statements / generation.n_total
+
+
+@method(family="baseline", access="black", scale="score", equation="", needs=("shown",), cite="")
+def word_count(generation: Generation) -> float:
+    """Number of words of patient information shown, at least 0."""
+    return generation.n_words
+
+
+@method(family="baseline", access="black", scale="score", equation="", needs=("shown",), cite="")
+def random(generation: Generation) -> float:
+    """A hash of seed, case and level, uniform in [0, 1): the same in every run, and knows nothing."""
+    key = json.dumps([generation.seed, generation.case_id, generation.level]).encode()
+    return (int.from_bytes(hashlib.sha256(key).digest()[:8], "big") >> 11) / 2**53
+
+
+WEIGHTS = {"strong": 3, "moderate": 2, "weak": 1, None: 1}
+"""Weight of a criterion by its importance; criteria without importance weigh the same."""
+SIGNS = {"supported": 1, "missing": 0, "contradicted": -1}
+
+
+def weighted_support(evidence: tuple[Evidence, ...]) -> float:
+    """(sum w supported - sum w contradicted) / sum w over the criteria, clipped to [0, 1]; ``ValueError`` for no criteria.
+
+    Ours, beside the paper's method: on the evidence table of its case study it gives 5/17.
+    """
+    if not evidence:
+        raise ValueError("no criteria")
+    weights = [WEIGHTS[e.criterion.importance] for e in evidence]
+    share = sum(w * SIGNS[e.support_level] for w, e in zip(weights, evidence, strict=True)) / sum(
+        weights
+    )
+    return min(max(share, 0.0), 1.0)
+
+
+def _assessment(generation: Generation) -> Assessment:
+    assert generation.assessment is not None
+    return generation.assessment
+
+
+@method(
+    family="medconf",
+    access="black",
+    scale="probability",
+    equation="5-8",
+    needs=("assessment",),
+    cite="ren2026towards",
+)
+def medconf(generation: Generation) -> float:
+    """The model's score from 0 to 100 after holding a symptom profile against the patient's words, divided by 100."""
+    a = _assessment(generation)
+    if a.score is None:
+        raise MissingValue(a.missing or "no score")
+    return a.score / 100
+
+
+@method(
+    family="medconf",
+    access="black",
+    scale="score",
+    equation="",
+    needs=("assessment",),
+    cite="ren2026towards",
+)
+def medconf_weighted(generation: Generation) -> float:
+    """The same evidence table by a fixed formula: weighted share of supported minus contradicted criteria, in [0, 1]."""
+    a = _assessment(generation)
+    if not a.evidence:
+        raise MissingValue(a.missing or "no table of evidence without a structured profile")
+    return weighted_support(a.evidence)
+
+
+@method(
+    family="trust",
+    access="black",
+    scale="score",
+    equation="1 - CDR",
+    needs=("panel",),
+    cite="",
+)
+def agreement(generation: Generation) -> float:
+    """Share of the panel's readable diagnoses that the largest group has, in (0, 1]; of three doctors 1/3, 2/3 or 1."""
+    if generation.panel is None or sum(v is not None for v in generation.panel.votes) < 2:
+        raise MissingValue("fewer than two readable diagnoses in the panel")
+    return 1 - cdr(generation.panel.votes)
+
+
+@method(
+    family="trust",
+    access="black",
+    scale="score",
+    equation="RDC",
+    needs=("panel", "panel.cosines"),
+    cite="",
+)
+def rdc(generation: Generation) -> float:
+    """Mean over the panel's doctors of the cosine of reasoning and diagnosis, in [-1, 1]."""
+    assert generation.panel is not None and generation.panel.cosines is not None
+    value = mean_cosine(generation.panel.cosines)
+    if value != value:
+        raise MissingValue("no doctor of the panel gave both reasoning and diagnosis")
+    return value

@@ -1,0 +1,501 @@
+"""Cases from a file: the starter data, a user's own table; errors that name file, row and field."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+
+from trustlab.datasets.giveaway import names_its_diagnosis
+from trustlab.datasets.sentences import sentences
+from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
+from trustlab.paths import DATA
+from trustlab.records import Case, Statement
+from trustlab.safety.chart import FIELDS, chart_from
+
+MIN_STATEMENTS = 11
+"""Cases need more than 10 statements (Ren et al. 2026, section on the benchmark)."""
+
+_LONGEST = 160
+
+
+class DataError(ValueError):
+    """A file that cannot be used as it is: where, what was found, what is allowed.
+
+    ``row`` counts from 1 and leaves the header out; it is ``None`` where the fault is the whole file's.
+    """
+
+    def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
+        super().__init__(str(file), row, field, value, allowed)
+        self.file, self.row, self.field, self.value, self.allowed = (
+            str(file),
+            row,
+            field,
+            value,
+            allowed,
+        )
+
+    def __str__(self) -> str:
+        found = repr(self.value)
+        if len(found) > _LONGEST:
+            found = f"{found[:_LONGEST]}... ({len(found)} characters)"
+        row = "" if self.row is None else f", row {self.row} (counted from 1, header not counted)"
+        return f"{self.file}{row}, {self.field}: received {found}; allowed: {self.allowed}"
+
+
+def wrong_encoding(file: Path | str, error: UnicodeDecodeError) -> DataError:
+    """The :class:`DataError` for bytes that are not UTF-8."""
+    return DataError(
+        file, None, "encoding", error.object[error.start : error.start + 4], "UTF-8 text"
+    )
+
+
+def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object hook for ``json.loads``: ``ValueError`` where a key comes twice, of which one value would be lost."""
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} comes twice")
+        found[key] = value
+    return found
+
+
+def read_text(file: Path) -> str:
+    """The whole of a UTF-8 file, without a byte-order mark. Raises :class:`DataError` for another encoding."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise wrong_encoding(file, error) from error
+
+
+def whole_json(file: Path) -> object:
+    """The JSON value of a UTF-8 file. Raises :class:`DataError` where it is no file, no JSON, or an object has a key twice."""
+    if not file.is_file():
+        raise DataError(file, None, "file", file.name, "a JSON file that exists")
+    text = read_text(file)
+    try:
+        return json.loads(text, object_pairs_hook=each_key_once)
+    except (ValueError, RecursionError) as error:
+        raise DataError(file, None, "JSON", text[:60], f"one whole JSON value ({error})") from error
+
+
+def utf8(text: str) -> bool:
+    r"""Whether ``text`` can be written as UTF-8: JSON may spell half a character, ``\ud800``."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+NAMED = "cases whose text names their diagnosis"
+"""A history, a question or a denial may do that: such a case is kept, and easier than it looks."""
+N_NAMED = 5
+"""How many of the dropped entries are named for each reason."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a loader made of a file.
+
+    ``cases`` are in file order and may be made only when looked at. ``n_entries`` counts the rows, dialogues or questions
+    read; ``dropped`` says which of them became no case (row numbers or ids) by reason.
+    ``counts`` are the loader's further counts, by what they count.
+    """
+
+    cases: Sequence[Case]
+    n_entries: int
+    dropped: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def facts(self) -> dict[str, int]:
+        """``counts``, and how many cases name their diagnosis. Every case is made and looked at."""
+        return {**self.counts, NAMED: sum(map(names_its_diagnosis, self.cases))}
+
+    @property
+    def losses(self) -> list[str]:
+        """What was dropped, a line for each reason with the number of entries and the first of them."""
+        return [
+            f"{reason}: {len(entries):,} ({', '.join(entries[:N_NAMED])}{', ...' * (len(entries) > N_NAMED)})"
+            for reason, entries in self.dropped.items()
+        ]
+
+
+FILE = DATA / "starter" / "structured.jsonl"
+SEXES = ("female", "male")
+
+
+def read_starter(path: Path | None = None, seed: int = 0) -> Read:
+    """The cases of ``path`` (default :data:`FILE`; a folder means its ``structured.jsonl``), in file order.
+
+    One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its id), ``patient``
+    (``age`` in years, ``sex``, and what else a chart holds: :data:`trustlab.safety.chart.FIELDS`) and ``statements`` (``text``,
+    ``finding``, ``affirmed``). Every name of the condition
+    is accepted. ``seed`` changes nothing: the file has an order. Raises :class:`DataError` for a bad row (rows are
+    lines), ``ValueError`` where there is no such file.
+    """
+    return read_cases(
+        path or FILE, FILE.name, "a starter file such as training/starter.py writes", _case
+    )
+
+
+def read_cases(
+    path: Path,
+    name: str,
+    allowed: str,
+    case_of: Callable[[partial[DataError], dict, Knowledge], Case],
+) -> Read:
+    """The cases of a file of JSON lines, or of the file ``name`` in a folder, each made by ``case_of``; ids must differ."""
+    file = path / name if path.is_dir() else path
+    if not file.is_file():
+        raise ValueError(f"path is {str(file)!r}, which is no file; allowed is {allowed}")
+    knowledge = load_knowledge()
+    cases: dict[str, Case] = {}
+    for number, line in enumerate(read_text(file).split("\n"), 1):
+        if line.strip():
+            bad = partial(DataError, file, number)
+            case = case_of(bad, json_object(bad, line), knowledge)
+            if case.case_id in cases:
+                raise bad("case_id", case.case_id, "an id that no earlier row has")
+            cases[case.case_id] = case
+    return Read(list(cases.values()), len(cases))
+
+
+def json_object(bad: partial[DataError], line: str) -> dict:
+    """The JSON object that ``line`` holds."""
+    try:
+        row = json.loads(line, object_pairs_hook=each_key_once)
+    except (ValueError, RecursionError) as error:
+        raise bad("line", line, f"one JSON object a line ({error})") from error
+    if not isinstance(row, dict):
+        raise bad("line", row, "one JSON object a line")
+    return row
+
+
+def check_fields(bad: partial[DataError], row: dict, kinds: Mapping[str, type]) -> None:
+    """Refuse a field that is missing, empty or of another kind, and too few statements."""
+    for name, kind in kinds.items():
+        if not isinstance(row.get(name), kind) or not row[name]:
+            raise bad(name, row.get(name), f"a {kind.__name__} that is not empty")
+    if len(row["statements"]) < MIN_STATEMENTS:
+        raise bad(
+            "statements", f"{len(row['statements'])} statements", f"at least {MIN_STATEMENTS}"
+        )
+
+
+def condition_of(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Condition:
+    """The condition that ``condition`` and ``diagnosis`` both mean."""
+    condition = knowledge.conditions.get(row["condition"])
+    if condition is None:
+        raise bad("condition", row["condition"], "an id of data/knowledge/conditions.yml")
+    if row["diagnosis"] != condition.name:
+        raise bad("diagnosis", row["diagnosis"], f"the name of {condition.id}, {condition.name!r}")
+    return condition
+
+
+def patient_of(
+    bad: partial[DataError],
+    age: object,
+    sex: object,
+    prefix: str = "",
+    chart: Mapping[str, object] | None = None,
+) -> dict[str, object]:
+    """``age`` and ``sex``, and what else of a ``chart`` is recorded, checked; ``prefix`` stands before them in an error."""
+    if type(age) is not int or not 0 <= age <= 120:
+        raise bad(f"{prefix}age", age, "a whole number from 0 to 120")
+    if sex not in SEXES:
+        raise bad(f"{prefix}sex", sex, " or ".join(SEXES))
+    rest = {field: chart[field] for field in FIELDS[2:] if chart and chart.get(field) is not None}
+    try:
+        chart_from(rest)
+    except ValueError as error:
+        raise bad(f"{prefix}chart", rest, str(error)) from error
+    return {"age": age, "sex": sex, **rest}
+
+
+def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
+    check_fields(
+        bad,
+        row,
+        {"case_id": str, "diagnosis": str, "condition": str, "patient": dict, "statements": list},
+    )
+    condition = condition_of(bad, row, knowledge)
+    return Case(
+        case_id=row["case_id"],
+        dataset="starter",
+        statements=tuple(
+            _statement(bad, i, item, knowledge) for i, item in enumerate(row["statements"], 1)
+        ),
+        diagnosis=condition.name,
+        accepted=condition.names,
+        patient=patient_of(
+            bad, row["patient"].get("age"), row["patient"].get("sex"), "patient.", row["patient"]
+        ),
+    )
+
+
+def _statement(
+    bad: partial[DataError], position: int, item: object, knowledge: Knowledge
+) -> Statement:
+    where = f"statement {position}"
+    if not isinstance(item, dict):
+        raise bad(where, item, "an object with text, finding and affirmed")
+    text, finding, affirmed = item.get("text"), item.get("finding"), item.get("affirmed")
+    if not isinstance(text, str) or not text.strip():
+        raise bad(f"{where}, text", text, "a str that is not empty")
+    if not isinstance(finding, str) or finding not in knowledge.findings:
+        raise bad(f"{where}, finding", finding, "an id of data/knowledge/findings.yml")
+    if not isinstance(affirmed, bool):
+        raise bad(f"{where}, affirmed", affirmed, "true or false")
+    return Statement(text, finding, affirmed)
+
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+OWN = ("id", "statements", "text", "diagnosis", "accepted")
+"""The columns with a meaning; every other one describes the patient."""
+
+_TURN = re.compile(r"(?:^|\s+)(?=(?:Doctor|Patient):)")
+_DIALOGUE = re.compile(r"^\s*(?:Doctor|Patient):", re.MULTILINE)
+_EMPTY = (None, "", [])
+_NO_NAMES = ("", "na", "n a", "nan", "null", "nil", "none")
+"""What other programs write for an empty cell, normalised."""
+_SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
+
+
+def read_table(path: Path | None = None, seed: int = 0) -> Read:
+    """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl`` (one JSON object a line), in UTF-8.
+
+    Columns (or keys):
+
+    - ``id``: any text, different in every row (``007`` stays ``007``; in JSON lines a string).
+    - ``statements``: what is told, in order. JSON lines: a list of strings. CSV: a statement on each line of the cell.
+    - ``text``, instead of ``statements``: running text, cut by :func:`sentences`; a dialogue is cut into its exchanges.
+    - ``diagnosis``: the name of the right diagnosis.
+    - ``accepted``, optional: its other names. A list, or one text with ``;`` between the names.
+    - Every other column goes to ``Case.patient`` where it is filled. No model sees it, nor the diagnosis, but a panel's doctors
+      and reviewers see those of a chart (:data:`trustlab.safety.chart.FIELDS`).
+
+    Lines that begin with ``Doctor:`` and ``Patient:`` are a dialogue: a doctor's line and the patient's line after it are
+    one statement. A benchmark needs more than 10 statements a case: shorter cases and empty rows are left out, and a
+    warning counts them. Cells are read_table as text; JSON values outside the columns above stay as they are. ``seed`` changes
+    nothing.
+
+    Raises :class:`DataError` for a row or header that breaks the format, those left out too, and ``ValueError`` where
+    there is no such file or nothing is left.
+    """
+    if path is None:
+        raise ValueError(
+            "path is None; give your table as path, a .csv, .tsv or .jsonl file (data/README.md shows the format)"
+        )
+    if not path.exists():
+        raise ValueError(
+            f"path is {str(path)!r}, which does not exist; allowed is a .csv, .tsv or .jsonl file"
+        )
+    cases: list[Case] = []
+    seen: dict[str, int] = {}
+    left_out: dict[str, list[int]] = {_SHORT: [], _BLANK: []}
+    n_rows = 0
+    for n_rows, row in _rows(path):
+        if all(value in _EMPTY for value in row.values()):
+            left_out[_BLANK].append(n_rows)
+            continue
+        bad = partial(DataError, path, n_rows)
+        case = _case_of_row(bad, row)
+        if case.case_id in seen:
+            raise bad(
+                "id",
+                case.case_id,
+                f"an id that no earlier row has (row {seen[case.case_id]} has it)",
+            )
+        seen[case.case_id] = n_rows
+        if len(case.statements) < MIN_STATEMENTS:
+            left_out[_SHORT].append(n_rows)
+        else:
+            cases.append(case)
+    return Read(
+        cases, n_rows, {what: list(map(str, rows)) for what, rows in left_out.items() if rows}
+    )
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def _rows(file: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    """(row number from 1, columns) of every row, empty ones too; blank lines at the end are none."""
+    kind = file.suffix.lower()
+    if not file.is_file() or kind not in (*DELIMITERS, ".jsonl"):
+        raise DataError(file, None, "file", file.name, "a .csv, .tsv or .jsonl file")
+    text = read_text(file).rstrip("\n")
+    if kind in DELIMITERS:
+        yield from _csv_rows(file, text, DELIMITERS[kind])
+    elif text:
+        for number, line in enumerate(text.split("\n"), 1):
+            row = json_object(partial(DataError, file, number), line) if line.strip() else {}
+            yield number, {column: _stripped(value) for column, value in row.items()}
+
+
+def _csv_rows(file: Path, text: str, delimiter: str) -> Iterator[tuple[int, dict[str, object]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    number: int | None = None
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        _check_header(file, header, delimiter)
+        number = 0
+        for number, cells in enumerate(reader, 1):
+            if any(cell.strip() for cell in cells) and len(cells) != len(header):
+                raise DataError(
+                    file,
+                    number,
+                    "row",
+                    f"{len(cells)} cells",
+                    f"{len(header)}, as the header (cells may need quotation marks)",
+                )
+            yield number, dict(zip(header, map(_stripped, cells), strict=False))
+    except csv.Error as error:
+        where = None if number is None else number + 1
+        raise DataError(
+            file,
+            where,
+            "row",
+            str(error),
+            f"quotation marks in pairs, and up to {csv.field_size_limit():,} characters a cell",
+        ) from error
+
+
+def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
+    bad = partial(DataError, file, None, "header", list(header))
+    missing = [name for name in ("id", "diagnosis") if name not in header]
+    if not {"statements", "text"} & set(header):
+        missing.append("statements or text")
+    if missing:
+        between = "tabs" if delimiter == "\t" else "commas"
+        raise bad(
+            f"id, diagnosis, and statements or text, with {between} between; missing: {', '.join(missing)}"
+        )
+    if "" in header or len(set(header)) < len(header):
+        raise bad("a name for every column, and no name twice")
+
+
+def _stripped(value: object) -> object:
+    return value.strip() if isinstance(value, str) else value
+
+
+# -- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _case_of_row(bad: partial[DataError], row: dict[str, object]) -> Case:
+    case_id = row.get("id")
+    if not isinstance(case_id, str) or not case_id:
+        raise bad("id", case_id, "a str that is not empty")
+    diagnosis = _name(bad, "diagnosis", row.get("diagnosis"))
+    return Case(
+        case_id=case_id,
+        dataset="table",
+        statements=tuple(map(Statement, _told(bad, row))),
+        diagnosis=diagnosis,
+        accepted=tuple(dict.fromkeys((diagnosis, *_accepted(bad, row.get("accepted"))))),
+        patient={
+            name: value for name, value in row.items() if name not in OWN and value not in _EMPTY
+        },
+    )
+
+
+def _name(bad: partial[DataError], field: str, value: object) -> str:
+    if not isinstance(value, str) or normalise(value) in _NO_NAMES:
+        allowed = "a name with a letter or digit, and no word for an empty cell (NaN, null, n/a)"
+        raise bad(field, value, allowed)
+    return value.strip()
+
+
+def _accepted(bad: partial[DataError], value: object) -> list[str]:
+    if isinstance(value, str):
+        value = [name for name in value.split(";") if name.strip()]
+    if value is not None and not isinstance(value, list):
+        raise bad("accepted", value, "a list of names, or one str with ; between the names")
+    return [_name(bad, "accepted", name) for name in value or []]
+
+
+def _told(bad: partial[DataError], row: dict[str, object]) -> list[str]:
+    statements, text = row.get("statements"), row.get("text")
+    if statements not in _EMPTY and text not in _EMPTY:
+        raise bad("text", text, "statements or text, not both in one row")
+    if not ("statements" in row or "text" in row):
+        raise bad("statements", None, "statements or text in every row")
+    if isinstance(statements, str):
+        statements = [line for line in statements.split("\n") if line.strip()]
+    if statements is not None and not isinstance(statements, list):
+        raise bad(
+            "statements", statements, "a list of strings, or one str with a statement on each line"
+        )
+    if text is not None and not isinstance(text, str):
+        raise bad("text", text, "a str")
+    for i, statement in enumerate(statements or [], 1):
+        if not isinstance(statement, str) or not statement.strip():
+            raise bad(f"statement {i}", statement, "a str that is not empty")
+    return _exchanges(statements or _pieces(text or ""))
+
+
+def _pieces(text: str) -> list[str]:
+    """Running text as sentences; a dialogue as turns, with what stands before the first one as sentences."""
+    if not _DIALOGUE.search(text):
+        return sentences(text)
+    before, *turns = _TURN.split(text)
+    return sentences(before) + [" ".join(turn.split()) for turn in turns]
+
+
+def _exchanges(pieces: Iterable[str]) -> list[str]:
+    """``pieces`` with each doctor's turn joined to the patient's turn right after it, on a line each."""
+    found: list[str] = []
+    for piece in map(str.strip, pieces):
+        asked = bool(found) and found[-1].startswith("Doctor:") and "Patient:" not in found[-1]
+        if asked and piece.startswith("Patient:"):
+            found[-1] += f"\n{piece}"
+        else:
+            found.append(piece)
+    return found
+
+
+DIALOGUE = DATA / "starter" / "dialogue.jsonl"
+REPORT = DATA / "starter" / "report.jsonl"
+
+
+def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
+    """Conversations, a statement for each exchange: the cases of ``path``, by default :data:`DIALOGUE`, in file order.
+
+    One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its id), ``age`` in years,
+    ``sex``, perhaps ``chart`` (:data:`trustlab.safety.chart.FIELDS`), and ``statements`` (texts). Every name of the condition is
+    accepted; what a statement tells is not marked. A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as
+    :func:`trustlab.datasets.cases_file.read`.
+    """
+    return _read_spoken("starter-dialogue", path or DIALOGUE, DIALOGUE.name)
+
+
+def read_report(path: Path | None = None, seed: int = 0) -> Read:
+    """Reports, a statement for each sentence: the same format, by default :data:`REPORT` (``report.jsonl`` in a folder)."""
+    return _read_spoken("starter-report", path or REPORT, REPORT.name)
+
+
+def _read_spoken(dataset: str, path: Path, name: str) -> Read:
+    return read_cases(
+        path, name, f"a file in the format of data/starter/{name}", partial(_spoken_case, dataset)
+    )
+
+
+def _spoken_case(dataset: str, bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
+    check_fields(bad, row, {"case_id": str, "diagnosis": str, "condition": str, "statements": list})
+    condition = condition_of(bad, row, knowledge)
+    if not isinstance(row.get("chart", {}), dict):
+        raise bad("chart", row["chart"], "an object")
+    for i, text in enumerate(row["statements"], 1):
+        if not isinstance(text, str) or not text.strip():
+            raise bad(f"statement {i}", text, "a str that is not empty")
+    return Case(
+        case_id=row["case_id"],
+        dataset=dataset,
+        statements=tuple(map(Statement, row["statements"])),
+        diagnosis=condition.name,
+        accepted=condition.names,
+        patient=patient_of(bad, row.get("age"), row.get("sex"), chart=row.get("chart") or {}),
+    )

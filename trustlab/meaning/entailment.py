@@ -1,0 +1,480 @@
+"""Does one diagnosis entail another? A protocol, a real judge by name, a proxy without download.
+
+A judge gives each (premise, hypothesis) pair the probabilities of entailment, neutrality and contradiction. Over a run, each
+distinct pair is judged once; two equal strings entail each other and are never put to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from trustlab.datasets.sentences import LAY_NAMES
+from trustlab.graders.same_diagnosis import (
+    ALTERNATIVES,
+    DEGREES,
+    SAME_PHRASE,
+    bracketed,
+    content_words,
+    exclude,
+    is_acronym,
+    is_qualifier,
+    plain_name,
+    undenied,
+)
+from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
+from trustlab.meaning.encoder import Encoder, model_fingerprint
+from trustlab.models.cache import connect, select
+from trustlab.paths import offline
+
+ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
+"""Columns of the probabilities."""
+STAND_IN = "stand-in"
+SCHEMA = "CREATE TABLE IF NOT EXISTS entailment (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
+BATCH, ROUND = 64, 1024
+DECIMALS = 3
+"""Cosines are rounded to these before they are compared."""
+
+Pair = tuple[str, str]
+Row = tuple[float, float, float]
+SAME: Row = (1.0, 0.0, 0.0)
+SPECIFIC: Row = (0.99, 0.01, 0.0)
+"""The premise says more: "acute appendicitis", "appendicitis"; in the order of the columns."""
+GENERAL: Row = (0.3, 0.6, 0.1)
+"""The hypothesis says more."""
+BESIDE: Row = (0.1, 0.6, 0.3)
+"""Each says what the other does not: "acute pancreatitis", "alcoholic pancreatitis"."""
+UNRELATED: Row = (0.0, 1.0, 0.0)
+CONTRADICTS: Row = (0.0, 0.0, 1.0)
+
+
+@runtime_checkable
+class Entailment(Protocol):
+    """A judge. ``name`` is what tables show, ``revision`` what its answers depend on; ``stand_in`` if it is no NLI model."""
+
+    name: str
+    stand_in: bool
+
+    @property
+    def revision(self) -> str:
+        """The judge in a manifest's words."""
+        ...
+
+    def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3), rows of sum 1."""
+        ...
+
+
+class CrossEncoderEntailment:
+    """A natural-language-inference cross-encoder of sentence-transformers, by folder or hub name.
+
+    ``cache_path``: an SQLite file that keeps its answers; where all are there, the model is not loaded. ``ValueError`` if its
+    labels are not entailment, neutral and contradiction.
+    """
+
+    stand_in = False
+
+    def __init__(
+        self,
+        name_or_path: str | os.PathLike[str],
+        *,
+        cache_path: str | os.PathLike[str] | None = None,
+        device: str | None = None,
+    ) -> None:
+        self.name, self.cache_path, self.device = str(name_or_path), cache_path, device
+        folder = Path(name_or_path).expanduser()
+        self._folder = folder if folder.is_dir() else None
+        if self._folder is None and self.name[:1] in "./~":
+            raise ValueError(
+                f"entailment must be {STAND_IN!r}, a folder that exists or a hub name, got {self.name!r}"
+            )
+        self._known: dict[Pair, np.ndarray] = {}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the model's files, or the hub's commit."""
+        return model_fingerprint(self._folder, self.name)
+
+    @property
+    def revision(self) -> str:
+        """The judge in a manifest's words."""
+        return f"{self.name} {self.fingerprint[:16]}"
+
+    @cached_property
+    def model(self) -> Any:
+        """The cross-encoder itself, loaded when first needed."""
+        from sentence_transformers import CrossEncoder
+
+        if self._folder is not None:
+            return CrossEncoder(str(self._folder), device=self.device, local_files_only=True)
+        return CrossEncoder(self.name, device=self.device, revision=self.fingerprint)
+
+    @cached_property
+    def columns(self) -> list[int]:
+        """Where the model puts entailment, neutral and contradiction."""
+        labels = {int(i): str(label).lower() for i, label in self.model.config.id2label.items()}
+        found = [
+            [i for i, label in labels.items() if label.startswith(kind)]
+            for kind in ("entail", "neutral", "contradict")
+        ]
+        if len(labels) != 3 or any(len(at) != 1 for at in found):
+            raise ValueError(
+                f"{self.name} has the labels {list(labels.values())}; entailment, neutral and contradiction are needed"
+            )
+        return [at[0] for at in found]
+
+    def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct pair is judged once."""
+        unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
+        if unknown and self.cache_path is not None:
+            with closing(connect(self.cache_path, SCHEMA)) as connection:
+                keys = {self._key(pair): pair for pair in unknown}
+                for key, blob in select(connection, "entailment", "value", keys):
+                    self._known[keys[key]] = np.frombuffer(blob, dtype="<f8").copy()  # type: ignore[arg-type]
+                self._judge([pair for pair in unknown if pair not in self._known], connection)
+        else:
+            self._judge(unknown)
+        return np.stack([self._known[pair] for pair in pairs]) if pairs else np.zeros((0, 3))
+
+    def _judge(self, pairs: list[Pair], connection: Any = None) -> None:
+        """Judge by rising length, keeping what is finished after every :data:`ROUND` pairs."""
+        if pairs and offline():
+            what = f"{len(pairs)} pair(s) are not judged"
+            raise LookupError(f"offline, and {what}, the first: {pairs[0]}")
+        pairs = sorted(pairs, key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
+        for start in range(0, len(pairs), ROUND):
+            part = pairs[start : start + ROUND]
+            found = np.asarray(
+                self.model.predict(
+                    [list(p) for p in part],
+                    batch_size=BATCH,
+                    apply_softmax=True,
+                    show_progress_bar=False,
+                ),
+                dtype=np.float64,
+            )
+            if found.shape != (len(part), 3) or not np.isfinite(found).all():
+                raise ValueError(
+                    f"{self.name} returned probabilities of shape {found.shape} or not finite for {len(part)} pairs"
+                )
+            found = found[:, self.columns]
+            if connection is not None:
+                with connection:
+                    rows = [
+                        (self._key(pair), row.astype("<f8").tobytes())
+                        for pair, row in zip(part, found, strict=True)
+                    ]
+                    connection.executemany("INSERT OR IGNORE INTO entailment VALUES (?, ?)", rows)
+            self._known.update(zip(part, found, strict=True))
+
+    def _key(self, pair: Pair) -> str:
+        text = json.dumps(pair).encode()
+        return f"{self.fingerprint}:{hashlib.sha256(text).hexdigest()}"
+
+
+class Phrase(NamedTuple):
+    """A name as the rules see it: its words, degree included, and the noun that says what it is.
+
+    The noun is '' where qualifiers stand alone.
+    """
+
+    words: frozenset[str]
+    head: str
+
+    def covers(self, other: Phrase) -> bool:
+        """Whether it is the other name, or a kind of it: "viral pneumonia" and "pneumonia"."""
+        if not other.words <= self.words:
+            return False
+        more = self.words - other.words
+        kind = self.head == other.head or all(map(_adds, more))
+        return not more or bool(other.head and kind)
+
+
+class Reading(NamedTuple):
+    """What the rules know of a text: what it means (ids), and what it says beside (``extra``)."""
+
+    own: Phrase
+    several: bool = False
+    """It is a list of diagnoses, "A or B"."""
+    syndrome: frozenset[str] = frozenset()
+    condition: str | None = None
+    means: frozenset[str] = frozenset()
+    extra: frozenset[str] = frozenset()
+    phrases: tuple[Phrase, ...] = ()
+    main: frozenset[str] = frozenset()
+    """The words of the condition's first name."""
+
+    @property
+    def said(self) -> frozenset[str]:
+        """All words that may rule another's out."""
+        return self.own.words | self.syndrome
+
+
+class StandInEntailment:
+    """A rule-based proxy for an NLI model, for bare names of diseases.
+
+    It reads words, the knowledge table, everyday names, and last a sentence encoder. Case, accents,
+    certainty ("probable"), word order and an acronym in brackets play no part. In this order:
+
+    1. Names of two different conditions of the table, as they are or with qualifiers added:
+       contradiction 1 - c/2, entailment c/2, with c their cosine in [0, 0.99].
+    2. Two names of one condition of the table, with the same qualifiers added; a name and its
+       everyday name (one that several diseases share is their general name): entailment.
+    3. Qualifiers that rule each other out (left and right, type 1 and 2, stage I and III, acute and
+       chronic, mild and severe, viral and bacterial, disease and syndrome;
+       :func:`~trustlab.graders.same_diagnosis.exclude`): contradiction, whatever else the names say.
+    4. The same words, or an acronym of three letters or more: entailment both ways.
+    5. A name with more qualifiers, or more words and the same noun, entails the one without ("acute
+       appendicitis", "appendicitis"; :data:`SPECIFIC`). The other way it is neutral, entailment
+       above contradiction (:data:`GENERAL`), so that both are one set.
+    6. The same noun, each with a qualifier of its own ("acute", "recurrent"): neutral, with
+       contradiction above entailment (:data:`BESIDE`), so two sets.
+    7. Else entailment by a logistic curve of the cosine, contradiction the rest. Half lies at
+       :attr:`HALF`: of all pairs of different conditions of the table, 999 in 1,000 have a smaller
+       cosine (packaged encoder).
+
+    "No X" and "X ruled out" contradict X and its kinds, entail that there is no kind of X, and are
+    neutral to the rest; so is what holds no word. Cosines are rounded (:data:`DECIMALS`), and
+    :attr:`HALF` lies between two rounded ones.
+
+    Sets are a transitive closure: "left pneumothorax" and "right pneumothorax" are two sets, but
+    one where "pneumothorax" is among the samples too.
+    """
+
+    name, stand_in = STAND_IN, True
+    HALF, SLOPE = 0.8495, 0.03
+
+    def __init__(self, encoder: Encoder | None = None, knowledge: Knowledge | None = None) -> None:
+        self.encoder, self.knowledge = encoder or Encoder(), knowledge or load_knowledge()
+        self._read: dict[str, Reading] = {}
+        self._known: dict[Pair, np.ndarray] = {}
+
+    @property
+    def revision(self) -> str:
+        """The judge in a manifest's words."""
+        return f"{STAND_IN} (word rules, knowledge table, lay names, {self.encoder.revision})"
+
+    def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct pair is judged once."""
+        unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
+        by_rule = {pair: self._by_rule(*pair) for pair in unknown}
+        self._known |= {pair: np.array(row) for pair, row in by_rule.items() if row is not None}
+        open_pairs = [pair for pair, row in by_rule.items() if row is None]
+        texts = list(dict.fromkeys(text for pair in open_pairs for text in pair))
+        vectors = self.encoder.encode(texts).astype(np.float64)
+        at = {text: i for i, text in enumerate(texts)}
+        for a, b in open_pairs:
+            cosine = round(float(np.clip(vectors[at[a]] @ vectors[at[b]], 0.0, 1.0)), DECIMALS)
+            if self._reading(a).condition and self._reading(b).condition:
+                entails = min(cosine, 0.99) / 2
+            else:
+                entails = 1 / (1 + np.exp((self.HALF - cosine) / self.SLOPE))
+            self._known[a, b] = np.array([entails, 0.0, 1 - entails])
+        return np.stack([self._known[pair] for pair in pairs]) if pairs else np.zeros((0, 3))
+
+    def _by_rule(self, premise: str, hypothesis: str) -> Row | None:
+        """The probabilities by the rules; ``None`` where a cosine is asked for."""
+        if premise == hypothesis:
+            return SAME
+        not_a, not_b = (None if self._known_name(t) else undenied(t) for t in (premise, hypothesis))
+        a, b = premise if not_a is None else not_a, hypothesis if not_b is None else not_b
+        if not self._reading(a).own.words or not self._reading(b).own.words:
+            return UNRELATED
+        if not_a is None and not_b is None:
+            return self._compared(a, b)
+        if not_a is None or not_b is None:  # is what is told a kind of what is denied?
+            follows = self._compared(*((a, b) if not_a is None else (b, a))) in (SAME, SPECIFIC)
+            return CONTRADICTS if follows else UNRELATED
+        row = self._compared(b, a)  # who has no appendicitis has no acute one
+        return row if row in (SAME, SPECIFIC, GENERAL) else UNRELATED
+
+    def _compared(self, premise: str, hypothesis: str) -> Row | None:
+        a, b = self._reading(premise), self._reading(hypothesis)
+        same_condition = a.condition is not None and a.condition == b.condition
+        if a.condition and b.condition and not same_condition:
+            return None
+        one_thing = same_condition or bool(a.means & b.means)
+        if not (one_thing and not a.extra and not b.extra) and exclude(a.said, b.said):
+            return CONTRADICTS
+        if a.own.words == b.own.words and a.several == b.several:
+            return SAME
+        related = one_thing or a.own.covers(b.own) or b.own.covers(a.own)
+        if not related and (exclude(a.said, b.main) or exclude(b.said, a.main)):
+            return CONTRADICTS
+        forward, backward = _follows(a, b, same_condition), _follows(b, a, same_condition)
+        short = _is_short_for(premise, hypothesis) or _is_short_for(hypothesis, premise)
+        if short or (forward and backward):
+            return SAME
+        if forward or backward:
+            return SPECIFIC if forward else GENERAL
+        return BESIDE if one_thing or (_core(a) and _core(a) == _core(b)) else None
+
+    def _reading(self, text: str) -> Reading:
+        if text not in self._read:
+            self._read[text] = self._as_read(text)
+        return self._read[text]
+
+    def _as_read(self, text: str) -> Reading:
+        plain = plain_name(text)
+        parts = bracketed(plain)
+        if parts and self._said_twice(*parts):
+            plain = parts[0]
+        own = _phrase(plain)
+        syndrome = frozenset(normalise(plain).split()) & {"disease", "syndrome"}
+        whole = self._known_name(text)
+        if whole is None and ALTERNATIVES.search(plain):
+            return Reading(own, True, syndrome)
+        name = own.words if own.words in self._names else self._name_within(own.words)
+        means, extra = self._names.get(name, frozenset()), own.words - name
+        condition = self._conditions.get(name)
+        if whole is not None:
+            condition, extra = self.knowledge.condition_of_name[whole], frozenset()
+        if condition is None:
+            return Reading(own, False, syndrome, None, means, extra, (own,))
+        known = (_phrase(n) for n in condition.names if not ALTERNATIVES.search(n))
+        phrases = (own, *(Phrase(n.words | extra, n.head) for n in known))
+        means, main = means | {condition.id}, self._main[condition.id]
+        return Reading(own, False, syndrome, condition.id, means, extra, phrases, main)
+
+    def _known_name(self, text: str) -> str | None:
+        """The text, normalised, if it is whole a name in the table."""
+        return said if (said := normalise(text)) in self.knowledge.condition_of_name else None
+
+    def _said_twice(self, outside: str, inside: str) -> bool:
+        """Whether in brackets stands the acronym of the name before, or another name of it."""
+        one, other = (self._names.get(_phrase(part).words) for part in (outside, inside))
+        return bool(one and other and one & other) or is_acronym(inside, outside)
+
+    def _name_within(self, words: frozenset[str]) -> frozenset[str]:
+        """The longest known name to which ``words`` only add qualifiers, none against it; or ()."""
+        found = [
+            name
+            for name in self._names
+            if name < words
+            and all(map(_adds, words - name))
+            and not any(exclude(words, self._main[m]) for m in self._names[name] if m in self._main)
+        ]
+        return max(found, key=lambda name: (len(name), sorted(name)), default=frozenset())
+
+    @cached_property
+    def _main(self) -> dict[str, frozenset[str]]:
+        return {c.id: _phrase(c.name).words for c in self.knowledge.conditions.values()}
+
+    @cached_property
+    def _conditions(self) -> dict[frozenset[str], Condition]:
+        """Words of a name in the table -> its condition."""
+        named = [(name, c) for c in self.knowledge.conditions.values() for name in c.names]
+        return {_phrase(plain_name(n)).words: c for n, c in named if not ALTERNATIVES.search(n)}
+
+    @cached_property
+    def _names(self) -> dict[frozenset[str], frozenset[str]]:
+        """Words of a name -> ids of what it means; what the table lacks goes by its lay names."""
+        found = {words: frozenset({condition.id}) for words, condition in self._conditions.items()}
+        for name, lay in LAY_NAMES.items():
+            condition = self.knowledge.condition_named(name)
+            for one in (name, *lay):
+                words = _phrase(one).words
+                meaning = condition.id if condition else " / ".join(lay)
+                found[words] = found.get(words, frozenset()) | {meaning}
+        return found
+
+
+def _phrase(name: str) -> Phrase:
+    """The words of a name as :func:`~trustlab.graders.same_diagnosis.plain_name` gives it."""
+    name = normalise(name)
+    for pattern, same in SAME_PHRASE.items():
+        name = re.sub(rf"\b(?:{pattern})\b", same, name)
+    degrees = frozenset(name.split()) & DEGREES
+    first = re.split(r"\b(?:of|in|with|without|from|by|due to|secondary to)\b", name)[0]
+    nouns = (word for part in reversed(first.split()) for word in content_words(part))
+    head = next((word for word in nouns if not is_qualifier(word)), "")
+    return Phrase(content_words(name) | degrees, head)
+
+
+def _adds(word: str) -> bool:
+    """Whether a word makes a name a kind of the name without it, whatever the name."""
+    return is_qualifier(word) or word in DEGREES
+
+
+def _core(reading: Reading) -> frozenset[str]:
+    return frozenset(word for word in reading.own.words if not _adds(word))
+
+
+def _follows(a: Reading, b: Reading, same_condition: bool) -> bool:
+    """Whether a is b or a kind of it, by what they mean or by the words of any of their names."""
+    named = same_condition or (bool(a.means) and a.means <= b.means)
+    return (named and a.extra >= b.extra) or any(x.covers(y) for x in a.phrases for y in b.phrases)
+
+
+def _is_short_for(short: str, long: str) -> bool:
+    return 3 <= len(short) <= 8 and short.isalnum() and is_acronym(short, long)
+
+
+def open_entailment(
+    name: str | os.PathLike[str] | None,
+    *,
+    encoder: Encoder | None = None,
+    cache_path: str | os.PathLike[str] | None = None,
+) -> Entailment:
+    """The judge called ``name``: ``None`` or ``"stand-in"``, else the folder or hub name of an NLI cross-encoder."""
+    if name is None or str(name) == STAND_IN:
+        return StandInEntailment(encoder)
+    return CrossEncoderEntailment(name, cache_path=cache_path)
+
+
+def matrices(
+    judge: Entailment, groups: Sequence[Sequence[str]]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Entailment and contradiction within each group of texts, each (K, K): row i is the premise, column j the hypothesis.
+
+    Equal strings entail each other: 1 and 0. The distinct pairs of all groups are judged together.
+    """
+    distinct = [list(dict.fromkeys(group)) for group in groups]
+    found = judged(judge, (pair for texts in distinct for pair in _ordered_pairs(texts)))
+    out = []
+    for group, texts in zip(groups, distinct, strict=True):
+        entails, contradicts = np.eye(len(texts)), np.zeros((len(texts), len(texts)))
+        for i, a in enumerate(texts):
+            for j, b in enumerate(texts):
+                if i != j:
+                    entails[i, j], _, contradicts[i, j] = found[a, b]
+        at = [texts.index(text) for text in group]
+        out.append((entails[np.ix_(at, at)], contradicts[np.ix_(at, at)]))
+    return out
+
+
+def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
+    """Of each (text, other): 1 if they entail each other, -1 if they contradict, 0 if neither, (n,).
+
+    The class of each direction is the likeliest of the three. Where the two agree, that; where one is neutral, the other; where
+    they are opposite, neutral. Equal strings are 1.
+    """
+    both = [pair for a, b in pairs if a != b for pair in ((a, b), (b, a))]
+    found = judged(judge, both)
+    sign = np.array([1, 0, -1])
+    return np.array(
+        [
+            1 if a == b else np.sign(sign[found[a, b].argmax()] + sign[found[b, a].argmax()])
+            for a, b in pairs
+        ],
+        dtype=np.int64,
+    )
+
+
+def judged(judge: Entailment, pairs: Iterable[Pair]) -> dict[Pair, np.ndarray]:
+    """Distinct pair -> its probabilities (3,), all asked at once."""
+    distinct = list(dict.fromkeys(pairs))
+    return dict(zip(distinct, judge.probabilities(distinct), strict=True))
+
+
+def _ordered_pairs(texts: Sequence[str]) -> list[Pair]:
+    return [(a, b) for a in texts for b in texts if a != b]

@@ -1,0 +1,132 @@
+"""What each token adds to the meaning of a diagnosis, and how well reasoning fits it (RDC)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from trustlab.confidence.token import place_of
+from trustlab.meaning.encoder import Encoder
+from trustlab.meaning.entailment import Entailment, classes
+from trustlab.records import Opinion, Panel, Reply, TokenTrace
+
+Pieces = tuple[str, ...]
+
+
+def pieces_of(reply: Reply) -> Pieces:
+    """The texts of a diagnosis's tokens without what lies outside its brackets; () without a trace."""
+    if reply.trace is None or not reply.trace.tokens:
+        return ()
+    first, *rest = reply.trace.tokens
+    *between, last = (first.rpartition("[")[2], *rest)
+    return (*between, last.partition("]")[0])
+
+
+def relevances(encoder: Encoder, asked: Sequence[tuple[Pieces, str]]) -> list[np.ndarray]:
+    """For each (pieces, context): 1 - g(text, text without piece l), (L,), with g the cosine clipped to [0, 1].
+
+    A context (the patient information) follows on a line of its own; '' is none.
+    """
+    wholes = [_placed("".join(pieces), context) for pieces, context in asked]
+    without = [
+        [_placed("".join(pieces[:i] + pieces[i + 1 :]), context) for i in range(len(pieces))]
+        for pieces, context in asked
+    ]
+    texts = list(dict.fromkeys([*wholes, *(text for row in without for text in row)]))
+    vectors, at = (
+        encoder.encode(texts).astype(np.float64),
+        {text: i for i, text in enumerate(texts)},
+    )
+    return [
+        1 - np.clip(vectors[[at[t] for t in row]] @ vectors[at[whole]], 0.0, 1.0)
+        if row
+        else np.zeros(0)
+        for whole, row in zip(wholes, without, strict=True)
+    ]
+
+
+def alternative_classes(
+    judge: Entailment, asked: Sequence[tuple[Reply, str]], n_alternatives: int
+) -> list[tuple[np.ndarray, ...] | None]:
+    """For each (answer, context) and each of its tokens: the class of each alternative put in its place, L arrays (A,).
+
+    1 means that the answer and the changed one entail each other, -1 that they contradict, 0 neither. The token itself is 1.
+    An alternative that closes the bracket ends the answer. A context stands in front. ``None`` without alternatives.
+    """
+    pairs: list[tuple[str, str]] = []
+    for answer, context in asked:
+        trace, pieces = answer.trace, pieces_of(answer)
+        if trace is None or trace.alternatives is None:
+            continue
+        whole = _after(context, "".join(pieces))
+        for at, listed in enumerate(trace.alternatives):
+            own = _own_place(trace, at, n_alternatives)
+            for i, (text, _) in enumerate(listed[:n_alternatives]):
+                pairs.append(
+                    (whole, whole if i == own else _after(context, _put(pieces, at, text)))
+                )
+    found = iter(classes(judge, pairs).tolist())
+    return [
+        None
+        if answer.trace is None or answer.trace.alternatives is None
+        else tuple(
+            np.array([next(found) for _ in listed[:n_alternatives]], dtype=np.int64)
+            for listed in answer.trace.alternatives
+        )
+        for answer, _ in asked
+    ]
+
+
+def _own_place(trace: TokenTrace, at: int, n_alternatives: int) -> int | None:
+    assert trace.alternatives is not None and trace.logprobs is not None
+    return place_of(
+        trace.tokens[at], float(trace.logprobs[at]), trace.alternatives[at][:n_alternatives]
+    )
+
+
+def _put(pieces: Pieces, at: int, text: str) -> str:
+    """The diagnosis with ``text`` in the place of piece ``at``, as it would be read: up to a closing bracket."""
+    text = text.rpartition("[")[2] if at == 0 else text
+    return "".join((*pieces[:at], text, *pieces[at + 1 :])).partition("]")[0].strip()
+
+
+def _placed(text: str, context: str) -> str:
+    return f"{text}\n{context}" if context else text
+
+
+def _after(context: str, text: str) -> str:
+    return f"{context}\n{text}" if context else text
+
+
+def with_cosines(encoder: Encoder, panels: Sequence[Panel], truncate: bool = False) -> list[Panel]:
+    """The panels with the cosine of each opinion's reasoning and diagnosis, in [-1, 1]; NaN where one of the two is missing."""
+    found = iter(cosines(encoder, [o for panel in panels for o in panel.opinions], truncate))
+    return [replace(panel, cosines=tuple(next(found) for _ in panel.opinions)) for panel in panels]
+
+
+def cosines(encoder: Encoder, opinions: Sequence[Opinion], truncate: bool = False) -> list[float]:
+    """cos(E(reasoning), E(diagnosis)) for each opinion, each distinct string encoded once; NaN where a text is missing."""
+    whole = [(o.thinking, o.diagnosis) for o in opinions]
+    thoughts = dict.fromkeys(t for t, d in whole if t and d)
+    if not thoughts:  # nothing to load an encoder for
+        return [math.nan] * len(whole)
+    parts = {text: [text] if truncate else encoder.windows(text) for text in thoughts}
+    encoder.encode(
+        list(
+            dict.fromkeys(
+                [p for ps in parts.values() for p in ps] + [d for t, d in whole if t and d]
+            )
+        )
+    )
+    found = []
+    for thinking, diagnosis in whole:
+        if not thinking or not diagnosis:
+            found.append(math.nan)
+            continue
+        a = encoder.encode(parts[thinking]).astype(np.float64).mean(0)
+        b = encoder.encode([diagnosis]).astype(np.float64)[0]
+        found.append(float(np.clip(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)), -1, 1)))
+    return found

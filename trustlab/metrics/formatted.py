@@ -1,0 +1,318 @@
+"""Tables to read: a run's facts, costs and coverage, and values with intervals as text in each cell."""
+
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from trustlab.confidence import METHODS
+from trustlab.metrics import schema
+from trustlab.metrics.correlation import pearson_p, spearman
+from trustlab.metrics.estimate import MIN_CASES, groups
+from trustlab.metrics.significance import cases_shown
+from trustlab.records import Assessment
+
+BRIEF = {
+    "brier": "Brier",
+    "ece": "ECE",
+    "miscalibration": "miscalibration",
+    "discrimination": "discrimination",
+}
+METRIC_NAMES = {
+    "auroc": "AUROC",
+    "auprc": "AUPRC",
+    "cv_group": "CV group",
+    "cv_sample": "CV sample",
+}
+
+
+def pivoted(
+    table: pd.DataFrame,
+    index: Sequence[str],
+    columns: str = "metric",
+    digits: int = 2,
+    counted: bool = False,
+) -> pd.DataFrame:
+    """``value [low, high]`` as text.
+
+    A row for each of ``index``, a column for each of ``columns``, in the table's order. ``counted``
+    adds each value's own ``n``.
+    """
+    if table.empty:
+        return table[list(index)]
+    ends = zip(table["value"], table["low"], table["high"], strict=True)
+    cells = [with_interval(*each, digits) for each in ends]
+    if counted:
+        cells = [f"{cell}, n {n:,}" for cell, n in zip(cells, table["n"], strict=True)]
+    wide = table.assign(shown=cells).pivot(index=list(index), columns=columns, values="shown")
+    rows = table[list(index)].drop_duplicates()
+    wide = wide[list(dict.fromkeys(table[columns]))].reset_index().rename_axis(columns=None)
+    return rows.merge(wide, on=list(index), validate="one_to_one")
+
+
+def with_interval(value: float, low: float, high: float, digits: int = 2) -> str:
+    """A value with its interval in brackets, where it has one; "–" where it is missing."""
+    if pd.isna(value):
+        return "–"
+    told = _plain(value, digits)
+    return told if pd.isna(low) else f"{told} [{_plain(low, digits)}, {_plain(high, digits)}]"
+
+
+def _plain(value: float, digits: int) -> str:
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0 turns -0.0 into 0.0
+
+
+def calibration_shown(
+    table: pd.DataFrame, hows: Sequence[str] = ("as given", "isotonic", "platt")
+) -> pd.DataFrame:
+    """The table of ``calibration_table`` to read.
+
+    A row a method, a column for each measure and each of ``hows``.
+    """
+    kept: Any = table[table["metric"].isin(list(BRIEF)) & table["how"].isin(list(hows))]
+    kept = kept.assign(column=kept["metric"].map(BRIEF) + ", " + kept["how"])
+    order = [f"{name}, {how}" for name in BRIEF.values() for how in hows]
+    wide = pivoted(kept, ["model", "method"], "column")
+    return wide[["model", "method", *[name for name in order if name in wide]]].fillna("–")
+
+
+def missingness_shown(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of ``missingness_table`` to read.
+
+    ``value [worst, best]`` and coverage, a row a method that misses anything.
+    """
+    lacking = table[table["n_missing"].gt(0) & table["worst"].notna() & table["n"].gt(0)]
+    lacking = lacking.rename(columns={"worst": "low", "best": "high"})
+    lacking = lacking.assign(
+        coverage=[f"{row.n} of {row.n + row.n_missing}" for row in lacking.itertuples()]
+    )
+    lacking = lacking.assign(method=lacking["method"].replace("", "(the answers)"))
+    return pivoted(lacking, ["model", "dataset", "method", "coverage"], "metric").fillna("–")
+
+
+JUDGED = {"entailment", "contradiction", "alternative_entailment"}
+"""Needs that a judge of entailment meets."""
+KEYS = ["case_id", "dataset", "level", "model"]
+
+
+def about(answers: pd.DataFrame) -> dict[str, Any]:
+    """What a caption says of these answers: models and data sets by name, counts, the levels.
+
+    ``n_failed`` of the answers could not be had or graded and count for nothing.
+    """
+    return {
+        "model": list(answers["model"].unique()),
+        "dataset": list(answers["dataset"].unique()),
+        "n_cases": len(answers[["dataset", "case_id"]].drop_duplicates()),
+        "n_rows": len(answers),
+        "n_failed": int(answers["correct"].isna().to_numpy().sum()),
+        "levels": [int(level) for level in np.unique(answers["level"])],
+    }
+
+
+def interval_words(table: pd.DataFrame, words: str) -> str:
+    """What a caption says of the intervals of ``table``: ``words``, or why it has none."""
+    if "low" not in table or table["low"].notna().to_numpy().any():
+        return words
+    return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none"
+
+
+def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
+    """Spearman's correlation between every two methods over the answers that both judged.
+
+    In the run's order, without intervals. Methods without any value are in no pair.
+    """
+    mine = confidence[confidence["model"] == model]
+    wide: Any = mine.pivot(index=["case_id", "level"], columns="method", values="confidence")
+    names = [m for m in confidence["method"].unique() if m in wide and wide[m].notna().any()]
+    lines = []
+    for first, second in combinations(names, 2):
+        both = wide[[first, second]].dropna()
+        n = len(both)
+        value = spearman(*both.to_numpy().T) if n > 2 else np.nan
+        why = "fewer than 3 answers" if n <= 2 else "all alike" if np.isnan(value) else ""
+        line = {"model": model, "first": first, "second": second, "metric": "spearman"}
+        counts = {"n_missing": len(wide) - n, "n_cases": both.index.unique("case_id").size}
+        lines.append(line | counts | {"value": value, "n": n, "missing": why})
+    return schema.table(lines, ["model", "first", "second"]).drop(columns=["low", "high"])
+
+
+def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Pearson and Spearman between accuracy and mean confidence over the levels, to read.
+
+    A row a model, data set and method, all as text, '' where there is none.
+
+    - ``pearson`` and ``spearman``, with intervals; ``n_levels`` that have a mean confidence.
+    - ``p_t_test`` (r and n_levels alone, normal points), ``p_permutation`` and ``p_exact`` (every
+      order as likely): a small p speaks against 0 only, and whatever rises is far from 0 by chance.
+    - ``..._by_chance``: median and middle 95 % over confidences that merely rise beside the same
+      accuracies.
+    """
+    across, both = metrics["level"].eq("across"), metrics["metric"].isin(["pearson", "spearman"])
+    keys = ["model", "dataset", "method"]
+    means = metrics[metrics["metric"].eq("mean_confidence") & metrics["value"].notna()]
+    n_levels: dict[Any, int] = means.groupby(keys)["level"].nunique().to_dict()
+    order = ["pearson", "p_t_test", "p_permutation", "pearson_by_chance"]
+    order += ["spearman", "p_exact", "spearman_by_chance"]
+    lines = []
+    for key, part in groups(pd.DataFrame(metrics[across & both]), keys):
+        n = n_levels.get(tuple(key.values()), 0)
+        line: dict[str, Any] = key | {"n_levels": n}
+        for row in part.itertuples():
+            told = with_interval(row.value, row.low, row.high, 3)
+            if pd.isna(row.value):
+                told = f"missing ({row.missing})" if row.missing else "missing"
+            band = "" if pd.isna(row.chance) else f"{row.chance:.3g}"
+            if row.chance_low < row.chance_high:
+                band = with_interval(row.chance, row.chance_low, row.chance_high)
+            line |= {row.metric: told, f"{row.metric}_by_chance": band}
+            if row.metric == "pearson":
+                line["p_t_test"] = _p_text(pearson_p(row.value, n))
+            line["p_permutation" if row.metric == "pearson" else "p_exact"] = _p_text(row.p)
+        lines.append(line)
+    return pd.DataFrame(lines, columns=[*keys, "n_levels", *order])
+
+
+def _p_text(p: float) -> str:
+    return "" if pd.isna(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Accuracy, and mean confidence of ``methods``, at the highest level: a row a ``quantity``.
+
+    ``quantity`` is "accuracy" or a method, whose mean is over the ``n`` answers that it has a value
+    for, which need not be the answers behind the accuracy.
+    """
+    single = metrics[metrics["level"].astype(str).str.isdigit()]
+    top = single[single["level"].astype(int) == single["level"].astype(int).max()]
+    wanted = ["accuracy", *methods]
+    quantity = top["method"].where(top["metric"] == "mean_confidence", top["metric"])
+    table: Any = top.assign(quantity=quantity)[quantity.isin(wanted)]
+    lines = []
+    for _, part in groups(table, ["model", "dataset"]):
+        ordered = part.sort_values("quantity", key=lambda q: q.map(wanted.index), kind="stable")
+        lines += ordered.to_dict("records")
+    return schema.table(lines, ["model", "dataset", "level", "quantity"])
+
+
+def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
+    """What was asked, by purpose, each request once, whatever number of methods read it."""
+    asked = calls.assign(n_requests=1).rename(columns={"n": "n_replies"})
+    amounts = ["n_requests", "n_replies", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]
+    return asked.groupby(["model", "purpose"], sort=False)[amounts].sum().reset_index()
+
+
+def variants_and_bases(methods: Sequence[str]) -> list[str]:
+    """Of the methods, those that vary a formula, behind the ones (by equation) that they vary."""
+    own = {m: METHODS[m].equation for m in methods if m in METHODS and METHODS[m].equation}
+    base = {m: equation.removesuffix(" (variant)") for m, equation in own.items()}
+    varied, order = {base[m] for m in own if base[m] != own[m]}, list(base.values())
+    listed = [m for m in own if base[m] in varied]
+    return sorted(listed, key=lambda m: (order.index(base[m]), base[m] != own[m]))
+
+
+def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
+    """What a caption says where any of ``methods`` was judged by a stand-in for an NLI model."""
+    reading = [m for m in dict.fromkeys(methods) if _is_judged(m)]
+    if not reading or not parameters["entailment"]["stand_in"]:
+        return ""
+    return f"entailment by a stand-in, no NLI model: {', '.join(reading)}"
+
+
+def coverage_table(
+    confidence: pd.DataFrame, parameters: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """What each model gave of each method: a row a model and method.
+
+    - ``status``: "computed" (every row has its value), "bound" (every row has one, some of them
+      only a bound on it), "partly" (some rows have one) or "missing" (none has).
+    - ``n`` values, ``n_bound`` bounds among them, of the kind ``bound``: "upper", "lower" or
+      "lower, upper"; ``reasons`` of the ``n_missing`` rows without one, most frequent first.
+    - ``family`` and ``access`` are '' for a method that is not registered.
+    - ``judge``, with a run's ``parameters``: who judged entailment, where a method needs that:
+      "stand-in", or the name of an NLI model.
+    """
+    lines = []
+    for line, part in groups(confidence, ["model", "method"]):
+        known = METHODS.get(line["method"])
+        line |= {"family": known.family if known else "", "access": known.access if known else ""}
+        if parameters is not None:
+            line["judge"] = parameters["entailment"]["name"] if _is_judged(line["method"]) else ""
+        had = part["confidence"].notna()
+        bounds = part.loc[had, "bound"].astype(object).fillna("")
+        bounds = bounds[bounds != ""]
+        some = "partly" if not had.all() else "bound" if len(bounds) else "computed"
+        line |= {"status": some if had.any() else "missing", "n": had.sum(), "n_bound": len(bounds)}
+        why = part.loc[~had, "missing"].astype(object).fillna("").replace("", "no reason given")
+        line |= {"bound": ", ".join(sorted(bounds.unique())), "n_missing": len(why)}
+        lines.append(
+            line | {"reasons": "; ".join(f"{r} ({n})" for r, n in why.value_counts().items())}
+        )
+    columns = ["model", "method", "family", "access", "judge", "status"]
+    columns += ["n", "n_bound", "bound", "n_missing", "reasons"]
+    if parameters is None:
+        columns.remove("judge")
+    return pd.DataFrame(lines, columns=columns)
+
+
+def _is_judged(method: str) -> bool:
+    """Whether the method asks a judge of entailment."""
+    return method in METHODS and bool(JUDGED & set(METHODS[method].needs))
+
+
+def evidence_table(assessment: Assessment) -> pd.DataFrame:
+    """MedConf's evidence as a table, a row a criterion."""
+    rows = []
+    for e in assessment.evidence:
+        asked = (e.criterion.id, e.criterion.description, e.criterion.importance)
+        rows.append((*asked, e.support_level, e.quote, e.quote_occurs))
+    columns = ["id", "criterion", "importance", "support_level", "quotation", "quotation_occurs"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def differences_shown(
+    table: pd.DataFrame, names: Sequence[str] = ("model", "method"), digits: int = 2
+) -> pd.DataFrame:
+    """A table of differences to read: ``names`` first, values, intervals as text, "–" for none.
+
+    Of bests also the interval of whoever is best, the share of draws in which this one is, and who
+    was left out.
+    """
+    shown: Any = table[list(names)].reset_index(drop=True)
+    if "metric" in shown:
+        shown["metric"] = shown["metric"].replace(METRIC_NAMES)
+    rows = table.to_dict("records")
+    against = str(table["against"].iloc[0]) if len(table) else "reference"
+    shown["value"] = [with_interval(r["value"], np.nan, np.nan, digits) for r in rows]
+    shown[against] = [with_interval(r["reference"], np.nan, np.nan, digits) for r in rows]
+    shown["difference"] = [
+        with_interval(r["difference"], r["low"], r["high"], digits) for r in rows
+    ]
+    shown["p"] = [p_shown(r["p"]) for r in rows]
+    shown["p (Holm)"] = [p_shown(r["p_holm"]) for r in rows]
+    if "low_chosen" in table:
+        ends = [(r["low_chosen"], r["high_chosen"]) for r in rows]
+        shown["whoever is best"] = [
+            "–" if pd.isna(a) else f"[{a:.{digits}f}, {b:.{digits}f}]" for a, b in ends
+        ]
+        shown["best in"] = [
+            "–" if pd.isna(r["chosen_in"]) else f"{100 * r['chosen_in']:.0f} %" for r in rows
+        ]
+        shown["left out"] = table["left_out"].to_numpy()
+    for column, name in (("n", "n"), ("n_cases", "cases")):
+        if column in table:
+            shown[name] = table[column].to_numpy()
+    shown["cases to tell apart"] = [cases_shown(r["cases_needed"]) for r in rows]
+    return shown.assign(note=table["missing"].to_numpy())
+
+
+def p_shown(p: float) -> str:
+    """A p-value to read: three decimals, "< 0.001" below them, "–" where there is none."""
+    return "–" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"

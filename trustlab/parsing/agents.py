@@ -1,0 +1,223 @@
+"""Replies of the agents: new wordings, questions and answers of a talk, doctors, plans, reviews."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from trustlab.knowledge import normalise
+from trustlab.parsing.json_reply import Strict, json_object, json_value, valid
+from trustlab.parsing.reply import (
+    NO_DIAGNOSIS,
+    UNWRITABLE,
+    Unreadable,
+    diagnosis,
+    groups,
+    whole,
+    writable,
+)
+from trustlab.records import Mark, Plan, Prescription, Reply
+
+MAX_CHARACTERS = 600
+_SPEAKER = re.compile(r"\b(?:doctor|patient)\s*:", re.IGNORECASE)
+
+
+def read_wording(reply: Reply) -> str:
+    """The new wording: the content of the reply's only group in square brackets, white space made single.
+
+    Raises :class:`Unreadable` where there is no group or more than one, where it holds no letter, more than
+    :data:`MAX_CHARACTERS` characters or characters that no file takes, where it speaks for somebody ("Doctor:"), and where
+    the reply was cut off.
+    """
+    found = [span.text for span in groups(whole(reply))]
+    if len(found) != 1:
+        raise Unreadable(f"{len(found) or 'no'} wordings in square brackets, one is needed")
+    text = " ".join(found[0].split())
+    if not any(c.isalpha() for c in text) or len(text) > MAX_CHARACTERS or UNWRITABLE.search(text):
+        raise Unreadable(
+            f"the wording holds no letter, more than {MAX_CHARACTERS} characters, or some that no file takes"
+        )
+    if _SPEAKER.search(text):
+        raise Unreadable("the wording speaks for doctor or patient")
+    return text
+
+
+MAX_QUESTION = 300
+"""Characters of the longest question."""
+MAX_GROUPS = 20
+"""Groups that a patient's reply may have."""
+_SPOKEN_FOR = re.compile(r"\b(?:doctor|patient)\s*:", re.IGNORECASE)
+
+
+def read_question(reply: Reply) -> str:
+    """The doctor's question: the reply's only group in square brackets, white space made single.
+
+    Raises :class:`Unreadable` where there is none or more than one, where it holds no letter, more than
+    :data:`MAX_QUESTION` characters or some that no file takes, where it speaks for somebody ("Patient:"), and where the reply
+    was cut off or is missing. A question mark is not asked for.
+    """
+    text = _only(reply, "question")
+    if not any(c.isalpha() for c in text) or len(text) > MAX_QUESTION or UNWRITABLE.search(text):
+        raise Unreadable(
+            f"the question holds no letter, more than {MAX_QUESTION} characters, or some that no file takes"
+        )
+    if _SPOKEN_FOR.search(text):
+        raise Unreadable("the question speaks for doctor or patient")
+    return text
+
+
+def read_enough(reply: Reply) -> bool:
+    """Whether the doctor has heard enough: the only group is ``enough`` or ``more``; :class:`Unreadable` otherwise."""
+    said = _only(reply, "decision").casefold().rstrip(".!")
+    if said not in ("enough", "more"):
+        raise Unreadable(f"the decision is neither enough nor more: {said[:40]!r}")
+    return said == "enough"
+
+
+def read_replies(reply: Reply) -> list[str]:
+    """What the patient says: every group in square brackets, white space made single.
+
+    Raises :class:`Unreadable` where none is whole, and where there are more than :data:`MAX_GROUPS`.
+    """
+    found = [" ".join(span.text.split()) for span in islice(groups(whole(reply)), MAX_GROUPS + 1)]
+    if len(found) > MAX_GROUPS:
+        raise Unreadable(f"more than {MAX_GROUPS} groups in square brackets")
+    if not found:
+        raise Unreadable("no words in square brackets")
+    return found
+
+
+def _only(reply: Reply, what: str) -> str:
+    found = [span.text for span in groups(whole(reply))]
+    if len(found) != 1:
+        raise Unreadable(
+            f"{len(found) or 'no'} {what}{'' if not found else 's'} in square brackets, one is needed"
+        )
+    return " ".join(found[0].split())
+
+
+OPEN, CLOSE = "<thinking_process>", "</thinking_process>"
+MAX_ITEMS = 30
+"""Prescriptions, or tests, of the longest plan."""
+_Name = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\x00-\x1f]*$"
+    ),
+]
+_Words = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^\x00]*$")]
+_Id = Annotated[int, Field(ge=0, le=9999)]
+
+
+class _Prescription(Strict):
+    drug: _Name
+    dose: _Name
+    route: _Name
+
+
+class _Plan(Strict):
+    prescriptions: Annotated[list[_Prescription], Field(max_length=MAX_ITEMS)]
+    tests: Annotated[list[_Name], Field(max_length=MAX_ITEMS)]
+
+
+class _Said(Strict):
+    id: _Id
+    quote: _Words | None = None
+    reason: Annotated[_Words, StringConstraints(max_length=500)] | None = None
+
+
+class _Rated(_Said):
+    rating: Literal["SAFE", "SAFE WITH CAUTION", "UNSAFE", "UNKNOWN"]
+
+
+class _Flagged(_Said):
+    flag: Literal["FINE", "RISKY", "REDUNDANT", "UNKNOWN"]
+
+
+def read_opinion(reply: Reply) -> tuple[str | None, str | None, str]:
+    """(reasoning, diagnosis, why something is missing).
+
+    The diagnosis is the last group in square brackets after the reasoning that can name a disease; where there is no such section
+    at all, the last one of the reply. A section that is not closed, two sections, and a reply that was cut off make the
+    whole unreadable; an empty section is no reasoning.
+    """
+    try:
+        text = writable(reply)
+    except Unreadable as error:
+        return None, None, str(error)
+    marks = (text.count(OPEN), text.count(CLOSE))
+    if marks == (0, 0):
+        found = diagnosis(text)
+        return None, found.text if found else None, "no reasoning" if found else NO_DIAGNOSIS
+    if marks != (1, 1) or text.index(CLOSE) < text.index(OPEN):
+        return None, None, "the reasoning does not stand in one closed section"
+    thinking, _, rest = text.partition(OPEN)[2].partition(CLOSE)
+    found = diagnosis(rest)
+    thinking = thinking.strip() or None
+    why = "" if found and thinking else "no reasoning" if found else NO_DIAGNOSIS
+    return thinking, found.text if found else None, why
+
+
+def read_plan(reply: Reply) -> Plan:
+    """The plan; :class:`Unreadable` unless it is one JSON object with both lists, every entry whole."""
+    found = valid(_Plan, json_object(writable(reply)), "plan")
+    return Plan(
+        tuple(Prescription(p.drug, p.dose, p.route) for p in found.prescriptions),
+        tuple(found.tests),
+    )
+
+
+def read_ratings(reply: Reply, n: int, shown: str) -> tuple[Mark, ...]:
+    """A mark for each of ``n`` prescriptions; see :func:`_marks`."""
+    return _marks(reply, n, shown, _Rated, "rating")
+
+
+def read_flags(reply: Reply, n: int, shown: str) -> tuple[Mark, ...]:
+    """A mark for each of ``n`` tests; see :func:`_marks`."""
+    return _marks(reply, n, shown, _Flagged, "flag")
+
+
+def _marks(
+    reply: Reply, n: int, shown: str, kind: type[_Rated] | type[_Flagged], key: str
+) -> tuple[Mark, ...]:
+    """A mark for each item, by its number from 1; ``shown`` is what quotations are looked up in.
+
+    An item that is not marked, or marked wrongly, is unreadable, the others are not. Where the reply is no list, marks an item
+    twice or one that there is not, or uses the key more often than it has entries, every item is unreadable.
+    """
+    try:
+        text = writable(reply)
+        rows = json_value(text)
+        if isinstance(rows, dict) and len(rows) == 1:
+            rows = next(iter(rows.values()))
+        if not isinstance(rows, list):
+            raise Unreadable("no JSON list")
+        ids = [row.get("id") if isinstance(row, dict) else None for row in rows]
+        if (
+            any(type(i) is not int for i in ids)
+            or len(set(ids)) < len(ids)
+            or set(ids) - set(range(1, n + 1))
+        ):
+            raise Unreadable(f"the items marked are {str(ids)[:60]}, those asked for 1 to {n}")
+        if text.count(f'"{key}"') > len(rows):
+            raise Unreadable(f"{key} stands more often than there are entries")
+    except Unreadable as error:
+        return (Mark(None, missing=str(error)),) * n
+    by_id = {row["id"]: row for row in rows}
+    said = f" {normalise(shown)} "
+    return tuple(_mark(by_id.get(i), i, said, kind, key) for i in range(1, n + 1))
+
+
+def _mark(row: Any, number: int, said: str, kind: type[_Rated] | type[_Flagged], key: str) -> Mark:
+    if row is None:
+        return Mark(None, missing="it is not marked")
+    try:
+        found = valid(kind, row, f"item {number}")
+    except Unreadable as error:
+        return Mark(None, missing=str(error))
+    quote = found.quote or None
+    occurs = None if quote is None else bool(normalise(quote)) and f" {normalise(quote)} " in said
+    return Mark(getattr(found, key), quote, occurs, found.reason or None)

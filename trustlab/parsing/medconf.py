@@ -1,0 +1,159 @@
+"""MedConf's replies: JSON that must satisfy a schema, a paragraph of prose, and a score in double angle brackets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from trustlab.knowledge import normalise
+from trustlab.parsing.json_reply import Strict, Words, json_object, json_value, valid
+from trustlab.parsing.reply import UNWRITABLE, Unreadable
+from trustlab.parsing.scores import out_of
+from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence
+
+_SCORE = re.compile(r"<<\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*>>")
+_Id = Annotated[int, Field(ge=0, le=9999)]
+
+
+class _Criterion(Strict):
+    id: _Id
+    description: Words
+    importance: Literal["strong", "moderate", "weak"] | None = None
+
+
+class _Evidence(Strict):
+    id: _Id
+    support_level: Literal["supported", "missing", "contradicted"]
+    evidence: str | None = None
+
+
+class _Confidence(Strict):
+    reasoning: str | None = None
+    confidence_score: str
+
+
+def read_profile(text: str, *, importance: bool = True) -> tuple[Criterion, ...]:
+    """The criteria of a symptom profile: a JSON list of id, description and (where asked for) importance.
+
+    :class:`Unreadable` for anything else, an id that comes twice, a missing importance, and an empty list.
+    """
+    rows = json_value(text)
+    if isinstance(rows, dict) and len(rows) == 1:
+        rows = next(iter(rows.values()))
+    if not isinstance(rows, list):
+        raise Unreadable("no JSON list")
+    if not rows:
+        raise Unreadable("empty profile")
+    found = [valid(_Criterion, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
+    if len({c.id for c in found}) < len(found):
+        raise Unreadable("an id comes twice")
+    if importance and any(c.importance is None for c in found):
+        raise Unreadable("a criterion without importance")
+    return tuple(
+        Criterion(c.id, c.description, c.importance if importance else None) for c in found
+    )
+
+
+def read_prose(text: str) -> str:
+    """A symptom profile in prose, trimmed; :class:`Unreadable` if it is empty or no file could hold it."""
+    if UNWRITABLE.search(text):
+        raise Unreadable("characters that are no text")
+    if not text.strip():
+        raise Unreadable("empty profile")
+    return text.strip()
+
+
+def read_evidence(
+    text: str, profile: tuple[Criterion, ...], patient: str
+) -> tuple[tuple[Evidence, ...], bool | None]:
+    """Every criterion's support level and quotation, in the profile's order, and whether the summary agrees (``None``: none).
+
+    :class:`Unreadable` unless each criterion of the profile is assessed exactly once, by its id, and nothing else is.
+    """
+    whole = json_object(text)
+    rows = whole.get("criteria")
+    if not isinstance(rows, list):
+        raise Unreadable("no list of criteria")
+    found = [valid(_Evidence, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
+    by_id = {e.id: e for e in found}
+    asked = [c.id for c in profile]
+    if len(by_id) < len(found):
+        raise Unreadable("a criterion is assessed twice")
+    if set(by_id) != set(asked):
+        raise Unreadable(f"criteria {_listed(by_id)} are assessed, {_listed(asked)} were asked for")
+    _at_most(text, "support_level", len(found))
+    said = f" {normalise(patient)} "
+    evidence = []
+    for criterion in profile:
+        row = by_id[criterion.id]
+        quote = (row.evidence or "").strip() or None
+        occurs = (
+            None if quote is None else bool(normalise(quote)) and f" {normalise(quote)} " in said
+        )
+        evidence.append(Evidence(criterion, row.support_level, quote, occurs))
+    return tuple(evidence), _summary_agrees(whole.get("summary"), evidence)
+
+
+def read_score(text: str) -> tuple[float, str | None]:
+    """The confidence from 0 to 100 in double angle brackets, and the reasoning.
+
+    It stands in ``confidence``, at the top or inside ``summary`` (the paper's printed form), once, and is not the x of "x out
+    of y". :class:`Unreadable` otherwise.
+    """
+    whole = json_object(text)
+    inner = whole.get("summary")
+    confidence = whole.get(
+        "confidence", inner.get("confidence") if isinstance(inner, dict) else None
+    )
+    found = valid(_Confidence, confidence, "confidence")
+    _at_most(text, "confidence_score", 1)
+    said = found.confidence_score
+    number = _SCORE.search(said)
+    if (
+        number is None
+        or said.count("<<") > 1
+        or float(number[1]) > 100
+        or out_of(said[: number.start()], said[number.end() :])
+    ):
+        raise Unreadable("no single number from 0 to 100 in double angle brackets")
+    return float(number[1]), found.reasoning
+
+
+def _summary_agrees(summary: Any, evidence: list[Evidence]) -> bool | None:
+    if not isinstance(summary, dict) or not any(level in summary for level in SUPPORT_LEVELS):
+        return None
+    weighed = evidence[0].criterion.importance is not None
+    for level in SUPPORT_LEVELS:
+        group = [e.criterion for e in evidence if e.support_level == level]
+        told = summary.get(level)
+        right = (
+            {w: sorted(c.id for c in group if c.importance == w) for w in IMPORTANCES}
+            if weighed
+            else sorted(c.id for c in group)
+        )
+        if weighed and isinstance(told, dict):
+            told = {w: _sorted(told.get(w, [])) for w in IMPORTANCES}
+        elif not weighed:
+            told = _sorted(told)
+        if told != right:
+            return False
+    return True
+
+
+def _sorted(ids: Any) -> Any:
+    return sorted(ids) if isinstance(ids, list) and all(type(i) is int for i in ids) else ids
+
+
+def _listed(ids: Iterable[int]) -> str:
+    """Ids as a reason shows them: the first dozen."""
+    first, more = sorted(ids)[:12], sorted(ids)[12:]
+    return f"{str(first)[:-1]}, ...]" if more else str(first)
+
+
+def _at_most(text: str, key: str, times: int) -> None:
+    """Refuse a reply that says more than one thing: a quotation that breaks out of its string brings its own keys."""
+    if text.count(key) > times:
+        raise Unreadable(f"{key} stands more than {'once' if times == 1 else f'{times} times'}")

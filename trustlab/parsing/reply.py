@@ -1,0 +1,145 @@
+"""What a reply says as a whole: was it cut, is there an answer, what stands in brackets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from trustlab.records import Reply
+
+CUT = "ran out of tokens"
+"""Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
+UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+"""Characters that no text file takes: NUL and halves of surrogate pairs."""
+
+
+class Unreadable(ValueError):
+    """A reply that does not have the asked-for form; its words say what is wrong."""
+
+
+def no_answer(reply: Reply) -> str:
+    """Why a reply is no answer, neither right nor wrong: :data:`CUT`, or why it is missing.
+
+    '' where it is one, readable or not.
+    """
+    if reply.finish == "length":
+        return CUT
+    return "" if reply.text is not None else reply.missing or "no reply"
+
+
+def whole(reply: Reply) -> str:
+    """The reply's text; :class:`Unreadable` where it is missing or was cut off."""
+    if why := no_answer(reply):
+        raise Unreadable(why)
+    return reply.text or ""
+
+
+def writable(reply: Reply) -> str:
+    """The reply's text; :class:`Unreadable` also where no file could hold it."""
+    if UNWRITABLE.search(text := whole(reply)):
+        raise Unreadable("characters that are no text")
+    return text
+
+
+MAX_CHARACTERS = 200
+"""A longer group is not the name of a disease."""
+NO_DIAGNOSIS = "no diagnosis in square brackets"
+
+_MARK = re.compile(r"[\[\]\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a reply: ``reply[start:stop] == text``."""
+
+    text: str
+    start: int
+    stop: int
+
+
+def groups(text: str) -> Iterator[Span]:
+    """Every group of ``text`` with something in it, in order, with the place of its trimmed content."""
+    opened: list[int] = []
+    pairs: list[tuple[int, int]] = []
+    for mark in _MARK.finditer(text):
+        if mark[0] == "[":
+            opened.append(mark.start())
+        elif mark[0] != "]":
+            opened.clear()
+        elif opened:
+            pairs.append((opened.pop(), mark.start()))
+    outermost: list[tuple[int, int]] = []
+    for pair in sorted(pairs):
+        if not outermost or pair[0] > outermost[-1][1]:
+            outermost.append(pair)
+    every = set(pairs)
+    for a, b in outermost:
+        while (a + 1, b - 1) in every:
+            a, b = a + 1, b - 1
+        content = text[a + 1 : b]
+        trimmed = content.strip()
+        if trimmed and "[" not in content and "]" not in content:
+            start = a + 1 + content.index(trimmed)
+            yield Span(trimmed, start, start + len(trimmed))
+
+
+def diagnosis(text: str | None) -> Span | None:
+    """The last group that can name a disease, with its place in ``text``; ``None`` if there is none.
+
+    It holds at least one letter and at most 200 characters, all of which a file can hold (no NUL, no lone surrogate). It is
+    neither a number ("1e2", "nan" are) nor one Latin letter: the ``[1]`` of a citation, the ``[x]`` of a box that is ticked
+    and the ``[B]`` of an option are passed over. Of two names the last counts. Words that name no disease are read all the
+    same: whether "no" or "unknown" is right is for the grader to say.
+    """
+    found = None
+    for span in groups(text or ""):
+        if _can_name(span.text):
+            found = span
+    return found
+
+
+def diagnosis_reply(reply: Reply) -> Reply:
+    """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole, ``trace`` only the name's tokens.
+
+    A token counts when it carries any character of the name, or no character but stands inside it (the first bytes of
+    a character that a later token completes). Without a diagnosis ``text`` and ``trace`` are ``None``
+    and ``missing`` says so: :data:`NO_DIAGNOSIS` of an answer that names none, another reason of a
+    reply that is no answer (:func:`~trustlab.parsing.reply.no_answer`). Raises ``ValueError`` if the
+    trace's tokens do not spell the reply.
+    """
+    why = no_answer(reply)
+    span = None if why else diagnosis(reply.text)
+    if span is None or reply.text is None:
+        raw = reply.raw if reply.text is None else reply.text
+        return replace(reply, text=None, raw=raw, trace=None, missing=why or NO_DIAGNOSIS)
+    trace = reply.trace
+    if trace is not None:
+        if "".join(trace.tokens) != reply.text:
+            raise ValueError(
+                f"the tokens spell {''.join(trace.tokens)[:80]!r}, the reply is {reply.text[:80]!r}"
+            )
+        ends = list(accumulate(map(len, trace.tokens)))
+        begins = [0, *ends[:-1]]
+        inside = [
+            i
+            for i, (a, b) in enumerate(zip(begins, ends, strict=True))
+            if a < span.stop and max(b, a + 1) > span.start
+        ]
+        trace = trace.part(inside[0], inside[-1] + 1)
+    return replace(reply, text=span.text, raw=reply.text, trace=trace, missing=None)
+
+
+def _can_name(text: str) -> bool:
+    if len(text) > MAX_CHARACTERS or UNWRITABLE.search(text) or not any(c.isalpha() for c in text):
+        return False
+    return not (len(text) == 1 and text.isascii()) and not _is_number(text)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

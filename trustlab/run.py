@@ -1,0 +1,335 @@
+"""The benchmark: cases at every level, one model after the other, every method judged on the same answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pandas as pd
+from joblib import Parallel, delayed
+from tqdm import tqdm
+
+from trustlab.agents import MedConf
+from trustlab.collect import Settings, collect
+from trustlab.confidence import PARAMETERS, Method, Parameters, select
+from trustlab.graders import Grade, Grader, JudgeGrader, SynonymGrader, open_grader
+from trustlab.levels import Show, view
+from trustlab.levels import views as views_of
+from trustlab.meaning.encoder import Encoder
+from trustlab.meaning.entailment import Entailment, open_entailment
+from trustlab.meaning.parts import Readers
+from trustlab.models.base import Model
+from trustlab.models.cache import CachedModel
+from trustlab.parsing import NO_DIAGNOSIS
+from trustlab.paths import NOTICE
+from trustlab.prompts import names as prompt_names
+from trustlab.prompts import template
+from trustlab.records import LEVELS, Case, Generation, View
+from trustlab.retrieval import BM25, Retriever, load_corpus
+
+LIBRARIES = (
+    "numpy",
+    "pandas",
+    "scipy",
+    "scikit-learn",
+    "torch",
+    "transformers",
+    "sentence-transformers",
+    "papermill",
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The tables of one benchmark, each tidy (one observation a row), and what made them.
+
+    ``answers``: case_id dataset level model answer truth correct n_statements n_words n_samples missing; an answer that the
+    backend failed to give is neither right nor wrong, and ``missing`` says why. ``confidence``: case_id dataset level
+    model method confidence bound missing. ``calls``: a row a request. ``generations`` holds the records themselves.
+    """
+
+    answers: pd.DataFrame
+    confidence: pd.DataFrame
+    calls: pd.DataFrame
+    parameters: dict[str, Any]
+    generations: tuple[Generation, ...] = field(default=(), repr=False)
+
+    @property
+    def families(self) -> dict[str, str]:
+        """Method -> family, for the methods of this run."""
+        return {m.name: m.family for m in select(self.parameters["methods"])}
+
+    def save(self, folder: Path) -> None:
+        """Write the three tables (CSV, full precision) and ``run.json`` (parameters, versions, hashes, calls)."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("answers", "confidence", "calls"):
+            getattr(self, name).to_csv(folder / f"{name}.csv", index=False)
+        (folder / "run.json").write_text(
+            json.dumps(self.manifest(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+
+    def manifest(self) -> dict[str, Any]:
+        """What a reader needs to know to make the run again, and how many calls were made and taken from the cache."""
+        made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
+        missing: Any = (
+            self.confidence[self.confidence["missing"] != ""].groupby(["method", "missing"]).size()
+        )
+        return {
+            "notice": NOTICE,
+            "benchmark": self.parameters,
+            "calls_made": made,
+            "calls_from_cache": cached,
+            "passages_dropped": sum(
+                g.assessment.n_dropped for g in self.generations if g.assessment
+            ),
+            "missing": [{"method": m, "reason": r, "n": int(n)} for (m, r), n in missing.items()],
+            "prompts": {
+                n: hashlib.sha256("\0".join(template(n)).encode()).hexdigest()[:16]
+                for n in prompt_names()
+            },
+            "versions": {name: version(name).split("+")[0] for name in (*LIBRARIES, "trustlab")},
+        }
+
+
+def benchmark(
+    cases: Sequence[Case],
+    models: Sequence[Model],
+    methods: str | Sequence[str] = "paper",
+    levels: Sequence[int] = LEVELS,
+    samples: int = 15,
+    temperature: float = 0.5,
+    seed: int = 0,
+    run_dir: str | Path | None = None,
+    n_jobs: int = 1,
+    *,
+    cache: str | Path | None = None,
+    encoder: Encoder | None = None,
+    medical_encoder: Encoder | str | Path | None = None,
+    entailment: Entailment | str | Path | None = None,
+    grader: Grader | str | None = None,
+    retriever: Retriever | None = None,
+    assessor: Model | None = None,
+    medconf: MedConf | None = None,
+    parameters: Parameters | None = None,
+    asked_before: Sequence[CachedModel] = (),
+    show: Show = view,
+    quiet: bool = False,
+) -> Run:
+    """Ask every model about every case at every level, and score every method on what came back.
+
+    ``run_dir`` receives the tables and, unless ``cache`` names another file, the reply cache: a killed run resumes from it.
+    ``n_jobs`` goes to joblib for the scoring. ``encoder``, ``medical_encoder`` (a name or path) and ``entailment`` (a judge, or
+    the name or path of an NLI cross-encoder; ``None`` is the stand-in) read what samples mean; what they found is kept
+    beside the replies. ``grader`` (a name or an object; the synonym grader where ``None``) says which answers are right.
+    ``asked_before`` are models whose calls belong to this run, such as one that worded the cases anew. ``parameters`` are the
+    methods' open choices. ``retriever`` (default: BM25 over the project's corpus), ``assessor``
+    (default: the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. ``show`` makes what is shown
+    of a case at a level, where that is not simply its first statements. METHODS: Ren et al. 2026 (benchmark), K = 15 samples at
+    temperature 0.5.
+    """
+    given_once(cases, models, levels)
+    chosen, shown = select(methods), views_of(cases, levels, show)
+    chosen_values = replace(
+        parameters or PARAMETERS, n_samples=samples, sample_temperature=temperature
+    )
+    settings = Settings(chosen_values, seed=seed, medconf=medconf or MedConf())
+    store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
+    grader, readers = (
+        open_grader(grader or SynonymGrader()),
+        _readers(encoder, medical_encoder, entailment, store),
+    )
+    retriever = retriever or BM25(load_corpus())
+    judge = (
+        assessor
+        if assessor is None or isinstance(assessor, CachedModel)
+        else CachedModel(assessor, store)
+    )
+    own = [
+        *([judge] if judge else []),
+        *([grader.model] if isinstance(grader, JudgeGrader) else []),
+    ]
+    for one in own:  # a judge may serve several runs; each counts its own calls
+        one.reset_calls()
+    others = {"readers": readers, "retriever": retriever, "assessor": judge}
+    generations, tables, seconds = _asked(models, store, shown, chosen, settings, quiet, others)
+    every = list(shown) * len(models)
+    answers = _answers(every, generations, grader)
+    tables += [one.calls_table().assign(model=one.name) for one in [*asked_before, *own]]
+    facts = {
+        "models": {m.name: m.revision for m in models},
+        "dataset": sorted({c.dataset for c in cases}),
+        "cases": len(cases),
+        "cases_sha256": cases_hash(cases),
+        "methods": [m.name for m in chosen],
+        "levels": list(levels),
+        **_asked_how(settings, readers),
+        "retriever": retriever.revision,
+        "assessor": assessor and {assessor.name: assessor.revision},
+        "grader": grader.name,
+        "collect_s": seconds,
+        "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
+    }
+    run = Run(
+        answers=answers,
+        confidence=score(every, generations, chosen, n_jobs),
+        calls=pd.concat(tables, ignore_index=True),
+        parameters=facts,
+        generations=tuple(generations),
+    )
+    if run_dir:
+        run.save(Path(run_dir))
+    return run
+
+
+def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
+    """``ValueError`` unless there is at least one of each, and none twice."""
+    for what, keys in (
+        ("case", [c.case_id for c in cases]),
+        ("model", [m.name for m in models]),
+        ("level", levels),
+    ):
+        if len(keys) == 0:
+            raise ValueError(f"no {what}s; at least one is needed")
+        if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
+            raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
+
+
+def _asked(
+    models: Sequence[Model],
+    store: str | Path | None,
+    shown: Sequence[View],
+    methods: Sequence[Method],
+    settings: Settings,
+    quiet: bool,
+    others: Mapping[str, Any],
+) -> tuple[list[Generation], list[pd.DataFrame], dict[str, float]]:
+    """What each model replied, one model after the other: the generations, a table of calls and the seconds for each."""
+    generations, tables, seconds = [], [], {}
+    for model in models:
+        cached = model if isinstance(model, CachedModel) else CachedModel(model, store)
+        cached.reset_calls()
+        began = perf_counter()
+        generations += collect(
+            cached, shown, methods, settings, progress=None if quiet else _bar(model.name), **others
+        )
+        seconds[model.name] = round(perf_counter() - began, 3)
+        tables.append(cached.calls_table().assign(model=model.name))
+        if cached is not model:
+            cached.close()
+    return generations, tables, seconds
+
+
+def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:
+    """How the models were asked and who read their words, for the manifest; the methods' open choices by their names."""
+    judge = readers.entailment
+    return {
+        **asdict(settings.parameters),
+        **{name: value for name, value in asdict(settings).items() if name != "parameters"},
+        "encoder": readers.encoder.revision,
+        "medical_encoder": readers.medical and readers.medical.revision,
+        "entailment": {"name": judge.name, "stand_in": judge.stand_in, "revision": judge.revision},
+    }
+
+
+def _readers(
+    encoder: Encoder | None,
+    medical: Encoder | str | Path | None,
+    entailment: Entailment | str | Path | None,
+    store: Any,
+) -> Readers:
+    """The readers of meaning; those opened here keep what they found in files beside the replies."""
+    beside = None if store is None else Path(store)
+    vectors, judged = (
+        beside and beside.with_name(f"{kind}.sqlite") for kind in ("vectors", "entailment")
+    )
+    encoder = encoder or Encoder(cache_path=vectors)
+    if isinstance(medical, (str, Path)):
+        medical = Encoder(medical, cache_path=vectors)
+    if entailment is None or isinstance(entailment, (str, Path)):
+        entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
+    return Readers(encoder, medical, entailment)
+
+
+def cases_hash(cases: Sequence[Case]) -> str:
+    """A fingerprint of what is shown and what is true, 16 hex digits."""
+    text = json.dumps([[c.case_id, c.diagnosis, [s.text for s in c.statements]] for c in cases])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def score(
+    views: Sequence[View],
+    generations: Sequence[Generation],
+    methods: Sequence[Method],
+    n_jobs: int = 1,
+) -> pd.DataFrame:
+    """The confidence table: every method on every generation."""
+    size = max(1, -(-len(generations) // max(1, abs(n_jobs) * 4)))
+    parts = [generations[i : i + size] for i in range(0, len(generations), size)]
+    names = [m.name for m in methods]
+    scored = Parallel(n_jobs=n_jobs)(delayed(_score_part)(part, names) for part in parts)
+    rows = [row for part in scored for row in part]  # type: ignore[union-attr]
+    dataset = {v.case.case_id: v.case.dataset for v in views}
+    table = pd.DataFrame(
+        rows, columns=["case_id", "level", "model", "method", "confidence", "bound", "missing"]
+    )
+    table.insert(1, "dataset", [dataset[i] for i in table["case_id"]])
+    return table
+
+
+def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list[tuple]:
+    methods = select(names)
+    rows = []
+    for g in generations:
+        for m in methods:
+            value, missing, bound = m.evaluate(g)
+            rows.append((g.case_id, g.level, g.model, m.name, value, bound, missing))
+    return rows
+
+
+def _answers(
+    views: Sequence[View], generations: Sequence[Generation], grader: Grader
+) -> pd.DataFrame:
+    """The answers table. What the backend failed to give, or the grader could not judge, is neither right nor wrong."""
+    said = [g.answer.text if g.answer else None for g in generations]
+    failed = [
+        g.answer.missing
+        if g.answer and text is None and g.answer.missing not in (None, NO_DIAGNOSIS)
+        else ""
+        for g, text in zip(generations, said, strict=True)
+    ]
+    grades = grader.grade(said, [v.case for v in views])
+    rows = zip(views, generations, said, failed, grades, strict=True)
+    return pd.DataFrame([_answer_row(v, g, text, why, grade) for v, g, text, why, grade in rows])
+
+
+def _answer_row(
+    view: View, g: Generation, answer: str | None, failed: str | None, grade: Grade
+) -> dict[str, Any]:
+    return {
+        "case_id": g.case_id,
+        "dataset": view.case.dataset,
+        "level": g.level,
+        "model": g.model,
+        "answer": answer,
+        "truth": view.case.diagnosis,
+        "correct": math.nan if failed or grade.correct is None else grade.correct,
+        "n_statements": g.n_statements,
+        "n_words": g.n_words,
+        "n_samples": None if g.samples is None else len(g.samples),
+        "missing": failed or grade.missing,
+    }
+
+
+def _bar(model: str):
+    """A progress bar for each step of :func:`trustlab.collect.collect`."""
+    return lambda step, total: tqdm(
+        total=total, desc=f"{model}: {step}", unit="request", leave=False
+    )

@@ -1,0 +1,356 @@
+"""Runs a notebook with papermill: checks the parameters first, keeps what came out, writes the manifest.
+
+A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``figures/``, the tables and ``manifest.json``.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+
+from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
+from trustlab.settings import Parameters
+
+MANIFEST, RUN = "manifest.json", "run.json"
+REFERENCE = ("answers.csv", "confidence.csv", "metrics.csv")
+"""Tables of the reference run that the repository keeps, and that a test makes again in part."""
+KINDS = {bool: (bool,), int: (int,), float: (float, int), list: (list,), str: (str,), dict: (dict,)}
+"""Kind of a parameter's default -> kinds a value may have."""
+SEVERAL = ("dataset", "model", "methods")
+"""Parameters that take a name or a list of them."""
+
+PRINT_STYLE = """<style>
+@media print {
+  pre { white-space: pre-wrap !important; overflow-wrap: anywhere !important; }
+}
+</style>
+"""
+"""On paper nothing scrolls: a line of code longer than the page would be cut at the margin."""
+
+
+def notebook_names() -> list[str]:
+    """The notebooks that can be run, in order."""
+    return sorted(p.stem for p in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+
+
+def notebook_path(name: str) -> Path:
+    """The file of notebook ``name``; ``ValueError`` names the known ones."""
+    path = NOTEBOOKS / f"{name.removesuffix('.ipynb')}.ipynb"
+    if path.stem not in notebook_names():
+        raise ValueError(f"there is no notebook {name!r}; known are {', '.join(notebook_names())}")
+    return path
+
+
+def read_parameters(
+    file: Path | None, pairs: Sequence[str] = (), notebook: str = ""
+) -> dict[str, Any]:
+    """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML: ``n=20``, ``levels=[1, 100]``).
+
+    Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError`` where it has none.
+    """
+    values: dict[str, Any] = {}
+    if file is not None:
+        found = _mapping(file)
+        sections = _sections(found, file)
+        if sections:
+            name = notebook.removesuffix(".ipynb")
+            if name not in sections:
+                raise ValueError(
+                    f"{file} has no section for {name or 'one notebook'}; it has {', '.join(sections)}"
+                )
+            found = sections[name]
+        values |= found
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise ValueError(f"parameter {pair!r} is not of the form name=value")
+        values[name.strip()] = _yaml(value, f"parameter {name.strip()}") if value else ""
+    return values
+
+
+def read_sections(file: Path) -> dict[str, dict[str, Any]]:
+    """The parameters of every notebook named in a YAML file, by notebook; ``ValueError`` for a file of another form."""
+    found = _mapping(file)
+    sections = _sections(found, file)
+    if found and not sections:
+        raise ValueError(
+            f"{file} must hold a section for each notebook; its first key is {next(iter(found))!r}"
+        )
+    return sections
+
+
+def _mapping(file: Path) -> dict[str, Any]:
+    found = _yaml(file.read_text(encoding="utf-8"), str(file))
+    if found is not None and not isinstance(found, dict):
+        raise ValueError(
+            f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to values"
+        )
+    return found or {}
+
+
+def _sections(found: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]:
+    """The file's sections; empty for a flat file, whose keys are names of parameters and not of notebooks."""
+    if not found or not all(re.match(r"[0-9][0-9]_", str(key)) for key in found):
+        return {}
+    for name, values in found.items():
+        notebook_path(name)
+        if values is not None and not isinstance(values, dict):
+            raise ValueError(
+                f"{file} holds {type(values).__name__} for {name}; it must be a mapping of parameter names to values"
+            )
+    return {name: values or {} for name, values in found.items()}
+
+
+def _yaml(text: str, where: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
+
+
+def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
+    """Refuse a parameter that the notebook does not have (papermill would only warn), or of another kind than its default."""
+    defaults = default_parameters(path)
+    known = [p for p in defaults if p != "run_dir"]
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ValueError(
+            f"{path.stem} has no parameter {', '.join(unknown)}; known are {', '.join(known)}"
+        )
+    for name, value in values.items():
+        kinds = KINDS.get(type(defaults[name]))
+        if name in SEVERAL:
+            kinds = (str, list)
+        if value is None and name != "n" and defaults[name] is not None:
+            raise ValueError(f"parameter {name} is null; its default is {defaults[name]!r}")
+        if (
+            value is not None
+            and kinds
+            and (not isinstance(value, kinds) or isinstance(value, bool) != (bool in kinds))
+        ):
+            allowed = " or ".join(k.__name__ for k in kinds)
+            raise ValueError(
+                f"parameter {name} is {value!r}; it must be {allowed}, as its default {defaults[name]!r}"
+            )
+    Parameters.named(**(values.get("parameters") or {}))
+    _check_readers(values)
+
+
+def _check_readers(values: Mapping[str, Any]) -> None:
+    """Names that are used late in a notebook, after much has been paid for, are checked before it begins."""
+    from trustlab.graders import check_grader
+    from trustlab.models import check_model_name
+
+    if "grader" in values:
+        check_grader(values["grader"])
+    for name in ("wording", "patient", "reviewer"):
+        if values.get(name) not in (None, "facts"):
+            check_model_name(values[name])
+    if values.get("corpus") is not None:
+        from trustlab.retrieval.corpus import corpus_files
+
+        corpus_files(values["corpus"])
+    if values.get("levels") == []:
+        raise ValueError("parameter levels is []; at least one level is needed")
+
+
+def default_parameters(path: Path) -> dict[str, Any]:
+    """The literals of the notebook's parameters cell."""
+    import papermill
+
+    found = papermill.inspect_notebook(str(path))
+    return {name: ast.literal_eval(str(p["default"])) for name, p in found.items()}
+
+
+def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = None) -> Path:
+    """Execute notebook ``name`` with ``values``; returns the run's folder.
+
+    A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is given. A failing cell leaves the
+    notebook as far as it came and raises papermill's error; the manifest then says so.
+    """
+    import papermill
+
+    source = notebook_path(name)
+    check_parameters(source, values)
+    values = {k: _from_here(k, v) for k, v in values.items()}
+    folder = (run_dir or RUNS / source.stem).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / source.name
+    manifest: dict[str, Any] = {
+        "notebook": source.stem,
+        "notice": NOTICE,
+        "parameters": dict(values),
+        "started": _now(),
+        "ok": False,
+    }
+    for left in [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*")]:
+        left.unlink()
+    try:
+        papermill.execute_notebook(
+            str(source),
+            str(target),
+            parameters={**values, "run_dir": str(folder)},
+            cwd=str(NOTEBOOKS),
+            kernel_name="python3",
+        )
+        manifest["ok"] = True
+    finally:
+        manifest |= {"finished": _now(), **_run_facts(folder)}
+        (folder / MANIFEST).write_text(
+            json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        if target.is_file():
+            write_html(target)
+    return folder
+
+
+def _from_here(name: str, value: Any) -> Any:
+    """The parameter with its paths made absolute, since the notebook runs in its own folder."""
+    if isinstance(value, list):
+        return [_from_here(name, item) for item in value]
+    if name == "data_options" and isinstance(value, Mapping):
+        return {
+            of: {k: _from_here(k, v) for k, v in options.items()} for of, options in value.items()
+        }
+    if name == "corpora" and isinstance(value, Mapping):
+        return {of: _from_here("corpus", folder) for of, folder in value.items()}
+    if name in ("path", "corpus") and value:
+        return str(Path(value).expanduser().resolve())
+    if (
+        name in ("medical_encoder", "entailment", "ids")
+        and isinstance(value, str)
+        and Path(value).expanduser().exists()
+    ):
+        return str(Path(value).expanduser().resolve())
+    before, mark, folder = str(value).rpartition("hf:")
+    if (
+        name in ("model", "wording", "patient", "reviewer", "grader")
+        and mark
+        and Path(folder).is_dir()
+    ):
+        return f"{before}hf:{Path(folder).resolve()}"
+    return value
+
+
+def write_html(notebook: Path) -> Path:
+    """An HTML copy beside the notebook, with its images inside and without progress bars, that opens without a network.
+
+    On paper its long lines are broken, not cut.
+    """
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(
+        template_name="lab",
+        embed_images=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
+    shown = nbformat.read(notebook, 4)
+    shown.metadata.pop("widgets", None)
+    for cell in shown.cells:
+        if cell.cell_type == "code":
+            cell.outputs = _without_widgets(cell.outputs)
+    body, _ = exporter.from_notebook_node(shown, resources={"metadata": {"name": notebook.stem}})
+    target = notebook.with_suffix(".html")
+    body = without_remote_scripts(body).replace("</head>", f"{PRINT_STYLE}</head>", 1)
+    target.write_text(body, encoding="utf-8")
+    return target
+
+
+def _without_widgets(outputs: Sequence[Any]) -> list[Any]:
+    """The outputs without views of widgets, which need a kernel; the page or picture that one has beside it stays."""
+    widget, kept = "application/vnd.jupyter.widget-view+json", []
+    for output in outputs:
+        data = output.get("data", {})
+        if widget not in data:
+            kept.append(output)
+        elif any(kind == "text/html" or kind.startswith("image/") for kind in data):
+            rest = {kind: shown for kind, shown in data.items() if kind != widget}
+            kept.append(nbformat.from_dict({**output, "data": rest}))
+    return kept
+
+
+def without_remote_scripts(html: str) -> str:
+    """The page without scripts and style sheets that a network would have to give."""
+    remote = re.compile(r"""\b(?:src|href)\s*=\s*["']?\s*(?:https?:)?//""")
+    html = re.sub(r"<link\b[^>]*>", lambda m: "" if remote.search(m[0]) else m[0], html)
+    imports = re.compile(r"""\bimport\s*\(?\s*["'](?:https?:)?//""")
+    return re.sub(
+        r"(<script\b[^>]*>)(.*?)</script>",
+        lambda m: "" if remote.search(m[1]) or imports.search(m[2]) else m[0],
+        html,
+        flags=re.DOTALL,
+    )
+
+
+def publish(run_dir: Path, name: str) -> None:
+    """Make a run the reference: figures to ``figures/``, tables to ``figures/reference/NAME/``, outputs into the notebook.
+
+    What this run no longer makes is deleted there. The notebook keeps its own cells and default parameters; only outputs
+    are copied, and no path of this machine. Of the tables in :data:`REFERENCE`, those that the run left are kept. They stay
+    in full precision: rounded ones hold ties that the run did not have, which moves AUROC.
+    """
+    source = notebook_path(name)
+    ours, made = nbformat.read(source, 4), nbformat.read(run_dir / source.name, 4)
+    executed = [
+        c
+        for c in made.cells
+        if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", [])
+    ]
+    mine = [c for c in ours.cells if c.cell_type == "code"]
+    if [c.source for c in executed] != [c.source for c in mine]:
+        raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
+    for cell, done in zip(mine, executed, strict=True):
+        cell.outputs = [o for o in _without_widgets(done.outputs) if o.get("name") != "stderr"]
+        cell.execution_count = None
+        for output in cell.outputs:
+            output.pop("execution_count", None)
+            if output.output_type == "execute_result":
+                output["execution_count"] = None
+    nbformat.write(ours, source)
+    files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
+    reference = FIGURES / "reference" / source.stem
+    files |= {
+        run_dir / table: reference / table for table in REFERENCE if (run_dir / table).is_file()
+    }
+    for old in {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")} - set(
+        files.values()
+    ):
+        old.unlink()
+    for file, target in files.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
+
+
+def _run_facts(folder: Path) -> dict[str, Any]:
+    """What ``run.json`` says; of a notebook with several runs, each below its own folder's name, and their calls in all."""
+    whole, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
+    if whole.is_file():
+        return json.loads(whole.read_text(encoding="utf-8"))
+    runs = {
+        str(file.parent.relative_to(folder)): json.loads(file.read_text(encoding="utf-8"))
+        for file in parts
+    }
+    if not runs:
+        return {}
+    counted = {
+        count: sum(facts.get(count, 0) for facts in runs.values())
+        for count in ("calls_made", "calls_from_cache")
+    }
+    missing = [
+        {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
+    ]
+    return {"runs": runs, **counted, "missing": missing}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,1 @@
+"""The chart, the safety table, and the rule check of a plan against both."""

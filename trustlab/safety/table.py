@@ -1,0 +1,249 @@
+"""The safety table of ``data/knowledge``: drugs, tests, what speaks against them, and what is given for each condition.
+
+Sources of the facts, and what the table is not, stand on the card beside the files. No clinician has reviewed it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trustlab.knowledge import normalise
+from trustlab.paths import DATA
+
+RULE_KINDS = (
+    "allergy",
+    "medication",
+    "condition",
+    "pregnancy",
+    "age_below",
+    "age_from",
+    "egfr_below",
+    "sex",
+    "done",
+    "also",
+)
+"""What a rule may hang on: see :class:`Rule`."""
+NUMBERS = ("age_below", "age_from", "egfr_below")
+_DOSE = re.compile(r"\s*(?:[(\[,;]|\d).*", re.DOTALL)
+_FORMS = re.compile(
+    r"\b(?:tablets?|capsules?|caplets?|syrup|suspension|solution|inhalers?|nebuli[sz]ed|injections?|infusion|spray|patch|gel|cream"
+    r"|ointment|drops|suppository|oral|intravenous|iv|po|im|sc|modified release|slow release)\b"
+)
+"""Words for the form and way of a drug that may stand beside its name."""
+
+
+@dataclass(frozen=True)
+class Regimen:
+    """A usual dose for an adult, and the way it is given."""
+
+    dose: str
+    route: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A drug or a test: its names, and the classes by which rules speak of it.
+
+    A drug may have ``regimens``, the usual one first, and a ``finding`` that says that a patient takes it. A test says what
+    question it ``answers``; one that is ``serial`` is often done again to see a change.
+    """
+
+    id: str
+    name: str
+    synonyms: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    regimens: tuple[Regimen, ...] = ()
+    answers: tuple[str, ...] = ()
+    finding: str | None = None
+    serial: bool = False
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """What a rule may call it: its id and its classes."""
+        return frozenset((self.id, *self.classes))
+
+
+@dataclass(frozen=True)
+class ChartFact:
+    """An allergy, an illness or a state of pregnancy that a chart can hold."""
+
+    id: str
+    phrase: str
+    synonyms: tuple[str, ...] = ()
+    finding: str | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What speaks against some drugs or tests (``items``: ids and classes).
+
+    ``kind`` is one of :data:`RULE_KINDS`. ``values`` holds the ids that it looks for, ``number`` the limit in years or ml/min.
+    ``medication`` means what the patient takes and, for a drug, the other drugs of the plan; ``done`` a test already done;
+    ``also`` another test of the plan. ``verdict`` is the rating or flag it leads to, ``source`` a key of ``Safety.sources``.
+    """
+
+    id: str
+    items: frozenset[str]
+    kind: str
+    values: frozenset[str]
+    number: float | None
+    verdict: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What is given and ordered for a condition: for each need the drugs that do, in order of preference; tests, best first."""
+
+    prescriptions: tuple[tuple[str, ...], ...]
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Safety:
+    """The whole table, each part by id."""
+
+    allergies: Mapping[str, ChartFact]
+    illnesses: Mapping[str, ChartFact]
+    pregnancy: Mapping[str, ChartFact]
+    drugs: Mapping[str, Entry]
+    tests: Mapping[str, Entry]
+    drug_rules: Mapping[str, Rule]
+    test_rules: Mapping[str, Rule]
+    plans: Mapping[str, Usual]
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def drug_named(self, name: str) -> Entry | None:
+        """The drug that ``name`` means; see :func:`named`."""
+        return named(self._names["drugs"], name)
+
+    def test_named(self, name: str) -> Entry | None:
+        """The test that ``name`` means; see :func:`named`."""
+        return named(self._names["tests"], name)
+
+    def fact_named(self, kind: str, phrase: str) -> ChartFact | None:
+        """The allergy, illness or state of pregnancy (``kind``: allergies, illnesses, pregnancy) that ``phrase`` means."""
+        return self._phrases[kind].get(normalise(phrase))
+
+    def rules_for(self, entry: Entry) -> tuple[Rule, ...]:
+        """The rules that speak of a drug or test, in the table's order."""
+        return self._rules[entry.id]
+
+    @cached_property
+    def _names(self) -> dict[str, dict[str, Entry]]:
+        return {
+            k: {normalise(n): e for e in getattr(self, k).values() for n in (e.name, *e.synonyms)}
+            for k in ("drugs", "tests")
+        }
+
+    @cached_property
+    def _phrases(self) -> dict[str, dict[str, ChartFact]]:
+        kinds = {
+            "allergies": self.allergies,
+            "illnesses": self.illnesses,
+            "pregnancy": self.pregnancy,
+        }
+        return {
+            k: {normalise(n): f for f in facts.values() for n in (f.phrase, *f.synonyms)}
+            for k, facts in kinds.items()
+        }
+
+    @cached_property
+    def _rules(self) -> dict[str, tuple[Rule, ...]]:
+        pairs = [(self.drugs, self.drug_rules), (self.tests, self.test_rules)]
+        return {
+            e.id: tuple(r for r in rules.values() if r.items & e.kinds)
+            for es, rules in pairs
+            for e in es.values()
+        }
+
+
+def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
+    """The entry whose name or synonym ``name`` is, without case and punctuation; ``None`` if the table has none.
+
+    Failing that, ``name`` up to its first digit, bracket or comma, and then without the words for a drug's form. What it does not
+    do: guess at misspellings, take salts off, or find a name inside a longer one.
+    """
+    for text in (name, _DOSE.sub("", name), _FORMS.sub(" ", _DOSE.sub("", name).casefold())):
+        if found := entries.get(normalise(text)):
+            return found
+    return None
+
+
+@lru_cache(maxsize=1)
+def load_safety(folder: Path | None = None) -> Safety:
+    """Read the six files of ``folder`` (default ``data/knowledge``; cached). ``ValueError`` for a rule of no known kind."""
+    folder = folder or DATA / "knowledge"
+    read = {
+        name: _read(folder / f"{name}.yml")
+        for name in ("chart", "drugs", "drug_rules", "tests", "test_rules", "plans")
+    }
+    rules = {kind: read[f"{kind}_rules"] for kind in ("drug", "test")}
+    return Safety(
+        allergies=_facts(read["chart"]["allergies"]),
+        illnesses=_facts(read["chart"]["conditions"]),
+        pregnancy=_facts(read["chart"]["pregnancy"]),
+        drugs={row["id"]: _entry(row) for row in read["drugs"]},
+        tests={row["id"]: _entry(row) for row in read["tests"]},
+        drug_rules={row["id"]: _rule(row, "drugs", "rating") for row in rules["drug"]["rules"]},
+        test_rules={row["id"]: _rule(row, "tests", "flag") for row in rules["test"]["rules"]},
+        plans={
+            condition: Usual(
+                tuple(tuple(need) for need in row["prescriptions"]), tuple(row["tests"])
+            )
+            for condition, row in read["plans"].items()
+        },
+        sources=rules["drug"]["sources"] | rules["test"]["sources"],
+    )
+
+
+def _facts(rows: Iterable[dict[str, Any]]) -> dict[str, ChartFact]:
+    whole: list[dict[str, Any]] = [
+        row | {"synonyms": tuple(row.get("synonyms", ()))} for row in rows
+    ]
+    return {row["id"]: ChartFact(**row) for row in whole}
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    lists = {key: tuple(row.get(key, ())) for key in ("synonyms", "classes", "answers")}
+    whole: dict[str, Any] = (
+        row | lists | {"regimens": tuple(Regimen(**r) for r in row.get("regimens", ()))}
+    )
+    return Entry(**whole)
+
+
+def _rule(row: dict[str, Any], items: str, verdict: str) -> Rule:
+    ((kind, value),) = row["when"].items()
+    if kind not in RULE_KINDS:
+        raise ValueError(
+            f"rule {row['id']!r} hangs on {kind!r}; allowed are {', '.join(RULE_KINDS)}"
+        )
+    number = float(value) if kind in NUMBERS else None
+    values = (
+        frozenset()
+        if number is not None
+        else frozenset([value] if isinstance(value, str) else value)
+    )
+    return Rule(
+        row["id"],
+        frozenset(row[items]),
+        kind,
+        values,
+        number,
+        row[verdict],
+        row["reason"],
+        row["source"],
+    )
+
+
+def _read(path: Path) -> Any:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)

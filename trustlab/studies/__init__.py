@@ -1,0 +1,1 @@
+"""One file for each notebook, of the same name: what it asks, measures and shows."""
