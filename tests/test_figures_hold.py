@@ -67,14 +67,11 @@ INDEX = [Marks(least=0)]
 ARROWS = [Marks(ends=(), least=0), Marks("reference", "n_reference", "n_reference", (), least=0)]
 POINTS = {"cases": "", "ends": (), "missing": ()}
 DRAWN: dict[str, list[Marks]] = {
-    "00_tokens": [Marks("probability", missing=(), **SINGLE)],
     "00_evidence": [],  # words of one answer, no number
     "00_moves": [Marks("confidence", missing=("missing",), **SINGLE)],
-    "00_token_position": PLAIN,
     "00_agreement": PLAIN,
     "00_consistent": PLAIN,
     "00_beyond": PLAIN,
-    "01_accuracy_by_level": PLAIN,
     "01_accuracy_by_set": PLAIN,
     "01_auroc": RANKED,
     "01_auprc": RANKED,
@@ -82,7 +79,6 @@ DRAWN: dict[str, list[Marks]] = {
     "01_auroc_by_set": RANKED,
     "01_auroc_by_grader": RANKED,
     "01_auroc_by_cost": [Marks(ranks=everywhere), Marks("cost", "n_answers", "n_answers", ends=())],
-    "01_auroc_under_noise": [Marks(ranks=everywhere), Marks("expected", ends=(), ranks=everywhere)],
     "01_compared": ONE_OF_MANY,
     "01_best_of_families": BEST,
     "01_confidence_and_accuracy": PLAIN,
@@ -98,7 +94,6 @@ DRAWN: dict[str, list[Marks]] = {
     "02_published": PLAIN,
     "02_steadier": [Marks("difference")],
     "02_steadiest": [Marks("difference"), Marks("difference", ends=CHOSEN)],
-    "02_stability": RANKED,
     "02_shifts": PLAIN,
     "02_shifts_same_answer": PLAIN,
     "02_two_at_once": RANKED,
@@ -106,15 +101,11 @@ DRAWN: dict[str, list[Marks]] = {
     "03_libraries": ONE_OF_MANY,
     "03_formulas": ONE_OF_MANY,
     "03_best_of_families": BEST,
-    "03_passages": RANKED,
     "03_samples": RANKED,
     "03_published": RANKED,
     "03_ranks": [Marks(ranks=everywhere)],
     "04_one_consultation": [],  # one answer a row, a column a method
     "04_frontier": PLAIN,
-    "04_published": PLAIN,
-    "04_stops": PLAIN,
-    "04_guarantee": PLAIN,
     "05_indices": INDEX,
     "05_indices_by_set": INDEX,
     "05_reviewers": PLAIN,

@@ -22,21 +22,18 @@ from trustlab.plots import (
     FAMILY_LABELS,
     FAMILY_MARKERS,
     METHOD_LABELS,
-    accuracy_by_level,
     accuracy_by_set,
     caption,
-    confidence_and_accuracy,
     discrimination,
     discrimination_by_set,
     discrimination_pair,
     file_ending,
     label,
     rank_correlations,
-    reliability,
     save_figure,
 )
 from trustlab.plots.auroc import REPEATED
-from trustlab.plots.style import FEW, INK, spread, text_colour, told_n
+from trustlab.plots.style import FEW, INK, axes_row, spread, text_colour, told_n
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 ACCURACY = (0.2, 0.45, 0.6, 0.72, 0.8, 0.84)
@@ -143,21 +140,6 @@ def several_sets() -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def reliability_table(methods=("asp", "msp", "poc", "ce", "medconf")) -> pd.DataFrame:
-    centres = np.array([0.9, 0.1, 0.5])
-    bins = {
-        "confidence": centres,
-        "value": centres * 0.8,
-        "low": centres * 0.7,
-        "high": centres * 0.9,
-        "n": [100, 40, 60],
-        "n_cases": [30, 20, 25],
-    }
-    return pd.concat(
-        [pd.DataFrame(bins).assign(method=method) for method in methods], ignore_index=True
-    )
-
-
 def correlation_pairs(n: int = 12, n_cases: int = 30) -> pd.DataFrame:
     """Every pair of n methods; the last pair has fewer answers than the others."""
     names = list(METHOD_LABELS)[:n]
@@ -184,12 +166,9 @@ def halved() -> pd.DataFrame:
 
 
 DRAWINGS = {
-    "accuracy": lambda: accuracy_by_level(metrics_table()),
     "auroc": lambda: discrimination(metrics_table(), FAMILIES),
     "auprc": lambda: discrimination(metrics_table(), FAMILIES, "auprc", "within", prevalence=0.61),
     "pair": lambda: discrimination_pair(metrics_table(), FAMILIES),
-    "confidence": lambda: confidence_and_accuracy(metrics_table(), FAMILIES, list(FAMILIES)),
-    "reliability": lambda: reliability(reliability_table(), FAMILIES),
     "correlations": lambda: rank_correlations(
         correlation_pairs(), token_families(correlation_pairs())
     ),
@@ -242,7 +221,7 @@ def test_what_is_not_legible_is_found():
         assert_legible(figure)
 
 
-@each("name", ["accuracy", "auroc", "reliability", "few correlations"])
+@each("name", ["auroc", "few correlations"])
 def test_a_figure_drawn_and_saved_again_gives_the_same_bytes(name, drawn, tmp_path):
     again = Drawn(DRAWINGS, **drawn.told)
     saved = []
@@ -361,7 +340,7 @@ def test_labels_are_short_unique_and_fall_back():
 
 
 def test_caption_says_what_was_measured_and_stands_below():
-    ax = accuracy_by_level(metrics_table())
+    ax = axes_row(6.4, 4.0)[0]
     text = caption(ax, **PLACE, note="a_$note$")
     assert text.get_text().replace("\n", " · ") == (
         "model embedded (a very small model) · data starter (structured) · 120 cases, 1,440 answers"
@@ -379,7 +358,7 @@ def test_a_caption_names_the_levels_once_and_in_order():
         (100, 1, 20): " · levels 1, 20, 100 %",
         (20, 20): " · level 20 %",
     }
-    ax = accuracy_by_level(metrics_table())
+    ax = axes_row(6.4, 4.0)[0]
     told = {levels: caption(ax, **PLACE, levels=levels).get_text() for levels in wanted}
     around = "1,440 answers", " · 95 % case-bootstrap interval"
     lacking = [q for q, w in wanted.items() if w.join(around) not in told[q].replace("\n", " · ")]
@@ -387,7 +366,7 @@ def test_a_caption_names_the_levels_once_and_in_order():
 
 
 def test_a_caption_can_count_something_else_than_cases_and_answers():
-    ax = accuracy_by_level(metrics_table())
+    ax = axes_row(6.4, 4.0)[0]
     text = caption(ax, model="m", dataset="d", counts="228 coefficients", interval="").get_text()
     assert (
         text.replace("\n", " · ")
@@ -395,20 +374,6 @@ def test_a_caption_can_count_something_else_than_cases_and_answers():
     )
     with pytest.raises(ValueError, match="n_cases and n_rows, or counts"):
         caption(ax, model="m", dataset="d", n_cases=3)
-
-
-def test_accuracy_by_level(drawn):
-    ax = drawn["accuracy"]
-    (line,) = (line for line in ax.lines if len(line.get_xdata()) > 1)
-    np.testing.assert_allclose(line.get_xdata(), LEVELS)
-    np.testing.assert_allclose(line.get_ydata(), 100 * np.array(ACCURACY))
-    assert [text.get_text() for text in ax.texts] == ["20", "45", "60", "72", "80", "84"]
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == [str(level) for level in LEVELS]
-    assert "percent" in ax.get_xlabel() and "statements" in ax.get_xlabel()
-    assert ax.get_ylabel() == "Accuracy (percent of answers)"
-    (band,) = ax.collections
-    at_one = band.get_paths()[0].vertices
-    assert sorted({round(float(y)) for x, y in at_one if x == 1}) == [15, 25]
 
 
 def test_discrimination_sorts_marks_and_lists_the_missing(drawn):
@@ -487,52 +452,6 @@ def test_discrimination_pair_shares_the_order_within_level(drawn):
     assert list(discrimination_pair(metrics_table(), FAMILIES, axes=list(given))) == list(given)
 
 
-def test_confidence_and_accuracy():
-    ax = confidence_and_accuracy(metrics_table(), FAMILIES, ["asp", "msp", "poc", "ce"])
-    lines = {line.get_label(): line for line in ax.lines if len(line.get_xdata()) > 1}
-    assert list(lines) == ["Accuracy", "ASP", "MSP (as printed: largest token)", "PoC"]
-    np.testing.assert_allclose(lines["ASP"].get_ydata(), [100 * (0.5 * a + 0.3) for a in ACCURACY])
-    assert (
-        lines["ASP"].get_color()
-        == lines["MSP (as printed: largest token)"].get_color()
-        == FAMILY_COLOURS["token"]
-    )
-    assert lines["ASP"].get_linestyle() != lines["MSP (as printed: largest token)"].get_linestyle()
-    assert lines["Accuracy"].get_linewidth() > lines["ASP"].get_linewidth()
-    assert "No value, not drawn: CE" in words_of(ax)
-    assert {"Accuracy (n 720 a level)", "ASP"} <= set(words_of(ax))
-    few = metrics_table()
-    few.loc[few["method"] == "asp", "n"] = 500
-    assert "ASP (n 500)" in words_of(confidence_and_accuracy(few, FAMILIES, ["asp", "msp"]))
-    assert "(percent)" in ax.get_ylabel() and "percent" in ax.get_xlabel()
-    with pytest.raises(ValueError, match="nothing_such"):
-        confidence_and_accuracy(metrics_table(), FAMILIES, ["nothing_such"])
-
-
-def test_reliability_has_one_panel_per_method(drawn):
-    panels = drawn["reliability"]
-    assert [ax.get_title().splitlines()[0] for ax in panels] == [
-        "ASP",
-        "MSP (as printed:",
-        "PoC",
-        "CE",
-        "MedConf",
-    ]
-    assert panels[0].get_title() == "ASP\nn 200"
-    diagonal, curve = panels[0].lines[:2]
-    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0, 100]
-    np.testing.assert_allclose(curve.get_xdata(), [10, 50, 90])
-    np.testing.assert_allclose(curve.get_ydata(), [8, 40, 72])
-    assert (panels[0].get_ylabel(), panels[4].get_xlabel()) == (
-        "Accuracy (percent)",
-        "Mean confidence (percent)",
-    )
-    sizes = [line.get_markersize() for line in panels[0].lines[2:]]
-    assert sizes[2] > sizes[1] > sizes[0]  # 100, 60 and 40 answers
-    with pytest.raises(ValueError, match="5 methods"):
-        reliability(reliability_table(), axes=[plt.subplots()[1]])
-
-
 def cells_of(ax) -> dict[tuple[int, int], Text]:
     return {(int(t.get_position()[1]), int(t.get_position()[0])): t for t in ax.texts}
 
@@ -604,7 +523,7 @@ def test_discrimination_by_set_keeps_one_order_and_one_scale_and_says_what_is_wi
 
 
 def test_a_caption_names_every_model_and_data_set():
-    figure = accuracy_by_level(metrics_table()).figure
+    figure = axes_row(6.4, 4.0)[0].figure
     many = {"model": ["embedded", "big"], "dataset": ["starter", "table"]}
     words = caption(figure, **PLACE | many).get_text().replace("\n", " ")
     assert words.startswith(
@@ -623,11 +542,7 @@ def test_files_of_further_models_carry_their_name():
 
 def test_given_axes_are_used():
     own = plt.subplots()[1]
-    assert accuracy_by_level(metrics_table(), ax=own) is own
-    own = plt.subplots()[1]
     assert discrimination(metrics_table(), FAMILIES, ax=own) is own
-    own = plt.subplots()[1]
-    assert confidence_and_accuracy(metrics_table(), FAMILIES, ["asp"], ax=own) is own
     own = plt.subplots()[1]
     pairs = correlation_pairs(3)
     assert rank_correlations(pairs, token_families(pairs), ax=own) is own
@@ -644,16 +559,15 @@ def test_wrong_input_is_named():
             table, {name: family for name, family in FAMILIES.items() if name != "medconf"}
         )
     with pytest.raises(ValueError, match="one model and data set"):
-        accuracy_by_level(pd.concat([table, table.assign(model="other")]))
+        discrimination(pd.concat([table, table.assign(model="other")]), FAMILIES)
     with pytest.raises(ValueError, match="lacks"):
-        accuracy_by_level(table.drop(columns="low"))
+        discrimination(table.drop(columns="low"), FAMILIES)
 
 
 def test_the_tables_are_not_changed():
     table = metrics_table()
     before = table.copy(deep=True)
     discrimination_pair(table, FAMILIES)
-    confidence_and_accuracy(table, FAMILIES, ["asp"])
     pd.testing.assert_frame_equal(table, before)
 
 

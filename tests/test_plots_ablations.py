@@ -19,8 +19,6 @@ from matplotlib.text import Annotation
 from trustlab.metrics.audit import published_table
 from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
 from trustlab.plots.ablations import (
-    auroc_by_passages,
-    auroc_by_samples,
     differences,
     published_beside_ours,
     rank_ranges,
@@ -84,30 +82,6 @@ def measured(value: float, **settings) -> dict:
     return {**KEY, "metric": "auroc", "level": "within", **span, **settings}
 
 
-def by_passages() -> pd.DataFrame:
-    rows = [measured(0.6 + 0.01 * n, method="medconf", n_passages=n) for n in (1, 5, 15)]
-    return pd.DataFrame(
-        [
-            *rows,
-            *(
-                measured(0.62 + 0.01 * n, method="medconf_weighted", n_passages=n)
-                for n in (1, 5, 15)
-            ),
-        ]
-    )
-
-
-def by_samples() -> pd.DataFrame:
-    return pd.DataFrame(
-        measured(
-            NAN if m == "asp" else 0.6 + 0.01 * k + 0.1 * t, method=m, n_samples=k, temperature=t
-        )
-        for m in ("poc", "mc_se", "asp")
-        for t in TEMPERATURES
-        for k in COUNTS
-    )
-
-
 def ranks() -> pd.DataFrame:
     rows = []
     for i, method in enumerate(("poc", "mc_se", "asp", "medconf")):
@@ -134,8 +108,6 @@ def ours() -> pd.DataFrame:
 DRAWINGS = {
     "differences": lambda: differences(paired(), FAMILIES, PAIRS),
     "one panel": lambda: differences(paired(), FAMILIES, PAIRS[:1], against="the whole library"),
-    "passages": lambda: auroc_by_passages(by_passages(), FAMILIES),
-    "samples": lambda: auroc_by_samples(by_samples(), FAMILIES, ["poc", "mc_se", "asp"]),
     "ranks": lambda: rank_ranges(ranks(), FAMILIES),
     "published": lambda: published_beside_ours(ours(), published_table("ablation"), FAMILIES),
 }
@@ -226,45 +198,6 @@ def test_the_answers_compared_are_counted_at_the_right_of_a_row_once_where_its_m
     ]
 
 
-def test_the_answers_behind_the_points_of_a_line_are_told_and_where_they_differ_their_range(
-    drawn: Drawn,
-) -> None:
-    assert drawn["passages"].get_title() == "n = 100"
-    table = by_samples()
-    table.loc[(table["method"] == "poc") & (table["n_samples"] == 2), "n"] = 40
-    titles = [ax.get_title() for ax in auroc_by_samples(table, FAMILIES, ["poc", "mc_se", "asp"])]
-    assert titles == ["PoC\nn = 40 to 100", "MC-SE\nn = 100", "ASP"]
-
-
-def test_lines_go_over_the_numbers_of_passages_in_order() -> None:
-    table = by_passages().sample(frac=1, random_state=1)
-    ax = auroc_by_passages(table, FAMILIES)
-    values = [list(line.get_ydata()) for line in ax.lines if len(line.get_xdata()) == 3]
-    assert sorted(values) == [pytest.approx([0.61, 0.65, 0.75]), pytest.approx([0.63, 0.67, 0.77])]
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "5", "15"]
-    assert {"MedConf", "MedConf (fixed weights)", "chance 0.50"} <= {t.get_text() for t in ax.texts}
-
-
-def test_a_panel_holds_a_line_for_each_temperature_in_a_style_of_its_own(drawn: Drawn) -> None:
-    panels = drawn.axes("samples")
-    assert [ax.get_title() for ax in panels] == ["PoC\nn = 100", "MC-SE\nn = 100", "ASP"]
-    cold, warm = (line for line in panels[0].lines if len(line.get_xdata()) == 3)
-    assert list(cold.get_ydata()) == pytest.approx([0.64, 0.67, 0.77]) and list(
-        warm.get_ydata()
-    ) == pytest.approx([0.72, 0.75, 0.85])
-    assert cold.get_linestyle() != warm.get_linestyle()
-    assert [t.get_text() for t in panels[0].figure.legends[0].get_texts()] == [
-        "temperature 0.2",
-        "temperature 1",
-        "chance",
-    ]
-
-
-def test_a_panel_without_values_says_why(drawn: Drawn) -> None:
-    told = " ".join(t.get_text().replace("\n", " ") for t in drawn.axes("samples")[2].texts)
-    assert told == GONE.removeprefix("no confidence: ")
-
-
 def test_ranks_stand_in_the_order_of_the_table_with_their_shares_of_first_places(
     drawn: Drawn,
 ) -> None:
@@ -323,8 +256,6 @@ def test_ours_and_the_published_stand_in_panels_that_say_whose_they_are(drawn: D
             "one model and data set",
         ),
         (lambda: differences(paired().drop(columns="low"), FAMILIES, PAIRS), "lacks the columns"),
-        (lambda: auroc_by_passages(by_passages(), FAMILIES, "40"), "level is '40'"),
-        (lambda: auroc_by_samples(by_samples(), FAMILIES, ["best"]), "methods must be some of"),
         (
             lambda: published_beside_ours(ours(), published_table("ablation"), FAMILIES, "pearson"),
             "metric is 'pearson'",
@@ -337,19 +268,13 @@ def test_what_cannot_be_drawn_is_refused(draw, message: str) -> None:
         draw()
 
 
-def test_more_than_two_methods_a_row_or_four_temperatures_cannot_be_told_apart() -> None:
+def test_more_than_two_methods_a_row_cannot_be_told_apart() -> None:
     three = pd.concat([paired(), paired().query("method == 'medconf'").assign(method="poc")])
     with pytest.raises(ValueError, match="at most two methods"):
         differences(three, FAMILIES, PAIRS)
-    warm = pd.concat([by_samples().assign(temperature=t) for t in (0.1, 0.2, 0.3, 0.4, 0.5)])
-    with pytest.raises(ValueError, match="at most 4 temperatures"):
-        auroc_by_samples(warm, FAMILIES, ["poc"])
 
 
 def test_given_axes_are_drawn_on() -> None:
     ax = plt.figure().add_subplot()
-    assert (
-        auroc_by_passages(by_passages(), FAMILIES, ax=ax) is ax
-        and rank_ranges(ranks(), FAMILIES, ax=ax) is ax
-    )
+    assert rank_ranges(ranks(), FAMILIES, ax=ax) is ax
     assert differences(paired(), FAMILIES, PAIRS[:1], axes=[ax]) == [ax]

@@ -15,7 +15,7 @@ from each import each
 from matplotlib.colors import same_color
 
 from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
-from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
+from trustlab.plots.grading import auroc_by_grader
 
 FAMILIES = {
     "asp": "token",
@@ -25,7 +25,6 @@ FAMILIES = {
     "medconf": "medconf",
 }
 GRADERS = ("exact", "synonym", "encoder", "judge some-model")
-RATES = (0.0, 0.05, 0.1, 0.2)
 KEY = {"model": "embedded", "dataset": "starter"}
 WITHHELD = "fewer than 10 correct or wrong"
 NAN = float("nan")
@@ -63,27 +62,8 @@ def by_grader() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def noise() -> pd.DataFrame:
-    rows = []
-    for i, method in enumerate(FAMILIES):
-        for rate in RATES:
-            value = NAN if method == "ce" else 0.5 + (0.4 - 0.01 * i) * (1 - 2 * rate)
-            row = {
-                "method": method,
-                "rate": rate,
-                "value": value,
-                "low": value - rate / 4,
-                "high": value + rate / 4,
-            }
-            why = WITHHELD if method == "ce" else ""
-            more = {"expected": value - 0.01, "n": 360, "n_cases": 60, "missing": why}
-            rows += [{**KEY, **row, **more, "level": q} for q in ("pooled", "within")]
-    return pd.DataFrame(rows)
-
-
 DRAWINGS = {"grader": lambda **o: auroc_by_grader(by_grader(), FAMILIES, **o)}
-DRAWINGS |= {"noise": lambda **o: auroc_under_noise(noise(), FAMILIES, **o)}
-TABLES = {"grader": (auroc_by_grader, by_grader), "noise": (auroc_under_noise, noise)}
+TABLES = {"grader": (auroc_by_grader, by_grader)}
 
 
 @pytest.fixture(scope="module")
@@ -127,24 +107,6 @@ def test_every_interval_and_one_half_lie_inside_the_axes(drawn: Drawn) -> None:
 
 def test_a_grader_without_a_value_says_why(drawn: Drawn) -> None:
     assert f"exact: {WITHHELD}" in [t.get_text() for t in seen(drawn.figure("grader"))]
-
-
-def test_noise_shows_what_was_measured_and_what_the_formula_expects() -> None:
-    ax = DRAWINGS["noise"](methods=["asp"])
-    measured, expected = (line for line in ax.lines if len(line.get_xdata()) == len(RATES))
-    rows = noise()[lambda t: (t["method"] == "asp") & (t["level"] == "within")]
-    assert list(measured.get_xdata()) == pytest.approx([0, 5, 10, 20]) and list(
-        measured.get_ydata()
-    ) == list(rows["value"])
-    assert list(expected.get_ydata()) == list(rows["expected"]) and expected.is_dashed()
-    assert same_color(measured.get_color(), FAMILY_COLOURS["token"])
-
-
-def test_noise_names_its_lines_and_those_that_have_no_value(drawn: Drawn) -> None:
-    ax = drawn["noise"]
-    named = {f"{name} (n 360)" for name in ("ASP", "PoC", "MedConf", "Semantic entropy")}
-    assert named <= {t.get_text() for t in ax.texts}
-    assert ax.get_legend().get_title().get_text() == "without a value: CE"
 
 
 @each("name", DRAWINGS)

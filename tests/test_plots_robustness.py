@@ -21,7 +21,6 @@ from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
 from trustlab.plots.robustness import (
     accuracy_by_condition,
     shifts,
-    stability_and_discrimination,
     two_at_once,
     variation,
     variation_beside_published,
@@ -76,19 +75,6 @@ def cvs() -> pd.DataFrame:
                 }
                 for q in ("20", "all")
             ]
-    return pd.DataFrame(rows)
-
-
-def scatter() -> pd.DataFrame:
-    rows = []
-    for i, method in enumerate(
-        FAMILIES
-    ):  # nearly one height, so that names would fall upon each other
-        auroc = NAN if method == "deg" else 0.7 + 0.001 * i
-        about = {**KEY, "method": method, "own_rows": method == "medconf"}
-        rows.append({**about, "metric": "cv_group", **bounds(1.0, 0.1)})
-        rows.append({**about, "metric": "cv_sample", **bounds(10.0 * i, i)})
-        rows.append({**about, "metric": "auroc", **bounds(auroc, 0.1), "n": 84})
     return pd.DataFrame(rows)
 
 
@@ -151,7 +137,6 @@ def merged() -> pd.DataFrame:
 
 DRAWINGS = {
     "variation": (cvs, lambda t: variation(t, FAMILIES)),
-    "scatter": (scatter, lambda t: stability_and_discrimination(t, FAMILIES)),
     "shifts": (shift, lambda t: shifts(t, FAMILIES, LABELS)),
     "accuracy": (accuracy, lambda t: accuracy_by_condition(t, LABELS)),
     "published": (
@@ -234,22 +219,6 @@ def test_variation_at_a_level_shows_that_level() -> None:
     assert float(dots(sample)[0].get_xdata()[0]) == 9
     with pytest.raises(ValueError, match=r"level is '40'; the table holds \['20', 'all'\]"):
         variation(cvs(), FAMILIES, "40")
-
-
-def test_stability_is_across_and_discrimination_up(drawn: Drawn) -> None:
-    (ax,) = drawn.axes("scatter")
-    points = {(float(d.get_xdata()[0]), float(d.get_ydata()[0])) for d in dots(ax)}
-    assert points == {(0, 0.7), (10, 0.701), (30, 0.703), (40, 0.704)}
-    named = {f"{name} (n 84, 90)" for name in ("ASP", "PoC", "CE", "MedConf *")}
-    assert named | {"chance 0.50", "without one of the two: Deg"} == set(words(ax))
-    assert ax.get_xlim()[1] > 44 and ax.get_ylim()[1] > 0.804 and ax.get_ylim()[0] < 0.5
-
-
-def test_a_scatter_without_points_still_names_who_is_missing() -> None:
-    (ax,) = axes_of(
-        "scatter", scatter().assign(value=lambda t: t["value"].mask(t["metric"].eq("auroc")))
-    )
-    assert not dots(ax) and any("ASP, PoC, Deg" in text for text in words(ax))
 
 
 def test_shifts_are_signed_bold_where_sure_and_a_dash_where_missing(drawn: Drawn) -> None:

@@ -2,9 +2,7 @@
 
 from trustlab.plots.auroc import discrimination, discrimination_by_set, discrimination_pair
 from trustlab.plots.benchmark import (
-    accuracy_by_level,
     accuracy_by_set,
-    confidence_and_accuracy,
     file_ending,
     rank_correlations,
 )
@@ -12,10 +10,8 @@ from trustlab.plots.beyond import beyond_world
 from trustlab.plots.compare import best_of_families, compared
 from trustlab.plots.costs import auroc_by_cost
 from trustlab.plots.evidence import evidence_table, token_bars
-from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
+from trustlab.plots.grading import auroc_by_grader
 from trustlab.plots.level_correlation import level_correlation, level_correlations
-from trustlab.plots.reliability import reliability
-from trustlab.plots.selective import risk_coverage
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_LABELS,
@@ -28,9 +24,6 @@ from trustlab.plots.style import (
 )
 from trustlab.plots.walkthrough import (
     agreement_by_prior,
-    confidence_moves,
-    consistent_but_uninformed,
-    token_position,
 )
 
 __all__ = [
@@ -38,19 +31,14 @@ __all__ = [
     "FAMILY_LABELS",
     "FAMILY_MARKERS",
     "METHOD_LABELS",
-    "accuracy_by_level",
     "accuracy_by_set",
     "agreement_by_prior",
     "auroc_by_cost",
     "auroc_by_grader",
-    "auroc_under_noise",
     "best_of_families",
     "beyond_world",
     "caption",
     "compared",
-    "confidence_and_accuracy",
-    "confidence_moves",
-    "consistent_but_uninformed",
     "discrimination",
     "discrimination_by_set",
     "discrimination_pair",
@@ -60,10 +48,7 @@ __all__ = [
     "level_correlation",
     "level_correlations",
     "rank_correlations",
-    "reliability",
-    "risk_coverage",
     "save_figure",
     "token_bars",
-    "token_position",
     "use_style",
 ]

@@ -25,8 +25,6 @@ from matplotlib.patches import Rectangle
 
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.plots.style import (
-    FAMILY_COLOURS,
-    FAMILY_MARKERS,
     FEW,
     GREY,
     INK,
@@ -37,77 +35,11 @@ from trustlab.plots.style import (
     name_colours,
     panel_grid,
     plot_marks,
-    spread,
     text_colour,
     told_n,
 )
 
 LEVEL_AXIS = "Information shown (percent of the case's statements; 1 = one statement)"
-LINES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
-
-
-def accuracy_by_level(metrics: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Accuracy in percent against information level in percent, with its 95 % interval as a band and its values beside."""
-    table = _by_level(metrics, "accuracy", "")
-    ax = ax or axes_row(6.4, 4.0)[0]
-    _accuracy_line(ax, table, marker="o")
-    values = list(100 * table["value"])
-    for x, y, following in zip(table["x"], values, [*values[1:], 100], strict=True):
-        aside = -4 if following >= y else 4  # away from where the line goes next
-        ax.annotate(
-            f"{y:.0f}", (x, y), (aside, 7), textcoords="offset points", ha="center", zorder=5
-        )
-    _level_axis(ax, table)
-    ax.set(ylim=(0, 108), yticks=range(0, 101, 20), ylabel="Accuracy (percent of answers)")
-    return ax
-
-
-def confidence_and_accuracy(
-    metrics: pd.DataFrame,
-    families: Mapping[str, str],
-    methods: Sequence[str],
-    ax: Axes | None = None,
-) -> Axes:
-    """Mean confidence of probability-scale ``methods`` over the levels beside accuracy (black, with its 95 % band), percent.
-
-    Colour and marker say the family, the line's dashes the method within it; names stand at the
-    lines' ends, with the number of answers behind each point where it is not that of the accuracy.
-    Methods without any value are named under the axis. Raises ``ValueError`` for a method that the
-    table does not hold.
-    """
-    ax = ax or axes_row(7.0, 4.8)[0]
-    accuracy = _by_level(metrics, "accuracy", "")
-    _accuracy_line(ax, accuracy, lw=3.4)
-    whole = told_n(accuracy["n"])
-    ends: list[tuple[str, pd.DataFrame, Any, str]] = []
-    if len(accuracy):
-        ends.append((f"Accuracy (n {whole} a level)", accuracy, INK, "bold"))
-    seen: dict[str, int] = {}
-    undrawn = []
-    for method in methods:
-        table = _by_level(metrics, "mean_confidence", method)
-        if not len(table):
-            undrawn.append(label(method))
-            continue
-        family = family_of(method, families)
-        dashes = LINES[seen.setdefault(family, 0) % len(LINES)]
-        seen[family] += 1
-        colour, y = FAMILY_COLOURS[family], 100 * table["value"]
-        ax.plot(table["x"], y, color=colour, ls=dashes, lw=1.7, label=label(method))
-        look = {"marker": FAMILY_MARKERS[family], "ms": 6, "zorder": 2.5}
-        plot_marks(ax, table["x"], y, table["n_cases"], color=colour, **look)
-        own = told_n(table["n"])
-        words = label(method) if own == whole else f"{label(method)} (n {own})"
-        ends.append((words, table, text_colour(family), "normal"))
-    _level_axis(ax, accuracy)
-    ax.set(ylim=(0, 103), yticks=range(0, 101, 20), ylabel="Mean confidence; accuracy (percent)")
-    _name_line_ends(ax, ends)
-    if undrawn:
-        words = textwrap.fill(f"No value, not drawn: {', '.join(undrawn)}", 90)
-        ax.annotate(
-            words, (0, 0), (0, -46), "axes fraction", "offset points", color=GREY, size=9, va="top"
-        )
-    return ax
 
 
 def rank_correlations(
@@ -345,37 +277,3 @@ def _level_axis(ax: Axes, table: pd.DataFrame) -> None:
             "rotation": 90,
         }
         ax.annotate("no answer", (level, 0.5), **words, size=8.5, color=GREY)
-
-
-def _name_line_ends(ax: Axes, ends: list[tuple[str, pd.DataFrame, Any, str]]) -> None:
-    """Write each line's name to the right of its last point, moved up or down as little as keeps the names apart."""
-    ends = sorted(ends, key=lambda end: end[1]["value"].iloc[-1])
-    bottom, top = ax.get_ylim()
-    wanted = [100 * end[1]["value"].iloc[-1] for end in ends]
-    places = spread(wanted, 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
-    for (words, table, colour, weight), y in zip(ends, places, strict=True):
-        last = (table["x"].iloc[-1], 100 * table["value"].iloc[-1])
-        line = {
-            "arrowstyle": "-",
-            "color": colour,
-            "lw": 0.7,
-            "relpos": (0, 0.5),
-            "shrinkA": 1,
-            "shrinkB": 5,
-        }
-        style = {
-            "color": colour,
-            "weight": weight,
-            "size": 9.5,
-            "va": "center",
-            "annotation_clip": False,
-        }
-        ax.annotate(
-            words,
-            last,
-            (1.05, y),
-            xycoords="data",
-            textcoords=("axes fraction", "data"),
-            arrowprops=line,
-            **style,
-        )

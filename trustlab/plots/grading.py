@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.plots.auroc import LEVEL_NAMES, MARKER_POINTS
@@ -26,10 +24,6 @@ from trustlab.plots.style import (
     inches,
     label,
     mark_look,
-    plot_marks,
-    spread,
-    text_colour,
-    told_n,
 )
 
 FILLS = ("full", "left", "right", "top", "bottom")
@@ -149,82 +143,6 @@ def auroc_by_grader(
     return ax
 
 
-def auroc_under_noise(
-    table: pd.DataFrame,
-    families: Mapping[str, str],
-    methods: Sequence[str] | None = None,
-    level: str = "within",
-    ax: Axes | None = None,
-) -> Axes:
-    """AUROC (0 to 1) of a few methods over the percentage of grades flipped: measured, and dashed what the formula expects.
-
-    ``table`` is that of ``experiments.label_noise.auroc_under_noise``, cut to one model and one data set. The band holds the
-    middle 95 % of the repeats: the spread over flips, not over cases. A method without a value is left out and named below.
-    Raises ``ValueError`` as :func:`auroc_by_grader`.
-    """
-    mine = _chosen(table, methods, level, "rate")
-    names = list(methods) if methods is not None else list(dict.fromkeys(mine["method"]))
-    ax = ax or axes_row(5.2, 3.9)[0]
-    lines: dict[str, Any] = {
-        name: mine[mine["method"] == name].dropna(subset="value").sort_values("rate")
-        for name in names
-    }
-    known = {name: line for name, line in lines.items() if len(line)}
-    for name, line in known.items():
-        family = family_of(name, families)
-        colour, x = FAMILY_COLOURS[family], 100 * line["rate"]
-        ax.fill_between(x, line["low"], line["high"], color=colour, alpha=0.14, lw=0)
-        ax.plot(x, line["value"], color=colour, lw=1.8, zorder=3)
-        look: Any = {"marker": FAMILY_MARKERS[family], "ms": 6, "zorder": 3.5}
-        plot_marks(ax, x, line["value"], line["n_cases"], color=colour, **look)
-        ax.plot(x, line["expected"], color=INK, ls=(0, (3, 2)), lw=1.0, zorder=4)
-    _chance_line(ax, vertical=False)
-    rates = sorted(100 * mine["rate"].unique())
-    room = 0.03 * max(rates[-1] - rates[0], 1)
-    ax.set(
-        xlim=(rates[0] - room, rates[-1] + room),
-        xticks=rates,
-        xticklabels=[f"{rate:g}" for rate in rates],
-    )
-    ax.set(
-        xlabel="grades flipped at random, percent",
-        ylabel=f"AUROC {LEVEL_NAMES.get(level, level)}, 0 to 1",
-    )
-    held = pd.Series([0.5, *mine["low"], *mine["high"], *mine["expected"]], dtype=float).dropna()
-    limits = (held.min() - 0.03, held.max() + 0.03) if known else (0, 1)
-    ax.set_ylim(max(limits[0], -0.01), min(limits[1], 1.01))
-    if not known:
-        why = " / ".join(dict.fromkeys(mine["missing"]))
-        ax.annotate(
-            f"withheld: {why}",
-            (0.5, 0.75),
-            xycoords="axes fraction",
-            ha="center",
-            size=9,
-            color=GREY,
-        )
-    _name_ends(ax, known, families)
-    handles = [
-        Line2D(
-            [], [], color=GREY, marker="o", ms=6, mec="white", lw=1.8, label="mean of the repeats"
-        ),
-        Patch(color=GREY, alpha=0.2, lw=0, label="their middle 95 %"),
-        Line2D([], [], color=INK, ls=(0, (3, 2)), lw=1.0, label="expected"),
-    ]
-    place: Any = {
-        "loc": "upper left",
-        "bbox_to_anchor": (0, -0.58 / inches(ax)[1]),
-        "borderaxespad": 0,
-        "borderpad": 0,
-    }
-    missing = [label(name) for name in names if name not in known]
-    title: Any = (
-        {"title": f"without a value: {', '.join(missing)}", "title_fontsize": 9} if missing else {}
-    )
-    ax.legend(handles=handles, ncols=3, frameon=False, **title, **place)
-    return ax
-
-
 def _chosen(table: pd.DataFrame, methods: Sequence[str] | None, level: str, by: str) -> Any:
     """The rows of one run, level and some methods, each method and ``by`` once."""
     need = [
@@ -282,41 +200,3 @@ def _grader_mark(name: str, fill: str) -> Line2D:
         "ls": "",
     }
     return Line2D([], [], label=name, **look, fillstyle=fill)  # pyright: ignore[reportArgumentType]
-
-
-def _name_ends(ax: Axes, lines: Mapping[str, Any], families: Mapping[str, str]) -> None:
-    """Each line's name to the right of its end, moved up or down as little as keeps the names apart."""
-    ends = sorted((float(line["value"].iloc[-1]), name) for name, line in lines.items())
-    if not ends:
-        return
-    bottom, top = ax.get_ylim()
-    places = spread(
-        [value for value, _ in ends], 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top
-    )
-    for (value, name), y in zip(ends, np.asarray(places), strict=True):
-        colour = text_colour(family_of(name, families))
-        x = 100 * lines[name]["rate"].iloc[-1]
-        line = {
-            "arrowstyle": "-",
-            "color": colour,
-            "lw": 0.7,
-            "relpos": (0, 0.5),
-            "shrinkA": 1,
-            "shrinkB": 5,
-        }
-        style: dict[str, Any] = {
-            "color": colour,
-            "size": 9.5,
-            "va": "center",
-            "annotation_clip": False,
-            "arrowprops": line,
-        }
-        own = f"{label(name)} (n {told_n(lines[name]['n'])})"
-        ax.annotate(
-            own,
-            (x, value),
-            (1.05, y),
-            xycoords="data",
-            textcoords=("axes fraction", "data"),
-            **style,
-        )

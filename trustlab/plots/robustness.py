@@ -30,7 +30,6 @@ from trustlab.plots.style import (
     label,
     paler,
     plot_marks,
-    spread,
     text_colour,
     told_n,
 )
@@ -110,78 +109,6 @@ def variation(
     ]
     family_legend(panels[0], [family_of(str(m), families) for m in sample.index], band)
     return panels
-
-
-def stability_and_discrimination(
-    table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None
-) -> Axes:
-    """Each method's CV sample (percent, less is stabler) against its AUROC as told (0 to 1), with 95 % intervals.
-
-    ``table`` is that of ``scatter_table``, cut to one model and data set; beside a name the answers
-    behind its CV and its AUROC. A star: on rows of its own. Good methods stand at the upper left; a
-    constant one stands at the left too, but at 0.5. Methods that lack either number are named
-    below. Raises ``ValueError`` for several runs.
-    """
-    mine = _one_run(table, ["method", "metric", *POINT, "own_rows"]).set_index("metric")
-    both = (
-        mine.loc[[m], ["method", "own_rows", *POINT]].rename(columns={"value": m})
-        for m in ("cv_sample", "auroc")
-    )
-    mine = pd.merge(*both, on=["method", "own_rows"], suffixes=("", "_auroc"))
-    ax = ax or axes_row(5.2, 4.2)[0]
-    known = mine.dropna(subset=["cv_sample", "auroc"]).sort_values("auroc", kind="stable")
-    for row in known.to_dict("records"):
-        family = family_of(row["method"], families)
-        colour, marker = FAMILY_COLOURS[family], FAMILY_MARKERS[family]
-        ax.hlines(row["auroc"], row["low"], row["high"], color=colour, lw=1.2, alpha=0.5, zorder=2)
-        ax.vlines(
-            row["cv_sample"],
-            row["low_auroc"],
-            row["high_auroc"],
-            color=colour,
-            lw=1.2,
-            alpha=0.5,
-            zorder=2,
-        )
-        few = min(row["n_cases"], row["n_cases_auroc"])
-        look: Any = {"marker": marker, "ms": MARKER_POINTS[marker], "zorder": 4}
-        plot_marks(ax, row["cv_sample"], row["auroc"], few, color=colour, **look)
-    ax.axhline(0.5, ls="--", lw=1.2, color=INK, zorder=1)
-    place: dict[str, Any] = {
-        "xycoords": ("axes fraction", "data"),
-        "textcoords": "offset points",
-        "ha": "right",
-        "va": "top",
-    }
-    ax.annotate("chance 0.50", (1, 0.5), (-3, -3), **place, size=9)
-    x = pd.Series([*known["cv_sample"], *known["high"]], dtype=float).dropna()
-    y = pd.Series(
-        [0.5, *known["auroc"], *known["low_auroc"], *known["high_auroc"]], dtype=float
-    ).dropna()
-    reach = x.max() if len(x) and x.max() > 0 else 1.0
-    ax.set(
-        xlim=(-0.03 * reach, 1.05 * reach),
-        ylim=(max(y.min() - 0.04, -0.02), min(max(y.max(), 0.6) + 0.04, 1.02)),
-    )
-    ax.set(xlabel="CV sample, percent (less is stabler)", ylabel="AUROC as told, 0 to 1")
-    _name_points(ax, known, families)
-    lacking = [label(m) for m in mine["method"] if m not in set(known["method"])]
-    family_legend(
-        ax, [family_of(m, families) for m in (known["method"] if len(known) else mine["method"])]
-    )
-    if lacking:
-        words = "\n".join(textwrap.wrap(f"without one of the two: {', '.join(lacking)}", 78))
-        ax.annotate(
-            words,
-            (0, 0),
-            (0, -62),
-            "axes fraction",
-            "offset points",
-            va="top",
-            size=8.5,
-            color=GREY,
-        )
-    return ax
 
 
 def shifts(
@@ -556,39 +483,3 @@ def _names(
     ax.grid(visible=False, axis="y")
     for tick, method in zip(ax.get_yticklabels(), methods, strict=False):
         tick.set_color(text_colour(family_of(method, families)) if families else INK)
-
-
-def _name_points(ax: Axes, known: pd.DataFrame, families: Mapping[str, str]) -> None:
-    """Each point's name at the right edge at about its height, a thin line between them."""
-    if not len(known):
-        return
-    bottom, top = ax.get_ylim()
-    places = spread(list(known["auroc"]), 13.5 / 72 * (top - bottom) / inches(ax)[1], bottom, top)
-    for row, y in zip(known.to_dict("records"), places, strict=True):
-        colour = text_colour(family_of(row["method"], families))
-        line = {
-            "arrowstyle": "-",
-            "color": colour,
-            "lw": 0.6,
-            "alpha": 0.6,
-            "relpos": (0, 0.5),
-            "shrinkA": 1,
-            "shrinkB": 5,
-        }
-        style: dict[str, Any] = {
-            "color": colour,
-            "size": 9.5,
-            "va": "center",
-            "annotation_clip": False,
-            "arrowprops": line,
-        }
-        own = told_n((row["n"], row["n_auroc"])).replace(" to ", ", ")
-        name = f"{label(row['method'])}{OWN * bool(row['own_rows'])} (n {own})"
-        ax.annotate(
-            name,
-            (row["cv_sample"], row["auroc"]),
-            (1.03, y),
-            "data",
-            ("axes fraction", "data"),
-            **style,
-        )
