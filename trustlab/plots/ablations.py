@@ -1,4 +1,4 @@
-"""What each part, setting and open choice brings: differences to a whole, lines over a setting, ranges of ranks.
+"""What each part, setting and open choice brings: differences to a whole, ranges of ranks.
 
 Finished tables of one model and data set in, Axes out. Colour and marker mean method family; where two methods of one family
 share a figure, the second is paler.

@@ -1,4 +1,4 @@
-"""The benchmark's figures: accuracy and mean confidence over levels, and correlations between methods.
+"""The benchmark's figures: accuracy over levels by data set, and correlations between methods.
 
 Every function takes a finished table and draws it. ``metrics`` is the table of ``metrics_table``
 (model, dataset, method, metric, value, level, low, high, n, n_cases, reason), cut to one model and

@@ -1,4 +1,4 @@
-"""How AUROC moves with the grader, and with grades flipped at random. A finished table in, Axes out."""
+"""How AUROC moves with the grader. A finished table in, Axes out."""
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false

@@ -1,9 +1,7 @@
-"""The walkthrough's figures: why confidences mislead, and how every method's confidence moves as more is told.
+"""Agreement of samples against how common the answered condition is, right and wrong answers.
 
-The tables are those of ``trustlab.studies.walkthrough``, which also computes the means and
-intervals drawn here. Every figure shows one model; values in 0 to 1 are drawn in percent. Where a
-marker is one answer (:func:`confidence_moves`), it is filled if that is right and hollow if wrong;
-a mean of fewer than ten cases is hollow, as everywhere.
+The table is that of ``trustlab.studies.walkthrough``, which also computes the means and intervals
+drawn here. A mean of fewer than ten cases is hollow.
 """
 
 # pandas' types leave open what a selection gives.
