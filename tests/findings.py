@@ -96,9 +96,9 @@ def counted(n: int, one: str, several: str) -> str:
 def walkthrough() -> Bullets:
     """One patient: the first answer from every side, then what denials do to it, then patients out of its world."""
     moves, evidence = table("00_moves"), table("00_evidence")
-    told = row(shown("00_walkthrough", "walk-20"), n_statements=4)  # the complaint
-    first = moves[moves["level"].eq(told["level"])].set_index("method")
-    n_sure, n_tokens = re.findall(r"\d+", printed("00_walkthrough", "walk-09"))[:2]
+    answer = printed("00_walkthrough", "walk-07").strip().partition(": ")[2]
+    first = rows(moves, level=rows(moves, answer=answer)["level"].min()).set_index("method")
+    n_spelling, n_tokens = re.findall(r"\d+", printed("00_walkthrough", "walk-09"))[:2]
     said = first["confidence"]
     right = moves[moves["correct"].eq(1)]
     assert (
@@ -115,13 +115,10 @@ def walkthrough() -> Bullets:
     n_wrong, n_patients, rho = re.findall(
         r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27")
     )
-    lengths = rows(table("00_token_position"), among="wrong answers", metric="asp").sort_values(
-        "n_tokens"
-    )
     return [
         f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is wrong; once more is told it "
         f"answers *{right['answer'].iloc[0]}*, which is right, and stays with it. For the wrong answer its mean token "
-        f"probability is {pct(said['asp'])} %, since {n_sure} of {n_tokens} tokens are "
+        f"probability is {pct(said['asp'])} %, since {n_spelling} of {n_tokens} tokens are "
         f"mere spelling; the probability of the whole diagnosis is {pct(said['sequence_probability'])} %, "
         f"{pct(said['poc'])} % of the samples agree, and asked for a score it says {pct(said['ce'])}.",
         f"MedConf finds {n_supported} of {len(evidence)} criteria supported and says {pct(said['medconf'])} of 100. When the "
@@ -133,8 +130,7 @@ def walkthrough() -> Bullets:
         f"({unknown['ce']['n']:.0f} patients), and MedConf "
         f"{value(unknown['medconf'], scale=100)}, where it has a value (for {unknown['medconf']['n']:.0f}). Over "
         f"{n_wrong} wrong answers about {n_patients} other patients, the length of the name and its mean token probability "
-        f"have a Spearman correlation of {rho}, though the lengths with ten answers or more go from "
-        f"{pct(lengths['value'].iloc[0])} to {pct(lengths['value'].iloc[-1])} %.",
+        f"have a Spearman correlation of {rho}.",
     ]
 
 
@@ -282,7 +278,6 @@ def ablations() -> Bullets:
     drawn = rows(table("03_parts"), method="medconf")
     parts = rows(drawn, against="MedConf without a part").set_index("variant")
     libraries = rows(drawn, against="MedConf with another library")
-    passages = rows(table("03_passages"), metric="auroc", level="within", method="medconf")
     control = libraries[libraries["variant"].str.contains("another")].iloc[0]
     ranks = rows(table("03_ranks"), metric="rank").dropna(subset="value").set_index("method")
     first = ranks.index[0]
@@ -299,8 +294,7 @@ def ablations() -> Bullets:
         f"{lost('without_importance')}: {parts['n_cases'].max()} patients settle none of it."
         if not ((parts["low"] > 0) | (parts["high"] < 0)).any()
         else f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f}; a part changes it.",
-        f"With {passages['n_passages'].min()} to {passages['n_passages'].max()} passages it is "
-        f"{span(passages['value'], '{:.2f}'.format)}, and passages about *another* disease change it by "
+        "Passages about *another* disease change it by "
         f"{value(control, 'difference', sign='+')}: as if this model filled the profile from memory, so that what retrieval "
         f"brings cannot be measured on it.",
         f"The order of the methods is soft: {plots_label(first)} stands first, but only in "
@@ -314,7 +308,8 @@ def ablations() -> Bullets:
 
 def consultation() -> Bullets:
     """What asking brings; which rule stops best; doctor and patient."""
-    picked = rows(table("04_published"), source="ours").set_index("policy")
+    picked = rows(table("04_frontier"), drawn="picked elsewhere").set_index("method")
+    picked = picked[~picked.index.str.contains("fixed|decides itself|oracle")]
     right, utterances = (rows(picked, metric=metric) for metric in ("accuracy", "utterances"))
     chosen = shown("04_consultation", "chosen-table").set_index("stops by")["accuracy, %"]
     gaps = shown("04_consultation", "rules-table")

@@ -66,13 +66,10 @@ POINTS = {"cases": "", "ends": (), "missing": ()}
 DRAWN: dict[str, list[Marks]] = {
     "00_evidence": [],  # words of one answer, no number
     "00_moves": [Marks("confidence", missing=("missing",), **SINGLE)],
-    "00_token_position": PLAIN,
     "00_consistent": PLAIN,
     "00_beyond": PLAIN,
-    "01_accuracy_by_level": PLAIN,
     "01_auroc": RANKED,
     "01_auroc_by_cost": [Marks(ranks=everywhere), Marks("cost", "n_answers", "n_answers", ends=())],
-    "01_auroc_under_noise": [Marks(ranks=everywhere), Marks("expected", ends=(), ranks=everywhere)],
     "01_compared": ONE_OF_MANY,
     "01_confidence_and_accuracy": PLAIN,
     "01_level_correlations": PLAIN,
@@ -84,23 +81,17 @@ DRAWN: dict[str, list[Marks]] = {
     "01_risk_coverage": [Marks(ranks=everywhere)],
     "02_accuracy": PLAIN,
     "02_variation": PLAIN,
-    "02_stability": RANKED,
     "02_shifts": PLAIN,
     "02_two_at_once": RANKED,
     "03_parts": ONE_OF_MANY,
     "03_formulas": ONE_OF_MANY,
-    "03_passages": RANKED,
     "03_samples": RANKED,
     "03_ranks": [Marks(ranks=everywhere)],
     "04_one_consultation": [],  # one answer a row, a column a method
     "04_frontier": PLAIN,
-    "04_published": PLAIN,
-    "04_stops": PLAIN,
-    "04_guarantee": PLAIN,
     "05_indices": INDEX,
     "05_reviewers": PLAIN,
     "05_weights": [Marks(ends=())],
-    "05_weak_points": ARROWS,
     "06_p_values": [Marks("p_number", **POINTS)],
     "06_standings": [Marks("value", **POINTS)],
     "06_chance_band": [Marks("r", **POINTS)],
@@ -218,9 +209,7 @@ def test_a_number_printed_by_others_needs_a_word_on_its_n() -> None:
         "01_auroc: value printed by others, without a word on its n (1 rows)"
     ]
     assert (
-        violations(
-            "01_auroc", table.fillna({"missing": "printed without the number of answers"})
-        )
+        violations("01_auroc", table.fillna({"missing": "printed without the number of answers"}))
         == []
     )
 
