@@ -926,7 +926,7 @@ def in_rows(percent: pd.DataFrame) -> pd.DataFrame:
     Safety off only where it matters, after safety on.
     """
     group = {name: about for about, names in GROUPS.items() for name in names}
-    shown = percent[percent["metric"].isin(list(group))]
+    shown: Any = percent[percent["metric"].isin(list(group))]
     on = shown["safety"].astype(bool)
     shown = shown[on | shown["metric"].isin(["osi", "fti"])]
     team = shown["configuration"] + shown["safety"].map(
