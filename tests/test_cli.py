@@ -78,6 +78,7 @@ def test_methods_as_json():
     assert {tuple(row) for row in rows} == {
         (
             "name",
+            "label",
             "family",
             "access",
             "scale",
@@ -85,6 +86,7 @@ def test_methods_as_json():
             "needs",
             "cite",
             "summary",
+            "ratio",
             "falls_with",
             "either_way",
             "calls",

@@ -17,11 +17,11 @@ from each import each
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
+from trustlab.confidence import METHODS
 from trustlab.plots import (
     FAMILY_COLOURS,
     FAMILY_LABELS,
     FAMILY_MARKERS,
-    METHOD_LABELS,
     accuracy_by_level,
     accuracy_by_set,
     caption,
@@ -160,7 +160,7 @@ def reliability_table(methods=("asp", "msp", "poc", "ce", "medconf")) -> pd.Data
 
 def correlation_pairs(n: int = 12, n_cases: int = 30) -> pd.DataFrame:
     """Every pair of n methods; the last pair has fewer answers than the others."""
-    names = list(METHOD_LABELS)[:n]
+    names = list(METHODS)[:n]
     values = np.corrcoef(np.random.default_rng(0).normal(size=(n, 30)))
     pairs = [(names[i], names[j], values[i, j]) for i in range(n) for j in range(i + 1, n)]
     table = pd.DataFrame(pairs, columns=["first", "second", "value"])
@@ -356,8 +356,8 @@ def test_labels_are_short_unique_and_fall_back():
         "P(True)",
     )
     assert label("my_new_method") == "My new method"
-    assert len(set(METHOD_LABELS.values())) == len(METHOD_LABELS)
-    assert max(map(len, METHOD_LABELS.values())) <= 32
+    labels = [m.label for m in METHODS.values()]
+    assert len(set(labels)) == len(labels) and max(map(len, labels)) <= 32
 
 
 def test_caption_says_what_was_measured_and_stands_below():

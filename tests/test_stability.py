@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trustlab.confidence import METHODS
 from trustlab.metrics.estimate import case_weights, percentile_interval
-from trustlab.metrics.stability import CVS, RATIO, cv_group, cv_group_by_chance, cv_sample
+from trustlab.metrics.stability import CVS, cv_group, cv_group_by_chance, cv_sample
 
 NAN = float("nan")
 ALIKE = "no interval: all draws alike"
@@ -157,7 +157,7 @@ def test_other_shapes_and_values_are_refused(cv, rows) -> None:
         cv(rows, ["a"] * len(rows))
 
 
-def test_the_ratio_scale_holds_every_probability_and_no_method_that_can_be_negative() -> None:
-    assert (
-        {m.name for m in METHODS.values() if m.scale == "probability"} <= set(RATIO) <= set(METHODS)
-    )
+def test_the_ratio_scale_holds_every_probability_and_four_scores_whose_nought_means_none() -> None:
+    assert all(m.ratio for m in METHODS.values() if m.scale == "probability")
+    scores = {m.name for m in METHODS.values() if m.ratio and m.scale == "score"}
+    assert scores == {"deg", "lexical_similarity", "medconf_weighted", "num_set"}
