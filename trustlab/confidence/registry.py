@@ -219,6 +219,12 @@ def select(methods: str | Iterable[str] = "paper") -> list[Method]:
     return [METHODS[name] for name in names]
 
 
+def label(method: str) -> str:
+    """A method's short human name; an unlisted ``some_method`` becomes 'Some method'."""
+    words = method.replace("_", " ")
+    return METHODS[method].label if method in METHODS else words[:1].upper() + words[1:]
+
+
 def absence(generation: Generation, need: str) -> str:
     """Why ``need`` cannot be read from ``generation``; '' if it can."""
     part = _part(generation, need)

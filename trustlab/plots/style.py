@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
-from trustlab.confidence import METHODS
+from trustlab.confidence.registry import label  # noqa: F401 (figures take it from here)
 from trustlab.metrics.estimate import MIN_CASES
 
 FAMILY_COLOURS: dict[str, str] = {
@@ -63,12 +63,6 @@ VALUES = (
 DPI = 150
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "trustlab"}
 """Text stays text, and the names of an SVG's parts do not change from one run to the next."""
-
-
-def label(method: str) -> str:
-    """A method's short human name; an unlisted ``some_method`` becomes 'Some method'."""
-    words = method.replace("_", " ")
-    return METHODS[method].label if method in METHODS else words[:1].upper() + words[1:]
 
 
 def family_of(method: str, families: Mapping[str, str]) -> str:

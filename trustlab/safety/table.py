@@ -16,6 +16,7 @@ import yaml
 
 from trustlab.knowledge import normalise
 from trustlab.paths import DATA
+from trustlab.records import Plan
 
 RULE_KINDS = (
     "allergy",
@@ -210,6 +211,13 @@ def _facts(rows: Iterable[dict[str, Any]]) -> dict[str, ChartFact]:
         row | {"synonyms": tuple(row.get("synonyms", ()))} for row in rows
     ]
     return {row["id"]: ChartFact(**row) for row in whole}
+
+
+def known_items(plan: Plan | None) -> tuple[list[bool], list[bool]]:
+    """Whether the safety table knows each prescription's drug, and each test, of ``plan``."""
+    safety = load_safety()
+    drugs = [safety.drug_named(p.drug) is not None for p in (plan.prescriptions if plan else ())]
+    return drugs, [safety.test_named(t) is not None for t in (plan.tests if plan else ())]
 
 
 def _entry(row: dict[str, Any]) -> Entry:

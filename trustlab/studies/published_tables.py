@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from trustlab.confidence import METHODS
+from trustlab.confidence.registry import label
 from trustlab.metrics.audit import (
     CELL,
     DATASETS,
@@ -35,7 +36,6 @@ from trustlab.metrics.significance import (
     cases_to_tell_apart,
     holm,
 )
-from trustlab.plots.style import label
 
 UNCERTAINTIES = ("perplexity", "entropy", "pmi", "token_sar", "mc_se", "mc_nse", "semantic_entropy")
 """Methods whose formula, as the paper prints it (A3 to A5, A10, A21 to A23), grows as the model becomes less sure."""
