@@ -17,7 +17,7 @@ from trustlab.datasets.cases_file import (
     utf8,
     whole_json,
 )
-from trustlab.datasets.homes import SOURCE
+from trustlab.datasets.fetch import SOURCE
 from trustlab.datasets.sentences import sentences
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.records import Case, Statement

@@ -12,10 +12,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from trustlab.knowledge import normalise
-from trustlab.paths import DATA
+from trustlab.paths import DATA, read_yaml
 from trustlab.records import Plan
 
 RULE_KINDS = (
@@ -184,7 +182,7 @@ def load_safety(folder: Path | None = None) -> Safety:
     """Read the six files of ``folder`` (default ``data/knowledge``; cached). ``ValueError`` for a rule of no known kind."""
     folder = folder or DATA / "knowledge"
     read = {
-        name: _read(folder / f"{name}.yml")
+        name: read_yaml(folder / f"{name}.yml")
         for name in ("chart", "drugs", "drug_rules", "tests", "test_rules", "plans")
     }
     rules = {kind: read[f"{kind}_rules"] for kind in ("drug", "test")}
@@ -250,8 +248,3 @@ def _rule(row: dict[str, Any], items: str, verdict: str) -> Rule:
         row["reason"],
         row["source"],
     )
-
-
-def _read(path: Path) -> Any:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-import yaml
+from trustlab.paths import read_yaml
 
 
 @lru_cache
 def word_lists(subject: str) -> dict[str, Any]:
     """The lists of ``subject``.yml: each a text of words, or several by name or in a list."""
-    return yaml.safe_load(files(__name__).joinpath(f"{subject}.yml").read_text(encoding="utf-8"))
+    return read_yaml(Path(__file__).with_name(f"{subject}.yml"))
