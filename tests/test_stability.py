@@ -8,7 +8,8 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustlab.confidence import METHODS
+from benchmarks.records import random_records
+from trustlab.confidence import METHODS, select
 from trustlab.metrics.estimate import case_weights, percentile_interval
 from trustlab.metrics.stability import CVS, cv_group, cv_group_by_chance, cv_sample
 
@@ -157,7 +158,8 @@ def test_other_shapes_and_values_are_refused(cv, rows) -> None:
         cv(rows, ["a"] * len(rows))
 
 
-def test_the_ratio_scale_holds_every_probability_and_four_scores_whose_nought_means_none() -> None:
+def test_the_ratio_scale_holds_every_probability_and_no_method_that_can_be_negative() -> None:
     assert all(m.ratio for m in METHODS.values() if m.scale == "probability")
-    scores = {m.name for m in METHODS.values() if m.ratio and m.scale == "score"}
-    assert scores == {"deg", "lexical_similarity", "medconf_weighted", "num_set"}
+    records = [made.generation for made in random_records(50, seed=3)]
+    assert {m.name for m in select("ratio") for g in records if m.score(g) < 0} == set()
+    assert not METHODS["perplexity"].ratio and METHODS["deg"].ratio
