@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 
 import pytest
+from asking import ask
 from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 from typer.testing import CliRunner
@@ -283,7 +284,7 @@ def test_an_unknown_command_is_refused():
 
 def test_the_cache_travels_in_one_file(tmp_path):
     cached = CachedModel(FakeModel(), tmp_path / "a.sqlite")
-    benchmark(made_cases(2), [cached], ["poc"], [1], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    ask(benchmark, made_cases(2), [cached], ["poc"], [1], encoder=FakeEncoder())
     cached.close()
     out = tmp_path / "replies.jsonl.gz"
     assert (
@@ -300,7 +301,7 @@ def test_the_cache_travels_in_one_file(tmp_path):
     )
     unasked = FakeModel()
     replayed = CachedModel(unasked, tmp_path / "b.sqlite", offline=True)
-    benchmark(made_cases(2), [replayed], ["poc"], [1], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    ask(benchmark, made_cases(2), [replayed], ["poc"], [1], encoder=FakeEncoder())
     assert unasked.asked == []
 
 

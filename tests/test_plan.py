@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from asking import ask
 from fake_model import FakeEncoder, FakeModel
 from made_medqa import ASKED, official, row, vignette
 
@@ -34,7 +35,7 @@ def test_a_run_asks_what_was_planned(changed):
     how = {
         name: parameters[name] for name in ("methods", "levels", "samples", "temperature", "seed")
     }
-    run = benchmark(cases, [model], **how, encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    run = ask(benchmark, cases, [model], **how, encoder=FakeEncoder())
     assert run.calls.groupby("purpose")["n"].sum().to_dict() == dict(model.n_replies)
     assert set(plan.index) == set(run.calls["purpose"])
     exact = plan.drop(
@@ -77,7 +78,7 @@ def test_tokens_in_are_four_thirds_of_the_words_sent_and_counted_once_a_request(
     plan = plan_benchmark(parameters).set_index("purpose")["n_tokens_in"]
     model = FakeModel()
     cases = load_cases("starter", n=1, seed=parameters["seed"])
-    benchmark(cases, [model], ["poc"], [100], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    ask(benchmark, cases, [model], ["poc"], [100], encoder=FakeEncoder())
     words = len(" ".join(content for _, content in model.requests[0].messages).split())
     assert plan.to_dict() == {"diagnosis": round(words * 4 / 3), "samples": round(words * 4 / 3)}
 

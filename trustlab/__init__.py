@@ -42,6 +42,7 @@ from trustlab.report import Report, report
 from trustlab.retrieval import BM25, BM25S, load_corpus, open_retriever
 from trustlab.run import Run, benchmark
 from trustlab.safety.chart import Chart, chart_of
+from trustlab.settings import Setup
 from trustlab.studies.ablations import ablations
 from trustlab.studies.benchmark import grade
 from trustlab.studies.consultation import consultations
@@ -77,6 +78,7 @@ __all__ = [
     "Reply",
     "Report",
     "Run",
+    "Setup",
     "Statement",
     "SynonymGrader",
     "TokenTrace",

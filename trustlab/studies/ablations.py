@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ from scipy.stats import kendalltau, rankdata
 
 from trustlab.agents import MedConf
 from trustlab.confidence import METHODS, select
-from trustlab.graders import JudgeGrader, SynonymGrader, open_grader
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import Entailment, Pair
@@ -43,10 +41,11 @@ from trustlab.metrics.schema import table
 from trustlab.metrics.ties import tied
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
-from trustlab.records import LEVELS, SUPPORT_LEVELS, Case, View
+from trustlab.records import SUPPORT_LEVELS, Case, View
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
 from trustlab.retrieval.corpus import CorpusPath
 from trustlab.run import Run, benchmark, score
+from trustlab.settings import Setup, takes_setup
 
 WHOLE = "full"
 PARTS: Mapping[str, Mapping[str, Any]] = {
@@ -90,23 +89,20 @@ class Ablations:
         return self.confidence.merge(right, on=keys, how="left", validate="many_to_one")
 
 
+@takes_setup
 def ablations(
     cases: Sequence[Case],
     models: Sequence[Model],
     variants: Mapping[str, Mapping[str, Any]] = PARTS,
-    levels: Sequence[int] = LEVELS,
+    levels: Sequence[int] | None = None,
+    setup: Setup | None = None,
     *,
     methods: Sequence[str] = MEDCONF,
-    run_dir: str | Path | None = None,
-    cache: str | Path | None = None,
-    **asking: Any,
 ) -> Ablations:
     """The benchmark once for each variant.
 
-    - ``variants``: name -> the keywords of ``benchmark`` that it changes (medconf, retriever, ...);
-      ``asking``: keywords for all of them.
-    - Each variant's tables go to a folder of its own below ``run_dir``; replies to ``cache``
-      (default: a file in ``run_dir``, without one memory), shared by all.
+    - ``variants``: name -> what it changes in ``setup`` (medconf, retriever, samples, ...).
+    - Each variant's tables go to a folder of its own below ``run_dir``; the replies to one store.
     - The diagnoses are the same in every variant, since none changes how they are asked.
     - ``ValueError`` for no variants, two with one folder, or what ``benchmark`` refuses.
     """
@@ -114,25 +110,15 @@ def ablations(
     if not variants or len(set(folders.values())) < len(variants):
         wanted = "variants must be one or more, each with a folder name of its own"
         raise ValueError(f"{wanted}; received {folders}")
-    store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
-    asking = {"quiet": True, **asking}
-    asking["grader"] = open_grader(asking.get("grader") or SynonymGrader())
-    asking["retriever"] = asking.get("retriever") or BM25(load_corpus())
-    held = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in models]
-    if asking.get("assessor") is not None and not isinstance(asking["assessor"], CachedModel):
-        asking["assessor"] = CachedModel(asking["assessor"], store)
-    counted = [asking["assessor"]] if asking.get("assessor") else []
-    counted += [asking["grader"].model] if isinstance(asking["grader"], JudgeGrader) else []
+    setup = (setup or Setup()).opened().with_(quiet=True)
+    held = [m if isinstance(m, CachedModel) else CachedModel(m, setup.store) for m in models]
     chosen = list(dict.fromkeys([*methods, *ASKED_WITH]))
     runs: dict[str, Run] = {}
     for name, changed in variants.items():
-        for one in counted:  # these count from run to run, and a variant shall show its own calls
-            one.reset_calls()
-        folder = Path(run_dir) / folders[name] if run_dir else None
-        how = asking | {"run_dir": folder, "cache": store} | dict(changed)
-        runs[name] = benchmark(cases, held, chosen, levels, **how)
-    for one, given in zip(held, models, strict=True):
-        if one is not given:
+        here = setup.below(folders[name]).with_(**changed)
+        runs[name] = benchmark(cases, held, chosen, levels, here)
+    for one, before in zip(held, models, strict=True):
+        if one is not before:
             one.close()
     answers = _stacked({name: run.answers for name, run in runs.items()})
     told: Any = answers[answers["answer"].notna()]
