@@ -316,24 +316,24 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
         lambda: estimate.jackknife_interval(0.5, [INF] * 12),
         REFUSED,
     ),
-    ("best.chosen_in", "no methods", lambda: paired.chosen_in(np.empty((0, 5))), REFUSED),
-    ("best.chosen_in", "no draws", lambda: paired.chosen_in(np.empty((2, 0))), NAN),
-    ("best.chosen_in", "all missing", lambda: paired.chosen_in(np.full((2, 5), NAN)), NAN),
-    ("best.chosen_in", "ties everywhere", lambda: paired.chosen_in(np.ones((4, 5))), 0.25),
+    ("paired.chosen_in", "no methods", lambda: paired.chosen_in(np.empty((0, 5))), REFUSED),
+    ("paired.chosen_in", "no draws", lambda: paired.chosen_in(np.empty((2, 0))), NAN),
+    ("paired.chosen_in", "all missing", lambda: paired.chosen_in(np.full((2, 5), NAN)), NAN),
+    ("paired.chosen_in", "ties everywhere", lambda: paired.chosen_in(np.ones((4, 5))), 0.25),
     (
-        "best.best_against",
+        "paired.best_against",
         "no methods",
         lambda: paired.best_against([], np.empty((0, 5)), 0.5, ALIKE[:5], MANY),
         REFUSED,
     ),
     (
-        "best.best_against",
+        "paired.best_against",
         "infinite",
         lambda: paired.best_against([INF], [ALIKE], 0.5, ALIKE, MANY),
         REFUSED,
     ),
     (
-        "best.best_against",
+        "paired.best_against",
         "all alike",
         lambda: paired.best_against([0.25, 0.25], [ALIKE, ALIKE], 0.25, ALIKE, MANY),
         (0, 1, 0.5, 0, *[NAN] * 6),
@@ -399,47 +399,57 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("significance.cases_shown", "missing", lambda: significance.cases_shown(NAN), NOTHING),
     ("significance.cases_shown", "infinite", lambda: significance.cases_shown(INF), NOTHING),
     # ends of single columns
-    ("bounds.accuracy_bounds", "no rows", lambda: missing_bounds.accuracy_bounds([]), NAN),
+    ("missing_bounds.accuracy_bounds", "no rows", lambda: missing_bounds.accuracy_bounds([]), NAN),
     (
-        "bounds.accuracy_bounds",
+        "missing_bounds.accuracy_bounds",
         "all missing",
         lambda: missing_bounds.accuracy_bounds([NAN, NAN]),
         (0, 1),
     ),
-    ("bounds.accuracy_bounds", "one class", lambda: missing_bounds.accuracy_bounds([1, 1]), 1),
-    ("bounds.accuracy_bounds", "infinite", lambda: missing_bounds.accuracy_bounds([INF]), REFUSED),
     (
-        "bounds.mean_confidence_bounds",
+        "missing_bounds.accuracy_bounds",
+        "one class",
+        lambda: missing_bounds.accuracy_bounds([1, 1]),
+        1,
+    ),
+    (
+        "missing_bounds.accuracy_bounds",
+        "infinite",
+        lambda: missing_bounds.accuracy_bounds([INF]),
+        REFUSED,
+    ),
+    (
+        "missing_bounds.mean_confidence_bounds",
         "no rows",
         lambda: missing_bounds.mean_confidence_bounds([]),
         NAN,
     ),
     (
-        "bounds.mean_confidence_bounds",
+        "missing_bounds.mean_confidence_bounds",
         "all missing",
         lambda: missing_bounds.mean_confidence_bounds([NAN]),
         (0, 1),
     ),
     (
-        "bounds.mean_confidence_bounds",
+        "missing_bounds.mean_confidence_bounds",
         "infinite",
         lambda: missing_bounds.mean_confidence_bounds([INF]),
         REFUSED,
     ),
     (
-        "bounds.brier_bounds",
+        "missing_bounds.brier_bounds",
         "all missing",
         lambda: missing_bounds.brier_bounds([1, NAN], [NAN, 0.5]),
         (1, 0),
     ),
     (
-        "bounds.auroc_bounds",
+        "missing_bounds.auroc_bounds",
         "all missing",
         lambda: missing_bounds.auroc_bounds([1, 0], [NAN, NAN]),
         (0, 1),
     ),
     (
-        "bounds.auprc_bounds",
+        "missing_bounds.auprc_bounds",
         "all missing",
         lambda: missing_bounds.auprc_bounds([1, 0], [NAN, NAN]),
         (0.5, 1),
@@ -608,10 +618,15 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
         (0.1, 0.1, 0, 0),
     ),
     # doctors
-    ("votes.count_votes", "no rows", lambda: votes.count_votes([]), NOTHING),
-    ("votes.count_votes", "all missing", lambda: votes.count_votes(UNREAD), NOTHING),
+    ("agreement.count_votes", "no rows", lambda: votes.count_votes([]), NOTHING),
+    ("agreement.count_votes", "all missing", lambda: votes.count_votes(UNREAD), NOTHING),
     *[
-        (f"votes.{kappa.__name__}", situation, lambda kappa=kappa, cases=cases: kappa(cases), NAN)
+        (
+            f"agreement.{kappa.__name__}",
+            situation,
+            lambda kappa=kappa, cases=cases: kappa(cases),
+            NAN,
+        )
         for kappa in (votes.fleiss_kappa, votes.gwet_ac1)
         for situation, cases in (
             ("no rows", []),
@@ -622,7 +637,7 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ],
     *[
         (
-            f"votes.{kappa.__name__}",
+            f"agreement.{kappa.__name__}",
             situation,
             lambda kappa=kappa, cases=cases: kappa(
                 votes.count_votes(cases), once(len(votes.count_votes(cases).agreement))

@@ -95,8 +95,10 @@ def counted(n: int, one: str, several: str) -> str:
 
 def walkthrough() -> Bullets:
     """One patient: the first answer from every side, then what denials do to it, then patients out of its world."""
-    moves, tokens, evidence = table("00_moves"), table("00_tokens"), table("00_evidence")
-    first = moves[moves["level"].eq(tokens["level"].iloc[0])].set_index("method")
+    moves, evidence = table("00_moves"), table("00_evidence")
+    told = row(shown("00_walkthrough", "walk-20"), n_statements=4)  # the complaint
+    first = moves[moves["level"].eq(told["level"])].set_index("method")
+    n_sure, n_tokens = re.findall(r"\d+", printed("00_walkthrough", "walk-09"))[:2]
     said = first["confidence"]
     right = moves[moves["correct"].eq(1)]
     assert (
@@ -119,7 +121,7 @@ def walkthrough() -> Bullets:
     return [
         f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is wrong; once more is told it "
         f"answers *{right['answer'].iloc[0]}*, which is right, and stays with it. For the wrong answer its mean token "
-        f"probability is {pct(said['asp'])} %, since {(tokens['probability'] > 0.99).sum()} of {len(tokens)} tokens are "
+        f"probability is {pct(said['asp'])} %, since {n_sure} of {n_tokens} tokens are "
         f"mere spelling; the probability of the whole diagnosis is {pct(said['sequence_probability'])} %, "
         f"{pct(said['poc'])} % of the samples agree, and asked for a score it says {pct(said['ce'])}.",
         f"MedConf finds {n_supported} of {len(evidence)} criteria supported and says {pct(said['medconf'])} of 100. When the "
@@ -394,7 +396,8 @@ def trust_indices() -> Bullets:
 
 def published_tables() -> Bullets:
     """The printed p-values, the family of all tests, the sentences."""
-    off, standing, steps = table("06_p_values"), table("06_standings"), table("06_spearman_steps")
+    off, standing = table("06_p_values"), table("06_standings")
+    impossible, lost = (shown("06_published_tables", cell) for cell in ("values", "exact-table"))
     places = table("06_chance_band")["place"].value_counts()
     agrees = (
         shown("06_published_tables", "claims-count")
@@ -404,8 +407,8 @@ def published_tables() -> Bullets:
     )
     kept = standing["standing"].value_counts()
     n_significant = len(standing) - kept["not significant"]
-    ranks = steps[steps["n_significant"] > 0]
-    n_lost = ranks.loc[ranks["p_exact"] > 0.05, "n_significant"].sum()
+    ranks = rows(standing, statistic="spearman")
+    n_ranks = ranks["standing"].ne("not significant").sum()
     gaps = table("06_auroc_differences")
     above = (gaps["low"] > 0).groupby(gaps["unit"]).sum()
     n_within = places[[place for place in places.index if "half" in place]].sum()
@@ -413,11 +416,11 @@ def published_tables() -> Bullets:
     return [
         f"Table 2 of Ren et al. 2026 prints {len(standing)} correlations of accuracy with confidence, each with a p-value. "
         f"{len(off)} of those printed as numbers are not the p of their coefficient over six points, "
-        f"{(off['apart'] > 0.05).sum()} of them by more than 0.05; {(steps['attainable'] == 'no').sum()} rank correlations "
+        f"{(off['apart'] > 0.05).sum()} of them by more than 0.05; {impossible['attainable'].eq('no').sum()} rank correlations "
         "are values that six points cannot have.",
         f"{n_significant} coefficients are printed at p ≤ 0.05; as one family {n_significant - kept['printed only']} stay "
-        f"significant after Benjamini–Hochberg and {kept['Holm']} after Holm, and by an exact test {n_lost} of the "
-        f"{ranks['n_significant'].sum()} rank correlations among them stay above 0.05. Beside what two unrelated rising "
+        f"significant after Benjamini–Hochberg and {kept['Holm']} after Holm, and by an exact test {len(lost)} of the "
+        f"{n_ranks} rank correlations among them stay above 0.05. Beside what two unrelated rising "
         f"series give, {n_above} of {places.sum()} printed Pearsons {'lies' if n_above == 1 else 'lie'} above, {n_within} "
         f"within, {places['below the band']} below.",
         f"Of {agrees.drop('no figure is claimed').sum()} figures in the paper's sentences {agrees['yes']} follow from its "

@@ -67,11 +67,9 @@ INDEX = [Marks(least=0)]
 ARROWS = [Marks(ends=(), least=0), Marks("reference", "n_reference", "n_reference", (), least=0)]
 POINTS = {"cases": "", "ends": (), "missing": ()}
 DRAWN: dict[str, list[Marks]] = {
-    "00_tokens": [Marks("probability", missing=(), **SINGLE)],
     "00_evidence": [],  # words of one answer, no number
     "00_moves": [Marks("confidence", missing=("missing",), **SINGLE)],
     "00_token_position": PLAIN,
-    "00_agreement": PLAIN,
     "00_consistent": PLAIN,
     "00_beyond": PLAIN,
     "01_accuracy_by_level": PLAIN,
@@ -100,7 +98,6 @@ DRAWN: dict[str, list[Marks]] = {
     "02_steadiest": [Marks("difference"), Marks("difference", ends=CHOSEN)],
     "02_stability": RANKED,
     "02_shifts": PLAIN,
-    "02_shifts_same_answer": PLAIN,
     "02_two_at_once": RANKED,
     "03_parts": ONE_OF_MANY,
     "03_libraries": ONE_OF_MANY,
@@ -124,11 +121,9 @@ DRAWN: dict[str, list[Marks]] = {
     "05_best_against_agreement": BEST,
     "05_best_against_rdc": BEST,
     "05_weights": [Marks(ends=())],
-    "05_weights_ranks": [Marks(ends=())],
     "05_weak_points": ARROWS,
     "06_p_values": [Marks("p_number", **POINTS)],
     "06_standings": [Marks("value", **POINTS)],
-    "06_spearman_steps": [Marks("p_exact", **POINTS)],
     "06_chance_band": [Marks("r", **POINTS)],
     "06_auroc_differences": [Marks("difference", ranks=everywhere, missing=())],
 }

@@ -31,12 +31,11 @@ from trustlab.plots import (
     discrimination_pair,
     file_ending,
     label,
-    rank_correlations,
     reliability,
     save_figure,
 )
 from trustlab.plots.auroc import REPEATED
-from trustlab.plots.style import FEW, INK, spread, text_colour, told_n
+from trustlab.plots.style import FEW, spread, text_colour, told_n
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 ACCURACY = (0.2, 0.45, 0.6, 0.72, 0.8, 0.84)
@@ -158,20 +157,6 @@ def reliability_table(methods=("asp", "msp", "poc", "ce", "medconf")) -> pd.Data
     )
 
 
-def correlation_pairs(n: int = 12, n_cases: int = 30) -> pd.DataFrame:
-    """Every pair of n methods; the last pair has fewer answers than the others."""
-    names = list(METHOD_LABELS)[:n]
-    values = np.corrcoef(np.random.default_rng(0).normal(size=(n, 30)))
-    pairs = [(names[i], names[j], values[i, j]) for i in range(n) for j in range(i + 1, n)]
-    table = pd.DataFrame(pairs, columns=["first", "second", "value"])
-    return table.assign(n=[140] * (len(pairs) - 1) + [24], n_cases=n_cases)
-
-
-def token_families(pairs: pd.DataFrame) -> dict[str, str]:
-    last = str(pairs["second"].iloc[-1])
-    return dict.fromkeys([*pairs["first"], *pairs["second"]], "token") | {last: "trust"}
-
-
 ORDER = ["poc", "asp", "ce", "msp", "medconf", "random", "rdc"]
 
 
@@ -190,15 +175,9 @@ DRAWINGS = {
     "pair": lambda: discrimination_pair(metrics_table(), FAMILIES),
     "confidence": lambda: confidence_and_accuracy(metrics_table(), FAMILIES, list(FAMILIES)),
     "reliability": lambda: reliability(reliability_table(), FAMILIES),
-    "correlations": lambda: rank_correlations(
-        correlation_pairs(), token_families(correlation_pairs())
-    ),
     "accuracy by set": lambda: accuracy_by_set(halved()),
     "auroc by set": lambda: discrimination_by_set(several_sets(), FAMILIES, ORDER),
     "one set": lambda: discrimination_by_set(metrics_table(), FAMILIES, ["poc", "asp"]),
-    "few correlations": lambda: rank_correlations(
-        correlation_pairs(3), token_families(correlation_pairs(3))
-    ),
 }
 
 
@@ -242,7 +221,7 @@ def test_what_is_not_legible_is_found():
         assert_legible(figure)
 
 
-@each("name", ["accuracy", "auroc", "reliability", "few correlations"])
+@each("name", ["accuracy", "auroc", "reliability", "one set"])
 def test_a_figure_drawn_and_saved_again_gives_the_same_bytes(name, drawn, tmp_path):
     again = Drawn(DRAWINGS, **drawn.told)
     saved = []
@@ -270,7 +249,7 @@ def test_saved_table_comes_back(tmp_path):
     assert [path.name for path in paths] == ["accuracy.png", "accuracy.svg", "accuracy.csv"]
     assert paths[2].read_bytes() == b'level,value,n,missing\n1,0.123457,3,\npooled,0.0,4,"a, b"\n'
     assert table["value"].iloc[0] == 0.12345678
-    pairs = correlation_pairs(4)
+    pairs = pd.DataFrame({"first": ["asp", "poc"], "second": ["poc", "ce"], "value": [0.1, np.nan]})
     path = save_figure(figure, pairs, "pairs", tmp_path)[2]
     pd.testing.assert_frame_equal(pd.read_csv(path), pairs, atol=5.1e-7, rtol=0)
     for wrong in ("", "a/b", "../x"):
@@ -533,42 +512,6 @@ def test_reliability_has_one_panel_per_method(drawn):
         reliability(reliability_table(), axes=[plt.subplots()[1]])
 
 
-def cells_of(ax) -> dict[tuple[int, int], Text]:
-    return {(int(t.get_position()[1]), int(t.get_position()[0])): t for t in ax.texts}
-
-
-def test_rank_correlations_shows_the_lower_triangle_in_order():
-    table = correlation_pairs(4)
-    names = [table["first"].iloc[0], *table["second"].iloc[:3]]
-    table.loc[[0, 1, 5], "value"] = [-0.87, np.nan, 0.42]  # the pairs 0 and 1, 0 and 2, 2 and 3
-    ax = rank_correlations(table, token_families(table))
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == [
-        label(name) for name in names[:-1]
-    ]
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == [label(name) for name in names[1:]]
-    cells = {place: text.get_text() for place, text in cells_of(ax).items()}
-    assert set(cells) == {(0, 0), (1, 1), (2, 0), (2, 1), (2, 2)}  # (1, 0) has no value
-    assert cells[0, 0] == "−0.87" and cells[2, 2] == "0.42"
-    colours = [tick.get_color() for tick in ax.get_yticklabels()]
-    assert colours == [text_colour("token")] * 2 + [text_colour("trust")]
-    with pytest.raises(ValueError, match="every pair"):
-        rank_correlations(table.iloc[1:], token_families(table))
-
-
-def test_rank_correlations_of_few_cases_are_white_and_the_counts_are_told():
-    table = correlation_pairs(4)
-    table.loc[5, ["n_cases", "value"]] = [9, 0.95]
-    ax = rank_correlations(table, token_families(table))
-    (white,) = [patch for patch in ax.patches if patch.get_label() == FEW]
-    assert (int(white.get_x()), int(white.get_y())) == (2, 2) and to_rgb(white.get_facecolor()) == (
-        1,
-        1,
-        1,
-    )
-    assert to_rgb(cells_of(ax)[2, 2].get_color()) == to_rgb(INK)  # else white on white
-    assert any("n 24 to 140 answers" in words for words in words_of(ax.figure))
-
-
 def test_accuracy_by_set_has_a_row_a_model_and_a_column_a_data_set(drawn):
     panels = drawn["accuracy by set"]
     assert len(panels) == 6
@@ -628,9 +571,6 @@ def test_given_axes_are_used():
     assert discrimination(metrics_table(), FAMILIES, ax=own) is own
     own = plt.subplots()[1]
     assert confidence_and_accuracy(metrics_table(), FAMILIES, ["asp"], ax=own) is own
-    own = plt.subplots()[1]
-    pairs = correlation_pairs(3)
-    assert rank_correlations(pairs, token_families(pairs), ax=own) is own
 
 
 def test_wrong_input_is_named():

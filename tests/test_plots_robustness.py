@@ -20,7 +20,6 @@ from trustlab.metrics.audit import published_table
 from trustlab.plots import FAMILY_COLOURS, FAMILY_MARKERS
 from trustlab.plots.robustness import (
     accuracy_by_condition,
-    shifts,
     stability_and_discrimination,
     two_at_once,
     variation,
@@ -92,25 +91,6 @@ def scatter() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def shift() -> pd.DataFrame:
-    rows = []
-    for i, method in enumerate(FAMILIES):
-        for k, condition in enumerate(list(LABELS)[1:]):
-            value = NAN if (method, condition) == ("ce", "small_talk") else 0.1 * k - 0.05 * i
-            sure = 0.01 if abs(value) > 0.06 else 0.05  # 0.05 is not sure
-            more = {
-                "p_holm": NAN if np.isnan(value) else sure,
-                "own_rows": (method, condition) == ("poc", "other_system"),
-            }
-            some = {**KEY, "condition": condition, "method": method, **bounds(value, 0.06), **more}
-            rows += [
-                {**some, "level": q, "among": a}
-                for q in ("20", "all")
-                for a in ("all answers", "same answer")
-            ]
-    return pd.DataFrame(rows)
-
-
 def accuracy() -> pd.DataFrame:
     rows = [
         {**KEY, "condition": "as_told", "level": "all", "metric": "accuracy", **bounds(0.6, 0.1)}
@@ -152,7 +132,6 @@ def merged() -> pd.DataFrame:
 DRAWINGS = {
     "variation": (cvs, lambda t: variation(t, FAMILIES)),
     "scatter": (scatter, lambda t: stability_and_discrimination(t, FAMILIES)),
-    "shifts": (shift, lambda t: shifts(t, FAMILIES, LABELS)),
     "accuracy": (accuracy, lambda t: accuracy_by_condition(t, LABELS)),
     "published": (
         cvs,
@@ -250,36 +229,6 @@ def test_a_scatter_without_points_still_names_who_is_missing() -> None:
         "scatter", scatter().assign(value=lambda t: t["value"].mask(t["metric"].eq("auroc")))
     )
     assert not dots(ax) and any("ASP, PoC, Deg" in text for text in words(ax))
-
-
-def test_shifts_are_signed_bold_where_sure_and_a_dash_where_missing(drawn: Drawn) -> None:
-    (ax,) = drawn.axes("shifts")
-    by_place = {(t.get_position()[1], t.get_position()[0]): t for t in ax.texts}
-    assert (
-        by_place[0, 0].get_text() == "0.00"
-        and by_place[0, 2].get_text() == "+0.20"
-        and by_place[4, 0].get_text() == "−0.20"
-    )
-    assert by_place[1, 1].get_text() == "+0.05*" and by_place[4, 1].get_text() == "−0.10"
-    assert by_place[3, 0].get_text() == "–" and by_place[3, 0].get_weight() == "normal"
-    assert {k for k, t in by_place.items() if t.get_weight() == "bold"} == {
-        (y, x)
-        for y in range(5)
-        for x in range(3)
-        if abs(0.1 * x - 0.05 * y) > 0.06 and (y, x) != (3, 0)
-    }
-    image = ax.images[0]
-    assert (
-        image.get_clim() == pytest.approx((-0.2, 0.2))
-        and [t.get_text() for t in ax.get_xticklabels()][0] == "small talk"
-    )
-    low, high = (image.cmap(image.norm(v)) for v in (-0.2, 0.2))
-    assert low[2] > low[0] and high[0] > high[2]  # less is violet, more is orange
-
-
-def test_shifts_among_other_answers_than_the_table_holds_are_refused() -> None:
-    with pytest.raises(ValueError, match="among is 'no answers'"):
-        shifts(shift(), FAMILIES, LABELS, "no answers")
 
 
 def test_accuracy_is_told_as_a_difference_in_points_with_the_share_of_other_answers_beside_it(

@@ -20,7 +20,6 @@ from trustlab.metrics.trust import FORMULATIONS
 from trustlab.metrics.trust_table import trust_indices
 from trustlab.plots import FAMILY_COLOURS
 from trustlab.plots import trust as drawn
-from trustlab.plots.simplex import HEIGHT, rank_stability, winners
 from trustlab.plots.style import FEW, INK, paler
 from trustlab.studies import trust_indices as trust_shown
 from trustlab.studies import trust_indices as trust_tables
@@ -128,16 +127,7 @@ DRAWINGS = {
     "agreement": lambda t: drawn.agreement(agreed()),
     "reviewers": lambda t: drawn.reviewers(reviewer_table(marks(), draws=DRAWS)),
     "weak points": lambda t: drawn.weak_points(weak()),
-    "weights": lambda t: winners(trust_tables.weight_sweep(raw(t), steps=8)),
-    "ranks": lambda t: rank_stability(trust_tables.rank_stability(raw(t), steps=8)),
 }
-
-
-def raw(table: pd.DataFrame) -> pd.DataFrame:
-    """The indices in their own units again."""
-    made = table[table["formulation"] == "trust-x"].copy()
-    made.loc[made["metric"].isin(["accuracy", "cdr", "rdc"]), "value"] /= 100
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -256,11 +246,6 @@ def test_where_nothing_could_be_read_every_row_says_so() -> None:
         and len(missing(right)) == 7
         and {x for x, _, _ in dots(left)} == {0}
     )
-    empty = winners(trust_tables.weight_sweep(made, steps=2))[0]
-    assert (
-        "no configuration has accuracy, CDR and RDC" in " ".join(said(empty))
-        and "no winner" in empty.get_title()
-    )
 
 
 def test_agreement_is_one_minus_cdr_with_its_interval_turned(made: Drawn) -> None:
@@ -312,42 +297,6 @@ def test_an_arrow_leads_from_what_was_measured_to_what_it_would_be(made: Drawn) 
     assert {line.get_marker() for line in eti.lines if np.ravel(line.get_ydata())[0] == y} == {"o"}
 
 
-def test_a_weighting_lies_at_the_corner_of_its_part(table) -> None:
-    sweep = trust_tables.weight_sweep(raw(table), steps=4)
-    ax = winners(sweep)[0]
-    own = first(sweep)
-    for weight, place in (
-        ("w_accuracy", (0.5, HEIGHT)),
-        ("w_agreement", (0, 0)),
-        ("w_rdc", (1, 0)),
-    ):
-        (winner,) = own.loc[own[weight] == 1, "winner"]
-        colour = {"one doctor": INK, "panel of 3": FAMILY_COLOURS["trust"]}[winner]
-        found = [
-            c.get_facecolor()[0]
-            for c in ax.collections
-            if any(np.allclose(p, place) for p in np.asarray(c.get_offsets()))
-        ]
-        assert [tuple(f) for f in found] == [to_rgba(colour)]
-    (star,) = [line for line in ax.lines if line.get_marker() == "*"]
-    assert np.ravel(star.get_xydata()) == pytest.approx([0.3 + 0.4 / 2, 0.4 * HEIGHT])
-
-
-def test_the_triangle_of_ranks_is_coloured_by_tau_and_a_cross_without() -> None:
-    weights = {"w_accuracy": [1.0, 0, 0], "w_agreement": [0.0, 1, 0], "w_rdc": [0.0, 0, 1]}
-    made = pd.DataFrame(weights | {"value": [1.0, -1.0, np.nan]})
-    made["n_cases"] = 20
-    ax = rank_stability(
-        made.assign(dataset="starter", n=4, missing=["", "", "all rows have the same ETI"])
-    )[0]
-    known, crosses = (c for c in ax.collections)
-    high, low = known.get_facecolors()
-    assert high[2] > high[1] and low[0] > low[2]  # purple at 1, orange at -1
-    assert np.allclose(crosses.get_offsets(), [[1, 0]])
-    few = made.assign(dataset="starter", n=4, n_cases=9, missing="")
-    assert np.allclose(rank_stability(few)[0].collections[0].get_facecolors(), 1)
-
-
 @each(
     ("draw", "words"),
     [
@@ -359,7 +308,6 @@ def test_the_triangle_of_ranks_is_coloured_by_tau_and_a_cross_without() -> None:
             lambda t: drawn.weak_points(pd.concat([weak(), weak().assign(model="n")])),
             "one figure shows one model",
         ),
-        (lambda t: winners(trust_tables.weight_sweep(raw(t), steps=2).iloc[:0]), "needs rows"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(draw, words, table) -> None:

@@ -18,7 +18,6 @@ from matplotlib.text import Text
 from trustlab.confidence import METHODS
 from trustlab.plots import (
     FAMILY_COLOURS,
-    agreement_by_prior,
     confidence_moves,
     consistent_but_uninformed,
     token_position,
@@ -44,25 +43,6 @@ def tokens(correct_every: int = 3) -> pd.DataFrame:
     return pd.DataFrame(
         rows,
         columns=["case_id", "level", "model", "n_tokens", "position", "probability", "correct"],
-    )
-
-
-def agreement(n: int = 120) -> pd.DataFrame:
-    rng = np.random.default_rng(1)
-    rows = [
-        (
-            f"c{i // 6}",
-            i % 6,
-            "m",
-            "x",
-            (0.007, 0.01, 0.015, 0.02, 0.028)[i % 5],
-            rng.uniform(),
-            i % 2,
-        )
-        for i in range(n)
-    ]
-    return pd.DataFrame(
-        rows, columns=["case_id", "level", "model", "answer", "prior", "poc", "correct"]
     )
 
 
@@ -117,10 +97,6 @@ def moves(names=tuple(METHODS)) -> pd.DataFrame:
 
 DRAWINGS = {
     "tokens": lambda: token_position(tokens()),
-    "agreement": lambda: agreement_by_prior(agreement()),
-    "agreement, one unknown": lambda: agreement_by_prior(
-        agreement().replace({"prior": {0.007: NAN}})
-    ),
     "consistent": lambda: consistent_but_uninformed(consistent()),
     "consistent without MedConf": lambda: consistent_but_uninformed(consistent(NAN)),
     "moves": lambda: confidence_moves(moves(), FAMILIES),
@@ -179,32 +155,6 @@ def test_token_position_says_where_there_is_too_little():
     assert "has 10 wrong answers" in words_of(right) and "has 10" not in words_of(left)
     left, _ = token_position(tokens().head(5))
     assert "has 10 answers" in words_of(left)
-
-
-def test_agreement_by_prior_has_right_answers_left_and_hollow_means_of_few_cases(drawn):
-    table = agreement()
-    left, right = drawn["agreement"]
-    assert (left.get_title(), right.get_title()) == ("Right answers (n 60)", "Wrong answers (n 60)")
-    for ax, correct in ((left, 1), (right, 0)):
-        line, *means = ax.lines
-        np.testing.assert_allclose(line.get_xdata(), [0.7, 1, 1.5, 2, 2.8])
-        assert len(means) == 5 and {mark.get_mfc() == "white" for mark in means} == {False}
-        group = table[(table["correct"] == correct) & (table["prior"] == 0.01)]
-        np.testing.assert_allclose(line.get_ydata()[1], 100 * group["poc"].mean())
-        assert (
-            ax.get_xscale() == "log"
-            and ax.get_ylim() == left.get_ylim()
-            and ax.get_xlim() == left.get_xlim()
-        )
-        assert "n 12" in words_of(ax)
-    few_cases = agreement_by_prior(table.assign(case_id=[f"c{i % 9}" for i in range(len(table))]))[
-        0
-    ]
-    assert {mark.get_mfc() for mark in few_cases.lines[1:]} == {"white"}
-    unknown = words_of(drawn["agreement, one unknown"][0])
-    assert "Answers not drawn, prior or PoC unknown: 24." in unknown
-    few = agreement_by_prior(agreement(8))[1]
-    assert "has 10 answers" in words_of(few) and not few.lines[0].get_xdata().size
 
 
 def test_consistent_but_uninformed(drawn):
@@ -301,7 +251,6 @@ def test_confidence_moves_marks_no_answer_that_could_not_be_had_as_right_or_wron
 def test_one_figure_shows_one_model_and_one_case():
     for draw, table in (
         (token_position, tokens()),
-        (agreement_by_prior, agreement()),
         (consistent_but_uninformed, consistent()),
     ):
         with pytest.raises(ValueError, match="one model"):
@@ -317,7 +266,6 @@ def test_one_figure_shows_one_model_and_one_case():
 def test_the_tables_are_not_changed():
     for draw, make in (
         (token_position, tokens),
-        (agreement_by_prior, agreement),
         (consistent_but_uninformed, consistent),
     ):
         table = make()

@@ -69,6 +69,18 @@ def test_pairs_that_do_not_belong_together_are_listed_farthest_first(audit: pd.D
     assert pmi["value"] == "0.042" and pmi["value_of_p"] == pytest.approx(0.429, abs=0.001)
 
 
+def test_a_mark_whose_p_is_another_is_told_in_words_and_the_others_are_not(
+    audit: pd.DataFrame,
+) -> None:
+    told = recomputed.told(audit)
+    assert len(told) == audit["p_number"].notna().sum()
+    words = told.loc[told["told"].ne(""), "told"].tolist()
+    assert len(words) == 17 == told["apart"].gt(0).sum()
+    first = "Conditional PMI, DDXPlus, Llama-3.1: Spearman 0.042, p 0.397, recomputed 0.937"
+    assert words[0] == first
+    assert "MSP, MediTOD, Llama-3.1: Pearson 0.807, p 0.137, recomputed 0.052" in words
+
+
 def test_most_printed_p_values_fit_six_points(audit: pd.DataFrame) -> None:
     fits = recomputed.points_that_fit(audit)
     assert fits.idxmax() == 6 and fits[6] == 143 - 17 and fits.drop(6).max() < 10

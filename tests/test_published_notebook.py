@@ -15,7 +15,7 @@ from trustlab.studies import published_tables as recomputed
 from trustlab.studies.published_tables import claims_table
 
 NAME = "06_published_tables"
-FIGURES = {"p_values", "standings", "spearman_steps", "chance_band", "auroc_differences"}
+FIGURES = {"p_values", "standings", "chance_band", "auroc_differences"}
 
 
 def text() -> str:

@@ -17,7 +17,7 @@ from matplotlib.text import Text
 from tests.generations import FULL, generation, told
 from trustlab.html import show
 from trustlab.paths import NOTICE
-from trustlab.plots import FAMILY_COLOURS, caption, evidence_table, token_bars
+from trustlab.plots import FAMILY_COLOURS, caption, evidence_table
 from trustlab.records import Assessment, Criterion, Evidence, Reply, Statement, TokenTrace
 from trustlab.retrieval import Passage
 
@@ -345,14 +345,7 @@ def drawn(ax) -> list[Text]:
     return [t for t in ax.figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
 
 
-FIGURES = {name: lambda a=a: evidence_table(a) for name, a in ASSESSMENTS.items()} | {
-    "tokens": lambda: token_bars(TRACED),
-    "many long tokens": lambda: token_bars(
-        Reply("x", TokenTrace(("w" * 60,) * 12, logprobs=np.log(np.full(12, 0.999))))
-    ),
-    "no tokens": lambda: token_bars(Reply("Flu")),
-    "no diagnosis": lambda: token_bars(Reply(None, missing="a long reason $x_1$ " * 6)),
-}
+FIGURES = {name: lambda a=a: evidence_table(a) for name, a in ASSESSMENTS.items()}
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -373,9 +366,8 @@ def test_no_text_leaves_the_figure_or_overlaps(name):
         assert min(shared) <= 3, f"{one!r} overlaps {other!r}"
 
 
-@pytest.mark.parametrize("name", ["whole", "tokens"])
-def test_a_caption_goes_below(name):
-    ax = FIGURES[name]()
+def test_a_caption_goes_below():
+    ax = evidence_table(WHOLE)
     note = caption(ax.figure, model="embedded", dataset="starter", n_cases=1, n_rows=1, interval="")
     others = [text for text in drawn(ax) if text is not note]
     assert note.get_window_extent().y1 < min(text.get_window_extent().y0 for text in others)
@@ -394,12 +386,3 @@ def test_the_table_figure_says_what_the_html_says():
     assert words.count("not in the patient's words") == 1
     assert NOTICE in words and "62 out of 100" in words
     assert WHY in " ".join(text.get_text() for text in drawn(evidence_table(FAILED)))
-
-
-def test_token_bars_are_the_probabilities():
-    ax = token_bars(TRACED)
-    widths = [patch.get_width() for patch in ax.patches]  # pyright: ignore[reportAttributeAccessIssue]
-    np.testing.assert_allclose(widths, [0.32, 0.9722, 0.5])
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["␣pul", "monary", "<b>"]
-    assert ax.get_xlabel().startswith("Probability")
-    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # first token on top

@@ -23,7 +23,7 @@ from trustlab.parsing import (
     read_prose,
     read_score,
 )
-from trustlab.parsing import reply as whole
+from trustlab.parsing.reply import whole
 from trustlab.prompts import render
 from trustlab.records import Assessment, Criterion, Reply
 from trustlab.retrieval import Passage, Retriever

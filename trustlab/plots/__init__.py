@@ -6,16 +6,18 @@ from trustlab.plots.benchmark import (
     accuracy_by_set,
     confidence_and_accuracy,
     file_ending,
-    rank_correlations,
 )
 from trustlab.plots.beyond import beyond_world
 from trustlab.plots.compare import best_of_families, compared
 from trustlab.plots.costs import auroc_by_cost
-from trustlab.plots.evidence import evidence_table, token_bars
+from trustlab.plots.evidence import evidence_table
 from trustlab.plots.grading import auroc_by_grader, auroc_under_noise
+from trustlab.plots.grid import grid
 from trustlab.plots.level_correlation import level_correlation, level_correlations
+from trustlab.plots.points import against, over_columns
 from trustlab.plots.reliability import reliability
 from trustlab.plots.selective import risk_coverage
+from trustlab.plots.simplex import winners
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_LABELS,
@@ -27,7 +29,6 @@ from trustlab.plots.style import (
     use_style,
 )
 from trustlab.plots.walkthrough import (
-    agreement_by_prior,
     confidence_moves,
     consistent_but_uninformed,
     token_position,
@@ -40,7 +41,7 @@ __all__ = [
     "METHOD_LABELS",
     "accuracy_by_level",
     "accuracy_by_set",
-    "agreement_by_prior",
+    "against",
     "auroc_by_cost",
     "auroc_by_grader",
     "auroc_under_noise",
@@ -56,14 +57,15 @@ __all__ = [
     "discrimination_pair",
     "evidence_table",
     "file_ending",
+    "grid",
     "label",
     "level_correlation",
     "level_correlations",
-    "rank_correlations",
+    "over_columns",
     "reliability",
     "risk_coverage",
     "save_figure",
-    "token_bars",
     "token_position",
     "use_style",
+    "winners",
 ]

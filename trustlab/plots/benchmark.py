@@ -14,27 +14,21 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
-    FEW,
     GREY,
     INK,
     axes_row,
     family_of,
     inches,
     label,
-    name_colours,
     panel_grid,
     plot_marks,
     spread,
@@ -107,103 +101,6 @@ def confidence_and_accuracy(
         ax.annotate(
             words, (0, 0), (0, -46), "axes fraction", "offset points", color=GREY, size=9, va="top"
         )
-    return ax
-
-
-def rank_correlations(
-    table: pd.DataFrame, families: Mapping[str, str], ax: Axes | None = None
-) -> Axes:
-    """Spearman correlation (-1 to 1) between every two methods' confidences: the lower triangle, in the order given.
-
-    ``table`` is ``tables.rank_correlations``: a row a pair, first second value n n_cases, each pair
-    once and the first method before the second. A pair without a value stays grey; one of fewer
-    than ten cases keeps its number on white. The colour of a method's name is its family. Raises
-    ``ValueError`` without pairs, or where some are lacking.
-    """
-    need(table, ["first", "second", "value", "n", "n_cases"])
-    names = list(dict.fromkeys([table["first"].iloc[0], *table["second"]]))
-    if [*zip(table["first"], table["second"], strict=True)] != list(combinations(names, 2)):
-        raise ValueError(
-            f"the table must hold every pair of {names} once, in this order; it has {len(table)} rows"
-        )
-    matrix, cases = (
-        table.pivot(index="second", columns="first", values=name)
-        .loc[names[1:], names[:-1]]
-        .astype(float)
-        for name in ("value", "n_cases")
-    )
-    n = len(names)
-    if ax is None:
-        side = max(0.37 * n, min(0.6 * (n - 1), 3.6))
-        ax = axes_row(side, side)[0]
-    cells = pd.DataFrame(matrix.to_numpy())
-    few = cases.to_numpy() < MIN_CASES
-    upper = np.triu(np.ones(cells.shape, bool), k=1)
-    width, height = inches(ax)
-    roomy = n >= 10  # then the scale and the families fit into the empty triangle
-    bar = ax.inset_axes(
-        (1 - 2.2 / width, 1 + (-0.5 if roomy else 0.95) / height, 2.2 / width, 0.1 / height)
-    )
-    options = {
-        "vmin": -1,
-        "vmax": 1,
-        "center": 0,
-        "linewidths": 0.6,
-        "linecolor": "white",
-        "ax": ax,
-    }
-    sns.heatmap(
-        cells.fillna(0),
-        mask=upper | cells.notna().to_numpy(),
-        cmap=["#DDDDDD"],
-        cbar=False,
-        **options,
-    )
-    scale = {"orientation": "horizontal", "ticks": [-1, -0.5, 0, 0.5, 1]}
-    look: dict[str, Any] = {
-        "cmap": "RdBu_r",
-        "annot": True,
-        "fmt": ".2f",
-        "annot_kws": {"size": 7 if n <= 24 else 6},
-    }
-    white = few & cells.notna().to_numpy()
-    sns.heatmap(
-        cells,
-        mask=upper | cells.isna().to_numpy() | white,
-        cbar_ax=bar,
-        cbar_kws=scale,
-        **look,
-        **options,
-    )
-    for text in ax.texts:
-        text.set_color("white" if abs(float(text.get_text())) > 0.6 else INK)
-    for y, x in zip(*np.nonzero(white), strict=True):
-        place: Any = {"facecolor": "white", "edgecolor": GREY, "lw": 0.6, "label": FEW}
-        ax.add_patch(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, **place))
-        middle: Any = {"ha": "center", "va": "center", "color": INK, **look["annot_kws"]}
-        ax.text(x + 0.5, y + 0.5, f"{cells.iat[y, x]:.2f}", **middle)
-    for text in ax.texts:
-        text.set_text(text.get_text().replace("-", "−"))
-    bar.set_title(
-        f"Spearman correlation, −1 to 1\n(n {told_n(table['n'])} answers a pair)", size=10, pad=5
-    )
-    bar.tick_params(labelsize=9, length=2)
-    ax.set(
-        facecolor="white",
-        xlabel="",
-        ylabel="",
-        xticks=np.arange(n - 1) + 0.5,
-        yticks=np.arange(n - 1) + 0.5,
-    )
-    ax.grid(False)
-    ax.set_xticklabels([label(name) for name in names[:-1]], rotation=90, size=9.5)
-    ax.set_yticklabels([label(name) for name in names[1:]], rotation=0, size=9.5)
-    for ticks, shown in ((ax.get_xticklabels(), names[:-1]), (ax.get_yticklabels(), names[1:])):
-        for tick, name in zip(ticks, shown, strict=True):
-            tick.set_color(text_colour(family_of(name, families)))
-    name_colours(
-        ax, [family_of(name, families) for name in names], 1 + (-0.95 if roomy else 0.6) / height
-    )
     return ax
 
 

@@ -13,14 +13,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
-from trustlab.metrics.estimate import MIN_CASES
 from trustlab.plots.auroc import MARKER_POINTS, ROW_INCHES
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
-    FEW,
     GREY,
     INK,
     axes_row,
@@ -43,9 +40,6 @@ MOVED = {
 POINT = ["value", "low", "high", "n", "n_cases"]
 OWN = " *"
 """Beside what stands on rows of its own, not on those that the other methods share."""
-SURE = 0.05
-LEAST_SHIFT = 0.1
-"""The colour scale of shifts reaches at least this far, so that noise is not painted as a storm."""
 
 
 def variation(
@@ -181,89 +175,6 @@ def stability_and_discrimination(
             size=8.5,
             color=GREY,
         )
-    return ax
-
-
-def shifts(
-    table: pd.DataFrame,
-    families: Mapping[str, str],
-    labels: Mapping[str, str],
-    among: str = "all answers",
-    ax: Axes | None = None,
-) -> Axes:
-    """How far each condition moves each method's mean confidence, in the method's units (0 to 1): a field of signed numbers.
-
-    ``table`` is that of ``shift_table``, cut to one model and data set; all levels together. Bold:
-    the shift is other than 0 after Holm over all cells (``p_holm`` below 0.05). A star: on rows of
-    its own. A dash: no value. ``labels`` names the conditions; at the right the numbers of answers
-    behind a row's cells. A cell of fewer than ten cases is white. Raises ``ValueError`` for several
-    runs or another ``among``.
-    """
-    columns = [
-        "condition",
-        "method",
-        "level",
-        "among",
-        "value",
-        "n",
-        "n_cases",
-        "p_holm",
-        "own_rows",
-    ]
-    mine = _one_run(table, columns)
-    mine = mine[(mine["level"] == "all") & (mine["among"] == _held(among, mine["among"], "among"))]
-    conditions, methods = (list(dict.fromkeys(mine[c])) for c in ("condition", "method"))
-    values = (
-        mine.pivot(index="method", columns="condition", values="value")
-        .loc[methods, conditions]
-        .to_numpy(float)
-    )
-    rows: dict[Any, dict[str, Any]] = mine.set_index(["method", "condition"]).to_dict("index")
-    ax = ax or axes_row(0.78 * len(conditions), ROW_INCHES * len(methods))[0]
-    known = np.abs(values[~np.isnan(values)])
-    reach = max(LEAST_SHIFT, known.max() if len(known) else 0)
-    ax.imshow(
-        np.ma.masked_invalid(values),
-        cmap="PuOr_r",
-        vmin=-reach,
-        vmax=reach,
-        aspect="auto",
-        zorder=1,
-    )
-    for y, method in enumerate(methods):
-        for x, condition in enumerate(conditions):
-            row = rows.get(
-                (method, condition),
-                {"value": np.nan, "n": 0, "n_cases": 0, "p_holm": np.nan, "own_rows": False},
-            )
-            few = row["n_cases"] < MIN_CASES and pd.notna(row["value"])
-            if few:
-                place: Any = {"fc": "white", "ec": GREY, "lw": 0.6, "label": FEW, "zorder": 2}
-                ax.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, **place))
-            sure = row["p_holm"] < SURE
-            words = _signed(row["value"], 2) + OWN.strip() * bool(row["own_rows"])
-            ink = "white" if not few and abs(row["value"]) > 0.7 * reach else INK
-            ax.text(
-                x,
-                y,
-                words,
-                ha="center",
-                va="center",
-                size=8.5,
-                color=ink,
-                weight="bold" if sure else "normal",
-                zorder=3,
-            )
-    ax.grid(visible=False)
-    counts = [told_n(mine.loc[mine["method"].eq(m) & mine["value"].notna(), "n"]) for m in methods]
-    _right(ax, counts, "n", 58, GREY)
-    _names(ax, methods, len(methods), families)
-    shown = ["\n".join(textwrap.wrap(labels.get(c, c), 11)) for c in conditions]
-    ax.set_xticks(range(len(conditions)), shown, size=8.5)
-    ax.xaxis.tick_top()
-    ax.tick_params(length=0)
-    ax.set_xlabel(f"mean confidence less that as told, {among}, all levels")
-    ax.xaxis.set_label_position("bottom")
     return ax
 
 

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -39,6 +40,9 @@ FAMILY_MARKERS: dict[str, str] = {
     "trust": "P",
 }
 """One shape per family, so that a figure printed in grey can still be read."""
+
+MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5}
+"""Sizes at which the families' shapes look equally large."""
 
 FAMILY_LABELS: dict[str, str] = {
     "token": "token",
@@ -97,16 +101,18 @@ METHOD_LABELS: dict[str, str] = {
     "rdc": "RDC",
 }
 
+LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
+"""The lines of the methods of one family, in order."""
 INK = "#222222"
 GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
 FEW = "_few"
-"""Label of a mark with fewer cases than an interval takes; matplotlib keeps it out of legends, a caption looks for it."""
+"""Label of a mark of fewer than ten cases: no legend shows it, and a caption looks for it."""
 VALUES = (
     "value", "difference", "accuracy", "probability", "confidence", "rank", "share", "error", "tau",
     "r", "rho", "p_number",
 )  # fmt: skip
-"""Columns that hold what a figure draws: a table that has some of them, all without a value, draws nothing."""
+"""Columns that figures draw: a table that has some of them, all without a value, draws nothing."""
 DPI = 150
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "trustlab"}
 """Text stays text, and the names of an SVG's parts do not change from one run to the next."""
@@ -119,23 +125,22 @@ def label(method: str) -> str:
 
 
 def family_of(method: str, families: Mapping[str, str]) -> str:
-    """The family of ``method``. Raises ``ValueError`` where ``families`` lacks it or names a family without a colour."""
+    """The family of ``method``; ``ValueError`` where ``families`` gives none that has a colour."""
     family = families.get(method)
     if family not in FAMILY_COLOURS:
-        raise ValueError(
-            f"families gives {family!r} for method {method!r}; allowed are {list(FAMILY_COLOURS)}"
-        )
+        allowed = list(FAMILY_COLOURS)
+        raise ValueError(f"families gives {family!r} for method {method!r}; allowed are {allowed}")
     return family
 
 
 def text_colour(family: str) -> tuple[float, float, float]:
-    """The family's colour, darkened until small text is legible on white (contrast at least 4.5 to 1)."""
+    """The family's colour, dark enough for small text on white (contrast at least 4.5 to 1)."""
     red, green, blue = to_rgb(FAMILY_COLOURS[family])
     return 0.65 * red, 0.65 * green, 0.65 * blue
 
 
 def mark_look(colour: Any, n_cases: float = MIN_CASES, *, sure: bool = False) -> dict[str, Any]:
-    """How a mark is filled: with ``colour``, or hollow where fewer than ten cases stand behind it, for it has no interval.
+    """How a mark is filled: with ``colour``, or hollow below ten cases, where it has no interval.
 
     ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge, whose meaning the
     figure's legend tells.
@@ -148,9 +153,8 @@ def mark_look(colour: Any, n_cases: float = MIN_CASES, *, sure: bool = False) ->
 def plot_marks(
     ax: Axes, x: Any, y: Any, n_cases: Any, *, color: Any, sure: bool = False, **look: Any
 ) -> None:
-    """Marks at ``x`` and ``y`` (n,) without a line, each filled as :func:`mark_look` says of its ``n_cases`` (n,)."""
-    points = zip(np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True)
-    for px, py, n in points:
+    """Marks at ``x`` and ``y`` (n,), each filled as :func:`mark_look` says of its ``n_cases``."""
+    for px, py, n in zip(np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True):
         ax.plot(px, py, ls="", color=color, **{**look, **mark_look(color, n, sure=sure)})
 
 
@@ -166,82 +170,74 @@ def told_n(counts: Iterable[float]) -> str:
     return " to ".join(f"{n:,}" for n in dict.fromkeys([*known[:1], *known[-1:]]))
 
 
-def family_legend(ax: Axes, families: Iterable[str], more: Sequence[Line2D] = ()) -> None:
-    """The families and ``more`` in one row under the axes' label, whatever the axes' height."""
-    shown = _present(families)
+def present(families: Iterable[str]) -> list[str]:
+    """Those of the families that are given, in their own order."""
+    given = set(families)
+    return [name for name in FAMILY_COLOURS if name in given]
+
+
+def family_marks(families: Iterable[str]) -> list[Line2D]:
+    """A legend's mark for each of the families."""
     look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
-    handles = [
-        Line2D(
-            [],
-            [],
-            marker=FAMILY_MARKERS[name],
-            color=FAMILY_COLOURS[name],
-            label=FAMILY_LABELS[name],
-            **look,
-        )
-        for name in shown
-    ]
-    handles += more
-    place: Any = {
-        "loc": "upper left",
-        "bbox_to_anchor": (0, -0.58 / inches(ax)[1]),
-        "borderaxespad": 0,
-        "borderpad": 0,
-    }
-    ax.legend(
-        handles=handles,
-        ncols=len(handles),
-        frameon=False,
-        handletextpad=0.1,
-        columnspacing=1.0,
-        **place,
-    )
+    looks = [(name, FAMILY_COLOURS[name], FAMILY_MARKERS[name]) for name in present(families)]
+    return [Line2D([], [], color=c, marker=m, label=FAMILY_LABELS[n], **look) for n, c, m in looks]
 
 
-def name_colours(ax: Axes, families: Iterable[str], top: float) -> None:
-    """Which family a coloured name belongs to: at the right, hanging from ``top`` (fraction of the axes' height)."""
-    shown = _present(families)
-    handles = [Line2D([], [], ls="", label=FAMILY_LABELS[name]) for name in shown]
-    place: Any = {
-        "loc": "upper right",
-        "bbox_to_anchor": (1, top),
-        "borderaxespad": 0,
-        "borderpad": 0,
-        "handlelength": 0,
-    }
-    colours: Any = [text_colour(name) for name in shown]
-    title: Any = {"title": "Colour of a name: its family", "title_fontsize": 10}
-    ax.legend(handles=handles, labelcolor=colours, ncols=2, frameon=False, **title, **place)
+def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62, **look: Any) -> None:
+    """Each of ``parts`` in a row of its own, the first ``down`` inches under the axes.
+
+    Legends already there stay.
+    """
+    look = {"handletextpad": 0.3, "columnspacing": 1.0, "handlelength": 1.3} | look
+    look |= {"loc": "upper left", "frameon": False, "borderpad": 0, "borderaxespad": 0}
+    for k, handles in enumerate(part for part in parts if part):
+        if above := ax.get_legend():
+            ax.add_artist(above)
+            above.set_clip_on(False)  # else it is no part of the axes, and a caption runs into it
+        place: Any = {"bbox_to_anchor": (0, -(down + 0.25 * k) / inches(ax)[1])}
+        ax.legend(handles=list(handles), ncols=len(handles), **place, **look)
+
+
+def family_legend(ax: Axes, families: Iterable[str], more: Sequence[Artist] = ()) -> None:
+    """The families and ``more`` in one row under the axes' label."""
+    legend_below(ax, [*family_marks(families), *more])
+
+
+def name_colours(ax: Axes, families: Iterable[str], down: float) -> None:
+    """Which family a coloured name belongs to: in one row, ``down`` inches under the axes."""
+    shown = present(families)
+    words = ["Colour of a name, its family:", *(FAMILY_LABELS[name] for name in shown)]
+    colours: Any = [INK, *(text_colour(name) for name in shown)]
+    handles = [Line2D([], [], ls="", label=word) for word in words]
+    legend_below(ax, handles, down=down, labelcolor=colours, handlelength=0)
 
 
 def axes_row(width: float, height: float, n: int = 1, gap: float = 0.0) -> list[Axes]:
-    """``n`` axes side by side, each exactly ``width`` x ``height`` inches; names around them are kept when it is saved."""
-    left, below = 0.7, 0.7
-    whole, tall = left + n * (width + gap) + 0.3, below + height + 0.3
-    figure = plt.figure(figsize=(whole, tall))
-    return [
-        figure.add_axes(
-            ((left + i * (width + gap)) / whole, below / tall, width / whole, height / tall)
-        )
-        for i in range(n)
-    ]
+    """``n`` axes side by side, each ``width`` x ``height`` inches; what is beside them is saved."""
+    return _placed(width, height, [(i * (width + gap), 0) for i in range(n)], 0.3, 0.3)
 
 
 def axes_grid(width: float, height: float, n_rows: int, n_columns: int) -> list[Axes]:
-    """Axes row by row, each exactly ``width`` x ``height`` inches, with room above for a title and at the right for numbers."""
-    left, below, right, above = 0.7, 0.7, 1.3, 0.95
-    whole, tall = left + n_columns * (width + right), below + n_rows * (height + above)
+    """Axes of ``width`` x ``height`` inches, row by row, with room above and at the right."""
+    right, above = 1.3, 0.95
+    rows, columns = reversed(range(n_rows)), range(n_columns)
+    places = [(j * (width + right), i * (height + above)) for i in rows for j in columns]
+    return _placed(width, height, places, right, above)
+
+
+def _placed(
+    width: float, height: float, places: list[tuple[float, float]], right: float, above: float
+) -> list[Axes]:
+    left, below = 0.7, 0.7
+    whole = left + max(x for x, _ in places) + width + right
+    tall = below + max(y for _, y in places) + height + above
     figure = plt.figure(figsize=(whole, tall))
-    places = [
-        (left + j * (width + right), below + i * (height + above))
-        for i in reversed(range(n_rows))
-        for j in range(n_columns)
-    ]
-    return [figure.add_axes((x / whole, y / tall, width / whole, height / tall)) for x, y in places]
+    size = width / whole, height / tall
+    return [figure.add_axes(((left + x) / whole, (below + y) / tall, *size)) for x, y in places]
 
 
 def panel_grid(n: int, most: int) -> list[Axes]:
-    """``n`` small panels in rows of nearly equal length, at most ``most`` in a row, with shared axes."""
+    """``n`` small panels with shared axes in rows of nearly equal length, at most ``most``."""
     n_rows = -(-n // most)
     columns = -(-n // n_rows)
     size = (2.35 * columns, 2.75 * n_rows)
@@ -261,7 +257,10 @@ def inches(ax: Axes) -> tuple[float, float]:
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
-    """Places at least ``gap`` apart, nearest to the ascending ``wanted`` (least squares), in ``low`` to ``high`` if they fit."""
+    """Places at least ``gap`` apart, nearest to the ascending ``wanted`` (least squares).
+
+    In ``low`` to ``high`` if they fit.
+    """
     steps = gap * np.arange(len(wanted))
     return (
         np.clip(isotonic_regression(np.asarray(wanted) - steps).x, low, max(high - steps[-1], low))
@@ -270,44 +269,25 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.n
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults for this process: white grid, 10 to 11 point text, 150 dpi, text in SVG kept as text."""
-    sns.set_theme(
-        context="notebook",
-        style="whitegrid",
-        rc={
-            # DejaVu Sans comes with matplotlib, so figures agree between machines; Verdana is as wide, for SVG viewers.
-            "font.family": ["sans-serif"],
-            "font.sans-serif": ["DejaVu Sans", "Verdana"],
-            "font.size": 10,
-            "axes.titlesize": 11,
-            "axes.labelsize": 10.5,
-            "xtick.labelsize": 10,
-            "ytick.labelsize": 10,
-            "legend.fontsize": 10,
-            "text.color": INK,
-            "axes.labelcolor": INK,
-            "xtick.color": INK,
-            "ytick.color": INK,
-            "axes.edgecolor": "#B5B5B5",
-            "grid.color": "#E6E6E6",
-            "grid.linewidth": 0.8,
-            "axes.linewidth": 0.8,
-            "lines.linewidth": 1.8,
-            "figure.dpi": DPI,
-            "savefig.dpi": DPI,
-            **SVG,
-        },
-    )
-
-
-def _counted(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
-
-
-def level_words(levels: Sequence[int]) -> str:
-    """What a caption says of the information levels: "level 100 %", "levels 1, 20, 100 %"; '' for none."""
-    named = ", ".join(str(level) for level in sorted(set(levels)))
-    return f"level{'s' if len(set(levels)) > 1 else ''} {named} %" if named else ""
+    """Set matplotlib's defaults for this process: white grid, 10 to 11 point text, 150 dpi."""
+    inked = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")
+    sizes = ("font.size", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+    rc: dict[str, Any] = {
+        # DejaVu Sans comes with matplotlib; Verdana is as wide, for SVG viewers.
+        "font.family": ["sans-serif"],
+        "font.sans-serif": ["DejaVu Sans", "Verdana"],
+        "axes.titlesize": 11,
+        "axes.labelsize": 10.5,
+        "axes.edgecolor": "#B5B5B5",
+        "grid.color": "#E6E6E6",
+        "grid.linewidth": 0.8,
+        "axes.linewidth": 0.8,
+        "lines.linewidth": 1.8,
+        "figure.dpi": DPI,
+        "savefig.dpi": DPI,
+    }
+    rc |= dict.fromkeys(inked, INK) | dict.fromkeys(sizes, 10) | SVG
+    sns.set_theme(context="notebook", style="whitegrid", rc=rc)
 
 
 def caption(
@@ -323,67 +303,82 @@ def caption(
     note: str = "",
     interval: str = "95 % case-bootstrap interval",
 ) -> Text:
-    """Say in small print under the axes (or the whole figure) what was measured; returns the text.
+    """Say in small print under the figure (or that of axes) what was measured; returns the text.
 
     ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers, of which
     ``n_failed`` could not be had or graded; ``counts`` are words in place of these numbers, for
     what is neither; ``levels`` are the information levels shown, in percent; ``interval=""`` where
-    the figure shows none. Lines are as wide as what they stand under and break between the parts
-    first. Hollow marks (:func:`mark_look`) are explained. Call it last: it fixes the layout, so
-    that nothing moves into the text. Raises ``ValueError`` without numbers and without words for
-    them.
+    the figure shows none. Lines are as wide as the figure and break between the parts first.
+    Hollow marks (:func:`mark_look`) are explained. Call it last: it fixes the layout, so that
+    nothing moves into the text. ``ValueError`` without numbers and without words for them.
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
     assert isinstance(figure, Figure)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    if isinstance(ax_or_fig, Figure):
-        box = figure.get_tightbbox()  # in inches
-    else:
-        pixels = ax_or_fig.get_tightbbox()
-        if pixels is None:
-            raise ValueError("the axes are invisible, so no caption can stand under them")
-        box = pixels.transformed(figure.dpi_scale_trans.inverted())
+    box = figure.get_tightbbox()  # in inches
     width, height = figure.get_size_inches()
-    text = figure.text(
-        box.x0 / width,
-        (box.y0 - 0.12) / height,
-        "",
-        ha="left",
-        va="top",
-        size=CAPTION_POINTS,
-        color=GREY,
-        linespacing=1.35,
-    )
-    text.set_parse_math(False)
+    look: Any = {"va": "top", "size": CAPTION_POINTS, "color": GREY, "linespacing": 1.35}
+    text = figure.text(box.x0 / width, (box.y0 - 0.12) / height, "", parse_math=False, **look)
     models, sets = (
         [names] if isinstance(names, str) else list(names) for names in (model, dataset)
     )
     told = [
         f"{name} (a very small model)" if name.startswith("embedded") else name for name in models
     ]
-    who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
-    lost = f", {n_failed:,} of them missing" if n_failed else ""
     if not counts:
         if n_cases is None or n_rows is None:
             raise ValueError("a caption needs n_cases and n_rows, or counts")
+        lost = f", {n_failed:,} of them missing" if n_failed else ""
         counts = f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}"
+    named = ", ".join(str(level) for level in sorted(set(levels)))
+    where = f"level{'s' if len(set(levels)) > 1 else ''} {named} %" if named else ""
     few = "hollow: fewer than 10 cases, no interval" if _any_few(figure) else ""
-    parts = [who, f"data {', '.join(sets)}", counts, level_words(levels), interval, few, note]
-    parts = [part for part in [*parts, "research only, not for clinical use"] if part]
-    text.set_text(_wrapped(parts, text, box.width * figure.dpi))
+    who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
+    parts = [who, f"data {', '.join(sets)}", counts, where, interval, few, note]
+    lines = [""]
+    for part in filter(None, [*parts, "research only, not for clinical use"]):
+        joined = f"{lines[-1]} · {part}".removeprefix(" · ")
+        if fits(text, joined, box.width):
+            lines[-1] = joined
+        else:
+            lines += wrapped(text, part, box.width)
+    text.set_text("\n".join(filter(None, lines)))
     return text
+
+
+def wrapped(text: Text, words: str, width: float) -> list[str]:
+    """``words`` in lines that ``text`` draws in ``width`` inches; a word too long is broken."""
+    lines = [""]
+    for word in words.split():
+        while word:
+            longer = f"{lines[-1]} {word}".strip()
+            if fits(text, longer, width):
+                lines[-1], word = longer, ""
+            elif lines[-1]:
+                lines.append("")
+            else:
+                ends = (k for k in range(len(word) - 1, 1, -1) if fits(text, word[:k], width))
+                end = next(ends, 1)
+                lines[-1], word = word[:end], word[end:]
+    return lines
+
+
+def fits(text: Text, words: str, width: float) -> bool:
+    """Whether ``text`` draws ``words``, which it then holds, within ``width`` inches."""
+    text.set_text(words)
+    return text.get_window_extent().width <= width * text.figure.dpi
 
 
 def save_figure(
     fig: Figure, table: pd.DataFrame, name: str, folder: str | Path
 ) -> tuple[Path, Path, Path] | None:
-    """Write ``name``.png, ``name``.svg and ``name``.csv (the table drawn) into ``folder``, made if absent; returns the paths.
+    """Write ``name``.png, .svg and .csv (the table drawn) into ``folder``; returns their paths.
 
     Floats in the table are rounded to 6 decimals; an index is kept unless it only counts rows. No
     file holds a date or a program's name, so the same figure gives the same bytes. Where nothing in
     the table can be drawn (:data:`VALUES`), no file is written: a line says why, the figure is
-    closed, and ``None`` comes back. Raises ``ValueError`` where ``name`` is not a plain file name.
+    closed, and ``None`` comes back. ``ValueError`` where ``name`` is not a plain file name.
     """
     if not name or Path(name).name != name:
         raise ValueError(f"name is {name!r}; it must be a file name without folder or ending")
@@ -394,22 +389,15 @@ def save_figure(
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
     png, svg, csv = (base / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
+    look: Any = {"dpi": DPI, "bbox_inches": "tight", "pad_inches": 0.12, "facecolor": "white"}
     with plt.rc_context(SVG):
-        for path, metadata in ((png, {"Software": None}), (svg, {"Date": None, "Creator": None})):
-            fig.savefig(
-                path,
-                dpi=DPI,
-                bbox_inches="tight",
-                pad_inches=0.12,
-                facecolor="white",
-                metadata=metadata,
-            )
+        fig.savefig(png, metadata={"Software": None}, **look)
+        fig.savefig(svg, metadata={"Date": None, "Creator": None}, **look)
     rounded = table.copy()
     for column in table.select_dtypes("floating").columns:
         rounded[column] = table[column].round(6) + 0.0  # + 0.0 turns -0.0 into 0.0
-    rounded.to_csv(
-        csv, index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n", encoding="utf-8"
-    )
+    counted = isinstance(table.index, pd.RangeIndex)
+    rounded.to_csv(csv, index=not counted, lineterminator="\n", encoding="utf-8")
     return png, svg, csv
 
 
@@ -418,9 +406,8 @@ def _nothing(table: pd.DataFrame) -> str:
     held = [name for name in VALUES if name in table]
     if len(table) and (not held or table[held].notna().to_numpy().any()):
         return ""
-    for name in ("missing", "missing"):
-        if name in table and len(told := table[name].replace("", np.nan).dropna()):
-            return "; ".join(told.value_counts().index[:3].astype(str))
+    if "missing" in table and len(told := table["missing"].replace("", np.nan).dropna()):
+        return "; ".join(told.value_counts().index[:3].astype(str))
     return "the table has no rows" if not len(table) else "no row has a value"
 
 
@@ -428,32 +415,5 @@ def _any_few(figure: Figure) -> bool:
     return any(artist.get_label() == FEW for artist in figure.findobj() if artist.get_visible())
 
 
-def _present(families: Iterable[str]) -> list[str]:
-    given = set(families)
-    return [name for name in FAMILY_COLOURS if name in given]
-
-
-def _wrapped(parts: list[str], text: Text, limit: float) -> str:
-    """``parts`` joined by dots into lines at most ``limit`` pixels wide as ``text`` would draw them."""
-
-    def fits(words: str) -> bool:
-        text.set_text(words)
-        return text.get_window_extent().width <= limit
-
-    lines = [""]
-    for part in parts:
-        joined = f"{lines[-1]} · {part}" if lines[-1] else part
-        if fits(joined):
-            lines[-1] = joined
-            continue
-        if lines[-1]:
-            lines.append("")
-        for (
-            word
-        ) in part.split():  # breaks inside the part only where it is too wide for a line of its own
-            longer = f"{lines[-1]} {word}".strip()
-            if fits(longer) or not lines[-1]:
-                lines[-1] = longer
-            else:
-                lines.append(word)
-    return "\n".join(lines)
+def _counted(n: int, thing: str) -> str:
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"

@@ -40,7 +40,14 @@ from trustlab.plots.style import label
 UNCERTAINTIES = ("perplexity", "entropy", "pmi", "token_sar", "mc_se", "mc_nse", "semantic_entropy")
 """Methods whose formula, as the paper prints it (A3 to A5, A10, A21 to A23), grows as the model becomes less sure."""
 PLACES = ("below the band", "in its lower half", "in its upper half", "above it")
-STANDINGS = ("not significant", "printed only", "Benjamini–Hochberg", "Holm")
+MEANINGS = {
+    "not significant": "printed p above 0.05",
+    "printed only": "printed p at most 0.05",
+    "Benjamini–Hochberg": "and after Benjamini–Hochberg",
+    "Holm": "and after Holm",
+}
+STANDINGS = tuple(MEANINGS)
+NAMES = MODELS | DATASETS | {"msp": "MSP"}  # the paper has one formula of MSP
 HALF, MOST_POINTS = 0.0005 + 1e-9, 10
 WINDOW = 50
 """How many units of the last digit, to either side, count as neighbours of a coefficient."""
@@ -98,6 +105,21 @@ def apart(audit: pd.DataFrame) -> pd.DataFrame:
         .sort_values("apart", ascending=False)
         .reset_index(drop=True)
     )
+
+
+def told(audit: pd.DataFrame) -> pd.DataFrame:
+    """The coefficients with a printed p, the farthest from their value's p first.
+
+    ``told`` says what those are whose p is another, and is '' for those that fit.
+    """
+    given = audit.dropna(subset="p_number").sort_values("apart", ascending=False, kind="stable")
+    words = [
+        f"{NAMES.get(row.method, label(row.method))}, {DATASETS[row.dataset]}, "
+        f"{MODELS[row.model]}: {row.statistic.capitalize()} {row.value}, "
+        f"p {row.p_number:.3f}, recomputed {row.p_t:.3f}"
+        for row in given.itertuples()
+    ]
+    return given.assign(told=np.where(given["apart"] > 0, words, ""))
 
 
 def points_that_fit(audit: pd.DataFrame, least: int = 4, most: int = 9) -> pd.Series:

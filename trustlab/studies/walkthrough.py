@@ -115,14 +115,6 @@ def prior_means(
     return found.sort_values("correct", ascending=False, kind="stable", ignore_index=True)
 
 
-def agreement_drawn(table: pd.DataFrame) -> pd.DataFrame:
-    """What the figure of common answers draws: each answer's PoC, then :func:`prior_means`."""
-    answers = table.rename(columns={"poc": "value"})
-    why = np.where(answers["value"].isna(), "no PoC", "")
-    answers = answers.assign(metric="poc", n_cases=answers["n"], missing=why)
-    return _under_one_another({"answer": answers, "mean": prior_means(table)}, "drawn")
-
-
 def consistent_table(
     run: Run, threshold: float = 0.8, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:

@@ -1,0 +1,229 @@
+"""Coloured tables of numbers from small made-up tables: which number in which cell, how coloured."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawn_figures import Drawn, assert_legible
+from each import each
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Rectangle
+from matplotlib.text import Annotation, Text
+
+from trustlab.plots.grid import BLANK, grid
+from trustlab.plots.style import FEW, INK, text_colour
+
+METHODS = {"asp": "token", "poc": "consistency", "p_true": "verbalized", "medconf": "medconf"}
+CLASSES = {"weak": "printed p above 0.05", "so so": "printed p at most 0.05", "sure": "after Holm"}
+WHY = "no samples were drawn, for every reply of this model is dear, and this is a long reason"
+pytestmark = pytest.mark.usefixtures("house_style")
+
+
+def pairs() -> pd.DataFrame:
+    """Every pair of four methods; one has no value, another too few cases."""
+    table = pd.DataFrame([*combinations(METHODS, 2)], columns=["first", "second"])
+    table["value"] = [-0.87, np.nan, -0.001, 0.3, 0.95, 1.0]
+    return table.assign(n=[140, 0, 140, 140, 24, 130], n_cases=[30, 0, 30, 30, 9, 30])
+
+
+def shifts() -> pd.DataFrame:
+    """Three conditions: one method has no value at all, one cell stands on rows of its own."""
+    rows = [
+        {"method": method, "condition": condition, "value": 0.1 * x - 0.05 * y, "n": 60 + x}
+        for y, method in enumerate(METHODS)
+        for x, condition in enumerate(["small_talk", "other_order", "instruction"])
+    ]
+    table = pd.DataFrame(rows).assign(n_cases=30, own_rows=False, missing="")
+    table.loc[table["method"] == "poc", ["value", "missing"]] = [np.nan, WHY]
+    table.loc[4 * 3 - 1, "own_rows"] = True
+    return table
+
+
+def printed() -> pd.DataFrame:
+    """Two statistics of two models on two data sets; one cell was not printed."""
+    keys = ["statistic", "model", "dataset", "method"]
+    rows = [
+        (statistic, model, dataset, method)
+        for model in ("llama-3.1", "gpt-4.1")
+        for dataset in ("ddxplus", "medqa")
+        for method in ("asp", "poc")
+        for statistic in ("pearson", "spearman")
+    ][:-1]
+    standing = (["weak", "so so", "sure"] * 5)[: len(rows)]
+    return pd.DataFrame(rows, columns=keys).assign(value="0.20", n=6, standing=standing)
+
+
+def triangle(table: pd.DataFrame) -> Axes:
+    return grid(table, "second", "first", METHODS, title="Spearman", reach=1, width=0.37)
+
+
+def shifted(table: pd.DataFrame) -> Axes:
+    names, bold = {"instruction": 'told "rate this 100"'}, table["value"] > 0.12
+    how = {"title": "Change in mean confidence", "form": "+.2f", "bold": bold}
+    return grid(table, "method", "condition", METHODS, names=names, **how)
+
+
+def classed(table: pd.DataFrame) -> Axes:
+    by = {"groups": ["statistic", "model"], "classes": ("standing", CLASSES)}
+    return grid(table, "method", "dataset", METHODS, **by, width=0.62)
+
+
+@pytest.fixture(scope="module")
+def made() -> Drawn:
+    drawings = {
+        "triangle": lambda: triangle(pairs()),
+        "shifts": lambda: shifted(shifts()),
+        "classes": lambda: classed(printed()),
+    }
+    return Drawn(drawings, model="embedded", dataset="starter", n_cases=30, n_rows=140)
+
+
+def cells(ax: Axes) -> dict[tuple[float, float], Text]:
+    """The number of each cell by its row and column."""
+    inside = [t for t in ax.texts if not isinstance(t, Annotation) and t.get_text()]
+    return {(t.get_position()[1], round(t.get_position()[0], 9)): t for t in inside}
+
+
+def fills(ax: Axes) -> dict[tuple[float, float], Rectangle]:
+    boxes = [box for box in ax.patches if isinstance(box, Rectangle)]
+    return {(round(b.get_y() + 0.47, 9), round(b.get_x() + 0.48, 9)): b for b in boxes}
+
+
+def words(ax: Axes) -> list[str]:
+    return [t.get_text() for t in ax.texts if isinstance(t, Annotation)]
+
+
+@each("name", ["triangle", "shifts", "classes"])
+def test_no_text_is_clipped_or_overlaps(name: str, made: Drawn) -> None:
+    assert_legible(made.figure(name))
+
+
+def test_each_value_stands_in_the_cell_of_its_row_and_column(made: Drawn) -> None:
+    said = {place: text.get_text() for place, text in cells(made["triangle"]).items()}
+    assert said == {
+        (0, 0): "−0.87",
+        (1, 0): "–",
+        (1, 1): "0.30",
+        (2, 0): "0.00",
+        (2, 1): "0.95",
+        (2, 2): "1.00",
+    }
+    assert set(fills(made["triangle"])) == set(said), "no cell above the diagonal"
+
+
+def test_names_have_their_familys_colour_and_stand_over_the_first_cell(made: Drawn) -> None:
+    ax = made["triangle"]
+    shown = [(t.get_text(), t.get_color()) for t in ax.get_yticklabels()]
+    families = ["consistency", "verbalized", "medconf"]
+    names = ["PoC", "P(True)", "MedConf"]
+    assert shown == [*zip(names, map(text_colour, families), strict=True)]
+    over = {t.get_text(): (t.xy, t.get_color()) for t in ax.texts if isinstance(t, Annotation)}
+    assert over["ASP"] == ((0, -0.5), text_colour("token"))
+    assert over["P(True)"] == ((2, 1.5), text_colour("verbalized"))
+    told = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert told[1:] == ["token", "consistency", "self-verbalised", "MedConf"]
+
+
+def test_colours_are_on_a_scale_around_nought_that_numbers_stand_out_from(made: Drawn) -> None:
+    ax = made["triangle"]
+    boxes, numbers = fills(ax), cells(ax)
+    low, high = (to_rgb(boxes[place].get_facecolor()) for place in [(0, 0), (2, 2)])
+    assert low[2] > low[0] and high[0] > high[2], "less is violet, more is orange"
+    assert to_rgb(boxes[1, 0].get_facecolor()) == to_rgb(BLANK), "no value"
+    assert {p: t.get_color() for p, t in numbers.items() if p in [(0, 0), (2, 2), (2, 0)]} == {
+        (0, 0): "white",
+        (2, 2): "white",
+        (2, 0): INK,
+    }
+    bar = ax.child_axes[0]
+    assert [t.get_text() for t in bar.get_xticklabels()] == ["−1.00", "0.00", "+1.00"]
+    assert bar.get_title(loc="left") == "Spearman"
+
+
+def test_a_cell_of_few_cases_is_white_and_the_caption_says_so(made: Drawn) -> None:
+    ax = made["triangle"]
+    (white,) = [box for box in ax.patches if box.get_label() == FEW]
+    assert white is fills(ax)[2, 1] and to_rgb(white.get_facecolor()) == (1, 1, 1)
+    assert cells(ax)[2, 1].get_color() == INK
+    assert "fewer than 10 cases" in made.notes["triangle"].get_text()
+
+
+def test_the_n_behind_a_rows_values_stands_at_the_right(made: Drawn) -> None:
+    n = {t.xy[1]: t.get_text() for t in made["triangle"].texts if isinstance(t, Annotation)}
+    assert [n[y] for y in range(3)] == ["140", "140", "24 to 140"]
+
+
+def test_numbers_are_signed_bold_where_told_and_starred_on_rows_of_their_own(made: Drawn) -> None:
+    said = {place: text.get_text() for place, text in cells(made["shifts"]).items()}
+    assert [said[0, x] for x in range(3)] == ["0.00", "+0.10", "+0.20"]
+    assert [said[3, x] for x in range(3)] == ["−0.15", "−0.05", "+0.05*"]
+    weights = {place: text.get_fontweight() for place, text in cells(made["shifts"]).items()}
+    assert {place for place, weight in weights.items() if weight == "bold"} == {(0, 2)}
+
+
+def test_a_row_without_any_value_says_why_in_small_print(made: Drawn) -> None:
+    ax = made["shifts"]
+    assert not {place for place in cells(ax) if place[0] == 1}
+    (why,) = [text for text in words(ax) if text.startswith("no samples")]
+    assert why.endswith("…") and WHY.startswith(why[:-2])
+
+
+def test_names_can_be_given_and_are_wrapped_to_their_cells(made: Drawn) -> None:
+    assert {"Small talk", 'told "rate\nthis 100"'} <= set(words(made["shifts"]))
+
+
+def test_a_class_has_a_shade_the_later_the_darker_and_words_in_the_legend(made: Drawn) -> None:
+    ax, table = made["classes"], printed()
+    at = {"pearson": 0, "spearman": 4.8}, {"llama-3.1": 0, "gpt-4.1": 2.4}
+    by: dict[str, set] = {name: set() for name in CLASSES}
+    boxes = fills(ax)
+    for row in table.to_dict("records"):
+        x = (
+            at[0][row["statistic"]]
+            + at[1][row["model"]]
+            + ["ddxplus", "medqa"].index(row["dataset"])
+        )
+        by[row["standing"]].add(
+            boxes[["asp", "poc"].index(row["method"]), round(x, 9)].get_facecolor()
+        )
+    assert len(boxes) == len(table) and all(len(colours) == 1 for colours in by.values())
+    greys = [np.mean(to_rgb(*colours)) for colours in by.values()]
+    assert greys == sorted(greys, reverse=True) and min(-np.diff(greys)) > 0.1
+    legends = [ax.get_legend(), *(a for a in ax.artists)]
+    told = [t.get_text() for legend in legends for t in legend.get_texts()]  # type: ignore[attr-defined]
+    assert set(CLASSES.values()) <= set(told)
+
+
+def test_groups_of_columns_have_heads_and_texts_stay_as_printed(made: Drawn) -> None:
+    heads = ["Pearson\nLlama-3.1", "Pearson\nGpt-4.1", "Spearman\nLlama-3.1", "Spearman\nGpt-4.1"]
+    assert [text for text in words(made["classes"]) if "\n" in text] == heads
+    assert {t.get_text() for t in cells(made["classes"]).values()} == {"0.20"}
+
+
+@each(
+    ("draw", "said"),
+    [
+        (lambda: triangle(pairs().iloc[:0]), "no rows"),
+        (lambda: triangle(pairs().drop(columns="value")), "lacks the columns \\['value'\\]"),
+        (lambda: triangle(pd.concat([pairs(), pairs()])), "a cell holds one value"),
+        (lambda: triangle(pairs().replace("poc", "guess")), "method 'guess'"),
+        (lambda: classed(printed().assign(standing="best")), "standing must be one of"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        draw()
+
+
+def test_the_table_is_not_changed() -> None:
+    table, before = shifts(), shifts()
+    shifted(table)
+    pd.testing.assert_frame_equal(table, before)
