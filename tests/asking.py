@@ -14,6 +14,8 @@ T = TypeVar("T")
 def ask(study: Callable[..., T], *given: Any, **named: Any) -> T:
     """What ``study`` makes of these, quietly."""
     own = signature(study).parameters
-    choices = {"quiet": True} | {name: of for name, of in named.items() if name not in own}
+    choices: dict[str, Any] = {"quiet": True} | {
+        name: of for name, of in named.items() if name not in own
+    }
     mine = {name: of for name, of in named.items() if name in own}
     return study(*given, setup=Setup(**choices), **mine)

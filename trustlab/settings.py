@@ -13,7 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, Self, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    ParamSpec,
+    Self,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -35,26 +45,31 @@ STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_
 """No text for a number, no True for a 1, no other names."""
 
 
-def one_line(chosen: Chosen) -> Chosen:
-    """The class, whose errors are one line: parameter, received value, what is allowed."""
-    checked = chosen.__init__
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def choices(chosen: Chosen) -> Chosen:
+    """Make the class a frozen dataclass whose values pydantic checks.
+
+    Its errors are one line: parameter, received value, what is allowed.
+    """
+    made: Any = dataclass(frozen=True, kw_only=True, config=STRICT)(chosen)
+    checked = made.__init__
 
     @functools.wraps(checked)
-    def init(self: Any, *args: Any, **values: Any) -> None:
+    def init(self: Any, **values: Any) -> None:
         try:
-            checked(self, *args, **values)
+            checked(self, **values)
         except ValidationError as error:
             raise ValueError(_told(type(self), error, values)) from None
 
-    chosen.__init__ = init
-    return chosen
+    made.__init__ = init
+    return made
 
 
 def _told(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) -> str:
     first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "value_error":
-        return str(first["ctx"]["error"])
+        return str(first.get("ctx", {})["error"])
     if first["type"] == "unexpected_keyword_argument":
         return unknown(name, names_of(chosen))
     about = chosen.__pydantic_fields__.get(name)
@@ -91,8 +106,7 @@ Context = Literal["answer", "full"]
 InContext = Annotated[Context, Field(description="'answer' or 'full'")]
 
 
-@one_line
-@dataclass(frozen=True, config=STRICT)
+@choices
 class Parameters:
     """The methods' open choices; units and reasons beside those that need one.
 
@@ -148,7 +162,7 @@ def _folder(value: Any) -> Any:
     return Path(value).expanduser() if isinstance(value, str) else value
 
 
-def _names(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """One or several, as a list."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
@@ -158,7 +172,7 @@ Names = Annotated[str | Sequence[str], Field(description="a name or a list of na
 Rate = Annotated[float | None, Field(ge=0, description="US dollars for a million tokens")]
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@choices
 class Ask:
     """What is asked about, and how: cases, methods, levels, samples."""
 
@@ -193,7 +207,7 @@ class Ask:
     """A :class:`~trustlab.agents.MedConf`, where its parts are switched off or sized."""
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@choices
 class Roles:
     """Who replies: a model's name or the model itself; ``None``: the model that is asked."""
 
@@ -219,7 +233,7 @@ class Roles:
     """A panel more, whose doctors are of all models in turn."""
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@choices
 class Read:
     """Who reads the replies: a name, a path or the object itself."""
 
@@ -238,7 +252,7 @@ class Read:
     """A retriever in place of ``corpus``."""
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@choices
 class Keep:
     """Where everything goes, and how it is counted."""
 
@@ -283,16 +297,17 @@ class Flat:
         from trustlab.paths import RUNS
 
         literal = (str, int, float, list, dict, type(None))
-        given = {name: variables[name] for name in names_of(cls) if name in variables}
+        given: dict[str, Any] = {
+            name: variables[name] for name in names_of(cls) if name in variables
+        }
         given = {name: value for name, value in given.items() if isinstance(value, literal)}
         given["run_dir"] = given.get("run_dir") or RUNS / "interactive"
-        return cls(
-            **({"cache": RUNS / "replies.sqlite"} if "cache" in names_of(cls) else {}), **given
-        )
+        if "cache" in names_of(cls):
+            given["cache"] = RUNS / "replies.sqlite"
+        return cls(**given)
 
 
-@one_line
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@choices
 class Setup(Keep, Read, Roles, Ask, Flat):
     """All choices of a run, flat, in four groups: :class:`Ask`, :class:`Roles`, :class:`Read`, :class:`Keep`.
 
@@ -314,7 +329,7 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         if self.levels is not None and len(set(self.levels)) < len(self.levels):
             raise ValueError(f"levels is {self.levels!r}; each must be given once")
         check_grader(self.grader)
-        if not (models := _names(self.model)):
+        if not (models := as_list(self.model)):
             raise ValueError("model is []; at least one is needed")
         others = [self.assessor, self.reviewer, self.wording]
         others += [None if self.patient == "facts" else self.patient]
@@ -394,7 +409,7 @@ class Setup(Keep, Read, Roles, Ask, Flat):
 
     def models(self) -> list[Model]:
         """The models to ask."""
-        return [_opened(model, self.model_options) for model in _names(self.model)]
+        return [_opened(model, self.model_options) for model in as_list(self.model)]
 
     def role(self, name: Literal["assessor", "patient", "reviewer", "wording"]) -> Any:
         """Who has a role, opened; ``None``, and a patient "facts", stay what they are."""

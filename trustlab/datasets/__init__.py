@@ -83,8 +83,9 @@ def load_sets(
     if again := [
         case_id for case_id, times in Counter(c.case_id for c in cases).items() if times > 1
     ]:
+        sets = ", ".join(name for name, _ in pairs)
         raise ValueError(
-            f"{len(again)} cases are in the data sets {', '.join(name for name, _ in pairs)} more than once, {again[0]!r} among them"
+            f"{len(again)} cases are in the data sets {sets} more than once, {again[0]!r} among them"
         )
     return cases
 

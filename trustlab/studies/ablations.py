@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+import pydantic
 from scipy.stats import kendalltau, rankdata
 
 from trustlab.agents import MedConf
@@ -43,9 +44,9 @@ from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.records import SUPPORT_LEVELS, Case, View
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
-from trustlab.retrieval.corpus import CorpusPath
+from trustlab.retrieval.corpus import CorpusPath, corpus_files
 from trustlab.run import Run, benchmark, score
-from trustlab.settings import Setup, takes_setup
+from trustlab.settings import Context, Counts, Options, Setup, Warmth, choices, takes_setup
 
 WHOLE = "full"
 PARTS: Mapping[str, Mapping[str, Any]] = {
@@ -66,6 +67,34 @@ SAMPLED = (
     "semantic_entropy_discrete", "sentence_sar", "sentence_sar_printed", "sar",
 )  # fmt: skip
 """The consistency family, without the method that needs a medical encoder."""
+
+
+@choices
+class Asked(Setup):
+    """The choices of notebook 03."""
+
+    n_passages: Counts = (1, 3, 5, 15, 30)
+    """Passages that MedConf looks up."""
+    corpora: Options = pydantic.Field(default_factory=dict)
+    """Further libraries, name -> file or folder of passages."""
+    n_samples: Counts = (2, 3, 5, 10, 15)
+    temperatures: Annotated[
+        Sequence[Warmth], pydantic.Field(min_length=1, description="a list of numbers above 0")
+    ] = (0.2, 0.5, 1.0)
+    cosines: Annotated[
+        Sequence[Annotated[float, pydantic.Field(ge=-1, le=1)]],
+        pydantic.Field(description="a list of numbers from -1 to 1"),
+    ] = (0.85,)
+    """From which cosine on an encoder takes two diagnoses for the same."""
+    contexts: Annotated[
+        Sequence[Context], pydantic.Field(description="a list of 'answer', 'full' or both")
+    ] = ("answer", "full")
+
+    @pydantic.model_validator(mode="after")
+    def _corpora(self) -> Self:
+        for path in self.corpora.values():
+            corpus_files(path)
+        return self
 
 
 @dataclass(frozen=True)

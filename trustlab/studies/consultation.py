@@ -11,10 +11,11 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 from tqdm import tqdm
 
 from trustlab.agents.consultation import (
@@ -52,7 +53,7 @@ from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.records import Case, Reply
 from trustlab.run import Run, benchmark
-from trustlab.settings import Setup, given, takes_setup
+from trustlab.settings import Chance, Count, Setup, Weight, choices, given, takes_setup
 
 FOUR = ("medconf", "asp", "poc", "ce")
 """The methods of the published experiment."""
@@ -69,6 +70,21 @@ SPENT = [
     "n_tokens_in",
     "n_tokens_out",
 ]
+
+
+@choices
+class Asked(Setup):
+    """The choices of notebook 04."""
+
+    max_turns: Count = 12
+    """Questions in the longest consultation."""
+    tries: Count = 4
+    folds: Annotated[int, Field(ge=2, description="a whole number, at least 2")] = 5
+    """A threshold is chosen on the other folds than the one it is tried on."""
+    price: Weight = 0.005
+    """Of one utterance, as a share of accuracy, when a threshold is chosen."""
+    delta: Chance = 0.1
+    """Chance that the guarantee may fail."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
+from pydantic import Field, model_validator
 from scipy.stats import ttest_1samp
 
 from trustlab.agents.rephrase import newly_names, reword
@@ -59,7 +60,7 @@ from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.records import Case, Statement
 from trustlab.run import Run, benchmark
-from trustlab.settings import Setup, given, takes_setup
+from trustlab.settings import Seed, Setup, choices, given, takes_setup
 
 STRATA = ("clear", "middle", "flat")
 
@@ -152,6 +153,22 @@ CHANGES = ("small_talk", "other_system", "reordered", "instruction_100")
 SEEDS = (1, 2, 3)
 """Of the three paraphrased conditions."""
 WORDING_COLUMNS = ["text", "wording", "verdict", "how", "why", "used", "n"]
+
+
+@choices
+class Asked(Setup):
+    """The choices of notebook 02."""
+
+    changes: Annotated[Sequence[str], Field(description="a list of names of changes")] = CHANGES
+    paraphrase_seeds: Annotated[
+        Sequence[Seed], Field(description="a list of whole numbers, at least 0, or []")
+    ] = SEEDS
+    """A paraphrased condition for each."""
+
+    @model_validator(mode="after")
+    def _changes(self) -> Self:
+        named(self.changes)
+        return self
 
 
 @dataclass(frozen=True)

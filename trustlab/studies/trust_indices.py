@@ -61,7 +61,7 @@ from trustlab.run import cases_hash, given_once
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, load_safety
-from trustlab.settings import Setup, given, takes_setup
+from trustlab.settings import Parameters, Setup, choices, given, takes_setup
 from trustlab.studies.consultation import with_bar
 
 REVIEW_KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
@@ -247,6 +247,16 @@ ONE = "one doctor"
 MIXED = "a mixed panel"
 PROXY = "proxy: {}, no biomedical encoder"
 """What tables, figures and captions say where the general encoder stands in."""
+
+
+@choices
+class Asked(Setup):
+    """The choices of notebook 05, whose doctors have one temperature in both its parts."""
+
+    @property
+    def chosen(self) -> Parameters:
+        """The methods' open choices, the doctors' temperature among them."""
+        return replace(super().chosen, doctor_temperature=self.temperature)
 
 
 @dataclass(frozen=True)
