@@ -96,9 +96,9 @@ def counted(n: int, one: str, several: str) -> str:
 def walkthrough() -> Bullets:
     """One patient: the first answer from every side, then what denials do to it, then patients out of its world."""
     moves, evidence = table("00_moves"), table("00_evidence")
-    told = row(shown("00_walkthrough", "walk-20"), n_statements=4)  # the complaint
-    first = moves[moves["level"].eq(told["level"])].set_index("method")
-    n_sure, n_tokens = re.findall(r"\d+", printed("00_walkthrough", "walk-09"))[:2]
+    answer = printed("00_walkthrough", "walk-07").strip().partition(": ")[2]
+    first = rows(moves, level=rows(moves, answer=answer)["level"].min()).set_index("method")
+    n_spelling, n_tokens = re.findall(r"\d+", printed("00_walkthrough", "walk-09"))[:2]
     said = first["confidence"]
     right = moves[moves["correct"].eq(1)]
     assert (
@@ -115,13 +115,10 @@ def walkthrough() -> Bullets:
     n_wrong, n_patients, rho = re.findall(
         r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27")
     )
-    lengths = rows(table("00_token_position"), among="wrong answers", metric="asp").sort_values(
-        "n_tokens"
-    )
     return [
         f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is wrong; once more is told it "
         f"answers *{right['answer'].iloc[0]}*, which is right, and stays with it. For the wrong answer its mean token "
-        f"probability is {pct(said['asp'])} %, since {n_sure} of {n_tokens} tokens are "
+        f"probability is {pct(said['asp'])} %, since {n_spelling} of {n_tokens} tokens are "
         f"mere spelling; the probability of the whole diagnosis is {pct(said['sequence_probability'])} %, "
         f"{pct(said['poc'])} % of the samples agree, and asked for a score it says {pct(said['ce'])}.",
         f"MedConf finds {n_supported} of {len(evidence)} criteria supported and says {pct(said['medconf'])} of 100. When the "
@@ -133,8 +130,7 @@ def walkthrough() -> Bullets:
         f"({unknown['ce']['n']:.0f} patients), and MedConf "
         f"{value(unknown['medconf'], scale=100)}, where it has a value (for {unknown['medconf']['n']:.0f}). Over "
         f"{n_wrong} wrong answers about {n_patients} other patients, the length of the name and its mean token probability "
-        f"have a Spearman correlation of {rho}, though the lengths with ten answers or more go from "
-        f"{pct(lengths['value'].iloc[0])} to {pct(lengths['value'].iloc[-1])} %.",
+        f"have a Spearman correlation of {rho}.",
     ]
 
 
@@ -155,11 +151,11 @@ def benchmark() -> Bullets:
     def within(method: str, of: pd.DataFrame = level) -> str:
         return value(of.loc[(method, "within")])
 
-    best = rows(table("01_best_of_families"), level="within")
+    best = rows(shown("01_benchmark", "1219a1f9"), model="embedded")
     ahead = [
-        f"{value(chosen_anew(one), 'difference', sign='+')} ({plots_label(one['method'])})"
+        f"{signed(one['difference'].split()[0])} {signed(one['whoever is best'])} ({plots_label(one['method'])})"
         for _, one in best.iterrows()
-        if one["low_chosen"] > 0
+        if number(one["whoever is best"]) > 0
     ]
     compared = rows(table("01_compared"), level="within")
     n_hold = int((compared["p_holm"] < 0.05).sum())
@@ -208,9 +204,9 @@ def benchmark() -> Bullets:
     ]
 
 
-def chosen_anew(best: pd.Series) -> pd.Series:
-    """A family's best with the interval that chooses the best anew in each draw."""
-    return best.drop(["low", "high"]).rename({"low_chosen": "low", "high_chosen": "high"})
+def signed(text: str) -> str:
+    """A text with the sign of each of its decimal numbers."""
+    return re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):+.2f}", text)
 
 
 def plots_label(method: str) -> str:
@@ -251,8 +247,8 @@ def robustness() -> Bullets:
     changed = rows(accuracy, metric="other_answer")
     shift = rows(accuracy, metric="difference")
     variation = rows(table("02_variation"), metric="cv_sample").set_index("method")
-    compared = table("02_steadier")
-    n_apart = int((compared["p_holm"] < 0.05).sum())
+    compared = rows(shown("02_robustness", "steadier-code"), metric="CV sample")
+    n_apart = int((compared["p (Holm)"].map(number) < 0.05).sum())
     two = table("02_two_at_once")
     both = {
         m: row(two, metric="mean_confidence", told="difference", method=m)
@@ -279,16 +275,14 @@ def robustness() -> Bullets:
 
 def ablations() -> Bullets:
     """MedConf's parts; what it reads; the order of the methods."""
-    parts = rows(table("03_parts"), metric="auroc", level="within", method="medconf").set_index(
-        "variant"
-    )
-    libraries = rows(table("03_libraries"), metric="auroc", level="within", method="medconf")
-    passages = rows(table("03_passages"), metric="auroc", level="within", method="medconf")
+    drawn = rows(table("03_parts"), method="medconf")
+    parts = rows(drawn, against="MedConf without a part").set_index("variant")
+    libraries = rows(drawn, against="MedConf with another library")
     control = libraries[libraries["variant"].str.contains("another")].iloc[0]
     ranks = rows(table("03_ranks"), metric="rank").dropna(subset="value").set_index("method")
     first = ranks.index[0]
     widest = (ranks["highest"] - ranks["lowest"]).idxmax()
-    best = rows(table("03_best_of_families"), level="within").set_index("family")
+    best = shown("03_ablations", "15a8676a").set_index("family")
 
     def lost(variant: str) -> str:
         return value(parts.loc[variant], "difference", sign="+")
@@ -300,22 +294,22 @@ def ablations() -> Bullets:
         f"{lost('without_importance')}: {parts['n_cases'].max()} patients settle none of it."
         if not ((parts["low"] > 0) | (parts["high"] < 0)).any()
         else f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f}; a part changes it.",
-        f"With {passages['n_passages'].min()} to {passages['n_passages'].max()} passages it is "
-        f"{span(passages['value'], '{:.2f}'.format)}, and passages about *another* disease change it by "
+        "Passages about *another* disease change it by "
         f"{value(control, 'difference', sign='+')}: as if this model filled the profile from memory, so that what retrieval "
         f"brings cannot be measured on it.",
         f"The order of the methods is soft: {plots_label(first)} stands first, but only in "
         f"{pct(ranks.at[first, 'chosen_in'])} % of the draws of other patients, and {plots_label(widest)} takes "
         f"ranks {ranks.at[widest, 'lowest']:.0f} to "
         f"{ranks.at[widest, 'highest']:.0f} with the formula that one takes its name to mean. The best token method stands "
-        f"{value(best.loc['token'], 'difference', sign='+')} from MedConf, the best of the samples "
-        f"{value(best.loc['consistency'], 'difference', sign='+')}.",
+        f"{signed(best.at['token', 'difference'])} from MedConf, the best of the samples "
+        f"{signed(best.at['consistency', 'difference'])}.",
     ]
 
 
 def consultation() -> Bullets:
     """What asking brings; which rule stops best; doctor and patient."""
-    picked = rows(table("04_published"), source="ours").set_index("policy")
+    picked = rows(table("04_frontier"), drawn="picked elsewhere").set_index("method")
+    picked = picked[~picked.index.str.contains("fixed|decides itself|oracle")]
     right, utterances = (rows(picked, metric=metric) for metric in ("accuracy", "utterances"))
     chosen = shown("04_consultation", "chosen-table").set_index("stops by")["accuracy, %"]
     gaps = shown("04_consultation", "rules-table")
@@ -357,13 +351,14 @@ def consultation() -> Bullets:
 
 def trust_indices() -> Bullets:
     """What the indices say where doctors are right and wrong; one doctor and three; the reviewers."""
-    sets = table("05_indices_by_set")
-    on = sets[sets["safety"].astype(str).eq("True") & sets["formulation"].eq("trust-x")]
+    on = rows(shown("05_trust_indices", "come-table"), safety="on", formulation="trust-x")
     first = on["dataset"].iloc[0]
-    told, untold = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
-    known, unknown = (dict(iter(part.groupby("metric")["value"])) for part in (told, untold))
-    n_patients = (told["n"] + told["n_missing"]).iloc[0]
-    panels = rows(untold[untold["n_doctors"] > 1], metric="cdr")["value"]
+    for name in ("Accuracy", "CDR", "RDC", "ETI", "FTI"):
+        on[name] = on[name].map(number)
+    known, unknown = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
+    of_first = rows(table("05_indices"), metric="accuracy").iloc[0]
+    n_patients = of_first["n"] + of_first["n_missing"]
+    panels = unknown.loc[unknown["configuration"].ne("one doctor"), "CDR"]
     gaps = shown("05_trust_indices", "panel-table")
     eti = gaps[gaps["metric"].eq("ETI")]
     n_higher, n_hold = (
@@ -381,11 +376,11 @@ def trust_indices() -> Bullets:
 
     return [
         f"On {n_patients} generated patients, fully told, the doctors are right for "
-        f"{span(known['accuracy'], '{:.0f}'.format)} % and ETI is {span(known['eti_percent'], '{:.0f}'.format)} %; on "
-        f"conversations and reports, right for {span(unknown['accuracy'], '{:.0f}'.format)} %, ETI is still "
-        f"{span(unknown['eti_percent'], '{:.0f}'.format)} % and FTI {span(unknown['fti'].dropna(), '{:.0f}'.format)}: a panel's "
+        f"{span(known['Accuracy'], '{:.0f}'.format)} % and ETI is {span(known['ETI'], '{:.0f}'.format)} %; on "
+        f"conversations and reports, right for {span(unknown['Accuracy'], '{:.0f}'.format)} %, ETI is still "
+        f"{span(unknown['ETI'], '{:.0f}'.format)} % and FTI {span(unknown['FTI'].dropna(), '{:.0f}'.format)}: a panel's "
         f"CDR rises to no more than {span(panels, '{:.0f}'.format)} %, and an RDC of "
-        f"{span(unknown['rdc'], '{:.0f}'.format)} % stays, since reasoning that names the diagnosis lies near it.",
+        f"{span(unknown['RDC'], '{:.0f}'.format)} % stays, since reasoning that names the diagnosis lies near it.",
         f"One doctor has the higher ETI than a panel of three in {n_higher} of {len(eti)} comparisons (paired by case; "
         f"{n_hold} hold after Holm's correction), for a CDR of 0 that nobody earned. "
         "Safety off is 0 by definition in `trust-x`, missing in `medguard-x`.",

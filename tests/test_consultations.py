@@ -263,6 +263,18 @@ def test_policies_stop_four_cases_by_hand() -> None:
     ) == {2}
 
 
+def test_marks_have_accuracy_beside_utterances_and_one_rule_of_all_fixed_lengths() -> None:
+    marks = tables.chosen_marks(tables.chosen_table(FOUR, "fake", against=None))
+    of = marks.set_index("policy")
+    assert of.loc["decides itself", ["value", "utterances"]].to_list() == [0.75, 4.5]
+    assert of.loc[["fixed 0", "fixed 3", "oracle"], "rule"].to_list() == [
+        "fixed",
+        "fixed",
+        "oracle",
+    ]
+    assert {"utterances_low", "utterances_high"} <= set(marks) and of.index.is_unique
+
+
 def test_accuracy_utterances_and_cost_of_policies_by_hand() -> None:
     long = tables.chosen_table(FOUR, "fake", against=None)
     table = values(long)

@@ -12,7 +12,15 @@ from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 
 from trustlab.confidence import METHODS
-from trustlab.metrics.costs import CALLS, method_costs, pareto_table, purposes_of
+from trustlab.metrics.costs import (
+    CALLS,
+    CHEAPEST,
+    EXPENSES,
+    expense_of,
+    method_costs,
+    pareto_table,
+    purposes_of,
+)
 from trustlab.run import benchmark
 
 NAN = float("nan")
@@ -331,3 +339,15 @@ def test_each_model_and_data_set_has_a_front_of_its_own():
 def test_unknown_costs_and_levels_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         priced([1], [0.5], **options)
+
+
+def test_each_method_is_in_the_class_of_cost_of_what_is_asked_for_it():
+    found = {name: expense_of(name) for name in METHODS}
+    assert set(found.values()) == {CHEAPEST, *EXPENSES}
+    wanted = {"asp": CHEAPEST, "random": CHEAPEST, "poc": "The answer and K samples"}
+    wanted |= {"ce": "The answer and a further question", "medconf": "The answer and evidence"}
+    assert {name: found[name] for name in wanted} == wanted
+    assert found["agreement"] == "The answer and a panel of doctors"
+    assert expense_of("my own") == CHEAPEST
+    for name, words in found.items():
+        assert (words == CHEAPEST) == (len(purposes_of(METHODS[name])) == 1)

@@ -59,30 +59,18 @@ class Marks:
 PLAIN = [Marks()]
 RANKED = [Marks(ranks=of_ranking_metrics)]
 ONE_OF_MANY = [Marks("difference", ranks=of_ranking_metrics)]
-CHOSEN = ("low_chosen", "high_chosen")
-BEST = [*ONE_OF_MANY, Marks("difference", ends=CHOSEN, ranks=of_ranking_metrics)]
 SINGLE = {"cases": "n", "ends": ()}
 """One answer of one patient a row."""
 INDEX = [Marks(least=0)]
-ARROWS = [Marks(ends=(), least=0), Marks("reference", "n_reference", "n_reference", (), least=0)]
 POINTS = {"cases": "", "ends": (), "missing": ()}
 DRAWN: dict[str, list[Marks]] = {
     "00_evidence": [],  # words of one answer, no number
     "00_moves": [Marks("confidence", missing=("missing",), **SINGLE)],
-    "00_token_position": PLAIN,
     "00_consistent": PLAIN,
     "00_beyond": PLAIN,
-    "01_accuracy_by_level": PLAIN,
-    "01_accuracy_by_set": PLAIN,
     "01_auroc": RANKED,
-    "01_auprc": RANKED,
-    "01_auroc_variants": RANKED,
-    "01_auroc_by_set": RANKED,
-    "01_auroc_by_grader": RANKED,
     "01_auroc_by_cost": [Marks(ranks=everywhere), Marks("cost", "n_answers", "n_answers", ends=())],
-    "01_auroc_under_noise": [Marks(ranks=everywhere), Marks("expected", ends=(), ranks=everywhere)],
     "01_compared": ONE_OF_MANY,
-    "01_best_of_families": BEST,
     "01_confidence_and_accuracy": PLAIN,
     "01_level_correlations": PLAIN,
     "01_rank_correlations": [Marks(ends=())],
@@ -93,35 +81,17 @@ DRAWN: dict[str, list[Marks]] = {
     "01_risk_coverage": [Marks(ranks=everywhere)],
     "02_accuracy": PLAIN,
     "02_variation": PLAIN,
-    "02_published": PLAIN,
-    "02_steadier": [Marks("difference")],
-    "02_steadiest": [Marks("difference"), Marks("difference", ends=CHOSEN)],
-    "02_stability": RANKED,
     "02_shifts": PLAIN,
     "02_two_at_once": RANKED,
     "03_parts": ONE_OF_MANY,
-    "03_libraries": ONE_OF_MANY,
     "03_formulas": ONE_OF_MANY,
-    "03_best_of_families": BEST,
-    "03_passages": RANKED,
     "03_samples": RANKED,
-    "03_published": RANKED,
     "03_ranks": [Marks(ranks=everywhere)],
     "04_one_consultation": [],  # one answer a row, a column a method
     "04_frontier": PLAIN,
-    "04_published": PLAIN,
-    "04_stops": PLAIN,
-    "04_guarantee": PLAIN,
     "05_indices": INDEX,
-    "05_indices_by_set": INDEX,
     "05_reviewers": PLAIN,
-    "05_correlations": PLAIN,
-    "05_agreement": PLAIN,
-    "05_auroc": RANKED,
-    "05_best_against_agreement": BEST,
-    "05_best_against_rdc": BEST,
     "05_weights": [Marks(ends=())],
-    "05_weak_points": ARROWS,
     "06_p_values": [Marks("p_number", **POINTS)],
     "06_standings": [Marks("value", **POINTS)],
     "06_chance_band": [Marks("r", **POINTS)],
@@ -235,13 +205,11 @@ def test_a_number_printed_by_others_needs_a_word_on_its_n() -> None:
             {"value": 0.7, "source": "printed", "metric": "auroc"},
         ]
     )
-    assert violations("03_published", table) == [
-        "03_published: value printed by others, without a word on its n (1 rows)"
+    assert violations("01_auroc", table) == [
+        "01_auroc: value printed by others, without a word on its n (1 rows)"
     ]
     assert (
-        violations(
-            "03_published", table.fillna({"missing": "printed without the number of answers"})
-        )
+        violations("01_auroc", table.fillna({"missing": "printed without the number of answers"}))
         == []
     )
 

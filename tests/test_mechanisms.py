@@ -74,14 +74,6 @@ def many(n: int, probs, correct: int = 0, start: int = 0) -> list[tuple]:
     return [(f"c{start + i}", 1, "Influenza", correct, probs, 0.9, 0.2) for i in range(n)]
 
 
-def test_position_means_leave_out_rare_long_and_single_token_answers():
-    rows = [*many(5, (0.2, 0.9)), *many(5, (0.4, 0.7), 1, 5), *many(9, (0.1, 0.1, 0.1), 0, 10)]
-    rows += [*many(10, (0.5,), 0, 20), *many(10, (0.5,) * 11, 0, 40)]
-    found = walkthrough.position_means(walkthrough.token_table(made_run(rows)))
-    assert found[["n_tokens", "position", "n"]].to_numpy().tolist() == [[2, 1, 10], [2, 2, 10]]
-    np.testing.assert_allclose(found["value"], [0.3, 0.8])
-
-
 def test_wrong_by_length_is_of_wrong_answers_alone():
     rows = [
         *many(10, (0.2, 0.9)),
@@ -115,13 +107,6 @@ def test_means_over_few_cases_have_no_interval_however_many_answers():
     table = table.assign(prior=0.1, poc=[0.1 * (i % 7) for i in range(12)], correct=1)
     means = walkthrough.prior_means(table, n_draws=200)
     assert means["n"].tolist() == [12] and means[["low", "high"]].isna().all(axis=None)
-
-
-def test_what_the_figures_of_means_draw_is_one_table():
-    drawn = walkthrough.token_means(walkthrough.token_table(made_run(many(10, (0.2, 0.9)))))
-    n_cases = drawn.groupby("among")["n_cases"].unique().str[0].to_dict()
-    assert n_cases == {"all answers": 10, "wrong answers": 10}
-    assert not len(walkthrough.token_means(walkthrough.token_table(made_run())))
 
 
 def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():

@@ -45,9 +45,8 @@ PANEL = {"agreement", "rdc"}
 assert PANEL | set(VARIANTS) == set(METHODS)
 METRICS = {"accuracy", "mean_confidence", "auroc", "auprc", "pearson", "spearman", "brier", "ece"}
 FIGURES_OF_01 = {
-    "01_accuracy_by_level", "01_auroc", "01_auprc", "01_confidence_and_accuracy", "01_reliability", "01_rank_correlations",
-    "01_accuracy_by_set", "01_auroc_by_set", "01_auroc_variants", "01_auroc_by_grader", "01_auroc_under_noise",
-    "01_compared", "01_best_of_families", "01_level_correlations", "01_risk_coverage", "01_auroc_by_cost",
+    "01_accuracy_by_level", "01_auroc", "01_confidence_and_accuracy", "01_reliability", "01_rank_correlations",
+    "01_auroc_under_noise", "01_compared", "01_level_correlations", "01_risk_coverage", "01_auroc_by_cost",
 }  # fmt: skip
 MACHINE = re.compile(r"/(?:work|home|root|tmp|Users|mnt|usr|opt|var)/\w|[A-Z]:\\\\|site-packages")
 WIDGET = "application/vnd.jupyter.widget-view+json"

@@ -344,7 +344,9 @@ def test_the_figure_shows_one_model_and_data_set_with_its_caption(twelve):
     ax = found.figure("embedded", "made")
     words = " ".join(text.get_text().replace("\n", " ") for text in ax.figure.texts)
     assert "model embedded (a very small model)" in words and "12 cases, 24 answers" in words
-    assert "tokens" in ax.get_xlabel()
+    assert ax.get_xlabel() == "level-stratified AUROC, 0 to 1"
+    assert "tokens" in [text.get_text() for text in ax.texts]
+    assert "The answer alone" in [name.get_text() for name in ax.get_yticklabels()]
     first = found.figure()
     assert "model fake" in " ".join(text.get_text() for text in first.figure.texts)
     plt.close("all")
@@ -357,7 +359,7 @@ def test_a_figure_of_what_the_run_does_not_have_is_refused(twelve):
     with pytest.raises(ValueError, match="dataset is 'ddxplus'; this run has made"):
         found.figure(dataset="ddxplus")
     nothing = replace(found, pareto=None)
-    with pytest.raises(ValueError, match="no AUROC within level"):
+    with pytest.raises(ValueError, match="no level-stratified AUROC"):
         nothing.figure()
 
 

@@ -28,6 +28,7 @@ from trustlab.studies.robustness import (
     TwoAtOnce,
     accuracy_table,
     appended_table,
+    beside_alone,
     flatness_table,
     named_table,
     robustness,
@@ -585,3 +586,18 @@ def test_without_known_findings_flatness_is_missing_with_its_reason_and_there_ar
 def test_cases_that_make_no_pair_are_refused() -> None:
     with pytest.raises(ValueError, match="no two of 2 cases have different diagnoses"):
         two_at_once([made_case("a"), made_case("b")], [FakeModel()])
+
+
+def test_what_is_drawn_of_two_at_once_has_the_paired_difference_beside_it() -> None:
+    line = {"model": "m", "dataset": "d", "metric": "mean_confidence", "n": 8, "n_cases": 8}
+    values = {"one patient": 0.5, "two at once": 0.7, "difference": 0.2}
+    lines = [
+        line | {"method": m, "told": told, "value": v, "low": v - by, "high": v + by}
+        for m, by in (("poc", 0.1), ("ce", 0.3))
+        for told, v in values.items()
+    ]
+    other = lines[0] | {"metric": "auroc"}
+    drawn = beside_alone(pd.DataFrame([*lines, other]))
+    assert drawn["told"].tolist() == ["one patient", "two at once"] * 2
+    assert drawn["difference"].round(6).eq(20).all() and drawn["n_pairs"].eq(8).all()
+    assert drawn["holds"].tolist() == [False, True, False, False]

@@ -275,22 +275,19 @@ class Report:
     note: str = ""
     cost_words: str = "Cost of one answer with each method alone"
 
-    def figure(
-        self, model: str | None = None, dataset: str | None = None, ax: Axes | None = None
-    ) -> Axes:
-        """AUROC within level against cost, of one model on one data set (the first ones where ``None``), with its caption.
+    def figure(self, model: str | None = None, dataset: str | None = None) -> Axes:
+        """Level-stratified AUROC of each method, by what has to be asked for it, with its caption.
 
-        Raises ``ValueError`` for a model or data set that the run does not have, and where there is no AUROC within level.
+        Of one model on one data set, the first ones where ``None``. The dotted line is the best of
+        the cheapest class. ``ValueError`` for a model or data set that the run does not have, and
+        where there is no level-stratified AUROC.
         """
-        from trustlab.plots.costs import (
-            auroc_by_cost,  # here, so that the package is imported without matplotlib
-        )
+        # here, so that the package is imported without matplotlib
+        from trustlab.plots.rows import Line, by_value, rows
         from trustlab.plots.style import caption
 
         if self.pareto is None:
-            raise ValueError(
-                "the metrics hold no AUROC within level, so there is nothing to draw against the costs"
-            )
+            raise ValueError("the metrics hold no level-stratified AUROC to draw by cost")
         chosen = {}
         for column, given in (("model", model), ("dataset", dataset)):
             held = list(dict.fromkeys(self.pareto[column]))
@@ -298,12 +295,25 @@ class Report:
                 raise ValueError(f"{column} is {given!r}; this run has {', '.join(map(str, held))}")
             chosen[column] = held[0] if given is None else given
         part, mine = (_where(table, chosen) for table in (self.pareto, self.answers))
-        drawn = auroc_by_cost(part, self.families, ax)
+        part = part.sort_values("cost", kind="stable")
+        cheap = part.loc[part["asked"].eq(part["asked"].iloc[0]), "value"].dropna()
+        lines = [Line(best, "best of the cheapest", dotted=True) for best in cheap.nlargest(1)]
+        numbers = {"value": "{value:.2f}", "n": "{n:,.0f}"}
+        axes = rows(
+            part,
+            self.families,
+            groups="asked",
+            order=by_value(part),
+            lines=[Line(0.5, "chance 0.50"), *lines],
+            columns={**numbers, part["unit"].iloc[0]: lambda line: _number(line["cost"])},
+            xlabel="level-stratified AUROC, 0 to 1",
+        )
         words = formatted.interval_words(part, "95 % case-bootstrap interval")
         many = self.answers["dataset"].nunique() > 1
         notes = [self.note, "costs are means over all data sets of the run" if many else ""]
-        caption(drawn, **formatted.about(mine), interval=words, note="; ".join(filter(None, notes)))
-        return drawn
+        note = "; ".join(filter(None, notes))
+        caption(axes[0].figure, **formatted.about(mine), interval=words, note=note)
+        return axes[0]
 
     def __str__(self) -> str:
         """The paragraph in lines of 100 letters, and the costs of one answer, as plain text."""

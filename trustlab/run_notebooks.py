@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import yaml
 
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
@@ -218,6 +217,7 @@ def write_html(notebook: Path) -> Path:
 
     On paper its long lines are broken, not cut.
     """
+    import nbformat
     from nbconvert import HTMLExporter
 
     exporter = HTMLExporter(
@@ -240,6 +240,8 @@ def write_html(notebook: Path) -> Path:
 
 def _without_widgets(outputs: Sequence[Any]) -> list[Any]:
     """The outputs without views of widgets, which need a kernel; the page or picture that one has beside it stays."""
+    import nbformat
+
     widget, kept = "application/vnd.jupyter.widget-view+json", []
     for output in outputs:
         data = output.get("data", {})
@@ -271,6 +273,8 @@ def publish(run_dir: Path, name: str) -> None:
     are copied, and no path of this machine. Of the tables in :data:`REFERENCE`, those that the run left are kept. They stay
     in full precision: rounded ones hold ties that the run did not have, which moves AUROC.
     """
+    import nbformat
+
     source = notebook_path(name)
     ours, made = nbformat.read(source, 4), nbformat.read(run_dir / source.name, 4)
     executed = [

@@ -32,6 +32,14 @@ PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
 )
 """Needs, and the purposes of the requests that any of them adds to the answer's."""
 CALLS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached", "model")
+EXPENSES: dict[str, set[str]] = {
+    "The answer and a panel of doctors": {"doctor"},
+    "The answer and evidence": set(ASSESSED),
+    "The answer and K samples": {"samples"},
+    "The answer and a further question": {"ce", "cot_ce", "topk_ce", "p_true"},
+}
+"""Classes of cost -> the purposes of which any puts a method into it; the dearest first."""
+CHEAPEST = "The answer alone"
 PROMPTS = ("once", "each")
 AMOUNTS = ("n_replies", "n_tokens_in", "n_tokens_out", "seconds", "usd")
 MORE = [f"{part}_{name.removeprefix('n_')}" for part in ("extra", "total") for name in AMOUNTS]
@@ -45,13 +53,19 @@ UNITS = {
     "usd": ["usd"],
 }
 """What a cost can be counted in, and the columns that it is the sum of."""
-PARETO = ["model", "dataset", "method", "family", "level", "cost", "unit"]
+PARETO = ["model", "dataset", "method", "family", "level", "asked", "cost", "unit"]
 
 
 def purposes_of(method: Method) -> tuple[str, ...]:
     """The purposes of all requests that ``method`` reads: the answer's, then its own."""
     own = (purposes for needs, purposes in PURPOSES if needs & set(method.needs))
     return (ANSWER, *(purpose for purposes in own for purpose in purposes))
+
+
+def expense_of(method: str) -> str:
+    """The class of cost of a method: what has to be asked for it, as :data:`EXPENSES` has it."""
+    asked = set(purposes_of(METHODS[method])) if method in METHODS else set()
+    return next((words for words, own in EXPENSES.items() if own & asked), CHEAPEST)
 
 
 def method_costs(
@@ -200,7 +214,8 @@ def pareto_table(
     table = found.merge(price, on=["model", "method"], how="left", validate="many_to_one")
     why = table["why"].fillna("no cost: not among the costs").where(table["cost"].isna(), "")
     told = zip(table["missing"].fillna(""), why, strict=True)
-    table = table.assign(unit=cost, missing=["; ".join(filter(None, two)) for two in told])
+    missing = ["; ".join(filter(None, two)) for two in told]
+    table = table.assign(unit=cost, asked=table["method"].map(expense_of), missing=missing)
     fronts = [_undominated(part) for _, part in groups(table, ["model", "dataset"])]
     table["on_front"] = pd.concat(fronts)
     more = ["n_rarer", "n_answers", "on_front"]

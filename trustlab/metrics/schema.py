@@ -58,6 +58,7 @@ KEYS = {
     "how": Column("text", "", "the confidence as given, or calibrated how"),
     "among": Column("text", "", "all answers, the wrong ones, or those that stayed the same"),
     "quantity": Column("text", "", "accuracy, or the method whose mean confidence it is"),
+    "asked": Column("text", "", "what has to be asked for a method: its class of cost"),
     "cost": Column("number", "the unit's", "mean cost of an answer"),
     "unit": Column("text", "", "what a cost is counted in"),
     "first": Column("text", "", "the first of a pair"),

@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from trustlab.confidence import METHODS
-from trustlab.plots.benchmark import LINES
 from trustlab.plots.style import (
     FAMILY_COLOURS,
     FAMILY_MARKERS,
     GREY,
     INK,
+    LINES,
     axes_row,
     caption,
     family_of,

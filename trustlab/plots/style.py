@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,10 @@ FAMILY_MARKERS: dict[str, str] = {
 MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5}
 """Sizes at which the families' shapes look equally large."""
 
+LEVEL_NAMES = {
+    "pooled": "pooled over levels",
+    "within": "level-stratified (mean over levels)",
+}
 FAMILY_LABELS: dict[str, str] = {
     "token": "token",
     "consistency": "consistency",
@@ -288,6 +293,11 @@ def use_style() -> None:
     }
     rc |= dict.fromkeys(inked, INK) | dict.fromkeys(sizes, 10) | SVG
     sns.set_theme(context="notebook", style="whitegrid", rc=rc)
+
+
+def file_ending(model: str, models: Sequence[str]) -> str:
+    """What tells the files of ``model`` from those of the first of ``models``: '' for the first."""
+    return "" if model == models[0] else "_" + re.sub(r"[^A-Za-z0-9.-]+", "-", model)
 
 
 def caption(

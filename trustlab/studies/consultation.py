@@ -696,6 +696,19 @@ def chosen_shown(table: pd.DataFrame) -> pd.DataFrame:
     return parts[0].merge(parts[1]).rename(columns=names).fillna("–")
 
 
+def chosen_marks(table: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy beside mean utterances, ``utterances_low`` and ``_high``, a row a policy.
+
+    ``table`` is :func:`chosen_table`; ``rule`` is its policy, of all fixed lengths "fixed".
+    """
+    keys, ends = ["model", "policy"], ["value", "low", "high"]
+    accuracy, said = (table[table["metric"] == name] for name in ("accuracy", "utterances"))
+    named = dict(zip(ends, ["utterances", "utterances_low", "utterances_high"], strict=True))
+    beside = said[[*keys, *ends]].rename(columns=named)
+    rule = accuracy["policy"].str.replace(r"fixed \d+", "fixed", regex=True)
+    return accuracy.assign(rule=rule).merge(beside, on=keys, validate="one_to_one")
+
+
 def rules_compared(
     run: ConsultationRun, model: str, against: str | None = "medconf", **how: Any
 ) -> pd.DataFrame:

@@ -814,6 +814,23 @@ def two_at_once_table(
     return table([*lines, *_means(change, n_draws, seed)], [*RUN, "method", "told"], ["n_rarer"])
 
 
+def beside_alone(table: pd.DataFrame) -> pd.DataFrame:
+    """Of :func:`two_at_once_table` what is drawn: accuracy and means, of one patient and of two.
+
+    Beside each the ``difference`` in points, of ``n_pairs``, and at the means of two whether it
+    ``holds``: its interval is without 0.
+    """
+    means = table[table["metric"].isin(["accuracy", "mean_confidence"])]
+    change = means[means["told"].eq("difference")].set_index("method")
+    means = means[means["told"].ne("difference")]
+    apart = means["method"].map(change["low"].gt(0) | change["high"].lt(0))
+    return means.assign(
+        difference=100 * means["method"].map(change["value"]),
+        n_pairs=means["method"].map(change["n"]),
+        holds=apart.astype(bool) & means["told"].eq(TWO),
+    )
+
+
 def strata_table(
     singles: tuple[pd.DataFrame, pd.DataFrame],
     two: TwoAtOnce,

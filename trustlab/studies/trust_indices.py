@@ -901,6 +901,39 @@ COUNTED = {
     "n_tests_unreadable": "test marks unreadable", "tests_unrated_percent": "% of tests unrated",
 }  # fmt: skip
 ROW = ["model", "dataset", "level", "configuration"]
+GROUPS = {
+    "What it thinks": ("accuracy", "cdr", "rdc", "eti_percent"),
+    "What it does": ("unsafe_rx_percent", "test_alerts_percent", "osi"),
+    "The whole": ("fti",),
+}
+"""The figure's groups of indices."""
+INDEX_NAMES = NAMES | {
+    "cdr": "CDR ↓",
+    "unsafe_rx_percent": "UnsafeRx % ↓",
+    "test_alerts_percent": "TestAlerts % ↓",
+    "trust-x": "trust-x\nRDC = 100 × cosine; safety off: OSI 0",
+    "medguard-x": "medguard-x\nRDC = 50 × (1 + cosine); safety off: none",
+}
+"""What the figure calls indices, where lower is better with an arrow, and formulations."""
+
+
+def in_rows(percent: pd.DataFrame) -> pd.DataFrame:
+    """Of :func:`in_percent` what is drawn, group ``about`` by group, a ``team`` a mark.
+
+    Safety off only where it matters, after safety on.
+    """
+    group = {name: about for about, names in GROUPS.items() for name in names}
+    shown = percent[percent["metric"].isin(list(group))]
+    on = shown["safety"].astype(bool)
+    shown = shown[on | shown["metric"].isin(["osi", "fti"])]
+    team = shown["configuration"] + shown["safety"].map(
+        {True: ", safety on", False: ", safety off"}
+    )
+    shown = shown.assign(
+        about=shown["metric"].map(group), team=team, place=shown["metric"].map(list(group).index)
+    )
+    order = {"by": ["place", "safety"], "ascending": [True, False], "kind": "stable"}
+    return shown.sort_values(**order).drop(columns="place")
 
 
 def in_percent(indices: pd.DataFrame) -> pd.DataFrame:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 KEYS = ["case_id", "level", "model"]
 MIN_ANSWERS = 10
 """A mean of fewer answers is left out of a figure of means."""
-LENGTHS = range(2, 11)
-"""Numbers of tokens whose positions are compared."""
 
 
 def token_table(run: Run) -> pd.DataFrame:
@@ -40,24 +38,11 @@ def token_table(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).assign(n=1)
 
 
-def position_means(tokens: pd.DataFrame) -> pd.DataFrame:
-    """Mean token ``probability`` by number of tokens (2 to 10) and position, without intervals."""
-    held = tokens[tokens["n_tokens"].isin(LENGTHS)]
-    found = _group_means(held, ["n_tokens", "position"], ["probability"], 0, 0)
-    return found.drop(columns=["low", "high"]).assign(missing="")
-
-
 def wrong_by_length(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """Of wrong answers, by number of tokens: mean probability of all (asp) and of the first."""
     wrong = tokens[tokens["correct"] == 0].groupby([*KEYS, "n_tokens"])["probability"]
     answers = wrong.agg(asp="mean", first="first").reset_index()
     return _group_means(answers, ["n_tokens"], ["asp", "first"], n_draws, seed)
-
-
-def token_means(tokens: pd.DataFrame) -> pd.DataFrame:
-    """What the figure of token positions draws; ``among``: "all answers" or "wrong answers"."""
-    means = {"all answers": position_means(tokens), "wrong answers": wrong_by_length(tokens)}
-    return _under_one_another(means, "among")
 
 
 def _group_means(

@@ -1,0 +1,431 @@
+"""Rows: a mark with its interval, its name at the left, columns of numbers at the right; in panels.
+
+A finished long table in, Axes out. Colour and shape mean the method's family; where marks have no
+family, what tells them apart inside a row.
+"""
+
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from trustlab.metrics import schema
+from trustlab.plots.style import (
+    FAMILY_COLOURS,
+    FAMILY_MARKERS,
+    GREY,
+    INK,
+    MARKER_POINTS,
+    METHOD_LABELS,
+    axes_row,
+    family_marks,
+    family_of,
+    inches,
+    label,
+    legend_below,
+    mark_look,
+    paler,
+    plot_marks,
+)
+
+SERIES = ((INK, "o"), (FAMILY_COLOURS["trust"], "P"), (FAMILY_COLOURS["token"], "s"))
+"""Looks of marks without a family, in their order in a row."""
+WIDTHS = {1: 5.2, 2: 3.7}
+"""Inches of a panel's inside by the number of panels."""
+NARROW = 2.7
+ROW, STEP, LINE, HEADING = 0.27, 0.15, 0.165, 0.3
+"""Inches: a row of one mark, each mark more, a line of a name, the heading of a group."""
+BAND = "#DDDDDD"
+REPEATED: Any = {"ms": 6, "mfc": "#D0D0D0", "mec": "#9A9A9A", "mew": 1.0, "ls": ""}
+NEAREST = 0.9995
+"""How near to 1 a stretched axis goes."""
+TICKS = [-0.99, -0.9, -0.5, 0, 0.5, 0.9, 0.97, 0.99, 0.999]
+
+
+class Line(NamedTuple):
+    """An upright line: dashed and named above the axes, or ``dotted`` and named in the legend.
+
+    ``panel``: the one that has it; '' for all.
+    """
+
+    at: float
+    words: str = ""
+    panel: str = ""
+    dotted: bool = False
+
+
+class Band(NamedTuple):
+    """A grey band behind each row: what the legend calls it, the columns of its ends and middle."""
+
+    words: str
+    low: str = "chance_low"
+    high: str = "chance_high"
+    middle: str = ""
+
+
+class Sure(NamedTuple):
+    """Marks with a dark edge: the column that is true of them, and what the legend says of it."""
+
+    column: str
+    words: str
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """What every panel needs: the marks, which column they stand at, and where rows are.
+
+    ``places`` are the middles of rows by (group, row), ``headings`` those of groups, in inches from
+    the top; ``columns``: heading -> where it ends (points right of the axes), a text for each mark.
+    """
+
+    marks: pd.DataFrame
+    x: str
+    held: list[str]
+    places: dict[Any, float]
+    headings: dict[str, float]
+    height: float
+    columns: dict[str, tuple[float, pd.Series]]
+
+
+def by_value(
+    table: pd.DataFrame, x: str = "value", *, row: str = "method", rising: bool = False
+) -> list[str]:
+    """The rows' names by their values, the highest first (``rising``: the lowest); missing last."""
+    how: Any = {"ascending": rising, "kind": "stable", "na_position": "last"}
+    return list(dict.fromkeys(table.sort_values(row).sort_values(x, **how)[row]))
+
+
+def rows(
+    table: pd.DataFrame,
+    families: Mapping[str, str] | None = None,
+    *,
+    row: str = "method",
+    x: str = "value",
+    series: str = "",
+    panels: str = "",
+    groups: str = "",
+    order: Sequence[str] | None = None,
+    names: Mapping[str, str] | None = None,
+    pale: Sequence[str] = (),
+    sure: Sure | None = None,
+    band: Band | None = None,
+    ghost: str = "",
+    lines: Sequence[Line] = (),
+    columns: Mapping[str, str | Callable[[Mapping[str, Any]], str]] | None = None,
+    unit: float = 1.0,
+    limits: Any = None,
+    stretched: Sequence[str] = (),
+    xlabel: Any = "",
+) -> list[Axes]:
+    """A mark at ``x`` for each line of ``table``, with its interval ``low`` to ``high``.
+
+    Hollow below ten cases (``n_cases``); what has no value has its reason (``missing``) in the row.
+
+    - ``families``: family by method; a mark of the method '' is black. Without, marks look as their
+      place among the ``series`` says.
+    - ``row``, ``series``, ``panels``, ``groups``: columns that name the rows, the marks under one
+      another in a row, the panels side by side, and the rows' groups, each under a heading. All
+      stand as they first come in the table, rows as in ``order`` where it is given.
+    - ``names``: what any of their values is called, where that is another word.
+    - ``pale``: series in paler colours. ``sure``, ``band``, ``lines``: see :class:`Sure` and so on.
+    - ``ghost``: the panel whose values the last one repeats, small and grey.
+    - ``columns``: heading -> a text such as ``"{n:,.0f}"`` or a function, of the mark's line.
+    - ``unit``: all that is drawn is multiplied by it. ``limits``: what an axis holds at least.
+    - ``stretched``: panels whose axis is stretched towards 1 and -1 (Fisher's z).
+    - ``limits`` and ``xlabel`` may be given by panel; panels with one label share a scale.
+
+    ``ValueError`` for lacking columns, no lines, two lines for one mark, or an unknown name.
+    """
+    given = {"_panel": panels, "_group": groups, "_row": row, "_series": series}
+    held = [x, "low", "high", *filter(None, band[1:] if band else ())]
+    marks = _checked(table, given, held, unit)
+    known = {at: list(dict.fromkeys(marks[at])) for at in given}
+    _among(order or (), known["_row"], "order")
+    _among(pale, known["_series"], "pale")
+    _among([ghost, *stretched, *(line.panel for line in lines)], ["", *known["_panel"]], "a panel")
+    marks["_sure"] = marks[sure.column].astype(bool) if sure else False
+    marks["_named"] = [(names or {}).get(name, label(name)) for name in marks["_row"]]
+    marks = _looks(marks, families, known["_series"], pale)
+
+    def words(name: str) -> str:
+        return (METHOD_LABELS | dict(names or {})).get(name, name) if name else ""
+
+    places = _places(marks, known["_group"], order or known["_row"], words)
+    drawing = _Drawing(marks, x, held, *places, _columns(marks, columns or {}))
+    n, ends = len(known["_panel"]), [end for end, _ in drawing.columns.values()]
+    axes = axes_row(WIDTHS.get(n, NARROW), drawing.height, n, max(ends, default=0) / 72 + 0.25)
+    for ax, panel in zip(axes, known["_panel"], strict=True):
+        part = marks[marks["_panel"].eq(panel)]
+        mine = [line for line in lines if line.panel in ("", panel)]
+        ax.set(ylim=(drawing.height, 0), yticks=[], xlabel=_of(xlabel, panel) or "")
+        scaled = part if isinstance(xlabel, Mapping) else marks
+        _scale(ax, scaled[held], mine, _of(limits, panel), panel in stretched)
+        _behind(ax, drawing, part, band, mine)
+        for key, of_row in part.groupby(["_group", "_row"], sort=False):
+            _row(ax, drawing, of_row, drawing.places[key])
+        for heading, (end, _) in drawing.columns.items():
+            _beside(ax, heading, end, GREY)
+        if title := words(panel):
+            above = any(line.words and not line.dotted for line in lines)
+            ax.set_title(title, pad=20 if above else 9)
+    if ghost:
+        _repeat(axes[-1], drawing, ghost, known["_panel"][-1])
+    _names(axes[0], drawing, words)
+    told = _of_marks(marks, known["_series"], families, pale, words)
+    more = _of_rest(sure, band, words(ghost), lines)
+    legend_below(axes[0], *([[*told, *more]] if len(told) + len(more) <= 6 else [told, more]))
+    return axes
+
+
+def _checked(
+    table: pd.DataFrame, given: Mapping[str, str], held: Sequence[str], unit: float
+) -> pd.DataFrame:
+    """A copy whose columns ``given`` say where a mark stands, in the unit drawn, with a reason."""
+    schema.need(table, [*filter(None, given.values()), *held, "n_cases"])
+    if not len(table):
+        raise ValueError("the table has no lines: there is nothing to draw")
+    table = table.reset_index(drop=True)
+    marks = table.assign(**{at: table[of].astype(str) if of else "" for at, of in given.items()})
+    schema.refuse(table, marks.duplicated(list(given)), "a mark has several lines")
+    marks[list(held)] = unit * table[list(held)].astype(float)
+    why = table["missing"].astype(object).fillna("") if "missing" in table else ""
+    return marks.assign(_reason=why)
+
+
+def _among(wanted: Sequence[str], known: Sequence[str], what: str) -> None:
+    if unknown := [name for name in wanted if name not in known]:
+        raise ValueError(f"{what} names {unknown}; the table holds {list(known)}")
+
+
+def _of(option: Any, panel: str) -> Any:
+    return option.get(panel) if isinstance(option, Mapping) else option
+
+
+def _looks(
+    marks: pd.DataFrame,
+    families: Mapping[str, str] | None,
+    series: Sequence[str],
+    pale: Sequence[str],
+) -> pd.DataFrame:
+    """The marks in the order of their series, with the ``_colour`` and ``_shape`` of each."""
+    kinds = [[name for name in series if (name in pale) is light] for light in (False, True)]
+    looks = {name: SERIES[k % len(SERIES)] for kind in kinds for k, name in enumerate(kind)}
+
+    def look(mark: Mapping[str, Any]) -> tuple[Any, str]:
+        colour, shape = looks[mark["_series"]]
+        if families is not None:
+            family = family_of(mark["method"], families) if mark["method"] else ""
+            colour, shape = FAMILY_COLOURS.get(family, INK), FAMILY_MARKERS.get(family, "o")
+        return paler(colour) if mark["_series"] in pale else colour, shape
+
+    colours, shapes = zip(*map(look, marks.to_dict("records")), strict=True)
+    place = marks["_series"].map(list(series).index)
+    marks = marks.assign(_colour=colours, _shape=shapes, _place=place)
+    return marks.sort_values("_place", kind="stable")
+
+
+def _places(
+    marks: pd.DataFrame, groups: Sequence[str], order: Sequence[str], words: Callable[[str], str]
+) -> tuple[dict[Any, float], dict[str, float], float]:
+    """The middles of rows, by (group, row), and of headings, and the end: inches from the top."""
+    places, headings, y = {}, {}, 0.0
+    keys = ["_group", "_row"]
+    sizes: Any = marks.groupby([*keys, "_panel"]).size()
+    most = sizes.groupby(level=keys).max().to_dict()
+    named: Any = marks.drop_duplicates(keys).set_index(keys)["_named"].to_dict()
+    for group in groups:
+        if words(group):
+            headings[group] = y + HEADING / 2
+            y += HEADING
+        for name in [name for name in order if (group, name) in most]:
+            n_lines = len(_wrapped(named[group, name]))
+            tall = max(ROW + STEP * (most[group, name] - 1), LINE * n_lines + 0.1)
+            places[group, name] = y + tall / 2
+            y += tall
+    return places, headings, y
+
+
+def _wrapped(name: str) -> list[str]:
+    return textwrap.wrap(name, 40) or [""]
+
+
+def _columns(marks: pd.DataFrame, columns: Mapping[str, Any]) -> dict[str, tuple[float, pd.Series]]:
+    """Heading -> where the column ends, wide enough for its texts; '' for what is not known."""
+    made, end = {}, 0.0
+    for heading, told in columns.items():
+        write = told.format_map if isinstance(told, str) else told
+        texts = pd.Series([write(mark) for mark in marks.to_dict("records")], index=marks.index)
+        texts = texts.where(~texts.str.contains("nan"), "").str.replace("%", " %")
+        texts = texts.str.replace(r"^[+-](0(\.0+)?)$", r"\1", regex=True).str.replace("-", "−")
+        end += 5.7 * max(texts.str.len().max(), *map(len, heading.split("\n"))) + 13
+        made[heading] = end, texts
+    return made
+
+
+def _scale(ax: Axes, drawn: pd.DataFrame, lines: Sequence[Line], least: Any, stretch: bool) -> None:
+    """An axis that holds what is ``drawn``, the lines and ``least``, with a margin."""
+    numbers = drawn.to_numpy(float).ravel()
+    held = [*numbers[~np.isnan(numbers)], *(line.at for line in lines), *(least or ())]
+    low, high = (min(held), max(held)) if held else (0.0, 1.0)
+    if stretch:
+        ax.set_xscale("function", functions=(_fisher, np.tanh))
+        low, high = np.tanh(_fisher([low, high]) + [-0.25, 0.25])
+        ax.set_xlim(max(low, -NEAREST), min(high, NEAREST))
+        ax.xaxis.set_major_locator(FixedLocator(TICKS))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda r, _: f"{r:.4g}".replace("-", "−")))
+        ax.xaxis.set_minor_locator(NullLocator())
+        return
+    room = 0.04 * (high - low) or 0.05
+    ax.set_xlim(low - room, high + room)
+    ax.xaxis.set_major_locator(MaxNLocator(5 if inches(ax)[0] < 5 else 9, steps=[1, 2, 2.5, 5, 10]))
+
+
+def _fisher(r: Any) -> np.ndarray:
+    return np.arctanh(np.clip(r, -NEAREST, NEAREST))
+
+
+def _behind(
+    ax: Axes, drawing: _Drawing, part: pd.DataFrame, band: Band | None, lines: Sequence[Line]
+) -> None:
+    """What the marks stand on: the rows' and groups' rules, bands, and upright lines."""
+    ax.grid(visible=False, axis="y")
+    ax.hlines(
+        list(drawing.places.values()), 0, 1, transform=ax.get_yaxis_transform(), **_rule("#EFEFEF")
+    )
+    for y in list(drawing.headings.values())[1:]:
+        ax.axhline(y - HEADING / 2, **_rule("#C8C8C8"))
+    for mark in part.to_dict("records") if band else ():
+        assert band is not None
+        y = drawing.places[mark["_group"], mark["_row"]]
+        ends = y - 0.4 * ROW, y + 0.4 * ROW
+        ax.fill_betweenx(ends, mark[band.low], mark[band.high], color=BAND, lw=0, zorder=0.6)
+        if band.middle:
+            ax.vlines(mark[band.middle], *ends, color=GREY, lw=1.3, zorder=0.8)
+    for line in lines:
+        ax.axvline(line.at, ls=":" if line.dotted else "--", lw=1.2, color=INK, zorder=1)
+        if line.words and not line.dotted:
+            where: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+            ax.annotate(line.words, (line.at, 1), (0, 4), **where, ha="center", va="bottom", size=9)
+
+
+def _rule(colour: str) -> Any:
+    return {"color": colour, "lw": 0.8, "zorder": 0.5}
+
+
+def _row(ax: Axes, drawing: _Drawing, of_row: pd.DataFrame, y: float) -> None:
+    """A row's marks under one another, or their reasons, and their numbers at the right."""
+    many = len(of_row) > 1
+    at = [y + STEP * (k - (len(of_row) - 1) / 2) for k in range(len(of_row))]
+    for place, mark in zip(at, of_row.to_dict("records"), strict=True):
+        if pd.isna(mark[drawing.x]):
+            _withheld(ax, place, mark["_reason"], 1 if many else 2)
+            continue
+        ax.hlines(
+            place, mark["low"], mark["high"], color=mark["_colour"], lw=2, alpha=0.8, zorder=3
+        )
+        look: Any = {"marker": mark["_shape"], "sure": mark["_sure"], "zorder": 4}
+        look["ms"] = MARKER_POINTS[mark["_shape"]] * (0.85 if many else 1)
+        plot_marks(ax, mark[drawing.x], place, mark["n_cases"], color=mark["_colour"], **look)
+    for heading, (end, texts) in drawing.columns.items():
+        told = texts[of_row.index].to_list()
+        alike = len(set(told)) == 1
+        for place, text in [(y, told[0])] if alike else zip(at, told, strict=True):
+            _beside(ax, text, end, GREY if heading == "n" else INK, place, 9 if alike else 8)
+
+
+def _beside(
+    ax: Axes, text: str, end: float, colour: str, y: float | None = None, size: float = 9
+) -> None:
+    """A text that ends ``end`` points right of the axes, at ``y`` or, without, above all rows."""
+    look: Any = {"ha": "right", "size": size, "color": colour, "textcoords": "offset points"}
+    if y is None:
+        va, up = ("bottom", 4) if "\n" in text else ("baseline", 6)
+        ax.annotate(text, (1, 1), (end, up), "axes fraction", va=va, linespacing=1.15, **look)
+    else:
+        ax.annotate(text, (1, y), (end, 0), ("axes fraction", "data"), va="center_baseline", **look)
+
+
+def _withheld(ax: Axes, y: float, reason: str, n_lines: int) -> None:
+    """Why there is no mark, in small print in its place."""
+    words = (reason or "no reason given").removeprefix("no confidence: ")
+    words = f"{'withheld' if words.startswith('fewer than') else 'missing'}: {words}"
+    letters = int(inches(ax)[0] * 72 / 4.7) - 2
+    told = textwrap.wrap(words, letters, max_lines=n_lines, placeholder=" …")
+    look: Any = {"size": 8 if len(told) == 1 else 7, "color": GREY, "linespacing": 1.05}
+    look |= {"bbox": {"fc": "white", "ec": "none", "pad": 0.5}, "zorder": 4, "va": "center"}
+    where = ("axes fraction", "data")
+    text = ax.annotate("\n".join(told), (0, y), (6, 0), where, "offset points", **look)
+    text.set_parse_math(False)
+
+
+def _repeat(ax: Axes, drawing: _Drawing, ghost: str, last: str) -> None:
+    """The values of the panel ``ghost`` once more, with a line to those of the last one."""
+    keys, x = ["_group", "_row", "_series"], drawing.x
+    marks = drawing.marks.dropna(subset=x).set_index(keys)
+    was, now = (marks[marks["_panel"].eq(panel)] for panel in (ghost, last))
+    for mark in was.join(now[x].rename("_now"), how="inner").reset_index().to_dict("records"):
+        y = drawing.places[mark["_group"], mark["_row"]]
+        ax.plot([mark[x], mark["_now"]], [y, y], color=REPEATED["mec"], lw=0.9, zorder=1.5)
+        ax.plot(mark[x], y, marker=mark["_shape"], zorder=2, **REPEATED)
+
+
+def _names(ax: Axes, drawing: _Drawing, words: Callable[[str], str]) -> None:
+    """Names, and bold headings, at the left; grey where a row has no value in any panel."""
+    of_row: Any = drawing.marks.groupby(["_group", "_row"])
+    named, known = of_row["_named"].first(), of_row[drawing.x].count()
+    told = [
+        (y, "\n".join(_wrapped(named[key])), known[key], "normal")
+        for key, y in drawing.places.items()
+    ]
+    told += [(y, words(name), 1, "bold") for name, y in drawing.headings.items()]
+    ax.set_yticks([y for y, *_ in told], [text for _, text, *_ in told])
+    ax.tick_params(axis="y", length=0)
+    for tick, (*_, n_known, weight) in zip(ax.get_yticklabels(), told, strict=True):
+        tick.set(color=INK if n_known else GREY, weight=weight)
+
+
+def _of_marks(
+    marks: pd.DataFrame,
+    series: Sequence[str],
+    families: Mapping[str, str] | None,
+    pale: Sequence[str],
+    words: Callable[[str], str],
+) -> list[Line2D]:
+    """The legend's families, and series in grey; series alone where each of them has one look."""
+    looks = marks[["_series", "_colour", "_shape"]].drop_duplicates().to_numpy().tolist()
+    alone = len(looks) == len(series) > 1
+    if not alone:
+        greys = [(name, paler(GREY) if name in pale else GREY, "o") for name in series]
+        looks = greys if len(series) > 1 else []
+    found = [] if alone or not families else [families[name] for name in marks["method"] if name]
+    look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
+    told = [Line2D([], [], label=words(s), color=c, marker=shape, **look) for s, c, shape in looks]
+    return [*family_marks(found), *told]
+
+
+def _of_rest(
+    sure: Sure | None, band: Band | None, ghost: str, lines: Sequence[Line]
+) -> list[Line2D]:
+    """What the legend says beside families and series."""
+    looks: dict[str, Any] = {}
+    if sure:
+        looks[sure.words] = {"marker": "o", "ms": 7, "ls": "", **mark_look("#BDBDBD", sure=True)}
+    if ghost:
+        looks[f"{ghost}, repeated"] = {"marker": "o", **REPEATED}
+    if band:
+        looks[band.words] = {"color": BAND, "marker": "s", "ms": 10, "ls": ""}
+    if band and band.middle:
+        looks["its median"] = {"color": GREY, "marker": "|", "ms": 11, "mew": 1.3, "ls": ""}
+    looks |= {line.words: {"color": INK, "lw": 1.4, "ls": ":"} for line in lines if line.dotted}
+    return [Line2D([], [], label=words, **look) for words, look in looks.items()]
