@@ -38,7 +38,7 @@ from trustlab.records import (
     TokenTrace,
     View,
 )
-from trustlab.report import Report, report
+from trustlab.report import Figures, Report, report
 from trustlab.retrieval import BM25, BM25S, load_corpus, open_retriever
 from trustlab.run import Run, benchmark
 from trustlab.safety.chart import Chart, chart_of
@@ -67,6 +67,7 @@ __all__ = [
     "EncoderGrader",
     "Evidence",
     "ExactGrader",
+    "Figures",
     "Generation",
     "Grade",
     "Grader",
