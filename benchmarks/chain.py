@@ -61,7 +61,8 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     watch.mark("import torch, open the model")
     encoder, judge = timed_readers(folder)
     how = {"encoder": encoder, "entailment": judge, "run_dir": folder / "run", "quiet": True}
-    run = tl.benchmark(cases, [model], options.methods, samples=options.samples, **how)
+    setup = tl.Setup(samples=options.samples, **how)
+    run = tl.benchmark(cases, [model], options.methods, setup=setup)
     watch.mark("benchmark")
     asking = sum(run.parameters["collect_s"].values())
     scoring = watch.steps.pop("benchmark") - asking

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from asking import ask
 from fake_model import FakeEncoder, FakeModel, prompt_of
 
 from trustlab.knowledge import load_knowledge
@@ -84,5 +85,5 @@ def asked(
     n: int = 4, max_turns: int = 3, model: Talker | None = None, methods=("ce", "poc"), **options
 ) -> ConsultationRun:
     """A run of :func:`cases` with a talker that asks :data:`QUESTIONS`."""
-    options = {"quiet": True, "samples": 3, "encoder": FakeEncoder(), **options}
-    return consultations(cases(n), [model or Talker(QUESTIONS)], methods, max_turns, **options)
+    options = {"samples": 3, "encoder": FakeEncoder(), **options}
+    return ask(consultations, cases(n), [model or Talker(QUESTIONS)], methods, max_turns, **options)

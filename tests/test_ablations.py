@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from asking import ask
 from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 
 from trustlab.agents import MedConf
@@ -44,7 +45,8 @@ CASES, LEVELS = made_cases(4), [20, 100]
 
 def made(model: FakeModel | None = None, variants=PARTS, **options) -> Ablations:
     """The variants over four made cases at two levels, with everything that could be slow replaced."""
-    return ablations(
+    return ask(
+        ablations,
         CASES,
         [model or FakeModel()],
         variants,
@@ -90,7 +92,8 @@ def test_without_a_table_of_evidence_the_fixed_formula_is_missing_with_its_reaso
 
 def test_a_second_run_and_the_whole_after_a_benchmark_ask_nothing_new(tmp_path):
     model, cache = FakeModel(), tmp_path / "replies.sqlite"
-    benchmark(CASES, [model], "all", LEVELS, 5, encoder=FakeEncoder(), quiet=True, cache=cache)
+    everything = {"samples": 5, "encoder": FakeEncoder(), "cache": cache}
+    ask(benchmark, CASES, [model], "all", LEVELS, **everything)
     first = made(model, cache=cache).calls.set_index("variant")["n_made"]
     assert first[WHOLE] == 0 and (first.drop(WHOLE) > 0).all()
     n_asked = len(model.requests)
@@ -426,9 +429,9 @@ def test_a_name_that_is_taken_and_too_few_keywords_are_refused():
 
 def test_a_cached_model_stays_open_for_its_owner():
     held = CachedModel(FakeModel(), None)
-    ablations(CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
+    ask(ablations, CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
     assert (
-        ablations(CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
+        ask(ablations, CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
         .calls["n_made"]
         .sum()
         == 0

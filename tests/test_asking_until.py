@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from asking import ask
 from fake_consultation import QUESTIONS, Talker, asked, cases
 from fake_model import FakeEncoder
 
@@ -22,7 +23,7 @@ def test_asking_until_a_threshold_stops_where_the_replay_does_and_asks_less(
     at = stop_turns(tables.grid(full, "fake").confidence["ce"], threshold)
     model = Talker(QUESTIONS)
     how = {"samples": 3, "encoder": FakeEncoder(), "cache": tmp_path / "replies.sqlite"}
-    found = consult_until(cases(8), model, "ce", threshold, 5, **how)
+    found = ask(consult_until, cases(8), model, "ce", threshold, 5, **how)
     for c, whole, level in zip(found.consultations, full.consultations["fake"], at, strict=True):
         assert (len(c.turns), c.ended) == (level, "confident" if level < 5 else "turn limit")
         assert c.statements == whole.statements[: level + 1]
@@ -34,7 +35,7 @@ def test_asking_until_a_threshold_stops_where_the_replay_does_and_asks_less(
     assert said[0] == at.sum() < said[1] == 8 * 5 and len(set(at)) > 1
     again = Talker(QUESTIONS)
     assert (
-        consult_until(cases(8), again, "ce", threshold, 5, **how).consultations
+        ask(consult_until, cases(8), again, "ce", threshold, 5, **how).consultations
         == found.consultations
         and not again.asked
     )
@@ -51,13 +52,14 @@ def test_asking_until_a_threshold_stops_where_the_replay_does_and_asks_less(
     ],
 )
 def test_asking_until_refuses_what_it_cannot_ask(wrong: dict) -> None:
-    with pytest.raises(ValueError, match="threshold is|guess|patient is|run_dir is"):
-        consult_until(
+    with pytest.raises(ValueError, match="threshold is|guess|model is|run_dir is"):
+        ask(
+            consult_until,
             **{
                 "cases": cases(1),
                 "model": Talker(QUESTIONS),
                 "method": "ce",
                 "threshold": 0.5,
                 **wrong,
-            }
+            },
         )

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pandas as pd
 import pytest
+from asking import ask
 from each import each
 from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made_cases
 
@@ -45,8 +46,8 @@ CASES = made_cases(4)
 
 def made(*models: FakeModel, **options) -> Run:
     """A benchmark of four made cases with everything that could be slow replaced."""
-    defaults = {"methods": "all", "samples": 5, "encoder": FakeEncoder(), "quiet": True}
-    return benchmark(CASES, models or [FakeModel()], **{**defaults, **options})
+    defaults = {"methods": "all", "samples": 5, "encoder": FakeEncoder()}
+    return ask(benchmark, CASES, models or [FakeModel()], **{**defaults, **options})
 
 
 # Tables
@@ -171,7 +172,7 @@ def test_two_processes_score_as_one():
         ),
         ({"levels": [20, 20]}, "each level may be given once; given again: 20"),
         ({"levels": [0]}, "level is 0"),
-        ({"samples": 0}, "n_samples is 0; it must be at least 1"),
+        ({"samples": 0}, "samples is 0; it must be a whole number, at least 1"),
         ({"methods": ["apples"]}, "no method 'apples'"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
@@ -182,10 +183,9 @@ def test_what_cannot_be_run_is_refused_before_a_model_is_asked(given, message):
         "models": [FakeModel()],
         "methods": "all",
         "encoder": FakeEncoder(),
-        "quiet": True,
     } | given
     with pytest.raises(ValueError, match=message):
-        benchmark(**options)
+        ask(benchmark, **options)
     assert all(model.asked == [] for model in options["models"])
 
 

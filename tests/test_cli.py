@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 
 import pytest
+from asking import ask
 from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 from typer.testing import CliRunner
@@ -177,7 +178,7 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     assert list(asked) == notebook_names()
     given["01_benchmark"]["smaples"] = 3
     asked.clear()
-    assert "01_benchmark has no parameter smaples" in trustlab("run", "all", status=2)
+    assert "01_benchmark has no parameter 'smaples'" in trustlab("run", "all", status=2)
     assert not asked
 
 
@@ -197,26 +198,13 @@ def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
     [
         (
             "smaples=3",
-            "01_benchmark has no parameter smaples; known are dataset, path, data_options, n, ",
+            "01_benchmark has no parameter 'smaples'; did you mean samples? known are dataset, path, ",
         ),
-        ("run_dir=x", "01_benchmark has no parameter run_dir"),
-        ("n=many", "parameter n is 'many'; it must be int"),
-        ("levels=20", "parameter levels is 20; it must be list"),
+        ("run_dir=x", "01_benchmark has no parameter 'run_dir'"),
+        ("n=many", "n is 'many'; it must be a whole number, at least 1"),
+        ("levels=20", "levels is 20; it must be whole numbers"),
         ("n=[1", "parameter n is not YAML"),
         ("n", "parameter 'n' is not of the form name=value"),
-        (
-            "grader=nonsense",
-            "grader is 'nonsense'; allowed are synonym, exact, encoder, judge:MODEL",
-        ),
-        ("grader='judge:nonsense'", "model is 'nonsense'; allowed are embedded"),
-        ("grader=[exact, synonym]", "parameter grader is ['exact', 'synonym']; it must be str"),
-        ("grader=null", "parameter grader is null; its default is 'synonym'"),
-        ("wording=nonsense", "model is 'nonsense'; allowed are embedded"),
-        ("wording=3", "model is 3; allowed are embedded"),
-        ("corpus=nowhere", "path is 'nowhere', which is no file or folder"),
-        ("corpus=5", "path is 5; allowed is"),
-        ("levels=[]", "parameter levels is []; at least one level"),
-        ("seed=null", "parameter seed is null"),
     ],
 )
 def test_a_bad_parameter_is_refused_before_anything_runs(command, pair, message):
@@ -227,17 +215,10 @@ def test_a_bad_parameter_is_refused_before_anything_runs(command, pair, message)
 @each(
     ("pair", "message"),
     [
-        ("dataset=nosuch", "name is 'nosuch'; allowed are starter"),
-        ("dataset=ddxplus", "path"),
-        ("n=0", "n is 0; starter has"),
         (
             "dataset=[starter, starter]",
             "20 cases are in the data sets starter, starter more than once",
         ),
-        ("dataset=[]", "0 data sets need a path each"),
-        ("path=[a, b]", "1 data sets need a path each"),
-        ("methods=[apples]", "there is no method 'apples'"),
-        ("levels=[0]", "level is 0"),
     ],
 )
 def test_a_value_out_of_reach_is_refused_by_the_plan(pair, message):
@@ -255,7 +236,7 @@ def test_only_the_benchmark_can_be_planned_and_the_refusal_says_what_to_do(noteb
     [
         ("n: [1\n", "bad.yml is not YAML"),
         ("- n\n", "bad.yml holds list"),
-        ("m: 1\n", "has no parameter m; known are"),
+        ("m: 1\n", "has no parameter 'm'; "),
     ],
 )
 def test_a_bad_file_of_parameters_is_refused(content, message, tmp_path):
@@ -285,7 +266,7 @@ def test_an_unknown_command_is_refused():
 
 def test_the_cache_travels_in_one_file(tmp_path):
     cached = CachedModel(FakeModel(), tmp_path / "a.sqlite")
-    benchmark(made_cases(2), [cached], ["poc"], [1], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    ask(benchmark, made_cases(2), [cached], ["poc"], [1], encoder=FakeEncoder())
     cached.close()
     out = tmp_path / "replies.jsonl.gz"
     assert (
@@ -302,7 +283,7 @@ def test_the_cache_travels_in_one_file(tmp_path):
     )
     unasked = FakeModel()
     replayed = CachedModel(unasked, tmp_path / "b.sqlite", offline=True)
-    benchmark(made_cases(2), [replayed], ["poc"], [1], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    ask(benchmark, made_cases(2), [replayed], ["poc"], [1], encoder=FakeEncoder())
     assert unasked.asked == []
 
 

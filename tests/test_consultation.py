@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from asking import ask
 from fake_consultation import QUESTIONS, TOLD, Talker, told_case
 from fake_model import FakeEncoder
 
@@ -228,16 +229,8 @@ def test_what_cannot_be_a_consultation_is_refused(wrong: dict) -> None:
 
 def confidence_of(consultations: tuple[Consultation, ...], levels: list[int]) -> np.ndarray:
     told = [c.case_told for c in consultations]
-    run = benchmark(
-        told,
-        [Talker(QUESTIONS)],
-        ["ce"],
-        levels,
-        samples=2,
-        show=turn_view,
-        quiet=True,
-        encoder=FakeEncoder(),
-    )
+    how = {"samples": 2, "show": turn_view, "encoder": FakeEncoder()}
+    run = ask(benchmark, told, [Talker(QUESTIONS)], ["ce"], levels, **how)
     return run.confidence.pivot(index="case_id", columns="level", values="confidence").to_numpy()
 
 

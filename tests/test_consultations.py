@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from asking import ask
 from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases
 from fake_model import TEXT_ONLY, FakeEncoder
 from scipy.stats import beta
@@ -182,19 +183,13 @@ def test_the_patient_may_be_another_model_or_the_facts() -> None:
     assert run.patient == "other" and {r.purpose for r in other.requests} == {"patient"}
     assert "patient" not in {r.purpose for r in doctor.requests}
     assert "patient" not in set(asked(patient="facts").calls["purpose"])
-    with pytest.raises(ValueError, match="patient is 'nobody'"):
+    with pytest.raises(ValueError, match="model is 'nobody'"):
         asked(patient="nobody")
 
 
 def test_two_models_consult_apart() -> None:
-    run = consultations(
-        cases(2),
-        [Talker(QUESTIONS), Talker(QUESTIONS, name="second")],
-        ["ce"],
-        2,
-        quiet=True,
-        encoder=FakeEncoder(),
-    )
+    talkers = [Talker(QUESTIONS), Talker(QUESTIONS, name="second")]
+    run = ask(consultations, cases(2), talkers, ["ce"], 2, encoder=FakeEncoder())
     assert run.ended.groupby("model").size().to_dict() == {"fake": 2, "second": 2}
     assert run.spent.groupby("model").size().nunique() == 1
     with pytest.raises(ValueError, match="model is 'third'"):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from asking import ask
 from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 
@@ -20,7 +21,6 @@ from trustlab.metrics.costs import (
     pareto_table,
     purposes_of,
 )
-from trustlab.retrieval import BM25, load_corpus
 from trustlab.run import benchmark
 
 NAN = float("nan")
@@ -80,9 +80,7 @@ def test_a_methods_purposes_are_what_a_run_of_it_alone_asks(name):
         "encoder": FakeEncoder(),
         "medical_encoder": FakeEncoder(),
     }
-    run = benchmark(
-        made_cases(1), [FakeModel()], retriever=BM25(load_corpus()), quiet=True, **options
-    )
+    run = ask(benchmark, made_cases(1), [FakeModel()], **options)
     assert set(purposes_of(METHODS[name])) == set(run.calls["purpose"])
     found = method_costs(run).iloc[0]
     assert found["n_replies"] == run.calls["n"].sum()

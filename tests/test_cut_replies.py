@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from asking import ask
 from fake_consultation import QUESTIONS, Talker, asked, told_case
 from fake_medconf import PASSAGES, PATIENT, Scripted, evidence_json, profile_json
 from fake_model import FakeEncoder, FakeModel, made_cases, prompt_of
@@ -85,7 +86,7 @@ def run_of(model: FakeModel, **options):
     opened = [(replace(c.statements[0], text=f"I am {c.case_id}."), *c.statements[1:]) for c in flu]
     cases = [replace(c, statements=told) for c, told in zip(flu, opened, strict=True)]
     how = {"methods": ["poc", "ce", "information_level"], "samples": 3, "encoder": FakeEncoder()}
-    return cases, benchmark(cases, [model], **{**how, "quiet": True, **options})
+    return cases, ask(benchmark, cases, [model], **{**how, **options})
 
 
 POOLED = "metric == 'accuracy' and level == 'pooled'"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from asking import ask
 
 from trustlab.datasets import load_cases
 from trustlab.models import Model, Request, open_model
@@ -52,7 +53,7 @@ def run_in(folder: Path) -> Run:
     model = Noting(open_model("embedded", device="cpu"), folder / "asked.txt")
     cached = CachedModel(model, folder / "replies.sqlite", block=BLOCK)
     cases = load_cases("starter", n=N_CASES, seed=0)
-    return benchmark(cases, [cached], METHODS, samples=SAMPLES, run_dir=folder, quiet=True)
+    return ask(benchmark, cases, [cached], METHODS, samples=SAMPLES, run_dir=folder)
 
 
 def keys_kept(folder: Path) -> set[str]:

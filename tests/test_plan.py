@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from asking import ask
 from fake_model import FakeEncoder, FakeModel
 from made_medqa import ASKED, official, row, vignette
 
@@ -10,8 +13,9 @@ from trustlab.collect import plan_benchmark
 from trustlab.datasets import load_cases
 from trustlab.run import benchmark
 from trustlab.run_notebooks import default_parameters, notebook_path
+from trustlab.settings import Setup
 
-DEFAULTS = default_parameters(notebook_path("01_benchmark"))
+DEFAULTS: dict[str, Any] = default_parameters(notebook_path("01_benchmark"))
 
 
 @pytest.mark.parametrize(
@@ -28,13 +32,13 @@ DEFAULTS = default_parameters(notebook_path("01_benchmark"))
 )
 def test_a_run_asks_what_was_planned(changed):
     parameters = DEFAULTS | changed
-    plan = plan_benchmark(parameters).set_index("purpose")
+    plan = plan_benchmark(Setup(**parameters)).set_index("purpose")
     cases = load_cases(parameters["dataset"], n=parameters["n"], seed=parameters["seed"])
     model = FakeModel()
     how = {
         name: parameters[name] for name in ("methods", "levels", "samples", "temperature", "seed")
     }
-    run = benchmark(cases, [model], **how, encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    run = ask(benchmark, cases, [model], **how, encoder=FakeEncoder())
     assert run.calls.groupby("purpose")["n"].sum().to_dict() == dict(model.n_replies)
     assert set(plan.index) == set(run.calls["purpose"])
     exact = plan.drop(
@@ -51,9 +55,8 @@ def test_a_run_asks_what_was_planned(changed):
 
 
 def test_the_counts_of_the_defaults_by_hand():
-    plan = plan_benchmark(
-        DEFAULTS | {"n": 20, "samples": 15, "levels": [1, 20, 40, 60, 80, 100]}
-    ).set_index("purpose")
+    changed = {"n": 20, "samples": 15, "levels": [1, 20, 40, 60, 80, 100]}
+    plan = plan_benchmark(Setup(**(DEFAULTS | changed))).set_index("purpose")
     distinct = len({c.diagnosis for c in load_cases("starter", n=20, seed=DEFAULTS["seed"])})
     once = ("diagnosis", "ce", "cot_ce", "topk_ce", "evidence")
     sampled = {"samples": 1800, "p_true": 1800}
@@ -74,27 +77,24 @@ def test_the_counts_of_the_defaults_by_hand():
 
 def test_tokens_in_are_four_thirds_of_the_words_sent_and_counted_once_a_request():
     parameters = DEFAULTS | {"n": 1, "levels": [100], "methods": ["poc"]}
-    plan = plan_benchmark(parameters).set_index("purpose")["n_tokens_in"]
+    plan = plan_benchmark(Setup(**parameters)).set_index("purpose")["n_tokens_in"]
     model = FakeModel()
     cases = load_cases("starter", n=1, seed=parameters["seed"])
-    benchmark(cases, [model], ["poc"], [100], encoder=FakeEncoder(), quiet=True)  # type: ignore[arg-type]
+    ask(benchmark, cases, [model], ["poc"], [100], encoder=FakeEncoder())
     words = len(" ".join(content for _, content in model.requests[0].messages).split())
     assert plan.to_dict() == {"diagnosis": round(words * 4 / 3), "samples": round(words * 4 / 3)}
 
 
 def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_whatever_the_models():
-    parameters = DEFAULTS | {
+    parameters = {
         "n": 3,
         "levels": [20, 100],
         "methods": ["random"],
         "model": ["embedded", "embedded-closed"],
     }
-    plan = plan_benchmark(
-        parameters | {"grader": "judge:embedded", "wording": "embedded"}
-    ).set_index("purpose")["n_replies"]
-    statements = {
-        s.text for c in load_cases("starter", n=3, seed=parameters["seed"]) for s in c.statements
-    }
+    setup = Setup(**parameters, grader="judge:embedded", wording="embedded")
+    plan = plan_benchmark(setup).set_index("purpose")["n_replies"]
+    statements = {s.text for c in load_cases("starter", n=3, seed=0) for s in c.statements}
     questions = {text.split("\n")[0] for text in statements}
     assert len(questions) < len(statements)
     asked = {"rephrase_question": len(questions), "rephrase_reply": len(statements)}
@@ -112,21 +112,7 @@ def test_a_data_set_s_own_options_are_heeded(tmp_path):
         "methods": ["random"],
         "levels": [100],
     }
-    assert plan_benchmark(parameters)["n_replies"].tolist() == [3]
-    assert plan_benchmark(parameters | {"data_options": {"medqa": {"ids": ["1", "3"]}}})[
+    assert plan_benchmark(Setup(**parameters))["n_replies"].tolist() == [3]
+    assert plan_benchmark(Setup(**parameters).with_(data_options={"medqa": {"ids": ["1", "3"]}}))[
         "n_replies"
     ].tolist() == [2]
-
-
-def test_another_notebook_s_parameters_cannot_be_planned():
-    with pytest.raises(ValueError, match="only the parameters of 01_benchmark"):
-        plan_benchmark(default_parameters(notebook_path("00_walkthrough")))
-
-
-def test_bad_parameters_are_refused():
-    with pytest.raises(ValueError, match="n is 0"):
-        plan_benchmark(DEFAULTS | {"n": 0})
-    with pytest.raises(ValueError, match="no method 'nosuch'"):
-        plan_benchmark(DEFAULTS | {"methods": ["nosuch"]})
-    with pytest.raises(ValueError, match="level is 0"):
-        plan_benchmark(DEFAULTS | {"levels": [0, 100]})

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from asking import ask
 
 from trustlab.confidence import METHODS, select
 from trustlab.datasets import load_sets
@@ -52,7 +53,7 @@ def again() -> Run:
     p = parameters()
     cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])[::6]
     how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
-    return benchmark(cases, open_models(p["model"], device="cpu"), **how, quiet=True)
+    return ask(benchmark, cases, open_models(p["model"], device="cpu"), **how)
 
 
 def beside(again: Run) -> pd.DataFrame:

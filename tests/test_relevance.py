@@ -123,7 +123,7 @@ VIEWS = views(made_cases(3), [1, 100])
 
 def collected(methods: Sequence[str], model: FakeModel | None = None, **parameters):
     encoder = Counting()
-    settings = Settings(Parameters.named(n_samples=4, **parameters))
+    settings = Settings(Parameters(n_samples=4, **parameters))
     readers = Readers.of(encoder)  # type: ignore[arg-type]
     return collect(model or FakeModel(), VIEWS, select(methods), settings, readers=readers), encoder
 
@@ -209,7 +209,7 @@ def test_the_stand_in_refuses_patient_information_in_front_of_a_diagnosis():
 
 def test_a_real_judge_reads_the_patient_information_in_front():
     judge = Noting()
-    settings = Settings(Parameters.named(n_samples=4, entailment_context="full"))
+    settings = Settings(Parameters(n_samples=4, entailment_context="full"))
     collect(
         FakeModel(),
         VIEWS[:1],
@@ -223,7 +223,7 @@ def test_a_real_judge_reads_the_patient_information_in_front():
 
 
 def test_a_medical_encoder_is_used_where_one_is_named():
-    settings = Settings(Parameters.named(n_samples=4))
+    settings = Settings(Parameters(n_samples=4))
     readers = Readers(FakeEncoder(), FakeEncoder(), Told())  # type: ignore[arg-type]
     (g,) = collect(
         FakeModel(), VIEWS[:1], select(["semantic_similarity_med"]), settings, readers=readers

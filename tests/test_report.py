@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import matplotlib
+from asking import ask
 
 matplotlib.use("Agg")
 
@@ -44,7 +45,7 @@ def made(cases=2, *models: FakeModel, **options: Any) -> Run:
         "encoder": FakeEncoder(),
     }
     given = made_cases(cases) if isinstance(cases, int) else cases
-    return benchmark(given, models or [FakeModel()], **{**defaults, "quiet": True, **options})
+    return ask(benchmark, given, models or [FakeModel()], **{**defaults, **options})
 
 
 def told(run: Run, **options: Any) -> str:

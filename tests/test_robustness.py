@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from asking import ask
 from fake_model import NAMES, FakeEncoder, FakeModel, made_case, made_cases
 
 from trustlab.changes.changes import AS_TOLD, named, picked, small_talk
@@ -98,10 +99,9 @@ def run(tmp_path, cases=None, model=None, **more) -> tuple[Robustness, list[Case
         "levels": LEVELS,
         "samples": 3,
         "encoder": FakeEncoder(),
-        "quiet": True,
         "wording": Voice(),
     }
-    return robustness(cases, [model], run_dir=tmp_path, **(asked | more)), cases, model
+    return ask(robustness, cases, [model], run_dir=tmp_path, **(asked | more)), cases, model
 
 
 # -- the pipeline -----------------------------------------------------------------------------------------------------
@@ -253,16 +253,16 @@ def test_where_no_paraphrase_can_be_had_the_rest_runs_and_the_reason_is_told(tmp
 
 def test_the_first_model_words_for_all_where_no_other_is_named(tmp_path) -> None:
     speaker, listener = FakeModel("speaker"), FakeModel("listener")
-    robustness(
+    ask(
+        robustness,
         made_cases(2),
         [speaker, listener],
         ["asp"],
         (100,),
-        3,
+        samples=3,
         run_dir=tmp_path,
         changes=[],
         encoder=FakeEncoder(),
-        quiet=True,
     )
     assert any(r.purpose.startswith("rephrase") for r in speaker.requests)
     assert {r.purpose for r in listener.requests} == {"diagnosis"}
@@ -469,10 +469,9 @@ def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_ov
 
 def merged_run(tmp_path) -> tuple[TwoAtOnce, tuple[pd.DataFrame, pd.DataFrame], list[Case]]:
     first, cases, model = run(tmp_path, changes=[], paraphrase_seeds=[])
-    more = {"encoder": FakeEncoder(), "quiet": True, "cache": tmp_path / "replies.sqlite"}
-    two = two_at_once(
-        cases, [model], METHODS, LEVELS, 3, run_dir=tmp_path / "runs" / "two_at_once", **more
-    )
+    more = {"encoder": FakeEncoder(), "samples": 3, "cache": tmp_path / "replies.sqlite"}
+    folder = tmp_path / "runs" / "two_at_once"
+    two = ask(two_at_once, cases, [model], METHODS, LEVELS, run_dir=folder, **more)
     return two, (first.answers, first.confidence), cases
 
 

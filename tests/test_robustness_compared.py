@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from asking import ask
 from fake_model import FakeEncoder, FakeModel, made_cases
 from test_robustness import Voice, answers, confidence, one, told_cases
 
@@ -101,8 +102,8 @@ def test_views_whose_conditions_show_one_text_twice_are_left_out_and_counted() -
 
 
 def test_a_level_with_one_statement_says_why_it_has_no_variation() -> None:
-    asked = {"encoder": FakeEncoder(), "quiet": True, "wording": Voice(), "changes": []}
-    found = robustness(told_cases(3), [FakeModel()], ["asp"], (1, 100), 3, **asked)
+    asked = {"encoder": FakeEncoder(), "samples": 3, "wording": Voice(), "changes": []}
+    found = ask(robustness, told_cases(3), [FakeModel()], ["asp"], (1, 100), **asked)
     table = variation_table(found.confidence, 50)
     assert set(table.loc[table["level"] == "1", "missing"]) == {SAME} and set(
         table.loc[table["level"] == "1", "n_same"]
@@ -257,16 +258,8 @@ def test_strata_are_told_with_interval_and_count() -> None:
 
 
 def test_no_cases_in_common_with_the_table_leave_nothing_to_tell() -> None:
-    found = robustness(
-        made_cases(2),
-        [FakeModel()],
-        ["asp"],
-        (100,),
-        3,
-        changes=[],
-        paraphrase_seeds=[],
-        quiet=True,
-    )
+    alone = {"changes": [], "paraphrase_seeds": [], "samples": 3}
+    found = ask(robustness, made_cases(2), [FakeModel()], ["asp"], (100,), **alone)
     assert (
         variation_table(found.confidence).empty
         and shift_table(found.answers, found.confidence).empty

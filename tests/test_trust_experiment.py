@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from asking import ask
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
 from trustlab import trust, trust_indices
@@ -86,7 +87,7 @@ def scripted(name: str = "m1", **script: Any) -> FakePanel:
 
 
 def run_of(models: list[Any] | None = None, **options: Any) -> TrustRun:
-    return trust(CASES, models or [scripted()], encoder=Wordy(), quiet=True, **options)  # pyright: ignore[reportArgumentType]
+    return ask(trust, CASES, models or [scripted()], encoder=Wordy(), **options)
 
 
 @pytest.fixture(scope="module")
@@ -515,10 +516,10 @@ def test_a_doctors_model_that_reviews_for_all_is_counted_once(cached: bool) -> N
         ({"cases": [CASES[0], CASES[0]]}, "each case may be given once"),
         ({"cases": []}, "no cases; at least one is needed"),
         ({"levels": (20, 20)}, "each level may be given once"),
-        ({"n_doctors": 0}, "0 doctors of 1 models"),
+        ({"n_doctors": 0}, "n_doctors is 0; it must be a whole number, at least 1"),
     ],
 )
 def test_what_cannot_be_run_is_refused(change: dict[str, Any], message: str) -> None:
-    given = {"cases": CASES, "models": [scripted()], "encoder": Wordy(), "quiet": True} | change
+    given = {"cases": CASES, "models": [scripted()], "encoder": Wordy()} | change
     with pytest.raises(ValueError, match=message):
-        trust(given.pop("cases"), given.pop("models"), **given)
+        ask(trust, given.pop("cases"), given.pop("models"), **given)

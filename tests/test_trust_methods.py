@@ -85,7 +85,7 @@ def collected(names: list[str], **parameters):
         opinion("Fever", "Cough and fever."),
     ]
     model = FakePanel(diagnosis="[Fever]", doctor=[*three, *three])
-    settings = Settings(Parameters.named(**parameters), seed=5)
+    settings = Settings(Parameters(**parameters), seed=5)
     found = collect(
         model, [view(case(c), 100) for c in "ab"], select(names), settings, readers=READERS
     )
@@ -124,4 +124,4 @@ def test_a_panel_of_one_has_reasoning_but_nobody_to_agree_with() -> None:
 )
 def test_parameters_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{name} is {value}; it must be at least"):
-        Parameters.named(**{name: value})
+        Parameters(**{name: value})

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from asking import ask
 from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 
 from trustlab.confidence import METHODS
@@ -30,9 +31,8 @@ RULES = [ExactEntailment(), CosineEntailment(LETTERS, 0.6)]
 
 
 def asked(model: FakeModel | None = None, methods="all") -> Run:
-    return benchmark(
-        CASES, [model or FakeModel()], methods, LEVELS, 5, encoder=FakeEncoder(), quiet=True
-    )
+    how = {"samples": 5, "encoder": FakeEncoder()}
+    return ask(benchmark, CASES, [model or FakeModel()], methods, LEVELS, **how)
 
 
 @pytest.fixture(scope="module")

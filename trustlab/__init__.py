@@ -38,10 +38,11 @@ from trustlab.records import (
     TokenTrace,
     View,
 )
-from trustlab.report import Report, report
+from trustlab.report import Figures, Report, report
 from trustlab.retrieval import BM25, BM25S, load_corpus, open_retriever
 from trustlab.run import Run, benchmark
 from trustlab.safety.chart import Chart, chart_of
+from trustlab.settings import Setup
 from trustlab.studies.ablations import ablations
 from trustlab.studies.benchmark import grade
 from trustlab.studies.consultation import consultations
@@ -66,6 +67,7 @@ __all__ = [
     "EncoderGrader",
     "Evidence",
     "ExactGrader",
+    "Figures",
     "Generation",
     "Grade",
     "Grader",
@@ -77,6 +79,7 @@ __all__ = [
     "Reply",
     "Report",
     "Run",
+    "Setup",
     "Statement",
     "SynonymGrader",
     "TokenTrace",

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trustlab.paths import NOTEBOOKS, NOTICE, ROOT, RUNS
+
+if TYPE_CHECKING:
+    from trustlab.settings import Setup
 
 app = typer.Typer(
     help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}",
@@ -126,10 +129,10 @@ def plan(
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent."""
     from trustlab.collect import plan_benchmark
-    from trustlab.run_notebooks import notebook_path
 
-    values = _refused(lambda: _values(notebook, params, parameter))
-    table = _refused(lambda: plan_benchmark(_planned(notebook_path(notebook)) | values))
+    rates = {name: of for name, of in (("usd_in", usd_in), ("usd_out", usd_out)) if of is not None}
+    setup = _refused(lambda: _planned(notebook, params, parameter).with_(**rates))
+    table = _refused(lambda: plan_benchmark(setup))
     typer.echo(table.to_string(index=False))
     n_replies, total_in, total_out = (
         int(table[c].to_numpy().sum()) for c in ("n_replies", "n_tokens_in", "n_tokens_out")
@@ -137,22 +140,23 @@ def plan(
     typer.echo(
         f"in all {n_replies:,} replies, about {total_in:,} tokens in and at most {total_out:,} out"
     )
-    if usd_in is not None or usd_out is not None:
-        typer.echo(
-            f"about {(total_in * (usd_in or 0) + total_out * (usd_out or 0)) / 1e6:,.2f} US dollars at your rates, at most"
-        )
+    if setup.usd_in is not None and setup.usd_out is not None:
+        dollars = (total_in * setup.usd_in + total_out * setup.usd_out) / 1e6
+        typer.echo(f"about {dollars:,.2f} US dollars at your rates, at most")
 
 
-def _planned(path: Path) -> dict[str, Any]:
-    """The defaults of the one notebook whose calls are known beforehand."""
-    from trustlab.run_notebooks import default_parameters
+def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> Setup:
+    """The setup of the one notebook whose calls are known beforehand."""
+    from trustlab.run_notebooks import default_parameters, notebook_path
+    from trustlab.settings import Setup
 
+    path = notebook_path(notebook)
     if path.stem != "01_benchmark":
         how = "run it on two cases (-p n=2): its manifest counts calls_made"
         raise ValueError(
             f"only 01_benchmark can be planned, not {path.stem}, whose questions depend on the replies; {how}"
         )
-    return default_parameters(path)
+    return Setup(**(default_parameters(path) | _values(notebook, params, pairs)))
 
 
 @app.command()

@@ -5,7 +5,7 @@ Each question is asked once and shared by all methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +17,6 @@ from trustlab.agents.medconf import library_text, profile_text
 from trustlab.agents.panel import doctor_request
 from trustlab.agents.rephrase import rephrase_requests
 from trustlab.confidence import PARAMETERS, Method, Parameters, select
-from trustlab.datasets import load_sets
 from trustlab.graders import JUDGE
 from trustlab.graders.graders import judge_request
 from trustlab.levels import views
@@ -27,9 +26,10 @@ from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import diagnosis_reply
 from trustlab.prompts import render
-from trustlab.records import Criterion, Generation, Reply, View
-from trustlab.retrieval import BM25, Retriever, load_corpus, open_retriever
+from trustlab.records import LEVELS, Criterion, Generation, Reply, View
+from trustlab.retrieval import BM25, Retriever, load_corpus
 from trustlab.safety.chart import chart_of
+from trustlab.settings import Setup, as_list, given
 
 MATRICES = frozenset({"similarity", "similarity_med", "entailment", "contradiction"})
 """Needs that are matrices over the samples."""
@@ -294,51 +294,34 @@ PROFILE = 8
 """Criteria of a symptom profile: as many as in the paper's case study."""
 
 
-def plan_benchmark(parameters: Mapping[str, Any]) -> pd.DataFrame:
-    """Requests, replies and tokens by purpose, for the parameters of ``01_benchmark``.
+def plan_benchmark(setup: Setup) -> pd.DataFrame:
+    """Requests, replies and tokens by purpose, for a benchmark with this setup.
 
-    Tokens in are estimated from words; tokens out are the most that is allowed. The prompt is counted once a request.
-    Several models are asked the same and counted together, each as one that gives every statistic. MedConf asks for a
-    keyword and a profile once for each distinct answer; here that is each distinct true diagnosis, an estimate. A judge is
-    counted once an answer, the most it can be. New wordings are asked for once, whatever the number of models.
+    - Tokens in are estimated from words; tokens out are the most that is allowed. The prompt is
+      counted once a request.
+    - Several models are asked the same and counted together, each as one that gives every
+      statistic.
+    - MedConf asks for a keyword and a profile once for each distinct answer; here that is each
+      distinct true diagnosis, an estimate. A judge is counted once an answer, the most it can be.
+    - New wordings are asked for once, whatever the number of models.
     """
-    if "dataset" not in parameters:
-        raise ValueError(
-            f"only the parameters of 01_benchmark can be planned; received {', '.join(parameters)}"
-        )
-    cases = load_sets(
-        parameters["dataset"],
-        path=parameters.get("path") or None,
-        n=parameters.get("n"),
-        seed=parameters["seed"],
-        options=parameters.get("data_options"),
-    )
-    n_models = 1 if isinstance(parameters["model"], str) else len(parameters["model"])
-    needs = needs_of(select(parameters["methods"]))
-    p = replace(
-        PARAMETERS, n_samples=parameters["samples"], sample_temperature=parameters["temperature"]
-    )
-    settings = Settings(p, seed=parameters["seed"])
+    cases, p = setup.cases(), setup.chosen
+    shown = views(cases, given(setup.levels, LEVELS))
+    needs = needs_of(select(given(setup.methods, "paper")))
+    settings = Settings(p, seed=setup.seed, medconf=setup.procedure)
     rows = []
-    for v in views(cases, parameters["levels"]):
+    for v in shown:
         asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)
         asked += probe_requests(v, v.case.diagnosis, needs, settings).values()
         if "panel" in needs:
             asked.append(doctor_request(v, p.doctor_temperature, settings.seed, p.n_doctors))
         rows += [_row(r) for r in asked]
     if "assessment" in needs:
-        library = open_retriever(parameters.get("corpus"))
-        rows += [
-            _row(r)
-            for r in _medconf_requests(views(cases, parameters["levels"]), settings, library)
-        ]
-    if str(parameters.get("grader", "")).startswith(JUDGE):
-        rows += [
-            _row(judge_request(v.case.diagnosis, v.case.accepted))
-            for v in views(cases, parameters["levels"])
-        ]
-    rows *= n_models
-    if parameters.get("wording"):
+        rows += [_row(r) for r in _medconf_requests(shown, settings, setup.library)]
+    if str(setup.grader).startswith(JUDGE):
+        rows += [_row(judge_request(v.case.diagnosis, v.case.accepted)) for v in shown]
+    rows *= len(as_list(setup.model))
+    if setup.wording:
         rows += [
             _row(r)
             for r in dict.fromkeys(r for rs in rephrase_requests(cases).values() for r in rs)

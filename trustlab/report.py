@@ -422,3 +422,92 @@ def _number(value: float) -> str:
         if whole
         else np.format_float_positional(value, precision=3, fractional=False, trim="-")
     )
+
+
+class Figures:
+    """Captions and saves the figures of one notebook: ``show = tl.Figures("01", setup, run)``.
+
+    - ``run``: whose answers captions count and whose ``parameters`` name a stand-in; ``answers`` in
+      place of its own. ``models``: their order, the first has no ending in its files' names.
+    - ``by_table``: a figure is of the one model and data set in its table.
+    - ``notes``, ``interval`` and ``facts``: what all captions say.
+    """
+
+    def __init__(
+        self,
+        number: str,
+        setup: Any,
+        run: Any = None,
+        *,
+        answers: pd.DataFrame | None = None,
+        models: Sequence[str] = (),
+        by_table: bool = False,
+        notes: Sequence[str] = (),
+        interval: str = "95 % case-bootstrap interval",
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.number, self.folder, self.run = number, setup.run_dir / "figures", run
+        self.answers = getattr(run, "answers", None) if answers is None else answers
+        self.models, self.by_table, self.interval = models, by_table, interval
+        grader = setup.judge.name if hasattr(setup, "judge") else "synonym"
+        self.graded = f"graded by {grader}" if grader != "synonym" else ""
+        self.notes, self.facts = list(notes), dict(facts or {})
+
+    def __call__(
+        self,
+        axes: Any,
+        table: pd.DataFrame,
+        name: str,
+        *about: Any,
+        note: str = "",
+        interval: str | None = None,
+        answers: pd.DataFrame | None = None,
+        facts: Mapping[str, Any] | None = None,
+        **words: Any,
+    ) -> None:
+        """Caption and save a figure beside the table that it draws.
+
+        - ``about``: a model (on its first data set), a (model, data set), answers, or a run; without
+          any it is about all answers. Where there are no answers, words in place of counts.
+        - ``facts`` and ``words`` go to the caption.
+        """
+        from trustlab import plots
+
+        run, who, where = self.run, None, None
+        for one in about:
+            if isinstance(one, str):
+                who = one
+            elif isinstance(one, tuple):
+                who, where = one
+            elif isinstance(one, pd.DataFrame):
+                answers = one
+            elif one is not None:
+                run = one
+        if self.by_table:
+            who, where = table["model"].iloc[0], table["dataset"].iloc[0]
+        every = run.answers if run is not self.run else self.answers
+        told, ending = {"counts": who} if every is None else {}, ""
+        if every is not None:
+            sets, shown = (
+                list(dict.fromkeys(every["dataset"])),
+                every if answers is None else answers,
+            )
+            if who is not None:
+                where = where or sets[0]
+                shown = shown[shown["model"].eq(who) & shown["dataset"].eq(where)]
+                ending = plots.file_ending(who, self.models) + plots.file_ending(where, sets)
+            told = formatted.about(shown)
+        parameters = getattr(run, "parameters", {})
+        notes = [note, *self.notes]
+        if "entailment" in parameters:
+            notes.insert(1, formatted.stand_in_note(parameters, table.get("method", ())))
+        notes.append("*: on rows of its own" if any(table.get("own_rows", ())) else "")
+        said = self.interval if interval is None else interval
+        figure = (axes[0] if isinstance(axes, list | tuple) else axes).figure
+        plots.caption(
+            figure,
+            **(told | self.facts | dict(facts or {}) | words),
+            note="; ".join(filter(None, [*notes, self.graded])),
+            interval=said and formatted.interval_words(table, said),
+        )
+        plots.save_figure(figure, table, f"{self.number}_{name}{ending}", self.folder)

@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -17,14 +17,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
-from trustlab.confidence import PARAMETERS, Method, Parameters, select
-from trustlab.graders import Grade, Grader, JudgeGrader, SynonymGrader, open_grader
+from trustlab.confidence import Method, select
+from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
-from trustlab.meaning.encoder import Encoder
-from trustlab.meaning.entailment import Entailment, open_entailment
 from trustlab.meaning.parts import Readers
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
@@ -33,7 +30,7 @@ from trustlab.paths import NOTICE
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
 from trustlab.records import LEVELS, Case, Generation, View
-from trustlab.retrieval import BM25, Retriever, load_corpus
+from trustlab.settings import Setup, given, takes_setup
 
 LIBRARIES = (
     "numpy",
@@ -99,67 +96,41 @@ class Run:
         }
 
 
+@takes_setup
 def benchmark(
     cases: Sequence[Case],
     models: Sequence[Model],
-    methods: str | Sequence[str] = "paper",
-    levels: Sequence[int] = LEVELS,
-    samples: int = 15,
-    temperature: float = 0.5,
-    seed: int = 0,
-    run_dir: str | Path | None = None,
-    n_jobs: int = 1,
+    methods: str | Sequence[str] | None = None,
+    levels: Sequence[int] | None = None,
+    setup: Setup | None = None,
     *,
-    cache: str | Path | None = None,
-    encoder: Encoder | None = None,
-    medical_encoder: Encoder | str | Path | None = None,
-    entailment: Entailment | str | Path | None = None,
-    grader: Grader | str | None = None,
-    retriever: Retriever | None = None,
-    assessor: Model | None = None,
-    medconf: MedConf | None = None,
-    parameters: Parameters | None = None,
     asked_before: Sequence[CachedModel] = (),
     show: Show = view,
-    quiet: bool = False,
 ) -> Run:
     """Ask every model about every case at every level, and score every method on what came back.
 
-    ``run_dir`` receives the tables and, unless ``cache`` names another file, the reply cache: a killed run resumes from it.
-    ``n_jobs`` goes to joblib for the scoring. ``encoder``, ``medical_encoder`` (a name or path) and ``entailment`` (a judge, or
-    the name or path of an NLI cross-encoder; ``None`` is the stand-in) read what samples mean; what they found is kept
-    beside the replies. ``grader`` (a name or an object; the synonym grader where ``None``) says which answers are right.
-    ``asked_before`` are models whose calls belong to this run, such as one that worded the cases anew. ``parameters`` are the
-    methods' open choices. ``retriever`` (default: BM25 over the project's corpus), ``assessor``
-    (default: the model itself) and ``medconf`` (its parameters, ablations among them) are MedConf's. ``show`` makes what is shown
-    of a case at a level, where that is not simply its first statements. METHODS: Ren et al. 2026 (benchmark), K = 15 samples at
-    temperature 0.5.
+    - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
+    - ``setup.run_dir`` receives the tables and, unless ``cache`` names another file, the replies: a
+      killed run resumes from it. What was found of meaning is kept beside the replies.
+    - ``asked_before``: models whose calls belong to this run, such as one that worded the cases.
+    - ``show`` makes what is shown of a case at a level, where that is not its first statements.
+    - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
+    setup = setup or Setup()
+    levels = given(levels, setup.levels, LEVELS)
     given_once(cases, models, levels)
-    chosen, shown = select(methods), views_of(cases, levels, show)
-    chosen_values = replace(
-        parameters or PARAMETERS, n_samples=samples, sample_temperature=temperature
-    )
-    settings = Settings(chosen_values, seed=seed, medconf=medconf or MedConf())
-    store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
-    grader, readers = (
-        open_grader(grader or SynonymGrader()),
-        _readers(encoder, medical_encoder, entailment, store),
-    )
-    retriever = retriever or BM25(load_corpus())
-    judge = (
-        assessor
-        if assessor is None or isinstance(assessor, CachedModel)
-        else CachedModel(assessor, store)
-    )
+    chosen = select(given(methods, setup.methods, "paper"))
+    shown = views_of(cases, levels, show)
+    settings = Settings(setup.chosen, seed=setup.seed, medconf=setup.procedure)
+    grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
     own = [
-        *([judge] if judge else []),
+        *([assessor] if assessor else []),
         *([grader.model] if isinstance(grader, JudgeGrader) else []),
     ]
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
-    others = {"readers": readers, "retriever": retriever, "assessor": judge}
-    generations, tables, seconds = _asked(models, store, shown, chosen, settings, quiet, others)
+    others = {"readers": readers, "retriever": setup.library, "assessor": assessor}
+    generations, tables, seconds = _asked(models, setup, shown, chosen, settings, others)
     every = list(shown) * len(models)
     answers = _answers(every, generations, grader)
     tables += [one.calls_table().assign(model=one.name) for one in [*asked_before, *own]]
@@ -171,7 +142,7 @@ def benchmark(
         "methods": [m.name for m in chosen],
         "levels": list(levels),
         **_asked_how(settings, readers),
-        "retriever": retriever.revision,
+        "retriever": setup.library.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
         "grader": grader.name,
         "collect_s": seconds,
@@ -179,13 +150,13 @@ def benchmark(
     }
     run = Run(
         answers=answers,
-        confidence=score(every, generations, chosen, n_jobs),
+        confidence=score(every, generations, chosen, setup.n_jobs),
         calls=pd.concat(tables, ignore_index=True),
         parameters=facts,
         generations=tuple(generations),
     )
-    if run_dir:
-        run.save(Path(run_dir))
+    if setup.run_dir:
+        run.save(setup.run_dir)
     return run
 
 
@@ -204,21 +175,25 @@ def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[
 
 def _asked(
     models: Sequence[Model],
-    store: str | Path | None,
+    setup: Setup,
     shown: Sequence[View],
     methods: Sequence[Method],
     settings: Settings,
-    quiet: bool,
     others: Mapping[str, Any],
 ) -> tuple[list[Generation], list[pd.DataFrame], dict[str, float]]:
     """What each model replied, one model after the other: the generations, a table of calls and the seconds for each."""
     generations, tables, seconds = [], [], {}
     for model in models:
-        cached = model if isinstance(model, CachedModel) else CachedModel(model, store)
+        cached = model if isinstance(model, CachedModel) else CachedModel(model, setup.store)
         cached.reset_calls()
         began = perf_counter()
         generations += collect(
-            cached, shown, methods, settings, progress=None if quiet else _bar(model.name), **others
+            cached,
+            shown,
+            methods,
+            settings,
+            progress=None if setup.quiet else _bar(model.name),
+            **others,
         )
         seconds[model.name] = round(perf_counter() - began, 3)
         tables.append(cached.calls_table().assign(model=model.name))
@@ -237,25 +212,6 @@ def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:
         "medical_encoder": readers.medical and readers.medical.revision,
         "entailment": {"name": judge.name, "stand_in": judge.stand_in, "revision": judge.revision},
     }
-
-
-def _readers(
-    encoder: Encoder | None,
-    medical: Encoder | str | Path | None,
-    entailment: Entailment | str | Path | None,
-    store: Any,
-) -> Readers:
-    """The readers of meaning; those opened here keep what they found in files beside the replies."""
-    beside = None if store is None else Path(store)
-    vectors, judged = (
-        beside and beside.with_name(f"{kind}.sqlite") for kind in ("vectors", "entailment")
-    )
-    encoder = encoder or Encoder(cache_path=vectors)
-    if isinstance(medical, (str, Path)):
-        medical = Encoder(medical, cache_path=vectors)
-    if entailment is None or isinstance(entailment, (str, Path)):
-        entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
-    return Readers(encoder, medical, entailment)
 
 
 def cases_hash(cases: Sequence[Case]) -> str:

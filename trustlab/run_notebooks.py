@@ -6,6 +6,7 @@ A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 import shutil
@@ -14,19 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import yaml
 
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
-from trustlab.settings import Parameters
+from trustlab.settings import Setup, unknown
 
 MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers.csv", "confidence.csv", "metrics.csv")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""
-KINDS = {bool: (bool,), int: (int,), float: (float, int), list: (list,), str: (str,), dict: (dict,)}
-"""Kind of a parameter's default -> kinds a value may have."""
-SEVERAL = ("dataset", "model", "methods")
-"""Parameters that take a name or a list of them."""
 
 PRINT_STYLE = """<style>
 @media print {
@@ -118,57 +114,32 @@ def _yaml(text: str, where: str) -> Any:
 
 
 def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
-    """Refuse a parameter that the notebook does not have (papermill would only warn), or of another kind than its default."""
-    defaults = default_parameters(path)
-    known = [p for p in defaults if p != "run_dir"]
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise ValueError(
-            f"{path.stem} has no parameter {', '.join(unknown)}; known are {', '.join(known)}"
-        )
-    for name, value in values.items():
-        kinds = KINDS.get(type(defaults[name]))
-        if name in SEVERAL:
-            kinds = (str, list)
-        if value is None and name != "n" and defaults[name] is not None:
-            raise ValueError(f"parameter {name} is null; its default is {defaults[name]!r}")
-        if (
-            value is not None
-            and kinds
-            and (not isinstance(value, kinds) or isinstance(value, bool) != (bool in kinds))
-        ):
-            allowed = " or ".join(k.__name__ for k in kinds)
-            raise ValueError(
-                f"parameter {name} is {value!r}; it must be {allowed}, as its default {defaults[name]!r}"
-            )
-    Parameters.named(**(values.get("parameters") or {}))
-    _check_readers(values)
+    """Refuse what the notebook cannot be run with, in one line and before its kernel starts.
+
+    A parameter that it does not have (papermill would only warn), and what the choices of its study
+    refuse.
+    """
+    given = default_parameters(path)
+    del given["run_dir"]
+    for name in values:
+        if name not in given:
+            raise ValueError(unknown(name, list(given), f"{path.stem} has"))
+    choices_of(path.stem)(**(given | dict(values)))
 
 
-def _check_readers(values: Mapping[str, Any]) -> None:
-    """Names that are used late in a notebook, after much has been paid for, are checked before it begins."""
-    from trustlab.graders import check_grader
-    from trustlab.models import check_model_name
-
-    if "grader" in values:
-        check_grader(values["grader"])
-    for name in ("wording", "patient", "reviewer"):
-        if values.get(name) not in (None, "facts"):
-            check_model_name(values[name])
-    if values.get("corpus") is not None:
-        from trustlab.retrieval.corpus import corpus_files
-
-        corpus_files(values["corpus"])
-    if values.get("levels") == []:
-        raise ValueError("parameter levels is []; at least one level is needed")
+def choices_of(name: str) -> type[Any]:
+    """The class of a notebook's choices: the ``Asked`` of its study, else ``Setup``."""
+    study = importlib.import_module(f"trustlab.studies.{name.partition('_')[2]}")
+    return getattr(study, "Asked", Setup)
 
 
 def default_parameters(path: Path) -> dict[str, Any]:
     """The literals of the notebook's parameters cell."""
-    import papermill
-
-    found = papermill.inspect_notebook(str(path))
-    return {name: ast.literal_eval(str(p["default"])) for name, p in found.items()}
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    tagged = [c for c in cells if "parameters" in c["metadata"].get("tags", [])]
+    lines = ast.parse("".join(tagged[0]["source"])).body
+    assigned = [line for line in lines if isinstance(line, ast.Assign)]
+    return {ast.unparse(line.targets[0]): ast.literal_eval(line.value) for line in assigned}
 
 
 def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = None) -> Path:
@@ -246,6 +217,7 @@ def write_html(notebook: Path) -> Path:
 
     On paper its long lines are broken, not cut.
     """
+    import nbformat
     from nbconvert import HTMLExporter
 
     exporter = HTMLExporter(
@@ -268,6 +240,8 @@ def write_html(notebook: Path) -> Path:
 
 def _without_widgets(outputs: Sequence[Any]) -> list[Any]:
     """The outputs without views of widgets, which need a kernel; the page or picture that one has beside it stays."""
+    import nbformat
+
     widget, kept = "application/vnd.jupyter.widget-view+json", []
     for output in outputs:
         data = output.get("data", {})
@@ -299,6 +273,8 @@ def publish(run_dir: Path, name: str) -> None:
     are copied, and no path of this machine. Of the tables in :data:`REFERENCE`, those that the run left are kept. They stay
     in full precision: rounded ones hold ties that the run did not have, which moves AUROC.
     """
+    import nbformat
+
     source = notebook_path(name)
     ours, made = nbformat.read(source, 4), nbformat.read(run_dir / source.name, 4)
     executed = [

@@ -1,91 +1,474 @@
-"""Defaults where the sources leave a choice open or state one, named here once and read everywhere else."""
+"""Every choice of a run, named, checked and opened in one place: ``Setup`` and, in it, ``Parameters``.
+
+A value out of range, an unknown name and two choices that do not go together are a ``ValueError``
+of one line; a local file or folder that is not there is a ``FileNotFoundError`` or ``ValueError``.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    ParamSpec,
+    Self,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+if TYPE_CHECKING:
+    from trustlab.agents import MedConf
+    from trustlab.graders import Grader
+    from trustlab.meaning.parts import Readers
+    from trustlab.models.base import Model
+    from trustlab.models.cache import CachedModel
+    from trustlab.records import Case
+    from trustlab.retrieval import Retriever
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Chosen = TypeVar("Chosen", bound="type[Any]")
+
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
+"""No text for a number, no True for a 1, no other names."""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def choices(chosen: Chosen) -> Chosen:
+    """Make the class a frozen dataclass whose values pydantic checks.
+
+    Its errors are one line: parameter, received value, what is allowed.
+    """
+    made: Any = dataclass(frozen=True, kw_only=True, config=STRICT)(chosen)
+    checked = made.__init__
+
+    @functools.wraps(checked)
+    def init(self: Any, **values: Any) -> None:
+        try:
+            checked(self, **values)
+        except ValidationError as error:
+            raise ValueError(_told(type(self), error, values)) from None
+
+    made.__init__ = init
+    return made
+
+
+def _told(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) -> str:
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "value_error":
+        return str(first.get("ctx", {})["error"])
+    if first["type"] == "unexpected_keyword_argument":
+        return unknown(name, names_of(chosen))
+    about = chosen.__pydantic_fields__.get(name)
+    allowed = about.description if about and about.description else first["msg"]
+    return f"{name} is {values.get(name, first['input'])!r}; it must be {allowed}"
+
+
+def unknown(name: str, known: Sequence[str], of: str = "there is") -> str:
+    """What is said of a name that there is not: names near it, and all."""
+    near = difflib.get_close_matches(name, known, n=3)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{of} no parameter {name!r}; {hint}known are {', '.join(known)}"
+
+
+def names_of(chosen: type[Any]) -> list[str]:
+    """The names that a class of choices has."""
+    return [f.name for f in fields(chosen)]
+
+
+Count = Annotated[int, Field(ge=1, description="a whole number, at least 1")]
+Seed = Annotated[int, Field(ge=0, description="a whole number, at least 0")]
+Warmth = Annotated[float, Field(gt=0, lt=100, description="a number above 0 and below 100")]
+Weight = Annotated[float, Field(ge=0, lt=1e6, description="a number, at least 0")]
+Share = Annotated[float, Field(ge=0, le=1, description="a number from 0 to 1")]
+Chance = Annotated[float, Field(gt=0, lt=1, description="a number above 0 and below 1")]
+Switch = Annotated[bool, Field(description="True or False")]
+Options = Annotated[dict[str, Any], Field(description="a mapping of names to values (a dict)")]
+Counts = Annotated[
+    Sequence[Count],
+    Field(min_length=1, description="a list of whole numbers, at least 1 each, not empty"),
+]
 Combination = Literal["mean", "first", "max"]
 Context = Literal["answer", "full"]
+InContext = Annotated[Context, Field(description="'answer' or 'full'")]
 
 
-@dataclass(frozen=True)
+@choices
 class Parameters:
-    """The values; units and reasons beside those that need one. ``ValueError`` for one that is out of range.
+    """The methods' open choices; units and reasons beside those that need one.
 
-    They travel with every :class:`~trustlab.records.Generation`, so that a method stays a function of its record alone.
+    They travel with every :class:`~trustlab.records.Generation`, so that a method stays a function
+    of its record alone.
     """
 
-    n_samples: int = 15
+    n_samples: Count = 15
     """K: samples per answer, and replies to the true-or-false question."""
-    sample_temperature: float = 0.5
-    p_true_temperature: float = 1.0
-    renyi_alpha: float = 0.5
+    sample_temperature: Warmth = 0.5
+    p_true_temperature: Warmth = 1.0
+    renyi_alpha: Warmth = 0.5
     """Order of the Rényi divergence: not stated by the paper."""
-    pmi_weight: float = 0.5
+    pmi_weight: Weight = 0.5
     """Lambda of conditional PMI: not stated by the paper."""
-    pmi_threshold: float = 1.0
+    pmi_threshold: Weight = 1.0
     """Tau of conditional PMI, in nats: not stated by the paper."""
-    n_alternatives: int = 10
+    n_alternatives: Count = 10
     """Most probable tokens at each position that CCP puts in place: not stated by the paper."""
-    sar_temperature: float = 0.001
+    sar_temperature: Annotated[float, Field(gt=0, lt=1e6, description="a number above 0")] = 0.001
     """t of sentence-level SAR: not stated by the paper."""
-    eigenvalue_cut: float = 0.9
-    """Eigenvectors of the graph Laplacian below it count for eccentricity: k is not stated by the paper."""
-    topk_combination: Combination = "mean"
+    eigenvalue_cut: Annotated[
+        float, Field(gt=0, le=2, description="a number above 0 and at most 2")
+    ] = 0.9
+    """Eigenvectors of the graph Laplacian below it count for eccentricity: not stated."""
+    topk_combination: Annotated[Combination, Field(description="'mean', 'first' or 'max'")] = "mean"
     """What the five guesses of a score become: their mean, the first of them, or the highest."""
-    relevance_context: Context = "answer"
-    """What a token's relevance (SAR) is judged in: the answer alone, or the answer with the patient information after it."""
-    entailment_context: Context = "answer"
-    """What is compared for entailment: bare diagnoses, or each with the patient information in front."""
-    n_doctors: int = 3
+    relevance_context: InContext = "answer"
+    """What a token's relevance (SAR) is judged in: the answer, or the patient's words after it."""
+    entailment_context: InContext = "answer"
+    """What is compared: bare diagnoses, or each with the patient's words in front."""
+    n_doctors: Count = 3
     """K of a panel: doctors who judge a patient independently."""
-    doctor_temperature: float = 0.5
+    doctor_temperature: Annotated[
+        float, Field(ge=0, lt=100, description="a number, at least 0 and below 100")
+    ] = 0.5
     """Temperature of a panel's doctors: not stated by the sources."""
-
-    def __post_init__(self) -> None:
-        rules = {
-            "n_samples": (self.n_samples >= 1, "at least 1"),
-            "sample_temperature": (0 < self.sample_temperature < 100, "above 0"),
-            "p_true_temperature": (0 < self.p_true_temperature < 100, "above 0"),
-            "renyi_alpha": (0 < self.renyi_alpha < 100, "above 0"),
-            "pmi_weight": (0 <= self.pmi_weight < 1e6, "at least 0"),
-            "pmi_threshold": (0 <= self.pmi_threshold < 1e6, "at least 0, in nats"),
-            "n_alternatives": (self.n_alternatives >= 1, "at least 1"),
-            "sar_temperature": (0 < self.sar_temperature < 1e6, "above 0"),
-            "eigenvalue_cut": (0 < self.eigenvalue_cut <= 2, "above 0 and at most 2"),
-            "topk_combination": (
-                self.topk_combination in get_args(Combination),
-                " or ".join(get_args(Combination)),
-            ),
-            "relevance_context": (
-                self.relevance_context in get_args(Context),
-                " or ".join(get_args(Context)),
-            ),
-            "entailment_context": (
-                self.entailment_context in get_args(Context),
-                " or ".join(get_args(Context)),
-            ),
-            "n_doctors": (self.n_doctors >= 1, "at least 1"),
-            "doctor_temperature": (0 <= self.doctor_temperature < 100, "at least 0"),
-        }
-        for name, (allowed, words) in rules.items():
-            if not allowed:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be {words}")
-
-    @classmethod
-    def named(cls, **values: Any) -> Parameters:
-        """The defaults with some values changed; ``ValueError`` names what can be set, or the kind of value it takes."""
-        known = {f.name: f for f in fields(cls)}
-        for name, value in values.items():
-            if name not in known:
-                raise ValueError(f"there is no parameter {name!r}; known are {', '.join(known)}")
-            kinds = {int: (int,), float: (int, float), str: (str,)}[type(known[name].default)]
-            if not isinstance(value, kinds) or isinstance(value, bool):
-                raise ValueError(
-                    f"{name} is {value!r}; it must be a {kinds[-1].__name__}, as its default {known[name].default!r}"
-                )
-        return cls(**values)
 
 
 PARAMETERS = Parameters()
+
+
+def _parameters(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        for name, instead in (("n_samples", "samples"), ("sample_temperature", "temperature")):
+            if name in value:
+                raise ValueError(f"parameters has {name!r}; it must be given as {instead}")
+        return Parameters(**value)
+    return value
+
+
+def _folder(value: Any) -> Any:
+    return Path(value).expanduser() if isinstance(value, str) else value
+
+
+def as_list(value: Any) -> list[Any]:
+    """One or several, as a list."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+Folder = Annotated[Path | None, BeforeValidator(_folder), Field(description="a folder or file")]
+Names = Annotated[str | Sequence[str], Field(description="a name or a list of names (str or list)")]
+Rate = Annotated[float | None, Field(ge=0, description="US dollars for a million tokens")]
+
+
+@choices
+class Ask:
+    """What is asked about, and how: cases, methods, levels, samples."""
+
+    dataset: Names = "starter"
+    path: Annotated[
+        str | Path | Sequence[str | Path | None] | None,
+        Field(description="a folder or file, or a list of them"),
+    ] = None
+    data_options: Options = Field(default_factory=dict)
+    """The data sets' own, by name."""
+    n: Annotated[
+        int | None, Field(ge=1, description="a whole number, at least 1, or None for all (int)")
+    ] = None
+    methods: Annotated[
+        str | Sequence[str] | None, Field(description="a name or a list of names (str or list)")
+    ] = None
+    """Of confidence; ``None``: those that the study asks for by default."""
+    levels: Annotated[
+        Sequence[Annotated[int, Field(ge=1, le=100)]] | None,
+        Field(min_length=1, description="whole numbers from 1 to 100, at least one (list)"),
+    ] = None
+    """Percent of a case's statements; ``None``: the study's own."""
+    samples: Count = 15
+    temperature: Warmth = 0.5
+    """Of the samples, and of doctors on a panel; the answer itself is greedy."""
+    seed: Seed = 0
+    parameters: Annotated[
+        Parameters, BeforeValidator(_parameters), Field(description="a dict or tl.Parameters")
+    ] = PARAMETERS
+    """The methods' open choices."""
+    medconf: Any = None
+    """A :class:`~trustlab.agents.MedConf`, where its parts are switched off or sized."""
+
+
+@choices
+class Roles:
+    """Who replies: a model's name or the model itself; ``None``: the model that is asked."""
+
+    model: Any = "embedded"
+    """One or several."""
+    model_options: Options = Field(default_factory=dict)
+    """For the backend, such as a budget: ``{"max_calls": 1000}``."""
+    assessor: Any = None
+    """MedConf's own model."""
+    patient: Any = None
+    """Who answers in a consultation; "facts" is a rule without a model."""
+    reviewer: Any = None
+    """Marks the plans of all doctors."""
+    wording: Any = None
+    """Words statements anew."""
+    reader_options: Options = Field(default_factory=dict)
+    """For the backends of the four above and of a judge."""
+    n_doctors: Annotated[
+        int | None, Field(ge=1, description="a whole number, at least 1 (int)")
+    ] = None
+    """K of a panel; ``None``: that of ``parameters``."""
+    mixed: Switch = False
+    """A panel more, whose doctors are of all models in turn."""
+
+
+@choices
+class Read:
+    """Who reads the replies: a name, a path or the object itself."""
+
+    grader: Any = "synonym"
+    """Who says that an answer is right: "exact", "synonym", "encoder" or "judge:MODEL"."""
+    encoder: Any = None
+    medical_encoder: Any = None
+    """Without one its method is missing."""
+    medical_proxy: Switch = True
+    """Trust indices alone: the general encoder stands in for a medical one, by name."""
+    entailment: Any = None
+    """An NLI cross-encoder; ``None`` is the rule-based proxy."""
+    corpus: Any = None
+    """MedConf's library: a file or folder of passages, or a list; ``None`` is the project's own."""
+    retriever: Any = None
+    """A retriever in place of ``corpus``."""
+
+
+@choices
+class Keep:
+    """Where everything goes, and how it is counted."""
+
+    run_dir: Folder = None
+    """The run's tables and, unless ``cache`` names another file, its replies."""
+    cache: Folder = None
+    n_jobs: Annotated[
+        int, Field(ge=-1, description="a whole number, at least 1, or -1 for all (int)")
+    ] = 1
+    """Processes for scoring."""
+    quiet: Switch = False
+    draws: Count = 2000
+    """Bootstrap draws for the intervals."""
+    usd_in: Rate = None
+    """Your rate for a million tokens in; then ``usd_out`` for those out, too."""
+    usd_out: Rate = None
+
+    @model_validator(mode="after")
+    def _kept(self) -> Self:
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs is 0; it must be a whole number, at least 1, or -1 for all")
+        if (self.usd_in is None) != (self.usd_out is None):
+            received = f"usd_in is {self.usd_in!r} and usd_out is {self.usd_out!r}"
+            raise ValueError(f"{received}; both must be given, or neither")
+        return self
+
+
+class Flat:
+    """What all choices can: be copied with changes, and be taken from a notebook's variables."""
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with these choices changed, checked again."""
+        return replace(cast(Any, self), **changes)
+
+    @classmethod
+    def of(cls, variables: Mapping[str, Any]) -> Self:
+        """The choices among a notebook's variables (``globals()``): literals alone.
+
+        Replies are kept in ``runs/replies.sqlite``; all else goes to ``run_dir``, by default
+        ``runs/interactive``.
+        """
+        from trustlab.paths import RUNS
+
+        literal = (str, int, float, list, dict, type(None))
+        given: dict[str, Any] = {
+            name: variables[name] for name in names_of(cls) if name in variables
+        }
+        given = {name: value for name, value in given.items() if isinstance(value, literal)}
+        given["run_dir"] = given.get("run_dir") or RUNS / "interactive"
+        if "cache" in names_of(cls):
+            given["cache"] = RUNS / "replies.sqlite"
+        return cls(**given)
+
+
+@choices
+class Setup(Keep, Read, Roles, Ask, Flat):
+    """All choices of a run, flat, in four groups: :class:`Ask`, :class:`Roles`, :class:`Read`, :class:`Keep`.
+
+    What a study asks further is in its own ``Asked``. Opened once, when first needed: ``judge``,
+    ``library``, ``readers``.
+    """
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        from trustlab.confidence import select
+        from trustlab.datasets import check_sets
+        from trustlab.graders import JUDGE, check_grader
+        from trustlab.models import check_model_name, check_options
+        from trustlab.retrieval.corpus import corpus_files
+
+        check_sets(self.dataset, self.path, self.data_options)
+        if self.methods is not None:
+            select(self.methods)
+        if self.levels is not None and len(set(self.levels)) < len(self.levels):
+            raise ValueError(f"levels is {self.levels!r}; each must be given once")
+        check_grader(self.grader)
+        if not (models := as_list(self.model)):
+            raise ValueError("model is []; at least one is needed")
+        others = [self.assessor, self.reviewer, self.wording]
+        others += [None if self.patient == "facts" else self.patient]
+        for name in [*models, *others]:
+            if name is not None and not hasattr(name, "generate"):
+                check_model_name(name)
+        if isinstance(self.grader, str) and self.grader.startswith(JUDGE):
+            others.append(self.grader.removeprefix(JUDGE))
+        check_options("model_options", self.model_options, models)
+        check_options("reader_options", self.reader_options, others)
+        for name in ("encoder", "medical_encoder", "entailment"):
+            _local(name, getattr(self, name))
+        if self.corpus is not None:
+            corpus_files(self.corpus)
+        return self
+
+    @property
+    def chosen(self) -> Parameters:
+        """The methods' open choices with samples, temperature and doctors as they are set here."""
+        panel = {} if self.n_doctors is None else {"n_doctors": self.n_doctors}
+        of_samples = {"n_samples": self.samples, "sample_temperature": self.temperature}
+        return replace(self.parameters, **of_samples, **panel)
+
+    @property
+    def procedure(self) -> MedConf:
+        """MedConf's parameters."""
+        from trustlab.agents import MedConf
+
+        return self.medconf or MedConf()
+
+    @property
+    def store(self) -> Path | None:
+        """The file of replies; ``None`` keeps them in memory."""
+        return self.cache or (self.run_dir / "replies.sqlite" if self.run_dir else None)
+
+    @cached_property
+    def judge(self) -> Grader:
+        """The grader."""
+        from trustlab.graders import JUDGE, open_grader
+
+        judged = str(self.grader).startswith(JUDGE)
+        return open_grader(self.grader, cache=self.store, **(self.reader_options if judged else {}))
+
+    @cached_property
+    def library(self) -> Retriever:
+        """MedConf's retriever."""
+        from trustlab.retrieval import open_retriever
+
+        return self.retriever or open_retriever(self.corpus)
+
+    @cached_property
+    def readers(self) -> Readers:
+        """Who reads meaning; what they find is kept in files beside the replies."""
+        from trustlab.meaning.encoder import Encoder
+        from trustlab.meaning.entailment import open_entailment
+        from trustlab.meaning.parts import Readers
+
+        vectors, judged = (
+            self.store and self.store.with_name(f"{kind}.sqlite")
+            for kind in ("vectors", "entailment")
+        )
+        encoder, medical, entailment = self.encoder, self.medical_encoder, self.entailment
+        if encoder is None or isinstance(encoder, str | Path):
+            encoder = Encoder(encoder, cache_path=vectors)
+        if isinstance(medical, str | Path):
+            medical = Encoder(medical, cache_path=vectors)
+        if entailment is None or isinstance(entailment, str | Path):
+            entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
+        return Readers(encoder, medical, entailment)
+
+    def cases(self) -> list[Case]:
+        """The cases of the data sets."""
+        from trustlab.datasets import load_sets
+
+        options = self.data_options
+        return load_sets(self.dataset, path=self.path, n=self.n, seed=self.seed, options=options)
+
+    def models(self) -> list[Model]:
+        """The models to ask."""
+        return [_opened(model, self.model_options) for model in as_list(self.model)]
+
+    def role(self, name: Literal["assessor", "patient", "reviewer", "wording"]) -> Any:
+        """Who has a role, opened; ``None``, and a patient "facts", stay what they are."""
+        who = getattr(self, name)
+        return who if who is None or who == "facts" else _opened(who, self.reader_options)
+
+    def opened(self) -> Self:
+        """The same with everything open and one store, for several runs to share."""
+        r = self.readers
+        read = {"encoder": r.encoder, "medical_encoder": r.medical, "entailment": r.entailment}
+        read |= {"grader": self.judge, "retriever": self.library, "cache": self.store}
+        return self.with_(**read, assessor=self.assessed_by)
+
+    @cached_property
+    def assessed_by(self) -> CachedModel | None:
+        """MedConf's own model over the store, where it has one."""
+        from trustlab.models.cache import CachedModel
+
+        who = self.role("assessor")
+        return who if who is None or isinstance(who, CachedModel) else CachedModel(who, self.store)
+
+    def below(self, folder: str) -> Self:
+        """The same, shared, with the tables in a folder of ``run_dir`` (nowhere without one)."""
+        return self.opened().with_(run_dir=self.run_dir and self.run_dir / folder)
+
+
+def _opened(model: Any, options: Mapping[str, Any]) -> Any:
+    from trustlab.models import open_model
+
+    return open_model(model, **options) if isinstance(model, str) else model
+
+
+def _local(name: str, value: Any) -> None:
+    """``ValueError`` for text that can only be a local path, where there is nothing."""
+    if isinstance(value, str | Path):
+        from trustlab.models import is_path
+
+        if is_path(str(value)) and not Path(value).expanduser().exists():
+            raise ValueError(f"{name} is {str(value)!r}; there is no such file or folder")
+
+
+def given(*values: T | None) -> T:
+    """The first that is not ``None``."""
+    return next(value for value in values if value is not None)
+
+
+def takes_setup(function: Callable[P, T]) -> Callable[P, T]:
+    """A keyword that is a part of ``setup`` is refused, and says where it is now."""
+    known = inspect.signature(function).parameters
+
+    @functools.wraps(function)
+    def called(*args: P.args, **named: P.kwargs) -> T:
+        for name, value in named.items():
+            if name not in known and name in names_of(Setup):
+                now = f"tl.{function.__name__}(..., setup=tl.Setup({name}={value!r}))"
+                raise TypeError(f"{name} is now part of tl.Setup: {now}")
+        setup = inspect.signature(function).bind(*args, **named).arguments.get("setup")
+        if not isinstance(setup, Setup | None):
+            raise TypeError(f"setup is {setup!r}; it must be a tl.Setup")
+        return function(*args, **named)
+
+    return called

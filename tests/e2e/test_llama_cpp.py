@@ -24,6 +24,7 @@ from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.prompts import render
 from trustlab.records import LEVELS, Reply
 from trustlab.run import Run, benchmark
+from trustlab.settings import Setup
 
 FOLDER = EMBEDDED["embedded"]
 SERVED = "embedded-served"
@@ -98,7 +99,8 @@ def pairs(
 @pytest.fixture(scope="session")
 def run(served: Model, direct: HuggingFaceModel) -> Run:
     methods = (*EXACT, *AT_MOST, "poc")
-    return benchmark(load_cases("starter", n=10), [served, direct], methods, samples=5, quiet=True)
+    setup = Setup(samples=5, quiet=True)
+    return benchmark(load_cases("starter", n=10), [served, direct], methods, setup=setup)
 
 
 def beside(run: Run, method: str) -> Any:
@@ -202,7 +204,7 @@ def test_samples_come_from_the_same_distribution(run: Run):
 def test_what_a_server_does_not_tell_is_missing_with_its_reason(address: str):
     bare = open_model(f"openai:{SERVED}", base_url=address, **OPTIONS)
     methods = ("asp", "entropy", "pmi", "renyi_divergence", "fisher_rao")
-    run = benchmark(load_cases("starter", n=1), [bare], methods, levels=(100,), quiet=True)
+    run = benchmark(load_cases("starter", n=1), [bare], methods, (100,), Setup(quiet=True))
     missing = dict(zip(run.confidence["method"], run.confidence["missing"], strict=True))
     assert missing["asp"] == missing["entropy"] == ""
     assert "chat_template" in missing["pmi"]

@@ -40,6 +40,8 @@ LOADERS: dict[str, Callable[..., Read]] = {
 }
 """Name -> ``read(path, seed, **options)``."""
 
+NEED_PATH = (ddxplus.read, meditod.read, medqa.read, cases_file.read_table)
+
 
 def load_cases(
     name: str,
@@ -73,6 +75,23 @@ def load_sets(
     ``options`` are the loaders' own, by data set. Otherwise as :func:`load_cases`. Raises ``ValueError`` where names, paths
     or options do not pair up or a case is there twice.
     """
+    pairs, chosen = _pairs(names, path, options or {}), options or {}
+    cases: list[Case] = []
+    for name, where in pairs:
+        found = _some(name, where, seed, chosen.get(name, {}))
+        cases += _picked(found, name, n and min(n, len(found)), seed)
+    if again := [
+        case_id for case_id, times in Counter(c.case_id for c in cases).items() if times > 1
+    ]:
+        sets = ", ".join(name for name, _ in pairs)
+        raise ValueError(
+            f"{len(again)} cases are in the data sets {sets} more than once, {again[0]!r} among them"
+        )
+    return cases
+
+
+def _pairs(names: Any, path: Any, options: Any) -> list[tuple[str, Any]]:
+    """Each data set with its path; ``ValueError`` as :func:`load_sets`."""
     asked = [names] if isinstance(names, str) else list(names)
     paths = (
         [None] * len(asked)
@@ -85,28 +104,32 @@ def load_sets(
         raise ValueError(
             f"{len(asked)} data sets need a path each (null where none is needed); path is {path!r}"
         )
-    chosen = options or {}
-    if not isinstance(chosen, Mapping) or not all(
-        isinstance(of, Mapping) for of in chosen.values()
+    if not isinstance(options, Mapping) or not all(
+        isinstance(of, Mapping) for of in options.values()
     ):
         raise ValueError(
             f"options are {options!r}; allowed is a mapping such as {{'medqa': {{'ids': ...}}}}"
         )
-    if strange := [name for name in chosen if name not in asked]:
+    if strange := [name for name in options if name not in asked]:
         raise ValueError(
             f"options are for {', '.join(map(repr, strange))}; the data sets asked for are {', '.join(asked)}"
         )
-    cases: list[Case] = []
-    for name, where in zip(asked, paths, strict=True):
-        found = _some(name, where, seed, chosen.get(name, {}))
-        cases += _picked(found, name, n and min(n, len(found)), seed)
-    if again := [
-        case_id for case_id, times in Counter(c.case_id for c in cases).items() if times > 1
-    ]:
-        raise ValueError(
-            f"{len(again)} cases are in the data sets {', '.join(asked)} more than once, {again[0]!r} among them"
-        )
-    return cases
+    return list(zip(asked, paths, strict=True))
+
+
+def check_sets(names: Any, path: Any, options: Any) -> None:
+    """Refuse, before anything is read, what :func:`load_sets` would for names, paths and options.
+
+    ``ValueError`` too for a path that is lacking or not there.
+    """
+    for name, where in _pairs(names, path, options):
+        _known(name, options.get(name, {}))
+        if where is None and LOADERS[name] in NEED_PATH:
+            raise ValueError(f"path is None; {name} is {ABOUT[name]}")
+        if where is not None and not Path(where).expanduser().exists():
+            raise ValueError(
+                f"path is {str(where)!r}, which does not exist; {name} is {ABOUT[name]}"
+            )
 
 
 def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **options: Any) -> Read:
@@ -114,16 +137,21 @@ def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **opt
 
     Raises as :func:`load_cases`.
     """
-    if name not in LOADERS:
-        raise ValueError(f"name is {name!r}; allowed are {', '.join(LOADERS)}")
+    _known(name, options)
     if type(seed) is not int:
         raise ValueError(f"seed is {seed!r}; allowed is a whole number")
+    return LOADERS[name](None if path is None else Path(path).expanduser(), seed, **options)
+
+
+def _known(name: str, options: Mapping[str, Any]) -> None:
+    """``ValueError`` for a name that is no data set's, and an option that it does not have."""
+    if name not in LOADERS:
+        raise ValueError(f"name is {name!r}; allowed are {', '.join(LOADERS)}")
     known = [p for p in inspect.signature(LOADERS[name]).parameters if p not in ("path", "seed")]
     if strange := [option for option in options if option not in known]:
         raise ValueError(
             f"{name} has no option {strange[0]!r}; {'allowed are ' + ', '.join(known) if known else 'it has none'}"
         )
-    return LOADERS[name](None if path is None else Path(path).expanduser(), seed, **options)
 
 
 def _some(

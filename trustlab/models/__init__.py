@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+import re
+from collections.abc import Mapping, Sequence
+from inspect import signature
+from pathlib import Path
+from typing import Any, cast
 
 from trustlab.models.base import Messages, Model, Request, TextOnly
 from trustlab.paths import DATA
@@ -18,6 +21,10 @@ CLOSED = ("embedded-closed",)
 """Those of them that show their words and no probabilities."""
 
 
+NOT_OPTIONS = ("name", "name_or_path")
+"""Parameters of backends that a model's name gives."""
+
+
 def open_model(name: str, **options) -> Model:
     """Open a model: ``"embedded"``, ``"embedded-closed"``, ``"hf:NAME_OR_PATH"``, or ``"openai:NAME"``.
 
@@ -28,31 +35,70 @@ def open_model(name: str, **options) -> Model:
     """
     check_model_name(name)
     kind, _, rest = name.partition(":")
+    backend: Any = backend_of(name)
     if kind == "openai":
-        from trustlab.models.openai import OpenAIModel
-
-        return cast(
-            Model, OpenAIModel(rest, **options)
-        )  # its provides is read-only: it is found out when read
+        return backend(rest, **options)
     if name in EMBEDDED and not EMBEDDED[name].is_dir():
         raise FileNotFoundError(
             f"there is no model {name!r}: its folder {EMBEDDED[name]} is missing"
         )
-    from trustlab.models.huggingface import HuggingFaceModel
-
-    model = HuggingFaceModel(
-        EMBEDDED.get(name, rest), name=name if name in EMBEDDED else None, **options
-    )
+    called = name if name in EMBEDDED else None
+    model = backend(EMBEDDED.get(name, rest), name=called, **options)
     return TextOnly(model) if name in CLOSED else model
 
 
 def check_model_name(name: object) -> None:
-    """``ValueError`` unless ``name`` has a form that :func:`open_model` takes; whether the model is there is not looked at."""
+    """``ValueError`` unless :func:`open_model` takes a name of this form.
+
+    ``FileNotFoundError`` for one that can only be a local path, where there is nothing; whether the
+    hub or a server has another is not looked at.
+    """
     kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
     if name not in EMBEDDED and not (kind in ("hf", "openai") and rest):
         raise ValueError(
             f"model is {name!r}; allowed are {', '.join(EMBEDDED)}, hf:NAME_OR_PATH and openai:NAME"
         )
+    if kind == "hf" and is_path(rest) and not Path(rest).expanduser().exists():
+        raise FileNotFoundError(
+            f"no model at {rest!r}: expected a folder with config.json, weights and a tokenizer"
+        )
+
+
+def is_path(text: str) -> bool:
+    """Whether this can only be the path of a local file or folder: the hub has no such names."""
+    return re.match(r"[./~\\]|[A-Za-z]:|[^/]+/[^/]+/", text) is not None
+
+
+def backend_of(name: str) -> type[Model]:
+    """The class that opens models of this name."""
+    if name.startswith("openai:"):
+        from trustlab.models.openai import OpenAIModel
+
+        return cast(type[Model], OpenAIModel)
+    from trustlab.models.huggingface import HuggingFaceModel
+
+    return HuggingFaceModel
+
+
+def check_options(called: str, options: Mapping[str, object], names: Sequence[object]) -> None:
+    """``ValueError`` for an option that a backend of ``names`` does not have.
+
+    Objects are open already; where no name is left, any backend may have it.
+    """
+    if not options:
+        return
+    given = [name for name in names if isinstance(name, str)]
+    each = [
+        [option for option in signature(backend).parameters if option not in NOT_OPTIONS]
+        for backend in dict.fromkeys(map(backend_of, given or ("hf:", "openai:")))
+    ]
+    each = each if given else [[option for known in each for option in known]]
+    for known in each:
+        for option in options:
+            if option not in known:
+                raise ValueError(
+                    f"{called} has no option {option!r}; allowed are {', '.join(sorted(set(known)))}"
+                )
 
 
 def open_models(names: str | Sequence[str], **options) -> list[Model]:
@@ -68,6 +114,8 @@ __all__ = [
     "Request",
     "TextOnly",
     "check_model_name",
+    "check_options",
+    "is_path",
     "open_model",
     "open_models",
 ]

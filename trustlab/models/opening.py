@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +40,12 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
     from huggingface_hub.errors import GatedRepoError
     from transformers.utils.hub import cached_file
 
+    from trustlab.models import is_path
+
     source = os.path.expanduser(os.fspath(name_or_path))
     if os.path.isdir(source) and os.path.isfile(os.path.join(source, "config.json")):
         return source, None, folder_revision(Path(source))
-    if os.path.exists(source) or re.match(r"[./~\\]|[A-Za-z]:|[^/]+/[^/]+/", source):
+    if os.path.exists(source) or is_path(source):
         raise FileNotFoundError(
             f"no model at {source!r}: expected a folder with config.json, weights and a tokenizer"
         )

@@ -8,16 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+import pydantic
 from scipy.stats import kendalltau, rankdata
 
 from trustlab.agents import MedConf
 from trustlab.confidence import METHODS, select
-from trustlab.graders import JudgeGrader, SynonymGrader, open_grader
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import Entailment, Pair
@@ -43,10 +42,11 @@ from trustlab.metrics.schema import table
 from trustlab.metrics.ties import tied
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
-from trustlab.records import LEVELS, SUPPORT_LEVELS, Case, View
+from trustlab.records import SUPPORT_LEVELS, Case, View
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
-from trustlab.retrieval.corpus import CorpusPath
+from trustlab.retrieval.corpus import CorpusPath, corpus_files
 from trustlab.run import Run, benchmark, score
+from trustlab.settings import Context, Counts, Options, Setup, Warmth, choices, takes_setup
 
 WHOLE = "full"
 PARTS: Mapping[str, Mapping[str, Any]] = {
@@ -67,6 +67,34 @@ SAMPLED = tuple(
     if m.family == "consistency" and "similarity_med" not in m.needs
 )
 """The consistency family, without the method that needs a medical encoder."""
+
+
+@choices
+class Asked(Setup):
+    """The choices of notebook 03."""
+
+    n_passages: Counts = (1, 3, 5, 15, 30)
+    """Passages that MedConf looks up."""
+    corpora: Options = pydantic.Field(default_factory=dict)
+    """Further libraries, name -> file or folder of passages."""
+    n_samples: Counts = (2, 3, 5, 10, 15)
+    temperatures: Annotated[
+        Sequence[Warmth], pydantic.Field(min_length=1, description="a list of numbers above 0")
+    ] = (0.2, 0.5, 1.0)
+    cosines: Annotated[
+        Sequence[Annotated[float, pydantic.Field(ge=-1, le=1)]],
+        pydantic.Field(description="a list of numbers from -1 to 1"),
+    ] = (0.85,)
+    """From which cosine on an encoder takes two diagnoses for the same."""
+    contexts: Annotated[
+        Sequence[Context], pydantic.Field(description="a list of 'answer', 'full' or both")
+    ] = ("answer", "full")
+
+    @pydantic.model_validator(mode="after")
+    def _corpora(self) -> Self:
+        for path in self.corpora.values():
+            corpus_files(path)
+        return self
 
 
 @dataclass(frozen=True)
@@ -90,23 +118,20 @@ class Ablations:
         return self.confidence.merge(right, on=keys, how="left", validate="many_to_one")
 
 
+@takes_setup
 def ablations(
     cases: Sequence[Case],
     models: Sequence[Model],
     variants: Mapping[str, Mapping[str, Any]] = PARTS,
-    levels: Sequence[int] = LEVELS,
+    levels: Sequence[int] | None = None,
+    setup: Setup | None = None,
     *,
     methods: Sequence[str] = MEDCONF,
-    run_dir: str | Path | None = None,
-    cache: str | Path | None = None,
-    **asking: Any,
 ) -> Ablations:
     """The benchmark once for each variant.
 
-    - ``variants``: name -> the keywords of ``benchmark`` that it changes (medconf, retriever, ...);
-      ``asking``: keywords for all of them.
-    - Each variant's tables go to a folder of its own below ``run_dir``; replies to ``cache``
-      (default: a file in ``run_dir``, without one memory), shared by all.
+    - ``variants``: name -> what it changes in ``setup`` (medconf, retriever, samples, ...).
+    - Each variant's tables go to a folder of its own below ``run_dir``; the replies to one store.
     - The diagnoses are the same in every variant, since none changes how they are asked.
     - ``ValueError`` for no variants, two with one folder, or what ``benchmark`` refuses.
     """
@@ -114,25 +139,15 @@ def ablations(
     if not variants or len(set(folders.values())) < len(variants):
         wanted = "variants must be one or more, each with a folder name of its own"
         raise ValueError(f"{wanted}; received {folders}")
-    store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
-    asking = {"quiet": True, **asking}
-    asking["grader"] = open_grader(asking.get("grader") or SynonymGrader())
-    asking["retriever"] = asking.get("retriever") or BM25(load_corpus())
-    held = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in models]
-    if asking.get("assessor") is not None and not isinstance(asking["assessor"], CachedModel):
-        asking["assessor"] = CachedModel(asking["assessor"], store)
-    counted = [asking["assessor"]] if asking.get("assessor") else []
-    counted += [asking["grader"].model] if isinstance(asking["grader"], JudgeGrader) else []
+    setup = (setup or Setup()).opened().with_(quiet=True)
+    held = [m if isinstance(m, CachedModel) else CachedModel(m, setup.store) for m in models]
     chosen = list(dict.fromkeys([*methods, *ASKED_WITH]))
     runs: dict[str, Run] = {}
     for name, changed in variants.items():
-        for one in counted:  # these count from run to run, and a variant shall show its own calls
-            one.reset_calls()
-        folder = Path(run_dir) / folders[name] if run_dir else None
-        how = asking | {"run_dir": folder, "cache": store} | dict(changed)
-        runs[name] = benchmark(cases, held, chosen, levels, **how)
-    for one, given in zip(held, models, strict=True):
-        if one is not given:
+        here = setup.below(folders[name]).with_(**changed)
+        runs[name] = benchmark(cases, held, chosen, levels, here)
+    for one, before in zip(held, models, strict=True):
+        if one is not before:
             one.close()
     answers = _stacked({name: run.answers for name, run in runs.items()})
     told: Any = answers[answers["answer"].notna()]

@@ -11,10 +11,11 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 from tqdm import tqdm
 
 from trustlab.agents.consultation import (
@@ -52,6 +53,7 @@ from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.records import Case, Reply
 from trustlab.run import Run, benchmark
+from trustlab.settings import Chance, Count, Setup, Weight, choices, given, takes_setup
 
 FOUR = ("medconf", "asp", "poc", "ce")
 """The methods of the published experiment."""
@@ -68,6 +70,21 @@ SPENT = [
     "n_tokens_in",
     "n_tokens_out",
 ]
+
+
+@choices
+class Asked(Setup):
+    """The choices of notebook 04."""
+
+    max_turns: Count = 12
+    """Questions in the longest consultation."""
+    tries: Count = 4
+    folds: Annotated[int, Field(ge=2, description="a whole number, at least 2")] = 5
+    """A threshold is chosen on the other folds than the one it is tried on."""
+    price: Weight = 0.005
+    """Of one utterance, as a share of accuracy, when a threshold is chosen."""
+    delta: Chance = 0.1
+    """Chance that the guarantee may fail."""
 
 
 @dataclass(frozen=True)
@@ -107,63 +124,48 @@ class ConsultationRun:
             getattr(self, name).to_csv(folder / f"{name}.csv", index=False)
 
 
+@takes_setup
 def consultations(
     cases: Sequence[Case],
     models: Sequence[Model],
-    methods: str | Sequence[str] = FOUR,
+    methods: str | Sequence[str] | None = None,
     max_turns: int = 12,
+    setup: Setup | None = None,
     *,
-    patient: Model | str | None = None,
     tries: int = 4,
-    seed: int = 0,
-    run_dir: str | Path | None = None,
-    cache: str | Path | None = None,
-    quiet: bool = False,
-    **asked: Any,
 ) -> ConsultationRun:
-    """Let each model consult about every case, and judge its diagnosis after each turn by every method.
+    """Let each model consult about every case; every method judges its diagnosis after each turn.
 
-    ``tries``: questions that the doctor may try at a turn, see :func:`consult`.
-    ``patient``: who answers; the model itself where ``None``, another model, or "facts" for the rule patient. ``asked`` goes to
-    the benchmark (samples, temperature, grader, retriever, ...). Below ``run_dir`` each model has a folder with its benchmark,
-    which counts the talk's calls too. Baselines that read how much was shown of the whole (``information_level``) know
-    when a consultation ended. Raises ``ValueError`` as the benchmark and :func:`consult` do, and for another word as patient.
+    - ``methods``: those of ``setup``, else the four of the published experiment.
+    - ``tries``: questions that the doctor may try at a turn, see :func:`consult`.
+    - ``setup.patient``: who answers; the model itself where ``None``, or "facts", the rule patient.
+    - Below ``run_dir`` each model has a folder with its benchmark, which counts the talk's calls.
+    - Baselines that read how much was shown of the whole (``information_level``) know when a
+      consultation ended.
+    - ``ValueError`` as the benchmark and :func:`consult`.
     """
-    _known(patient)
+    setup = (setup or Setup()).opened()
+    methods = given(methods, setup.methods, FOUR)
     select(methods)
-    store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
+    patient = setup.role("patient")
     talked: dict[str, tuple[Consultation, ...]] = {}
     runs: dict[str, Run] = {}
     for model in models:
-        with_cache, speaker = speakers(model, patient, store, seed)
-        how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": seed}
+        with_cache, speaker = speakers(model, patient, setup.store, setup.seed)
+        how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
         talked[model.name] = consult(
-            cases, with_cache[0], speaker, ask=None if quiet else with_bar(model.name), **how
+            cases, with_cache[0], speaker, ask=None if setup.quiet else with_bar(model.name), **how
         )
         told = [c.case_told for c in talked[model.name]]
-        place = {
-            "run_dir": Path(run_dir) / _folder(model.name) if run_dir else None,
-            "cache": store,
-        }
-        levels = list(range(max_turns + 1))
-        runs[model.name] = benchmark(
-            told,
-            [model],
-            methods,
-            levels,
-            seed=seed,
-            asked_before=with_cache,
-            show=turn_view,
-            quiet=quiet,
-            **place,
-            **asked,
-        )
+        levels, here = list(range(max_turns + 1)), setup.below(_folder(model.name))
+        how = {"asked_before": with_cache, "show": turn_view}
+        runs[model.name] = benchmark(told, [model], methods, levels, here, **how)
         for mine in (m for m in with_cache if m is not patient):
             mine.close()
     name = FACTS if patient == FACTS else getattr(patient, "name", "the model itself")
     run = _tables(talked, runs, max_turns, str(name))
-    if run_dir:
-        run.save(Path(run_dir))
+    if setup.run_dir:
+        run.save(setup.run_dir)
     return run
 
 
@@ -171,18 +173,10 @@ def speakers(
     model: Model, patient: Model | str | None, store: str | Path | None, seed: int = 0
 ) -> tuple[list[CachedModel], Patient]:
     """The models that talk, the doctor first, each over the cache ``store``, and who answers; arguments as above."""
-    _known(patient)
     inner = model.model if isinstance(model, CachedModel) else model
     others = [m for m in (inner, patient) if not isinstance(m, str | None)]
     with_cache = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in others]
     return with_cache, FactPatient() if patient == FACTS else ModelPatient(with_cache[-1], seed)
-
-
-def _known(patient: Model | str | None) -> None:
-    if isinstance(patient, str) and patient != FACTS:
-        raise ValueError(
-            f"patient is {patient!r}; allowed are None (the model itself), a model, or {FACTS!r}"
-        )
 
 
 def with_bar(name: str) -> Ask:
@@ -394,55 +388,44 @@ class AskedUntil:
     confidence: pd.DataFrame
 
 
+@takes_setup
 def consult_until(
     cases: Sequence[Case],
     model: Model,
     method: str,
     threshold: float,
     max_turns: int = 12,
+    setup: Setup | None = None,
     *,
-    patient: Model | str | None = None,
     tries: int = 4,
-    seed: int = 0,
-    cache: str | Path | None = None,
-    quiet: bool = True,
-    **asked: Any,
 ) -> AskedUntil:
-    """Ask about each case only while the confidence of ``method`` is below ``threshold``, for ``max_turns`` questions at most.
+    """Ask about each case only while the confidence of ``method`` is below ``threshold``.
 
-    Before each question the model names its diagnosis, and ``method`` judges it; a missing confidence (NaN) reaches no threshold.
-    Arguments as for :func:`trustlab.studies.consultation.consultations`; with the same ``cache`` nothing is asked twice. A
-    method that reads how much was shown of the whole (``information_level``) knows no whole here. Raises ``ValueError`` as
-    there, for a threshold that is no number, no cases, a ``run_dir``, and a method that is not registered.
+    - Before each question, of which there are ``max_turns`` at most, the model names its diagnosis,
+      and ``method`` judges it; a missing confidence (NaN) reaches no threshold.
+    - With the cache of :func:`consultations` nothing is asked twice. A method that reads how much
+      was shown of the whole (``information_level``) knows no whole here.
+    - ``ValueError`` as there, for a threshold that is no number, no cases, a ``run_dir``, and a
+      method that is not registered.
     """
     if threshold != threshold or not len(cases):
         raise ValueError(
             f"threshold is {threshold}, of {len(cases)} cases; a number and at least one case are needed"
         )
-    if "run_dir" in asked:
+    setup = (setup or Setup()).opened().with_(quiet=True)
+    if setup.run_dir:
         raise ValueError(
-            f"run_dir is {asked['run_dir']!r}; nothing is written but the replies: give their file as cache"
+            f"run_dir is {str(setup.run_dir)!r}; nothing is written but the replies: give their file as cache"
         )
     select([method])
-    with_cache, speaker = speakers(model, patient, cache, seed)
+    patient = setup.role("patient")
+    with_cache, speaker = speakers(model, patient, setup.store, setup.seed)
     runs: list[Run] = []
 
     def judged(going: Sequence[Consultation]) -> Run:
-        told, level = (
-            [c.case_told for c in going],
-            len(going[0].turns),
-        )  # all that go on have had as many questions
-        run = benchmark(
-            told,
-            [model],
-            [method],
-            [level],
-            seed=seed,
-            cache=cache,
-            show=turn_view,
-            quiet=quiet,
-            **asked,
-        )
+        told = [c.case_told for c in going]
+        level = len(going[0].turns)  # all that go on have had as many questions
+        run = benchmark(told, [model], [method], [level], setup, show=turn_view)
         runs.append(run)
         return run
 
@@ -453,7 +436,13 @@ def consult_until(
 
     try:
         made = consult(
-            cases, with_cache[0], speaker, max_turns=max_turns, tries=tries, seed=seed, stop=stop
+            cases,
+            with_cache[0],
+            speaker,
+            max_turns=max_turns,
+            tries=tries,
+            seed=setup.seed,
+            stop=stop,
         )
         if late := [c for c in made if c.ended == TURN_LIMIT]:
             judged(late)  # the diagnosis at the end

@@ -10,10 +10,11 @@ from functools import cache
 from itertools import combinations
 from math import isnan, nan
 from string import Template
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
@@ -36,6 +37,7 @@ from trustlab.metrics.significance import (
     cases_to_tell_apart,
     holm,
 )
+from trustlab.settings import Chance, Count, Flat, Folder, Seed, choices
 
 UNCERTAINTIES = ("perplexity", "entropy", "pmi", "token_sar", "mc_se", "mc_nse", "semantic_entropy")
 """Methods whose formula, as the paper prints it (A3 to A5, A10, A21 to A23), grows as the model becomes less sure."""
@@ -51,6 +53,28 @@ NAMES = MODELS | DATASETS | {"msp": "MSP"}  # the paper has one formula of MSP
 HALF, MOST_POINTS = 0.0005 + 1e-9, 10
 WINDOW = 50
 """How many units of the last digit, to either side, count as neighbours of a coefficient."""
+
+
+@choices
+class Asked(Flat):
+    """The choices of notebook 06."""
+
+    n_points: Annotated[int, Field(ge=3, le=7, description="a whole number from 3 to 7")] = 6
+    """Information levels that each correlation is taken over."""
+    alpha: Chance = 0.05
+    level: Chance = 0.95
+    """Of the chance band."""
+    draws: Count = 20000
+    seed: Seed = 0
+    max_n: Count = 120
+    """Largest number of consultations tried."""
+    share_right: Chance = 0.5
+    """Of the answers, for the sampling error of an AUROC."""
+    auroc_correlation: Annotated[
+        float, Field(ge=0, lt=1, description="a number from 0 to below 1")
+    ] = 0.0
+    power: Chance = 0.8
+    run_dir: Folder = None
 
 
 def correlations(n_points: int = 6, alpha: float = 0.05) -> pd.DataFrame:

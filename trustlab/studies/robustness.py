@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
+from pydantic import Field, model_validator
 from scipy.stats import ttest_1samp
 
 from trustlab.agents.rephrase import newly_names, reword
@@ -30,10 +30,9 @@ from trustlab.changes.changes import (
 )
 from trustlab.changes.paraphrase_check import ParaphraseChecker, Verdict
 from trustlab.confidence import select
-from trustlab.graders import Grader, SynonymGrader, open_grader
+from trustlab.graders import Grader
 from trustlab.knowledge import Finding, Knowledge, load_knowledge, normalise
 from trustlab.levels import view
-from trustlab.meaning.encoder import Encoder
 from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, groups, mean, measure
 from trustlab.metrics.formatted import pivoted
 from trustlab.metrics.paired import (
@@ -61,6 +60,7 @@ from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.records import Case, Statement
 from trustlab.run import Run, benchmark
+from trustlab.settings import Seed, Setup, choices, given, takes_setup
 
 STRATA = ("clear", "middle", "flat")
 
@@ -155,6 +155,22 @@ SEEDS = (1, 2, 3)
 WORDING_COLUMNS = ["text", "wording", "verdict", "how", "why", "used", "n"]
 
 
+@choices
+class Asked(Setup):
+    """The choices of notebook 02."""
+
+    changes: Annotated[Sequence[str], Field(description="a list of names of changes")] = CHANGES
+    paraphrase_seeds: Annotated[
+        Sequence[Seed], Field(description="a list of whole numbers, at least 0, or []")
+    ] = SEEDS
+    """A paraphrased condition for each."""
+
+    @model_validator(mode="after")
+    def _changes(self) -> Self:
+        named(self.changes)
+        return self
+
+
 @dataclass(frozen=True)
 class Robustness:
     """The tables of every condition, tidy, and what made them.
@@ -200,47 +216,41 @@ class Robustness:
         return f"{int(table['used'].sum()):,} of {len(table):,} distinct statements have a paraphrase that is used: {parts}"
 
 
+@takes_setup
 def robustness(
     cases: Sequence[Case],
     models: Sequence[Model],
-    methods: str | Sequence[str] = METHODS_SHOWN,
-    levels: Sequence[int] = (100,),
-    samples: int = 15,
-    temperature: float = 0.5,
-    seed: int = 0,
-    run_dir: str | Path | None = None,
-    n_jobs: int = 1,
+    methods: str | Sequence[str] | None = None,
+    levels: Sequence[int] | None = None,
+    setup: Setup | None = None,
     *,
     changes: Sequence[Change] | None = None,
     paraphrase_seeds: Sequence[int] = SEEDS,
-    wording: Model | None = None,
-    cache: str | Path | None = None,
-    encoder: Encoder | None = None,
     knowledge: Knowledge | None = None,
-    **asking: Any,
+    asked_before: Sequence[CachedModel] = (),
 ) -> Robustness:
-    """Ask every model about every case as told, paraphrased (a condition a seed) and under each of ``changes``.
+    """Ask every model about every case as told, paraphrased (a condition a seed) and under ``changes``.
 
-    ``wording`` (default: the first of ``models``) words the paraphrases; those that add, drop or turn a finding are caught by
-    :class:`~trustlab.changes.paraphrase_check.ParaphraseChecker` and not used. Where it gives no usable one at all, the paraphrased
-    conditions are left out with the reason. ``run_dir`` receives each condition's tables in ``runs/NAME``, and
-    ``paraphrases.csv``. The other arguments and errors are those of :func:`~trustlab.run.benchmark`;
-    ``ValueError`` too for names given twice.
+    - ``methods`` and ``levels``: those of ``setup``, else every method on a ratio scale, at 100.
+    - ``setup.wording`` (default: the first of ``models``) words the paraphrases; those that add,
+      drop or turn a finding are caught by
+      :class:`~trustlab.changes.paraphrase_check.ParaphraseChecker` and not used. Where none is
+      usable, the paraphrased conditions are left out with the reason.
+    - ``setup.run_dir`` receives each condition's tables in ``runs/NAME``, and ``paraphrases.csv``.
+    - ``ValueError`` as :func:`~trustlab.run.benchmark`, and for names given twice.
     """
-    changes = list(named(CHANGES, seed) if changes is None else changes)
-    out = Path(run_dir) if run_dir else None
-    store = cache or (out / "replies.sqlite" if out else None)
-    encoder = encoder or Encoder(
-        cache_path=Path(store).with_name("vectors.sqlite") if store else None
-    )
-    checker = ParaphraseChecker(knowledge or load_knowledge(), encoder)
+    setup = (setup or Setup()).opened()
+    methods = given(methods, setup.methods, METHODS_SHOWN)
+    levels = given(levels, setup.levels, (100,))
+    changes = list(named(CHANGES, setup.seed) if changes is None else changes)
+    checker = ParaphraseChecker(knowledge or load_knowledge(), setup.encoder)
     voice: list[CachedModel] = []
     wordings, left_out = pd.DataFrame(columns=WORDING_COLUMNS), "none was asked for"
     if paraphrase_seeds:
-        voice = [_voice(models[0] if wording is None else wording, store)]
+        voice = [_voice(setup.role("wording") or models[0], setup.store)]
         wordings = paraphrases(cases, levels, paraphrase_seeds, voice[0], checker)
         left_out = _none_usable(wordings, voice[0].name)
-        if out:
+        if out := setup.run_dir:
             out.mkdir(parents=True, exist_ok=True)
             wordings.to_csv(out / "paraphrases.csv", index=False)
     usable = dict(
@@ -253,18 +263,12 @@ def robustness(
     conditions = (AS_TOLD, *said_again, *changes)
     if again := [name for name, n in Counter(c.name for c in conditions).items() if n > 1]:
         raise ValueError(f"each condition may be given once; given again: {', '.join(again)}")
-    asking |= {"cache": store, "encoder": encoder}
     runs = {}
-    for i, change in enumerate(conditions):
-        folder = out / "runs" / change.name if out else None
-        before = (
-            {"asked_before": [*asking.get("asked_before", ()), *voice]}
-            if i == 0
-            else {"asked_before": ()}
-        )
-        _count_anew(asking)
-        fixed = (methods, levels, samples, temperature, seed, folder, n_jobs)
-        runs[change.name] = benchmark(cases, models, *fixed, **(asking | before), show=change.show)
+    for change in conditions:
+        before = [*asked_before, *voice] if change is AS_TOLD else []
+        here = setup.below(f"runs/{change.name}")
+        how = {"asked_before": before, "show": change.show}
+        runs[change.name] = benchmark(cases, models, methods, levels, here, **how)
     return Robustness(
         answers=_stacked(runs, "answers", cases, levels, conditions),
         confidence=_stacked(runs, "confidence", cases, levels, conditions),
@@ -370,13 +374,6 @@ def _voice(model: Model, store: Any) -> CachedModel:
     if isinstance(model, CachedModel):
         return CachedModel(model.model, model.path, offline=model.offline)
     return CachedModel(model, store)
-
-
-def _count_anew(asking: Mapping[str, Any]) -> None:
-    """Set back the calls of the other models that several runs share, so that each run counts its own."""
-    for other in (getattr(asking.get("grader"), "model", None), asking.get("assessor")):
-        if isinstance(other, CachedModel):
-            other.reset_calls()
 
 
 def _with_old_question(old: str, new: str) -> str:
@@ -729,26 +726,26 @@ class TwoAtOnce:
     run: Run
 
 
+@takes_setup
 def two_at_once(
     cases: Sequence[Case],
     models: Sequence[Model],
-    *asking: Any,
-    seed: int = 0,
-    run_dir: Path | None = None,
-    **more: Any,
+    methods: str | Sequence[str] | None = None,
+    levels: Sequence[int] | None = None,
+    setup: Setup | None = None,
 ) -> TwoAtOnce:
     """Pair the cases, merge each pair, and ask about the merged cases as the benchmark does.
 
-    ``asking``: the benchmark's methods, levels, samples and temperature, ``more`` its keywords. At
-    level q, q % of the merged statements are shown: about as much of each patient as alone.
+    At level q, q % of the merged statements are shown: about as much of each patient as alone.
     ``ValueError`` without a pair.
     """
-    found = [(a, b, merged(a, b, seed)) for a, b in pairs(cases, seed)]
+    setup = setup or Setup()
+    found = [(a, b, merged(a, b, setup.seed)) for a, b in pairs(cases, setup.seed)]
     if not found:
         raise ValueError(f"no two of {len(cases)} cases have different diagnoses and the same sex")
     both, held = [m for *_, m in found], {m.case_id: (a, b) for a, b, m in found}
-    run = benchmark(both, models, *asking, seed=seed, run_dir=run_dir, **more)
-    answers = which_named(run.answers, held, open_grader(more.get("grader") or SynonymGrader()))
+    run = benchmark(both, models, methods, levels, setup)
+    answers = which_named(run.answers, held, setup.judge)
     return TwoAtOnce(answers, run.confidence, held, tuple(both), run)
 
 

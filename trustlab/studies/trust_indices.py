@@ -19,7 +19,7 @@ from scipy.stats import kendalltau
 from trustlab.agents.panel import Doctor, convene, decide, doctors_of, in_charge
 from trustlab.agents.plan import Proposed, propose
 from trustlab.agents.reviewers import Review, review
-from trustlab.graders import Grader, SynonymGrader, open_grader
+from trustlab.graders import Grader
 from trustlab.levels import views as views_of
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.parts import NO_MEDICAL_ENCODER
@@ -61,6 +61,7 @@ from trustlab.run import cases_hash, given_once
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
+from trustlab.settings import Parameters, Setup, choices, given, takes_setup
 from trustlab.studies.consultation import with_bar
 
 REVIEW_KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
@@ -239,6 +240,16 @@ PROXY = "proxy: {}, no biomedical encoder"
 """What tables, figures and captions say where the general encoder stands in."""
 
 
+@choices
+class Asked(Setup):
+    """The choices of notebook 05, whose doctors have one temperature in both its parts."""
+
+    @property
+    def chosen(self) -> Parameters:
+        """The methods' open choices, the doctors' temperature among them."""
+        return replace(super().chosen, doctor_temperature=self.temperature)
+
+
 @dataclass(frozen=True)
 class TrustRun:
     """Tables of one run, each tidy, and what made them.
@@ -272,58 +283,44 @@ class TrustRun:
         )
 
 
+@takes_setup
 def trust(
     cases: Sequence[Case],
     models: Sequence[Model],
-    *,
-    n_doctors: int = 3,
-    levels: Sequence[int] = (100,),
-    temperature: float = 0.5,
-    seed: int = 0,
-    mixed: bool = False,
-    reviewer: Model | None = None,
-    grader: Grader | str | None = None,
-    encoder: Encoder | None = None,
-    medical_encoder: Encoder | str | Path | None = None,
-    medical_proxy: bool = True,
-    run_dir: str | Path | None = None,
-    cache: str | Path | None = None,
-    quiet: bool = False,
+    levels: Sequence[int] | None = None,
+    setup: Setup | None = None,
 ) -> TrustRun:
     """Convene, plan and review for every model, case and level.
 
-    ``mixed`` adds a panel whose doctors are of all ``models`` in turn. ``reviewer`` marks the plans
-    (the model of the doctor in charge where ``None``). ``medical_encoder`` is the one that
-    ``medguard-x`` calls for; without it ``encoder`` stands in, named in the column
-    ``cosine_med_proxy``, or with ``medical_proxy`` off its RDC is missing. The doctor in charge is
-    the first who voted for the panel's diagnosis, and draws its plan at the doctors'
-    ``temperature``. METHODS: trust indices. ``ValueError`` for a model or case given twice, or
-    fewer than one doctor.
+    - ``levels``: those of ``setup``, else 100. Its ``n_doctors`` are on each panel, at its
+      ``temperature``; ``mixed`` adds a panel whose doctors are of all ``models`` in turn.
+    - ``setup.reviewer`` marks the plans (the model of the doctor in charge where ``None``).
+    - ``setup.medical_encoder`` is the one that ``medguard-x`` calls for; without it the general one
+      stands in, named in the column ``cosine_med_proxy``, or with ``medical_proxy`` off its RDC is
+      missing.
+    - The doctor in charge is the first who voted for the panel's diagnosis, and draws its plan at
+      the same temperature. METHODS: trust indices.
+    - ``ValueError`` for a model or case given twice.
     """
+    setup = setup or Setup()
+    levels = given(levels, setup.levels, (100,))
     given_once(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
-    store = cache or (Path(run_dir) / "replies.sqlite" if run_dir else None)
-    shown, judge = views_of(cases, levels), open_grader(grader or SynonymGrader())
-    vectors = None if store is None else Path(store).with_name("vectors.sqlite")
-    encoder = encoder or Encoder(cache_path=vectors)
-    medical = (
-        Encoder(medical_encoder, cache_path=vectors)
-        if isinstance(medical_encoder, str | Path)
-        else medical_encoder
-    )
-    stands_in = medical is None and medical_proxy
+    n_doctors, reviewer, judge = setup.chosen.n_doctors, setup.role("reviewer"), setup.judge
+    encoder, medical = setup.readers.encoder, setup.readers.medical
+    stands_in = medical is None and setup.medical_proxy
     proxy = PROXY.format(encoder.name) if stands_in else ""
     readers = encoder, encoder if stands_in else medical, proxy
-    cached = _cached([*models, *([reviewer] if reviewer else [])], store)
+    cached = _cached([*models, *([reviewer] if reviewer else [])], setup.store)
     doctors = [cached[id(m)] for m in models]
     teams = {m.name: doctors_of([m], n_doctors) for m in doctors}
-    if mixed and len(doctors) > 1:
+    if setup.mixed and len(doctors) > 1:
         teams[MIXED] = doctors_of(doctors, max(n_doctors, len(doctors)))
-    checked: list[Checked] = []
+    shown, checked = views_of(cases, levels), []
     for name, team in teams.items():
-        by = cached.get(id(reviewer))
-        checked += _checked(name, team, shown, by, temperature, seed, *readers, quiet)
+        by, how = cached.get(id(reviewer)), (setup.temperature, setup.seed)
+        checked += _checked(name, team, shown, by, *how, *readers, setup.quiet)
     checked = _graded(checked, judge)
     asked = {id(one): one for one in cached.values()}.values()
     calls = pd.concat(
@@ -340,17 +337,17 @@ def trust(
         "cases_sha256": cases_hash(cases),
         "levels": list(levels),
         "n_doctors": n_doctors,
-        "doctor_temperature": temperature,
-        "seed": seed,
-        "mixed": mixed,
+        "doctor_temperature": setup.temperature,
+        "seed": setup.seed,
+        "mixed": setup.mixed,
         "grader": judge.name,
         "encoder": encoder.revision,
         "medical_encoder": medical and medical.revision,
         "medical_proxy": proxy,
     }
     run = _tables(checked, calls, parameters)
-    if run_dir:
-        run.save(Path(run_dir))
+    if setup.run_dir:
+        run.save(setup.run_dir)
     return run
 
 

@@ -1,0 +1,286 @@
+"""Every choice is checked in one place: through ``tl.Setup`` and before a notebook's kernel starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from each import each
+from fake_model import FakeEncoder, FakeModel, made_cases
+from typer.testing import CliRunner
+
+import trustlab as tl
+from trustlab.cli import app
+from trustlab.paths import ROOT, RUNS
+from trustlab.run_notebooks import (
+    check_parameters,
+    choices_of,
+    default_parameters,
+    notebook_names,
+    notebook_path,
+)
+from trustlab.settings import PARAMETERS, Parameters, Setup
+from trustlab.studies.consultation import consult_until
+from trustlab.studies.robustness import two_at_once
+
+
+def test_the_defaults_are_those_that_are_written_down():
+    assert asdict(PARAMETERS) == {
+        "n_samples": 15, "sample_temperature": 0.5, "p_true_temperature": 1.0, "renyi_alpha": 0.5, "pmi_weight": 0.5,
+        "pmi_threshold": 1.0, "n_alternatives": 10, "sar_temperature": 0.001, "eigenvalue_cut": 0.9,
+        "topk_combination": "mean", "relevance_context": "answer", "entailment_context": "answer",
+        "n_doctors": 3, "doctor_temperature": 0.5,
+    }  # fmt: skip
+
+
+@each("name", [f.name for f in fields(Parameters) if isinstance(f.default, (int, float))])
+def test_a_number_out_of_range_is_refused_by_name(name: str):
+    with pytest.raises(ValueError, match=f"^{name} is -1; it must be a (whole )?number"):
+        Parameters(**{name: -1})
+
+
+@each(
+    ("given", "words"),
+    [
+        ({"topk_combination": "median"}, "is 'median'; it must be 'mean', 'first' or 'max'"),
+        ({"relevance_context": "median"}, "is 'median'; it must be 'answer' or 'full'"),
+        ({"alpha": 2}, "there is no parameter 'alpha'; did you mean renyi_alpha?"),
+        ({"n_samples": 3.5}, "n_samples is 3.5; it must be a whole number"),
+        ({"n_samples": True}, "n_samples is True"),
+        ({"renyi_alpha": "2"}, "renyi_alpha is '2'; it must be a number"),
+        ({"renyi_alpha": float("nan")}, "renyi_alpha is nan"),
+    ],
+)
+def test_the_methods_open_choices_are_checked(given: dict, words: str):
+    for choices in (Parameters, lambda **of: Setup(parameters=of)):
+        if choices is Parameters or "n_samples" not in given:
+            with pytest.raises(ValueError) as refused:
+                choices(**given)
+            assert words in str(refused.value)
+
+
+def test_a_whole_number_may_stand_for_a_real_one():
+    assert Parameters(renyi_alpha=2).renyi_alpha == 2
+
+
+# Refused, in one line
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"draws": 0}, "draws is 0; it must be a whole number, at least 1"),
+    ({"n_jobs": 0}, "n_jobs is 0; it must be a whole number, at least 1, or -1"),
+    ({"seed": -1}, "seed is -1; it must be a whole number, at least 0"),
+    ({"seed": None}, "seed is None; it must be"),
+    ({"samples": 0}, "samples is 0; it must be"),
+    ({"temperature": 0}, "temperature is 0; it must be a number above 0"),
+    ({"n": "many"}, "n is 'many'; it must be a whole number"),
+    ({"n": 0}, "n is 0; it must be"),
+    ({"usd_in": 1.0}, "usd_in is 1.0 and usd_out is None; both must be given, or neither"),
+    ({"levels": [1.5]}, "levels is [1.5]; it must be whole numbers from 1 to 100"),
+    ({"levels": [0]}, "levels is [0]; it must be"),
+    ({"levels": []}, "levels is []; it must be"),
+    ({"levels": 20}, "levels is 20; it must be"),
+    ({"levels": [20, 20]}, "levels is [20, 20]; each must be given once"),
+    ({"methods": ["apples"]}, "there is no method 'apples'"),
+    ({"methods": 3}, "methods is 3; it must be a name or a list of names"),
+    ({"dataset": "nosuch"}, "name is 'nosuch'; allowed are starter"),
+    ({"dataset": []}, "0 data sets need a path each"),
+    ({"dataset": "ddxplus"}, "path is None; ddxplus is"),
+    ({"dataset": "ddxplus", "path": "nowhere"}, "path is 'nowhere', which does not exist"),
+    ({"path": ["a", "b"]}, "1 data sets need a path each"),
+    ({"data_options": {"starter": {"x": 1}}}, "starter has no option 'x'"),
+    ({"data_options": {"medqa": {}}}, "the data sets asked for are starter"),
+    ({"data_options": []}, "data_options is []; it must be a mapping"),
+    ({"model": "nosuch"}, "model is 'nosuch'; allowed are embedded"),
+    ({"model": "hf:./nosuch"}, "no model at './nosuch'"),
+    ({"model": []}, "model is []"),
+    ({"model_options": {"max_calls": 1}}, "model_options has no option 'max_calls'; allowed are"),
+    ({"reader_options": {"budget": 1}}, "reader_options has no option 'budget'; allowed are"),
+    ({"parameters": {"alpha": 1}}, "there is no parameter 'alpha'"),
+    ({"parameters": {"renyi_alpha": -1}}, "renyi_alpha is -1; it must be"),
+    ({"parameters": {"n_samples": 3}}, "it must be given as samples"),
+    ({"parameters": []}, "parameters is []; it must be a dict"),
+    ({"grader": "nonsense"}, "grader is 'nonsense'; allowed are synonym, exact"),
+    ({"grader": "judge:nonsense"}, "model is 'nonsense'; allowed are embedded"),
+    ({"grader": None}, "grader is None; allowed are"),
+    ({"wording": 3}, "model is 3; allowed are embedded"),
+    ({"corpus": "nowhere"}, "path is 'nowhere', which is no file or folder"),
+    ({"corpus": 5}, "path is 5; allowed is"),
+    ({"medical_encoder": "./no"}, "medical_encoder is './no'; there is no such file or folder"),
+    ({"entailment": "./no"}, "entailment is './no'; there is no such file or folder"),
+]
+"""What no run can be made with -> what is said: of the choices of notebook 01."""
+FURTHER: list[tuple[str, dict[str, Any], str]] = [
+    ("00_walkthrough", {"draws": 0}, "draws is 0"),
+    ("02_robustness", {"changes": ["x"]}, "there is no change 'x'; there are small_talk"),
+    ("02_robustness", {"paraphrase_seeds": [-1]}, "paraphrase_seeds is [-1]"),
+    ("03_ablations", {"n_passages": [0]}, "n_passages is [0]"),
+    ("03_ablations", {"n_samples": []}, "n_samples is []"),
+    ("03_ablations", {"temperatures": [0]}, "temperatures is [0]"),
+    ("03_ablations", {"cosines": [2]}, "cosines is [2]"),
+    ("03_ablations", {"contexts": ["x"]}, "contexts is ['x']"),
+    ("03_ablations", {"corpora": {"mine": "nowhere"}}, "path is 'nowhere', which is no file"),
+    ("04_consultation", {"max_turns": 0}, "max_turns is 0"),
+    ("04_consultation", {"tries": 0}, "tries is 0"),
+    ("04_consultation", {"folds": 1}, "folds is 1"),
+    ("04_consultation", {"price": -1}, "price is -1"),
+    ("04_consultation", {"delta": 1}, "delta is 1"),
+    ("04_consultation", {"patient": "nobody"}, "model is 'nobody'"),
+    ("05_trust_indices", {"n_doctors": 0}, "n_doctors is 0"),
+    ("05_trust_indices", {"mixed": 1}, "mixed is 1; it must be True or False"),
+    ("05_trust_indices", {"reviewer": "nobody"}, "model is 'nobody'"),
+    (
+        "06_published_tables",
+        {"n_points": 8},
+        "n_points is 8; it must be a whole number from 3 to 7",
+    ),
+    ("06_published_tables", {"alpha": 0}, "alpha is 0"),
+    ("06_published_tables", {"level": 95}, "level is 95"),
+    ("06_published_tables", {"draws": 0}, "draws is 0"),
+    ("06_published_tables", {"max_n": 0}, "max_n is 0"),
+    ("06_published_tables", {"share_right": 1}, "share_right is 1"),
+    ("06_published_tables", {"auroc_correlation": 1}, "auroc_correlation is 1"),
+    ("06_published_tables", {"power": 80}, "power is 80"),
+]
+
+
+@each(("given", "words"), REFUSED)
+def test_a_setup_refuses_in_one_line(given: dict, words: str):
+    with pytest.raises((ValueError, FileNotFoundError)) as refused:
+        Setup(**given)
+    assert words in str(refused.value) and "\n" not in str(refused.value)
+
+
+@each(
+    ("name", "given", "words"),
+    [("01_benchmark", given, words) for given, words in REFUSED] + FURTHER,
+)
+def test_a_notebook_refuses_it_before_its_kernel_starts(name: str, given: dict, words: str):
+    with pytest.raises((ValueError, FileNotFoundError)) as refused:
+        check_parameters(notebook_path(name), given)
+    assert words in str(refused.value) and "\n" not in str(refused.value)
+
+
+@each(
+    ("pair", "words"),
+    [
+        ("draws=0", "draws is 0"),
+        ("n_jobs=0", "n_jobs is 0"),
+        ("seed=-1", "seed is -1"),
+        ("usd_in=1.0", "both must be given, or neither"),
+        ("levels=[1.5]", "levels is [1.5]"),
+        ("parameters={alpha: 1}", "there is no parameter 'alpha'"),
+        ("model_options={budget: 1}", "model_options has no option 'budget'"),
+        ("model=hf:./nosuch", "no model at './nosuch'"),
+        ("smaples=3", "01_benchmark has no parameter 'smaples'; did you mean samples?"),
+    ],
+)
+def test_the_command_ends_with_one_line_and_status_2(pair: str, words: str):
+    for command in ("run", "plan"):
+        done = CliRunner().invoke(app, [command, "01_benchmark", "-p", pair])
+        assert done.exit_code == 2, done.output
+        assert words in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not (RUNS / "01_benchmark").exists()
+
+
+def test_the_command_itself_starts_no_kernel_and_loads_no_model():
+    """In a process of its own: neither papermill nor torch is needed to refuse."""
+    code = (
+        "import sys; from trustlab.cli import app\n"
+        "try: app(['run', '01_benchmark', '-p', 'draws=0'])\n"
+        "except SystemExit as end: code = end.code\n"
+        "print(sorted({'torch', 'papermill', 'transformers'} & set(sys.modules))); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (2, "[]")
+    assert done.stderr == "trustlab: draws is 0; it must be a whole number, at least 1\n"
+
+
+def test_a_plan_takes_both_rates_or_neither():
+    done = CliRunner().invoke(app, ["plan", "01_benchmark", "--usd-in", "1"])
+    assert done.exit_code == 2 and "both must be given, or neither" in done.stderr
+
+
+def test_unknown_names_are_refused_with_those_near():
+    with pytest.raises(ValueError, match="no parameter 'smaples'; did you mean samples"):
+        Setup(**{"smaples": 3})
+
+
+@each("name", notebook_names())
+def test_each_notebook_s_parameters_are_choices_of_its_study(name: str):
+    known = {f.name for f in fields(choices_of(name))}
+    assert set(default_parameters(notebook_path(name))) <= known
+    check_parameters(notebook_path(name), {})
+
+
+# What a setup does
+
+
+@each(
+    ("study", "given"),
+    [
+        (tl.benchmark, {"samples": 15}),
+        (tl.robustness, {"wording": "embedded"}),
+        (tl.ablations, {"seed": 1}),
+        (tl.consultations, {"patient": "facts"}),
+        (consult_until, {"quiet": True}),
+        (tl.trust, {"n_doctors": 2}),
+        (two_at_once, {"cache": "replies.sqlite"}),
+    ],
+)
+def test_the_old_keywords_raise_and_name_setup(study, given: dict):
+    (name, value), *_ = given.items()
+    now = f"tl.{study.__name__}(..., setup=tl.Setup({name}={value!r}))"
+    with pytest.raises(TypeError) as refused:
+        study([], [], **given)
+    assert str(refused.value) == f"{name} is now part of tl.Setup: {now}"
+
+
+def test_what_is_no_setup_is_refused():
+    with pytest.raises(TypeError, match="setup is 15; it must be a tl.Setup"):
+        tl.benchmark([], [], "paper", [100], 15)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'smaples'"):
+        tl.benchmark([], [], **{"smaples": 3})
+
+
+def test_a_copy_is_checked_again_and_keeps_the_rest():
+    setup = Setup(samples=3, seed=5)
+    assert (setup.with_(samples=4).samples, setup.with_(samples=4).seed) == (4, 5)
+    with pytest.raises(ValueError, match="samples is 0"):
+        setup.with_(samples=0)
+
+
+def test_what_is_opened_is_opened_once_and_shared(tmp_path: Path):
+    setup = Setup(run_dir=str(tmp_path), encoder=FakeEncoder(), grader="exact")
+    below = setup.below("parts")
+    assert below.run_dir == tmp_path / "parts" and below.store == tmp_path / "replies.sqlite"
+    assert below.judge is setup.judge and below.library is setup.library
+    assert below.readers.encoder is setup.encoder
+    assert Setup().below("parts").run_dir is None
+
+
+def test_names_and_objects_are_as_welcome():
+    model = FakeModel()
+    assert Setup(model=model).models() == [model]
+    assert Setup(reviewer=model).role("reviewer") is model
+    assert Setup(patient="facts").role("patient") == "facts"
+    assert [m.name for m in Setup(model=["embedded-closed"]).models()] == ["embedded-closed"]
+
+
+def test_a_study_takes_methods_and_levels_of_the_setup():
+    setup = Setup(methods=["poc"], levels=[1, 20], samples=2, quiet=True, encoder=FakeEncoder())
+    run = tl.benchmark(made_cases(2), [FakeModel()], setup=setup)
+    assert run.parameters["methods"] == ["poc"] and run.parameters["levels"] == [1, 20]
+    told = tl.benchmark(made_cases(2), [FakeModel()], ["random"], [100], setup).parameters
+    assert (told["methods"], told["levels"]) == (["random"], [100])
+
+
+def test_a_notebook_s_variables_become_its_setup():
+    variables = default_parameters(notebook_path("04_consultation"))
+    asked = choices_of("04_consultation").of(variables | {"tl": tl, "seed": 3, "grader": object()})
+    assert (asked.seed, asked.max_turns, asked.grader) == (3, 6, "synonym")
+    assert asked.run_dir == RUNS / "interactive" and asked.store == RUNS / "replies.sqlite"
