@@ -15,9 +15,9 @@ from trustlab.words import word_lists
 
 _WORDS = word_lists("giveaway")
 GENERIC = frozenset(_WORDS["generic"].split())
-"""Words of a name that do not give it away by themselves: kinds and courses of disease, complaints, places in the body."""
+"""Words of a name that do not give it away by themselves."""
 NO_DISEASES = frozenset(_WORDS["no_diseases"].split())
-"""Words in capitals that name a test, a place, a treatment or something everyday, whatever is diagnosed."""
+"""Words in capitals that name no disease."""
 _ALSO_WORDS = frozenset(_WORDS["also_words"].split())
 
 _LONG = 4
