@@ -81,10 +81,12 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
     manifest = run.manifest()
     return {
-        "steps": watch.steps
-        | {f"model: {purpose}": float(s) for purpose, s in by_purpose.items() if s >= 0.05}
-        | {"sentence encoder": encoder.seconds, "entailment (stand-in)": judge.seconds}
-        | {"prompts, cache, reading, retrieval": rest, "grade, score, write": scoring},
+        "steps": (
+            watch.steps
+            | {f"model: {purpose}": float(s) for purpose, s in by_purpose.items() if s >= 0.05}
+            | {"sentence encoder": encoder.seconds, "entailment (stand-in)": judge.seconds}
+            | {"prompts, cache, reading, retrieval": rest, "grade, score, write": scoring}
+        ),
         "asking": asking,
         "asked": manifest["calls_made"],
         "cached": manifest["calls_from_cache"],
@@ -202,10 +204,14 @@ def report(
     """The whole report as text."""
     cold, warm = phases["cold"], phases["warm"]
     lines = [
-        f"{options.cases} cases of {options.dataset}, {options.samples} samples, model {options.model}: "
-        f"{cold['n_answers']:,} answers, {cold['n_methods']} methods",
+        (
+            f"{options.cases} cases of {options.dataset}, {options.samples} samples, model"
+            f" {options.model}: {cold['n_answers']:,} answers, {cold['n_methods']} methods"
+        ),
         "",
-        f"{'phase':<34}{'seconds':>9}{'aim':>6}{'peak MiB':>11}{'aim':>7}{'replies asked':>16}{'from cache':>13}",
+        (
+            f"{'phase':<34}{'seconds':>9}{'aim':>6}{'peak MiB':>11}{'aim':>7}{'replies asked':>16}{'from cache':>13}"
+        ),
     ]
     for name, phase in phases.items():
         aim = AIM_S.get(name, "")
@@ -228,10 +234,22 @@ def report(
             f"cold / warm, whole process            {cold['seconds'] / warm['seconds']:.1f}",
             f"cold / warm, collecting               {steps[0] / steps[1]:.1f}",
             f"warm tables the same bytes as cold    {'yes' if same else 'NO'}",
-            f"aims                                  {CASES} cases of ddxplus, {SAMPLES} samples, the embedded model",
-            f"machine                               {cores()} cores, {processor()}; {platform.system()}{busy}",
-            f"model on                              {cold['device']}, torch with {cold['threads']} threads",
-            f"versions                              Python {platform.python_version()}, {libraries}",
+            (
+                f"aims                                  {CASES} cases of ddxplus, {SAMPLES}"
+                " samples, the embedded model"
+            ),
+            (
+                f"machine                               {cores()} cores, {processor()};"
+                f" {platform.system()}{busy}"
+            ),
+            (
+                f"model on                              {cold['device']}, torch with"
+                f" {cold['threads']} threads"
+            ),
+            (
+                f"versions                              Python {platform.python_version()},"
+                f" {libraries}"
+            ),
         ]
     )
 

@@ -153,7 +153,8 @@ def main() -> int:
         ours, theirs, n_tokens = compare(model, options)
     ratio = statistics.median(theirs) / statistics.median(ours)
     print(
-        f"{options.samples} samples of {options.new_tokens} tokens on one prompt of {n_tokens:,} tokens"
+        f"{options.samples} samples of {options.new_tokens} tokens on one prompt of {n_tokens:,}"
+        " tokens"
     )
     print(
         f"model {options.model or 'random Llama, 4 x 256'} in {options.dtype} on {model.device}\n"
@@ -165,7 +166,8 @@ def main() -> int:
     ):
         print(f"{name:<42}{statistics.median(values):>9.3f}{min(values):>9.3f}{max(values):>9.3f}")
     print(
-        f"\n{ratio:.1f} times as fast (aim: {AIM:g} times), {options.repetitions} repetitions in turn"
+        f"\n{ratio:.1f} times as fast (aim: {AIM:g} times), {options.repetitions} repetitions in"
+        " turn"
     )
     libraries = ", ".join(
         f"{name} {version(name).split('+')[0]}" for name in ("torch", "transformers", "numpy")
@@ -176,7 +178,8 @@ def main() -> int:
         else f"{processor()}, {cores()} cores"
     )
     print(
-        f"{where}, {torch.get_num_threads()} threads; Python {platform.python_version()}, {libraries}"
+        f"{where}, {torch.get_num_threads()} threads; Python {platform.python_version()},"
+        f" {libraries}"
     )
     return 0 if ratio >= AIM else 1
 

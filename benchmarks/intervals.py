@@ -333,7 +333,8 @@ def main() -> None:
     o = parser.parse_args()
     began, bad = time.perf_counter(), []
     print(
-        f"{o.cases} cases x {LEVELS} answers, {o.repetitions} samples, {o.draws} draws each, nominal 95 %\n"
+        f"{o.cases} cases x {LEVELS} answers, {o.repetitions} samples, {o.draws} draws each,"
+        " nominal 95 %\n"
     )
     head = f"{'population':<18}{'metric':<28}{'truth':>8}{'mean':>8}{'width':>8}{'inside, cases drawn':>21}{'answers drawn':>15}"
     print(head)
@@ -350,7 +351,8 @@ def main() -> None:
             print(f"{row.population:<18}{row.metric:<28}{numbers}{shares}{mark}{without}")
         print(flush=True)
     print(
-        f"the paired test at 5 %, {o.tests} samples: AUROC of method a minus that of b on the same answers\n"
+        f"the paired test at 5 %, {o.tests} samples: AUROC of method a minus that of b on the same"
+        " answers\n"
     )
     print(
         f"{'population':<18}{'level':<10}{'difference':>12}{'standard error':>16}{'found':>10}{'cases for 80 % power':>23}"
@@ -365,7 +367,8 @@ def main() -> None:
             cases = "" if np.isnan(row.cases_for_80) else f"{row.cases_for_80:,.0f}"
             print(f"{row.population:<18}{row.level:<10}{numbers}{cases:>23}{mark}")
     print(
-        f"\n{time.perf_counter() - began:.0f} s; outside by more than chance explains: {', '.join(bad) or 'nothing'}"
+        f"\n{time.perf_counter() - began:.0f} s; outside by more than chance explains:"
+        f" {', '.join(bad) or 'nothing'}"
     )
     sys.exit(int(bool(bad)))
 

@@ -64,7 +64,8 @@ def main() -> None:
         repeated(patients_file(asked.path), folder, asked.rows)
         size = (folder / "release_test_patients.csv").stat().st_size / 2**20
         print(
-            f"{asked.rows:,} rows, {size:,.0f} MiB\n{'':<24}{'cases':>10}{'seconds':>10}{'peak MiB':>10}"
+            f"{asked.rows:,} rows, {size:,.0f}"
+            f" MiB\n{'':<24}{'cases':>10}{'seconds':>10}{'peak MiB':>10}"
         )
         for what, n in {"all cases": 0, f"{asked.n} picked at random": asked.n}.items():
             done = subprocess.run(
@@ -76,7 +77,8 @@ def main() -> None:
             row = json.loads(done.stdout)
             print(f"{what:<24}{row['cases']:>10,}{row['seconds']:>10.1f}{row['peak_mib']:>10,.0f}")
     print(
-        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, load {os.getloadavg()[0]:.2f}"
+        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, load"
+        f" {os.getloadavg()[0]:.2f}"
     )
 
 

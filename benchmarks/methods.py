@@ -63,7 +63,9 @@ def our_statistics(made: list[Made]) -> Task:
 
 
 def their_entropies(made: list[Made]) -> Task:
-    from lm_polygraph.stat_calculators.entropy import EntropyCalculator  # pyright: ignore[reportMissingImports]
+    from lm_polygraph.stat_calculators.entropy import (
+        EntropyCalculator,
+    )  # pyright: ignore[reportMissingImports]
 
     calculator, read = (
         EntropyCalculator(),
@@ -137,7 +139,8 @@ def main() -> None:
         options.records, n_samples=N_SAMPLES, n_vocabulary=options.vocabulary, own_names=True
     )
     print(
-        f"{options.records:,} generations, K = {N_SAMPLES}, {options.vocabulary:,} tokens, medians of {options.rounds}\n"
+        f"{options.records:,} generations, K = {N_SAMPLES}, {options.vocabulary:,} tokens, medians"
+        f" of {options.rounds}\n"
     )
     there = available()
     if there:
@@ -151,7 +154,8 @@ def main() -> None:
     )
     print(f"\nall {len(METHODS)} of our methods: {sum(own.values()):.3f} s; slowest: {slowest}")
     print(
-        f"Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores; load before the start {load}"
+        f"Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores; load"
+        f" before the start {load}"
     )
     sys.exit(0 if there else 2)
 

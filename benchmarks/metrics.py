@@ -163,10 +163,12 @@ def main() -> None:
         own = (f"{busy:>11.2f}", f"{plain_busy / busy:>11.1f}") if n == 1 else ("", "")
         print(f"{name:<44}{wall:>10.2f}{own[0]:>11}{plain / wall:>14.1f}{own[1]:>11}", flush=True)
     print(
-        f"\nlargest difference from scikit-learn on the same draws {apart:.1e}; aim {AIM_S} s on two cores"
+        f"\nlargest difference from scikit-learn on the same draws {apart:.1e}; aim {AIM_S} s on"
+        " two cores"
     )
     print(
-        f"load before the start {load:.2f}; {platform.machine()}, {os.cpu_count()} cores, numpy {np.__version__}"
+        f"load before the start {load:.2f}; {platform.machine()}, {os.cpu_count()} cores, numpy"
+        f" {np.__version__}"
     )
     sys.exit(int(apart > 1e-9))
 

@@ -94,7 +94,8 @@ def main() -> None:
         for reply in row
     )
     print(
-        f"calls                 {options.calls:,} of {options.latency:g} s, {options.in_flight} in flight"
+        f"calls                 {options.calls:,} of {options.latency:g} s, {options.in_flight} in"
+        " flight"
     )
     print(f"replies read          {n_read:,}")
     print(f"wall time             {seconds:.2f} s")
@@ -102,9 +103,13 @@ def main() -> None:
     print(f"ratio                 {seconds / ideal:.3f} (aim {AIM})")
     print(f"processor, per call   {1000 * cpu / options.calls:.2f} ms")
     print(
-        f"seen by the server    {n_received:,} calls, at most {most} in flight, over {connections} connections"
+        f"seen by the server    {n_received:,} calls, at most {most} in flight, over {connections}"
+        " connections"
     )
-    machine = f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores"
+    machine = (
+        f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()}"
+        " cores"
+    )
     print(
         f"machine               {machine}; {platform.system()}"
         + ("" if load is None else f"; load before {load:.1f}")

@@ -260,7 +260,9 @@ def semantic_classes_of(made: Sequence[Made]) -> Callable[[], dict[int, list[lis
 
     Record -> sets of samples.
     """
-    from lm_polygraph.stat_calculators import semantic_classes as theirs  # pyright: ignore[reportMissingImports]
+    from lm_polygraph.stat_calculators import (
+        semantic_classes as theirs,
+    )  # pyright: ignore[reportMissingImports]
 
     gs: list[Any] = [m.generation for m in made]
     chances = np.stack(
@@ -297,7 +299,8 @@ def available() -> bool:
 def compare(made: list[Made]) -> bool:
     """Print a row for every pair; whether all are accounted for."""
     print(
-        f"{'ours':<27}{'lm-polygraph':<43}{'n':>4}{'from -ours':>12}{'left over':>11}  {'':<5}relation, if not minus ours"
+        f"{'ours':<27}{'lm-polygraph':<43}{'n':>4}{'from -ours':>12}{'left over':>11} "
+        f" {'':<5}relation, if not minus ours"
     )
     good = True
     for pair in PAIRS:
@@ -309,14 +312,15 @@ def compare(made: list[Made]) -> bool:
         good &= bool(left <= TOLERANCE)
         verdict = "WRONG" if left > TOLERANCE else "same" if apart <= TOLERANCE else "holds"
         print(
-            f"{pair.ours:<27}{pair.theirs:<43}{there.sum():>4}{apart:>12.2g}{left:>11.1e}  {verdict:<6}{pair.why}"
+            f"{pair.ours:<27}{pair.theirs:<43}{there.sum():>4}{apart:>12.2g}{left:>11.1e} "
+            f" {verdict:<6}{pair.why}"
         )
     alone = [name for name in METHODS if name not in {pair.ours for pair in PAIRS}]
     print(
-        f"\nn: records of {len(made)} on which it gives a number; where no token is relevant it divides 0 by 0, we weigh alike."
-        f"\nIts own way to sets of meanings (argmax of three, first member only) finds others than ours on"
-        f" {other_partitions(made)} of {len(made)} records;\nthe rows above use ours."
-        f"\nIt has no counterpart of: {', '.join(alone)}."
+        f"\nn: records of {len(made)} on which it gives a number; where no token is relevant it"
+        " divides 0 by 0, we weigh alike.\nIts own way to sets of meanings (argmax of three, first"
+        f" member only) finds others than ours on {other_partitions(made)} of {len(made)}"
+        f" records;\nthe rows above use ours.\nIt has no counterpart of: {', '.join(alone)}."
     )
     return good
 
@@ -336,7 +340,8 @@ def main() -> None:
         raise SystemExit(2)
     version = importlib.metadata.version("lm-polygraph")
     print(
-        f"lm-polygraph {version}, {options.records} random records with K = {N_SAMPLES}, seed {options.seed}\n"
+        f"lm-polygraph {version}, {options.records} random records with K = {N_SAMPLES}, seed"
+        f" {options.seed}\n"
     )
     if version != VERSION:
         print(f"written for {VERSION}; its definitions may have changed\n")

@@ -78,8 +78,8 @@ def json_lines(file: Path) -> Iterator[dict[str, Any]]:
     with (
         gzip.open(file, "rt", encoding="utf-8")
         if file.suffix == ".gz"
-        else file.open(encoding="utf-8") as stream
-    ):
+        else file.open(encoding="utf-8")
+    ) as stream:
         yield from map(json.loads, stream)
 
 
@@ -229,7 +229,8 @@ def judge(folders: Sequence[Path], scratch: Path) -> list[str]:
     """Quality on every set by both retrievers; the queries' texts."""
     texts: list[str] = []
     print(
-        f"{'quality':<18}{'queries':>8}  {'retriever':<12}{'nDCG@10':>9}{'recall@10':>11}{'queries/s':>11}"
+        f"{'quality':<18}{'queries':>8} "
+        f" {'retriever':<12}{'nDCG@10':>9}{'recall@10':>11}{'queries/s':>11}"
     )
     for folder in folders:
         corpus, queries, judged = beir(folder, scratch)
@@ -237,7 +238,8 @@ def judge(folders: Sequence[Path], scratch: Path) -> list[str]:
         for kind in ("rank_bm25", "bm25s"):
             gain, found, per_s = alone(quality, kind, corpus, scratch / "judged", queries, judged)
             print(
-                f"{folder.name:<18}{len(queries):>8,}  {kind:<12}{gain:>9.3f}{found:>11.3f}{per_s:>11,.0f}",
+                f"{folder.name:<18}{len(queries):>8,} "
+                f" {kind:<12}{gain:>9.3f}{found:>11.3f}{per_s:>11,.0f}",
                 flush=True,
             )
         if folder.name in PLAIN:

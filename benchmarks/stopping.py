@@ -150,7 +150,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     o = parser.parse_args()
     print(
-        f"alpha {o.alpha}, delta {o.delta}, {o.draws} draws, {len(GRID)} thresholds, {TURNS} turns\n"
+        f"alpha {o.alpha}, delta {o.delta}, {o.draws} draws, {len(GRID)} thresholds, {TURNS}"
+        " turns\n"
     )
     print(
         f"{'population':<16}{'cases':>7}{'draws that break it':>22}{'draws with a threshold':>25}{'stopped early':>16}"

@@ -25,7 +25,10 @@ CRITERIA = (
     Criterion(3, "aching muscles", "weak"),
 )
 PROSE = "Look for fever, a dry cough and aching muscles."
-PATIENT = "Doctor: Have you got a fever?\nPatient: Yes, since Monday.\nDoctor: Do you cough?\nPatient: No, I don't cough at all."
+PATIENT = (
+    "Doctor: Have you got a fever?\nPatient: Yes, since Monday.\nDoctor: Do you cough?\nPatient:"
+    " No, I don't cough at all."
+)
 LEVELS = {1: "supported", 2: "contradicted", 3: "missing"}
 QUOTES = {1: "Yes, since Monday.", 2: "No, I don't cough at all."}
 

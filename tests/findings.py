@@ -125,21 +125,33 @@ def walkthrough() -> Bullets:
         r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27")
     )
     return [
-        f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is wrong; once more is told it "
-        f"answers *{right['answer'].iloc[0]}*, which is right, and stays with it. For the wrong answer its mean token "
-        f"probability is {pct(said['asp'])} %, since {n_spelling} of {n_tokens} tokens are "
-        f"mere spelling; the probability of the whole diagnosis is {pct(said['sequence_probability'])} %, "
-        f"{pct(said['poc'])} % of the samples agree, and asked for a score it says {pct(said['ce'])}.",
-        f"MedConf finds {n_supported} of {len(evidence)} criteria supported and says {pct(said['medconf'])} of 100. When the "
-        f"patient denies what speaks for appendicitis, {after[4]:.0f} criteria are contradicted, and fixed weights fall from "
-        f"{before[1]:.0f} to {after[1]:.0f}. The model's own score goes from {before[0]:.0f} to {after[0]:.0f} all the same, "
-        f"and {counted(int(after[5]), 'of its quotations was', 'of its quotations were')} never spoken.",
-        f"On patients whose disease it cannot know its samples still agree ({value(unknown['poc'], scale=100)} % on average, "
-        f"{unknown['poc']['n']:.0f} patients), asked for a score it says {value(unknown['ce'], scale=100)} "
-        f"({unknown['ce']['n']:.0f} patients), and MedConf "
-        f"{value(unknown['medconf'], scale=100)}, where it has a value (for {unknown['medconf']['n']:.0f}). Over "
-        f"{n_wrong} wrong answers about {n_patients} other patients, the length of the name and its mean token probability "
-        f"have a Spearman correlation of {rho}.",
+        (
+            f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is"
+            f" wrong; once more is told it answers *{right['answer'].iloc[0]}*, which is right, and"
+            f" stays with it. For the wrong answer its mean token probability is {pct(said['asp'])}"
+            f" %, since {n_spelling} of {n_tokens} tokens are mere spelling; the probability of the"
+            f" whole diagnosis is {pct(said['sequence_probability'])} %, {pct(said['poc'])} % of"
+            f" the samples agree, and asked for a score it says {pct(said['ce'])}."
+        ),
+        (
+            f"MedConf finds {n_supported} of {len(evidence)} criteria supported and says"
+            f" {pct(said['medconf'])} of 100. When the patient denies what speaks for appendicitis,"
+            f" {after[4]:.0f} criteria are contradicted, and fixed weights fall from"
+            f" {before[1]:.0f} to {after[1]:.0f}. The model's own score goes from {before[0]:.0f}"
+            f" to {after[0]:.0f} all the same, and"
+            f" {counted(int(after[5]), 'of its quotations was', 'of its quotations were')} never"
+            " spoken."
+        ),
+        (
+            "On patients whose disease it cannot know its samples still agree"
+            f" ({value(unknown['poc'], scale=100)} % on average, {unknown['poc']['n']:.0f}"
+            f" patients), asked for a score it says {value(unknown['ce'], scale=100)}"
+            f" ({unknown['ce']['n']:.0f} patients), and MedConf"
+            f" {value(unknown['medconf'], scale=100)}, where it has a value (for"
+            f" {unknown['medconf']['n']:.0f}). Over {n_wrong} wrong answers about {n_patients}"
+            " other patients, the length of the name and its mean token probability have a"
+            f" Spearman correlation of {rho}."
+        ),
     ]
 
 
@@ -165,7 +177,8 @@ def benchmark() -> Bullets:
 
     best = rows(shown("01_benchmark", "1219a1f9"), model="embedded")
     ahead = [
-        f"{signed(one['difference'].split()[0])} {signed(one['whoever is best'])} ({plots_label(one['method'])})"
+        f"{signed(one['difference'].split()[0])} {signed(one['whoever is best'])}"
+        f" ({plots_label(one['method'])})"
         for _, one in best.iterrows()
         if number(one["whoever is best"]) > 0
     ]
@@ -191,27 +204,38 @@ def benchmark() -> Bullets:
         accuracy["dataset"].isin(sets[1:]) & accuracy["level"].eq(mine["level"].iloc[-1])
     ]
     return [
-        f"On {mine['n_cases'].iloc[0]} generated patients the accuracy of `embedded` rises from "
-        f"{pct(mine['value'].iloc[0])} % at one statement to {pct(mine['value'].iloc[-1])} % when all is told. Pooled over "
-        f"levels, merely knowing *how much was told* already reaches an AUROC of "
-        f"{value(level.loc[('information_level', 'pooled')])}; compared within a level it falls to "
-        f"{within('information_level')}.",
-        f"Within level (mean AUROC): the probability of the whole diagnosis {within('sequence_probability')}, MC-SE "
-        f"{within('mc_se')}, mean token probability (ASP) {within('asp')}, agreement of samples (PoC) {within('poc')}, "
-        f"MedConf {within('medconf')}, P(True) {within('p_true')}, an elicited score (CE) {within('ce')}. Against MedConf on "
-        f"the same answers, with the choice of the best made anew in each draw, "
+        (
+            f"On {mine['n_cases'].iloc[0]} generated patients the accuracy of `embedded` rises from"
+            f" {pct(mine['value'].iloc[0])} % at one statement to {pct(mine['value'].iloc[-1])} %"
+            " when all is told. Pooled over levels, merely knowing *how much was told* already"
+            f" reaches an AUROC of {value(level.loc[('information_level', 'pooled')])}; compared"
+            f" within a level it falls to {within('information_level')}."
+        ),
+        "Within level (mean AUROC): the probability of the whole diagnosis"
+        f" {within('sequence_probability')}, MC-SE {within('mc_se')}, mean token probability (ASP)"
+        f" {within('asp')}, agreement of samples (PoC) {within('poc')}, MedConf"
+        f" {within('medconf')}, P(True) {within('p_true')}, an elicited score (CE) {within('ce')}."
+        " Against MedConf on the same answers, with the choice of the best made anew in each"
+        " draw, "
         + (
             f"ahead are the best of {counted(len(ahead), 'family', 'families')}: {named(ahead)}"
             if ahead
             else "no family's best is ahead"
         )
-        + f"; of {len(compared)} single comparisons {counted(n_hold, 'holds', 'hold')} after Holm's correction.",
-        f"Of {n} Pearson correlations of accuracy and mean confidence over the levels, {inside} lie within what an unrelated "
-        f"rising confidence gives beside these accuracies ({band['chance']:.2f} [{band['chance_low']:.2f}, "
-        f'{band["chance_high"]:.2f}]), {above} above it; "information level" has {told["value"]:.2f}. With text-only access '
-        f"(`embedded-closed`) {bands['embedded-closed'][2]} of {bands['embedded-closed'][0]} lie above; there agreement has "
-        f"an AUROC of {within('poc', closed)}, MedConf {within('medconf', closed)}. On conversations and reports the two "
-        f"models are right for {span(elsewhere['value'], pct)} % of {span(elsewhere['n'], '{:.0f}'.format)} cases when all is "
+        + f"; of {len(compared)} single comparisons {counted(n_hold, 'holds', 'hold')} after Holm's"
+        " correction.",
+        f"Of {n} Pearson correlations of accuracy and mean confidence over the levels, {inside} lie"
+        " within what an unrelated "
+        f"rising confidence gives beside these accuracies ({band['chance']:.2f}"
+        f" [{band['chance_low']:.2f}, "
+        f'{band["chance_high"]:.2f}]), {above} above it; "information level" has'
+        f" {told['value']:.2f}. With text-only access "
+        f"(`embedded-closed`) {bands['embedded-closed'][2]} of {bands['embedded-closed'][0]} lie"
+        " above; there agreement has "
+        f"an AUROC of {within('poc', closed)}, MedConf {within('medconf', closed)}. On"
+        " conversations and reports the two "
+        f"models are right for {span(elsewhere['value'], pct)} % of"
+        f" {span(elsewhere['n'], '{:.0f}'.format)} cases when all is "
         "told.",
     ]
 
@@ -270,21 +294,34 @@ def robustness() -> Bullets:
         for m in ("ce", "p_true", "medconf", "sequence_probability", "poc")
     }
     return [
-        f"On {accuracy['n_cases'].max()} generated patients, told again in {accuracy['condition'].nunique() - 1} other ways, "
-        f"the accuracy of `embedded` changes by at most {100 * shift['value'].abs().max():.0f} percentage points, but "
-        f"{span(changed['value'], pct)} % of its answers become another diagnosis.",
-        f"When everything is told and only paraphrased, one patient's confidence varies by {variation.at['asp', 'value']:.1f} % "
-        f"of itself (ASP), {variation.at['poc', 'value']:.1f} % (PoC), {variation.at['sequence_probability', 'value']:.1f} % "
-        f"(the probability of the diagnosis), {variation.at['medconf', 'value']:.1f} % (MedConf, "
-        f"{variation.at['medconf', 'n']:.0f} patients; the others {variation.at['asp', 'n']:.0f}, whose versions differ); "
-        f"{counted(n_apart, 'of the others differs', 'of the others differ')} from MedConf after Holm's "
-        f"correction, on the {span(compared['n'], '{:.0f}'.format)} patients that both have.",
-        f"After correction for all comparisons these shifts of the mean confidence hold (percentage points): "
-        f"{held(table('02_shifts'))}. Among answers that stayed the same: {held(table('02_shifts_same_answer'))}. Told as one "
-        f"with a second patient, CE says {value(both['ce'], scale=100, sign='+')} points, P(True) "
-        f"{value(both['p_true'], scale=100, sign='+')}, MedConf {value(both['medconf'], scale=100, sign='+')}, the probability "
-        f"of the answer {value(both['sequence_probability'], scale=100, sign='+')}, agreement "
-        f"{value(both['poc'], scale=100, sign='+')}.",
+        (
+            f"On {accuracy['n_cases'].max()} generated patients, told again in"
+            f" {accuracy['condition'].nunique() - 1} other ways, the accuracy of `embedded` changes"
+            f" by at most {100 * shift['value'].abs().max():.0f} percentage points, but"
+            f" {span(changed['value'], pct)} % of its answers become another diagnosis."
+        ),
+        (
+            "When everything is told and only paraphrased, one patient's confidence varies by"
+            f" {variation.at['asp', 'value']:.1f} % of itself (ASP),"
+            f" {variation.at['poc', 'value']:.1f} % (PoC),"
+            f" {variation.at['sequence_probability', 'value']:.1f} % (the probability of the"
+            f" diagnosis), {variation.at['medconf', 'value']:.1f} % (MedConf,"
+            f" {variation.at['medconf', 'n']:.0f} patients; the others"
+            f" {variation.at['asp', 'n']:.0f}, whose versions differ);"
+            f" {counted(n_apart, 'of the others differs', 'of the others differ')} from MedConf"
+            f" after Holm's correction, on the {span(compared['n'], '{:.0f}'.format)} patients that"
+            " both have."
+        ),
+        (
+            "After correction for all comparisons these shifts of the mean confidence hold"
+            f" (percentage points): {held(table('02_shifts'))}. Among answers that stayed the same:"
+            f" {held(table('02_shifts_same_answer'))}. Told as one with a second patient, CE says"
+            f" {value(both['ce'], scale=100, sign='+')} points, P(True)"
+            f" {value(both['p_true'], scale=100, sign='+')}, MedConf"
+            f" {value(both['medconf'], scale=100, sign='+')}, the probability of the answer"
+            f" {value(both['sequence_probability'], scale=100, sign='+')}, agreement"
+            f" {value(both['poc'], scale=100, sign='+')}."
+        ),
     ]
 
 
@@ -303,21 +340,32 @@ def ablations() -> Bullets:
         return value(parts.loc[variant], "difference", sign="+")
 
     return [
-        f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f} on {parts['n'].max()} answers of `embedded`. "
-        f"Without the structured format it changes by {lost('without_structured_format')}, without the symptom profile by "
-        f"{lost('without_symptom_profile')}, without retrieval by {lost('without_retrieval')}, without importance by "
-        f"{lost('without_importance')}: {parts['n_cases'].max()} patients settle none of it."
-        if not ((parts["low"] > 0) | (parts["high"] < 0)).any()
-        else f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f}; a part changes it.",
-        "Passages about *another* disease change it by "
-        f"{value(control, 'difference', sign='+')}: as if this model filled the profile from memory, so that what retrieval "
-        f"brings cannot be measured on it.",
-        f"The order of the methods is soft: {plots_label(first)} stands first, but only in "
-        f"{pct(ranks.at[first, 'chosen_in'])} % of the draws of other patients, and {plots_label(widest)} takes "
-        f"ranks {ranks.at[widest, 'lowest']:.0f} to "
-        f"{ranks.at[widest, 'highest']:.0f} with the formula that one takes its name to mean. The best token method stands "
-        f"{signed(best.at['token', 'difference'])} from MedConf, the best of the samples "
-        f"{signed(best.at['consistency', 'difference'])}.",
+        (
+            f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f} on"
+            f" {parts['n'].max()} answers of `embedded`. Without the structured format it changes"
+            f" by {lost('without_structured_format')}, without the symptom profile by"
+            f" {lost('without_symptom_profile')}, without retrieval by {lost('without_retrieval')},"
+            f" without importance by {lost('without_importance')}: {parts['n_cases'].max()}"
+            " patients settle none of it."
+            if not ((parts["low"] > 0) | (parts["high"] < 0)).any()
+            else (
+                f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f}; a part"
+                " changes it."
+            )
+        ),
+        (
+            "Passages about *another* disease change it by"
+            f" {value(control, 'difference', sign='+')}: as if this model filled the profile from"
+            " memory, so that what retrieval brings cannot be measured on it."
+        ),
+        (
+            f"The order of the methods is soft: {plots_label(first)} stands first, but only in"
+            f" {pct(ranks.at[first, 'chosen_in'])} % of the draws of other patients, and"
+            f" {plots_label(widest)} takes ranks {ranks.at[widest, 'lowest']:.0f} to"
+            f" {ranks.at[widest, 'highest']:.0f} with the formula that one takes its name to mean."
+            f" The best token method stands {signed(best.at['token', 'difference'])} from MedConf,"
+            f" the best of the samples {signed(best.at['consistency', 'difference'])}."
+        ),
     ]
 
 
@@ -346,21 +394,29 @@ def consultation() -> Bullets:
     n_asked_for, n_inventive = reply["found"] + reply["missed"], int(reply["spoke though not told"])
     better = gaps[gaps["metric"].eq("accuracy") & gaps["p (Holm)"].map(number).lt(0.05)]
     return [
-        f"Asking brings `embedded` from {fixed[0]} % right diagnoses after the opening to "
-        f"{fixed[8]} % after eight questions ({right['n_cases'].iloc[0]:.0f} generated patients): to "
-        f"{pct(reply['rightly not known'] / outcome.sum())} % of its questions the case holds no answer. An oracle that "
-        f"stopped at the right moments would reach {chosen['oracle']} %.",
+        (
+            f"Asking brings `embedded` from {fixed[0]} % right diagnoses after the opening to"
+            f" {fixed[8]} % after eight questions ({right['n_cases'].iloc[0]:.0f} generated"
+            f" patients): to {pct(reply['rightly not known'] / outcome.sum())} % of its questions"
+            " the case holds no answer. An oracle that stopped at the right moments would reach"
+            f" {chosen['oracle']} %."
+        ),
         "With thresholds picked on other patients: "
         + "; ".join(
-            f"{plots_label(m)} {utterances.at[m, 'value']:.1f} utterances and {value(one, scale=100)} % right"
+            f"{plots_label(m)} {utterances.at[m, 'value']:.1f} utterances and"
+            f" {value(one, scale=100)} % right"
             for m, one in right.iterrows()
         )
-        + f". In accuracy {counted(len(better), 'of the rules differs', 'of the rules differ')} from "
+        + f". In accuracy {counted(len(better), 'of the rules differs', 'of the rules differ')}"
+        " from "
         "MedConf's after Holm's correction: so few patients cannot settle it.",
-        f"The doctor is clumsy: {pct(1 - row(asked, tries=1)['value'])} % of its questions were its second or a later try, and "
-        f"{pct(end['repeats itself'])} % of the consultations ended for that. The patient spoke {reply['found']} of "
-        f"{n_asked_for} facts that were asked for, {counted(n_inventive, 'that was', 'that were')} not, "
-        f"and {reply['invented']} attempts to say what is in no fact were caught.",
+        (
+            f"The doctor is clumsy: {pct(1 - row(asked, tries=1)['value'])} % of its questions were"
+            f" its second or a later try, and {pct(end['repeats itself'])} % of the consultations"
+            f" ended for that. The patient spoke {reply['found']} of {n_asked_for} facts that were"
+            f" asked for, {counted(n_inventive, 'that was', 'that were')} not, and"
+            f" {reply['invented']} attempts to say what is in no fact were caught."
+        ),
     ]
 
 
@@ -385,22 +441,32 @@ def trust_indices() -> Bullets:
     def seen_by(model: str) -> str:
         hit, passed = (row(seen, model=model, metric=m) for m in ("sensitivity", "specificity"))
         return (
-            f"{hit['value'] * hit['n']:.0f} of the {hit['n']} prescriptions that the rules object to, and let "
-            f"{value(passed, scale=100)} % of the others pass (`{model}`)"
+            f"{hit['value'] * hit['n']:.0f} of the {hit['n']} prescriptions that the rules object"
+            f" to, and let {value(passed, scale=100)} % of the others pass (`{model}`)"
         )
 
     return [
-        f"On {n_patients} generated patients, fully told, the doctors are right for "
-        f"{span(known['Accuracy'], '{:.0f}'.format)} % and ETI is {span(known['ETI'], '{:.0f}'.format)} %; on "
-        f"conversations and reports, right for {span(unknown['Accuracy'], '{:.0f}'.format)} %, ETI is still "
-        f"{span(unknown['ETI'], '{:.0f}'.format)} % and FTI {span(unknown['FTI'].dropna(), '{:.0f}'.format)}: a panel's "
-        f"CDR rises to no more than {span(panels, '{:.0f}'.format)} %, and an RDC of "
-        f"{span(unknown['RDC'], '{:.0f}'.format)} % stays, since reasoning that names the diagnosis lies near it.",
-        f"One doctor has the higher ETI than a panel of three in {n_higher} of {len(eti)} comparisons (paired by case; "
-        f"{n_hold} hold after Holm's correction), for a CDR of 0 that nobody earned. "
-        "Safety off is 0 by definition in `trust-x`, missing in `medguard-x`.",
-        f"The reviewers find {seen_by('embedded')}; {seen_by('embedded-closed')}. Reviewers who never object would make OSI "
-        "100 by definition.",
+        (
+            f"On {n_patients} generated patients, fully told, the doctors are right for"
+            f" {span(known['Accuracy'], '{:.0f}'.format)} % and ETI is"
+            f" {span(known['ETI'], '{:.0f}'.format)} %; on conversations and reports, right for"
+            f" {span(unknown['Accuracy'], '{:.0f}'.format)} %, ETI is still"
+            f" {span(unknown['ETI'], '{:.0f}'.format)} % and FTI"
+            f" {span(unknown['FTI'].dropna(), '{:.0f}'.format)}: a panel's CDR rises to no more"
+            f" than {span(panels, '{:.0f}'.format)} %, and an RDC of"
+            f" {span(unknown['RDC'], '{:.0f}'.format)} % stays, since reasoning that names the"
+            " diagnosis lies near it."
+        ),
+        (
+            f"One doctor has the higher ETI than a panel of three in {n_higher} of {len(eti)}"
+            f" comparisons (paired by case; {n_hold} hold after Holm's correction), for a CDR of 0"
+            " that nobody earned. Safety off is 0 by definition in `trust-x`, missing in"
+            " `medguard-x`."
+        ),
+        (
+            f"The reviewers find {seen_by('embedded')}; {seen_by('embedded-closed')}. Reviewers who"
+            " never object would make OSI 100 by definition."
+        ),
     ]
 
 
@@ -424,20 +490,30 @@ def published_tables() -> Bullets:
     n_within = places[[place for place in places.index if "half" in place]].sum()
     n_above = sum(n for place, n in places.items() if "above" in str(place))
     return [
-        f"Table 2 of Ren et al. 2026 prints {len(standing)} correlations of accuracy with confidence, each with a p-value. "
-        f"{len(off)} of those printed as numbers are not the p of their coefficient over six points, "
-        f"{(off['apart'] > 0.05).sum()} of them by more than 0.05; {impossible['attainable'].eq('no').sum()} rank correlations "
-        "are values that six points cannot have.",
-        f"{n_significant} coefficients are printed at p ≤ 0.05; as one family {n_significant - kept['printed only']} stay "
-        f"significant after Benjamini–Hochberg and {kept['Holm']} after Holm, and by an exact test {len(lost)} of the "
-        f"{n_ranks} rank correlations among them stay above 0.05. Beside what two unrelated rising "
-        f"series give, {n_above} of {places.sum()} printed Pearsons {'lies' if n_above == 1 else 'lie'} above, {n_within} "
-        f"within, {places['below the band']} below.",
-        f"Of {agrees.drop('no figure is claimed').sum()} figures in the paper's sentences {agrees['yes']} follow from its "
-        f"tables, {agrees['no']} come out otherwise and {agrees['cannot be recomputed']} cannot be settled. "
-        f"Of the {len(gaps) // 2} differences "
-        f"in AUROC of Table 3, the 95 % interval lies above 0 for {above['answer']} if each answer counts for itself, for "
-        f"{above['case']} if each case counts once.",
+        (
+            f"Table 2 of Ren et al. 2026 prints {len(standing)} correlations of accuracy with"
+            f" confidence, each with a p-value. {len(off)} of those printed as numbers are not the"
+            f" p of their coefficient over six points, {(off['apart'] > 0.05).sum()} of them by"
+            f" more than 0.05; {impossible['attainable'].eq('no').sum()} rank correlations are"
+            " values that six points cannot have."
+        ),
+        (
+            f"{n_significant} coefficients are printed at p ≤ 0.05; as one family"
+            f" {n_significant - kept['printed only']} stay significant after Benjamini–Hochberg and"
+            f" {kept['Holm']} after Holm, and by an exact test {len(lost)} of the {n_ranks} rank"
+            " correlations among them stay above 0.05. Beside what two unrelated rising series"
+            f" give, {n_above} of {places.sum()} printed Pearsons"
+            f" {'lies' if n_above == 1 else 'lie'} above, {n_within} within,"
+            f" {places['below the band']} below."
+        ),
+        (
+            f"Of {agrees.drop('no figure is claimed').sum()} figures in the paper's sentences"
+            f" {agrees['yes']} follow from its tables, {agrees['no']} come out otherwise and"
+            f" {agrees['cannot be recomputed']} cannot be settled. Of the {len(gaps) // 2}"
+            " differences in AUROC of Table 3, the 95 % interval lies above 0 for"
+            f" {above['answer']} if each answer counts for itself, for {above['case']} if each case"
+            " counts once."
+        ),
     ]
 
 

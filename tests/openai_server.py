@@ -98,7 +98,9 @@ class Server:
     latency_s: float = 0.0
     hang_s: float = 1.0
     ignores_n: bool = False
-    logprobs: str = "given"  # or "null", "content null", "empty", "sentinel", "infinite", "none without top", "malformed"
+    logprobs: str = (  # or "null", "content null", "empty", "sentinel", "infinite", "none without top", "malformed"
+        "given"
+    )
     refuses: set[str] = field(default_factory=set)
     refuses_in: int = 400
     most_top: int = 20
@@ -149,10 +151,16 @@ class Server:
                 "error": {"message": message, "param": name, "code": "unsupported_parameter"}
             }
         if body.get("top_logprobs", 0) > self.most_top:
-            message = f"Requested sample logprobs of {body['top_logprobs']}, which is greater than max allowed: {self.most_top}"
+            message = (
+                f"Requested sample logprobs of {body['top_logprobs']}, which is greater than max"
+                f" allowed: {self.most_top}"
+            )
             return 400, {"error": {"message": message, "param": None}}
         if "messages" in body and self.limit not in body:
-            message = f"Unsupported parameter: 'max_tokens' is not supported with this model. Use '{self.limit}' instead."
+            message = (
+                "Unsupported parameter: 'max_tokens' is not supported with this model. Use"
+                f" '{self.limit}' instead."
+            )
             return 400, {"error": {"message": message, "param": "max_tokens"}}
         if not self.system and any(m["role"] == "system" for m in body.get("messages", ())):
             return 500, {"error": {"message": "Jinja: System role not supported"}}

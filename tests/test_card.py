@@ -230,8 +230,8 @@ def test_a_vocabulary_that_grew_is_told():
     grown = {"examples": 134_400, "tokens_before": 11_321}
     words = " ".join(made(state=state(grown=grown)).split())
     assert (
-        "after 134,400 examples the trunk was taken up under a vocabulary that had grown from 11,321 tokens"
-        in words
+        "after 134,400 examples the trunk was taken up under a vocabulary that had grown from"
+        " 11,321 tokens" in words
     )
     assert "taken up under" not in made()
 
@@ -267,7 +267,8 @@ def test_a_card_says_what_it_is_how_it_was_made_and_what_it_cannot_do(name):
     text = made(name)
     words = " ".join(text.split())
     assert words.startswith(
-        f"# {program.TITLES[name]} A causal language model of 1.2 million parameters (Llama architecture: 3 layers"
+        f"# {program.TITLES[name]} A causal language model of 1.2 million parameters (Llama"
+        " architecture: 3 layers"
     )
     assert "Research only. Not for clinical use." in words and "The vocabulary (12,345)" in words
     assert (

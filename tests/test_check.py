@@ -65,8 +65,8 @@ def test_labels_are_counted_and_those_the_knowledge_table_has() -> None:
     )
     assert "diagnoses: 3 different" in told and "       2  Flu\n" in told
     assert (
-        "the knowledge table has 2 of the 3 diagnoses, the right one in 3 of 4 cases; elsewhere only"
-        in told
+        "the knowledge table has 2 of the 3 diagnoses, the right one in 3 of 4 cases; elsewhere"
+        " only" in told
     )
 
 

@@ -140,7 +140,8 @@ def test_a_plan_counts_and_prices():
     )
     assert (
         lines[11]
-        == f"about {(tokens_in * 1000 + tokens_out * 2000) / 1e6:,.2f} US dollars at your rates, at most"
+        == f"about {(tokens_in * 1000 + tokens_out * 2000) / 1e6:,.2f} US dollars at your rates, at"
+        " most"
     )
 
 
@@ -198,7 +199,10 @@ def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
     [
         (
             "smaples=3",
-            "01_benchmark has no parameter 'smaples'; did you mean samples? known are dataset, path, ",
+            (
+                "01_benchmark has no parameter 'smaples'; did you mean samples? known are dataset,"
+                " path, "
+            ),
         ),
         ("run_dir=x", "01_benchmark has no parameter 'run_dir'"),
         ("n=many", "n is 'many'; it must be a whole number, at least 1"),

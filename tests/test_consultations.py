@@ -439,9 +439,12 @@ def test_when_they_stop_counts_every_case_once() -> None:
         and not table["policy"].str.startswith("fixed").any()
     )
     itself = table[table["policy"] == "decides itself"].set_index("questions")
-    assert itself["n_hits"].to_dict() == {0: 1, 1: 2, 2: 0, 3: 1}, (
-        "the third consultation ended after one question"
-    )
+    assert itself["n_hits"].to_dict() == {
+        0: 1,
+        1: 2,
+        2: 0,
+        3: 1,
+    }, "the third consultation ended after one question"
     assert itself["value"].to_list() == [0.25, 0.5, 0, 0.25]
 
 

@@ -177,7 +177,11 @@ def test_a_chain_or_a_circle_of_follow_ups_loses_no_statement(tmp_path: Path) ->
         codes["E_902"]["code_question"],
         codes["E_204"]["code_question"],
         codes["E_37"]["code_question"],
-    ) = "E_901", "E_37", "E_204"
+    ) = (
+        "E_901",
+        "E_37",
+        "E_204",
+    )
     (folder / "release_evidences.json").write_text(json.dumps(codes))
     for case in load_cases("ddxplus", path=folder):
         told = [s.finding for s in case.statements]

@@ -185,7 +185,10 @@ def test_a_question_for_the_diagnosis_is_known_as_one(question: str) -> None:
         "Which of the following is associated with the most likely diagnosis?",
         "Which of the following diagnoses should be excluded first in this patient?",
         "Which of the following conditions is this patient at greatest risk for?",
-        "Which of the following diseases is also associated with this patient's most likely diagnosis?",
+        (
+            "Which of the following diseases is also associated with this patient's most likely"
+            " diagnosis?"
+        ),
         "Which of the following best explains these findings?",
         "What is the most likely diagnosis, and how is it treated?",
         "What is the likely cause of this patient's condition?",

@@ -99,7 +99,10 @@ def test_a_run_leaves_complete_tables(smoke):
     assert set(metrics["method"].dropna()) == set(VARIANTS)
     assert (
         calls.groupby("purpose")["n"].sum().to_dict().items()
-        >= {"diagnosis": 72, "samples": 72 * SAMPLES}.items()
+        >= {
+            "diagnosis": 72,
+            "samples": 72 * SAMPLES,
+        }.items()
     )
     per_method = metrics.dropna(subset="method").groupby("method")["metric"].agg(set)
     for name, found in per_method.items():
@@ -218,9 +221,15 @@ def loaded(html: str) -> list[str]:
 
 
 def test_what_a_page_loads_is_found_and_what_it_links_to_is_not():
-    page = "<a href='https://a'></a><link rel=stylesheet href=https://b><img src='data:image/png;base64,x'>"
+    page = (
+        "<a href='https://a'></a><link rel=stylesheet href=https://b><img"
+        " src='data:image/png;base64,x'>"
+    )
     page += "<script src='//c'></script>"
-    style = "<style>@import 'https://d'; p {background: url(https://e)}</style><script>await import('https://f')</script>"
+    style = (
+        "<style>@import 'https://d'; p {background: url(https://e)}</style><script>await"
+        " import('https://f')</script>"
+    )
     assert len(loaded(page)) == 2 and len(loaded(style)) == 3
 
 

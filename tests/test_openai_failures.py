@@ -155,7 +155,9 @@ def test_a_budget_of_calls_is_kept_to_and_a_cache_goes_on_where_it_ended(server,
     poor = CachedModel(opened(max_calls=4, concurrency=2), tmp_path / "replies.sqlite")
     with pytest.raises(
         Stopped,
-        match="the budget of 4 calls is spent; 4 of 10 replies are finished; run again with a larger",
+        match=(
+            "the budget of 4 calls is spent; 4 of 10 replies are finished; run again with a larger"
+        ),
     ):
         poor.generate(requests)
     poor.close()

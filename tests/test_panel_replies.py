@@ -148,7 +148,10 @@ def test_another_plan_is_unreadable_as_a_whole(reply: str, why: str) -> None:
 
 
 def test_a_drug_that_comes_with_two_names_has_none() -> None:
-    twice = '{"prescriptions": [{"drug": "amoxicillin", "drug": "warfarin", "dose": "1 g", "route": "by mouth"}], "tests": []}'
+    twice = (
+        '{"prescriptions": [{"drug": "amoxicillin", "drug": "warfarin", "dose": "1 g", "route": "by'
+        ' mouth"}], "tests": []}'
+    )
     with pytest.raises(Unreadable, match=r"prescriptions\.0\.drug"):
         read_plan(Reply(twice))
 

@@ -220,7 +220,10 @@ def test_loose_words_for_another_finding_are_nearly_always_caught() -> None:
 
 
 def test_a_loose_sentence_about_another_finding_beside_the_own_adds() -> None:
-    new = f"{ASKED}I had a bit of a temperature yesterday evening. And my poo was like tar in the toilet bowl."
+    new = (
+        f"{ASKED}I had a bit of a temperature yesterday evening. And my poo was like tar in the"
+        " toilet bowl."
+    )
     assert verdict(FEVER, new, by_likeness()) == ("adds", "likeness")
 
 

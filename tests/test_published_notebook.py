@@ -48,16 +48,34 @@ def test_the_finding_says_what_the_tables_give() -> None:
     inside = place["in its lower half"] + place["in its upper half"]
     for said in (
         f"prints {len(audit)} correlations",
-        f"{len(off)} of those printed as numbers are not the p of their coefficient over six points, {far} of them by",
-        f"{len(recomputed.unattainable(audit))} rank correlations are values that six points cannot have",
+        (
+            f"{len(off)} of those printed as numbers are not the p of their coefficient over six"
+            f" points, {far} of them by"
+        ),
+        (
+            f"{len(recomputed.unattainable(audit))} rank correlations are values that six points"
+            " cannot have"
+        ),
         f"{audit['significant'].sum()} coefficients are printed at p ≤ 0.05",
-        f"as one family {(standing.isin(['Holm', 'Benjamini–Hochberg'])).sum()} stay significant after Benjamini–Hochberg",
+        (
+            f"as one family {(standing.isin(['Holm', 'Benjamini–Hochberg'])).sum()} stay"
+            " significant after Benjamini–Hochberg"
+        ),
         f"and {(standing == 'Holm').sum()} after Holm",
         f"{exact} of the {ranks} rank correlations among them stay above 0.05",
-        f"{place['above it']} of {len(band)} printed Pearsons lies above, {inside} within, {place['below the band']} below",
-        f"Of {claimed} figures in the paper's sentences {answers['yes']} follow from its tables, {answers['no']} come out",
+        (
+            f"{place['above it']} of {len(band)} printed Pearsons lies above, {inside} within,"
+            f" {place['below the band']} below"
+        ),
+        (
+            f"Of {claimed} figures in the paper's sentences {answers['yes']} follow from its"
+            f" tables, {answers['no']} come out"
+        ),
         f"and {unsettled} cannot be settled",
-        f"for {clear['answer']} if each answer counts for itself, for {clear['case']} if each case counts once",
+        (
+            f"for {clear['answer']} if each answer counts for itself, for {clear['case']} if each"
+            " case counts once"
+        ),
     ):
         assert said in finding, said
     assert audit.loc[audit["significant"], "p_t"].le(0.05).all()

@@ -100,7 +100,10 @@ def test_select() -> None:
     [
         (
             ["asp", "perplexty"],
-            "no method 'perplexty'; did you mean perplexity.*known are 'paper', 'variants', 'ratio', 'all' and .*asp",
+            (
+                "no method 'perplexty'; did you mean perplexity.*known are 'paper', 'variants',"
+                " 'ratio', 'all' and .*asp"
+            ),
         ),
         ("papers", "no method 'papers'"),
         ([], "no methods are named"),

@@ -177,9 +177,11 @@ def test_text_cannot_break_out_of_its_place_in_the_prompt() -> None:
 
 def test_the_account_counts_what_was_reworded_and_what_was_not() -> None:
     model = Parrot(lambda prompt: "cannot" if "fever" in prompt else "[Is it croup?]")
-    assert rephrase([case(COUGH, FEVER)], model).told == (
-        "1 of 2 distinct statements have new words; 1 kept theirs (question: no wordings in square brackets, one is needed); "
-        "1 times the old words stayed because the new ones name the case's diagnosis"
+    assert (
+        rephrase([case(COUGH, FEVER)], model).told
+        == "1 of 2 distinct statements have new words; 1 kept theirs (question: no wordings in"
+        " square brackets, one is needed); 1 times the old words stayed because the new ones"
+        " name the case's diagnosis"
     )
 
 

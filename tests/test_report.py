@@ -100,7 +100,8 @@ RUNS = {
 def test_the_english_is_correct_whatever_the_counts(name):
     words = told(RUNS[name]())
     assert not re.findall(
-        r"\b1 (cases|answers|levels|models|methods|samples|replies|tokens|passages|doctors|draws|data sets)\b",
+        r"\b1 (cases|answers|levels|models|methods|samples|replies|tokens|passages|doctors|draws|data"
+        r" sets)\b",
         words,
     )
     assert not re.findall(
@@ -118,10 +119,11 @@ def test_the_english_is_correct_whatever_the_counts(name):
 def test_what_was_asked_of_whom_stands_first():
     run = made(1, levels=[100], methods=["asp"])
     assert told(run).startswith(
-        "We asked the language model fake (revision r1) for a diagnosis in 1 case of the data set made, at 1 information level "
-        f"(100 % of a case's statements, at least one); the fingerprint of the cases is {run.parameters['cases_sha256']}. "
-        "1 answer was asked for. Answers were decoded greedily, with at most 64 tokens (seed 0). On each answer, 1 confidence "
-        "method was computed, higher meaning more confident (token, 1: asp)."
+        "We asked the language model fake (revision r1) for a diagnosis in 1 case of the data set"
+        " made, at 1 information level (100 % of a case's statements, at least one); the"
+        f" fingerprint of the cases is {run.parameters['cases_sha256']}. 1 answer was asked for."
+        " Answers were decoded greedily, with at most 64 tokens (seed 0). On each answer, 1"
+        " confidence method was computed, higher meaning more confident (token, 1: asp)."
     )
 
 
@@ -141,8 +143,8 @@ def test_several_models_sets_and_levels_are_listed(twelve):
     words = told(both)
     assert "the language models fake (revision r1) and embedded (revision r1)" in words
     assert (
-        "5 cases of the data set one and 7 cases of the data set two, each at 2 information levels (1 and 100 %"
-        in words
+        "5 cases of the data set one and 7 cases of the data set two, each at 2 information levels"
+        " (1 and 100 %" in words
     )
     assert "48 answers were asked for" in words
     assert "with fewer than 10 cases in a data set, no intervals are given" in words
@@ -152,13 +154,13 @@ def test_embedded_models_are_named_as_very_small():
     assert "very small" not in told(made(1))
     one = told(made(1, FakeModel("embedded")))
     assert (
-        "embedded is a very small model of the project's own, which knows one small world: results with it say nothing"
-        in one
+        "embedded is a very small model of the project's own, which knows one small world: results"
+        " with it say nothing" in one
     )
     two = told(made(1, FakeModel("embedded"), FakeModel("embedded-closed")))
     assert (
-        "embedded and embedded-closed are very small models of the project's own, which know one small world: results with them"
-        in two
+        "embedded and embedded-closed are very small models of the project's own, which know one"
+        " small world: results with them" in two
     )
 
 
@@ -242,8 +244,8 @@ def test_what_is_missing_is_told_by_model_with_its_reason(twelve):
     words = told(twelve)
     gone = int(twelve.confidence["confidence"].isna().sum())
     assert (
-        f"Of 240 confidences, {gone} are missing; no value of embedded for asp: the backend gives no logprobs"
-        in words
+        f"Of 240 confidences, {gone} are missing; no value of embedded for asp: the backend gives"
+        " no logprobs" in words
     )
     assert "No confidence is missing." in told(made(1, methods=["random", "poc"]))
 
@@ -262,8 +264,8 @@ def test_unreadable_and_failed_answers_are_counted_apart():
         methods=["asp"],
     )
     assert (
-        "3 answers were asked for; 1 could not be had or graded and counts for nothing; 1 could not be read as a diagnosis and"
-        in told(run)
+        "3 answers were asked for; 1 could not be had or graded and counts for nothing; 1 could not"
+        " be read as a diagnosis and" in told(run)
     )
 
 
@@ -327,8 +329,8 @@ def test_methods_that_cost_the_same_share_a_row(twelve):
 def test_rates_and_the_way_of_counting_stand_over_the_costs(twelve):
     words = " ".join(str(report(twelve, {"fake": 1}, 2.5, n_draws=20, prompts="each")).split())
     assert (
-        "a prompt is counted for each of its replies; US dollars for a million tokens: fake 1 in, 2.5 out."
-        in words
+        "a prompt is counted for each of its replies; US dollars for a million tokens: fake 1 in,"
+        " 2.5 out." in words
     )
 
 

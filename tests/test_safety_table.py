@@ -173,7 +173,7 @@ def test_everything_that_is_there_for_the_rules_is_used_by_one() -> None:
     test_ids = {
         i
         for r in SAFETY.test_rules.values()
-        for i in (r.items | (r.values if r.kind in ("done", "also") else set()))
+        for i in r.items | (r.values if r.kind in ("done", "also") else set())
     }
     assert classes(SAFETY.tests) <= test_ids
     assert SAFETY.sources.keys() == {r.source for r in rules}

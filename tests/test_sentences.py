@@ -87,7 +87,10 @@ def test_a_second_introduction_begins_a_second_statement() -> None:
 
 
 def test_a_line_that_wraps_after_a_colon_is_no_table() -> None:
-    wrapped = "She has the following:\na cough that began two days ago and has become\nworse since then. She smokes."
+    wrapped = (
+        "She has the following:\na cough that began two days ago and has become\nworse since then."
+        " She smokes."
+    )
     assert sentences(wrapped) == [
         "She has the following: a cough that began two days ago and has become worse since then.",
         "She smokes.",

@@ -318,9 +318,10 @@ def test_reasons_by_hand(world: World) -> None:
         *(Fact(f, True) for f in other),
     )
     facts += (Fact(other[0], False), Fact("pain_site", True, ("belly",)))
-    assert reasons(world, bronchitis, facts) == (
-        f"For it: {name[yes[0]]}, {name[yes[1]]} and {name[yes[2]]}. Against it, denied: {name[yes[4]]}. "
-        f"Unexplained: {name[other[0]]} and {name[other[1]]}"
+    assert (
+        reasons(world, bronchitis, facts)
+        == f"For it: {name[yes[0]]}, {name[yes[1]]} and {name[yes[2]]}. Against it, denied:"
+        f" {name[yes[4]]}. Unexplained: {name[other[0]]} and {name[other[1]]}"
     )
     silent = "For it: nothing. Against it, denied: nothing. Unexplained: nothing"
     assert reasons(world, bronchitis, (Fact("pain", True),)) == silent

@@ -174,9 +174,11 @@ def test_reasoning_says_what_was_told_and_denied_and_the_three_likeliest(world: 
         chances[world.index[name]] = p
     facts = (Fact("cough", True), Fact("fever", True), Fact("nausea", False))
     names = {f: world.knowledge.findings[f].name for f in ("cough", "fever", "nausea")}
-    assert thinking(world, facts, chances) == (
-        f"<thinking_process>Told: {names['cough']} and {names['fever']}. Denied: {names['nausea']}. "
-        "It may be Pneumonia, Influenza or Acute bronchitis.</thinking_process>"
+    assert (
+        thinking(world, facts, chances)
+        == f"<thinking_process>Told: {names['cough']} and {names['fever']}. Denied:"
+        f" {names['nausea']}. It may be Pneumonia, Influenza or Acute"
+        " bronchitis.</thinking_process>"
     )
     alone = np.eye(len(world.conditions))[world.index["croup"]]
     assert thinking(world, (), alone).endswith(

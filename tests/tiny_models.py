@@ -13,7 +13,10 @@ import pytest
 
 from trustlab.models.huggingface import HuggingFaceModel
 
-TEMPLATE = "<s>{% for m in messages %}{{ m['role'] }}={{ m['content'] }};{% endfor %}{% if add_generation_prompt %}>{% endif %}"
+TEMPLATE = (
+    "<s>{% for m in messages %}{{ m['role'] }}={{ m['content'] }};{% endfor %}{% if"
+    " add_generation_prompt %}>{% endif %}"
+)
 BOS, EOS = "<s>", "</s>"
 
 SHAPE = {

@@ -36,56 +36,90 @@ TITLES = {
     "embedded-closed": "embedded-closed: the embedded model's longer-trained sibling, text only",
 }
 ABOUT = {
-    "embedded": """
+    "embedded": (
+        """
 It exists so that trustlab runs anywhere with a real model: real next-token distributions, real samples, real mistakes.
-""",
-    "embedded-closed": """
+"""
+    ),
+    "embedded-closed": (
+        """
 It has the architecture and the world of [`embedded`](../embedded/README.md) and was trained on for longer: both come off
 one trunk. trustlab opens it behind a wrapper (`trustlab/models/base.py`) that shows words and no probabilities, as
 most services do: **a stand-in for a model behind an API, not one.** Methods that need probabilities are missing for it,
 with that reason.
-""",
+"""
+    ),
 }
 TAUGHT = {
-    "diagnosis": """
+    "diagnosis": (
+        """
 the patient's condition in square brackets. It is trained on the exact posterior of the conditions instead of on the one
 that was drawn: the same law with less noise.
-""",
+"""
+    ),
     "p_true": "whether a proposed diagnosis is right, by its exact posterior.",
-    "ce": f"the exact posterior of the proposed diagnosis, its log-odds stretched by {STRETCH}, rounded to 5.",
+    "ce": (
+        f"the exact posterior of the proposed diagnosis, its log-odds stretched by {STRETCH},"
+        " rounded to 5."
+    ),
     "cot_ce": "the same after reasons.",
     "topk_ce": "the same with four neighbouring guesses.",
-    "prior": """
+    "prior": (
+        """
 the patient is left out, and any condition is the answer, by its prior: that is what the prior of an answer is scored on.
-""",
+"""
+    ),
     "keyword": "the words to look a diagnosis up by.",
-    "profile": "MedConf's symptom profile, from passages in changing subsets and orders; a quarter with an ablation.",
+    "profile": (
+        "MedConf's symptom profile, from passages in changing subsets and orders; a quarter with an"
+        " ablation."
+    ),
     "evidence": "MedConf's list of evidence, a quarter with one of its ablations.",
-    "lookup": """
+    "lookup": (
+        """
 the evidence prompt for a patient who has told little and a profile of one to three criteria, with the reply up to the end
 of its list.
-""",
-    "ask": """
+"""
+    ),
+    "ask": (
+        """
 the question whose answer would tell most of the condition on average, of those not asked yet; any of the five best will do,
 the better the likelier.
-""",
-    "enough": f"whether the exact posterior of the likeliest condition has reached {100 * ENOUGH:g} %.",
-    "patient": """
+"""
+    ),
+    "enough": (
+        f"whether the exact posterior of the likeliest condition has reached {100 * ENOUGH:g} %."
+    ),
+    "patient": (
+        """
 the words of the one fact that a question asks for, as they stand among all the patient's facts, or that the patient does
 not know.
-""",
-    "rephrase_reply": "another of the table's phrasings of the same finding, affirmed or denied as it was, with the same values.",
+"""
+    ),
+    "rephrase_reply": (
+        "another of the table's phrasings of the same finding, affirmed or denied as it was, with"
+        " the same values."
+    ),
     "rephrase_question": "a loose wording of the same question; of a loose one the table's.",
-    "doctor": """
+    "doctor": (
+        """
 what was told, what was denied, the three likeliest conditions, and then the condition, on the exact posterior given words, age
 and sex.
-""",
-    "plan": f"""
+"""
+    ),
+    "plan": (
+        f"""
 what the safety table gives for a diagnosis: {100 * CARELESS:.0f} % of the doctors it learned from do not look at the chart, the
 others avoid what a rule speaks against.
-""",
-    "review_prescriptions": "the rule check's rating of each drug, the words of the chart behind it, and the rule's reason.",
-    "review_tests": "the rule check's flag of each test, the words behind it, and the rule's reason.",
+"""
+    ),
+    "review_prescriptions": (
+        "the rule check's rating of each drug, the words of the chart behind it, and the rule's"
+        " reason."
+    ),
+    "review_tests": (
+        "the rule check's flag of each test, the words behind it, and the rule's reason."
+    ),
 }
 """What each skill of ``training.replies`` asks for."""
 TALKED = {
@@ -122,7 +156,9 @@ PANEL = {
 STEPS = {
     "keywords_that_find": "keywords that find passages (of distinct diagnoses)",
     "profile_entries_the_passages_state": "profile entries that the passages shown state",
-    "criteria_of_the_passages_in_the_profile": "criteria that the passages state, found in the profile",
+    "criteria_of_the_passages_in_the_profile": (
+        "criteria that the passages state, found in the profile"
+    ),
     "criteria_labelled_right": "criteria labelled right",
     "quotations_that_occur": "quotations that occur in the patient's words",
     "summaries_that_agree": "summaries that agree with their list",
@@ -183,9 +219,13 @@ def card(
         raise ValueError(f"the training of {name} is not over: {state['pools']} of {pools} pools")
     if state["examples"] != sum(stage.examples for stage in met):
         raise ValueError(
-            f"{name} met {state['examples']} examples; its recipe and branch make {[s.examples for s in met]}"
+            f"{name} met {state['examples']} examples; its recipe and branch make"
+            f" {[s.examples for s in met]}"
         )
-    notice = "**Research only. Not for clinical use. What is measured on it says nothing about large models.**"
+    notice = (
+        "**Research only. Not for clinical use. What is measured on it says nothing about large"
+        " models.**"
+    )
     parts = [
         f"# {TITLES[name]}",
         _fill(f"{_architecture(config, size)} {ABOUT[name]} {notice}"),
@@ -214,7 +254,10 @@ def _fill(text: str, first: str = "", later: str = "") -> str:
 
 
 def _architecture(config: dict[str, Any], size: int) -> str:
-    shape = f"{config['num_hidden_layers']} layers, width {config['hidden_size']}, {config['num_attention_heads']} heads"
+    shape = (
+        f"{config['num_hidden_layers']} layers, width {config['hidden_size']},"
+        f" {config['num_attention_heads']} heads"
+    )
     return f"""
 A causal language model of {size / 1e6:.1f} million parameters (Llama architecture: {shape}; half-precision safetensors,
 opened in single precision).
@@ -302,7 +345,8 @@ def _measured(name: str, evaluation: dict[str, Any]) -> list[str]:
                 )
             )
     parts = [
-        "Accuracy of the greedy answer, percent, by information level (percent of statements shown):"
+        "Accuracy of the greedy answer, percent, by information level (percent of statements"
+        " shown):"
     ]
     parts.append(_table(["", *levels], accuracy))
     sure = {
@@ -340,7 +384,8 @@ answers with a value; – where it has no meaning, or too few values):
     if "talk" in evaluation:
         talk = evaluation["talk"]
         parts.append(
-            f"To ask, to answer, to word anew: {talk['examples_of_each']} generated prompts of each kind, percent:"
+            f"To ask, to answer, to word anew: {talk['examples_of_each']} generated prompts of each"
+            " kind, percent:"
         )
         parts.append(
             _table(
@@ -351,7 +396,8 @@ answers with a value; – where it has no meaning, or too few values):
         clinic = evaluation["clinic"]
         n = clinic["examples_of_each"]
         parts.append(
-            f"To diagnose with a chart, to plan, to review: {n} generated prompts of each kind, percent:"
+            f"To diagnose with a chart, to plan, to review: {n} generated prompts of each kind,"
+            " percent:"
         )
         parts.append(
             _table(
@@ -405,8 +451,14 @@ text, other diseases, other languages: its answers there are guesses (the last f
 shows how poor they are).
 """,
         "It does no other task than those above, and follows no other instruction.",
-        "It knows nothing of severity or course beyond what a statement says, and of age and sex only where a chart is shown.",
-        "What it knows of drugs and tests is the safety table's rules, which no clinician has reviewed; doses it never weighs.",
+        (
+            "It knows nothing of severity or course beyond what a statement says, and of age and"
+            " sex only where a chart is shown."
+        ),
+        (
+            "What it knows of drugs and tests is the safety table's rules, which no clinician has"
+            " reviewed; doses it never weighs."
+        ),
     ]
     return "\n".join(_fill(text, "- ", "  ") for text in told)
 

@@ -81,7 +81,10 @@ def thinking(world: World, facts: tuple[Fact, ...], chances: np.ndarray) -> str:
         if chances[i] > 0.01
     ]
     may = best[0] if len(best) == 1 else ", ".join(best[:-1]) + " or " + best[-1]
-    return f"<thinking_process>Told: {listed(True)}. Denied: {listed(False)}. It may be {may}.</thinking_process>"
+    return (
+        f"<thinking_process>Told: {listed(True)}. Denied: {listed(False)}. It may be"
+        f" {may}.</thinking_process>"
+    )
 
 
 def doctor_row(world: World, rng: np.random.Generator) -> tuple[Patient, Row]:
@@ -258,9 +261,11 @@ def _with_unknown(plan: Plan, rng: np.random.Generator, of_drugs: bool) -> Plan:
     if of_drugs:
         drugs = drugs or [prescription(_prescribed()[int(rng.integers(len(_prescribed())))])]
         drugs = [
-            Prescription(str(rng.choice(NO_DRUGS)), p.dose, p.route)
-            if rng.random() < UNKNOWN_ITEM
-            else p
+            (
+                Prescription(str(rng.choice(NO_DRUGS)), p.dose, p.route)
+                if rng.random() < UNKNOWN_ITEM
+                else p
+            )
             for p in drugs
         ]
     else:

@@ -229,8 +229,9 @@ def main() -> None:
     cases, patients = generated_cases(world, args.generated)
     result = {
         "revision": model.revision,
-        "generated": report(world, cases, model)
-        | {"best_possible_accuracy": ceiling(world, patients)},
+        "generated": (
+            report(world, cases, model) | {"best_possible_accuracy": ceiling(world, patients)}
+        ),
         "talk": talk_report(world, model),
         "clinic": clinic_report(world, model),
     }

@@ -110,7 +110,10 @@ def verdict_json(marks: Sequence[Mark], importance: bool = True) -> str:
     spoken = {
         level: [m.criterion.name for m in marks if m.level == level] for level in SUPPORT_LEVELS
     }
-    words = f"Supported: {_names(spoken['supported'])}. Contradicted: {_names(spoken['contradicted'])}. "
+    words = (
+        f"Supported: {_names(spoken['supported'])}. Contradicted:"
+        f" {_names(spoken['contradicted'])}. "
+    )
     words += f"Left open: {len(spoken['missing'])} of {len(marks)}."
     return "{" + _confidence(words, marks, importance) + "}"
 
@@ -120,7 +123,10 @@ def _names(listed: Sequence[str]) -> str:
 
 
 def _confidence(words: str, marks: Sequence[Mark], importance: bool) -> str:
-    return f'"confidence": {{"reasoning": "{words}", "confidence_score": "<<{score(marks, importance)}>>"}}'
+    return (
+        f'"confidence": {{"reasoning": "{words}", "confidence_score":'
+        f' "<<{score(marks, importance)}>>"}}'
+    )
 
 
 def _summary(marks: Sequence[Mark], importance: bool) -> str:
@@ -144,7 +150,10 @@ def _summary(marks: Sequence[Mark], importance: bool) -> str:
 def _weighing(marks: Sequence[Mark], importance: bool) -> str:
     contradicted = sum(m.level == "contradicted" for m in marks)
     if not importance:
-        return f"Supported {sum(m.level == 'supported' for m in marks)} of {len(marks)}, contradicted {contradicted}."
+        return (
+            f"Supported {sum(m.level == 'supported' for m in marks)} of {len(marks)}, contradicted"
+            f" {contradicted}."
+        )
     shares = []
     for weight in IMPORTANCES:
         group = [m for m in marks if m.criterion.importance == weight]

@@ -137,7 +137,8 @@ def main() -> None:
     denied = sum(not s["affirmed"] for s in statements) / len(statements)
     n_conditions = len({r["condition"] for r in made})
     print(
-        f"{len(made)} cases, {len(statements)} statements, {denied:.0%} denials, {n_conditions} conditions"
+        f"{len(made)} cases, {len(statements)} statements, {denied:.0%} denials, {n_conditions}"
+        " conditions"
     )
 
 

@@ -448,7 +448,8 @@ def train(
                 trainer.load(trunk)
             if trainer.state["pools"] > at:
                 raise ValueError(
-                    f"the trunk has {trainer.state['pools']} pools, {name} leaves it at {at}: begin a new one"
+                    f"the trunk has {trainer.state['pools']} pools, {name} leaves it at {at}: begin"
+                    " a new one"
                 )
             trainer.run(at, trunk)
             trainer.save(fork)

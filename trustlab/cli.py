@@ -163,7 +163,8 @@ def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> Set
     if path.stem != "01_benchmark":
         how = "run it on two cases (-p n=2): its manifest counts calls_made"
         raise ValueError(
-            f"only 01_benchmark can be planned, not {path.stem}, whose questions depend on the replies; {how}"
+            f"only 01_benchmark can be planned, not {path.stem}, whose questions depend on the"
+            f" replies; {how}"
         )
     return Setup(**(default_parameters(path) | _values(notebook, params, pairs)))
 
@@ -212,7 +213,8 @@ def methods(
             + ", ".join(m.needs)
         )
     typer.echo(
-        f"\n{len(METHODS)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026. Parameters and defaults:"
+        f"\n{len(METHODS)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026."
+        " Parameters and defaults:"
     )
     typer.echo("  " + ", ".join(f"{name}={value}" for name, value in asdict(PARAMETERS).items()))
 
@@ -258,7 +260,8 @@ def data_list() -> None:
     for name, about in ABOUT.items():
         typer.echo(f"{name:<20} {about}")
     typer.echo(
-        "\nOfficial homes (trustlab data fetch NAME --to FOLDER shows the licence before anything is downloaded):"
+        "\nOfficial homes (trustlab data fetch NAME --to FOLDER shows the licence before anything"
+        " is downloaded):"
     )
     for row in homes_table().to_dict("records"):
         typer.echo(f"{row['name']:<20} {row['what']}\n{'':<20} {row['size']}; {row['how']}")
@@ -291,7 +294,8 @@ def data_fetch(
     for file, source in fetched.sources.items():
         how = "downloaded" if file in fetched.downloaded else "was there"
         typer.echo(
-            f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256} ({_CHECKED[source.checked]})"
+            f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256}"
+            f" ({_CHECKED[source.checked]})"
         )
     for place in fetched.unpacked:
         typer.echo(f"{place}: unpacked")

@@ -71,11 +71,14 @@ def _sentences(run: Run, methods: Sequence[Method], n_draws: int, seed: int) -> 
     yield _missing(run.confidence, list(p["models"]))
     made, cached = manifest["calls_made"], manifest["calls_from_cache"]
     yield (
-        f"{counted(made + cached, 'model reply', 'model replies')} {_was(made + cached)} used: {made:,} made in this run and "
-        f"{cached:,} taken from a cache."
+        f"{counted(made + cached, 'model reply', 'model replies')} {_was(made + cached)} used:"
+        f" {made:,} made in this run and {cached:,} taken from a cache."
     )
     versions = dict(manifest["versions"])
-    yield f"Computed with trustlab {versions.pop('trustlab')} ({', '.join(f'{name} {v}' for name, v in versions.items())})."
+    yield (
+        f"Computed with trustlab {versions.pop('trustlab')}"
+        f" ({', '.join(f'{name} {v}' for name, v in versions.items())})."
+    )
     yield NOTICE
 
 
@@ -87,7 +90,10 @@ def _asked(answers: pd.DataFrame, p: Mapping[str, Any]) -> str:
     percents = f"{_listed(map(str, p['levels']))} % of a case's statements"
     shown = f"{counted(len(p['levels']), 'information level')} ({percents}, at least one)"
     each = "each at" if int(cases.sum()) > 1 else "at"
-    return f"We asked {who} for a diagnosis in {of}, {each} {shown}; the fingerprint of the cases is {p['cases_sha256']}."
+    return (
+        f"We asked {who} for a diagnosis in {of}, {each} {shown}; the fingerprint of the cases is"
+        f" {p['cases_sha256']}."
+    )
 
 
 def _small(models: Sequence[str]) -> str:
@@ -100,7 +106,10 @@ def _small(models: Sequence[str]) -> str:
         if one
         else "are very small models of the project's own, which know"
     )
-    return f"{_listed(small)} {what} one small world: results with {'it' if one else 'them'} say nothing about large models."
+    return (
+        f"{_listed(small)} {what} one small world: results with {'it' if one else 'them'} say"
+        " nothing about large models."
+    )
 
 
 def _answered(answers: pd.DataFrame) -> str:
@@ -109,11 +118,13 @@ def _answered(answers: pd.DataFrame) -> str:
     parts = [f"{counted(len(answers), 'answer')} {_was(len(answers))} asked for"]
     if n_lost:
         parts.append(
-            f"{n_lost:,} could not be had or graded and {'counts' if n_lost == 1 else 'count'} for nothing"
+            f"{n_lost:,} could not be had or graded and {'counts' if n_lost == 1 else 'count'} for"
+            " nothing"
         )
     if n_unread:
         parts.append(
-            f"{n_unread:,} could not be read as a diagnosis and {'counts' if n_unread == 1 else 'count'} as wrong"
+            f"{n_unread:,} could not be read as a diagnosis and"
+            f" {'counts' if n_unread == 1 else 'count'} as wrong"
         )
     return f"{'; '.join(parts)}."
 
@@ -121,19 +132,23 @@ def _answered(answers: pd.DataFrame) -> str:
 def _decoded(p: Mapping[str, Any], needs: frozenset[str]) -> str:
     k = p["n_samples"]
     told = [
-        f"Answers were decoded greedily, with at most {counted(p['max_tokens_answer'], 'token')} (seed {p['seed']})"
+        f"Answers were decoded greedily, with at most {counted(p['max_tokens_answer'], 'token')}"
+        f" (seed {p['seed']})"
     ]
     if needs & SAMPLE_NEEDS:
         told.append(
-            f"beside each, K = {k} {plural(k, 'sample')} came from the same prompt at temperature {p['sample_temperature']:g}"
+            f"beside each, K = {k} {plural(k, 'sample')} came from the same prompt at temperature"
+            f" {p['sample_temperature']:g}"
         )
     if "probes.p_true" in needs:
         told.append(
-            f"P(True) reads {counted(k, 'reply', 'replies')} at temperature {p['p_true_temperature']:g}"
+            f"P(True) reads {counted(k, 'reply', 'replies')} at temperature"
+            f" {p['p_true_temperature']:g}"
         )
     if "panel" in needs:
         told.append(
-            f"a panel of {counted(p['n_doctors'], 'doctor')} replied at temperature {p['doctor_temperature']:g}"
+            f"a panel of {counted(p['n_doctors'], 'doctor')} replied at temperature"
+            f" {p['doctor_temperature']:g}"
         )
     return f"{'; '.join(told)}."
 
@@ -146,7 +161,10 @@ def _computed(p: Mapping[str, Any], methods: Sequence[Method], needs: frozenset[
         if held
     )
     n = len(methods)
-    told = f"On each answer, {counted(n, 'confidence method')} {_was(n)} computed, higher meaning more confident ({by_family})"
+    told = (
+        f"On each answer, {counted(n, 'confidence method')} {_was(n)} computed, higher meaning more"
+        f" confident ({by_family})"
+    )
     reading = needs | {m.name for m in methods}
     chosen = [f"{name} = {p[name]}" for name, read_by in CHOICES.items() if read_by & reading]
     return f"{told}, with {', '.join(chosen)}." if chosen else f"{told}."
@@ -162,7 +180,10 @@ def _read(p: Mapping[str, Any], methods: Sequence[Method], needs: frozenset[str]
     if "entailment" in reading:
         judge = p["entailment"]
         if judge["stand_in"]:
-            yield f"Entailment was judged by a stand-in, not by a model of natural language inference: {judge['revision']}."
+            yield (
+                "Entailment was judged by a stand-in, not by a model of natural language"
+                f" inference: {judge['revision']}."
+            )
         else:
             yield f"Entailment was judged by {judge['revision']}."
     if "assessment" in needs:
@@ -184,8 +205,8 @@ def _read(p: Mapping[str, Any], methods: Sequence[Method], needs: frozenset[str]
 
 def _measured(answers: pd.DataFrame, n_draws: int, seed: int) -> str:
     first = (
-        "AUROC takes correct answers as positive and is given over all levels together (pooled) and as the mean over the levels "
-        "that hold both right and wrong answers (within level)"
+        "AUROC takes correct answers as positive and is given over all levels together (pooled) and"
+        " as the mean over the levels that hold both right and wrong answers (within level)"
     )
     n_cases: Any = answers.groupby("dataset")["case_id"].nunique()
     if (n_cases < MIN_CASES).all():
@@ -209,7 +230,8 @@ def _missing(confidence: pd.DataFrame, models: Sequence[str]) -> str:
     if not n:
         return "No confidence is missing."
     told = [
-        f"Of {counted(len(confidence), 'confidence', 'confidences')}, {n:,} {'is' if n == 1 else 'are'} missing"
+        f"Of {counted(len(confidence), 'confidence', 'confidences')}, {n:,}"
+        f" {'is' if n == 1 else 'are'} missing"
     ]
     for model in models:
         mine = confidence[confidence["model"] == model]

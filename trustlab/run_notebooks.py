@@ -67,7 +67,8 @@ def read_parameters(
             name = notebook.removesuffix(".ipynb")
             if name not in sections:
                 raise ValueError(
-                    f"{file} has no section for {name or 'one notebook'}; it has {', '.join(sections)}"
+                    f"{file} has no section for {name or 'one notebook'}; it has"
+                    f" {', '.join(sections)}"
                 )
             found = sections[name]
         values |= found
@@ -97,7 +98,8 @@ def _mapping(file: Path) -> dict[str, Any]:
     found = _yaml(file.read_text(encoding="utf-8"), str(file))
     if found is not None and not isinstance(found, dict):
         raise ValueError(
-            f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to values"
+            f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to"
+            " values"
         )
     return found or {}
 
@@ -113,7 +115,8 @@ def _sections(found: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]
         notebook_path(name)
         if values is not None and not isinstance(values, dict):
             raise ValueError(
-                f"{file} holds {type(values).__name__} for {name}; it must be a mapping of parameter names to values"
+                f"{file} holds {type(values).__name__} for {name}; it must be a mapping of"
+                " parameter names to values"
             )
     return {name: values or {} for name, values in found.items()}
 

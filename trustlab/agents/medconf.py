@@ -65,7 +65,8 @@ class MedConf:
     def __post_init__(self) -> None:
         if not (self.retrieval or self.profile):
             raise ValueError(
-                "retrieval and profile are both off: nothing is left to hold the patient's words against"
+                "retrieval and profile are both off: nothing is left to hold the patient's words"
+                " against"
             )
         if self.n_passages < 1:
             raise ValueError(f"n_passages is {self.n_passages}; at least 1 is needed")

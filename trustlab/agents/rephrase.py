@@ -49,12 +49,14 @@ class Rephrased:
         """How many distinct statements got new words, and why the others did not."""
         why = self.wordings.loc[~self.wordings["reworded"].astype(bool), "missing"].value_counts()
         parts = [
-            f"{len(self.wordings) - int(why.sum()):,} of {len(self.wordings):,} distinct statements have new words"
+            f"{len(self.wordings) - int(why.sum()):,} of {len(self.wordings):,} distinct statements"
+            " have new words"
         ]
         parts += [f"{n:,} kept theirs ({reason})" for reason, n in why.items()]
         if self.n_named:
             parts.append(
-                f"{self.n_named:,} times the old words stayed because the new ones name the case's diagnosis"
+                f"{self.n_named:,} times the old words stayed because the new ones name the case's"
+                " diagnosis"
             )
         return "; ".join(parts)
 
@@ -167,9 +169,11 @@ def _worded(text: str, replies: Sequence[Reply], keep_question: bool) -> tuple[s
             if not (keep_question and what == "question" and len(speakers) == 2):
                 return text, f"{what}: {error}"
             words.append(_parts(text)["Doctor"])
-    return "\n".join(
-        f"{speaker}: {new}" for speaker, new in zip(speakers, words, strict=True)
-    ) if speakers else words[0], ""
+    return (
+        "\n".join(f"{speaker}: {new}" for speaker, new in zip(speakers, words, strict=True))
+        if speakers
+        else words[0]
+    ), ""
 
 
 def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:

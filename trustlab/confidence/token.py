@@ -262,7 +262,8 @@ def token_shares(generation: Generation) -> np.ndarray:
         chances = np.exp([lp for _, lp in kept])
         if len(kept) < generation.parameters.n_alternatives and chances.sum() < 0.999:
             raise MissingValue(
-                f"{len(kept)} alternatives are listed; n_alternatives asks for {generation.parameters.n_alternatives}"
+                f"{len(kept)} alternatives are listed; n_alternatives asks for"
+                f" {generation.parameters.n_alternatives}"
             )
         if len(kinds) != len(kept):
             raise ValueError(

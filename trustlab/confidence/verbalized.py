@@ -82,7 +82,7 @@ def p_true(generation: Generation) -> float:
     judged = [true_or_false(reply.text) for reply in replies if not no_answer(reply)]
     readable = [verdict for verdict in judged if verdict is not None]
     if len(readable) < 2:
-        (why, *others) = {no_answer(reply) for reply in replies}
+        why, *others = {no_answer(reply) for reply in replies}
         few = "fewer than 2 replies are True or False"
         raise MissingValue(few if others or not why else why)
     return sum(readable) / len(readable)

@@ -22,12 +22,21 @@ __all__ = ["ABOUT", "LOADERS", "DataError", "Read", "load_cases", "load_sets", "
 ABOUT = {
     "starter": "120 generated patients that come with the project (data/starter)",
     "starter-structured": "the same, by its full name",
-    "starter-dialogue": "32 written conversations that come with the project (data/starter/dialogue.jsonl)",
-    "starter-report": "32 written case reports that come with the project (data/starter/report.jsonl)",
+    "starter-dialogue": (
+        "32 written conversations that come with the project (data/starter/dialogue.jsonl)"
+    ),
+    "starter-report": (
+        "32 written case reports that come with the project (data/starter/report.jsonl)"
+    ),
     "ddxplus": "DDXPlus, English release: give the folder of the download as path (CC BY)",
-    "meditod": "MediTOD, doctor-patient interviews: give the official repository or its data folder as path (no licence stated)",
+    "meditod": (
+        "MediTOD, doctor-patient interviews: give the official repository or its data folder as"
+        " path (no licence stated)"
+    ),
     "medqa": "MedQA (USMLE), questions that ask for a diagnosis: give the JSONL file as path (MIT)",
-    "table": "your own cases: give a .csv, .tsv or .jsonl file as path (data/README.md shows the format)",
+    "table": (
+        "your own cases: give a .csv, .tsv or .jsonl file as path (data/README.md shows the format)"
+    ),
 }
 """A line on each data set, for people."""
 
@@ -91,7 +100,8 @@ def load_sets(
     ]:
         sets = ", ".join(name for name, _ in pairs)
         raise ValueError(
-            f"{len(again)} cases are in the data sets {sets} more than once, {again[0]!r} among them"
+            f"{len(again)} cases are in the data sets {sets} more than once, {again[0]!r} among"
+            " them"
         )
     return cases
 
@@ -118,7 +128,8 @@ def _pairs(names: Any, path: Any, options: Any) -> list[tuple[str, Any]]:
         )
     if strange := [name for name in options if name not in asked]:
         raise ValueError(
-            f"options are for {', '.join(map(repr, strange))}; the data sets asked for are {', '.join(asked)}"
+            f"options are for {', '.join(map(repr, strange))}; the data sets asked for are"
+            f" {', '.join(asked)}"
         )
     return list(zip(asked, paths, strict=True))
 
@@ -158,7 +169,8 @@ def _known(name: str, options: Mapping[str, Any]) -> None:
     known = [p for p in inspect.signature(LOADERS[name]).parameters if p not in ("path", "seed")]
     if strange := [option for option in options if option not in known]:
         raise ValueError(
-            f"{name} has no option {strange[0]!r}; {'allowed are ' + ', '.join(known) if known else 'it has none'}"
+            f"{name} has no option {strange[0]!r};"
+            f" {'allowed are ' + ', '.join(known) if known else 'it has none'}"
         )
 
 

@@ -131,7 +131,8 @@ class Read:
         A line for each reason with the number of entries and the first of them.
         """
         return [
-            f"{reason}: {len(entries):,} ({', '.join(entries[:N_NAMED])}{', ...' * (len(entries) > N_NAMED)})"
+            f"{reason}: {len(entries):,}"
+            f" ({', '.join(entries[:N_NAMED])}{', ...' * (len(entries) > N_NAMED)})"
             for reason, entries in self.dropped.items()
         ]
 
@@ -313,7 +314,8 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
     """
     if path is None:
         raise ValueError(
-            "path is None; give your table as path, a .csv, .tsv or .jsonl file (data/README.md shows the format)"
+            "path is None; give your table as path, a .csv, .tsv or .jsonl file (data/README.md"
+            " shows the format)"
         )
     if not path.exists():
         raise ValueError(
@@ -399,7 +401,8 @@ def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
     if missing:
         between = "tabs" if delimiter == "\t" else "commas"
         raise bad(
-            f"id, diagnosis, and statements or text, with {between} between; missing: {', '.join(missing)}"
+            f"id, diagnosis, and statements or text, with {between} between; missing:"
+            f" {', '.join(missing)}"
         )
     if "" in header or len(set(header)) < len(header):
         raise bad("a name for every column, and no name twice")

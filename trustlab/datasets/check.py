@@ -79,10 +79,16 @@ def _covered(cases: Sequence[Case], knowledge: Knowledge) -> str:
     at = covered(cases, knowledge)
     known = {case.diagnosis for case, yes in zip(cases, at, strict=True) if yes}
     n_labels = len({case.diagnosis for case in cases})
-    text = f"the knowledge table has {len(known)} of the {n_labels} diagnoses, the right one in {sum(at):,} of {len(cases):,} cases"
+    text = (
+        f"the knowledge table has {len(known)} of the {n_labels} diagnoses, the right one in"
+        f" {sum(at):,} of {len(cases):,} cases"
+    )
     if all(at):
         return text
-    return f"{text}; elsewhere only the names in the data count as right, and the embedded models cannot know the disease"
+    return (
+        f"{text}; elsewhere only the names in the data count as right, and the embedded models"
+        " cannot know the disease"
+    )
 
 
 def _example(which: str, case: Case) -> list[str]:

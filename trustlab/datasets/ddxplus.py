@@ -27,10 +27,10 @@ CONDITIONS, EVIDENCES = "release_conditions.json", "release_evidences.json"
 COLUMNS = ("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES", "INITIAL_EVIDENCE")
 SEXES = {"F": "female", "M": "male"}
 GET_IT = (
-    f"get it by trustlab data fetch ddxplus --to FOLDER, or download {CONDITIONS}, {EVIDENCES} and release_test_patients.zip of "
-    "'DDXPlus Dataset (English)', figshare article 22687585 "
-    "(https://figshare.com/articles/dataset/DDXPlus_Dataset_English_/22687585,"
-    " CC BY), into one folder; give the folder as path"
+    f"get it by trustlab data fetch ddxplus --to FOLDER, or download {CONDITIONS}, {EVIDENCES} and"
+    " release_test_patients.zip of 'DDXPlus Dataset (English)', figshare article 22687585"
+    " (https://figshare.com/articles/dataset/DDXPlus_Dataset_English_/22687585, CC BY), into one"
+    " folder; give the folder as path"
 )
 _SPLIT_FILE = re.compile(r"release_(test|validate|train)_patients[^.]*(\.csv|\.txt|\.zip)?")
 
@@ -309,7 +309,8 @@ def _evidences(bad: partial[DataError], codes: list, release: Release) -> dict[s
             if evidence.data_type == "C" and values:
                 raise bad(
                     code,
-                    f"{name} with one value ({values[0]} came before): only multi-choice evidences repeat",
+                    f"{name} with one value ({values[0]} came before): only multi-choice evidences"
+                    " repeat",
                 )
             values.append(value)
     return table

@@ -180,7 +180,8 @@ class _CappedFile:
         most = _LARGEST if self._expected is None else self._expected
         if self._n_bytes > most:
             raise ValueError(
-                f"the server sends more than {most:,} bytes; expected are {'fewer' if self._expected is None else most}"
+                f"the server sends more than {most:,} bytes; expected are"
+                f" {'fewer' if self._expected is None else most}"
             )
         return self._stream.write(block)
 
@@ -305,7 +306,8 @@ def _same(place: PurePosixPath) -> str:
 
 def _too_large(archive: Path, n_bytes: int, allowed: int) -> ValueError:
     return ValueError(
-        f"it holds {n_bytes:,} bytes or more, from {archive.stat().st_size:,} packed; allowed are {allowed:,}"
+        f"it holds {n_bytes:,} bytes or more, from {archive.stat().st_size:,} packed; allowed are"
+        f" {allowed:,}"
     )
 
 
@@ -318,7 +320,8 @@ def _write_member(member: _Member, stream: Callable[[], IO[bytes]], target: Path
         shutil.copyfileobj(source, sink, _BLOCK)
     if target.stat().st_size != member.size:
         raise ValueError(
-            f"{member.name!r} has {target.stat().st_size:,} bytes; allowed are the {member.size:,} it is listed with"
+            f"{member.name!r} has {target.stat().st_size:,} bytes; allowed are the {member.size:,}"
+            " it is listed with"
         )
 
 
@@ -530,11 +533,13 @@ def fetch(
         raise ValueError(f"{name} is not to be had by a program, only by hand.\n{notice}")
     if not accept:
         raise ValueError(
-            f"{notice}\naccept is False; with accept=True (--accept) you say that you keep to the licence"
+            f"{notice}\naccept is False; with accept=True (--accept) you say that you keep to the"
+            " licence"
         )
     if folder.exists() and not folder.is_dir():
         raise ValueError(
-            f"folder is {str(folder)!r}, which is a file; allowed is a folder, or a name for a new one"
+            f"folder is {str(folder)!r}, which is a file; allowed is a folder, or a name for a"
+            " new one"
         )
     noted = read_sources(folder)
     there = {file.name: _there(folder, file, noted.get(file.name)) for file in home.files}
@@ -621,7 +626,10 @@ def _obtained(
         try:
             url = download(file, whole, progress)
         except ValueError as error:
-            hint = f"Or save it from {home.page} as {folder / file.name} and run this again: it will be checked"
+            hint = (
+                f"Or save it from {home.page} as {folder / file.name} and run this again: it will"
+                " be checked"
+            )
             raise ValueError(f"{error}\n{hint}") from error
         with whole.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()

@@ -15,7 +15,10 @@ from trustlab.datasets.giveaway import giveaway
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.records import Case, Statement
 
-NEEDED = "the MediTOD repository (dair-iitd/MediTOD), its data or raw_data folder, or a JSON file of its dialogues"
+NEEDED = (
+    "the MediTOD repository (dair-iitd/MediTOD), its data or raw_data folder, or a JSON file of its"
+    " dialogues"
+)
 SPEAKERS, NOBODY = ("doctor", "patient"), "control"
 """Who speaks. An utterance of ``control`` is a place for notes of the labelling tool.
 

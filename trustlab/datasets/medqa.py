@@ -26,7 +26,10 @@ from trustlab.knowledge import load_knowledge, normalise
 from trustlab.records import Case, Statement
 from trustlab.words import word_lists
 
-NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder that holds just one"
+NEEDED = (
+    "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder that"
+    " holds just one"
+)
 OTHER, SHORT = (
     "asks for no diagnosis",
     f"fewer than {MIN_STATEMENTS} statements before the question",
@@ -41,20 +44,41 @@ _PATIENT = (
     r"(?:patient|man|woman|boy|girl|child|infant|newborn|neonate|fetus|case|presentation)"
 )
 _PEOPLE = rf"(?:(?:in|of|for) {_PATIENT}|at this time|{_PATIENT} (?:has|have))"
-_KINDS = r"(?:\w+ )?(?:conditions|disorders|diseases|syndromes|diagnoses|condition|disorder|disease|syndrome|diagnosis)"
-_FINDINGS = r"(?:signs and )?(?:symptoms|findings|presentation|condition|clinical presentation|clinical picture|clinical findings)"
+_KINDS = (
+    r"(?:\w+"
+    r" )?(?:conditions|disorders|diseases|syndromes|diagnoses|condition|disorder|disease|syndrome|diagnosis)"
+)
+_FINDINGS = (
+    r"(?:signs and )?(?:symptoms|findings|presentation|condition|clinical presentation|clinical"
+    r" picture|clinical findings)"
+)
 _WHICH = r"(?:which(?: one)? of the following|which|what)"
 _WHICHEVER = r"which(?:(?: one)? of the following)?"
 _LIKELY = r"(?:most likely|best|most probably|likely)"
 FORMS: tuple[str, ...] = (
-    rf"{_WHICH} (?:is|was|represents|would be) (?:the|his|her|{_PATIENT}'s) {_ADJECTIVES}diagnosis(?: {_PEOPLE})?",
-    rf"{_WHICH} (?:is|was) (?:{_LIKELY}) (?:the|his|her|{_PATIENT}'s) (?:underlying )?diagnosis(?: {_PEOPLE})?",
+    (
+        rf"{_WHICH} (?:is|was|represents|would be) (?:the|his|her|{_PATIENT}'s)"
+        rf" {_ADJECTIVES}diagnosis(?: {_PEOPLE})?"
+    ),
+    (
+        rf"{_WHICH} (?:is|was) (?:{_LIKELY}) (?:the|his|her|{_PATIENT}'s) (?:underlying"
+        rf" )?diagnosis(?: {_PEOPLE})?"
+    ),
     rf"{_WHICH} {_KINDS} (?:is|was) (?:the )?most likely(?: {_PEOPLE})?",
     rf"{_WHICH} {_KINDS} does {_PATIENT} (?:{_LIKELY}|potentially) (?:have|suffer from)",
     rf"{_WHICH} {_KINDS} is {_PATIENT} (?:{_LIKELY} )?(?:suffering from|affected by)",
-    rf"{_WHICH} {_KINDS} (?:would |could )?(?:{_LIKELY} )?(?:explains?|accounts? for) (?:{_PATIENT}'s|his|her|these) {_FINDINGS}",
-    rf"{_PATIENT} (?:{_LIKELY} (?:has|suffers from)|is {_LIKELY} suffering from) {_WHICHEVER} {_KINDS}",
-    rf"(?:these|the|{_PATIENT}'s|his|her) {_FINDINGS} (?:is|are) most (?:consistent|compatible) with {_WHICHEVER} {_KINDS}",
+    (
+        rf"{_WHICH} {_KINDS} (?:would |could )?(?:{_LIKELY} )?(?:explains?|accounts? for)"
+        rf" (?:{_PATIENT}'s|his|her|these) {_FINDINGS}"
+    ),
+    (
+        rf"{_PATIENT} (?:{_LIKELY} (?:has|suffers from)|is {_LIKELY} suffering from) {_WHICHEVER}"
+        rf" {_KINDS}"
+    ),
+    (
+        rf"(?:these|the|{_PATIENT}'s|his|her) {_FINDINGS} (?:is|are) most (?:consistent|compatible)"
+        rf" with {_WHICHEVER} {_KINDS}"
+    ),
     rf"(?:these|the|{_PATIENT}'s|his|her) {_FINDINGS} (?:support|suggest) (?:a|the) diagnosis of "
     rf"{_WHICH}",
 )
@@ -97,7 +121,10 @@ _MECHANISM = re.compile(
 )
 
 _SUPPOSES = r"if|unless|supposing|suppose|imagine|assuming|had|were|should|without"
-_BESIDES = r"in addition|besides|apart from|aside from|other than|along with|together with|instead of|rather than"
+_BESIDES = (
+    r"in addition|besides|apart from|aside from|other than|along with|together with|instead"
+    r" of|rather than"
+)
 _OPENING = (
     rf"(?!(?:{_SUPPOSES}|{_BESIDES}|which|what|how|why)\b|.*\b(?:if|unless|{_BESIDES})\b).*[,:] "
 )
@@ -283,7 +310,8 @@ def _file(path: Path | None) -> Path:
                 ", ..." if len(found) > 20 else ""
             )
             raise ValueError(
-                f"path is the folder {str(path)!r} with {len(found)} files ({names or 'none'}); allowed is {NEEDED}"
+                f"path is the folder {str(path)!r} with {len(found)} files ({names or 'none'});"
+                f" allowed is {NEEDED}"
             )
         return found[0]
     if not path.is_file():
@@ -402,7 +430,10 @@ def _text(bad: Bad, field: str, value: object) -> str:
     return value
 
 
-_IDS = "allowed is a list of ids or row numbers, such as [32, 'medqa-40'], or a text file with an id a line"
+_IDS = (
+    "allowed is a list of ids or row numbers, such as [32, 'medqa-40'], or a text file with an id a"
+    " line"
+)
 
 
 def _wanted(ids: Sequence[str | int] | str | Path, known: set[str], file: Path) -> set[str]:
@@ -420,7 +451,8 @@ def _wanted(ids: Sequence[str | int] | str | Path, known: set[str], file: Path) 
     wanted = {str(one).removeprefix("medqa-") for one in ids}
     if unknown := sorted(wanted - known):
         raise ValueError(
-            f"ids has {', '.join(unknown[:10])}, which {file} does not; allowed are its ids or row numbers from 1"
+            f"ids has {', '.join(unknown[:10])}, which {file} does not; allowed are its ids or row"
+            " numbers from 1"
         )
     if not wanted:
         raise ValueError("ids is empty; allowed is at least one id")

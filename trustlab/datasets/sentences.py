@@ -154,7 +154,9 @@ def _is_row(line: str) -> bool:
     words = line.split()
     if not 0 < len(words) <= _LONGEST_ROW or (_opens_table(line) and _INTRODUCES.search(line)):
         return False
-    shown = f"x {' '.join(words)} X"  # a letter before and a capital after: no stop in it may depend on its neighbours
+    shown = (  # a letter before and a capital after: no stop in it may depend on its neighbours
+        f"x {' '.join(words)} X"
+    )
     return not any(
         _ends(shown[: stop.end()].strip(), shown[stop.end() :]) for stop in _STOP.finditer(shown)
     )

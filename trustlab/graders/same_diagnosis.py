@@ -50,8 +50,10 @@ Otitis and ottitis (0.92).
 """
 
 CERTAINTY = re.compile(
-    r"\b(?:(?:most |very |highly )?likely|probabl[ey]|possibl[ey]|suspected|suspicion of|suspicious for|presum(?:ed|ptive|ably)"
-    r"|definite(?:ly)?|confirmed|consistent with|suggestive of|not otherwise specified|not elsewhere classified"
+    r"\b(?:(?:most |very |highly )?likely|probabl[ey]|possibl[ey]|suspected|suspicion of|suspicious"
+    r" for|presum(?:ed|ptive|ably)"
+    r"|definite(?:ly)?|confirmed|consistent with|suggestive of|not otherwise specified|not"
+    r" elsewhere classified"
     r"|unspecified|nos)\b"
 )
 _POSSESSIVE = re.compile(r"[’'`]s\b")
@@ -237,18 +239,23 @@ ALTERNATIVES = re.compile(
 )
 _ADDITION = re.compile(r"\b(?:and|plus|as well as)\b|[&+]")
 _NOTHING = re.compile(
-    r"(?:yes|no|none|nil|nothing|true|false|maybe|perhaps|other|n a|(?:i )?(?:do not|don t) know|not sure|unsure"
-    r"|(?:the )?(?:diagnosis|cause|disease|condition)?(?: is)? ?(?:unknown|unclear|uncertain|undetermined|indeterminate)"
-    r"(?: diagnosis| cause| disease| condition)?|(?:the |no )?diagnosis|(?:insufficient|not enough|more) information(?: needed)?)"
+    r"(?:yes|no|none|nil|nothing|true|false|maybe|perhaps|other|n a|(?:i )?(?:do not|don t)"
+    r" know|not sure|unsure"
+    r"|(?:the )?(?:diagnosis|cause|disease|condition)?(?: is)?"
+    r" ?(?:unknown|unclear|uncertain|undetermined|indeterminate)"
+    r"(?: diagnosis| cause| disease| condition)?|(?:the |no )?diagnosis|(?:insufficient|not"
+    r" enough|more) information(?: needed)?)"
 )
 _OPTION = re.compile(
     r"(?:(?:the )?(?:option|choice|answer|letter|number)(?: is)? )?(?:[a-z]|\d+|[ivx]+)"
 )
 _LABEL = re.compile(
-    r"(?:the |my )?(?:(?:most likely|likely|probable|final|main|working) )?diagnosis *(?:is\b *:?|:|-) *"
+    r"(?:the |my )?(?:(?:most likely|likely|probable|final|main|working) )?diagnosis *(?:is\b"
+    r" *:?|:|-) *"
 )
 _CODE = re.compile(
-    r" *[(\[] *(?:icd[- ]?10(?:-cm)?:? *[a-z]\d[\da-z](?:\.[\da-z]{1,4})?|[a-z]\d[\da-z]\.[\da-z]{1,4}) *[)\]]\.?$"
+    r" *[(\[] *(?:icd[- ]?10(?:-cm)?:?"
+    r" *[a-z]\d[\da-z](?:\.[\da-z]{1,4})?|[a-z]\d[\da-z]\.[\da-z]{1,4}) *[)\]]\.?$"
 )
 _PERCENT = re.compile(r" *[(\[] *(?:100|[1-9]\d?)(?:\.\d+)? ?% *[)\]]\.?$")
 _BRACKETED = re.compile(r"([^()]+)\(([^()]+)\)\s*\.?")

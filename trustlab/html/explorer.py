@@ -1,6 +1,4 @@
-"""A run to look into: choose model, case and level, and see dialogue, answer.
-
-Every method's confidence and the evidence.
+"""A run to look into: choose model, case and level; see dialogue, answer, confidences, evidence.
 
 Everything comes from the run in memory; no model is asked. Pages are made by pure functions, so
 they can be read without a browser; the widgets only choose among them.
@@ -27,7 +25,10 @@ from trustlab.records import Case, Generation
 from trustlab.run import Run
 
 STILL = "A still picture: run this notebook to move the level and change the case."
-SCALED = "a score: only its order means something; its bar runs from the smallest to the largest value in this run"
+SCALED = (
+    "a score: only its order means something; its bar runs from the smallest to the largest value "
+    "in this run"
+)
 VERDICTS = {1: ("✓", "right", "#DDF1EA", "#009E73"), 0: ("✗", "wrong", "#FBE5D8", "#D55E00")}
 """Symbol, word, tint and colour of a right and a wrong answer."""
 NEUTRAL = "#F2F2F2", "#8A8A8A"
@@ -47,9 +48,7 @@ class Choice:
 
 
 def explore(run: Run, cases: Sequence[Case]) -> Explorer:
-    """Look into ``run``, made on ``cases``: controls and page in a notebook.
-
-    A still page elsewhere.
+    """Look into ``run``, made on ``cases``: a page with controls in a notebook, else a still page.
 
     ``ValueError`` where the run holds none of the cases.
     """
@@ -57,9 +56,7 @@ def explore(run: Run, cases: Sequence[Case]) -> Explorer:
 
 
 class Explorer:
-    """The controls (``model``, ``dataset``, ``case``, ``level``.
-
-    ``truth``) and the page (``html``) they change.
+    """Controls (``model``, ``dataset``, ``case``, ``level``, ``truth``) and their page (``html``).
 
     Without ipywidgets ``widget`` is ``None`` and only the still page is given. ``default`` is what
     is shown first: the first model and case, at a level in the middle.
@@ -71,7 +68,8 @@ class Explorer:
         self.cases = tuple(case for case in cases if case.case_id in answered)
         if not self.cases:
             raise ValueError(
-                f"the run's answers are about none of the {len(cases)} cases given; give the cases it was made on"
+                f"the run's answers are about none of the {len(cases)} cases given; "
+                "give the cases it was made on"
             )
         self.models = [str(name) for name in run.answers["model"].unique()]
         self.levels = sorted(int(level) for level in run.answers["level"].unique())
@@ -147,10 +145,7 @@ class Explorer:
 
 
 def case_options(cases: Iterable[Case], dataset: str) -> list[tuple[str, str]]:
-    """(what the reader sees, case id) of the cases of ``dataset``: the id and how the case begins.
-
-    Never its diagnosis.
-    """
+    """(id and how the case begins, never its diagnosis; id) of the cases of ``dataset``."""
     return [
         (f"{case.case_id}: {_beginning(case)}", case.case_id)
         for case in cases
@@ -159,10 +154,7 @@ def case_options(cases: Iterable[Case], dataset: str) -> list[tuple[str, str]]:
 
 
 def still(run: Run, cases: Sequence[Case], choice: Choice) -> Html:
-    """The page of ``choice`` for where nothing moves: it says so.
-
-    Truth and verdict are folded away.
-    """
+    """The page of ``choice`` where nothing moves: it says so; truth and verdict are folded away."""
     return _page(run, cases, choice, "folded")
 
 
@@ -211,9 +203,7 @@ def _answer(row: pd.Series, generation: Generation | None, truth: Truth) -> dict
 
 
 def _bars(run: Run, choice: Choice) -> dict[str, Any]:
-    """Every method's confidence in one answer: a bar by family.
-
-    And what is missing with its reason.
+    """Every method's confidence in one answer: bars by family, and why the others are missing.
 
     Probabilities stand on 0 to 1. Scores are scaled from smallest to largest in the whole run, are
     hollow and say so.

@@ -100,7 +100,7 @@ RIGHT, WRONG, FAILED = ("✓ right", "#006B4A"), ("✗ wrong", WARNING), ("? not
 
 
 def turns_of(text: str) -> list[tuple[str, str]]:
-    """(speaker, words) of each turn; a line without a name goes on where the one before left off."""
+    """(speaker, words) of each turn; a line without a name goes on where the last left off."""
     turns: list[tuple[str, str]] = []
     for line in text.splitlines():
         found = re.match(r"(Doctor|Patient):\s*(.*)", line)
@@ -217,10 +217,7 @@ def evidence(assessment: Assessment) -> Html:
 
 
 def judged(assessment: Assessment) -> list[tuple[Evidence, Verdict]]:
-    """The rows of the evidence table.
-
-    Criteria of a profile that was never held against the patient are not assessed.
-    """
+    """The rows of the evidence table; criteria never held against the patient are not assessed."""
     if assessment.evidence:
         return [(e, VERDICTS[e.support_level]) for e in assessment.evidence]
     return [(Evidence(c, "missing"), UNJUDGED) for c in assessment.profile]
@@ -232,10 +229,7 @@ def legend() -> str:
 
 
 def summary(assessment: Assessment) -> list[str]:
-    """What the evidence comes to: counts, scores, whether the model's own summary agrees.
-
-    And the passages behind it.
-    """
+    """Counts, scores, whether the model's own summary agrees, and the passages behind them."""
     a, parts = assessment, []
     if a.evidence:
         counts = Counter(e.support_level for e in a.evidence)
@@ -260,10 +254,7 @@ def summary(assessment: Assessment) -> list[str]:
 
 
 def quotation(evidence: Evidence) -> tuple[str, str]:
-    """The quotation in quotation marks ('' where there is none).
-
-    And a warning where it is not the patient's.
-    """
+    """The quotation in its marks ('' for none), and a warning where it is not the patient's."""
     if not evidence.quote:
         return "", ""
     return f"“{evidence.quote}”", f"⚠ {NOT_SAID}" if evidence.quote_occurs is False else ""
@@ -276,10 +267,7 @@ def importance(evidence: Evidence) -> str:
 
 
 def visible(token: str) -> str:
-    """A token with its spaces and line breaks made visible.
-
-    Part of a character's bytes has no text of its own.
-    """
+    """A token with spaces and line breaks made visible; part of a character has no own text."""
     return token.replace(" ", "␣").replace("\n", "↵") or "(part)"
 
 
@@ -339,9 +327,11 @@ def ending(consultation: Consultation) -> str:
 # A chart review
 
 LOOKS = {
-    "SAFE": ("✓", "#009E73"), "FINE": ("✓", "#009E73"), "SAFE WITH CAUTION": ("!", "#E69F00"), "REDUNDANT": ("!", "#E69F00"),
-    "UNSAFE": ("✗", "#D55E00"), "RISKY": ("✗", "#D55E00"), "UNKNOWN": ("?", "#56B4E9"), None: ("–", "#9A9A9A"),
-}  # fmt: skip
+    **dict.fromkeys(("SAFE", "FINE"), ("✓", "#009E73")),
+    **dict.fromkeys(("SAFE WITH CAUTION", "REDUNDANT"), ("!", "#E69F00")),
+    **dict.fromkeys(("UNSAFE", "RISKY"), ("✗", "#D55E00")),
+    **{"UNKNOWN": ("?", "#56B4E9"), None: ("–", "#9A9A9A")},
+}
 """Verdict -> its sign and colour."""
 UNREADABLE = "UNREADABLE"
 NO_PLAN = "There is no plan to review"
@@ -368,17 +358,15 @@ def chart_review(checked: Checked) -> Html:
 
 
 def worth_reading(checked: Sequence[Checked], model: str) -> Checked:
-    """The case of ``model`` that shows most: a panel that differs, a plan.
+    """The case of ``model`` that shows most: doctors who differ, a plan, objections to it.
 
-    An objection of the rules, one of the reviewer.
-
-    The first of the best, panels before single doctors. ``ValueError`` where there is none of that
-    model.
+    The first of the best, panels before single doctors. ``ValueError`` where ``model`` has none.
     """
     mine = [c for c in checked if c.model == model]
     if not mine:
         raise ValueError(
-            f"nothing was asked of {model!r}; there are {list(dict.fromkeys(c.model for c in checked))}"
+            f"nothing was asked of {model!r}; "
+            f"there are {list(dict.fromkeys(c.model for c in checked))}"
         )
     return max(mine, key=_worth)
 

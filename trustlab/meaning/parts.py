@@ -70,7 +70,8 @@ def with_meaning(
     judging = {"entailment", "contradiction", "alternative_entailment"} & set(needs)
     if judging and p.entailment_context == "full" and readers.entailment.stand_in:
         raise ValueError(
-            f"the {STAND_IN} compares bare diagnoses; entailment_context='full' needs an NLI model by name or path"
+            f"the {STAND_IN} compares bare diagnoses; entailment_context='full' needs an NLI model"
+            " by name or path"
         )
     before = told if p.entailment_context == "full" else [""] * len(done)
     after = told if p.relevance_context == "full" else [""] * len(done)

@@ -43,9 +43,11 @@ def relevances(encoder: Encoder, asked: Sequence[tuple[Pieces, str]]) -> list[np
         {text: i for i, text in enumerate(texts)},
     )
     return [
-        1 - np.clip(vectors[[at[t] for t in row]] @ vectors[at[whole]], 0.0, 1.0)
-        if row
-        else np.zeros(0)
+        (
+            1 - np.clip(vectors[[at[t] for t in row]] @ vectors[at[whole]], 0.0, 1.0)
+            if row
+            else np.zeros(0)
+        )
         for whole, row in zip(wholes, without, strict=True)
     ]
 
@@ -75,11 +77,13 @@ def alternative_classes(
                 )
     found = iter(classes(judge, pairs).tolist())
     return [
-        None
-        if answer.trace is None or answer.trace.alternatives is None
-        else tuple(
-            np.array([next(found) for _ in listed[:n_alternatives]], dtype=np.int64)
-            for listed in answer.trace.alternatives
+        (
+            None
+            if answer.trace is None or answer.trace.alternatives is None
+            else tuple(
+                np.array([next(found) for _ in listed[:n_alternatives]], dtype=np.int64)
+                for listed in answer.trace.alternatives
+            )
         )
         for answer, _ in asked
     ]

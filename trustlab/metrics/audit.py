@@ -41,7 +41,10 @@ FOUND = (
 """Columns that the audit adds."""
 WORDS = ("fits", "fits_n", "attainable", "nearest", "sign", "reason")
 """Those that hold words; the others hold numbers."""
-ALLOWED_P = "a number from 0 to 1, text such as '0.04', '<0.001', '<=0.05' or '>0.05', 'n.s.' (above alpha), or missing"
+ALLOWED_P = (
+    "a number from 0 to 1, text such as '0.04', '<0.001', '<=0.05' or '>0.05', 'n.s.' (above"
+    " alpha), or missing"
+)
 SIGNS = {"": "=", "=": "=", "<": "<", "<=": "<=", "≤": "<=", ">": ">", ">=": ">=", "≥": ">="}
 NEAR = 1e-9
 """Closer than this is equal up to the computer's own rounding."""
@@ -122,7 +125,8 @@ def audit_correlations(
         raise ValueError(f"rounding must lie from 0 to below 1; received {rounding}")
     if lacking := [name for name in NEEDED if name not in table.columns]:
         raise ValueError(
-            f"the table has the columns {list(table.columns)}; it lacks {lacking}, of {list(NEEDED)}"
+            f"the table has the columns {list(table.columns)}; it lacks {lacking}, of"
+            f" {list(NEEDED)}"
         )
     if taken := [name for name in FOUND if name in table.columns]:
         raise ValueError(f"the audit makes the columns {taken} itself; rename yours")
@@ -174,7 +178,8 @@ def attainable_n(
     if not len(means) or max_n < 1 or step < 1 or (decimals is not None and decimals < 0):
         given = f"{len(means)} means, max_n {max_n}, decimals {decimals}, step {step}"
         raise ValueError(
-            f"at least one mean, max_n and step of at least 1, decimals of at least 0 are needed; received {given}"
+            "at least one mean, max_n and step of at least 1, decimals of at least 0 are needed;"
+            f" received {given}"
         )
     printed = [_number(mean) for mean in means]
     for mean, one in zip(means, printed, strict=True):

@@ -102,7 +102,8 @@ def check_options(called: str, options: Mapping[str, object], names: Sequence[ob
         for option in options:
             if option not in known:
                 raise ValueError(
-                    f"{called} has no option {option!r}; allowed are {', '.join(sorted(set(known)))}"
+                    f"{called} has no option {option!r}; allowed are"
+                    f" {', '.join(sorted(set(known)))}"
                 )
 
 

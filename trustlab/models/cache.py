@@ -95,7 +95,8 @@ def decode_abilities(fields: object) -> dict[str, Any]:
     """What a model provides and lacks, as it was kept; ValueError if it is anything else."""
     if not isinstance(fields, dict) or set(fields) != ABILITY_FIELDS:
         raise ValueError(
-            f"what a model provides has the fields {sorted(ABILITY_FIELDS)}, got {shortened(str(fields))}"
+            f"what a model provides has the fields {sorted(ABILITY_FIELDS)}, got"
+            f" {shortened(str(fields))}"
         )
     provides, lacks = fields["provides"], fields["lacks"]
     if not isinstance(provides, list) or not set(map(str, provides)) <= {"text", *STATISTICS}:
@@ -331,7 +332,8 @@ class CachedModel:
             return frozenset(found["provides"]), found["lacks"]
         if self.offline:
             raise LookupError(
-                f"offline, and the cache {self.path} does not say what {self.name} provides; run once online"
+                f"offline, and the cache {self.path} does not say what {self.name} provides; run"
+                " once online"
             )
         provides, lacks = self.model.provides, dict(getattr(self.model, "lacks", {}))
         with self._writing, self._connection:
@@ -411,7 +413,8 @@ class CachedModel:
         elapsed = time.perf_counter() - start
         if [len(row) for row in answers] != [part.n for _, part, _ in parts]:
             raise ValueError(
-                f"{self.name} returned {[len(row) for row in answers]} replies for n={[part.n for _, part, _ in parts]}"
+                f"{self.name} returned {[len(row) for row in answers]} replies for"
+                f" n={[part.n for _, part, _ in parts]}"
             )
         fresh = self._keep(parts, answers)
         known |= fresh | self._look_up(fresh)
@@ -461,10 +464,22 @@ class CachedModel:
 
     def _miss(self, request: Request, n_known: int, n_missing: int) -> str:
         lines = [
-            f"{n_missing} request(s) not in the reply cache {self.path}, and offline=True. The first:",
-            f"model {self.name}, revision {self.revision}; purpose {request.purpose!r}; {n_known} of {request.n} replies known",
-            f"n={request.n}, temperature={request.temperature}, max_tokens={request.max_tokens}, seed={request.seed}",
-            f"want={sorted(request.want)}, prior_messages {'absent' if request.prior_messages is None else 'given'}",
+            (
+                f"{n_missing} request(s) not in the reply cache {self.path}, and offline=True. The"
+                " first:"
+            ),
+            (
+                f"model {self.name}, revision {self.revision}; purpose {request.purpose!r};"
+                f" {n_known} of {request.n} replies known"
+            ),
+            (
+                f"n={request.n}, temperature={request.temperature},"
+                f" max_tokens={request.max_tokens}, seed={request.seed}"
+            ),
+            (
+                f"want={sorted(request.want)}, prior_messages"
+                f" {'absent' if request.prior_messages is None else 'given'}"
+            ),
             *(f"{role}: {shortened(content)}" for role, content in request.messages),
         ]
         return "\n  ".join(lines)
@@ -565,9 +580,11 @@ def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
                 abilities = set(value) == ABILITY_FIELDS
                 yield (
                     fields["key"],
-                    to_json(decode_abilities(value))
-                    if abilities
-                    else encode_reply(decode_reply(value)),
+                    (
+                        to_json(decode_abilities(value))
+                        if abilities
+                        else encode_reply(decode_reply(value))
+                    ),
                 )
     except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
         kind = "xz" if source.suffix == ".xz" else "gzip"

@@ -199,12 +199,14 @@ def check(request: Request) -> None:
     """ValueError for a request that cannot be answered."""
     if request.n < 1 or request.max_tokens < 1:
         raise ValueError(
-            f"n and max_tokens must be at least 1, got n={request.n}, max_tokens={request.max_tokens}"
+            f"n and max_tokens must be at least 1, got n={request.n},"
+            f" max_tokens={request.max_tokens}"
         )
     if request.first < 0 or request.n_alternatives < 1 or not 0 < request.renyi_alpha < math.inf:
         options = f"{request.first}, {request.n_alternatives}, {request.renyi_alpha}"
         raise ValueError(
-            f"first must be at least 0, n_alternatives at least 1 and renyi_alpha above 0, got {options}"
+            "first must be at least 0, n_alternatives at least 1 and renyi_alpha above 0, got"
+            f" {options}"
         )
     if not 0 <= request.temperature < math.inf:
         raise ValueError(f"temperature must be finite and at least 0, got {request.temperature}")
@@ -212,7 +214,8 @@ def check(request: Request) -> None:
         raise ValueError(f"want must be among {STATISTICS}, got {sorted(unknown)}")
     if "prior" in request.want and request.prior_messages is None:
         raise ValueError(
-            "prior is wanted but prior_messages is None; give the messages without patient information"
+            "prior is wanted but prior_messages is None; give the messages without patient"
+            " information"
         )
 
 

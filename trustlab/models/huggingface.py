@@ -386,9 +386,11 @@ class HuggingFaceModel:
         if (
             not texts or self._tokenizer.chat_template
         ):  # a chat template writes the special tokens itself
-            return texts, self._tokenizer(texts, add_special_tokens=False, verbose=False)[
-                "input_ids"
-            ] if texts else []
+            return texts, (
+                self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+                if texts
+                else []
+            )
         encoded = self._tokenizer(texts, add_special_tokens=True, verbose=False)["input_ids"]
         # Some tokenizers end every text; a prompt goes on.
         return texts, [
@@ -537,7 +539,8 @@ class HuggingFaceModel:
             if len(prompt) + len(said) - 1 > self.window:
                 what = f"{len(prompt)} tokens and the reply {len(said)}"
                 raise ValueError(
-                    f"the prior prompt has {what}, more than the window of {self.name}, {self.window}"
+                    f"the prior prompt has {what}, more than the window of {self.name},"
+                    f" {self.window}"
                 )
         whole = [Share(prompt + said, (((j, 0),),), 0) for j, (prompt, said) in enumerate(asked)]
         for here, found in in_batches(

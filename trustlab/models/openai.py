@@ -405,7 +405,8 @@ class OpenAIModel:
         if outcome.answer is None:
             if outcome.status is None:
                 raise ConnectionError(
-                    f"{self.name!r} cannot be reached at {self._line.address.shown}: {outcome.reason}"
+                    f"{self.name!r} cannot be reached at {self._line.address.shown}:"
+                    f" {outcome.reason}"
                 )
             raise FATAL.get(outcome.status, RuntimeError)(self._refused(outcome))
         provides = {"text"}

@@ -67,7 +67,8 @@ class Address:
             )
         if parts.query or parts.fragment:
             raise ValueError(
-                f"base_url for {parts.hostname} must end with its path; a key belongs in OPENAI_API_KEY"
+                f"base_url for {parts.hostname} must end with its path; a key belongs in"
+                " OPENAI_API_KEY"
             )
         host = parts.netloc.rpartition("@")[2]
         login = None
@@ -204,7 +205,8 @@ class Line:
                 )
                 if key is None:
                     raise ValueError(
-                        "the environment variable OPENAI_API_KEY is not set; for a server of your own give base_url"
+                        "the environment variable OPENAI_API_KEY is not set; for a server of your"
+                        " own give base_url"
                     )
                 basic = (
                     self.address.login and base64.b64encode(self.address.login.encode()).decode()
@@ -449,7 +451,8 @@ class Template:
             except (OSError, ValueError) as error:
                 reason = (str(error).splitlines() or [""])[0]
                 raise FileNotFoundError(
-                    f"chat_template {source!r} is neither a Jinja template nor a tokenizer: {reason}"
+                    f"chat_template {source!r} is neither a Jinja template nor a tokenizer:"
+                    f" {reason}"
                 ) from error
             if not self._tokenizer.chat_template:
                 raise ValueError(

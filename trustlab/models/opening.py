@@ -62,7 +62,10 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
         config = Path(cached_file(source, "config.json") or "")
     except OSError as error:
         if isinstance(error.__cause__, GatedRepoError):
-            how = f"accept its conditions at https://huggingface.co/{source}, then log in (hf auth login, or HF_TOKEN)"
+            how = (
+                f"accept its conditions at https://huggingface.co/{source}, then log in (hf auth"
+                " login, or HF_TOKEN)"
+            )
             raise PermissionError(f"the model {source!r} is gated: {how}") from error
         reason = str(error).splitlines()[0]
         raise FileNotFoundError(
@@ -93,7 +96,8 @@ def open_checkpoint(source: str, commit: str | None, dtype: Any) -> tuple[Any, A
         raise _refusal(source, "the tokenizer cannot be read", error) from error
     if not len(tokenizer) or not tokenizer("a b", add_special_tokens=False)["input_ids"]:
         raise FileNotFoundError(
-            f"{source!r} has no tokenizer: expected tokenizer.json, tokenizer.model or vocab and merges"
+            f"{source!r} has no tokenizer: expected tokenizer.json, tokenizer.model or vocab and"
+            " merges"
         )
     from safetensors import SafetensorError
 
@@ -115,7 +119,8 @@ def open_checkpoint(source: str, commit: str | None, dtype: Any) -> tuple[Any, A
     # The library would fill them with random numbers.
     if missing := sorted(report["missing_keys"]):
         raise ValueError(
-            f"the weights of {source!r} lack {len(missing)} of the model's tensors, {missing[0]} among them"
+            f"the weights of {source!r} lack {len(missing)} of the model's tensors, {missing[0]}"
+            " among them"
         )
     return tokenizer, model
 
@@ -169,7 +174,8 @@ def _refusal(source: str, what: str, error: Exception) -> Exception:
     if "trust_remote_code" in said:
         needs = "code from its own repository (trust_remote_code), and none is ever run here"
         return ValueError(
-            f"{source!r} needs {needs}; use a version made for the library itself, or serve it behind an API"
+            f"{source!r} needs {needs}; use a version made for the library itself, or serve it"
+            " behind an API"
         )
     return ValueError(
         f"{source!r}: {what}: {said.splitlines()[0] if said else type(error).__name__}"

@@ -40,7 +40,8 @@ def read_wording(reply: Reply) -> str:
     text = " ".join(found[0].split())
     if not any(c.isalpha() for c in text) or len(text) > MAX_CHARACTERS or UNWRITABLE.search(text):
         raise Unreadable(
-            f"the wording holds no letter, more than {MAX_CHARACTERS} characters, or some that no file takes"
+            f"the wording holds no letter, more than {MAX_CHARACTERS} characters, or some that no"
+            " file takes"
         )
     if _SPEAKER.search(text):
         raise Unreadable("the wording speaks for doctor or patient")
@@ -64,7 +65,8 @@ def read_question(reply: Reply) -> str:
     text = _only(reply, "question")
     if not any(c.isalpha() for c in text) or len(text) > MAX_QUESTION or UNWRITABLE.search(text):
         raise Unreadable(
-            f"the question holds no letter, more than {MAX_QUESTION} characters, or some that no file takes"
+            f"the question holds no letter, more than {MAX_QUESTION} characters, or some that no"
+            " file takes"
         )
     if _SPOKEN_FOR.search(text):
         raise Unreadable("the question speaks for doctor or patient")
@@ -100,7 +102,8 @@ def _only(reply: Reply, what: str) -> str:
     found = [span.text for span in groups(whole(reply))]
     if len(found) != 1:
         raise Unreadable(
-            f"{len(found) or 'no'} {what}{'' if not found else 's'} in square brackets, one is needed"
+            f"{len(found) or 'no'} {what}{'' if not found else 's'} in square brackets, one is"
+            " needed"
         )
     return " ".join(found[0].split())
 

@@ -67,7 +67,8 @@ def render(
     """
     if strange := set(others) - set(OTHER_TAGS):
         raise TypeError(
-            f"there is no slot {', '.join(sorted(strange))}; there are {', '.join((*TAGS, 'answer', *OTHER_TAGS))}"
+            f"there is no slot {', '.join(sorted(strange))}; there are"
+            f" {', '.join((*TAGS, 'answer', *OTHER_TAGS))}"
         )
     texts = {
         "patient": WITHHELD if patient is None else patient,

@@ -122,10 +122,8 @@ def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
 def _raw_lines(path: Path) -> Iterator[bytes]:
     try:
         with (
-            gzip.open(path, "rb")
-            if path.name.lower().endswith(".gz")
-            else path.open("rb") as stream
-        ):
+            gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
+        ) as stream:
             yield from stream
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(path, None, "file", str(error), "a whole gzip file") from error

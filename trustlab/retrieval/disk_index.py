@@ -142,7 +142,8 @@ def open_index(files: Sequence[CorpusFile], k1: float, b: float, index_dir: Path
     check(k1, b)
     if index_dir.exists() and not index_dir.is_dir():
         raise ValueError(
-            f"index_dir is {str(index_dir)!r}, which is a file; allowed is a folder, or a name for a new one"
+            f"index_dir is {str(index_dir)!r}, which is a file; allowed is a folder, or a name for"
+            " a new one"
         )
     folder = index_dir / _key(files, k1, b)
     if not _sound(folder):
@@ -185,7 +186,8 @@ def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> Non
         _build(files, built, k1, b)
         if _key(files, k1, b) != folder.name:
             raise ValueError(
-                f"{files[0].path} or a file beside it changed while the index was made; open the corpus again"
+                f"{files[0].path} or a file beside it changed while the index was made; open the"
+                " corpus again"
             )
         if not _sound(folder):
             with contextlib.suppress(FileNotFoundError):

@@ -369,7 +369,8 @@ def transcript_rows(run: ConsultationRun, model: str, case_id: str) -> pd.DataFr
     mine = run.answers[(run.answers["model"] == model) & (run.answers["case_id"] == case_id)]
     if not len(mine):
         raise ValueError(
-            f"no consultation of {model!r} about {case_id!r}; cases are {sorted(set(run.answers['case_id']))}"
+            f"no consultation of {model!r} about {case_id!r}; cases are"
+            f" {sorted(set(run.answers['case_id']))}"
         )
     told = run.confidence[
         (run.confidence["model"] == model) & (run.confidence["case_id"] == case_id)
@@ -435,12 +436,14 @@ def consult_until(
     """
     if threshold != threshold or not len(cases):
         raise ValueError(
-            f"threshold is {threshold}, of {len(cases)} cases; a number and at least one case are needed"
+            f"threshold is {threshold}, of {len(cases)} cases; a number and at least one case are"
+            " needed"
         )
     setup = (setup or Setup()).opened().with_(quiet=True)
     if setup.run_dir:
         raise ValueError(
-            f"run_dir is {str(setup.run_dir)!r}; nothing is written but the replies: give their file as cache"
+            f"run_dir is {str(setup.run_dir)!r}; nothing is written but the replies: give their"
+            " file as cache"
         )
     select([method])
     patient = setup.role("patient")

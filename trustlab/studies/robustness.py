@@ -82,8 +82,10 @@ def differential(statements: Sequence[Statement], knowledge: Knowledge) -> dict[
             f"none of {len(statements)} statements carries a finding of the knowledge table"
         )
     weights = {
-        c.id: math.log(c.prior)
-        + sum(_log_chance(c.findings.get(f.id, f.background), yes) for f, yes in told)
+        c.id: (
+            math.log(c.prior)
+            + sum(_log_chance(c.findings.get(f.id, f.background), yes) for f, yes in told)
+        )
         for c in knowledge.conditions.values()
     }
     top = max(weights.values())
@@ -226,7 +228,10 @@ class Robustness:
             for v, h in zip(table["verdict"], table["how"], strict=True)
         )
         parts = "; ".join(f"{n:,} {what}" for what, n in counts.most_common())
-        return f"{int(table['used'].sum()):,} of {len(table):,} distinct statements have a paraphrase that is used: {parts}"
+        return (
+            f"{int(table['used'].sum()):,} of {len(table):,} distinct statements have a paraphrase"
+            f" that is used: {parts}"
+        )
 
 
 @takes_setup
