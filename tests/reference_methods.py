@@ -1,6 +1,7 @@
 """Every confidence method a second time: plain loops written from the formulas alone, to compare the package with.
 
 Nothing of ``trustlab.confidence`` is imported here. Slow on purpose: no array arithmetic, eigenvalues by Jacobi rotations.
+Then for each method, and all that a new one adds to the tests: a value worked out by hand, a surer pair and its range.
 """
 
 from __future__ import annotations
@@ -11,9 +12,28 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from fake_medconf import table
+from generations import (
+    FULL,
+    answered,
+    array,
+    cosines,
+    generation,
+    guessing,
+    meant,
+    panel,
+    pmi_of,
+    said,
+    sampled,
+    told,
+)
 from nltk.stem.porter import PorterStemmer
+
+from trustlab.records import IMPORTANCES, Assessment, Generation
 
 
 def mean(values) -> float:
@@ -321,3 +341,272 @@ REFERENCE: dict[str, Callable[[Any], float]] = {
     "rdc": lambda g: mean(c for c in g.panel.cosines if not math.isnan(c)),
 }
 """Method -> its value for a whole generation."""
+
+
+# Worked out by hand
+
+log, sqrt = math.log, math.sqrt
+
+RANDOM_C1 = 0.36057109133365406
+"""First 53 bits of sha256sum's digest of '[0, "c1", 20]', over 2**53."""
+
+GRAPH = replace(FULL, entailment=array([[1, 1, 0.9], [1, 1, 0.4], [0.1, 0.6, 1]]))
+"""S has 1 between the first two and (0.9 + 0.1)/2 = (0.4 + 0.6)/2 = 0.5 to the third, so D = 2.5,
+2.5, 2."""
+CLOSE = replace(FULL, entailment=cosines(1, 0.8, 0.8))
+"""D = 2.8, 2.8, 2.6."""
+TWICE = meant(
+    0,
+    0,
+    0,
+    1,
+    samples=(said("Flu"), said("Flu"), said("flu.", (0.5, 0.5)), said("Croup", (0.5, 0.25))),
+)
+"""P = 1/8, 1/8 (the same string), 1/4 in one set, and 1/8 in another."""
+
+WORKED: dict[str, tuple[Generation, float]] = {
+    # The answer's tokens have p = 1/2 and 1/4, so log p = -log 2 and -2 log 2.
+    "asp": (FULL, (0.5 + 0.25) / 2),
+    "msp": (FULL, 0.5),
+    "sequence_probability": (FULL, 0.125),
+    "min_token_probability": (FULL, 0.25),
+    "perplexity": (FULL, -sqrt(8)),  # (1/8) to the power -1/2
+    "entropy": (FULL, -(1.5 + 0.5) / 2),
+    "pmi": (FULL, log(5)),  # both tokens became five times as probable
+    "conditional_pmi": (
+        FULL,
+        -1.5 * log(2) + 0.5 / 2 * log(0.1),
+    ),  # only the first token's entropy reaches 1 nat
+    "conditional_pmi_original": (FULL, -1.5 * log(2) - 0.5 / 2 * log(0.1)),
+    "renyi_divergence": (FULL, (2 + 4) / 2),
+    "fisher_rao": (FULL, (0.6 + 0.8) / 2),
+    "token_sar": (FULL, 0.7 * log(0.5) + 0.3 * log(0.25)),
+    # 0.5 entails against 0.3, 0.2 is neutral: 5/8. Then 0.5 + 0.25 entail against 0.25: 3/4.
+    "ccp": (FULL, 5 / 8 * 3 / 4),
+    "ccp_min": (FULL, 5 / 8),
+    "ccp_mean": (FULL, (5 / 8 + 3 / 4) / 2),
+    "poc": (FULL, 2 / 3),
+    # "Flu" and "flu." are one word to ROUGE; neither shares a word with "Acute croup".
+    "lexical_similarity": (FULL, 1 / 3),
+    "semantic_similarity": (FULL, (0.9 + 0.2 + 0.1) / 3),
+    "semantic_similarity_med": (FULL, (0.8 + 0.4 + 0.3) / 3),
+    # 0.9 > 0.05 joins the first two; 0.1 < 0.7 and 0.2 < 0.6 leave the third alone.
+    "num_set": (FULL, 1 - 2 / 3),
+    "semantic_poc": (FULL, 2 / 3),
+    # D^-1/2 S D^-1/2 on (1, -1, 0) is 0; on (1, 1, 0)/sqrt 2 and (0, 0, 1) it is [[0.8, sqrt 0.1],
+    # [sqrt 0.1, 0.5]], whose trace is 1.3 and whose one value is 1, so the other is 0.3: the sum is
+    # 1 + 0.3 + 0.
+    "eigv": (GRAPH, 1 - 1.3),
+    "deg": (GRAPH, (3 + 2 * (1 + 0.5 + 0.5)) / 9),
+    # As above with trace 2/2.8 + 1/2.6 = 1.0989: Laplacian eigenvalues 0, 0.9011 and 1. Below 0.9
+    # only the first, whose vector is sqrt(D / 8.2); centred, its squared length is 1 - (sum of its
+    # entries)^2 / 3.
+    "ecc": (CLOSE, 1 - sqrt(1 - (2 * sqrt(2.8) + sqrt(2.6)) ** 2 / (3 * 8.2))),
+    # The samples have P = 1/8, 1/4 and 0.4 x 0.2 x 0.1 = 0.008, and 2, 2 and 3 tokens.
+    "mc_se": (FULL, (log(0.125) + log(0.25) + log(0.008)) / 3),
+    "mc_nse": (FULL, (log(0.125) / 2 + log(0.25) / 2 + log(0.008) / 3) / 3),
+    "semantic_entropy": (TWICE, 3 / 4 * log(1 / 8 + 1 / 8 + 1 / 4) + 1 / 4 * log(1 / 8)),
+    # Distinct strings: 1/8 + 1/4 = 3/8 against 1/8, so 3/4 against 1/4.
+    "semantic_entropy_normalised": (TWICE, 3 / 4 * log(3 / 4) + 1 / 4 * log(1 / 4)),
+    "semantic_entropy_discrete": (FULL, 2 / 3 * log(2 / 3) + 1 / 3 * log(1 / 3)),
+    # R = 0.9/4 + 0.2 x 0.008 = 0.2266; 0.9/8 + 0.1 x 0.008 = 0.1133; 0.2/8 + 0.1/4 = 0.05; each by
+    # t = 0.001.
+    "sentence_sar": (FULL, (log(0.125 + 226.6) + log(0.25 + 113.3) + log(0.008 + 50)) / 3),
+    "sentence_sar_printed": (FULL, (log(0.125) + 226.6 + log(0.25) + 113.3 + log(0.008) + 50) / 3),
+    # P = 0.5^0.7 x 0.25^0.3 = 2^-1.3; 0.5^0.5 x 0.5^0.5 = 1/2; and 0.4^0.2 x 0.2^0.5 x 0.1^0.3 = p.
+    "sar": (
+        FULL,
+        (
+            log((a := 2**-1.3) + (0.9 * 0.5 + 0.2 * (p := 0.4**0.2 * sqrt(0.2) * 0.1**0.3)) / 0.001)
+            + log(0.5 + (0.9 * a + 0.1 * p) / 0.001)
+            + log(p + (0.2 * a + 0.1 * 0.5) / 0.001)
+        )
+        / 3,
+    ),
+    "ce": (FULL, 0.85),
+    "cot_ce": (FULL, 0.8),
+    "topk_ce": (FULL, (80 + 85 + 90 + 75 + 80) / 500),
+    "p_true": (FULL, 2 / 3),
+    "medconf": (FULL, 0.35),
+    # Weights: 3 strong 9, 3 moderate 6, 2 weak 2; a strong and a moderate are supported.
+    "medconf_weighted": (FULL, 5 / 17),
+    "information_level": (FULL, 3 / 12),
+    "word_count": (FULL, 40),
+    "random": (FULL, RANDOM_C1),
+    "agreement": (FULL, 2 / 3),  # flu, flu, croup
+    "rdc": (FULL, (0.4 + 0.1 + 0.3) / 3),
+}
+
+
+# What is surer
+
+
+def of_samples(*probs: tuple[float, ...], alike: float = 0.5) -> Generation:
+    """Two samples of one meaning and one of another, with these token probabilities."""
+    samples = tuple(said(f"name {i}", p) for i, p in enumerate(probs))
+    made = meant(0, 0, 1, samples=samples, similarity=cosines(alike, 0.2, 0.1))
+    return replace(made, sample_relevance=tuple(array([0.7, 0.3]) for _ in probs))
+
+
+def weighing(probs: tuple[float, float]) -> Generation:
+    return replace(answered(probs), relevance=array([0.7, 0.3]))
+
+
+def replaced_by(*classes: int) -> Generation:
+    """The three alternatives of the answer's second token have these classes."""
+    return replace(FULL, alternative_entailment=(np.array([1, -1, 0]), np.array(classes)))
+
+
+def weighed(*levels: str, score: float | None = None) -> Generation:
+    """An assessment of a strong, a moderate and a weak criterion."""
+    return generation(
+        assessment=Assessment("Flu", score=score, evidence=table(levels, IMPORTANCES))
+    )
+
+
+LIKELY, LIKELIER = answered((0.8, 0.5)), answered((0.9, 0.5))
+UNSURE_SAMPLES, SURE_SAMPLES = (of_samples((0.9, p), (0.5, 0.5), (0.5, 0.5)) for p in (0.8, 0.9))
+THREE_MEANINGS, TWO_MEANINGS, ONE_MEANING = meant(0, 0, 1, 2), meant(0, 0, 1, 1), meant(0, 0, 0, 0)
+
+SURER: dict[str, tuple[Generation, Generation]] = {
+    "information_level": (generation(n_statements=3), generation(n_statements=4)),
+    "word_count": (generation(n_words=40), generation(n_words=41)),
+    "asp": (LIKELY, LIKELIER),
+    "msp": (LIKELY, LIKELIER),
+    "sequence_probability": (answered((0.9, 0.5, 0.9)), answered((0.9, 0.5))),
+    "min_token_probability": (answered((0.9, 0.4)), answered((0.9, 0.5))),
+    "perplexity": (LIKELY, LIKELIER),
+    "entropy": (answered(entropies=[0.1, 0.3]), answered(entropies=[0.1, 0.2])),
+    "pmi": (pmi_of((0.9, 0.5), (0.1, 0.2)), pmi_of((0.9, 0.5), (0.1, 0.1))),
+    "conditional_pmi": (
+        pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 1.1)),
+        pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 0.9)),
+    ),
+    # Where no entropy crosses the threshold: a token that does gains confidence, as its authors print it.
+    "conditional_pmi_original": (pmi_of((0.8, 0.5), (0.1, 0.1)), pmi_of((0.9, 0.5), (0.1, 0.1))),
+    "renyi_divergence": (answered(renyi=[3, 2]), answered(renyi=[3, 3])),
+    "fisher_rao": (answered(fisher_rao=[0.9, 0.8]), answered(fisher_rao=[0.9, 0.9])),
+    "token_sar": (
+        weighing((0.5, 0.9)),
+        weighing((0.9, 0.5)),
+    ),  # the same, but the token that matters is the likelier one
+    "ccp": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
+    "ccp_min": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
+    "ccp_mean": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
+    "poc": (sampled("Flu", "Influenza", "Croup"), sampled("Flu", "flu", "Croup")),
+    "lexical_similarity": (
+        sampled("viral croup", "asthma", "flu"),
+        sampled("viral croup", "croup", "flu"),
+    ),
+    "semantic_similarity": (
+        replace(FULL, similarity=cosines(0.9, 0.2, 0.1)),
+        replace(FULL, similarity=cosines(0.9, 0.3, 0.1)),
+    ),
+    "semantic_similarity_med": (
+        replace(FULL, similarity_med=cosines(0.9, 0.2, 0.1)),
+        replace(FULL, similarity_med=cosines(0.9, 0.3, 0.1)),
+    ),
+    # Raising one entailment may lower eigv and ecc, so samples are moved from one set to another.
+    "num_set": (THREE_MEANINGS, TWO_MEANINGS),
+    "semantic_poc": (TWO_MEANINGS, meant(0, 0, 0, 1)),
+    "eigv": (THREE_MEANINGS, TWO_MEANINGS),
+    "deg": (THREE_MEANINGS, TWO_MEANINGS),
+    "ecc": (TWO_MEANINGS, ONE_MEANING),
+    "semantic_entropy": (TWO_MEANINGS, ONE_MEANING),
+    "semantic_entropy_normalised": (TWO_MEANINGS, ONE_MEANING),
+    "semantic_entropy_discrete": (TWO_MEANINGS, meant(0, 0, 0, 1)),
+    "mc_se": (UNSURE_SAMPLES, SURE_SAMPLES),
+    "mc_nse": (UNSURE_SAMPLES, SURE_SAMPLES),
+    "sentence_sar": (UNSURE_SAMPLES, of_samples((0.9, 0.8), (0.5, 0.5), (0.5, 0.5), alike=0.6)),
+    "sentence_sar_printed": (
+        UNSURE_SAMPLES,
+        of_samples((0.9, 0.8), (0.5, 0.5), (0.5, 0.5), alike=0.6),
+    ),
+    "sar": (UNSURE_SAMPLES, SURE_SAMPLES),
+    "ce": (generation(probes={"ce": told("[89]")}), generation(probes={"ce": told("[90]")})),
+    "cot_ce": (
+        generation(probes={"cot_ce": told("Why? [89]")}),
+        generation(probes={"cot_ce": told("Why? [90]")}),
+    ),
+    "topk_ce": (guessing(80, 80, 80, 80, 80), guessing(80, 80, 80, 80, 81)),
+    "p_true": (
+        generation(probes={"p_true": told("True", "False")}),
+        generation(probes={"p_true": told("True", "", "True")}),
+    ),
+    "medconf": (
+        weighed("supported", "supported", "supported", score=40),
+        weighed("missing", "missing", "missing", score=41),
+    ),
+    "medconf_weighted": (
+        weighed("missing", "supported", "missing"),
+        weighed("supported", "missing", "missing"),
+    ),
+    "agreement": (
+        generation(panel=panel("flu", "croup", "flu")),
+        generation(panel=panel("flu", "flu", "flu")),
+    ),
+    "rdc": (
+        generation(panel=panel("flu", "croup", "flu", cosines=(0.9, 0.2, 0.1))),
+        generation(panel=panel("flu", "croup", "flu", cosines=(0.9, 0.3, 0.1))),
+    ),
+}
+"""Per method a generation that is less sure and one that is surer, by the meaning of what the method reads."""
+
+WITHOUT_DIRECTION = {"random": "it knows nothing, so that no record is surer than another"}
+
+
+# Where values may lie
+
+UNBOUNDED = (-math.inf, math.inf)
+
+
+def log_samples(g: Generation) -> float:
+    return math.log(n_samples(g))
+
+
+def n_samples(g: Generation) -> int:
+    return len(g.samples or ())
+
+
+def most_support(g: Generation) -> float:
+    """The others' probabilities are at most 1 each, and divided by the temperature."""
+    return (n_samples(g) - 1) / g.parameters.sar_temperature
+
+
+RANGE: dict[str, tuple[float, float] | Callable[[Generation], tuple[float, float]]] = {
+    "poc": lambda g: (1 / n_samples(g), 1),
+    "semantic_poc": lambda g: (1 / n_samples(g), 1),
+    "perplexity": (-math.inf, -1),
+    "entropy": (-math.inf, 0),
+    "pmi": UNBOUNDED,
+    "conditional_pmi": (-math.inf, 0),
+    "conditional_pmi_original": UNBOUNDED,
+    "renyi_divergence": (0, math.inf),
+    "fisher_rao": (0, math.nextafter(1, 0)),
+    "token_sar": (-math.inf, 0),
+    "lexical_similarity": (0, 1),
+    "semantic_similarity": (-1, 1),
+    "semantic_similarity_med": (-1, 1),
+    "num_set": lambda g: (0, 1 - 1 / n_samples(g)),
+    "eigv": lambda g: (1 - n_samples(g), 0),
+    "deg": lambda g: (1 / n_samples(g), 1),  # each sample entails itself
+    "ecc": lambda g: (1 - math.sqrt(n_samples(g) - 1), 1),
+    "mc_se": (-math.inf, 0),
+    "mc_nse": (-math.inf, 0),
+    "semantic_entropy": lambda g: (
+        -math.inf,
+        log_samples(g),
+    ),  # K repeats push a probability to K at most
+    "semantic_entropy_normalised": lambda g: (-log_samples(g), 0),
+    "semantic_entropy_discrete": lambda g: (-log_samples(g), 0),
+    "sentence_sar": lambda g: (-math.inf, math.log(1 + most_support(g))),
+    "sentence_sar_printed": lambda g: (-math.inf, most_support(g)),
+    "sar": lambda g: (-math.inf, math.log(1 + most_support(g))),
+    "medconf_weighted": (0, 1),
+    "information_level": (0, 1),
+    "word_count": (0, math.inf),
+    "random": (0, math.nextafter(1, 0)),
+    "agreement": lambda g: (1 / len(g.panel.votes), 1) if g.panel else UNBOUNDED,
+    "rdc": (-1, 1),
+}
+"""Of the methods on the score scale; those on the probability scale are in [0, 1] unless named."""

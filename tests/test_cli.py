@@ -16,7 +16,7 @@ from trustlab.cli import app, methods_markdown
 from trustlab.confidence import METHODS, PARAMETERS
 from trustlab.confidence.registry import FAMILIES, calls, readers
 from trustlab.datasets import LOADERS
-from trustlab.datasets.homes import HOMES
+from trustlab.datasets.fetch import HOMES
 from trustlab.models.cache import CachedModel
 from trustlab.paths import ROOT, RUNS
 from trustlab.run import benchmark
@@ -79,6 +79,7 @@ def test_methods_as_json():
     assert {tuple(row) for row in rows} == {
         (
             "name",
+            "label",
             "family",
             "access",
             "scale",
@@ -86,6 +87,7 @@ def test_methods_as_json():
             "needs",
             "cite",
             "summary",
+            "ratio",
             "falls_with",
             "either_way",
             "calls",

@@ -13,7 +13,7 @@ from test_cli import trustlab
 from typer.testing import CliRunner
 
 from trustlab.cli import app
-from trustlab.datasets.homes import HOMES, File, Home
+from trustlab.datasets.fetch import HOMES, File, Home
 
 ROWS = b"id,answer\n1,yes\n"
 

@@ -8,12 +8,6 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import product
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pytest
 from generations import FULL, said
@@ -23,7 +17,6 @@ from trustlab.html.explorer import STILL, Choice, case_options, explore, page, s
 from trustlab.levels import view
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.paths import NOTICE
-from trustlab.plots.explorer import explorer_still, still_table
 from trustlab.records import Assessment, Case, Criterion, Evidence, Statement
 from trustlab.run import Run, score
 
@@ -385,73 +378,3 @@ def test_without_ipywidgets_there_is_the_still_page(run, monkeypatch):
     bundle = explorer._repr_mimebundle_()
     assert explorer.widget is None and set(bundle) == {"text/plain", "text/html"}
     assert bundle["text/html"] == explorer.page() == still(run, CASES, explorer.default)
-
-
-# The figure
-
-
-@pytest.fixture
-def figure_of():
-    """The still figure of a run's case c1, closed afterwards."""
-    yield lambda run, **options: explorer_still(run, "c1", "one", **options)
-    plt.close("all")
-
-
-def fills(figure) -> list:
-    """The fillings of the markers that are drawn, in order."""
-    drawn = [
-        line
-        for line in figure.axes[0].lines
-        if np.isfinite(np.asarray(line.get_ydata(), float)).any()
-    ]
-    return [line.get_markerfacecolor() for line in drawn]
-
-
-def test_the_still_figure_shows_probabilities_and_answers(run, figure_of):
-    table = still_table(run, "c1", "one")
-    assert set(table["method"]) == {m.name for m in select(METHODS) if m.scale == "probability"}
-    figure = figure_of(run, truth=True)
-    (ax,) = figure.axes
-    words = [t.get_text() for t in ax.texts]
-    assert {"ASP", "PoC", "CE", "MedConf"} <= set(words)
-    assert (
-        sum(w.startswith("✓ right\nInfluenza") for w in words) == 2
-        and sum(w.startswith("✗ wrong\nCold") for w in words) == 2
-    )
-    assert (ax.get_ylabel(), ax.get_title(loc="left")) == (
-        "Confidence, 0 to 1",
-        "Case c1; the truth: Influenza",
-    )
-    figure.draw_without_rendering()
-    below = [t.get_window_extent() for t in ax.texts if t.get_text()[0] in "✓✗"]
-    assert not any(a.overlaps(b) for i, a in enumerate(below) for b in below[:i])
-    caption = figure.texts[-1].get_window_extent()
-    assert not any(caption.overlaps(box) for box in below)
-
-
-def test_the_still_figure_keeps_the_truth_to_itself_unless_asked(run, figure_of):
-    figure, turned, told = figure_of(run), figure_of(opposite(run)), figure_of(run, truth=True)
-    (ax,) = figure.axes
-    words = [t.get_text() for t in (*ax.texts, *figure.texts)]
-    assert (
-        not re.search("right|wrong|truth|✓|✗", " ".join(words))
-        and ax.get_title(loc="left") == "Case c1"
-    )
-    assert words.count("Influenza") == 2 and words.count("Cold") == 2
-    assert len({t.get_color() for t in ax.texts if t.get_text() in ("Influenza", "Cold")}) == 1
-    assert fills(figure) == fills(turned) != fills(told) and "white" not in fills(figure)
-
-
-def test_the_still_figure_calls_no_failed_answer_right_or_wrong(figure_of):
-    (ax,) = figure_of(failed_run(), truth=True).axes
-    below = [t.get_text() for t in ax.texts if "judged" in t.get_text()]
-    assert below == ["– not judged\nno answer"] * len(LEVELS)
-    assert not any("✓" in t.get_text() or "✗" in t.get_text() for t in ax.texts)
-
-
-def test_the_still_figure_names_what_has_no_value_and_refuses_what_is_not_there(figure_of):
-    run = whole_run(models=("one",), assessment=None)
-    figure = figure_of(run)
-    assert "no value: MedConf" in figure.texts[-1].get_text().replace("\n", " ")
-    with pytest.raises(ValueError, match="no answer of model 'two'"):
-        explorer_still(run, "c1", "two")

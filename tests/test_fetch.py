@@ -16,8 +16,7 @@ from made_ddxplus import release
 
 from trustlab.datasets import load_cases
 from trustlab.datasets.cases_file import DataError
-from trustlab.datasets.fetch import Fetched, fetch, licence_notice
-from trustlab.datasets.homes import HOMES, SOURCE, File, Home
+from trustlab.datasets.fetch import HOMES, SOURCE, Fetched, File, Home, fetch, licence_notice
 
 ROWS = b"id,answer\n" + b"".join(b"%d,row %d\n" % (i, i) for i in range(2000))
 OTHER = b'{"a": 1}\n'

@@ -252,3 +252,32 @@ def test_every_method_cites_an_entry() -> None:
     }
     assert cited, "no method cites anything"
     assert {name: set(found) - keys for name, found in cited.items() if set(found) - keys} == {}
+
+
+def modules() -> list[Path]:
+    """The package's modules, packages' own files left out."""
+    package = ROOT / "trustlab"
+    found = [file for file in package.rglob("*.py") if file.name != "__init__.py"]
+    return [file.relative_to(package) for file in found]
+
+
+def test_the_package_has_at_most_ten_modules_at_its_top() -> None:
+    assert len([file for file in modules() if file.parent == Path()]) <= 10
+
+
+def test_no_module_s_name_stands_twice_except_a_study_or_a_parser_and_its_agent() -> None:
+    rooms: dict[str, set[str]] = {}
+    for file in modules():
+        rooms.setdefault(file.stem, set()).add(str(file.parent))
+    allowed = ({"agents", "parsing"}, {"agents", "studies"})
+    twice = {name: found for name, found in rooms.items() if len(found) > 1}
+    assert {name: found for name, found in twice.items() if found not in allowed} == {}
+
+
+def test_every_file_beside_the_code_is_declared_as_package_data() -> None:
+    tool = tomllib.loads(read("pyproject.toml"))["tool"]["setuptools"]
+    package = ROOT / "trustlab"
+    patterns = tool["package-data"]["trustlab"]
+    declared = {file for pattern in patterns for file in package.glob(pattern)}
+    beside = {f for f in checked_in_files() if f.is_relative_to(package) and f.suffix != ".py"}
+    assert beside == declared

@@ -7,8 +7,7 @@ import re
 import pytest
 from each import each
 
-from trustlab.datasets.fetch import homes_table, safe_place
-from trustlab.datasets.homes import HOMES, File, Home
+from trustlab.datasets.fetch import HOMES, File, Home, homes_table, safe_place
 
 
 @each("name", HOMES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from math import isnan
 
 import numpy as np
@@ -351,21 +350,20 @@ def test_agreement_leaves_room_for_rounding_on_the_right_side(
 def test_rounding_of_a_claim_and_of_what_it_is_made_of_both_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    again = claims.WAYS["mean_pearson"]()
-    for shift, agrees in (
-        (0.0014, "yes"),
-        (0.0017, "no"),
-    ):  # half a unit of 0.410, and a unit for the two printed numbers
+    _, words = claims.recompute("over_mean pearson")
+    # half a unit of 0.410, and a unit for the two printed numbers
+    for shift, agrees in ((0.0014, "yes"), (0.0017, "no")):
         monkeypatch.setitem(
-            claims.WAYS, "mean_pearson", lambda shift=shift: replace(again, value=0.410 + shift)
+            claims.EXPRESSIONS, "over_mean", lambda _, shift=shift: (0.410 + shift, words)
         )
         assert claims.claims_table().set_index("id").loc["mean_pearson", "agrees"] == agrees
 
 
-def test_a_claim_without_a_way_to_recompute_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(claims.WAYS, "case_asp")
-    with pytest.raises(ValueError, match="must name the same claims.*case_asp"):
-        claims.claims_table()
+def test_an_expression_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ValueError, match="'__import__ os'; known are absent, case"):
+        claims.recompute("__import__ os")
+    said = {expression.split()[0] for expression in published_claims()["expression"]}
+    assert said == set(claims.EXPRESSIONS)
 
 
 def test_claimed_figures_are_read_and_unknown_ones_refused() -> None:

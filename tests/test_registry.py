@@ -50,6 +50,7 @@ def declared(**changes):
         "equation": "",
         "needs": ("shown",),
         "cite": "",
+        "label": "Plain",
     }
     return method(**(plain | changes))
 
@@ -99,7 +100,7 @@ def test_select() -> None:
     [
         (
             ["asp", "perplexty"],
-            "no method 'perplexty'; did you mean perplexity.*known are 'paper', 'variants', 'all' and .*asp",
+            "no method 'perplexty'; did you mean perplexity.*known are 'paper', 'variants', 'ratio', 'all' and .*asp",
         ),
         ("papers", "no method 'papers'"),
         ([], "no methods are named"),

@@ -19,8 +19,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 
+from trustlab.confidence import METHODS
 from trustlab.plots.rows import SERIES, Band, Line, Sure, by_value, rows
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, INK, METHOD_LABELS, paler
+from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, INK, label, paler
 
 NAN = float("nan")
 FAMILIES = {
@@ -89,7 +90,7 @@ def over_levels() -> pd.DataFrame:
 
 def every() -> pd.DataFrame:
     """All methods that have a name, the more the longer a figure is."""
-    known = [name for name in METHOD_LABELS if name not in ("agreement", "rdc")]
+    known = [name for name in METHODS if name not in ("agreement", "rdc")]
     values = np.linspace(0.95, 0.4, len(known))
     table = pd.DataFrame({"method": known, "value": values, "low": values - 0.1, "high": values})
     return table.assign(n=12345, n_cases=24, missing="", cost=np.arange(len(known)) // 15)
@@ -125,7 +126,7 @@ DRAWINGS = {
         xlabel={"pearson": "Pearson's r, axis stretched towards 1", "spearman": "Spearman's rho"},
     ),
     "all methods": lambda: rows(
-        every(), dict.fromkeys(METHOD_LABELS, "token"), groups="cost",
+        every(), dict.fromkeys(METHODS, "token"), groups="cost",
         columns=N | {"sample size for\n80 % power": "{n:,}"},
         names={"0": "The answer alone", "1": "Samples", "2": "The answer and evidence"},
         xlabel="level-stratified AUROC, 0 to 1",
@@ -183,7 +184,7 @@ def test_marks_and_intervals_stand_where_the_table_says_in_the_look_of_their_fam
     assert list(at.values()) == sorted(at.values()), "the first row on top"
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
     for method, value in VALUES.items():
-        y = at[METHOD_LABELS[method]]
+        y = at[label(method)]
         if np.isnan(value):
             assert y not in marks(ax)
             continue
@@ -270,7 +271,7 @@ def test_the_marks_of_a_row_stand_under_one_another_pale_or_in_a_dark_edge(drawn
 
 
 def test_the_legend_names_the_series_alone_where_each_has_one_look(drawn) -> None:
-    assert legend_words(drawn.axes("two methods")[0]) == [METHOD_LABELS[name] for name in VALUES]
+    assert legend_words(drawn.axes("two methods")[0]) == [label(name) for name in VALUES]
     team = ["one doctor", "panel of 3", "one doctor, off", "panel of 3, off"]
     left, right = drawn.axes("teams")
     assert legend_words(left) == team and not legend_words(right)

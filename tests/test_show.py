@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from itertools import combinations
 
@@ -288,7 +289,7 @@ def test_evidence_says_each_verdict_with_symbol_word_and_colour():
             and f"{show.DOTS[e.criterion.importance]} {e.criterion.importance}" in row
         )
         assert ("“" in row) == (e.quote is not None)
-        assert ("not in the patient&#x27;s words" in row) == (e.quote_occurs is False)
+        assert ("not in the patient's words" in unescape(row)) == (e.quote_occurs is False)
     text = Checked(page).text
     for part in (
         "4 supported, 4 missing, 1 contradicted",

@@ -8,12 +8,11 @@ import pytest
 
 from trustlab.agents.plan import Proposed
 from trustlab.agents.reviewers import Review
-from trustlab.html.chart_review import (
+from trustlab.html.show import (
     NO_PLAN,
     NO_QUOTE,
     NOT_KNOWN,
     chart_review,
-    chart_review_text,
     vote_words,
     worth_reading,
 )
@@ -69,9 +68,8 @@ def checked(
     )
 
 
-@pytest.mark.parametrize("render", [chart_review, chart_review_text])
-def test_a_review_tells_the_whole_story(render) -> None:
-    page = render(checked())
+def test_a_review_tells_the_whole_story() -> None:
+    page = chart_review(checked())
     for said in (
         "case-7: panel of 3, 100 % told", "Age: 40 years", "Allergies: penicillin", "Yes, since Monday.",
         "A fever, so influenza.",
@@ -83,11 +81,8 @@ def test_a_review_tells_the_whole_story(render) -> None:
         assert said in page, said
 
 
-@pytest.mark.parametrize("render", [chart_review, chart_review_text])
-def test_a_drug_that_no_table_knows_and_a_quotation_that_does_not_occur_are_called_so(
-    render,
-) -> None:
-    page = render(checked())
+def test_a_drug_that_no_table_knows_and_a_quotation_that_does_not_occur_are_called_so() -> None:
+    page = chart_review(checked())
     assert page.count(NOT_KNOWN) == page.count(NO_QUOTE) == 1
     assert page.index("zelotrine") < page.index(NO_QUOTE) < page.index("spirometry")
 
@@ -96,19 +91,12 @@ def test_a_drug_that_no_table_knows_and_a_quotation_that_does_not_occur_are_call
     ("correct", "words"), [(1.0, "✓ right"), (0.0, "✗ wrong"), (float("nan"), "? not judged")]
 )
 def test_the_verdict_on_the_diagnosis_stands_beside_the_vote(correct, words) -> None:
-    assert words in chart_review(
-        replace(checked(), correct=correct)
-    ) and words in chart_review_text(replace(checked(), correct=correct))
+    assert words in chart_review(replace(checked(), correct=correct))
 
 
-@pytest.mark.parametrize("render", [chart_review, chart_review_text])
-def test_without_a_plan_the_review_says_why(render) -> None:
-    page = render(checked(plan=None))
-    assert (
-        f"{NO_PLAN}: no JSON object" in page
-        and "Rule check" not in page
-        and "rule check: " not in page
-    )
+def test_without_a_plan_the_review_says_why() -> None:
+    page = chart_review(checked(plan=None))
+    assert f"{NO_PLAN}: no JSON object" in page and "Rule check" not in page
 
 
 def test_an_empty_plan_is_told_from_none() -> None:

@@ -8,9 +8,10 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustlab.confidence import METHODS
+from benchmarks.records import random_records
+from trustlab.confidence import METHODS, select
 from trustlab.metrics.estimate import case_weights, percentile_interval
-from trustlab.metrics.stability import CVS, RATIO, cv_group, cv_group_by_chance, cv_sample
+from trustlab.metrics.stability import CVS, cv_group, cv_group_by_chance, cv_sample
 
 NAN = float("nan")
 ALIKE = "no interval: all draws alike"
@@ -158,6 +159,7 @@ def test_other_shapes_and_values_are_refused(cv, rows) -> None:
 
 
 def test_the_ratio_scale_holds_every_probability_and_no_method_that_can_be_negative() -> None:
-    assert (
-        {m.name for m in METHODS.values() if m.scale == "probability"} <= set(RATIO) <= set(METHODS)
-    )
+    assert all(m.ratio for m in METHODS.values() if m.scale == "probability")
+    records = [made.generation for made in random_records(50, seed=3)]
+    assert {m.name for m in select("ratio") for g in records if m.score(g) < 0} == set()
+    assert not METHODS["perplexity"].ratio and METHODS["deg"].ratio

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 from drawn_figures import Drawn, assert_legible, pixels_of, rendered, whole_of
 
+from trustlab.confidence import METHODS
 from trustlab.plots import (
     FAMILY_COLOURS,
     FAMILY_LABELS,
     FAMILY_MARKERS,
-    METHOD_LABELS,
     caption,
     file_ending,
     label,
@@ -167,8 +167,8 @@ def test_labels_are_short_unique_and_fall_back():
         "P(True)",
     )
     assert label("my_new_method") == "My new method"
-    assert len(set(METHOD_LABELS.values())) == len(METHOD_LABELS)
-    assert max(map(len, METHOD_LABELS.values())) <= 32
+    labels = [m.label for m in METHODS.values()]
+    assert len(set(labels)) == len(labels) and max(map(len, labels)) <= 32
 
 
 def test_caption_says_what_was_measured_and_stands_below():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from each import each
 from generations import FULL, answered, array, cosines, meant, said
-from reference_methods import REFERENCE
+from reference_methods import CLOSE, REFERENCE, WORKED
 
 from benchmarks.records import random_records
 from trustlab.confidence import METHODS, PARAMETERS
@@ -17,96 +17,6 @@ from trustlab.confidence.token import place_of
 from trustlab.records import Generation, Reply
 
 log, sqrt = math.log, math.sqrt
-
-RANDOM_C1 = 0.36057109133365406
-"""First 53 bits of sha256sum's digest of '[0, "c1", 20]', over 2**53."""
-
-GRAPH = replace(FULL, entailment=array([[1, 1, 0.9], [1, 1, 0.4], [0.1, 0.6, 1]]))
-"""S has 1 between the first two and (0.9 + 0.1)/2 = (0.4 + 0.6)/2 = 0.5 to the third, so D = 2.5,
-2.5, 2."""
-CLOSE = replace(FULL, entailment=cosines(1, 0.8, 0.8))
-"""D = 2.8, 2.8, 2.6."""
-TWICE = meant(
-    0,
-    0,
-    0,
-    1,
-    samples=(said("Flu"), said("Flu"), said("flu.", (0.5, 0.5)), said("Croup", (0.5, 0.25))),
-)
-"""P = 1/8, 1/8 (the same string), 1/4 in one set, and 1/8 in another."""
-
-WORKED: dict[str, tuple[Generation, float]] = {
-    # The answer's tokens have p = 1/2 and 1/4, so log p = -log 2 and -2 log 2.
-    "asp": (FULL, (0.5 + 0.25) / 2),
-    "msp": (FULL, 0.5),
-    "sequence_probability": (FULL, 0.125),
-    "min_token_probability": (FULL, 0.25),
-    "perplexity": (FULL, -sqrt(8)),  # (1/8) to the power -1/2
-    "entropy": (FULL, -(1.5 + 0.5) / 2),
-    "pmi": (FULL, log(5)),  # both tokens became five times as probable
-    "conditional_pmi": (
-        FULL,
-        -1.5 * log(2) + 0.5 / 2 * log(0.1),
-    ),  # only the first token's entropy reaches 1 nat
-    "conditional_pmi_original": (FULL, -1.5 * log(2) - 0.5 / 2 * log(0.1)),
-    "renyi_divergence": (FULL, (2 + 4) / 2),
-    "fisher_rao": (FULL, (0.6 + 0.8) / 2),
-    "token_sar": (FULL, 0.7 * log(0.5) + 0.3 * log(0.25)),
-    # 0.5 entails against 0.3, 0.2 is neutral: 5/8. Then 0.5 + 0.25 entail against 0.25: 3/4.
-    "ccp": (FULL, 5 / 8 * 3 / 4),
-    "ccp_min": (FULL, 5 / 8),
-    "ccp_mean": (FULL, (5 / 8 + 3 / 4) / 2),
-    "poc": (FULL, 2 / 3),
-    # "Flu" and "flu." are one word to ROUGE; neither shares a word with "Acute croup".
-    "lexical_similarity": (FULL, 1 / 3),
-    "semantic_similarity": (FULL, (0.9 + 0.2 + 0.1) / 3),
-    "semantic_similarity_med": (FULL, (0.8 + 0.4 + 0.3) / 3),
-    # 0.9 > 0.05 joins the first two; 0.1 < 0.7 and 0.2 < 0.6 leave the third alone.
-    "num_set": (FULL, 1 - 2 / 3),
-    "semantic_poc": (FULL, 2 / 3),
-    # D^-1/2 S D^-1/2 on (1, -1, 0) is 0; on (1, 1, 0)/sqrt 2 and (0, 0, 1) it is [[0.8, sqrt 0.1],
-    # [sqrt 0.1, 0.5]], whose trace is 1.3 and whose one value is 1, so the other is 0.3: the sum is
-    # 1 + 0.3 + 0.
-    "eigv": (GRAPH, 1 - 1.3),
-    "deg": (GRAPH, (3 + 2 * (1 + 0.5 + 0.5)) / 9),
-    # As above with trace 2/2.8 + 1/2.6 = 1.0989: Laplacian eigenvalues 0, 0.9011 and 1. Below 0.9
-    # only the first, whose vector is sqrt(D / 8.2); centred, its squared length is 1 - (sum of its
-    # entries)^2 / 3.
-    "ecc": (CLOSE, 1 - sqrt(1 - (2 * sqrt(2.8) + sqrt(2.6)) ** 2 / (3 * 8.2))),
-    # The samples have P = 1/8, 1/4 and 0.4 x 0.2 x 0.1 = 0.008, and 2, 2 and 3 tokens.
-    "mc_se": (FULL, (log(0.125) + log(0.25) + log(0.008)) / 3),
-    "mc_nse": (FULL, (log(0.125) / 2 + log(0.25) / 2 + log(0.008) / 3) / 3),
-    "semantic_entropy": (TWICE, 3 / 4 * log(1 / 8 + 1 / 8 + 1 / 4) + 1 / 4 * log(1 / 8)),
-    # Distinct strings: 1/8 + 1/4 = 3/8 against 1/8, so 3/4 against 1/4.
-    "semantic_entropy_normalised": (TWICE, 3 / 4 * log(3 / 4) + 1 / 4 * log(1 / 4)),
-    "semantic_entropy_discrete": (FULL, 2 / 3 * log(2 / 3) + 1 / 3 * log(1 / 3)),
-    # R = 0.9/4 + 0.2 x 0.008 = 0.2266; 0.9/8 + 0.1 x 0.008 = 0.1133; 0.2/8 + 0.1/4 = 0.05; each by
-    # t = 0.001.
-    "sentence_sar": (FULL, (log(0.125 + 226.6) + log(0.25 + 113.3) + log(0.008 + 50)) / 3),
-    "sentence_sar_printed": (FULL, (log(0.125) + 226.6 + log(0.25) + 113.3 + log(0.008) + 50) / 3),
-    # P = 0.5^0.7 x 0.25^0.3 = 2^-1.3; 0.5^0.5 x 0.5^0.5 = 1/2; and 0.4^0.2 x 0.2^0.5 x 0.1^0.3 = p.
-    "sar": (
-        FULL,
-        (
-            log((a := 2**-1.3) + (0.9 * 0.5 + 0.2 * (p := 0.4**0.2 * sqrt(0.2) * 0.1**0.3)) / 0.001)
-            + log(0.5 + (0.9 * a + 0.1 * p) / 0.001)
-            + log(p + (0.2 * a + 0.1 * 0.5) / 0.001)
-        )
-        / 3,
-    ),
-    "ce": (FULL, 0.85),
-    "cot_ce": (FULL, 0.8),
-    "topk_ce": (FULL, (80 + 85 + 90 + 75 + 80) / 500),
-    "p_true": (FULL, 2 / 3),
-    "medconf": (FULL, 0.35),
-    # Weights: 3 strong 9, 3 moderate 6, 2 weak 2; a strong and a moderate are supported.
-    "medconf_weighted": (FULL, 5 / 17),
-    "information_level": (FULL, 3 / 12),
-    "word_count": (FULL, 40),
-    "random": (FULL, RANDOM_C1),
-    "agreement": (FULL, 2 / 3),  # flu, flu, croup
-    "rdc": (FULL, (0.4 + 0.1 + 0.3) / 3),
-}
 
 
 @pytest.fixture(scope="module")

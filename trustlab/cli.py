@@ -266,8 +266,7 @@ def data_fetch(
     ] = False,
 ) -> None:
     """Download a data set from its official home, after showing its licence; check it, and unpack it."""
-    from trustlab.datasets.fetch import fetch, licence_notice
-    from trustlab.datasets.homes import HOMES
+    from trustlab.datasets.fetch import HOMES, fetch, licence_notice
 
     notice = _refused(lambda: licence_notice(name))
     if any(

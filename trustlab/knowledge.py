@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-import yaml
-
-from trustlab.paths import DATA
+from trustlab.paths import DATA, read_yaml
 from trustlab.records import Statement
 
 GRADES: Mapping[str, float] = {
@@ -137,13 +135,13 @@ def answer_text(
 def load_knowledge(folder: Path | None = None) -> Knowledge:
     """Read the three files of ``data/knowledge`` (cached)."""
     folder = folder or DATA / "knowledge"
-    values = {k: Value(id=k, **v) for k, v in _read(folder / "values.yml").items()}
+    values = {k: Value(id=k, **v) for k, v in read_yaml(folder / "values.yml").items()}
     findings = {}
-    for row in _read(folder / "findings.yml"):
+    for row in read_yaml(folder / "findings.yml"):
         row["affirm"], row["deny"] = tuple(row["affirm"]), tuple(row["deny"])
         findings[row["id"]] = Finding(**row)
     conditions = {}
-    for row in _read(folder / "conditions.yml"):
+    for row in read_yaml(folder / "conditions.yml"):
         grades = row["findings"]
         row |= {"grades": grades, "findings": {f: GRADES[g] for f, g in grades.items()}}
         row |= {"synonyms": tuple(row["synonyms"]), "age": tuple(row["age"])}
@@ -157,8 +155,3 @@ def load_knowledge(folder: Path | None = None) -> Knowledge:
         condition_of_ddxplus={c.ddxplus: c for c in conditions.values() if c.ddxplus},
         condition_of_name={normalise(n): c for c in conditions.values() for n in c.names},
     )
-
-
-def _read(path: Path):
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)

@@ -2,6 +2,9 @@
 
 import os
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data"
@@ -14,6 +17,12 @@ RUNS = ROOT / (os.environ.get("TRUSTLAB_RUNS") or "runs")
 def offline() -> bool:
     """Whether TRUSTLAB_OFFLINE=1 forbids to ask any model: what is not kept is then an error."""
     return os.environ.get("TRUSTLAB_OFFLINE") == "1"
+
+
+def read_yaml(path: Path) -> Any:
+    """What a YAML file of the project holds; read with libyaml where it is there, much the faster."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 
 
 NOTICE = "Research only. Not for clinical use."

@@ -15,7 +15,7 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, Method
 from trustlab.confidence.registry import FAMILIES, readers
-from trustlab.html.blocks import block, escaped, html_cell, html_row, html_table, note
+from trustlab.html.show import render
 from trustlab.metrics import formatted, metrics_table
 from trustlab.metrics.costs import UNTIMED, method_costs, pareto_table
 from trustlab.metrics.estimate import MIN_CASES, most_frequent
@@ -324,20 +324,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The same for a notebook; every word of a model's or data set's name is escaped."""
-        parts = [
-            f"<p style='margin:0 0 10px;max-width:60em'>{escaped(self.paragraph)}</p>",
-            note(self.cost_words),
+        costs = [
+            (who, list(part.columns), part.itertuples(index=False)) for who, part in self._printed()
         ]
-        for who, part in self._printed():
-            rows = [
-                html_row(*map(_html_cell, row, part.columns))
-                for row in part.itertuples(index=False)
-            ]
-            parts += [
-                f"<p style='margin:6px 0 2px'><b>{escaped(who)}</b></p>",
-                html_table(list(part.columns), rows),
-            ]
-        return str(block("".join([*parts, note(NOTICE)])))
+        words = {"paragraph": self.paragraph, "cost_words": self.cost_words}
+        return str(render("report", **words, costs=costs, widths=WIDTHS))
 
     def _printed(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Model by model, who it is and the costs as words, a row for all methods that cost the same."""
@@ -360,10 +351,6 @@ def _plain_text(table: pd.DataFrame) -> str:
     return "\n".join(
         line.rstrip() for line in padded.to_string(index=False, justify="left").splitlines()
     )
-
-
-def _html_cell(value: object, head: str) -> str:
-    return html_cell(escaped(value), f"min-width:{WIDTHS.get(head, 3.5)}em")
 
 
 def report(

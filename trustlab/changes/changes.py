@@ -13,12 +13,11 @@ from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
-import yaml
 
 from trustlab.agents.rephrase import newly_names
 from trustlab.knowledge import Condition, Finding, Knowledge, load_knowledge, normalise
 from trustlab.levels import Show, view
-from trustlab.paths import DATA
+from trustlab.paths import DATA, read_yaml
 from trustlab.records import Case, Statement, View
 
 PARAPHRASES = "paraphrase"
@@ -258,7 +257,7 @@ def _appended(case: Case, level: int, more: Sequence[Statement]) -> View:
 
 @lru_cache(maxsize=1)
 def _small_talk() -> tuple[str, ...]:
-    rows = yaml.safe_load((DATA / "smalltalk.yml").read_text(encoding="utf-8"))
+    rows = read_yaml(DATA / "smalltalk.yml")
     return tuple(f"Doctor: {question}\nPatient: {answer}" for question, answer in rows)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from trustlab.knowledge import Finding, Knowledge, normalise
 from trustlab.records import Statement
+from trustlab.words import word_lists
 
 CAUGHT = ("adds", "drops", "turns", "another finding")
 """Verdicts on new words that do not say the same: they must not be used as a paraphrase."""
@@ -33,14 +34,14 @@ UNDECIDED = 0.1
 MIN_WORDS = 3
 """Shorter phrasings inside a longer text are chance."""
 
+_WORDS = word_lists("paraphrases")
 _NEGATION = re.compile(
-    r"\b(?:no|not|never|none|nobody|nothing|nowhere|without|neither|nor|hardly|cannot|free of|\w+n['’]t)\b",
-    re.IGNORECASE,
+    rf"\b(?:{_WORDS['negations'].replace(' ', '|').replace('_', ' ')}|\w+n['’]t)\b", re.IGNORECASE
 )
 _EXCHANGE = re.compile(r"Doctor: (.+)\nPatient: (.+)", re.DOTALL)
 _OUT_OF_TEN = re.compile(r"(?:/|\bout of|\bof)\s*10\b")
 _YES_OR_NO = re.compile(r"^(?:yes|no), ", re.IGNORECASE)
-_FILLERS = frozenset(("yes", "no", "well", "oh", "doctor", "and", "but", "also", "please", "so"))
+_FILLERS = frozenset(_WORDS["fillers"].split())
 
 
 class Likeness(Protocol):

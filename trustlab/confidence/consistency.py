@@ -21,6 +21,7 @@ TOO_FEW = "fewer than 2 readable samples"
 
 
 @method(
+    label="PoC",
     family="consistency",
     access="black",
     scale="probability",
@@ -38,9 +39,11 @@ def poc(generation: Generation) -> float:
 
 
 @method(
+    label="Lexical similarity",
     family="consistency",
     access="black",
     scale="score",
+    ratio=True,
     equation="A15",
     needs=("samples",),
     cite="lin2004rouge fadeeva2023lm",
@@ -56,8 +59,8 @@ def lexical_similarity(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="black", scale="score", equation="A14", needs=("samples", "similarity"),
-    cite="reimers2019sentence wang2020minilm",
+    label="Semantic similarity", family="consistency", access="black", scale="score",
+    equation="A14", needs=("samples", "similarity"), cite="reimers2019sentence wang2020minilm",
 )  # fmt: skip
 def semantic_similarity(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a general sentence encoder."""
@@ -65,8 +68,8 @@ def semantic_similarity(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="black", scale="score", equation="A14", needs=("samples", "similarity_med"),
-    cite="reimers2019sentence",
+    label="Semantic similarity (medical)", family="consistency", access="black", scale="score",
+    equation="A14", needs=("samples", "similarity_med"), cite="reimers2019sentence",
 )  # fmt: skip
 def semantic_similarity_med(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a medical sentence encoder that the user names."""
@@ -74,8 +77,8 @@ def semantic_similarity_med(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="white", scale="score", equation="A21", needs=("samples.logprobs",),
-    cite="malinin2021uncertainty",
+    label="MC-SE", family="consistency", access="white", scale="score", equation="A21",
+    needs=("samples.logprobs",), cite="malinin2021uncertainty",
 )  # fmt: skip
 def mc_se(generation: Generation) -> float:
     """Minus the Monte-Carlo sequence entropy: mean log-probability of the sampled diagnoses, in nats, at most 0.
@@ -86,8 +89,8 @@ def mc_se(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="white", scale="score", equation="A22", needs=("samples.logprobs",),
-    cite="malinin2021uncertainty",
+    label="MC-NSE", family="consistency", access="white", scale="score", equation="A22",
+    needs=("samples.logprobs",), cite="malinin2021uncertainty",
 )  # fmt: skip
 def mc_nse(generation: Generation) -> float:
     """Minus the normalised Monte-Carlo sequence entropy: as mc_se, each divided by its number of tokens, at most 0."""

@@ -24,8 +24,8 @@ AT_THE_CUT = 1e-6
 
 
 @method(
-    family="consistency", access="black", scale="probability", equation="A13 (variant)", needs=SETS,
-    cite="xiong2024can kuhn2023semantic",
+    label="Semantic PoC", family="consistency", access="black", scale="probability",
+    equation="A13 (variant)", needs=SETS, cite="xiong2024can kuhn2023semantic",
 )  # fmt: skip
 def semantic_poc(generation: Generation) -> float:
     """Share of the largest set of samples that mean the same, in [1/K, 1]."""
@@ -33,9 +33,11 @@ def semantic_poc(generation: Generation) -> float:
 
 
 @method(
+    label="NumSet",
     family="consistency",
     access="black",
     scale="score",
+    ratio=True,
     equation="A16",
     needs=SETS,
     cite="lin2024generating",
@@ -46,6 +48,7 @@ def num_set(generation: Generation) -> float:
 
 
 @method(
+    label="EigV",
     family="consistency",
     access="black",
     scale="score",
@@ -64,9 +67,11 @@ def eigv(generation: Generation) -> float:
 
 
 @method(
+    label="Deg",
     family="consistency",
     access="black",
     scale="score",
+    ratio=True,
     equation="A19",
     needs=GRAPH,
     cite="lin2024generating",
@@ -77,6 +82,7 @@ def deg(generation: Generation) -> float:
 
 
 @method(
+    label="Ecc",
     family="consistency",
     access="black",
     scale="score",
@@ -98,7 +104,7 @@ def ecc(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="white", scale="score", equation="A23",
+    label="Semantic entropy", family="consistency", access="white", scale="score", equation="A23",
     needs=("samples.logprobs", "entailment", "contradiction"), cite="kuhn2023semantic",
 )  # fmt: skip
 def semantic_entropy(generation: Generation) -> float:
@@ -111,8 +117,9 @@ def semantic_entropy(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="white", scale="score", equation="A23 (variant)",
-    needs=("samples.logprobs", "entailment", "contradiction"), cite="farquhar2024detecting", either_way=("samples.logprobs",),
+    label="Semantic entropy (normalised)", family="consistency", access="white", scale="score",
+    equation="A23 (variant)", needs=("samples.logprobs", "entailment", "contradiction"),
+    cite="farquhar2024detecting", either_way=("samples.logprobs",),
 )  # fmt: skip
 def semantic_entropy_normalised(generation: Generation) -> float:
     """Minus the entropy of the sets' probabilities, each distinct string counted once and their sum scaled to 1; at most 0.
@@ -133,7 +140,8 @@ def semantic_entropy_normalised(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="black", scale="score", equation="A23 (variant)", needs=SETS, cite="farquhar2024detecting"
+    label="Semantic entropy (discrete)", family="consistency", access="black", scale="score",
+    equation="A23 (variant)", needs=SETS, cite="farquhar2024detecting",
 )  # fmt: skip
 def semantic_entropy_discrete(generation: Generation) -> float:
     """Minus the entropy of the sets' shares of samples, in nats, in [-log K, 0]."""

@@ -11,7 +11,15 @@ from trustlab.metrics.trust import rdc as mean_cosine
 from trustlab.records import Assessment, Evidence, Generation
 
 
-@method(family="baseline", access="black", scale="score", equation="", needs=("shown",), cite="")
+@method(
+    label="Information level",
+    family="baseline",
+    access="black",
+    scale="score",
+    equation="",
+    needs=("shown",),
+    cite="",
+)
 def information_level(generation: Generation) -> float:
     """Share of the case's statements shown, in (0, 1]."""
     if generation.n_total < 1:
@@ -19,13 +27,29 @@ def information_level(generation: Generation) -> float:
     return generation.n_statements / generation.n_total
 
 
-@method(family="baseline", access="black", scale="score", equation="", needs=("shown",), cite="")
+@method(
+    label="Word count",
+    family="baseline",
+    access="black",
+    scale="score",
+    equation="",
+    needs=("shown",),
+    cite="",
+)
 def word_count(generation: Generation) -> float:
     """Number of words of patient information shown, at least 0."""
     return generation.n_words
 
 
-@method(family="baseline", access="black", scale="score", equation="", needs=("shown",), cite="")
+@method(
+    label="Random",
+    family="baseline",
+    access="black",
+    scale="score",
+    equation="",
+    needs=("shown",),
+    cite="",
+)
 def random(generation: Generation) -> float:
     """A hash of seed, case and level, uniform in [0, 1): the same in every run, and knows nothing."""
     key = json.dumps([generation.seed, generation.case_id, generation.level]).encode()
@@ -57,6 +81,7 @@ def _assessment(generation: Generation) -> Assessment:
 
 
 @method(
+    label="MedConf",
     family="medconf",
     access="black",
     scale="probability",
@@ -73,9 +98,11 @@ def medconf(generation: Generation) -> float:
 
 
 @method(
+    label="MedConf (fixed weights)",
     family="medconf",
     access="black",
     scale="score",
+    ratio=True,
     equation="",
     needs=("assessment",),
     cite="ren2026towards",
@@ -89,6 +116,7 @@ def medconf_weighted(generation: Generation) -> float:
 
 
 @method(
+    label="Agreement of doctors",
     family="trust",
     access="black",
     scale="score",
@@ -104,6 +132,7 @@ def agreement(generation: Generation) -> float:
 
 
 @method(
+    label="RDC",
     family="trust",
     access="black",
     scale="score",

@@ -64,12 +64,14 @@ class Evaluation(NamedTuple):
 class Method:
     """A registered confidence method; higher is more confident.
 
-    ``falls_with`` lists the needs that the confidence falls with, which is how a bound on a truncated
+    ``label`` is its name in figures; ``ratio`` whether its nought means none, as a coefficient of
+    variation asks. ``falls_with`` lists the needs that the confidence falls with, which is how a bound on a truncated
     distribution turns into one on the confidence; ``either_way`` those it may rise or fall with. ``cite`` holds keys of
     ``references.bib``.
     """
 
     name: str
+    label: str
     family: str
     access: str
     scale: str
@@ -78,6 +80,7 @@ class Method:
     cite: str
     summary: str
     function: Callable[[Generation], float]
+    ratio: bool = False
     falls_with: tuple[str, ...] = ()
     either_way: tuple[str, ...] = ()
 
@@ -123,22 +126,32 @@ class Method:
 
 METHODS: dict[str, Method] = {}
 """Every registered method by name."""
+GROUPS: dict[str, Callable[[Method], bool]] = {
+    "paper": lambda m: m.name in PAPER,
+    "variants": lambda m: "panel" not in m.needs,
+    "ratio": lambda m: m.ratio,
+    "all": lambda m: True,
+}
+"""Names of several methods, and who is among them."""
 
 
 def method(
     *,
+    label: str,
     family: str,
     access: str,
     scale: str,
     equation: str,
     needs: Sequence[str],
     cite: str,
+    ratio: bool = False,
     falls_with: Sequence[str] = (),
     either_way: Sequence[str] = (),
 ) -> Callable[[Callable[[Generation], float]], Callable[[Generation], float]]:
     """Register the decorated function under its own name; the function itself stays as it is.
 
-    Raises ``ValueError`` for an unknown family, access, scale or need, and for a name already taken.
+    A probability is on a ratio scale, a score where ``ratio`` says so. Raises ``ValueError`` for an
+    unknown family, access, scale or need, and for a name already taken.
     """
     for what, value, known in (
         ("family", family, FAMILIES),
@@ -163,9 +176,20 @@ def method(
                 f"a method {name!r} is registered already (family {METHODS[name].family})"
             )
         summary = (function.__doc__ or "").strip().partition("\n")[0].strip()
-        turns = tuple(falls_with), tuple(either_way)
         METHODS[name] = Method(
-            name, family, access, scale, equation, tuple(needs), cite, summary, function, *turns
+            name=name,
+            label=label,
+            family=family,
+            access=access,
+            scale=scale,
+            equation=equation,
+            needs=tuple(needs),
+            cite=cite,
+            summary=summary,
+            function=function,
+            ratio=ratio or scale == "probability",
+            falls_with=tuple(falls_with),
+            either_way=tuple(either_way),
         )
         return function
 
@@ -173,30 +197,32 @@ def method(
 
 
 def select(methods: str | Iterable[str] = "paper") -> list[Method]:
-    """The methods named: ``"paper"``, ``"variants"``, ``"all"``, one name, or several; repeats once.
+    """The methods named: one of :data:`GROUPS`, one name, or several; repeats once.
 
-    ``"variants"`` adds the named variants to the paper's; ``"all"`` those that need a panel of doctors, too. ``ValueError`` for
-    an unknown name.
+    ``"variants"`` adds the named variants to the paper's; ``"all"`` those that need a panel of
+    doctors, too; ``"ratio"`` are those on a ratio scale. ``ValueError`` for an unknown name.
     """
     if methods == "paper":
         return [METHODS[name] for name in PAPER if name in METHODS]
-    if methods in ("variants", "all"):
-        of = [m for m in METHODS.values() if methods == "all" or "panel" not in m.needs]
-        return sorted(of, key=lambda m: FAMILIES.index(m.family))
+    if isinstance(methods, str) and methods in GROUPS:
+        chosen = filter(GROUPS[methods], METHODS.values())
+        return sorted(chosen, key=lambda m: FAMILIES.index(m.family))
     names = list(dict.fromkeys([methods] if isinstance(methods, str) else methods))
-    known = ", ".join(METHODS)
+    groups, known = ", ".join(map(repr, GROUPS)), ", ".join(METHODS)
     if not names:
-        raise ValueError(
-            f"no methods are named; give 'paper', 'variants', 'all' or some of {known}"
-        )
+        raise ValueError(f"no methods are named; give {groups} or some of {known}")
     for name in names:
         if name not in METHODS:
             near = difflib.get_close_matches(str(name).lower(), METHODS, n=3)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise ValueError(
-                f"there is no method {name!r}; {hint}known are 'paper', 'variants', 'all' and {known}"
-            )
+            raise ValueError(f"there is no method {name!r}; {hint}known are {groups} and {known}")
     return [METHODS[name] for name in names]
+
+
+def label(method: str) -> str:
+    """A method's short human name; an unlisted ``some_method`` becomes 'Some method'."""
+    words = method.replace("_", " ")
+    return METHODS[method].label if method in METHODS else words[:1].upper() + words[1:]
 
 
 def absence(generation: Generation, need: str) -> str:

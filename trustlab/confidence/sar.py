@@ -19,8 +19,8 @@ IRRELEVANT = 1e-6
 
 
 @method(
-    family="token", access="white", scale="score", equation="A10-A11", needs=("answer.logprobs", "relevance"),
-    cite="duan2024shifting",
+    label="TokenSAR", family="token", access="white", scale="score", equation="A10-A11",
+    needs=("answer.logprobs", "relevance"), cite="duan2024shifting",
 )  # fmt: skip
 def token_sar(generation: Generation) -> float:
     """Mean log-probability of the diagnosis's tokens, each weighed by its share of the relevance, in nats, at most 0.
@@ -34,8 +34,8 @@ def token_sar(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="white", scale="score", equation="A24-A25", needs=("samples.logprobs", "similarity"),
-    cite="duan2024shifting",
+    label="SentenceSAR", family="consistency", access="white", scale="score", equation="A24-A25",
+    needs=("samples.logprobs", "similarity"), cite="duan2024shifting",
 )  # fmt: skip
 def sentence_sar(generation: Generation) -> float:
     """Mean log of each sample's probability plus the others' that mean alike, by ``sar_temperature``; in nats.
@@ -46,8 +46,8 @@ def sentence_sar(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="white", scale="score", equation="A24-A25 (variant)", needs=("samples.logprobs", "similarity"),
-    cite="ren2026towards",
+    label="SentenceSAR (as printed)", family="consistency", access="white", scale="score",
+    equation="A24-A25 (variant)", needs=("samples.logprobs", "similarity"), cite="ren2026towards",
 )  # fmt: skip
 def sentence_sar_printed(generation: Generation) -> float:
     """Mean of each sample's log-probability plus the others' probability that mean alike, by ``sar_temperature``; as printed."""
@@ -61,7 +61,7 @@ def sentence_sar_printed(generation: Generation) -> float:
 
 
 @method(
-    family="consistency", access="white", scale="score", equation="",
+    label="SAR", family="consistency", access="white", scale="score", equation="",
     needs=("samples.logprobs", "similarity", "sample_relevance"), cite="duan2024shifting",
 )  # fmt: skip
 def sar(generation: Generation) -> float:

@@ -9,6 +9,7 @@ from trustlab.records import Generation
 
 
 @method(
+    label="ASP",
     family="token",
     access="white",
     scale="probability",
@@ -22,6 +23,7 @@ def asp(generation: Generation) -> float:
 
 
 @method(
+    label="MSP (as printed: largest token)",
     family="token",
     access="white",
     scale="probability",
@@ -38,6 +40,7 @@ def msp(generation: Generation) -> float:
 
 
 @method(
+    label="Sequence probability",
     family="token",
     access="white",
     scale="probability",
@@ -51,6 +54,7 @@ def sequence_probability(generation: Generation) -> float:
 
 
 @method(
+    label="Smallest token probability",
     family="token",
     access="white",
     scale="probability",
@@ -64,6 +68,7 @@ def min_token_probability(generation: Generation) -> float:
 
 
 @method(
+    label="Perplexity",
     family="token",
     access="white",
     scale="score",
@@ -77,8 +82,8 @@ def perplexity(generation: Generation) -> float:
 
 
 @method(
-    family="token", access="white", scale="score", equation="A4", needs=("answer.entropies",), cite="huang2025look",
-    falls_with=("answer.entropies",),
+    label="Entropy", family="token", access="white", scale="score", equation="A4",
+    needs=("answer.entropies",), cite="huang2025look", falls_with=("answer.entropies",),
 )  # fmt: skip
 def entropy(generation: Generation) -> float:
     """Minus the mean entropy of the next-token distributions, in nats, at most 0 (printed without the minus)."""
@@ -86,8 +91,9 @@ def entropy(generation: Generation) -> float:
 
 
 @method(
-    family="token", access="white", scale="score", equation="A5", needs=("answer.logprobs", "answer.prior_logprobs"),
-    cite="takayama2019relevant", falls_with=("answer.prior_logprobs",),
+    label="PMI", family="token", access="white", scale="score", equation="A5",
+    needs=("answer.logprobs", "answer.prior_logprobs"), cite="takayama2019relevant",
+    falls_with=("answer.prior_logprobs",),
 )  # fmt: skip
 def pmi(generation: Generation) -> float:
     """How much the patient information raises the diagnosis, mean log(p / prior) in nats, unbounded.
@@ -98,9 +104,9 @@ def pmi(generation: Generation) -> float:
 
 
 @method(
-    family="token", access="white", scale="score", equation="A6-A7",
-    needs=("answer.logprobs", "answer.entropies", "answer.prior_logprobs"), cite="vanderpoel2022mutual",
-    falls_with=("answer.entropies",),
+    label="Conditional PMI", family="token", access="white", scale="score", equation="A6-A7",
+    needs=("answer.logprobs", "answer.entropies", "answer.prior_logprobs"),
+    cite="vanderpoel2022mutual", falls_with=("answer.entropies",),
 )  # fmt: skip
 def conditional_pmi(generation: Generation) -> float:
     """Mean log p plus the weighted log prior of tokens whose entropy reaches the threshold, in nats, at most 0.
@@ -111,9 +117,10 @@ def conditional_pmi(generation: Generation) -> float:
 
 
 @method(
-    family="token", access="white", scale="score", equation="A6-A7 (variant)",
-    needs=("answer.logprobs", "answer.entropies", "answer.prior_logprobs"), cite="vanderpoel2022mutual",
-    falls_with=("answer.prior_logprobs",),
+    label="Conditional PMI (original sign)", family="token", access="white", scale="score",
+    equation="A6-A7 (variant)",
+    needs=("answer.logprobs", "answer.entropies", "answer.prior_logprobs"),
+    cite="vanderpoel2022mutual", falls_with=("answer.prior_logprobs",),
 )  # fmt: skip
 def conditional_pmi_original(generation: Generation) -> float:
     """Mean log p minus the weighted log prior of tokens whose entropy reaches the threshold, in nats, unbounded.
@@ -124,6 +131,7 @@ def conditional_pmi_original(generation: Generation) -> float:
 
 
 @method(
+    label="Rényi divergence",
     family="token",
     access="white",
     scale="score",
@@ -140,6 +148,7 @@ def renyi_divergence(generation: Generation) -> float:
 
 
 @method(
+    label="Fisher–Rao",
     family="token",
     access="white",
     scale="score",
@@ -168,6 +177,7 @@ ENTAILS, NEUTRAL, CONTRADICTS = 1, 0, -1
 
 
 @method(
+    label="CCP",
     family="token",
     access="white",
     scale="probability",
@@ -181,6 +191,7 @@ def ccp(generation: Generation) -> float:
 
 
 @method(
+    label="CCP (smallest)",
     family="token",
     access="white",
     scale="probability",
@@ -194,6 +205,7 @@ def ccp_min(generation: Generation) -> float:
 
 
 @method(
+    label="CCP (mean)",
     family="token",
     access="white",
     scale="probability",

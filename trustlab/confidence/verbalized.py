@@ -13,6 +13,7 @@ COMBINATIONS = {"mean": fmean, "first": lambda scores: scores[0], "max": max}
 
 
 @method(
+    label="CE",
     family="verbalized",
     access="black",
     scale="probability",
@@ -26,6 +27,7 @@ def ce(generation: Generation) -> float:
 
 
 @method(
+    label="CoT-CE",
     family="verbalized",
     access="black",
     scale="probability",
@@ -39,6 +41,7 @@ def cot_ce(generation: Generation) -> float:
 
 
 @method(
+    label="Top-k CE",
     family="verbalized",
     access="black",
     scale="probability",
@@ -58,6 +61,7 @@ def topk_ce(generation: Generation) -> float:
 
 
 @method(
+    label="P(True)",
     family="verbalized",
     access="black",
     scale="probability",

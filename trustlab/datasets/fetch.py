@@ -26,7 +26,7 @@ from typing import IO, Any
 import pandas as pd
 
 from trustlab.datasets.cases_file import DataError, read_text
-from trustlab.datasets.homes import HOMES, SOURCE, File, Home
+from trustlab.paths import read_yaml
 
 RETRIES = 2
 _LARGEST = 200 * 2**30  # bytes, where no source gives a size
@@ -39,6 +39,56 @@ _HEADERS = {
 }  # identity: the length sent is the file's
 _PAGES = (b"<!doctype html", b"<html", b"<head", b"<?xml version")
 _POINTER = b"version https://git-lfs.github.com"
+
+SOURCE = "SOURCE.json"
+"""The file that fetching leaves beside the data: where each of its files came from."""
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a home.
+
+    ``name`` is its place in the folder. ``urls`` are tried in order; without one the file is got by hand. ``size`` is in
+    bytes, ``sha256`` in hexadecimal digits; both ``None`` where no source gives them. ``unpack`` is "zip", "tar.gz" or "none".
+    """
+
+    name: str
+    urls: tuple[str, ...] = ()
+    size: int | None = None
+    sha256: str | None = None
+    unpack: str = "none"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a data set lives. ``licence`` is as its source states it; ``by_hand`` are the steps that no program takes.
+
+    ``how`` is "direct", or "by hand" or "form" with what that means. ``size`` says in words what the files' sizes do not.
+    """
+
+    what: str
+    licence: str
+    page: str
+    how: str
+    verified: str
+    files: tuple[File, ...] = ()
+    by_hand: str = ""
+    size: str = ""
+
+
+def _homes() -> dict[str, Home]:
+    table = read_yaml(Path(__file__).with_name("homes.yml"))
+    homes = {}
+    for name, row in table.items():
+        files = [
+            File(**file | {"urls": tuple(file.get("urls", ()))}) for file in row.get("files", ())
+        ]
+        homes[name] = Home(**row | {"files": tuple(files)})
+    return homes
+
+
+HOMES: Mapping[str, Home] = _homes()
+"""Name -> home, in the order in which people are shown them: ``homes.yml``, which says where from."""
 
 
 class _Final(Exception):

@@ -11,34 +11,14 @@ from os.path import commonprefix
 from trustlab.datasets.sentences import lay_names
 from trustlab.knowledge import normalise
 from trustlab.records import Case
+from trustlab.words import word_lists
 
-_GENERIC = """
-disease diseases disorder disorders syndrome syndromes condition conditions illness infection infections infectious
-inflammation inflammatory virus viral bacterial fungal bacteria injury attack failure insufficiency deficiency reaction
-problem problems lesion episode exacerbation complication history form other unspecified due with without from the and
-acute subacute chronic severe mild moderate recurrent stable unstable idiopathic essential primary secondary congenital
-acquired simple common first initial possible probable suspected left right upper lower bilateral early late type stage
-pain ache cough coughing fever swelling rash weakness shortness breath breathing heart cardiac lung lungs pulmonary chest
-airway airways respiratory tract throat nose ear eye head neck back spine spinal shoulder arm elbow wrist hand finger hip
-leg knee ankle foot feet toe joint joints muscle muscles muscular tendon bone bones nerve skin blood vessel vein artery
-stomach abdominal abdomen bowel gastric liver kidney renal bladder urinary brain body tissue soft system wall
-"""
-GENERIC = frozenset(_GENERIC.split())
+_WORDS = word_lists("giveaway")
+GENERIC = frozenset(_WORDS["generic"].split())
 """Words of a name that do not give it away by themselves: kinds and courses of disease, complaints, places in the body."""
-
-_NO_DISEASES = """
-MRI MRA MRCP PCR ECG EKG EEG EMG ECHO CBC WBC RBC CXR CTA CTPA PET ABG BMP CMP LFT TSH ESR CRP INR PSA BUN ANA HCG PFT FEV TTE
-TEE EGD ERCP BMI LMP DNA RNA ICU CCU NICU PICU ENT OBGYN CPR DNR CPAP BIPAP IUD NSAID SSRI PPI ACE OTC PRN CDC WHO USA ASAP FYI
-OKAY YES AFB DMARD EGFR LDL HDL PPE RICE ABC
-"""
-NO_DISEASES = frozenset(_NO_DISEASES.split())
+NO_DISEASES = frozenset(_WORDS["no_diseases"].split())
 """Words in capitals that name a test, a place, a treatment or something everyday, whatever is diagnosed."""
-
-_ALSO_WORDS = """
-aids all and any are bad bit but can cat did die due eat few for gas get had has hat her him his hot how its lad may men new
-not now off old one our out pad pain put sad say see she sit the too two use very was who why you your
-"""
-_ALSO_WORDS = frozenset(_ALSO_WORDS.split())
+_ALSO_WORDS = frozenset(_WORDS["also_words"].split())
 
 _LONG = 4
 _PREFIX, _ENDING = 6, 3

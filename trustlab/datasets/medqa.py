@@ -17,10 +17,11 @@ from trustlab.datasets.cases_file import (
     utf8,
     whole_json,
 )
-from trustlab.datasets.homes import SOURCE
+from trustlab.datasets.fetch import SOURCE
 from trustlab.datasets.sentences import sentences
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.records import Case, Statement
+from trustlab.words import word_lists
 
 NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder that holds just one"
 OTHER, SHORT = (
@@ -76,14 +77,7 @@ CAUSE_FORMS: tuple[str, ...] = (
 )
 """The forms that a disease may answer, or a mechanism, an organism, a drug: the answer decides."""
 
-_DISEASES = """
-abruption abscess achalasia anemia aneurysm asthma atresia beriberi cancer cirrhosis delirium
-dementia disease disorder dissection dystrophy eclampsia embolism embolus emphysema epilepsy gout
-hemophilia hernia infarction intussusception ketoacidosis kwashiorkor leukemia malaria marasmus
-measles migraine mumps palsy plague pneumonia pneumothorax porphyria preeclampsia purpura rickets
-rubella scurvy sepsis stroke syndrome tamponade thalassemia torsion tumor volvulus
-"""
-_DISEASES = frozenset(_DISEASES.split())
+_DISEASES = frozenset(word_lists("medqa")["diseases"].split())
 _GLANDS = r"(?:thyroid|aldosteron|gonad|pituitar)ism"
 _ENDINGS = re.compile(rf"\w{{2,}}(?:itis|iasis|osis|oma|opathy|cele|{_GLANDS})")
 _NO_ENDINGS = re.compile(

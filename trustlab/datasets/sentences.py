@@ -7,72 +7,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from trustlab.knowledge import normalise
+from trustlab.words import word_lists
 
-_TABLE = """
-acute coronary syndrome: heart attack
-alcohol dependence: alcoholism
-allergic rhinitis: hay fever
-atopic dermatitis: eczema
-candidiasis: thrush, yeast infection
-cerebrovascular accident: stroke, brain attack
-cholelithiasis: gallstone, gall stone
-chronic obstructive pulmonary disease: emphysema, smoker's lung
-chronic obstructive airway disease: emphysema, smoker's lung
-congestive heart failure: weak heart, fluid on the lungs
-conjunctivitis: pink eye
-coronavirus disease 2019: covid, corona
-covid-19 virus disease: corona, coronavirus
-deep vein thrombosis: blood clot, clot in the leg
-diabetes mellitus: sugar disease, high blood sugar
-epilepsy: epileptic
-gastroenteritis: stomach flu, stomach bug, food poisoning
-gastroesophageal reflux disease: acid reflux, reflux
-gonorrhea: the clap
-hemorrhoids: piles
-herpes labialis: cold sore
-herpes zoster: shingles
-hypercholesterolemia: high cholesterol
-hypertensive disease: high blood pressure
-hypertension: high blood pressure
-impacted cerumen: ear wax, earwax
-infectious mononucleosis: mono, glandular fever, kissing disease
-influenza: flu
-ischemic stroke: stroke, brain attack
-laryngotracheobronchitis: croup
-lyme disease: lyme
-malignant melanoma: skin cancer
-malignant neoplasm of lung: lung cancer
-measles: rubeola
-myocardial infarction: heart attack
-nephrolithiasis: kidney stone
-otitis externa: swimmer's ear
-otitis media: ear infection
-parotitis: mumps
-pediculosis capitis: head lice
-pertussis: whooping cough
-plantar fasciitis: heel spur
-pulmonary embolism: blood clot, clot in the lung, clot in your lung
-rubella: german measles
-streptococcal pharyngitis: strep throat, strep
-tinea pedis: athlete's foot
-tuberculosis: TB
-upper respiratory infection: common cold, a cold, head cold, chest cold
-urinary tract infection: bladder infection, water infection
-urticaria: hives
-varicella: chickenpox, chicken pox
-verruca vulgaris: wart
-"""
+_WORDS = word_lists("sentences")
 LAY_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         normalise(name): tuple(normalise(one) for one in lay.split(","))
-        for name, lay in (line.split(":") for line in _TABLE.strip().splitlines())
+        for name, lay in _WORDS["lay_names"].items()
     }
 )
-"""Name -> its everyday names, all normalised; a list of our own, far from complete.
-
-Words for a complaint itself are left out, although they point at a disease: "heartburn" for reflux disease, "cold" alone for
-a cold, "sugar" for diabetes. Patients tell their history in them, and leaving it out would leave little of the dialogue.
-"""
+"""Name -> its everyday names, all normalised; a list of our own, far from complete."""
+ABBREVIATIONS, OPENERS, LETTERED, _EITHER_WAY, _NUMBER, _VALUED, _LENGTHS = (
+    frozenset(_WORDS[name].split())
+    for name in (
+        "abbreviations",
+        "openers",
+        "lettered",
+        "either_way",
+        "number",
+        "valued",
+        "lengths",
+    )
+)
+"""What the words of ``words/sentences.yml`` do is said there."""
 
 
 def lay_names(names: Iterable[str]) -> frozenset[str]:
@@ -80,120 +37,10 @@ def lay_names(names: Iterable[str]) -> frozenset[str]:
     return frozenset(lay for name in names for lay in LAY_NAMES.get(normalise(name), ()))
 
 
-ABBREVIATIONS = frozenset(
-    ("Approx.", "Dr.", "Drs.", "Fig.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.")
-    + (
-        "approx.",
-        "ca.",
-        "cf.",
-        "e.g.",
-        "esp.",
-        "fig.",
-        "i.e.",
-        "incl.",
-        "resp.",
-        "viz.",
-        "vs.",
-        "y.o.",
-    )
-)
-"""Words whose full stop ends no sentence, in just this spelling ("Ms." is a person, "ms." a unit at the end)."""
-OPENERS = frozenset(
-    (
-        "A",
-        "After",
-        "An",
-        "And",
-        "As",
-        "At",
-        "Before",
-        "Both",
-        "But",
-        "Each",
-        "Examination",
-        "For",
-        "He",
-        "Her",
-        "His",
-    )
-    + (
-        "However",
-        "If",
-        "In",
-        "It",
-        "Its",
-        "Laboratory",
-        "No",
-        "On",
-        "Other",
-        "Over",
-        "Physical",
-        "She",
-        "Since",
-        "Some",
-    )
-    + (
-        "That",
-        "The",
-        "Their",
-        "There",
-        "These",
-        "They",
-        "This",
-        "Upon",
-        "We",
-        "What",
-        "When",
-        "Which",
-        "While",
-        "With",
-        "You",
-    )
-)
-"""Words that open a sentence. Only before one of them does a dotted abbreviation ("i.v.", "q.d.", "p.m.") end one."""
-LETTERED = frozenset(
-    (
-        "Blood",
-        "Category",
-        "Class",
-        "Factor",
-        "Figure",
-        "Grade",
-        "Group",
-        "Hepatitis",
-        "Image",
-        "Immunoglobulin",
-        "Influenza",
-    )
-    + ("Option", "Plan", "Protein", "Stage", "Table", "Type", "Vitamin")
-)
-"""Words after which a single capital is no initial: "hepatitis B. She" is two sentences, "J. Smith" none."""
-
 _STOP = re.compile(r"""[.!?]+["'”’)\]]*\s+(?=\S)""")
 _BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _OPENING = "\"'“‘(["
 _DOTTED = re.compile(r"(?:[A-Za-z]\.){2,}")
-_EITHER_WAY = frozenset(("Jr.", "Sr.", "etc.", "al."))
-_NUMBER = frozenset(("No.", "no.", "Nos.", "nos."))
-_VALUED = frozenset(
-    (
-        "max.",
-        "min.",
-        "wk.",
-        "wks.",
-        "temp.",
-        "Temp.",
-        "T.",
-        "P.",
-        "R.",
-        "Hct.",
-        "Hgb.",
-        "Hb.",
-        "wt.",
-        "Wt.",
-    )
-)
-_LENGTHS = frozenset(("ft.", "in."))
 _INITIAL = re.compile(r"[A-Z]\.")
 _NAME = re.compile(r"[A-Z][a-z]+")
 _APPOSED = re.compile(r"[a-z]+,")

@@ -11,32 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Literal
 
 import pandas as pd
 
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import absence
+from trustlab.confidence.registry import absence, label
 from trustlab.html import show
+from trustlab.html.show import Html, render
 from trustlab.levels import view
-from trustlab.paths import NOTICE
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS, label
-from trustlab.records import Case, Generation, View
+from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS
+from trustlab.records import Case, Generation
 from trustlab.run import Run
 
 STILL = "A still picture: run this notebook to move the level and change the case."
 SCALED = "a score: only its order means something; its bar runs from the smallest to the largest value in this run"
-CARD = (
-    "background:#FFFFFF;color:#222222;font-family:sans-serif;font-size:14px;line-height:1.45;text-align:left;max-width:900px;"
-    "box-sizing:border-box;padding:12px 14px;border:1px solid #CCCCCC;border-radius:6px;overflow-wrap:anywhere;"
-    "-webkit-print-color-adjust:exact;print-color-adjust:exact"
-)
-CELL = "background:#FFFFFF;color:#222222;border:none;padding:2px 4px;font-size:13px;vertical-align:middle;"
-HEADING = "font-weight:bold;font-size:14px;margin:14px 0 4px;color:#222222"
-SMALL = "font-size:12px;color:#555555;margin:4px 0"
-SCROLLED = "max-height:640px;overflow-y:auto;display:flex;flex-direction:column-reverse"
-"""A long dialogue stays in its place and shows its end: reversed columns are scrolled to the bottom at first."""
 VERDICTS = {1: ("✓", "right", "#DDF1EA", "#009E73"), 0: ("✗", "wrong", "#FBE5D8", "#D55E00")}
 """Symbol, word, tint and colour of a right and a wrong answer."""
 NEUTRAL = "#F2F2F2", "#8A8A8A"
@@ -160,170 +149,99 @@ def case_options(cases: Iterable[Case], dataset: str) -> list[tuple[str, str]]:
     ]
 
 
-def still(run: Run, cases: Sequence[Case], choice: Choice) -> str:
-    """The page of ``choice`` for where nothing moves: it says so, and the truth is folded away, right or wrong with it."""
-    note = f"<p style='{SMALL};font-style:italic'>{STILL}</p>"
-    return _card(note + _body(run, _case(cases, choice.case_id), choice, "folded"))
+def still(run: Run, cases: Sequence[Case], choice: Choice) -> Html:
+    """The page of ``choice`` for where nothing moves: it says so; truth and verdict are folded away."""
+    return _page(run, cases, choice, "folded")
 
 
 def page(
     run: Run, cases: Sequence[Case], model: str, case_id: str, level: int, truth: bool = False
-) -> str:
+) -> Html:
     """One answer of the run as HTML: dialogue so far, answer, every method's confidence, evidence.
 
-    Only with ``truth`` is the right diagnosis on it, and whether the answer is right. ``ValueError`` for a case that is not
-    among ``cases``.
+    Only with ``truth`` is the right diagnosis on it, and whether the answer is right.
+    ``ValueError`` for a case that is not among ``cases``.
     """
-    choice = Choice(model, case_id, level)
-    return _card(
-        _body(run, _case(cases, case_id), choice, "shown" if truth else "hidden", SCROLLED)
-    )
+    return _page(run, cases, Choice(model, case_id, level), "shown" if truth else "hidden")
 
 
-def _body(run: Run, case: Case, choice: Choice, truth: Truth, look: str = "") -> str:
-    answers = _rows(run.answers, choice)
-    shown = view(case, choice.level)
-    if not len(answers):
-        return (
-            _head(shown, choice)
-            + f"<p>This run holds no answer of {escape(choice.model)} to this case at this level.</p>"
-        )
-    generation = _generation(run, choice)
-    column = "flex:1 1 380px;min-width:0;max-width:100%"
-    return (
-        _head(shown, choice)
-        + _answer(answers.iloc[0], generation, case.diagnosis, truth)
-        + "<div style='display:flex;flex-wrap:wrap;gap:0 20px'>"
-        + f"<div style='{column}'><div style='{HEADING}'>The dialogue so far</div>"
-        + f"<div style='{look}'><div style='flex:none'>{show.dialogue(shown.statements)}</div></div></div>"
-        + f"<div style='{column}'>{bars(run, choice)}</div>"
-        + "</div>"
-        + _evidence(generation)
-    )
+def _page(run: Run, cases: Sequence[Case], choice: Choice, truth: Truth) -> Html:
+    case, answers = _case(cases, choice.case_id), _rows(run.answers, choice)
+    shown, generation = view(case, choice.level), _generation(run, choice)
+    told = f"{choice.level} % shown: {shown.n_statements} of {shown.n_total} statements"
+    values: dict[str, Any] = {
+        "truth": truth,
+        "still": STILL,
+        "facts": [choice.case_id, case.dataset, f"model {choice.model}", told],
+        "model": choice.model,
+        "answered": len(answers) > 0,
+        "evidence": "",
+    }
+    if len(answers):
+        values |= _answer(answers.iloc[0], generation, truth) | _bars(run, choice)
+        values |= _evidence(generation)
+        values |= {"diagnosis": case.diagnosis, "dialogue": show.dialogue(shown.statements)}
+    return render("explorer", **values)
 
 
-def _head(shown: View, choice: Choice) -> str:
-    told = f"{shown.n_statements} of {shown.n_total} statements"
-    facts = [
-        choice.case_id,
-        shown.case.dataset,
-        f"model {choice.model}",
-        f"{choice.level} % shown: {told}",
-    ]
-    return f"<div style='{SMALL}'>{' · '.join(escape(fact) for fact in facts)}</div>"
-
-
-def _answer(row: pd.Series, generation: Generation | None, diagnosis: str, truth: Truth) -> str:
-    symbol, word, tint, colour = (
-        UNJUDGED if pd.isna(row["correct"]) else VERDICTS[int(row["correct"])]
-    )
-    answer = f"<b>{escape(str(row['answer']))}</b>"
+def _answer(row: pd.Series, generation: Generation | None, truth: Truth) -> dict[str, Any]:
+    known = not pd.isna(row["correct"])
+    symbol, word, back, colour = VERDICTS[int(row["correct"])] if known else UNJUDGED
+    answer, why = str(row["answer"]), ""
     if pd.isna(row["answer"]):
         why = generation.answer.missing if generation and generation.answer else row.get("missing")
-        words = "no answer" if pd.isna(row["correct"]) else "no readable answer"
-        answer = f"<b>{words}</b>{escape(f' ({why})' if why and pd.notna(why) else '')}"
-    told = f"Truth: <b>{escape(diagnosis)}</b>"
-    if truth == "shown":
-        answer += f" &nbsp;{symbol} {word}<div>{told}</div>"
-    else:  # neither word nor colour may give it away
-        tint, colour = NEUTRAL
-    if truth == "folded":
-        answer += f"<details><summary>Show the truth</summary>{symbol} {word}. {told}</details>"
-    box = f"background:{tint};color:#222222;border-left:6px solid {colour};padding:6px 10px;margin:6px 0;font-size:16px"
-    return f"<div style='{box}'>Answer: {answer}</div>"
+        why = f" ({why})" if why and pd.notna(why) else ""
+        answer = "no readable answer" if known else "no answer"
+    if truth != "shown":  # neither word nor colour may give it away
+        back, colour = NEUTRAL
+    look = {"symbol": symbol, "word": word, "back": back, "colour": colour}
+    return {"answer": answer, "why": why, **look}
 
 
-def bars(run: Run, choice: Choice) -> str:
+def _bars(run: Run, choice: Choice) -> dict[str, Any]:
     """Every method's confidence in one answer: a bar by family, and what is missing with its reason.
 
-    Probabilities stand on 0 to 1. Scores are scaled from smallest to largest in the whole run, are hollow and say so.
+    Probabilities stand on 0 to 1. Scores are scaled from smallest to largest in the whole run, are
+    hollow and say so.
     """
     rows = _rows(run.confidence, choice)
-    values: dict[str, Any] = rows.set_index("method")[["confidence", "bound", "missing"]].to_dict(
-        "index"
-    )
-    found = {name: row for name, row in values.items() if pd.notna(row["confidence"])}
-    scores = [name for name in found if METHODS[name].scale == "score"]
-    ranges = _ranges(run.confidence, scores)
-    body = ""
-    for family, colour in FAMILY_COLOURS.items():
-        members = [name for name, its in run.families.items() if its == family and name in found]
-        if members:
-            body += f"<tr>{_cell(f'<b>{escape(FAMILY_LABELS[family])}</b>', 'padding-top:8px;text-align:left', 3)}</tr>"
-        body += "".join(_bar(name, found[name], ranges.get(name), colour) for name in members)
-    title = f"<div style='{HEADING}'>How sure, method by method</div>"
-    if not values:
-        return title + f"<p style='{SMALL}'>No method was asked for in this run.</p>"
-    table = "<table style='width:100%;margin:0;border-collapse:collapse;border:none;table-layout:fixed'>"
-    table += (
-        "<colgroup><col style='width:46%'><col style='width:34%'><col style='width:20%'></colgroup>"
-    )
-    notes = f"<p style='{SMALL}'>Full bars: probabilities, from 0 to 1.</p>"
-    notes += f"<p style='{SMALL}'>† hollow bars: {SCALED}.</p>" if scores else ""
-    return title + f"{table}<tbody>{body}</tbody></table>" + notes + _missing(values)
-
-
-def _bar(name: str, row: Mapping[str, Any], span: tuple[float, float] | None, colour: str) -> str:
-    value, sign = float(row["confidence"]), {"lower": "≥ ", "upper": "≤ "}.get(row["bound"], "")
-    if span is None:
-        name_of, share, number, look = label(name), value, f"{value:.2f}", f"background:{colour}"
-    else:
-        low, high = span
-        share = (value - low) / (high - low) if high > low else 0.5
-        name_of, number, look = (
-            f"{label(name)} †",
-            f"{value:.3g}".replace("-", "−"),
-            f"background:#FFFFFF;border:2px solid {colour}",
-        )
-    width = f"{100 * min(max(share, 0.0), 1.0):.1f}%"
-    inner = f"<div style='width:{width};height:10px;box-sizing:border-box;{look}'></div>"
-    track = f"<div style='width:100%;height:10px;background:#E8E8E8'>{inner}</div>"
-    cells = (
-        _cell(escape(name_of), "text-align:left")
-        + _cell(track)
-        + _cell(sign + number, "text-align:right;white-space:nowrap")
-    )
-    return f"<tr style='background:#FFFFFF'>{cells}</tr>"
-
-
-def _cell(words: str, look: str = "", columns: int = 1) -> str:
-    span = f" colspan='{columns}'" if columns > 1 else ""
-    return f"<td{span} style='{CELL}{look}'>{words}</td>"
-
-
-def _missing(values: Mapping[str, Mapping[str, Any]]) -> str:
-    """The methods without a value, those with the same reason together."""
+    rows = rows.set_index("method")[["confidence", "bound", "missing"]]
+    values: dict[str, Any] = rows.to_dict("index")
     reasons: dict[str, list[str]] = {}
     for name, row in values.items():
         if pd.isna(row["confidence"]):
             reasons.setdefault(str(row["missing"] or "no reason given"), []).append(label(name))
-    items = "".join(
-        f"<li>{escape(', '.join(names))}: {escape(reason)}</li>"
-        for reason, names in reasons.items()
-    )
-    return (
-        f"<div style='{SMALL}'><b>Missing</b><ul style='margin:2px 0;padding-left:20px'>{items}</ul></div>"
-        if items
-        else ""
-    )
+    found = {name: row for name, row in values.items() if pd.notna(row["confidence"])}
+    scores = [name for name in found if METHODS[name].scale == "score"]
+    ranges = _ranges(run.confidence, scores)
+    families = []
+    for family, colour in FAMILY_COLOURS.items():
+        members = [name for name, its in run.families.items() if its == family and name in found]
+        bars = [_bar(name, found[name], ranges.get(name)) for name in members]
+        families += [(FAMILY_LABELS[family], colour, bars)] if bars else []
+    missing = list(reasons.items())
+    return {"families": families, "missing": missing, "hollow": bool(scores), "scaled": SCALED}
 
 
-def _evidence(generation: Generation | None) -> str:
-    title = f"<div style='{HEADING}'>MedConf's evidence</div>"
+def _bar(name: str, row: Mapping[str, Any], span: tuple[float, float] | None) -> dict[str, Any]:
+    value, sign = float(row["confidence"]), {"lower": "≥ ", "upper": "≤ "}.get(row["bound"], "")
+    named, share, number = label(name), value, f"{value:.2f}"
+    if span is not None:
+        low, high = span
+        named, number = f"{named} †", f"{value:.3g}".replace("-", "−")
+        share = (value - low) / (high - low) if high > low else 0.5
+    width = f"{100 * min(max(share, 0.0), 1.0):.1f}"
+    return {"name": named, "number": sign + number, "width": width, "hollow": span is not None}
+
+
+def _evidence(generation: Generation | None) -> dict[str, str]:
     if generation is None:
-        return (
-            title
-            + f"<p style='{SMALL}'>The run holds tables only, without the records that the evidence is read from.</p>"
-        )
-    if generation.assessment is None:
-        return title + f"<p style='{SMALL}'>None: {escape(absence(generation, 'assessment'))}.</p>"
-    return title + f"<div style='overflow-x:auto'>{show.evidence(generation.assessment)}</div>"
-
-
-def _card(body: str) -> str:
-    notice = "" if NOTICE in body else f"<p style='{SMALL}'>{NOTICE}</p>"
-    # the classes keep MathJax from reading dollar signs as formulas
-    return f"<div class='tex2jax_ignore mathjax_ignore' style='{CARD}'>{body}{notice}</div>"
+        why = "The run holds tables only, without the records that the evidence is read from."
+    elif generation.assessment is None:
+        why = f"None: {absence(generation, 'assessment')}."
+    else:
+        return {"evidence": show.evidence(generation.assessment)}
+    return {"no_evidence": why}
 
 
 def _ranges(confidence: pd.DataFrame, methods: Sequence[str]) -> dict[str, tuple[float, float]]:

@@ -1,49 +1,81 @@
-"""What one answer looks like, as HTML for notebooks: the dialogue, tokens, samples, replies, passages and the evidence.
+"""What notebooks show as HTML: an answer, its evidence, a consultation, a chart review.
 
-Every block stands alone: inline styles, its own background and text colour (so light and dark themes both do), no script
-and nothing from elsewhere. Words of a model or a patient are escaped. Sense never hangs on colour alone.
+Every page stands alone: inline styles, its own background and text colour (so light and dark themes
+both do), no script and nothing from elsewhere. The templates escape every word of a model, a
+patient or a file. Sense never hangs on colour alone.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from trustlab.agents.consultation import CONFIDENT, NO_QUESTION, REPEATS, Consultation
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
-from trustlab.html.blocks import (
-    GREY,
-    INK,
-    PAPER,
-    SHADE,
-    WARNING,
-    Html,
-    banner,
-    bar,
-    block,
-    coloured,
-    escaped,
-    html_cell,
-    html_row,
-    html_table,
-    note,
-    preformatted,
-    quoted,
-    tint,
-    turn_block,
-    turns_of,
-)
+from trustlab.confidence.registry import label
 from trustlab.knowledge import normalise
 from trustlab.parsing import no_answer, true_or_false
 from trustlab.paths import NOTICE
-from trustlab.records import Assessment, Evidence, Generation, Reply, Statement
+from trustlab.records import Assessment, Evidence, Generation, Mark, Reply, Statement
 from trustlab.retrieval import Passage
+from trustlab.safety.chart import chart_of, chart_text
+from trustlab.safety.table import known_items
 
+if TYPE_CHECKING:
+    from trustlab.studies.trust_indices import Checked
+
+INK, GREY, LINE, PAPER, WARNING = "#222222", "#5A5A5A", "#D0D0D0", "#FFFFFF", "#8A3C00"
+SHADE = "#0072B2"
 DEEPEST = 0.75
 """Share of ``SHADE`` at probability 1: dark text stays legible on it."""
+_TAG = re.compile(r"\{[%{#].*?[%}#]\}", re.DOTALL)
+
+
+class Html(str):
+    """HTML that a notebook shows as such, and that a template takes as it is."""
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+    __html__ = _repr_html_
+
+    def __repr__(self) -> str:
+        return f"<HTML, {len(self):,} characters>"
+
+
+def render(page: str, **values: Any) -> Html:
+    """The template ``page`` filled in; every value is escaped that is not HTML already."""
+    return Html(_templates().get_template(f"{page}.html").render(values))
+
+
+@lru_cache
+def _templates() -> Environment:
+    made = Environment(loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined)
+    colours = {"INK": INK, "GREY": GREY, "LINE": LINE, "PAPER": PAPER, "WARNING": WARNING}
+    made.globals.update(**colours, SHADE=SHADE, NOTICE=NOTICE, tint=tint)
+    return made
+
+
+def _template(name: str) -> str:
+    """A template's text without line breaks and indents, which are for its reader."""
+    text = files("trustlab.html").joinpath("templates", name).read_text(encoding="utf-8")
+    return re.sub(r"\s*\n\s*", "", _TAG.sub(lambda tag: " ".join(tag[0].split()), text))
+
+
+def tint(colour: str, share: float) -> str:
+    """``colour`` mixed with white; ``share`` 0 is white."""
+    parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(255 + share * (part - 255)):02X}" for part in parts)
 
 
 class Verdict(NamedTuple):
@@ -64,145 +96,124 @@ UNJUDGED = Verdict("#9A9A9A", "–", "not assessed", "the model gave no readable
 DOTS = {"strong": "●●●", "moderate": "●●", "weak": "●"}
 NO_VALUE = "MedConf gives no value"
 NOT_SAID = "not in the patient's words"
+RIGHT, WRONG, FAILED = ("✓ right", "#006B4A"), ("✗ wrong", WARNING), ("? not judged", GREY)
+
+
+def turns_of(text: str) -> list[tuple[str, str]]:
+    """(speaker, words) of each turn; a line without a name goes on where the one before left off."""
+    turns: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        found = re.match(r"(Doctor|Patient):\s*(.*)", line)
+        if found or not turns:
+            turns.append((found[1], found[2]) if found else ("", line))
+        else:
+            turns[-1] = (turns[-1][0], f"{turns[-1][1]}\n{line}")
+    return turns
+
+
+def _spoken(texts: Iterable[str]) -> list[tuple[str, str]]:
+    return [turn for text in texts for turn in turns_of(text)]
+
+
+# One answer
 
 
 def dialogue(statements: Iterable[Statement | str]) -> Html:
-    """Doctor's and patient's turns, told apart by side, colour and name; any other sentence as a plain paragraph."""
-    turns = [turn for statement in statements for turn in turns_of(str(statement))]
-    return block(
-        "".join(turn_block(speaker, words) for speaker, words in turns)
-        or note("Nothing has been said yet.")
-    )
+    """Doctor's and patient's turns, told apart by side, colour and name; other sentences plain."""
+    return render("dialogue", spoken=_spoken(map(str, statements)))
 
 
 def tokens(reply: Reply, n_alternatives: int = 3) -> Html:
-    """The diagnosis's tokens as boxes, darker the more probable, each with its probability and the best alternatives."""
-    if reply.text is None:
-        return block(banner(f"No diagnosis: {reply.missing or 'no reply'}"))
+    """The diagnosis's tokens as boxes, darker the more probable, with their best alternatives."""
     trace = reply.trace
-    if trace is None or not trace.tokens:
-        return block(
-            f"<p style='margin:0 0 4px'><b>{escaped(reply.text)}</b></p>"
-            + note("The model gave no token statistics.")
-        )
-    probabilities = (
-        [None] * len(trace)
-        if trace.logprobs is None
-        else [float(p) for p in np.exp(trace.logprobs)]
-    )
-    others = trace.alternatives or ((),) * len(trace)
-    boxes = [
-        _token(token, p, [(t, lp) for t, lp in best if t != token][:n_alternatives])
-        for token, p, best in zip(trace.tokens, probabilities, others, strict=True)
-    ]
-    remarks = ["The model gave no token probabilities."]
-    if trace.logprobs is not None:
-        remarks = [
-            "Below each token: its probability, given the tokens before it; the darker, the more probable."
+    boxes, remarks = [], ["The model gave no token probabilities."]
+    if trace is not None and trace.tokens:
+        n = len(trace)
+        known = [None] * n if trace.logprobs is None else np.exp(trace.logprobs).tolist()
+        others = trace.alternatives or ((),) * n
+        boxes = [
+            (visible(token), p, _others(token, best)[:n_alternatives])
+            for token, p, best in zip(trace.tokens, known, others, strict=True)
         ]
-        if n_alternatives and trace.alternatives is None:
-            remarks.append("The model gave no alternatives.")
-        elif n_alternatives:
-            remarks.append("Then the most probable tokens in its place.")
-    if any(" " in token for token in trace.tokens):
-        remarks.append("␣ is a space.")
-    return block("".join(boxes) + note(" ".join(remarks)))
+        if trace.logprobs is not None:
+            remarks = ["Below each token: its probability, given the tokens before it; the darker,"]
+            remarks.append("the more probable.")
+            if n_alternatives and trace.alternatives is None:
+                remarks.append("The model gave no alternatives.")
+            elif n_alternatives:
+                remarks.append("Then the most probable tokens in its place.")
+        if any(" " in token for token in trace.tokens):
+            remarks.append("␣ is a space.")
+    return render(
+        "tokens",
+        answer=reply.text,
+        missing=reply.missing or "no reply",
+        boxes=boxes,
+        deepest=DEEPEST,
+        remarks=" ".join(remarks),
+    )
+
+
+def _others(token: str, best: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    return [(visible(other), float(np.exp(logprob))) for other, logprob in best if other != token]
 
 
 def votes(samples: Sequence[Reply] | None) -> Html:
     """The distinct diagnoses among the samples with their counts, most frequent first, as bars."""
-    readable = [reply.text for reply in samples or () if reply.text is not None]
-    lost = len(samples or ()) - len(readable)
-    unread = (
-        note(f"{lost} of {len(samples or ())} samples could not be read and do not count.")
-        if lost
-        else ""
-    )
-    if not readable:
-        return block(banner("No readable samples." if samples else "No samples.") + unread)
-    counts = Counter(normalise(text) for text in readable)
-    spellings = {
-        key: Counter(t for t in readable if normalise(t) == key).most_common(1)[0][0]
-        for key in counts
-    }
-    rows = [
-        html_row(
-            html_cell(escaped(spellings[key])),
-            html_cell(bar(count / len(readable)), "width:45%"),
-            html_cell(f"{count} of {len(readable)}", "white-space:nowrap"),
-        )
-        for key, count in counts.most_common()
-    ]
-    return block(html_table(["Sampled diagnosis", "", "Samples"], rows) + unread)
+    n, readable = len(samples or ()), [r.text for r in samples or () if r.text is not None]
+    spellings: dict[str, Counter[str]] = {}
+    for text in readable:
+        spellings.setdefault(normalise(text), Counter())[text] += 1
+    counts = [(told.most_common(1)[0][0], told.total()) for told in spellings.values()]
+    counts.sort(key=lambda counted: -counted[1])
+    return render("votes", counts=counts, n=n, lost=n - len(readable))
 
 
 def replies(generation: Generation) -> Html:
-    """What the model replied when asked how confident it is, as it came, beside the number read from it."""
-    rows = []
-    for name, what in (
-        ("ce", "CE"),
-        ("cot_ce", "CoT-CE"),
-        ("topk_ce", "Top-k CE"),
-        ("p_true", "P(True)"),
-    ):
+    """What the model replied when asked how sure it is, as it came, beside the number read."""
+    methods = []
+    for name in ("ce", "cot_ce", "topk_ce", "p_true"):
         came = generation.probes.get(name) or ()
-        raw = _counted(came) if name == "p_true" else "\n".join(_raw(reply) for reply in came)
-        box = preformatted(raw) if came else coloured("no reply", GREY)
+        raw, remark = "\n".join(map(_raw, came)), ""
         if name == "p_true" and came:
-            answers = [reply.text for reply in came if not no_answer(reply)]
-            readable = sum(true_or_false(text) is not None for text in answers)
-            box += coloured(f"{readable} of {len(came)} are True or False", GREY)
+            raw = "\n".join(f"{n} × {text}" for text, n in Counter(map(_raw, came)).items())
+            judged = [true_or_false(reply.text) for reply in came if not no_answer(reply)]
+            readable = sum(verdict is not None for verdict in judged)
+            remark = f"{readable} of {len(came)} are True or False"
         value, missing, _ = METHODS[name].evaluate(generation)
-        read = coloured(f"missing: {missing}", WARNING) if missing else f"<b>{value:.2f}</b>"
-        rows.append(
-            html_row(
-                html_cell(f"<b>{escaped(what)}</b>", "white-space:nowrap"),
-                html_cell(box),
-                html_cell(read, "width:24%"),
-            )
-        )
-    return block(html_table(["Method", "Reply as it came", "Number read from it (0 to 1)"], rows))
+        told = {"reply": raw if came else None, "remark": remark}
+        methods.append({"label": label(name), "value": value, "missing": missing, **told})
+    return render("replies", methods=methods)
+
+
+def _raw(reply: Reply) -> str:
+    text = reply.text if reply.raw is None else reply.raw
+    return f"(no reply: {reply.missing or 'nothing came'})" if text is None else text
 
 
 def passages(passages: Sequence[Passage], n: int = 5) -> Html:
     """Title and text of the first ``n`` passages, in their order; the rest is folded away."""
-    shown = [
-        f"<p style='margin:0 0 8px;color:{INK}'><b>{i}. {escaped(p.title)}</b><br>{escaped(p.content)}</p>"
-        for i, p in enumerate(passages, 1)
-    ]
-    if not shown:
-        return block(note("No passages."))
-    rest = shown[n:]
-    folded = f"<details><summary style='cursor:pointer;color:{GREY}'>{len(rest)} more</summary>{''.join(rest)}</details>"
-    return block("".join(shown[:n]) + (folded if rest else ""))
+    return render("passages", passages=passages, n=n)
 
 
 def evidence(assessment: Assessment) -> Html:
-    """MedConf's table: each criterion, how important it is, whether the patient's words bear it out, and which words.
+    """MedConf's table: each criterion, how important it is, the verdict, and which words show it.
 
-    Without a table (an ablation, or a step that failed) what there is: the profile, the prose, the reasoning, the score.
+    Without a table (an ablation, or a step that failed) what there is: the profile, the prose, the
+    reasoning, the score.
     """
-    a = assessment
-    parts = [
-        f"<p style='margin:0 0 6px;font-size:15px;color:{INK}'>Evidence for <b>{escaped(a.diagnosis)}</b></p>"
-    ]
-    if a.missing:
-        parts.append(banner(f"{NO_VALUE}: {a.missing}"))
-    if a.evidence:
-        parts.append(note(legend()))
-    if rows := judged(a):
-        weighed = any(e.criterion.importance for e, _ in rows)
-        heads = ["#", "Criterion", *(["Importance"] if weighed else []), "Verdict", "Quotation"]
-        parts.append(html_table(heads, [_evidence_row(e, verdict, weighed) for e, verdict in rows]))
-    elif a.prose:
-        parts.append(quoted("What a patient with it would tell or have", a.prose))
-    if a.reasoning:
-        parts.append(quoted("The model's reasoning", a.reasoning))
-    parts.append(
-        f"<p style='margin:8px 0 0;color:{INK}'>{' &nbsp;·&nbsp; '.join(map(escaped, summary(a)))}</p>"
+    rows = judged(assessment)
+    return render(
+        "evidence",
+        a=assessment,
+        rows=rows,
+        weighed=any(e.criterion.importance for e, _ in rows),
+        legend=legend(),
+        summary=summary(assessment),
+        no_value=NO_VALUE,
+        quotation=quotation,
+        importance=importance,
     )
-    parts.append(f"<p style='margin:6px 0 0;font-size:11px;color:{GREY}'>{escaped(NOTICE)}</p>")
-    return block("".join(parts))
 
 
 def judged(assessment: Assessment) -> list[tuple[Evidence, Verdict]]:
@@ -260,38 +271,192 @@ def visible(token: str) -> str:
     return token.replace(" ", "␣").replace("\n", "↵") or "(part)"
 
 
-def _token(token: str, probability: float | None, others: list[tuple[str, float]]) -> str:
-    back = PAPER if probability is None else tint(SHADE, DEEPEST * probability)
-    box = f"border:1px solid #6E6E6E;border-radius:3px;padding:3px 8px;background:{back};color:{INK};white-space:pre-wrap"
-    number = "" if probability is None else f"<div><b>{probability:.2f}</b></div>"
-    rest = "".join(
-        f"<div style='color:{GREY};font-size:12px'>{escaped(visible(t))} {np.exp(lp):.2f}</div>"
-        for t, lp in others
+# A consultation
+
+KEPT = {
+    "volunteered": "the patient wanted to tell more than one fact: only one was spoken",
+    "invented": "the patient's words were in no fact: not spoken",
+    "leaked": "the patient named the diagnosis: not spoken",
+    "out of place": "the patient gave an answer to another question: not spoken",
+    "unreadable": "the patient's reply could not be read",
+}
+
+
+def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence[str]) -> Html:
+    """What was said, and after each turn the diagnosis with the confidence of each of ``methods``.
+
+    ``rows`` is ``trustlab.studies.consultation.transcript_rows``.
+    """
+    states = rows.set_index("level")
+    turns = [None, *consultation.turns]
+    steps = []
+    for level, (said, turn) in enumerate(zip(consultation.statements, turns, strict=True)):
+        remark = KEPT.get(turn.said.outcome, "") if turn else ""
+        state = _state(states.loc[level], methods) if level in states.index else {"answer": ""}
+        steps.append({"spoken": _spoken([said.text]), "remark": remark, **state})
+    truth = consultation.case.diagnosis
+    return render("transcript", steps=steps, ending=ending(consultation), truth=truth)
+
+
+def _state(row: Any, methods: Sequence[str]) -> dict[str, Any]:
+    numbers = [
+        f"{label(m)} {'missing' if pd.isna(row[m]) else format(row[m], '.2f')}" for m in methods
+    ]
+    answer = row["answer"] if isinstance(row["answer"], str) else "(no readable diagnosis)"
+    return {"answer": answer, "graded": graded(row["correct"]), "numbers": " · ".join(numbers)}
+
+
+def graded(correct: float) -> tuple[str, str]:
+    """Words and colour of a right, a wrong and an ungraded diagnosis."""
+    return FAILED if pd.isna(correct) else RIGHT if correct == 1 else WRONG
+
+
+def ending(consultation: Consultation) -> str:
+    """Why the consultation ended, in a sentence."""
+    n = len(consultation.turns)
+    after = f"The consultation ended after {n} question{'' if n == 1 else 's'}: "
+    if consultation.ended == REPEATS:
+        return f"{after}the doctor asked again what had been asked ({consultation.why})"
+    if consultation.ended == NO_QUESTION:
+        return f"{after}the doctor asked nothing readable ({consultation.why})."
+    if consultation.ended == CONFIDENT:
+        return f"{after}the confidence reached the threshold."
+    return f"{after}the turn limit."
+
+
+# A chart review
+
+LOOKS = {
+    "SAFE": ("✓", "#009E73"), "FINE": ("✓", "#009E73"), "SAFE WITH CAUTION": ("!", "#E69F00"), "REDUNDANT": ("!", "#E69F00"),
+    "UNSAFE": ("✗", "#D55E00"), "RISKY": ("✗", "#D55E00"), "UNKNOWN": ("?", "#56B4E9"), None: ("–", "#9A9A9A"),
+}  # fmt: skip
+"""Verdict -> its sign and colour."""
+UNREADABLE = "UNREADABLE"
+NO_PLAN = "There is no plan to review"
+NO_REVIEW = "with safety off: not reviewed"
+NO_QUOTE = "not in what the reviewer was shown"
+NOT_KNOWN = "the table does not know it"
+
+
+def chart_review(checked: Checked) -> Html:
+    """Chart, words, doctors, vote, plan and marks of one configuration and case."""
+    case = checked.view.case
+    return render(
+        "chart_review",
+        checked=checked,
+        case=case,
+        chart=chart_text(chart_of(case, checked.view.statements)),
+        spoken=_spoken(s.text for s in checked.view.statements),
+        doctors=_opinions(checked),
+        vote=vote_words(checked),
+        graded=graded(checked.correct),
+        items=_items(checked),
+        no_plan=NO_PLAN,
     )
-    place = "display:inline-block;max-width:100%;vertical-align:top;text-align:center;margin:0 4px 6px 0;break-inside:avoid"
-    return f"<div style='{place}'><div style='{box};font-family:monospace'>{escaped(visible(token))}</div>{number}{rest}</div>"
 
 
-def _evidence_row(evidence: Evidence, verdict: Verdict, weighed: bool) -> str:
-    quote, warning = quotation(evidence)
-    said = escaped(quote) or coloured("–", GREY)
-    if warning:
-        said += f"<br><b>{coloured(warning, WARNING)}</b>"
-    back = f"background:{tint(verdict.colour, 0.22)};border-left:5px solid {verdict.colour};white-space:nowrap"
-    return html_row(
-        html_cell(str(evidence.criterion.id), f"color:{GREY}"),
-        html_cell(escaped(evidence.criterion.description)),
-        *([html_cell(escaped(importance(evidence)), "white-space:nowrap")] if weighed else []),
-        html_cell(f"{verdict.symbol} <b>{verdict.word}</b>", back),
-        html_cell(said, "width:38%"),
+def worth_reading(checked: Sequence[Checked], model: str) -> Checked:
+    """The case of ``model`` that shows most: a panel that differs, a plan, an objection of the rules, one of the reviewer.
+
+    The first of the best, panels before single doctors. ``ValueError`` where there is none of that model.
+    """
+    mine = [c for c in checked if c.model == model]
+    if not mine:
+        raise ValueError(
+            f"nothing was asked of {model!r}; there are {list(dict.fromkeys(c.model for c in checked))}"
+        )
+    return max(mine, key=_worth)
+
+
+def vote_words(checked: Checked) -> str:
+    """How the doctors voted, in a sentence."""
+    counts = Counter(v for v in checked.panel.votes if v is not None)
+    if not counts:
+        return "no readable diagnosis."
+    told = ", ".join(f"{name} {n}" for name, n in counts.most_common())
+    lost = checked.n_doctors - counts.total()
+    unread = f", unreadable {lost}" if lost else ""
+    drawn = " (a tie, drawn by the case's name)" if checked.panel.tied else ""
+    return f"{told}{unread}; the diagnosis is {checked.panel.diagnosis}{drawn}."
+
+
+def _worth(checked: Checked) -> tuple[int, ...]:
+    marks = [] if checked.rules is None else [*checked.rules.prescriptions, *checked.rules.tests]
+    said = [] if checked.review is None else [*checked.review.prescriptions, *checked.review.tests]
+    votes = {v for v in checked.panel.votes if v is not None}
+    seen = [m.verdict in ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT") for m in marks]
+    objections = [m.verdict in ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT") for m in said]
+    apart = any(a != b for a, b in zip(seen, objections, strict=True))
+    readable = sum(bool(o.thinking and o.diagnosis) for o in checked.panel.opinions)
+    return (
+        bool(marks),
+        checked.n_doctors > 1,
+        any(seen),
+        len(votes) > 1,
+        apart,
+        any(objections),
+        readable,
     )
 
 
-def _counted(came: Sequence[Reply]) -> str:
-    """How often each reply came, in the order of their first coming."""
-    return "\n".join(f"{n} × {text}" for text, n in Counter(map(_raw, came)).items())
+def _opinions(checked: Checked) -> list[dict[str, str]]:
+    """Of each doctor: the name, the diagnosis with its RDC, the reasoning, what is missing."""
+    found = []
+    cosines = checked.panel.cosines or (math.nan,) * checked.n_doctors
+    for i, (opinion, cosine) in enumerate(zip(checked.panel.opinions, cosines, strict=True), 1):
+        fit = "" if math.isnan(cosine) else f" (cosine of reasoning and diagnosis {cosine:.2f})"
+        diagnosis = f"{opinion.diagnosis}{fit}" if opinion.diagnosis else "(no readable diagnosis)"
+        found.append(
+            {
+                "name": f"Doctor {i}, {opinion.model}",
+                "diagnosis": diagnosis,
+                "thinking": opinion.thinking or "(no readable reasoning)",
+                "missing": opinion.missing,
+            }
+        )
+    return found
 
 
-def _raw(reply: Reply) -> str:
-    text = reply.text if reply.raw is None else reply.raw
-    return f"(no reply: {reply.missing or 'nothing came'})" if text is None else text
+def _items(checked: Checked) -> list[tuple[str, list[tuple[str, dict[str, str], dict[str, str]]]]]:
+    """(kind, [what is proposed, the reviewer's mark, the rule check's])."""
+    plan, rules = checked.proposed.plan, checked.rules
+    if plan is None or rules is None:
+        return []
+    drugs, tests = known_items(plan)
+    prescribed = [str(p) for p in plan.prescriptions]
+    review = checked.review
+    said = (
+        (review.prescriptions, review.tests)
+        if review
+        else ([None] * len(drugs), [None] * len(tests))
+    )
+    return [
+        ("Prescription", _marks(prescribed, drugs, said[0], rules.prescriptions)),
+        ("Test", _marks(plan.tests, tests, said[1], rules.tests)),
+    ]
+
+
+def _marks(
+    proposed: Sequence[str],
+    known: Sequence[bool],
+    said: Sequence[Mark | None],
+    rules: Sequence[Mark],
+) -> list[tuple[str, dict[str, str], dict[str, str]]]:
+    rows = zip(proposed, known, said, rules, strict=False)
+    return [(text, _mark(mark, yes), _mark(rule, True)) for text, yes, mark, rule in rows]
+
+
+def _mark(mark: Mark | None, known: bool) -> dict[str, str]:
+    """Verdict with its sign and colour, quotation and reason, and a warning, in words."""
+    sign, colour = LOOKS[mark.verdict if mark else None]
+    told = {"sign": sign, "colour": colour, "verdict": UNREADABLE, "why": NO_REVIEW, "warning": ""}
+    if mark is None:
+        return told
+    quote = f"“{mark.quote}”" if mark.quote else ""
+    why = mark.missing if mark.verdict is None else mark.reason or ""
+    wrong = [NO_QUOTE] * (mark.quote_occurs is False) + [NOT_KNOWN] * (not known)
+    return told | {
+        "verdict": mark.verdict or UNREADABLE,
+        "why": " · ".join(filter(None, (quote, why))),
+        "warning": f"⚠ {'; '.join(wrong)}" if wrong else "",
+    }

@@ -67,8 +67,9 @@ class Encoder:
         )
         if looks_like_path and not self._folder.is_dir():  # type: ignore[union-attr]
             raise ValueError(
-                f"name_or_path must be None, a folder that exists or a hub name, got {os.fspath(name_or_path)!r}"
-            )  # type: ignore[arg-type]
+                "name_or_path must be None, a folder that exists or a hub name, "
+                f"got {str(name_or_path)!r}"
+            )
         self.name = "all-MiniLM-L6-v2" if name_or_path is None else str(name_or_path)
         self.cache_path = cache_path
         self.device = device

@@ -425,9 +425,10 @@ def with_printed(ours: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
 
 
 def published_claims() -> pd.DataFrame:
-    """What the paper says in words, in ours, with its figures as text: id place claim claimed relation (= < or >).
+    """What the paper says in words, in ours, with its figures as text, and how each is had again.
 
-    ``claimed`` is '' where no figure is given.
+    Columns id place claim claimed relation (= < or >) expression slack source; ``claimed`` is ''
+    where no figure is given.
     """
     return pd.read_csv(DATA / "published" / "claims.csv", dtype=str, keep_default_na=False)
 

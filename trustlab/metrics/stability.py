@@ -4,8 +4,9 @@ A coefficient of variation (CV) is a population standard deviation by a mean, in
 
 - *CV group*: of the conditions' means. How far does the average move?
 - *CV sample*: of each row over the conditions, then the mean over rows. How far does one answer's?
-- It means something only on a ratio scale, whose nought is a nought (:data:`RATIO`). A constant
-  confidence has CV 0 and knows nothing: read it beside how well it tells right from wrong.
+- It means something only on a ratio scale, whose nought is a nought (a method's ``ratio``). A
+  constant confidence has CV 0 and knows nothing: read it beside how well it tells right from
+  wrong.
 
 Ren et al. 2026, robustness; percent, population standard deviation and intervals are ours.
 """
@@ -23,12 +24,6 @@ from numpy.typing import ArrayLike
 from trustlab.metrics.estimate import NAN, Draws, Metric, Rows, Statistic, estimate, mean
 from trustlab.metrics.ties import numbers
 
-RATIO = (
-    "asp", "msp", "sequence_probability", "min_token_probability", "ccp", "ccp_min", "ccp_mean",
-    "poc", "semantic_poc", "ce", "cot_ce", "topk_ce", "p_true", "medconf", "medconf_weighted",
-    "deg", "lexical_similarity", "num_set",
-)  # fmt: skip
-"""Methods on a ratio scale: the probabilities, and the scores whose nought means none."""
 SHUFFLED = 100
 """Shufflings at a time, to keep memory small."""
 NO_MEAN = "the mean confidence is 0"

@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from trustlab.confidence import METHODS
 from trustlab.metrics import schema
 from trustlab.plots.style import (
     FAMILY_COLOURS,
@@ -27,7 +28,6 @@ from trustlab.plots.style import (
     GREY,
     INK,
     MARKER_POINTS,
-    METHOD_LABELS,
     axes_row,
     family_marks,
     family_of,
@@ -159,7 +159,8 @@ def rows(
     marks = _looks(marks, families, known["_series"], pale)
 
     def words(name: str) -> str:
-        return (METHOD_LABELS | dict(names or {})).get(name, name) if name else ""
+        known = {method: m.label for method, m in METHODS.items()} | dict(names or {})
+        return known.get(name, name) if name else ""
 
     places = _places(marks, known["_group"], order or known["_row"], words)
     drawing = _Drawing(marks, x, held, *places, _columns(marks, columns or {}))

@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
+from trustlab.confidence.registry import label  # noqa: F401 (figures take it from here)
 from trustlab.metrics.estimate import MIN_CASES
 
 FAMILY_COLOURS: dict[str, str] = {
@@ -58,56 +59,9 @@ FAMILY_LABELS: dict[str, str] = {
     "trust": "trust",
 }
 
-METHOD_LABELS: dict[str, str] = {
-    "asp": "ASP",
-    "msp": "MSP (as printed: largest token)",
-    "sequence_probability": "Sequence probability",
-    "min_token_probability": "Smallest token probability",
-    "perplexity": "Perplexity",
-    "entropy": "Entropy",
-    "pmi": "PMI",
-    "conditional_pmi": "Conditional PMI",
-    "conditional_pmi_original": "Conditional PMI (original sign)",
-    "renyi_divergence": "Rényi divergence",
-    "fisher_rao": "Fisher–Rao",
-    "token_sar": "TokenSAR",
-    "ccp": "CCP",
-    "ccp_min": "CCP (smallest)",
-    "ccp_mean": "CCP (mean)",
-    "poc": "PoC",
-    "semantic_poc": "Semantic PoC",
-    "lexical_similarity": "Lexical similarity",
-    "semantic_similarity": "Semantic similarity",
-    "semantic_similarity_med": "Semantic similarity (medical)",
-    "num_set": "NumSet",
-    "eigv": "EigV",
-    "deg": "Deg",
-    "ecc": "Ecc",
-    "mc_se": "MC-SE",
-    "mc_nse": "MC-NSE",
-    "semantic_entropy": "Semantic entropy",
-    "semantic_entropy_normalised": "Semantic entropy (normalised)",
-    "semantic_entropy_discrete": "Semantic entropy (discrete)",
-    "sentence_sar": "SentenceSAR",
-    "sentence_sar_printed": "SentenceSAR (as printed)",
-    "sar": "SAR",
-    "ce": "CE",
-    "cot_ce": "CoT-CE",
-    "topk_ce": "Top-k CE",
-    "topk_ce_first": "Top-k CE (first)",
-    "topk_ce_max": "Top-k CE (largest)",
-    "p_true": "P(True)",
-    "medconf": "MedConf",
-    "medconf_weighted": "MedConf (fixed weights)",
-    "information_level": "Information level",
-    "word_count": "Word count",
-    "random": "Random",
-    "agreement": "Agreement of doctors",
-    "rdc": "RDC",
-}
-
 LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
 """The lines of the methods of one family, in order."""
+
 INK = "#222222"
 GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
@@ -121,12 +75,6 @@ VALUES = (
 DPI = 150
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "trustlab"}
 """Text stays text, and the names of an SVG's parts do not change from one run to the next."""
-
-
-def label(method: str) -> str:
-    """A method's short human name; an unlisted ``some_method`` becomes 'Some method'."""
-    words = method.replace("_", " ")
-    return METHOD_LABELS.get(method, words[:1].upper() + words[1:])
 
 
 def family_of(method: str, families: Mapping[str, str]) -> str:

@@ -12,10 +12,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from trustlab.knowledge import normalise
-from trustlab.paths import DATA
+from trustlab.paths import DATA, read_yaml
+from trustlab.records import Plan
 
 RULE_KINDS = (
     "allergy",
@@ -183,7 +182,7 @@ def load_safety(folder: Path | None = None) -> Safety:
     """Read the six files of ``folder`` (default ``data/knowledge``; cached). ``ValueError`` for a rule of no known kind."""
     folder = folder or DATA / "knowledge"
     read = {
-        name: _read(folder / f"{name}.yml")
+        name: read_yaml(folder / f"{name}.yml")
         for name in ("chart", "drugs", "drug_rules", "tests", "test_rules", "plans")
     }
     rules = {kind: read[f"{kind}_rules"] for kind in ("drug", "test")}
@@ -210,6 +209,13 @@ def _facts(rows: Iterable[dict[str, Any]]) -> dict[str, ChartFact]:
         row | {"synonyms": tuple(row.get("synonyms", ()))} for row in rows
     ]
     return {row["id"]: ChartFact(**row) for row in whole}
+
+
+def known_items(plan: Plan | None) -> tuple[list[bool], list[bool]]:
+    """Whether the safety table knows each prescription's drug, and each test, of ``plan``."""
+    safety = load_safety()
+    drugs = [safety.drug_named(p.drug) is not None for p in (plan.prescriptions if plan else ())]
+    return drugs, [safety.test_named(t) is not None for t in (plan.tests if plan else ())]
 
 
 def _entry(row: dict[str, Any]) -> Entry:
@@ -242,8 +248,3 @@ def _rule(row: dict[str, Any], items: str, verdict: str) -> Rule:
         row["reason"],
         row["source"],
     )
-
-
-def _read(path: Path) -> Any:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)

@@ -61,11 +61,11 @@ MEDCONF = ("medconf", "medconf_weighted")
 ASKED_WITH = ("entropy", "pmi")
 """Methods that make the answer's request the benchmark's own: its reply is found, not asked for."""
 UNSHARED = "no value in another variant that it is compared with"
-SAMPLED = (
-    "poc", "semantic_poc", "lexical_similarity", "semantic_similarity", "num_set", "deg", "eigv",
-    "ecc", "mc_se", "mc_nse", "semantic_entropy", "semantic_entropy_normalised",
-    "semantic_entropy_discrete", "sentence_sar", "sentence_sar_printed", "sar",
-)  # fmt: skip
+SAMPLED = tuple(
+    m.name
+    for m in select("variants")
+    if m.family == "consistency" and "similarity_med" not in m.needs
+)
 """The consistency family, without the method that needs a medical encoder."""
 
 

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import combinations
 from math import isnan, nan
+from string import Template
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pandas as pd
 from pydantic import Field
 
 from trustlab.confidence import METHODS
+from trustlab.confidence.registry import label
 from trustlab.metrics.audit import (
     CELL,
     DATASETS,
@@ -36,7 +37,6 @@ from trustlab.metrics.significance import (
     cases_to_tell_apart,
     holm,
 )
-from trustlab.plots.style import label
 from trustlab.settings import Chance, Count, Flat, Folder, Seed, choices
 
 UNCERTAINTIES = ("perplexity", "entropy", "pmi", "token_sar", "mc_se", "mc_nse", "semantic_entropy")
@@ -530,52 +530,44 @@ def _also(two: pd.DataFrame, row: dict[str, Any]) -> str:
 
 
 YES, NO, UNKNOWN, NO_FIGURE = "yes", "no", "cannot be recomputed", "no figure is claimed"
-UNIT = 0.001
-"""Unit of the last digit of the printed coefficients: a difference of two of them can be off by one."""
-GRAPH = ["eigv", "deg", "ecc"]
-NOT_PRINTED = "not in Tables 2 to 6"
-
-
-@dataclass(frozen=True)
-class Again:
-    """A figure had again: ``value`` (NaN if it cannot be), ``how``; ``slack``: how far rounding of what it is made of reaches."""
-
-    value: float
-    how: str
-    slack: float = 0.0
+Again = tuple[float, dict[str, object]]
+"""A figure had again, NaN if it cannot be, and what the words of its source want to know."""
 
 
 def claims_table() -> pd.DataFrame:
     """One row a claimed figure: id place claim claimed recomputed difference agrees how.
 
-    ``agrees``: "yes" within rounding of the claim and of the printed figures it is made of, "no", "cannot be recomputed" or "no
-    figure is claimed". A claim to lie above or below something is held against the nearest printed figure. Raises
-    ``ValueError`` where the file names a claim that nothing here recomputes, or lacks one.
+    ``agrees``: "yes" within rounding of the claim and of the printed figures it is made of
+    (``slack``), "no", "cannot be recomputed" or "no figure is claimed". A claim to lie above or
+    below something is held against the nearest printed figure. ``ValueError`` for an expression
+    that is none of :data:`EXPRESSIONS`.
     """
-    claims = published_claims()
-    if unequal := set(claims["id"]) ^ set(WAYS):
-        raise ValueError(
-            f"claims.csv and the ways to recompute them must name the same claims; these are in one only: {unequal}"
-        )
     rows = []
-    for claim in claims.to_dict("records"):
-        again = WAYS[claim["id"]]()
+    for claim in published_claims().to_dict("records"):
+        value, words = recompute(claim["expression"])
         given = float(claim["claimed"] or "nan")
         decimals = len(claim["claimed"].partition(".")[2])
-        room = again.slack + (0.5 * 10.0**-decimals if decimals else 0.0) + 1e-9
-        verdict = judged(again.value - given, claim["relation"], room)
-        verdict = NO_FIGURE if not claim["claimed"] else UNKNOWN if isnan(again.value) else verdict
-        kept = {name: claim[name] for name in ("id", "place", "claim", "claimed")}
+        room = float(claim["slack"]) + (0.5 * 10.0**-decimals if decimals else 0.0) + 1e-9
+        verdict = UNKNOWN if isnan(value) else judged(value - given, claim["relation"], room)
         rows.append(
             {
-                **kept,
-                "recomputed": round(again.value, 6),
-                "difference": round(again.value - given, 6),
-                "agrees": verdict,
-                "how": again.how,
+                **{name: claim[name] for name in ("id", "place", "claim", "claimed")},
+                "recomputed": round(value, 6),
+                "difference": round(value - given, 6),
+                "agrees": verdict if claim["claimed"] else NO_FIGURE,
+                "how": Template(claim["source"]).substitute(words),
             }
         )
     return pd.DataFrame(rows)
+
+
+def recompute(expression: str) -> Again:
+    """What ``expression`` of ``claims.csv`` gives: one of :data:`EXPRESSIONS` and its arguments."""
+    name, *arguments = expression.split()
+    if name not in EXPRESSIONS:
+        known = ", ".join(EXPRESSIONS)
+        raise ValueError(f"claims.csv has the expression {expression!r}; known are {known}")
+    return EXPRESSIONS[name](*arguments)
 
 
 def judged(difference: float, relation: str, room: float) -> str:
@@ -589,245 +581,142 @@ def _audit() -> pd.DataFrame:
     return correlations()
 
 
-def _absent(how: str = NOT_PRINTED) -> Again:
-    return Again(nan, how)
+def _filtered(table: pd.DataFrame, filters: Sequence[str]) -> pd.DataFrame:
+    """The rows where every ``column=value|value`` holds, but not all of those with a "!" before."""
+    kept = pd.Series(True, index=table.index)
+    left_out = pd.Series(any(one.startswith("!") for one in filters), index=table.index)
+    for one in filters:
+        column, _, values = one.lstrip("!").partition("=")
+        holds = table[column].isin(values.split("|"))
+        if one.startswith("!"):
+            left_out &= holds
+        else:
+            kept &= holds
+    return table[kept & ~left_out]
 
 
-def _levels() -> Again:
+def _listed(values: Iterable[float], form: str = ".3f") -> str:
+    return ", ".join(format(value, form) for value in values)
+
+
+def _points() -> Again:
+    """The number of points that most printed p-values fit."""
     counts = points_that_fit(_audit())
-    most = int(counts.idxmax())
-    second = int(counts.drop(most).max())
-    return Again(
-        most,
-        f"{counts[most]} of the p-values printed as numbers fit {most} points, at most {second} another number",
-    )
+    points = int(counts.idxmax())
+    second = int(counts.drop(points).max())
+    return points, {"points": points, "most": counts[points], "second": second}
 
 
-def _methods() -> Again:
-    table = published_table("correlation")
-    counts = table.groupby("model")["method"].nunique()
-    return Again(
-        counts["llama-3.1"],
-        f"methods in Table 2 with Llama-3.1; with GPT-4.1 there are {counts['gpt-4.1']}",
-    )
+def _methods(access: str) -> Again:
+    """Methods of Table 2 with Llama-3.1, "any" or those of one access."""
+    names = published_table("correlation").groupby("model")["method"].unique()
+    n = sum(access in ("any", METHODS[name].access) for name in names["llama-3.1"])
+    return n, {"gpt": len(names["gpt-4.1"])}
 
 
-def _access(access: str) -> Again:
-    names = published_table("correlation")["method"].unique()
-    n = sum(METHODS[name].access == access for name in names)
-    with_gpt = published_table("correlation").query("model == 'gpt-4.1'")["method"].nunique()
-    return Again(
-        n,
-        "by what each formula needs: P(True) needs words only where its answers are sampled, and is counted as black here; "
-        f"{with_gpt} methods are printed with GPT-4.1",
-    )
+def _over_mean(statistic: str) -> Again:
+    """MedConf's of Table 6 minus the mean of Table 2 for the same model and data set."""
+    cell = ["model=llama-3.1", "dataset=ddxplus", f"statistic={statistic}"]
+    table = _filtered(published_table("correlation"), cell)["value"]
+    whole, mean = _pick("ablation", statistic, "only", "variant=full")[0], table.mean()
+    with_it = whole - (table.sum() + whole) / (len(table) + 1)
+    told = {"whole": f"{whole:.3f}", "mean": f"{mean:.3f}", "with_it": f"{with_it:.3f}"}
+    return whole - mean, {"n": len(table), **told}
 
 
-def _mean(statistic: str) -> Again:
-    table = published_table("correlation").query(
-        "model == 'llama-3.1' and dataset == 'ddxplus' and statistic == @statistic"
-    )
-    whole = published_table("ablation").set_index("variant").loc["full", statistic]
-    mean = table["value"].mean()
-    with_it = whole - (table["value"].sum() + whole) / (len(table) + 1)
-    how = f"{whole:.3f} (Table 6) minus the mean {mean:.3f} of {len(table)} in Table 2; {with_it:.3f} were MedConf in the mean"
-    return Again(whole - mean, how, UNIT)
-
-
-def _mean_auroc() -> Again:
+def _over_mean_auroc() -> Again:
     """Not printed for all 27; if Table 3 holds the best of each family, their mean is bounded."""
-    here = published_table("comparison").query("model == 'llama-3.1' and dataset == 'ddxplus'")
-    medconf = here.set_index("method").loc["medconf", "auroc"]
-    rivals = here[here["method"] != "medconf"].set_index("method")["auroc"]
+    here = _filtered(published_table("comparison"), ["model=llama-3.1", "dataset=ddxplus"])
+    rivals = here.set_index("method")["auroc"]
+    medconf = rivals.pop("medconf")
     family = {METHODS[name].family: auroc for name, auroc in rivals.items()}
     names = published_table("correlation")["method"].unique()
     highest = sum(family[METHODS[name].family] for name in names) / len(names)
-    other = published_table("ablation").set_index("variant").loc["full", "auroc"]
-    gap = medconf - rivals["pmi"]
-    return _absent(
-        f"27 AUROCs are not printed. Were Table 3's baselines the highest of their families, the 27 would average at most "
-        f"{highest:.3f}, and the difference be at least {medconf - highest:.3f} (MedConf {medconf:.3f} in Table 3) or "
-        f"{other - highest:.3f} ({other:.3f} in Table 6). {medconf:.3f} minus PMI's {rivals['pmi']:.3f} is {gap:.3f}"
-    )
+    other = _pick("ablation", "auroc", "only", "variant=full")[0]
+    figures = {"highest": highest, "medconf": medconf, "other": other, "pmi": rivals["pmi"]}
+    figures |= {"least": medconf - highest, "other_least": other - highest}
+    figures["gap"] = medconf - rivals["pmi"]
+    return nan, {name: f"{figure:.3f}" for name, figure in figures.items()}
 
 
-def _best(which: str) -> Again:
-    best = advantages().query("best")
-    value = getattr(best["difference"], which)()
-    listed = ", ".join(f"{one:.3f}" for one in best["difference"])
-    return Again(
-        value,
-        f"Table 3, MedConf minus the best baseline by AUROC of each configuration: {listed}",
-        UNIT,
-    )
+def _gap(column: str, which: str) -> Again:
+    """MedConf minus the highest other method, over the configurations.
 
-
-def _of_medconf(column: str, which: str) -> Again:
-    ours = published_table("comparison").query("method == 'medconf'")[column]
-    return Again(getattr(ours, which)(), f"Table 3, {len(ours)} configurations")
+    AUROCs are those of Table 3, Pearsons those of Tables 2 and 3. ``which``: the mean, min or max;
+    how far "below" it lies at most; in how many it lies "above".
+    """
+    gaps = _pearson_gaps() if column == "pearson" else advantages().query("best")["difference"]
+    above, level = int((gaps > 0).sum()), int((gaps == 0).sum())
+    words = {"above": above, "level": level, "rest": len(gaps) - above - level}
+    words |= {"listed": _listed(gaps), "signed": _listed(gaps, "+.3f")}
+    special = {"below": -gaps.min(), "above": above}
+    return special[which] if which in special else gaps.agg(which), words
 
 
 def _pearson_gaps() -> pd.Series:
-    """MedConf's Pearson minus the highest other one of Tables 2 and 3, for each configuration."""
-    two = (
-        published_table("correlation")
-        .query("statistic == 'pearson'")
-        .rename(columns={"value": "pearson"})
-    )
-    three = published_table("comparison")
-    rest = (
-        pd.concat([two, three[three["method"] != "medconf"]])
-        .groupby(["model", "dataset"])["pearson"]
-        .max()
-    )
-    ours = three[three["method"] == "medconf"].set_index(["model", "dataset"])["pearson"]
-    return (ours - rest.reindex(ours.index)).round(6)
+    two = _filtered(published_table("correlation"), ["statistic=pearson"])
+    both = pd.concat([two.rename(columns={"value": "pearson"}), published_table("comparison")])
+    ours = both["method"] == "medconf"
+    rest = both[~ours].groupby(["model", "dataset"])["pearson"].max()
+    mine = both[ours].set_index(["model", "dataset"])["pearson"]
+    return (mine - rest.reindex(mine.index)).round(6)
 
 
-def _pearson_close() -> Again:
-    gaps = _pearson_gaps()
-    listed = ", ".join(f"{gap:+.3f}" for gap in gaps)
-    return Again(
-        -gaps.min(),
-        f"how near is close is not said; MedConf minus the highest other Pearson: {listed}",
-    )
+def _pick(table: str, column: str, which: str, *filters: str) -> Again:
+    """The min, the max or the only one of a column's printed values."""
+    values = _filtered(published_table(table), filters)[column]
+    value = values.item() if which == "only" else values.agg(which)
+    return value, {"n": len(values), "listed": _listed(values)}
 
 
-def _superior(column: str) -> Again:
-    gaps = _pearson_gaps() if column == "pearson" else advantages().query("best")["difference"]
-    above, level = int((gaps > 0).sum()), int((gaps == 0).sum())
-    against = "Tables 2 and 3" if column == "pearson" else "Table 3, at most three baselines each"
-    rest = len(gaps) - above - level
-    return Again(
-        above,
-        f"highest in {above}, level with the highest in {level}, below it in {rest}; against {against}",
-    )
+def _minus(table: str, column: str, first: str, second: str) -> Again:
+    """One method's printed value minus another's."""
+    printed = published_table(table).set_index("method")[column]
+    one, other = printed[first], printed[second]
+    return one - other, {"first": f"{one:.3f}", "second": f"{other:.3f}"}
 
 
-def _two(datasets: list[str], statistic: str, which: str) -> Again:
-    table = published_table("correlation").query(
-        "model == 'llama-3.1' and method in ['perplexity', 'token_sar'] and dataset in @datasets and statistic == @statistic"
-    )
-    listed = ", ".join(f"{value:.3f}" for value in table["value"])
-    word = {"min": "smallest", "max": "largest"}[which]
-    return Again(getattr(table["value"], which)(), f"Table 2, {word} of {listed}", UNIT / 2)
-
-
-def _significant(chosen: str, how: str, expected: bool) -> Again:
-    """How many of the coefficients of Table 2 that ``chosen`` (a query) picks are printed as significant, and the exceptions."""
-    picked = _audit().query(chosen)
-    fewer = picked[picked["significant"] != expected]
-    kind = "not" if expected else "significant"
+def _significant(expected: str, *filters: str) -> Again:
+    """How many coefficients of Table 2 are printed as significant, and which are not as expected."""
+    picked = _filtered(_audit(), filters)
+    others = picked[picked["significant"] != (expected == "yes")]
     listed = "; ".join(
-        f"{label(row.method)} on {DATASETS[row.dataset]} with {MODELS[row.model]}, {row.statistic} {row.value}, p {row.p_printed}"
-        for row in fewer.itertuples()
+        f"{label(row.method)} on {DATASETS[row.dataset]} with {MODELS[row.model]}, "
+        f"{row.statistic} {row.value}, p {row.p_printed}"
+        for row in others.itertuples()
     )
-    return Again(
-        int(picked["significant"].sum()), f"{how} ({len(picked)}); {kind}: {listed or 'none'}"
-    )
-
-
-def _ce() -> Again:
-    of = "method in ['ce', 'cot_ce'] and not (method == 'cot_ce' and dataset == 'meditod' and model == 'llama-3.1')"
-    return _significant(of, "Table 2, printed p, Pearson and Spearman", True)
-
-
-def _graph(there: bool) -> Again:
-    where = "model == 'gpt-4.1' and dataset != 'ddxplus'"
-    rule = where if there else f"not ({where})"
-    return _significant(
-        f"method in {GRAPH} and {rule}",
-        "read as a printed p of at most 0.05, Pearson and Spearman",
-        there,
-    )
-
-
-def _cot(statistic: str) -> Again:
-    cell = "model == 'llama-3.1' and dataset == 'meditod' and method == 'cot_ce' and statistic == @statistic"
-    return Again(published_table("correlation").query(cell)["value"].item(), "Table 2", UNIT / 2)
-
-
-def _entropy_on_medqa() -> Again:
-    table = published_table("comparison").query(
-        "model == 'llama-3.1' and dataset == 'medqa' and method == 'entropy'"
-    )
-    return Again(table["auroc"].item(), "Table 3", UNIT / 2)
-
-
-def _robust(method: str, column: str) -> Again:
-    table = published_table("robustness").set_index("method")[column]
-    return Again(
-        table[method] - table["medconf"],
-        f"Table 4: {table[method]:.3f} minus {table['medconf']:.3f}",
-        UNIT,
-    )
+    return int(picked["significant"].sum()), {"n": len(picked), "exceptions": listed or "none"}
 
 
 def _case(method: str) -> Again:
+    """A confidence of the case study, from its printed numbers."""
     row = recomputed().set_index("method").loc[method]
-    return Again(row["recomputed"], row["how"])
+    return row["recomputed"], {"how": row["how"]}
 
 
-def _case_medconf() -> Again:
-    fixed = recomputed().set_index("method").loc["medconf_weighted", "recomputed"]
-    told = "the model's own number; by fixed weights (strong 3, moderate 2, weak 1), not in the paper, the same criteria give"
-    return _absent(f"{told} 5/17 = {fixed:.1f}")
+def _fixed_weights() -> Again:
+    return nan, {"fixed": f"{_case('medconf_weighted')[0]:.1f}"}
 
 
-def _five() -> Again:
-    mean = float(published_claims().set_index("id").loc["five_tokens", "claimed"])
-    total = 5 * mean
-    return _absent(
-        f"the five probabilities are not printed. They sum to {total:.2f}: with the first at 0 the other four average "
-        f"{total / 4:.3f}, with the first at 0.5 {(total - 0.5) / 4:.3f}"
-    )
+def _five_tokens() -> Again:
+    total = 5 * claimed("five_tokens")
+    told = {"at_0": f"{total / 4:.3f}", "at_half": f"{(total - 0.5) / 4:.3f}"}
+    return nan, {"total": f"{total:.2f}", **told}
 
 
-WAYS: dict[str, Callable[[], Again]] = {
-    "cases_ddxplus": _absent,
-    "cases_meditod": _absent,
-    "cases_medqa": _absent,
-    "levels": _levels,
+EXPRESSIONS: dict[str, Callable[..., Again]] = {
+    "absent": lambda: (nan, {}),
+    "case": _case,
+    "five_tokens": _five_tokens,
+    "fixed_weights": _fixed_weights,
+    "gap": _gap,
     "methods": _methods,
-    "black_box": partial(_access, "black"),
-    "white_box": partial(_access, "white"),
-    "mean_pearson": partial(_mean, "pearson"),
-    "mean_spearman": partial(_mean, "spearman"),
-    "mean_auroc": _mean_auroc,
-    "mean_auprc": partial(_absent, "the AUPRCs of the 27 are not printed"),
-    "best_mean": partial(_best, "mean"),
-    "best_least": partial(_best, "min"),
-    "best_most": partial(_best, "max"),
-    "auroc_least": partial(_of_medconf, "auroc", "min"),
-    "auroc_most": partial(_of_medconf, "auroc", "max"),
-    "pearson_least": partial(_of_medconf, "pearson", "min"),
-    "pearson_most": partial(_of_medconf, "pearson", "max"),
-    "pearson_close": _pearson_close,
-    "superior_auroc": partial(_superior, "auroc"),
-    "superior_pearson": partial(_superior, "pearson"),
-    "two_medqa_pearson": partial(_two, ["medqa"], "pearson", "min"),
-    "two_medqa_spearman": partial(_two, ["medqa"], "spearman", "min"),
-    "two_others_pearson": partial(_two, ["ddxplus", "meditod"], "pearson", "max"),
-    "two_others_spearman": partial(_two, ["ddxplus", "meditod"], "spearman", "max"),
-    "ce_significant": _ce,
-    "cot_pearson": partial(_cot, "pearson"),
-    "cot_spearman": partial(_cot, "spearman"),
-    "graph_excellent": partial(_graph, True),
-    "graph_elsewhere": partial(_graph, False),
-    "entropy_medqa_auroc": _entropy_on_medqa,
-    "entropy_medqa_auprc": _absent,
-    "entropy_ddxplus_auroc": _absent,
-    "entropy_ddxplus_auprc": _absent,
-    **{
-        f"robust_{method}_{kind}": partial(_robust, method, f"cv_{kind}")
-        for method in ("asp", "poc", "ce")
-        for kind in ("group", "sample")
-    },
-    "case_asp": partial(_case, "asp"),
-    "case_samples": lambda: Again(sum(published_case().votes), "sum of the three counts"),
-    "case_poc": partial(_case, "poc"),
-    "case_cot_ce": partial(_absent, "the model's own number after reasoning"),
-    "case_medconf": _case_medconf,
-    "five_tokens": _five,
+    "minus": _minus,
+    "over_mean": _over_mean,
+    "over_mean_auroc": _over_mean_auroc,
+    "pick": _pick,
+    "points": _points,
+    "significant": _significant,
+    "votes": lambda: (sum(published_case().votes), {}),
 }
-"""Claim -> how its figure is had again."""
+"""What the expressions of ``claims.csv`` may say."""

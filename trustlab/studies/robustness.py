@@ -29,6 +29,7 @@ from trustlab.changes.changes import (
     picked,
 )
 from trustlab.changes.paraphrase_check import ParaphraseChecker, Verdict
+from trustlab.confidence import select
 from trustlab.graders import Grader
 from trustlab.knowledge import Finding, Knowledge, load_knowledge, normalise
 from trustlab.levels import view
@@ -50,7 +51,6 @@ from trustlab.metrics.stability import (
     CVS,
     NO_MEAN,
     NO_SPREAD,
-    RATIO,
     cv_group,
     cv_group_by_chance,
     cv_sample,
@@ -147,8 +147,8 @@ def _log_chance(chance: float, affirmed: bool) -> float:
     return math.log(chance if affirmed else 1 - chance)
 
 
-METHODS_SHOWN = RATIO
-"""Every method on a ratio scale."""
+METHODS_SHOWN = "ratio"
+"""Every method on a ratio scale, where a coefficient of variation means something."""
 CHANGES = ("small_talk", "other_system", "reordered", "instruction_100")
 SEEDS = (1, 2, 3)
 """Of the three paraphrased conditions."""
@@ -467,7 +467,8 @@ def compared_views(confidence: pd.DataFrame) -> pd.DataFrame:
     :func:`compared_rows`.
     """
     again = conditions(confidence["condition"].unique())
-    ours = confidence["condition"].isin([AS_TOLD.name, *again]) & confidence["method"].isin(RATIO)
+    ratio = [m.name for m in select("ratio")]
+    ours = confidence["condition"].isin([AS_TOLD.name, *again]) & confidence["method"].isin(ratio)
     asked: Any = confidence[ours & (len(again) > 1)]
     texts = asked.drop_duplicates([*ROW, "condition"]).set_index([*ROW, "condition"])
     shown, changed = (texts[name].unstack("condition") for name in ("shown", "changed"))

@@ -60,7 +60,7 @@ from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
 from trustlab.run import cases_hash, given_once
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
-from trustlab.safety.table import Safety, load_safety
+from trustlab.safety.table import Safety, known_items, load_safety
 from trustlab.settings import Parameters, Setup, choices, given, takes_setup
 from trustlab.studies.consultation import with_bar
 
@@ -167,21 +167,12 @@ def review_rows(c: Checked) -> Iterator[dict[str, Any]]:
     }
     empty = dict.fromkeys([*RX.values(), *TESTS.values()], 0)
     yield {**named, "safety": False, **empty}
-    drugs, tests = known_items(c)
+    drugs, tests = known_items(c.proposed.plan)
     counts = Counter(empty)
     if c.review:
         counts.update(RX[verdict(m, k)] for m, k in zip(c.review.prescriptions, drugs, strict=True))
         counts.update(TESTS[verdict(m, k)] for m, k in zip(c.review.tests, tests, strict=True))
     yield {**named, "safety": True, **counts}
-
-
-def known_items(c: Checked) -> tuple[list[bool], list[bool]]:
-    """Whether the safety table knows each prescription's drug, and each test."""
-    plan, safety = c.proposed.plan, load_safety()
-    if plan is None:
-        return [], []
-    drugs = [safety.drug_named(p.drug) is not None for p in plan.prescriptions]
-    return drugs, [safety.test_named(t) is not None for t in plan.tests]
 
 
 def opinion_rows(c: Checked) -> Iterator[dict[str, Any]]:
@@ -204,7 +195,7 @@ def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
     plan = c.proposed.plan
     if plan is None or c.review is None or c.rules is None:
         return
-    drugs, tests = known_items(c)
+    drugs, tests = known_items(c.proposed.plan)
     kinds = (
         (
             "prescription",
@@ -923,7 +914,7 @@ def in_rows(percent: pd.DataFrame) -> pd.DataFrame:
     Safety off only where it matters, after safety on.
     """
     group = {name: about for about, names in GROUPS.items() for name in names}
-    shown = percent[percent["metric"].isin(list(group))]
+    shown: Any = percent[percent["metric"].isin(list(group))]
     on = shown["safety"].astype(bool)
     shown = shown[on | shown["metric"].isin(["osi", "fti"])]
     team = shown["configuration"] + shown["safety"].map(

@@ -1,0 +1,15 @@
+"""Lists of words that rules read, a YAML file a subject: part of the code, not the user's data."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from trustlab.paths import read_yaml
+
+
+@lru_cache
+def word_lists(subject: str) -> dict[str, Any]:
+    """The lists of ``subject``.yml: each a text of words, or several by name or in a list."""
+    return read_yaml(Path(__file__).with_name(f"{subject}.yml"))
