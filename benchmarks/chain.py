@@ -1,7 +1,9 @@
-"""Times the whole chain, from reading cases to intervals: ``python -m benchmarks.chain --path FOLDER``.
+"""Times the whole chain, from reading cases to intervals.
 
-Every phase runs in a process of its own, so that its imports are timed and its peak memory is its own. What each
-column means, and how to read the numbers: ``README.md`` beside this file.
+``python -m benchmarks.chain --path FOLDER``.
+
+Every phase runs in a process of its own, so that its imports are timed and its peak memory is its
+own. What each column means, and how to read the numbers: ``README.md`` beside this file.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-# Nothing heavy is imported up here: on Linux a new process starts with the peak memory of the one that started it.
+# Nothing heavy is imported up here: on Linux a new process starts with the peak memory of the one
+# that started it.
 
 CASES, SAMPLES = 583, 15
 MIB = 2**20
@@ -50,7 +53,10 @@ def peak_bytes() -> int:
 
 
 def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Cold in a fresh folder, warm in one that has been through it: cases, model, replies, similarities, tables."""
+    """Cold in a fresh folder, warm in one that has been through it: cases, model, replies.
+
+    Similarities, tables.
+    """
     watch = Watch()
     import trustlab as tl
 
@@ -90,7 +96,10 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def timed_readers(folder: Path) -> Any:
-    """The default readers of meaning, each with the ``seconds`` it took; the judge's are without the encoder's."""
+    """The default readers of meaning, each with the ``seconds`` it took.
+
+    The judge's are without the encoder's.
+    """
     import trustlab as tl
     from trustlab.meaning.entailment import StandInEntailment
 
@@ -139,9 +148,13 @@ PHASES = {"cold": ask_and_score, "warm": ask_and_score, "intervals": intervals}
 
 
 def in_fresh_process(phase: str, folder: Path) -> dict[str, Any]:
-    """Run one phase of this very command, and what it reports with the ``seconds`` from start to end of its process."""
+    """Run one phase of this very command.
+
+    And what it reports with the ``seconds`` from start to end of its process.
+    """
     began = time.perf_counter()
-    # As a module: run as a file, this folder's openai.py would stand before the library of that name.
+    # As a module: run as a file, this folder's openai.py would stand before the library of that
+    # name.
     command = [
         sys.executable,
         "-m",

@@ -1,14 +1,18 @@
-"""Do the intervals hold what they promise, and does the paired test? ``python -m benchmarks.intervals``.
+"""Do the intervals hold what they promise.
 
-Populations whose true values are known from a very large sample: 170 cases of six answers each (one an information level),
-which go together, since an easy case is answered rightly, and confidently, at most levels. In each repetition a new sample is
-drawn, its interval made as the tables make it (cases drawn, with all their answers), and asked whether the truth lies inside.
-Beside it what drawing single answers would claim: answers of one case are not independent. Then the paired test on two methods
-that are equally good (how often does it find a difference at 5 %?) and on two that are not (how often does it see it?).
+And does the paired test? ``python -m benchmarks.intervals``.
 
-The exit status is 1 if the coverage for accuracy, AUROC or the paired difference leaves 92 to 97 %, or the test's error 3 to
-8 %, by more than chance explains (three standard errors). The other metrics are printed to be known, ECE above all: it is
-biased upwards.
+Populations whose true values are known from a very large sample: 170 cases of six answers each (one
+an information level), which go together, since an easy case is answered rightly, and confidently,
+at most levels. In each repetition a new sample is drawn, its interval made as the tables make it
+(cases drawn, with all their answers), and asked whether the truth lies inside. Beside it what
+drawing single answers would claim: answers of one case are not independent. Then the paired test on
+two methods that are equally good (how often does it find a difference at 5 %?) and on two that are
+not (how often does it see it?).
+
+The exit status is 1 if the coverage for accuracy, AUROC or the paired difference leaves 92 to 97 %,
+or the test's error 3 to 8 %, by more than chance explains (three standard errors). The other
+metrics are printed to be known, ECE above all: it is biased upwards.
 """
 
 # pandas' types leave open what a row of a table holds.
@@ -53,10 +57,13 @@ Measures = Callable[["Sample", np.ndarray], dict[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class Population:
-    """How right answers and confidences of methods a and b come about; all effects are in standard deviations of their noise.
+    """How right answers and confidences of methods a and b come about.
 
-    ``signal`` and ``signal_b``: how far right answers lie above wrong ones in confidence. ``ease``: how much easier the answers
-    of this population are. ``steps``: the confidence is rounded to so many steps (0: not at all), as the share of 15 samples is.
+    All effects are in standard deviations of their noise.
+
+    ``signal`` and ``signal_b``: how far right answers lie above wrong ones in confidence. ``ease``:
+    how much easier the answers of this population are. ``steps``: the confidence is rounded to so
+    many steps (0: not at all), as the share of 15 samples is.
     """
 
     name: str
@@ -68,7 +75,10 @@ class Population:
 
 @dataclass(frozen=True)
 class Sample:
-    """Answers: case and level (n,), correct (n,) and the confidences of methods a and b (n,), in (0, 1)."""
+    """Answers: case and level (n,), correct (n,) and the confidences of methods a and b (n,).
+
+    In (0, 1).
+    """
 
     case: np.ndarray
     level: np.ndarray
@@ -92,7 +102,10 @@ UNEQUAL = (Population("slightly", 0.8, signal_b=0.65), Population("clearly", 0.9
 
 
 def drawn(population: Population, rng: np.random.Generator, n_cases: int) -> Sample:
-    """``n_cases`` new cases, each with an ease of its own, which makes answers right and methods sure; so does the level."""
+    """``n_cases`` new cases, each with an ease of its own.
+
+    Which makes answers right and methods sure; so does the level.
+    """
     case = np.repeat(np.arange(n_cases), LEVELS)
     level = np.tile(np.arange(LEVELS), n_cases)
     easy = rng.normal(size=n_cases)[case]
@@ -150,7 +163,10 @@ def measured(s: Sample, weights: np.ndarray) -> dict[str, np.ndarray]:
 def in_draws(
     measures: Measures, s: Sample, unit: np.ndarray, n_draws: int, seed: int
 ) -> dict[str, np.ndarray]:
-    """``measures`` in ``n_draws`` bootstrap draws of ``unit`` (n,): the cases, or the answers one by one."""
+    """``measures`` in ``n_draws`` bootstrap draws of ``unit`` (n,): the cases.
+
+    Or the answers one by one.
+    """
     names, code = np.unique(unit, return_inverse=True)
     draws = np.ascontiguousarray(case_weights(names, n_draws, seed).T)
     parts = [measures(s, draws[:, i : i + CHUNK][code].T) for i in range(0, n_draws, CHUNK)]
@@ -160,7 +176,10 @@ def in_draws(
 def one_repetition(
     population: Population, key: Sequence[int], n_cases: int, n_draws: int
 ) -> list[dict[str, Any]]:
-    """A new sample: each metric's value and its interval, once drawing cases and once drawing answers."""
+    """A new sample: each metric's value and its interval.
+
+    Once drawing cases and once drawing answers.
+    """
     s = drawn(population, np.random.default_rng(key), n_cases)
     values = measured(s, np.ones((1, len(s.case)), int))
     rows = []
@@ -184,7 +203,10 @@ def one_repetition(
 
 
 def coverage(population: Population, at: int, o: argparse.Namespace) -> pd.DataFrame:
-    """How often the truth lies inside: a row a metric, with the truth, the mean estimate and the mean width."""
+    """How often the truth lies inside: a row a metric, with the truth.
+
+    The mean estimate and the mean width.
+    """
     truth = true_values(population, o.seed + at)
     keys = [(o.seed, at, r) for r in range(o.repetitions)]
     done: Any = Parallel(n_jobs=o.jobs)(
@@ -220,7 +242,10 @@ def true_values(population: Population, seed: int) -> dict[str, float]:
 def one_test(
     population: Population, key: Sequence[int], n_cases: int, n_draws: int
 ) -> pd.DataFrame:
-    """Method a against b on a new sample, by the package's own paired test: a row pooled and one within level."""
+    """Method a against b on a new sample, by the package's own paired test.
+
+    A row pooled and one within level.
+    """
     s = drawn(population, np.random.default_rng(key), n_cases)
     common = {
         "case_id": s.case,
@@ -239,7 +264,10 @@ def one_test(
 
 
 def tests(population: Population, at: int, o: argparse.Namespace) -> pd.DataFrame:
-    """How often p is below 0.05: a row pooled and one within level, with the true difference and its standard error."""
+    """How often p is below 0.05: a row pooled and one within level.
+
+    With the true difference and its standard error.
+    """
     keys = [
         (o.seed, 100 + at, r)
         for r in range(o.tests if population.signal_b is None else o.tests // 2)

@@ -1,8 +1,11 @@
-"""Times reading DDXPlus at the size of its test split: ``python -m benchmarks.loading --path FOLDER``.
+"""Times reading DDXPlus at the size of its test split.
 
-The patients of the given release are repeated until there are ``--rows`` (134,529, the size of the official test split), in a
-temporary file. Two ways of loading, each in a process of its own: all cases as objects, and ``--n`` of them picked at random,
-which makes objects of those alone. Every row is read and checked in both. Aims: 60 s and 2 GB.
+``python -m benchmarks.loading --path FOLDER``.
+
+The patients of the given release are repeated until there are ``--rows`` (134,529, the size of the
+official test split), in a temporary file. Two ways of loading, each in a process of its own: all
+cases as objects, and ``--n`` of them picked at random, which makes objects of those alone. Every
+row is read and checked in both. Aims: 60 s and 2 GB.
 """
 
 from __future__ import annotations

@@ -1,9 +1,13 @@
-"""Times our confidence methods and lm-polygraph's on the same records: ``python -m benchmarks.methods``.
+"""Times our confidence methods and lm-polygraph's on the same records.
 
-1,000 generations with 15 samples each, all matrices given; no text occurs in two records, so that nothing kept from one helps
-with the next. Both sides take turns, three rounds, and each time is a median. What a side must work out before its methods can
-run is a row of its own: token statistics from the distributions on both sides, sets of meanings on theirs (our methods make
-them themselves). How to install lm-polygraph: ``parity.py``. Without it our side is timed alone, and the exit status is 2.
+``python -m benchmarks.methods``.
+
+1,000 generations with 15 samples each, all matrices given; no text occurs in two records, so that
+nothing kept from one helps with the next. Both sides take turns, three rounds, and each time is a
+median. What a side must work out before its methods can run is a row of its own: token statistics
+from the distributions on both sides, sets of meanings on theirs (our methods make them themselves).
+How to install lm-polygraph: ``parity.py``. Without it our side is timed alone, and the exit status
+is 2.
 """
 
 from __future__ import annotations
@@ -51,7 +55,10 @@ def scoring(name: str, made: list[Made]) -> Task:
 
 
 def our_statistics(made: list[Made]) -> Task:
-    """Entropy, Rényi divergence and Fisher-Rao distance of every token, all in one, as a model's backend does."""
+    """Entropy, Rényi divergence and Fisher-Rao distance of every token, all in one.
+
+    As a model's backend does.
+    """
     return lambda: [distribution_statistics(*shift(m.log_distributions), 0.5) for m in made]
 
 

@@ -1,10 +1,12 @@
 """How long do the intervals take? ``python -m benchmarks.metrics``.
 
-2,000 bootstrap draws for 28 methods on 3,498 answers (583 cases at six levels): the AUROC over all levels alone, as the package
-makes it (each method's answers put in order once, and weighed by how often each case is drawn), with one process and with two;
-the whole ``metrics_table``, which holds AUROC and AUPRC also at each level and within level, calibration and correlations; and a
-plain loop that draws the rows of each draw's cases and hands them to scikit-learn's ``roc_auc_score``. The loop is timed on
-``--few`` draws and scaled up. Both sides must give the same numbers on the draws that both make, else the exit status is 1.
+2,000 bootstrap draws for 28 methods on 3,498 answers (583 cases at six levels): the AUROC over all
+levels alone, as the package makes it (each method's answers put in order once, and weighed by how
+often each case is drawn), with one process and with two; the whole ``metrics_table``, which holds
+AUROC and AUPRC also at each level and within level, calibration and correlations; and a plain loop
+that draws the rows of each draw's cases and hands them to scikit-learn's ``roc_auc_score``. The
+loop is timed on ``--few`` draws and scaled up. Both sides must give the same numbers on the draws
+that both make, else the exit status is 1.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ CHUNK = 250
 
 
 def made(n_cases: int, n_methods: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Case (n,), correct (n,) and confidences (methods, n) of made answers; every other method gives steps of a fifteenth.
+    """Case (n,), correct (n,) and confidences (methods, n) of made answers.
+
+    Every other method gives steps of a fifteenth.
 
     The others are rounded: scikit-learn takes near-ties for different.
     """
@@ -93,7 +97,10 @@ def _interval(
 def loop(
     case: np.ndarray, correct: np.ndarray, sure: np.ndarray, n_draws: int, few: int
 ) -> np.ndarray:
-    """The first ``few`` of ``n_draws`` draws of every method, by scikit-learn on the rows drawn: (methods, few)."""
+    """The first ``few`` of ``n_draws`` draws of every method, by scikit-learn on the rows drawn.
+
+    (methods, few).
+    """
     weights = case_weights(case, n_draws)[:few]
     found = np.empty((len(sure), few))
     for b, weight in enumerate(weights):

@@ -1,7 +1,10 @@
-"""Times many calls of an OpenAI-compatible server that takes its time: ``python -m benchmarks.openai``.
+"""Times many calls of an OpenAI-compatible server that takes its time.
 
-The server is the tests' toy, on the loopback interface and in a process of its own. What is measured is what the backend
-adds to the waiting: with C calls in flight, N calls of s seconds cannot take less than ceil(N / C) s.
+``python -m benchmarks.openai``.
+
+The server is the tests' toy, on the loopback interface and in a process of its own. What is
+measured is what the backend adds to the waiting: with C calls in flight, N calls of s seconds
+cannot take less than ceil(N / C) s.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A model without weights: every reply is read off a hash of what was asked. And an encoder of the same kind."""
+"""A model without weights: every reply is read off a hash of what was asked.
+
+And an encoder of the same kind.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,19 @@ PROMPT_OF = {
     for name in names()
     for options in OPTIONS
 }
-"""Last line of a prompt -> the prompt's name: what is asked is read from the messages, as by a real model."""
+"""Last line of a prompt -> the prompt's name: what is asked is read from the messages.
+
+As by a real model.
+"""
 
 
 class FakeModel:
-    """Reply i depends on name, messages, temperature, seed and i; ``n`` and ``purpose`` play no part.
+    """Reply i depends on name, messages, temperature, seed and i.
 
-    ``unreadable(request, i)`` says which diagnoses come without their brackets. ``asked`` keeps the requests of each call.
+    ``n`` and ``purpose`` play no part.
+
+    ``unreadable(request, i)`` says which diagnoses come without their brackets. ``asked`` keeps the
+    requests of each call.
     """
 
     def __init__(
@@ -169,7 +178,10 @@ def prompt_of(request: Request) -> str:
 
 
 def medconf_reply(kind: str, user: str, rng: np.random.Generator) -> str:
-    """The diagnosis as its keyword, a profile of three criteria, or an assessment of those in the prompt."""
+    """The diagnosis as its keyword, a profile of three criteria.
+
+    Or an assessment of those in the prompt.
+    """
     last = user.splitlines()[-1]
     if kind == "keyword":
         return f"[{user.partition('Diagnosis: ')[2].partition(chr(10))[0]}]"

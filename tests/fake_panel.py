@@ -1,4 +1,7 @@
-"""A model that plays doctors and reviewers from a script, an encoder without weights, and cases for them."""
+"""A model that plays doctors and reviewers from a script, an encoder without weights.
+
+And cases for them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,9 @@ def marks_json(key: str, *verdicts: str, quotes: Sequence[str | None] = ()) -> s
 
 
 class FakePanel:
-    """Replies by purpose; a list is gone through by the reply's index, so that each doctor has an opinion of its own.
+    """Replies by purpose; a list is gone through by the reply's index.
+
+    So that each doctor has an opinion of its own.
 
     ``asked`` keeps the requests of each call.
     """
@@ -81,7 +86,10 @@ def by_case(**scripts: Script) -> Callable[[Request, int], Words]:
 
 
 class Wordy:
-    """An encoder of two words: a text is (times "fever", times "cough"), made a unit vector; a window holds ``room`` words."""
+    """An encoder of two words: a text is (times "fever", times "cough"), made a unit vector.
+
+    A window holds ``room`` words.
+    """
 
     name, revision = "wordy", "wordy r1"
 

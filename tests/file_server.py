@@ -1,4 +1,7 @@
-"""A small web server on the loopback interface that hands out files, well or badly, and remembers who asked."""
+"""A small web server on the loopback interface that hands out files, well or badly.
+
+And remembers who asked.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,11 @@ PAGE = b"\n<!DOCTYPE html>\n<html><body>Please log in.</body></html>"
 class FileServer:
     """``files``: path -> content, to be set by a test.
 
-    ``plan(k)`` names what happens to the k-th request (from 0): None for the file, a number for that HTTP status, or one
-    of "cut" (half of it, then the connection dies), "corrupt" (a bit flipped), "truncated" (half, announced as the whole),
-    "too long" (announced longer than it is), "endless" (far more than the file, unannounced), "moved" (a redirect), "page"
-    (a login page), "pointer" (git-LFS) or "nothing" (status 202 without a body).
+    ``plan(k)`` names what happens to the k-th request (from 0): None for the file, a number for
+    that HTTP status, or one of "cut" (half of it, then the connection dies), "corrupt" (a bit
+    flipped), "truncated" (half, announced as the whole), "too long" (announced longer than it is),
+    "endless" (far more than the file, unannounced), "moved" (a redirect), "page" (a login page),
+    "pointer" (git-LFS) or "nothing" (status 202 without a body).
     """
 
     files: dict[str, bytes]
@@ -46,7 +50,10 @@ class FileServer:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request; HTTP/1.0, so that the connection's end ends a body whose length was not announced."""
+    """One request; HTTP/1.0.
+
+    So that the connection's end ends a body whose length was not announced.
+    """
 
     def __init__(self, server: FileServer, *args) -> None:
         self.behaviour = server

@@ -1,7 +1,10 @@
-"""A small OpenAI-compatible server on the loopback interface, with a toy model whose distributions are stated.
+"""A small OpenAI-compatible server on the loopback interface.
 
-The toy: after a text, the distribution over :data:`VOCABULARY` is read off a hash of the text; "[" is favoured at first and
-"]" at the fourth token, where the reply ends. Choice j is drawn with the seed + j, as vLLM does.
+With a toy model whose distributions are stated.
+
+The toy: after a text, the distribution over :data:`VOCABULARY` is read off a hash of the text; "["
+is favoured at first and "]" at the fourth token, where the reply ends. Choice j is drawn with the
+seed + j, as vLLM does.
 """
 
 from __future__ import annotations
@@ -85,9 +88,10 @@ def scored(text: str) -> list[float | None]:
 class Server:
     """What the server does, to be set by a test, and what it saw.
 
-    ``plan(k, body)`` names what happens to the k-th request (from 0): None for an answer, a number for that HTTP status,
-    or one of "garbage", "no choices", "null content", "hang", "cut", "filter", "refusal", "error in 200", "other form".
-    ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status. ``said``: tokens (bytes) of every reply.
+    ``plan(k, body)`` names what happens to the k-th request (from 0): None for an answer, a number
+    for that HTTP status, or one of "garbage", "no choices", "null content", "hang", "cut",
+    "filter", "refusal", "error in 200", "other form". ``refuses``: parameters that get a 400 by
+    name, ``refuses_in`` the status. ``said``: tokens (bytes) of every reply.
     """
 
     plan: Callable[[int, dict], str | int | None] = lambda k, body: None
@@ -324,7 +328,10 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def opening(server: Server, **defaults: Any) -> Iterator[Callable[..., Any]]:
-    """Opens models of the server, with these options where no others are given, and closes them at the end."""
+    """Opens models of the server, with these options where no others are given.
+
+    And closes them at the end.
+    """
     from trustlab.models.openai import OpenAIModel
 
     models: list[OpenAIModel] = []

@@ -1,7 +1,10 @@
-"""Every confidence method a second time: plain loops written from the formulas alone, to compare the package with.
+"""Every confidence method a second time: plain loops written from the formulas alone.
 
-Nothing of ``trustlab.confidence`` is imported here. Slow on purpose: no array arithmetic, eigenvalues by Jacobi rotations.
-Then for each method, and all that a new one adds to the tests: a value worked out by hand, a surer pair and its range.
+To compare the package with.
+
+Nothing of ``trustlab.confidence`` is imported here. Slow on purpose: no array arithmetic,
+eigenvalues by Jacobi rotations. Then for each method, and all that a new one adds to the tests: a
+value worked out by hand, a surer pair and its range.
 """
 
 from __future__ import annotations
@@ -57,7 +60,10 @@ def prior_of_uncertain(g) -> float:
 
 
 def weighted_logprob(logprobs, relevance) -> float:
-    """Sum of log p weighted by relevance; below 1e-6 a relevance is nothing, and if all are, every token counts alike."""
+    """Sum of log p weighted by relevance; below 1e-6 a relevance is nothing, and if all are.
+
+    Every token counts alike.
+    """
     counted = [0.0 if r < 1e-6 else float(r) for r in relevance]
     if not any(counted):
         counted = [1.0] * len(counted)
@@ -67,7 +73,10 @@ def weighted_logprob(logprobs, relevance) -> float:
 
 
 def kept_shares(g) -> list[float]:
-    """Per token: probability of the alternatives that entail over that of those that entail or contradict."""
+    """Per token.
+
+    Probability of the alternatives that entail over that of those that entail or contradict.
+    """
     shares = []
     for listed, classes in zip(g.answer.trace.alternatives, g.alternative_entailment, strict=True):
         entail = contradict = 0.0
@@ -150,7 +159,10 @@ def meaning_sets(g) -> list[list[int]]:
 
 
 def jacobi(matrix: list[list[float]]) -> tuple[list[float], list[list[float]]]:
-    """Eigenvalues and eigenvectors (row k belongs to value k) of a symmetric matrix, by cyclic Jacobi rotations."""
+    """Eigenvalues and eigenvectors (row k belongs to value k) of a symmetric matrix.
+
+    By cyclic Jacobi rotations.
+    """
     n = len(matrix)
     a = [row[:] for row in matrix]
     v = [[float(i == j) for j in range(n)] for i in range(n)]
@@ -482,7 +494,8 @@ SURER: dict[str, tuple[Generation, Generation]] = {
         pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 1.1)),
         pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 0.9)),
     ),
-    # Where no entropy crosses the threshold: a token that does gains confidence, as its authors print it.
+    # Where no entropy crosses the threshold: a token that does gains confidence, as its authors
+    # print it.
     "conditional_pmi_original": (pmi_of((0.8, 0.5), (0.1, 0.1)), pmi_of((0.9, 0.5), (0.1, 0.1))),
     "renyi_divergence": (answered(renyi=[3, 2]), answered(renyi=[3, 3])),
     "fisher_rao": (answered(fisher_rao=[0.9, 0.8]), answered(fisher_rao=[0.9, 0.9])),
@@ -550,7 +563,10 @@ SURER: dict[str, tuple[Generation, Generation]] = {
         generation(panel=panel("flu", "croup", "flu", cosines=(0.9, 0.3, 0.1))),
     ),
 }
-"""Per method a generation that is less sure and one that is surer, by the meaning of what the method reads."""
+"""Per method a generation that is less sure and one that is surer.
+
+By the meaning of what the method reads.
+"""
 
 WITHOUT_DIRECTION = {"random": "it knows nothing, so that no record is surer than another"}
 

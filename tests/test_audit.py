@@ -1,4 +1,7 @@
-"""Published correlations and means: do value, p-value and number of points fit each other? By hand and against scipy."""
+"""Published correlations and means: do value.
+
+P-value and number of points fit each other? By hand and against scipy.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,15 @@ def one(statistic="pearson", value="0.500", p_printed=None, n=6, **options) -> p
 
 
 def p_of_six(r: float) -> float:
-    """Student's t with 4 degrees of freedom has a closed form: two-sided p of a correlation over six points."""
+    """Student's t with 4 degrees of freedom has a closed form.
+
+    Two-sided p of a correlation over six points.
+    """
     return 1 - 1.5 * abs(r) + 0.5 * abs(r) ** 3
 
 
-# -- the p-value again -------------------------------------------------------------------------------------------------
+# -- the p-value again
+# -------------------------------------------------------------------------------------------------
 
 
 @each("r", [-0.943, -0.2, 0.0, 0.14, 0.5, 0.8114, 0.999])
@@ -70,7 +77,8 @@ def test_pearson_has_no_exact_p_and_many_points_have_none_either() -> None:
     )
 
 
-# -- rounding ----------------------------------------------------------------------------------------------------------
+# -- rounding
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_digits_that_stand_there_say_how_far_a_value_was_rounded() -> None:
@@ -113,7 +121,8 @@ def test_how_far_apart_is_measured_from_the_nearer_end_beyond_rounding() -> None
     assert one(value="0.900", p_printed=">0.05")["apart"] == pytest.approx(0.05 - p_of_six(0.8995))
 
 
-# -- what the printed p belongs to -------------------------------------------------------------------------------------
+# -- what the printed p belongs to
+# -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -203,7 +212,8 @@ def test_the_value_that_has_the_printed_p_has_it() -> None:
     assert isnan(fitting["value_of_p"]) and fitting["fits_n"] == ""
 
 
-# -- values, signs, families -------------------------------------------------------------------------------------------
+# -- values, signs, families
+# -------------------------------------------------------------------------------------------
 
 
 @each(
@@ -245,7 +255,8 @@ def test_negative_values_are_marked(value: str, sign: str) -> None:
 
 
 def test_holm_and_benjamini_hochberg_over_all_rows_or_within_families() -> None:
-    # p over six points: 0.0145, 0.0417 (0.8282...), 0.104, with the middle one in a family of its own
+    # p over six points: 0.0145, 0.0417 (0.8282...), 0.104, with the middle one in a family of its
+    # own
     rows = table(
         ("pearson", "0.900", None, 6), ("pearson", "0.950", None, 6), ("pearson", "0.700", None, 6)
     ).assign(set=["a", "b", "a"])
@@ -265,7 +276,8 @@ def test_a_missing_value_is_no_test_in_a_family() -> None:
     assert found["p_holm"][0] == pytest.approx(p_of_six(0.9)) and isnan(found["p_holm"][1])
 
 
-# -- tables and cells --------------------------------------------------------------------------------------------------
+# -- tables and cells
+# --------------------------------------------------------------------------------------------------
 
 
 def test_further_columns_index_and_order_are_kept_and_the_input_is_not_changed() -> None:
@@ -368,7 +380,8 @@ def test_the_worked_example_does_what_it_shows() -> None:
     )
 
 
-# -- how many there were -----------------------------------------------------------------------------------------------
+# -- how many there were
+# -----------------------------------------------------------------------------------------------
 
 
 def test_every_n_over_which_the_means_can_be_taken() -> None:

@@ -1,4 +1,7 @@
-"""The best of several: who it is, how sure the choice is, and an interval that knows that there was one."""
+"""The best of several: who it is, how sure the choice is.
+
+And an interval that knows that there was one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ NAN = float("nan")
 def drawn(
     n_methods: int = 4, seed: int = 0, lift: float = 0.0, n_draws: int = 400
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means over 30 cases of noisy scores, the first raised by ``lift``: values (M + 1,) and draws, the reference last."""
+    """Means over 30 cases of noisy scores, the first raised by ``lift``: values (M + 1,) and draws.
+
+    The reference last.
+    """
     rng = np.random.default_rng(seed)
     scores = rng.normal(0, 1, (30, n_methods + 1))
     scores[:, 0] += lift
@@ -24,7 +30,8 @@ def drawn(
 
 def test_shares_of_being_chosen_by_hand() -> None:
     draws = [[3, 1, 2, 2], [1, 2, 2, NAN], [0, 1, 2, 9]]
-    # first: draw 1, a third of draw 3; second: draw 2 alone, a third of draw 3; the fourth draw does not count
+    # first: draw 1, a third of draw 3; second: draw 2 alone, a third of draw 3; the fourth draw
+    # does not count
     assert chosen_in(draws).tolist() == pytest.approx([4 / 9, 4 / 9, 1 / 9])
     assert chosen_in(draws, lowest=True).tolist() == pytest.approx(
         [1 / 6 + 1 / 9, 1 / 9, 1 / 3 + 1 / 6 + 1 / 9]
@@ -51,7 +58,8 @@ def test_the_interval_of_the_choice_takes_off_twice_what_choosing_gains_in_a_dra
     assert gain > 0.01 and (found.low_chosen, found.high_chosen) == pytest.approx(
         (low - 2 * gain, high - 2 * gain)
     )
-    # the best of four equals lies above their true value: what takes that off lies lower than what does not
+    # the best of four equals lies above their true value: what takes that off lies lower than what
+    # does not
     assert found.low_chosen < found.low and found.high_chosen < found.high
 
 

@@ -1,4 +1,7 @@
-"""Changed ways of telling: what each adds or moves, that everybody meets the same words, and two patients as one."""
+"""Changed ways of telling: what each adds or moves, that everybody meets the same words.
+
+And two patients as one.
+"""
 
 from __future__ import annotations
 
@@ -186,7 +189,8 @@ def test_a_change_that_does_not_exist_is_refused_with_those_that_do() -> None:
         named(["reordered", "louder"])
 
 
-# -- paraphrases ------------------------------------------------------------------------------------------------------
+# -- paraphrases
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_one_or_two_shown_statements_are_picked_in_their_order() -> None:
@@ -234,7 +238,8 @@ def test_a_paraphrase_keeps_what_the_statement_tells() -> None:
     )
 
 
-# -- two at once ------------------------------------------------------------------------------------------------------
+# -- two at once
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_two_patients_are_interleaved_each_in_its_own_order_and_the_first_opens() -> None:

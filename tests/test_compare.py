@@ -1,4 +1,7 @@
-"""Methods against a reference and the best of each family: what is compared with what, and what it says where it cannot."""
+"""Methods against a reference and the best of each family: what is compared with what.
+
+And what it says where it cannot.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,8 @@ def row(table: pd.DataFrame, **where: object) -> pd.Series:
     return table.iloc[0]
 
 
-# -- each method ------------------------------------------------------------------------------------------------------
+# -- each method
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_beside_it():
@@ -124,7 +128,8 @@ def test_a_reference_without_values_gives_rows_that_say_why_and_an_unknown_one_i
     assert compare_methods(ANSWERS, SURE[SURE["method"] == "medconf"]).empty
 
 
-# -- the best of each family ------------------------------------------------------------------------------------------
+# -- the best of each family
+# ------------------------------------------------------------------------------------------
 
 
 def test_the_best_of_a_family_is_the_one_with_the_highest_auroc_against_the_reference():
@@ -255,7 +260,8 @@ def test_without_medconf_the_first_method_is_the_reference():
     ]
 
 
-# -- to read ----------------------------------------------------------------------------------------------------------
+# -- to read
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_table_to_read_has_text_for_every_number():

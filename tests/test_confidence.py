@@ -1,4 +1,7 @@
-"""What single confidence methods make of replies at the edge: unreadable, repeated, differently written."""
+"""What single confidence methods make of replies at the edge: unreadable, repeated.
+
+Differently written.
+"""
 
 from __future__ import annotations
 

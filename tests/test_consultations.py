@@ -1,4 +1,7 @@
-"""The experiment from recorded talk to tables: hand-made consultations by hand, and a fake model for the whole way."""
+"""The experiment from recorded talk to tables: hand-made consultations by hand.
+
+And a fake model for the whole way.
+"""
 
 from __future__ import annotations
 
@@ -289,12 +292,14 @@ def test_accuracy_utterances_and_cost_of_policies_by_hand() -> None:
         (6 + 6 + 4 + 6) / 4,
         (2 + 2 + 1 + 2) / 4,
     ]
-    # two questions with their answers and a diagnosis; the third case's second question is asked for in vain
+    # two questions with their answers and a diagnosis; the third case's second question is asked
+    # for in vain
     assert table.loc["fixed 2", ["calls", "tokens"]].to_list() == [
         (5 + 5 + 4 + 5) / 4,
         (3 * 2221 + 1221) / 4,
     ]
-    # the first case: two decisions, a question, an answer, a diagnosis; the last: a decision and a diagnosis
+    # the first case: two decisions, a question, an answer, a diagnosis; the last: a decision and a
+    # diagnosis
     assert (
         table.loc["decides itself", "calls"]
         == ((2 + 2 + 1) + (3 + 6 + 1) + (2 + 2 + 1 + 1) - 0 + (1 + 1)) / 4
@@ -310,7 +315,8 @@ def test_accuracy_utterances_and_cost_of_policies_by_hand() -> None:
 def test_a_method_pays_for_its_confidence_at_every_turn_up_to_its_stop() -> None:
     run = handmade([[1] * 4] * 2, [[0.1, 0.9, 0.9, 0.9]] * 2, [3, 3], [[0] * 3] * 2)
     table = tables.chosen_table(run, "fake", price=0)
-    # always right: of equal thresholds the laxest, so it stops at once, with a diagnosis and a score
+    # always right: of equal thresholds the laxest, so it stops at once, with a diagnosis and a
+    # score
     assert values(table).loc["ce", ["questions", "calls", "replies", "tokens"]].to_list() == [
         0,
         2,

@@ -1,4 +1,7 @@
-"""DDXPlus: what a row becomes, which file is read, which rows are refused and how, and the real rows."""
+"""DDXPlus: what a row becomes, which file is read, which rows are refused and how.
+
+And the real rows.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,8 @@ def test_a_file_without_a_long_enough_case_is_refused(tmp_path: Path) -> None:
         load_cases("ddxplus", path=folder)
 
 
-# -- what a row becomes ---------------------------------------------------------------------------------------------
+# -- what a row becomes
+# ---------------------------------------------------------------------------------------------
 
 
 def test_ten_statements_are_left_out_and_eleven_are_a_case(tmp_path: Path) -> None:
@@ -201,7 +205,8 @@ def test_a_differential_without_the_pathology_is_counted_and_kept(tmp_path: Path
     assert found.facts.get("cases whose differential lacks their pathology") == 2
 
 
-# -- which file -----------------------------------------------------------------------------------------------------
+# -- which file
+# -----------------------------------------------------------------------------------------------------
 
 
 def zipped(folder: Path, source: Path, *names: str) -> Path:
@@ -274,7 +279,8 @@ def test_a_byte_order_mark_is_tolerated_everywhere(tmp_path: Path) -> None:
     assert load_cases("ddxplus", path=folder) == plain
 
 
-# -- rows that are refused ------------------------------------------------------------------------------------------
+# -- rows that are refused
+# ------------------------------------------------------------------------------------------
 
 
 def changed(code: str, new: str) -> str:
@@ -399,7 +405,8 @@ def test_an_evidence_without_a_field_is_named(tmp_path: Path, field: str) -> Non
         load_cases("ddxplus", path=tmp_path)
 
 
-# -- the real rows --------------------------------------------------------------------------------------------------
+# -- the real rows
+# --------------------------------------------------------------------------------------------------
 
 needs_ddxplus = pytest.mark.skipif(
     not REAL.is_dir(), reason="DDXPlus is not at ../shared/datasets/ddxplus beside the repository"

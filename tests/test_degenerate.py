@@ -1,9 +1,10 @@
 """Data that say nothing: what every public function of the metrics makes of them.
 
-No rows, one row, one class, a constant confidence, ties everywhere, nothing but missing values, infinite ones. The result is
-NaN (with a reason, where there is a place for one), the number that the definition gives, or a ``ValueError``; never a warning,
-another error, or an interval without width. The functions are found by looking, so that a new one cannot be forgotten. Tables
-are put to the same in test_degenerate_tables.py.
+No rows, one row, one class, a constant confidence, ties everywhere, nothing but missing values,
+infinite ones. The result is NaN (with a reason, where there is a place for one), the number that
+the definition gives, or a ``ValueError``; never a warning, another error, or an interval without
+width. The functions are found by looking, so that a new one cannot be forgotten. Tables are put to
+the same in test_degenerate_tables.py.
 """
 
 from __future__ import annotations
@@ -176,7 +177,10 @@ def public() -> dict[str, Any]:
 
 
 def measures() -> dict[str, tuple[Callable[[Any, Any], Any], bool]]:
-    """What measures (correct, confidence), maybe weighted, or rows that hold them; whether it takes arrays."""
+    """What measures (correct, confidence), maybe weighted, or rows that hold them.
+
+    Whether it takes arrays.
+    """
     found: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {}
     for name, thing in public().items():
         wanted = [*inspect.signature(thing).parameters] if inspect.isfunction(thing) else []

@@ -1,4 +1,7 @@
-"""The differential that the knowledge table implies, worked out by hand on a small table, and its flatness."""
+"""The differential that the knowledge table implies, worked out by hand on a small table.
+
+And its flatness.
+"""
 
 from __future__ import annotations
 

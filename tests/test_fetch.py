@@ -73,7 +73,8 @@ def left(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*")) if folder.exists() else []
 
 
-# -- before anything is asked for -----------------------------------------------------------------------------------
+# -- before anything is asked for
+# -----------------------------------------------------------------------------------
 
 
 def test_without_consent_the_licence_is_told_and_nothing_is_asked_or_written(
@@ -113,7 +114,8 @@ def test_a_file_is_no_folder(tmp_path: Path, server: FileServer) -> None:
     assert (tmp_path / "taken").read_text() == "mine"
 
 
-# -- a download that goes well --------------------------------------------------------------------------------------
+# -- a download that goes well
+# --------------------------------------------------------------------------------------
 
 
 def test_a_file_arrives_whole_with_a_note_of_its_source(tmp_path: Path, server: FileServer) -> None:
@@ -252,7 +254,8 @@ def test_the_second_address_helps_where_the_first_fails(tmp_path: Path, server: 
     assert server.asked == ["/gone", "/rows.csv"]
 
 
-# -- a download that fails ------------------------------------------------------------------------------------------
+# -- a download that fails
+# ------------------------------------------------------------------------------------------
 
 FAILURES = [
     ("cut", TRIES, "IncompleteRead|Connection"),
@@ -366,7 +369,8 @@ def test_a_broken_note_is_named(tmp_path: Path, server: FileServer, text: str) -
         get(tmp_path, home(server))
 
 
-# -- archives -------------------------------------------------------------------------------------------------------
+# -- archives
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_an_archive_is_kept_and_unpacked_into_a_folder_of_its_name_once(

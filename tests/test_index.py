@@ -1,4 +1,7 @@
-"""The index on disk: ranked as the reference ranks, made once, never half made, made again when damaged or out of date."""
+"""The index on disk: ranked as the reference ranks, made once, never half made.
+
+Made again when damaged or out of date.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,10 @@ def no_building(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def assert_alike(reference: BM25, other: BM25S, query: str, k: int) -> None:
-    """Both find as many, and place by place the same passages or ones that the reference scores alike."""
+    """Both find as many.
+
+    And place by place the same passages or ones that the reference scores alike.
+    """
     scores = dict(zip(ids(reference.passages), reference.scores(query), strict=True))
     ours, theirs = ids(reference.search(query, k)), ids(other.search(query, k))
     assert [scores[i] for i in theirs] == pytest.approx(

@@ -1,4 +1,7 @@
-"""The knowledge table: what is in it, that its words keep apart what must be kept apart, and that it carries DDXPlus whole."""
+"""The knowledge table: what is in it, that its words keep apart what must be kept apart.
+
+And that it carries DDXPlus whole.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,10 @@ HISTORY_OF = {
     "recurrent_uti": "cystitis",
     "repeated_asthma_attacks": "acute_asthma",
 }
-"""The findings whose own words name a condition, because they are a history of it, of a relative's or of a contact's."""
+"""The findings whose own words name a condition, because they are a history of it.
+
+Of a relative's or of a contact's.
+"""
 
 RELEASE = ROOT.parent / "shared" / "datasets" / "ddxplus"
 ICD10 = {
@@ -263,7 +269,8 @@ def test_sentences() -> None:
     assert say(f, "No.") == "Doctor: Where?\nPatient: No."
 
 
-# -- against the release, where it is present ---------------------------------------------------------------------
+# -- against the release, where it is present
+# ---------------------------------------------------------------------
 
 
 def release(name: str) -> dict:

@@ -1,4 +1,7 @@
-"""MediTOD: what a dialogue becomes, that nothing shown gives its diagnosis away, and the real dialogues."""
+"""MediTOD: what a dialogue becomes, that nothing shown gives its diagnosis away.
+
+And the real dialogues.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ def shown(case: Case) -> list[str]:
     return [s.text for s in case.statements]
 
 
-# -- cases ----------------------------------------------------------------------------------------------------------
+# -- cases
+# ----------------------------------------------------------------------------------------------------------
 
 
 @FORMS
@@ -167,7 +171,8 @@ def test_an_unknown_intent_is_counted_and_not_shown(tmp_path: Path) -> None:
     assert (shown(read.cases[0]), read.facts[meditod.UNKNOWN]) == (ELEVEN, 2)
 
 
-# -- nothing gives the diagnosis away -------------------------------------------------------------------------------
+# -- nothing gives the diagnosis away
+# -------------------------------------------------------------------------------
 
 
 @FORMS
@@ -255,7 +260,8 @@ def test_no_statement_ever_says_the_diagnosis_or_what_comes_after_it(
     assert all(text and text == text.strip() for text in shown(case))
 
 
-# -- the real dialogues ---------------------------------------------------------------------------------------------
+# -- the real dialogues
+# ---------------------------------------------------------------------------------------------
 
 needs_meditod = pytest.mark.skipif(
     not REAL.is_dir(), reason="MediTOD is not at ../shared/datasets/meditod beside the repository"

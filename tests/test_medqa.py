@@ -1,4 +1,7 @@
-"""MedQA: which questions become cases, what is told of them, both formats of the file, and the real test file."""
+"""MedQA: which questions become cases, what is told of them, both formats of the file.
+
+And the real test file.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ REAL = ROOT.parent / "shared" / "datasets" / "medqa"
 NAMED = "cases whose text names their diagnosis"
 
 
-# -- cases ----------------------------------------------------------------------------------------------------------
+# -- cases
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_row_becomes_a_case_without_its_options_and_its_question(tmp_path: Path) -> None:
@@ -111,7 +115,8 @@ def test_a_question_for_the_cause_needs_an_answer_to_read(tmp_path: Path, option
     assert (caught.value.row, caught.value.field) == (1, "options")
 
 
-# -- the final question ---------------------------------------------------------------------------------------------
+# -- the final question
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -272,7 +277,8 @@ def test_a_question_beside_the_cause_does_not_count(tmp_path: Path, question: st
     assert by_cause(tmp_path, question, "Alport syndrome") == 0
 
 
-# -- ids ------------------------------------------------------------------------------------------------------------
+# -- ids
+# ------------------------------------------------------------------------------------------------------------
 
 OTHERS = [row(), row(f"{vignette(12)} What happens next?"), row(vignette(13))]
 
@@ -316,7 +322,8 @@ def test_ids_that_choose_nothing_are_refused(tmp_path: Path, ids: object, messag
         medqa.read(official(tmp_path, OTHERS), ids=ids)  # pyright: ignore[reportArgumentType]
 
 
-# -- formats --------------------------------------------------------------------------------------------------------
+# -- formats
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_mirage_tells_the_same_as_the_official_file(tmp_path: Path) -> None:
@@ -494,7 +501,8 @@ def test_every_question_is_a_case_or_dropped_just_once(
     )
 
 
-# -- the real test file ---------------------------------------------------------------------------------------------
+# -- the real test file
+# ---------------------------------------------------------------------------------------------
 
 BY_CAUSE = [
     *("Acute inferior myocardial infarction", "Alport syndrome", "Asthma attack"),

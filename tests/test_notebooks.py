@@ -1,4 +1,7 @@
-"""Every notebook runs with its smoke parameters, leaves what it promises, and is fit to be read as it is committed."""
+"""Every notebook runs with its smoke parameters, leaves what it promises.
+
+And is fit to be read as it is committed.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +182,10 @@ def test_a_second_run_calls_no_model_and_gives_the_same_tables(smoke, smoke_runs
 
 
 class Loaded(HTMLParser):
-    """What a page would fetch: every src, every href that is no link to click, and what style sheets and modules name."""
+    """What a page would fetch: every src, every href that is no link to click.
+
+    And what style sheets and modules name.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -359,7 +365,10 @@ def test_the_walkthrough_publishes_figures_only(walk, repository):
 
 
 def small_notebook(folder: Path, *cells: str) -> None:
-    """A folder of notebooks with one, ``09_small``, whose only parameters are ``n`` and ``run_dir``."""
+    """A folder of notebooks with one, ``09_small``.
+
+    Whose only parameters are ``n`` and ``run_dir``.
+    """
     folder.mkdir(exist_ok=True)
     made = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(source) for source in ("n = 1\nrun_dir = None", *cells)]

@@ -1,4 +1,7 @@
-"""The OpenAI backend against a real HTTP server on the loopback interface: replies, statistics, dialects."""
+"""The OpenAI backend against a real HTTP server on the loopback interface: replies, statistics.
+
+Dialects.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a server's answer says: tokens that spell the text, statistics that line up with it, and nothing else."""
+"""What a server's answer says: tokens that spell the text, statistics that line up with it.
+
+And nothing else.
+"""
 
 from __future__ import annotations
 

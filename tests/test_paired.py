@@ -1,4 +1,7 @@
-"""Paired differences: values worked out by hand, the same cases in every draw, and what is withheld with its reason."""
+"""Paired differences: values worked out by hand, the same cases in every draw.
+
+And what is withheld with its reason.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,8 @@ def test_four_answers_by_hand(metric, reference, value):
 
 
 def test_within_level_is_the_mean_over_levels_that_have_both_classes():
-    # level 20: a 1 of 1 pairs right, b 0 of 1; level 60: a and b right; level 100 has right answers alone
+    # level 20: a 1 of 1 pairs right, b 0 of 1; level 60: a and b right; level 100 has right answers
+    # alone
     columns = {"a": [0.8, 0.2, 0.9, 0.3, 0.5, 0.4], "b": [0.1, 0.6, 0.9, 0.3, 0.1, 0.2]}
     table = tidy(columns, [1, 0, 1, 0, 1, 1], [20, 20, 60, 60, 100, 100])
     one = row(paired_differences(table, "a", min_per_class=1), level="within")
@@ -185,7 +189,8 @@ def test_equal_columns_differ_by_nothing_and_have_no_interval_that_would_claim_c
 
 
 def test_ranks_over_three_levels_that_no_draw_changes_have_no_interval():
-    # accuracy 0.1, 0.5, 0.9 and confidences far apart: every draw has the same order of levels in both columns
+    # accuracy 0.1, 0.5, 0.9 and confidences far apart: every draw has the same order of levels in
+    # both columns
     n = 60
     levels = [20] * n + [60] * n + [100] * n
     correct = [float(i % 10 < share) for share in (1, 5, 9) for i in range(n)]

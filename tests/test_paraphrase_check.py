@@ -1,4 +1,7 @@
-"""Does a paraphrase still say the same? Exact words against the table, loose words by likeness, and what cannot be told."""
+"""Does a paraphrase still say the same? Exact words against the table, loose words by likeness.
+
+And what cannot be told.
+"""
 
 from __future__ import annotations
 
@@ -164,7 +167,8 @@ def test_the_verdicts_that_are_caught() -> None:
     } == set(CAUGHT)
 
 
-# -- loose words ------------------------------------------------------------------------------------------------------
+# -- loose words
+# ------------------------------------------------------------------------------------------------------
 
 
 @cache

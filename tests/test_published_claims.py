@@ -1,4 +1,7 @@
-"""The paper's tables recomputed: counts that can be had by hand, and every figure of its sentences held against its tables."""
+"""The paper's tables recomputed: counts that can be had by hand.
+
+And every figure of its sentences held against its tables.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,8 @@ def cell(table: pd.DataFrame, model: str, dataset: str, method: str, statistic: 
     return pd.Series(row)
 
 
-# -- Table 2 -----------------------------------------------------------------------------------------------------------
+# -- Table 2
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_every_printed_coefficient_is_audited_with_its_zeros(audit: pd.DataFrame) -> None:
@@ -148,7 +152,8 @@ def test_cells_that_print_the_same_pair_are_found(audit: pd.DataFrame) -> None:
     counts = recomputed.coincidence(audit).set_index("kind")
     assert counts["n_same"].to_dict() == {**same["kind"].value_counts().to_dict(), "all": len(same)}
     assert counts.loc["all", "n_pairs"] == 114 * 113 // 2
-    # 27 methods with Llama-3.1 and 11 with GPT-4.1: 3 pairs of sets each, and C(27, 2) + C(11, 2) pairs on each of 3 sets
+    # 27 methods with Llama-3.1 and 11 with GPT-4.1: 3 pairs of sets each, and C(27, 2) + C(11, 2)
+    # pairs on each of 3 sets
     assert list(counts["n_pairs"][:2]) == [38 * 3, (351 + 55) * 3]
     assert counts["expected"].to_numpy() == pytest.approx(counts["n_near"].to_numpy() / 101)
 
@@ -209,7 +214,8 @@ def test_printed_pearsons_are_placed_in_the_band_of_chance(audit: pd.DataFrame) 
     assert tallied.index[0] == ("Llama-3.1", "DDXPlus")
 
 
-# -- the other tables --------------------------------------------------------------------------------------------------
+# -- the other tables
+# --------------------------------------------------------------------------------------------------
 
 
 def test_what_two_tables_print_is_set_side_by_side(audit: pd.DataFrame) -> None:
@@ -294,7 +300,8 @@ def test_the_best_baseline_is_marked_in_each_configuration() -> None:
     assert set(found.loc[found["best"], "method"]) == {"ce", "entropy", "ecc"}
 
 
-# -- the sentences -----------------------------------------------------------------------------------------------------
+# -- the sentences
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_every_claim_is_answered_once(told: pd.DataFrame) -> None:

@@ -84,7 +84,8 @@ def test_each_distinct_string_is_encoded_once():
 
 
 def test_alternatives_are_put_in_place_and_judged_against_the_whole():
-    # "a" with "b" in its place is "b": entails; with "c": opposite directions, neutral. The token itself is 1 unasked.
+    # "a" with "b" in its place is "b": entails; with "c": opposite directions, neutral. The token
+    # itself is 1 unasked.
     answer = told("a", alternatives=[[("a", np.log(0.5)), ("b", -2.0), ("c", -3.0)]])
     judge = Told()
     assert [k.tolist() for k in alternative_classes(judge, [(answer, "")], 10)[0] or ()] == [

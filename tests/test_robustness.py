@@ -48,7 +48,10 @@ KEY = {"dataset": "made", "model": "fake"}
 
 
 class Voice:
-    """Words a reply in the table's next phrasing; the question stays. ``turned`` findings are answered the other way."""
+    """Words a reply in the table's next phrasing; the question stays.
+
+    ``turned`` findings are answered the other way.
+    """
 
     name, revision, provides = "voice", "1", frozenset({"text"})
 
@@ -104,7 +107,8 @@ def run(tmp_path, cases=None, model=None, **more) -> tuple[Robustness, list[Case
     return ask(robustness, cases, [model], run_dir=tmp_path, **(asked | more)), cases, model
 
 
-# -- the pipeline -----------------------------------------------------------------------------------------------------
+# -- the pipeline
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_every_condition_holds_every_case_level_and_method_once(tmp_path) -> None:
@@ -290,7 +294,8 @@ def test_only_methods_on_a_ratio_scale_are_shown() -> None:
     assert "medconf" in shown and "entropy" not in shown
 
 
-# -- tables -----------------------------------------------------------------------------------------------------------
+# -- tables
+# -----------------------------------------------------------------------------------------------------------
 
 
 def confidence(
@@ -464,7 +469,8 @@ def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_ov
     ] == ""
 
 
-# -- two at once ------------------------------------------------------------------------------------------------------
+# -- two at once
+# ------------------------------------------------------------------------------------------------------
 
 
 def merged_run(tmp_path) -> tuple[TwoAtOnce, tuple[pd.DataFrame, pd.DataFrame], list[Case]]:

@@ -1,4 +1,7 @@
-"""What is compared with what: shared rows, conditions that show one text, corrected p-values, strata in words."""
+"""What is compared with what: shared rows, conditions that show one text, corrected p-values.
+
+Strata in words.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +39,17 @@ def varied(rows: list[list[float]], method: str = "poc", **more) -> pd.DataFrame
 ROWS = [[0.9, 0.2, 0.4, 0.6], [0.9, 0.6, 0.6, 0.6]]
 
 
-# -- rows -------------------------------------------------------------------------------------------------------------
+# -- rows
+# -------------------------------------------------------------------------------------------------------------
 
 
 def used_and_own(
     whole: pd.DataFrame, possible: list[bool] | bool = True
 ) -> tuple[dict[str, list[int]], set[str]]:
-    """Of a table rows x methods: method -> which rows are used (0 or 1), and the methods on their own."""
+    """Of a table rows x methods: method -> which rows are used (0 or 1).
+
+    And the methods on their own.
+    """
     rows = (
         whole.reset_index(drop=True).rename_axis("case_id").reset_index().assign(possible=possible)
     )
@@ -136,7 +143,8 @@ def test_variation_is_told_by_level_with_interval_and_count() -> None:
     assert told[["20", "100"]].tolist() == ["20.4, n 2", f"{row['value']:.1f} {ends}, n 12"]
 
 
-# -- shifts -----------------------------------------------------------------------------------------------------------
+# -- shifts
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_shifts_of_all_methods_are_over_the_same_rows() -> None:
@@ -186,14 +194,16 @@ def test_few_cases_and_shifts_that_are_all_alike_have_no_p_and_no_conditions_no_
     assert shift_table(*told, 50).empty and "p_holm" in shift_table(*told, 50)
 
 
-# -- beside discrimination --------------------------------------------------------------------------------------------
+# -- beside discrimination
+# --------------------------------------------------------------------------------------------
 
 
 def test_stability_and_discrimination_are_of_the_same_rows() -> None:
     n = 40
     right = ["Flu" if i % 2 else "Cold" for i in range(n)]
     said = answers(dict.fromkeys(CONDITIONS, right)).assign(missing="")
-    # Ranks right above wrong on the first 30 cases, the other way round on the last ten, which the other method lacks.
+    # Ranks right above wrong on the first 30 cases, the other way round on the last ten, which the
+    # other method lacks.
     values = [0.6 + 0.2 * (i % 2 if i < 30 else 1 - i % 2) for i in range(n)]
     mine = varied([[v, v, v + 0.05, v - 0.05 + 0.001 * i] for i, v in enumerate(values)])
     other = varied([[0.5 if i < 30 else NAN] * 4 for i in range(n)], "asp")
@@ -230,7 +240,8 @@ def test_a_method_without_rows_has_no_auroc_for_the_reason_that_it_has_no_cv() -
     assert one(found, method="asp", metric="auroc")["n"] == 0
 
 
-# -- strata -----------------------------------------------------------------------------------------------------------
+# -- strata
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_strata_are_told_with_interval_and_count() -> None:

@@ -1,4 +1,7 @@
-"""One answer as HTML and as figures: every word escaped, every verdict told without colour, nothing clipped."""
+"""One answer as HTML and as figures: every word escaped, every verdict told without colour.
+
+Nothing clipped.
+"""
 
 import re
 from dataclasses import replace

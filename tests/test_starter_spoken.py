@@ -1,4 +1,7 @@
-"""The written starter cases, conversations and reports: they load, keep their promises, and bad rows are refused."""
+"""The written starter cases, conversations and reports: they load, keep their promises.
+
+And bad rows are refused.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,8 @@ def test_a_conversation_is_told_in_exchanges_and_a_report_in_sentences() -> None
     assert not any("\n" in text or "Doctor:" in text for text in reported)
 
 
-# -- the format -----------------------------------------------------------------------------------------------------
+# -- the format
+# -----------------------------------------------------------------------------------------------------
 
 
 def row(**changes: object) -> dict:

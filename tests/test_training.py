@@ -1,4 +1,7 @@
-"""Training: what is taught, how it becomes tokens and targets, how a run goes, what is exported, how it is measured."""
+"""Training: what is taught, how it becomes tokens and targets, how a run goes, what is exported.
+
+How it is measured.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +117,10 @@ def made(world: World, encode: Encoder) -> list[list[Batch]]:
 
 @pytest.fixture(scope="module", autouse=True)
 def made_up_meanings():
-    """Encoding the whole vocabulary takes half a minute; only the test of that does so, on a few texts."""
+    """Encoding the whole vocabulary takes half a minute; only the test of that does so.
+
+    On a few texts.
+    """
     with pytest.MonkeyPatch.context() as patch:
 
         def drawn(tokenizer, hidden):
@@ -159,7 +165,8 @@ def ids_of(tokenizer, text: str | list[str]) -> list:
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
-# -- scores -------------------------------------------------------------------------------------------------------
+# -- scores
+# -------------------------------------------------------------------------------------------------------
 
 
 @each(
@@ -177,13 +184,19 @@ def ids_of(tokenizer, text: str | list[str]) -> list:
     ],
 )
 def test_elicited_score_by_hand(p: float, score: int) -> None:
-    """Odds to the power 1.5: 0.8 has odds 4, so 8 to 1, 89 in 100; 0.9: 27 to 1, 96; 9/13: 3.375 to 1, 77."""
+    """Odds to the power 1.5: 0.8 has odds 4, so 8 to 1, 89 in 100; 0.9: 27 to 1, 96; 9/13.
+
+    3.375 to 1, 77.
+    """
     assert elicited_score(p) == stretched(p) == score
 
 
 @pytest.mark.parametrize(("shift", "score"), [(-1, 20), (-0.5, 30), (0, 50), (0.5, 70), (1, 80)])
 def test_stretched_moves_the_log_odds_first(shift: float, score: int) -> None:
-    """At even odds a shift of 1 makes e to the power 1.5, 4.48 to 1: 82 in 100; 0.5 makes 2.12 to 1: 68."""
+    """At even odds a shift of 1 makes e to the power 1.5, 4.48 to 1: 82 in 100.
+
+    0.5 makes 2.12 to 1: 68.
+    """
     assert stretched(0.5, shift) == score
 
 
@@ -192,7 +205,8 @@ def test_elicited_score_rises_in_steps_of_five() -> None:
     assert scores == sorted(scores) and set(scores) == set(range(0, 101, 5))
 
 
-# -- examples: the answer and its confidence --------------------------------------------------------------------------
+# -- examples: the answer and its confidence
+# --------------------------------------------------------------------------
 
 
 def test_skills_come_in_their_shares(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +335,8 @@ def test_reasons_by_hand(world: World) -> None:
         )
 
 
-# -- examples: MedConf's steps ------------------------------------------------------------------------------------------
+# -- examples: MedConf's steps
+# ------------------------------------------------------------------------------------------
 
 FEVER = Criterion("fever", "fever", "strong")
 COUGH = Criterion("cough", "cough", "moderate")
@@ -382,7 +397,10 @@ def test_pain_denied_contradicts_every_place_and_pain_without_a_place_none() -> 
     ],
 )
 def test_the_score_by_hand(levels: str, weighed: int, plain: int) -> None:
-    """Weights 3, 2, 1 of 6: supported strong and contradicted weak make 2/6, 33, so 35; unweighed 0 of 3."""
+    """Weights 3, 2, 1 of 6: supported strong and contradicted weak make 2/6, 33, so 35.
+
+    Unweighed 0 of 3.
+    """
     names = {level[0]: level for level in SUPPORT_LEVELS}
     marks = [Mark(c, names[k], None) for c, k in zip((FEVER, COUGH, BELLY), levels, strict=True)]
     assert (score(marks), score(marks, importance=False)) == (weighed, plain)
@@ -583,7 +601,8 @@ def test_the_package_s_library_reads_as_in_training() -> None:
     )
 
 
-# -- speech ---------------------------------------------------------------------------------------------------------
+# -- speech
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_every_finding_has_its_loose_wordings(world: World) -> None:
@@ -676,7 +695,8 @@ def test_patients_speak_in_the_table_s_words_unless_loosely(world: World) -> Non
     )
 
 
-# -- tokens -----------------------------------------------------------------------------------------------------------
+# -- tokens
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_every_phrase_is_one_token(world: World, tokenizer) -> None:
@@ -752,7 +772,8 @@ def test_a_quotation_is_the_very_token_of_the_prompt(world: World, tokenizer) ->
         assert reply[at + 1] == prompt[3] and len(reply) == at + 3, said
 
 
-# -- soft targets -----------------------------------------------------------------------------------------------------
+# -- soft targets
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_soft_targets_are_the_marginal_over_names_that_share_the_prefix(
@@ -815,7 +836,8 @@ def test_a_condition_that_is_ruled_out_leaves_the_other_certain(
     assert soft[1] == pytest.approx({encode.answers[first][1]: 0.3, encode.answers[second][1]: 0.7})
 
 
-# -- batches and the loss ---------------------------------------------------------------------------------------------
+# -- batches and the loss
+# ---------------------------------------------------------------------------------------------
 
 
 def test_pools_depend_on_their_number_only_and_fit_the_budget(
@@ -840,7 +862,8 @@ def test_the_first_pools_hold_their_own_mixture(
     assert set(drawn) == set(FIRST) and drawn.count("lookup") > 30
 
 
-# A trunk whose second pool is the first of the whole mixture and whose fourth the first of the later one:
+# A trunk whose second pool is the first of the whole mixture and whose fourth the first of the
+# later one:
 # pool, the pool where the branch leaves (None: on the trunk), what the pool holds.
 MIXTURES = [
     (0, None, FIRST), (1, None, SKILLS), (2, None, SKILLS), (3, None, LATER), (50, None, LATER),
@@ -1037,7 +1060,8 @@ def test_the_rate_warms_up_stays_and_falls_to_two_percent_on_a_branch() -> None:
     assert np.diff(falling) == pytest.approx(np.full(20, -0.098))
 
 
-# -- runs -------------------------------------------------------------------------------------------------------------
+# -- runs
+# -------------------------------------------------------------------------------------------------------------
 
 
 class Interrupted(Exception):
@@ -1194,7 +1218,8 @@ def test_the_exported_folder_opens_with_transformers(
     )
 
 
-# -- evaluation -------------------------------------------------------------------------------------------------------
+# -- evaluation
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_fact_of_reads_the_places(world: World) -> None:
@@ -1316,7 +1341,10 @@ def evidence_of(
 
 
 def test_steps_read_the_passages_in_the_order_shown(world: World) -> None:
-    """A profile has room for the first criteria only, so another order of the same passages asks for others."""
+    """A profile has room for the first criteria only.
+
+    So another order of the same passages asks for others.
+    """
     condition = next(
         c
         for c, own in by_condition().items()

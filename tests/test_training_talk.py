@@ -1,4 +1,7 @@
-"""What a consultation and other words take: the questions, the patient's answers, the new wordings that are taught."""
+"""What a consultation and other words take: the questions, the patient's answers.
+
+The new wordings that are taught.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,8 @@ def inside(messages: Messages, tag: str) -> str:
     return found[1]
 
 
-# -- what to ask ---------------------------------------------------------------------------------------------------
+# -- what to ask
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_a_question_s_gain_is_the_mutual_information_of_condition_and_outcome(world: World) -> None:
@@ -145,7 +149,8 @@ def test_enough_is_known_from_a_posterior_of_nine_tenths(world: World) -> None:
     assert said == {"[enough]", "[more]"}
 
 
-# -- what a patient answers ----------------------------------------------------------------------------------------
+# -- what a patient answers
+# ----------------------------------------------------------------------------------------
 
 
 def test_a_patient_answers_with_the_fact_s_own_words_or_does_not_know(world: World) -> None:
@@ -178,7 +183,8 @@ def test_questions_in_vain_stand_after_the_first_and_leave_the_order(world: Worl
     assert all(s.text.endswith(UNKNOWN) for told in grown for s in told if s.finding is None)
 
 
-# -- other words ---------------------------------------------------------------------------------------------------
+# -- other words
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_a_reworded_reply_tells_the_same_finding_the_same_way_in_other_words(world: World) -> None:
@@ -229,7 +235,8 @@ def test_a_reworded_question_asks_for_the_same_finding(world: World) -> None:
         assert reply in options and {o[1:-1] for o in options} <= ways - {asked}
 
 
-# -- as examples ---------------------------------------------------------------------------------------------------
+# -- as examples
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_the_mixtures_hold_every_skill_once_and_sum_to_one() -> None:
@@ -285,7 +292,8 @@ def test_the_report_counts_what_is_right(world: World) -> None:
     assert 0 < enough < more < 1 and more + enough == pytest.approx(1)
 
 
-# -- a vocabulary that grows -----------------------------------------------------------------------------------------
+# -- a vocabulary that grows
+# -----------------------------------------------------------------------------------------
 
 
 class Vocabulary:

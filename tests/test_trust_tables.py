@@ -59,7 +59,10 @@ def at(table: pd.DataFrame, *weights: float) -> pd.Series:
 # Weights
 
 ONE_AND_THREE = {"one": (0.6, 0.0, 0.3), "three": (0.9, 0.3, 0.3)}
-"""One doctor: less accurate, nobody to disagree. ETI: 60 w1 + 100 w2 + 30 w3 against 90 w1 + 70 w2 + 30 w3."""
+"""One doctor: less accurate, nobody to disagree. ETI.
+
+60 w1 + 100 w2 + 30 w3 against 90 w1 + 70 w2 + 30 w3.
+"""
 
 
 def test_the_grid_holds_every_weighting_once() -> None:
@@ -91,7 +94,8 @@ def test_a_difference_by_rounding_is_a_tie() -> None:
 
 
 def test_shares_of_the_simplex_count_points_and_split_ties() -> None:
-    # Of the 6 points with steps 2: three wins (1, 0, 0) and (0.5, 0, 0.5); one wins (0, 1, 0) and (0, 0.5, 0.5); 2 ties.
+    # Of the 6 points with steps 2: three wins (1, 0, 0) and (0.5, 0, 0.5); one wins (0, 1, 0) and
+    # (0, 0.5, 0.5); 2 ties.
     shares = weight_shares(weight_sweep(indices(**ONE_AND_THREE, never=(0.1, 0.5, 0.1)), steps=2))
     assert dict(zip(shares["configuration"], shares["value"], strict=True)) == pytest.approx(
         {"one": 0.5, "three": 0.5}
@@ -154,7 +158,8 @@ def test_rank_stability_compares_each_weighting_with_the_printed_one() -> None:
 
 
 def test_the_ranking_to_compare_with_is_that_of_the_printed_weights() -> None:
-    # Printed: a 36 + 16.5 + 9 = 61.5, b 24 + 27 + 9 = 60. Equal weights would put b first: 58.3 and 60.
+    # Printed: a 36 + 16.5 + 9 = 61.5, b 24 + 27 + 9 = 60. Equal weights would put b first: 58.3 and
+    # 60.
     found = rank_stability(indices(a=(0.9, 0.45, 0.3), b=(0.6, 0.1, 0.3)), 2)
     assert at(found, 1, 0, 0)["value"] == 1 and at(found, 0, 1, 0)["value"] == -1
 
@@ -213,7 +218,8 @@ def test_correlations_of_the_parts_over_cases() -> None:
     found = component_correlations(pd.DataFrame(rows), draws=20)
     assert len(found) == 20  # ten pairs, two measures
     assert pair(found, "agreement", "unsafe_rx")["value"] == pytest.approx(-1)
-    # Agreement less its mean 1/3, 0, -1/3; cosine less 0.4: 0.5, -0.2, -0.3: (0.8/3) / sqrt(2/9 · 0.38) = 0.9177
+    # Agreement less its mean 1/3, 0, -1/3; cosine less 0.4: 0.5, -0.2, -0.3: (0.8/3) / sqrt(2/9 ·
+    # 0.38) = 0.9177
     assert pair(found, "agreement", "cosine")["value"] == pytest.approx(0.9177, abs=1e-4)
     assert pair(found, "agreement", "cosine", "spearman")["value"] == pytest.approx(1)
     assert pair(found, "agreement", "cosine")["missing"] == "no interval: fewer than 10 cases"

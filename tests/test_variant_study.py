@@ -1,4 +1,7 @@
-"""Open choices read from the same replies: rules for "same meaning", SAR's context, formulas, and how firm the order is."""
+"""Open choices read from the same replies: rules for "same meaning", SAR's context, formulas.
+
+And how firm the order is.
+"""
 
 from __future__ import annotations
 
@@ -185,7 +188,9 @@ KEY = {"dataset": "made", "model": "m", "bound": "", "missing": ""}
 
 
 def by_hand(n: int = 24) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Answers of ``n`` cases at one level, half right; confidences whose AUROC is known: ``deg`` 1, ``asp`` 0.875, ``msp`` 0.
+    """Answers of ``n`` cases at one level, half right; confidences whose AUROC is known: ``deg`` 1.
+
+    ``asp`` 0.875, ``msp`` 0.
 
     The variant of msp has 1. By the rule "r", deg has 0.
     """
@@ -246,7 +251,8 @@ def test_ranks_by_hand():
         long[long["metric"] == metric].reset_index(drop=True) for metric in ("rank", "auroc")
     )
     assert list(ranks["method"]) == list(auroc["method"]) == ["deg", "asp", "msp"]
-    # asp says 0.5 in half of the cases: a right answer is surer in 3 of 4 kinds of pairs and ties in the fourth
+    # asp says 0.5 in half of the cases: a right answer is surer in 3 of 4 kinds of pairs and ties
+    # in the fourth
     assert (
         auroc["value"].to_list() == [1.0, 0.875, 0.0]
         and auroc.loc[1, "low"] < 0.875 < auroc.loc[1, "high"]
@@ -278,7 +284,8 @@ def test_one_choice_at_a_time_and_the_worst_of_all():
     _, changes = rank_stability(*by_hand(), n_draws=50)
     assert set(changes["metric"]) == {"kendall_tau"} and set(changes["n"]) == {24}
     rows = changes.set_index("option")
-    # default deg > asp > msp; rule r: asp > deg = msp (tau-b of one concordant, one discordant pair, one tie: 0)
+    # default deg > asp > msp; rule r: asp > deg = msp (tau-b of one concordant, one discordant
+    # pair, one tie: 0)
     assert rows.loc["r", ["choice", "value"]].to_list() == ["same meaning", 0.0]
     # with its variant msp ties with deg above asp: pairs deg-asp agrees, asp-msp not, deg-msp tied
     assert rows.loc["min_token_probability", ["method", "value", "moved", "by"]].to_list() == [

@@ -1,4 +1,7 @@
-"""The generated world: its posterior against a second writing of the law, its draws, and the starter cases made from it."""
+"""The generated world: its posterior against a second writing of the law, its draws.
+
+And the starter cases made from it.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ def condition(
 
 
 def tiny(*, travel: bool = False) -> Knowledge:
-    """Three conditions; a symptom with a binary and a value follow-up; one finding and one value of women only."""
+    """Three conditions; a symptom with a binary and a value follow-up.
+
+    One finding and one value of women only.
+    """
     findings = [
         finding("ache", background=0.2),
         finding("cough", background=0.1),
@@ -85,7 +91,8 @@ def tiny(*, travel: bool = False) -> Knowledge:
     return Knowledge(*({x.id: x for x in xs} for xs in (findings, conditions, values)))
 
 
-# -- the law of the module's docstring, written again for the tiny world ----------------------------------------
+# -- the law of the module's docstring, written again for the tiny world
+# ----------------------------------------
 
 GRID = [
     (r, d, pr * pd)
@@ -114,7 +121,10 @@ SITES = {"anyone": (0.6, 0.001), "woman": (0.3, 0.97), "man": (0.001, 0.001)}
 TRAVEL_NONE = {"anyone": 0.03, "woman": 0.03, "man": 0.4}
 
 Outcome = dict[str, str | frozenset[str]]
-"""What is told of each finding: ``told``, ``denied``, ``silent`` or, for the site, ``none`` or the sites."""
+"""What is told of each finding: ``told``, ``denied``, ``silent`` or, for the site.
+
+``none`` or the sites.
+"""
 
 
 def spoken(c: str, sex: str, f: str, state: str) -> np.ndarray:
@@ -127,7 +137,10 @@ def spoken(c: str, sex: str, f: str, state: str) -> np.ndarray:
 
 
 def site(c: str, sex: str, state: str | frozenset[str]) -> np.ndarray | float:
-    """P(state of the site | c, sex, ache told): any of the sites by itself, drawn again while there is none."""
+    """P(state of the site | c, sex, ache told): any of the sites by itself.
+
+    Drawn again while there is none.
+    """
     if state == "silent":
         return 1 - R
     if state == "none":
@@ -157,7 +170,10 @@ def chance(c: str, sex: str, outcome: Outcome) -> float:
 
 
 def outcomes(*, travel: bool = False) -> list[Outcome]:
-    """Everything that a patient of the tiny world can tell: at least one symptom, follow-ups of a told ache."""
+    """Everything that a patient of the tiny world can tell: at least one symptom.
+
+    Follow-ups of a told ache.
+    """
     states, sites = (
         ("told", "denied", "silent"),
         [frozenset(s) for s in (("belly",), ("ovary",), ("belly", "ovary"))],
@@ -263,7 +279,8 @@ def test_value_chances_sum_to_one() -> None:
         assert total == pytest.approx(np.ones_like(total), abs=1e-9), f.id
 
 
-# -- the real table ---------------------------------------------------------------------------------------------
+# -- the real table
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -359,7 +376,8 @@ def test_statements_say_the_fact_in_the_table_s_words(
             )
 
 
-# -- the starter cases ------------------------------------------------------------------------------------------
+# -- the starter cases
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,10 @@
-"""The card of an embedded model, written from what is known of it: ``python -m training.card --name NAME``.
+"""The card of an embedded model, written from what is known of it.
 
-Reads ``evaluation.json`` (``training.evaluate``) and ``config.json`` beside the weights, what training left in
-``training/checkpoints/NAME.json``, and ``training/cards/NAME.txt``, the only part that is written by hand: what the model
-cannot do. Writes ``data/models/NAME/README.md``.
+``python -m training.card --name NAME``.
+
+Reads ``evaluation.json`` (``training.evaluate``) and ``config.json`` beside the weights, what
+training left in ``training/checkpoints/NAME.json``, and ``training/cards/NAME.txt``, the only part
+that is written by hand: what the model cannot do. Writes ``data/models/NAME/README.md``.
 """
 
 from __future__ import annotations
@@ -136,7 +138,10 @@ class Stage(NamedTuple):
 
 
 def stages(recipe: dict[str, Any], branch: Sequence[int]) -> list[Stage]:
-    """The mixtures that a model met, in order: those of the trunk's pools up to its branch, then those of the branch."""
+    """The mixtures that a model met, in order: those of the trunk's pools up to its branch.
+
+    Then those of the branch.
+    """
     at, length = branch
     met = [shares(recipe, n) for n in range(at)] + [
         shares(recipe, n, at) for n in range(at, at + length)
@@ -167,8 +172,9 @@ def card(
 ) -> str:
     """The card as Markdown.
 
-    ``state`` is what training left, ``config`` the model's own, ``size`` its number of parameters. ``ValueError`` for an
-    unknown name, an unfinished training, or one whose examples are not those of its recipe and branch.
+    ``state`` is what training left, ``config`` the model's own, ``size`` its number of parameters.
+    ``ValueError`` for an unknown name, an unfinished training, or one whose examples are not those
+    of its recipe and branch.
     """
     if name not in TITLES:
         raise ValueError(f"name is {name!r}; allowed are {', '.join(TITLES)}")

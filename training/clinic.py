@@ -1,14 +1,15 @@
 """What a panel takes: to reason and diagnose, to propose a plan, and to review the plans of others.
 
-- ``doctor``: what was told and denied (three of each at most), the three likeliest conditions, then the diagnosis; all conditions
-  that it may be, with their exact chances.
-- ``plan``: what ``data/knowledge/plans.yml`` gives for the proposed diagnosis. A careful doctor takes the first drug for each
-  need that the rule check finds safe (safe with caution failing that, none failing both) and leaves out the tests it flags; a
-  careless one (:data:`CARELESS`) does not look at the chart. So plans are unsafe now and then, and a reviewer has something to
-  find.
-- ``review_prescriptions``, ``review_tests``: what the rule check says of a list of drugs and tests, with the words that speak
-  against it and the rule's reason. Half of the lists are plans, half are any drugs and tests; most charts hold a fact that
-  speaks against one of them. Drugs and tests under names that the table does not have are UNKNOWN.
+- ``doctor``: what was told and denied (three of each at most), the three likeliest conditions, then
+  the diagnosis; all conditions that it may be, with their exact chances.
+- ``plan``: what ``data/knowledge/plans.yml`` gives for the proposed diagnosis. A careful doctor
+  takes the first drug for each need that the rule check finds safe (safe with caution failing that,
+  none failing both) and leaves out the tests it flags; a careless one (:data:`CARELESS`) does not
+  look at the chart. So plans are unsafe now and then, and a reviewer has something to find.
+- ``review_prescriptions``, ``review_tests``: what the rule check says of a list of drugs and tests,
+  with the words that speak against it and the rule's reason. Half of the lists are plans, half are
+  any drugs and tests; most charts hold a fact that speaks against one of them. Drugs and tests
+  under names that the table does not have are UNKNOWN.
 """
 
 from __future__ import annotations
@@ -127,7 +128,10 @@ def plan_row(world: World, rng: np.random.Generator) -> tuple[Patient, Row]:
 
 
 def careful_plan(usual: Usual, chart: Chart, diagnosis: str, rng: np.random.Generator) -> Plan:
-    """For each need the first drug of the best rating that is left, and the tests that are not flagged, up to a drawn number."""
+    """For each need the first drug of the best rating that is left.
+
+    And the tests that are not flagged, up to a drawn number.
+    """
     chosen: list[Prescription] = []
     for need in usual.prescriptions:
         rated = []
@@ -150,7 +154,10 @@ def careful_plan(usual: Usual, chart: Chart, diagnosis: str, rng: np.random.Gene
 
 
 def careless_plan(usual: Usual, age: int | None, rng: np.random.Generator) -> Plan:
-    """The first drug for each need, now and then another, and the first tests, whatever else the chart says."""
+    """The first drug for each need, now and then another, and the first tests.
+
+    Whatever else the chart says.
+    """
     drugs = [
         need[0] if rng.random() < 0.7 else need[int(rng.integers(len(need)))]
         for need in usual.prescriptions
@@ -163,7 +170,10 @@ def careless_plan(usual: Usual, age: int | None, rng: np.random.Generator) -> Pl
 
 
 def prescription(drug: str, age: int | None = None) -> Prescription:
-    """The drug in its usual regimen; a child's (per kilogram) below :data:`CHILD` years, where there is one."""
+    """The drug in its usual regimen; a child's (per kilogram) below :data:`CHILD` years.
+
+    Where there is one.
+    """
     entry = load_safety().drugs[drug]
     child = (
         [r for r in entry.regimens if "/kg" in r.dose] if age is not None and age < CHILD else []
@@ -240,7 +250,10 @@ def _entries(plan: Plan, of_drugs: bool) -> list[Entry | None]:
 
 
 def _with_unknown(plan: Plan, rng: np.random.Generator, of_drugs: bool) -> Plan:
-    """The plan with some items under names that the table does not have; with one at least, where it was empty."""
+    """The plan with some items under names that the table does not have; with one at least.
+
+    Where it was empty.
+    """
     drugs, tests = list(plan.prescriptions), list(plan.tests)
     if of_drugs:
         drugs = drugs or [prescription(_prescribed()[int(rng.integers(len(_prescribed())))])]

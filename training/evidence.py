@@ -1,9 +1,12 @@
-"""The ideal replies of MedConf's steps: keyword, symptom profile, confidence from evidence, and their ablations.
+"""The ideal replies of MedConf's steps: keyword, symptom profile, confidence from evidence.
 
-What is taught: a profile lists the criteria of the proposed diagnosis that the passages shown state, in the order they are
-shown; evidence is labelled from what the patient said (affirmed: supported; denied, or another place: contradicted; not
-spoken of: missing) and quotes the answer; the score is the weighted share (strong 3, moderate 2, weak 1) of supported
-minus contradicted criteria, not below 0, rounded to 5.
+And their ablations.
+
+What is taught: a profile lists the criteria of the proposed diagnosis that the passages shown
+state, in the order they are shown; evidence is labelled from what the patient said (affirmed:
+supported; denied, or another place: contradicted; not spoken of: missing) and quotes the answer;
+the score is the weighted share (strong 3, moderate 2, weak 1) of supported minus contradicted
+criteria, not below 0, rounded to 5.
 """
 
 from __future__ import annotations

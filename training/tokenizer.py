@@ -1,10 +1,11 @@
 """A unigram tokenizer whose vocabulary holds whole phrases.
 
-What a patient may answer, a passage's sentence, a line of a prompt, a piece of the JSON replies is one token each.
-Whatever else is written falls into words, letters or bytes.
+What a patient may answer, a passage's sentence, a line of a prompt, a piece of the JSON replies is
+one token each. Whatever else is written falls into words, letters or bytes.
 
-So a patient takes about three tokens a statement, and a quotation is the very token that stands in the patient's words.
-Names of conditions are held in pieces of four letters only, so that an answer has several tokens.
+So a patient takes about three tokens a statement, and a quotation is the very token that stands in
+the patient's words. Names of conditions are held in pieces of four letters only, so that an answer
+has several tokens.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ OPTIONS += [
 
 
 def prompt_lines() -> Iterator[str]:
-    """Every fixed piece of text of the prompts, cut at their slots; lines begin with their line break."""
+    """Every fixed piece of text of the prompts, cut at their slots.
+
+    Lines begin with their line break.
+    """
     for name in names():
         for options in OPTIONS:
             for _, text in render(

@@ -1,11 +1,13 @@
-"""Train the embedded models from nothing: ``python -m training.train`` (resumes from its last checkpoint).
+"""Train the embedded models from nothing.
 
-Two cores, no GPU. Seeds are fixed; the data never repeat, so every step sees new patients. No real patient is met here:
-progress is measured on generated ones.
+``python -m training.train`` (resumes from its last checkpoint).
 
-Both models come off one trunk: training at a constant learning rate, which can stop anywhere. From the trunk after so many
-examples a branch runs the rate down to nothing; that is the finished model. ``embedded`` branches early, ``embedded-closed``
-is the same trunk trained on for longer.
+Two cores, no GPU. Seeds are fixed; the data never repeat, so every step sees new patients. No real
+patient is met here: progress is measured on generated ones.
+
+Both models come off one trunk: training at a constant learning rate, which can stop anywhere. From
+the trunk after so many examples a branch runs the rate down to nothing; that is the finished model.
+``embedded`` branches early, ``embedded-closed`` is the same trunk trained on for longer.
 """
 
 from __future__ import annotations
@@ -74,22 +76,34 @@ STAGES = {
     "later": LATER,
     "first": SKILLS,
 }
-"""From which pool of the recipe on which mixture is drawn, the last stage first; :data:`FIRST` before the ``first``."""
+"""From which pool of the recipe on which mixture is drawn, the last stage first.
+
+:data:`FIRST` before the ``first``.
+"""
 
 LINES = re.compile(r"(?=\n)")
 """Where lines are cut: each begins with its line break, as in the tokenizer."""
 CLEARED = 40
-"""Leading dimensions of the embeddings that hold nothing random at the start: what the heads compare stands there."""
+"""Leading dimensions of the embeddings that hold nothing random at the start.
+
+What the heads compare stands there.
+"""
 MEANING = 1.0
 """Length of what a token means, in its embedding at the start, by the length of the random part."""
 Soft = list[dict[int, float] | None]
-"""For each token of a reply: what could stand there instead, with its exact chance; ``None`` where the token is certain."""
+"""For each token of a reply: what could stand there instead, with its exact chance.
+
+``None`` where the token is certain.
+"""
 Batch = list[tuple[list[int], list[int], Soft]]
 """(prompt ids, reply ids, their chances) triples."""
 PATIENT = "\nPatient: "
 """The token before what a patient says."""
 FIXED_SHARE, LONG = 0.3, 20
-"""Share of a summary's keys that are scored in replies longer than so many tokens: they are learned at once."""
+"""Share of a summary's keys that are scored in replies longer than so many tokens.
+
+They are learned at once.
+"""
 
 
 def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
@@ -121,12 +135,14 @@ def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
 
 
 def meanings(tokenizer: Any, hidden: int) -> torch.Tensor:
-    """What each token means to the packaged sentence encoder, shape (vocabulary, hidden), rows of length 1 or 0.
+    """What each token means to the packaged sentence encoder, shape (vocabulary, hidden).
 
-    Phrases, sentences and words are encoded and centred; to a wording of a finding in the table the finding's name is added.
-    Their leading principal components are kept, in that order. Marks, pieces of names and of JSON get nothing. Embeddings that
-    begin with this let a criterion find the answer that speaks of it: otherwise each of some thousand pairs has to be
-    learned by itself.
+    Rows of length 1 or 0.
+
+    Phrases, sentences and words are encoded and centred; to a wording of a finding in the table the
+    finding's name is added. Their leading principal components are kept, in that order. Marks,
+    pieces of names and of JSON get nothing. Embeddings that begin with this let a criterion find
+    the answer that speaks of it: otherwise each of some thousand pairs has to be learned by itself.
     """
     world = World()
     texts = [tokenizer.convert_ids_to_tokens(i) for i in range(len(tokenizer))]
@@ -158,7 +174,10 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 def worded(world: World) -> dict[str, str]:
-    """The table's wordings of each finding, cut at their slots as tokens are, with the finding's name."""
+    """The table's wordings of each finding, cut at their slots as tokens are.
+
+    With the finding's name.
+    """
     texts = {
         text: f.name for f in world.knowledge.findings.values() for text in (*f.affirm, *f.deny)
     }
@@ -166,7 +185,10 @@ def worded(world: World) -> dict[str, str]:
 
 
 class Encoder:
-    """Examples to token ids, remembering the lines it has met (no token reaches over a line's beginning)."""
+    """Examples to token ids.
+
+    Remembering the lines it has met (no token reaches over a line's beginning).
+    """
 
     def __init__(self, tokenizer: Any, world: World):
         self.tokenizer, self.known = tokenizer, {}
@@ -221,7 +243,10 @@ class Encoder:
 
 
 def shares(recipe: dict, number: int, fork: int | None = None) -> dict[str, float]:
-    """The mixture of skills in pool ``number``; a branch keeps what the trunk had in its last pool before ``fork``."""
+    """The mixture of skills in pool ``number``.
+
+    A branch keeps what the trunk had in its last pool before ``fork``.
+    """
     number = number if fork is None else min(number, fork - 1)
     return next(
         (mixture for begin, mixture in STAGES.items() if number >= recipe.get(begin, number + 1)),
@@ -234,8 +259,8 @@ def pool_of_batches(
 ) -> list[Batch]:
     """The batches of pool ``number``, which depend on the seed, that number and ``fork`` only.
 
-    A branch that leaves the trunk at pool ``fork`` keeps the mixture it left with.
-    A pool is sorted by length and cut into batches of about ``batch_tokens`` tokens, so that little is padding.
+    A branch that leaves the trunk at pool ``fork`` keeps the mixture it left with. A pool is sorted
+    by length and cut into batches of about ``batch_tokens`` tokens, so that little is padding.
     """
     rng = np.random.default_rng([recipe["seed"], number])
     mixture = shares(recipe, number, fork)
@@ -286,9 +311,12 @@ Target = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def tensors(rows: Batch, pad: int) -> tuple[torch.Tensor, torch.Tensor, Target]:
-    """Right-padded ids, targets (-100 where nothing is scored), and the chances as (row of scored tokens, token, chance).
+    """Right-padded ids, targets (-100 where nothing is scored).
 
-    A row's weight, in the third tensor, is shared among its possible tokens; certain tokens have chance 1.
+    And the chances as (row of scored tokens, token, chance).
+
+    A row's weight, in the third tensor, is shared among its possible tokens; certain tokens have
+    chance 1.
     """
     ids = torch.full((len(rows), width(rows)), pad)
     labels = torch.full((len(rows), width(rows)), -100)
@@ -309,10 +337,12 @@ def tensors(rows: Batch, pad: int) -> tuple[torch.Tensor, torch.Tensor, Target]:
 
 
 def loss_of(model: LlamaForCausalLM, ids, labels, target: Target) -> torch.Tensor:
-    """Weighted mean cross-entropy of the reply's tokens; the vocabulary projection is made only where it is scored.
+    """Weighted mean cross-entropy of the reply's tokens.
 
-    A token weighs one over the square root of its reply's length, or the long replies would drown the short. Padding stands
-    on the right of a causal model, so no attention mask is needed.
+    The vocabulary projection is made only where it is scored.
+
+    A token weighs one over the square root of its reply's length, or the long replies would drown
+    the short. Padding stands on the right of a causal model, so no attention mask is needed.
     """
     hidden = model.model(input_ids=ids).last_hidden_state
     logits = model.lm_head(hidden[labels != -100])
@@ -322,7 +352,10 @@ def loss_of(model: LlamaForCausalLM, ids, labels, target: Target) -> torch.Tenso
 
 
 def rate(seen: int, recipe: dict, branch: tuple[int, int] | None = None) -> float:
-    """The learning rate after ``seen`` examples: a warm-up, then constant; on a branch from pool a of b pools, down to 2 %."""
+    """The learning rate after ``seen`` examples: a warm-up, then constant.
+
+    On a branch from pool a of b pools, down to 2 %.
+    """
     lr = recipe["lr"] * min(1, (seen + 200) / recipe["warmup"])
     if branch is None:
         return lr
@@ -402,7 +435,10 @@ class Trainer:
 def train(
     name: str, recipe: dict, folder: Path, branches: dict[str, tuple[int, int]] = BRANCHES
 ) -> LlamaForCausalLM:
-    """Model ``name``: the trunk as far as needed (kept where each branch leaves it), then the branch."""
+    """Model ``name``: the trunk as far as needed (kept where each branch leaves it).
+
+    Then the branch.
+    """
     at, length = branches[name]
     trunk, fork, last = folder / "trunk.pt", folder / f"trunk-{at}.pt", folder / f"{name}.pt"
     trainer = Trainer(recipe)
@@ -442,7 +478,10 @@ def step(
 
 
 def export(model: LlamaForCausalLM, target: Path) -> None:
-    """Write the model as half-precision safetensors with its tokenizer: what the Hugging Face backend opens."""
+    """Write the model as half-precision safetensors with its tokenizer.
+
+    What the Hugging Face backend opens.
+    """
     target.mkdir(parents=True, exist_ok=True)
     model.half().save_pretrained(target)
     build_tokenizer(World()).save_pretrained(target)

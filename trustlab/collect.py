@@ -48,7 +48,10 @@ SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MA
 """Needs of the samples; the second and third of their traces."""
 
 Progress = Callable[[str, int], Any]
-"""Called with a step's name and its number of requests; gives a bar with ``update(n_done)`` and ``close()``, as tqdm's."""
+"""Called with a step's name and its number of requests.
+
+Gives a bar with ``update(n_done)`` and ``close()``, as tqdm's.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,10 @@ def needs_of(methods: Iterable[Method]) -> frozenset[str]:
 
 
 def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
-    """Need -> why this backend cannot meet it, in its own words where it has some (``lacks``: need -> reason)."""
+    """Need -> why this backend cannot meet it, in its own words where it has some (``lacks``.
+
+    Need -> reason).
+    """
     wants = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
     reasons = {
         n: f"the backend gives no {s}"
@@ -83,7 +89,10 @@ def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
 def answer_requests(
     view: View, needs: frozenset[str], provides: frozenset[str], settings: Settings
 ) -> list[Request]:
-    """The greedy diagnosis, and the K samples where a method needs them: the same messages, so one prefill serves both."""
+    """The greedy diagnosis, and the K samples where a method needs them: the same messages.
+
+    So one prefill serves both.
+    """
     messages = render("diagnosis", patient=view.text)
     wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
     wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
@@ -157,10 +166,10 @@ def collect(
 ) -> list[Generation]:
     """One :class:`Generation` a view, holding what ``methods`` need and no more.
 
-    ``readers`` give sentence similarities and entailment (the packaged MiniLM and the stand-in where ``None``); they are opened
-    only if a method needs them.
-    ``retriever`` searches MedConf's library (BM25 over the project's own corpus where ``None``); ``assessor`` is the model
-    that MedConf asks about the answer (the one that gave it where ``None``).
+    ``readers`` give sentence similarities and entailment (the packaged MiniLM and the stand-in
+    where ``None``); they are opened only if a method needs them. ``retriever`` searches MedConf's
+    library (BM25 over the project's own corpus where ``None``); ``assessor`` is the model that
+    MedConf asks about the answer (the one that gave it where ``None``).
     """
     settings = settings or Settings()
     needs = needs_of(methods)
@@ -339,7 +348,10 @@ def _row(r: Request) -> tuple[str, int, int, int]:
 def _medconf_requests(
     shown: Sequence[View], settings: Settings, library: Retriever
 ) -> Iterator[Request]:
-    """What MedConf would ask if every answer were right, the keyword its name and the profile as long as the paper's."""
+    """What MedConf would ask if every answer were right.
+
+    The keyword its name and the profile as long as the paper's.
+    """
     p = settings.medconf
     profile = profile_text(
         [Criterion(i, "a criterion of some words", "moderate") for i in range(1, PROFILE + 1)]

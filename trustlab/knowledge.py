@@ -1,7 +1,7 @@
 """The knowledge table of ``data/knowledge``: conditions, findings, values, and the words for them.
 
-It speaks for data sets (a DDXPlus code becomes our question and answer), grades answers (synonyms) and
-is the world the embedded models were taught. Sources of the facts: the card beside the files.
+It speaks for data sets (a DDXPlus code becomes our question and answer), grades answers (synonyms)
+and is the world the embedded models were taught. Sources of the facts: the card beside the files.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Value:
 class Finding:
     """Something a patient has, had or did, with the words to ask for it, affirm it and deny it.
 
-    ``form`` is ``binary``, ``several`` (any of ``values``), ``choice`` (one of them), ``scale`` (0 to 10)
-    or ``flag``. A finding with a ``parent`` is only asked where the parent was affirmed.
+    ``form`` is ``binary``, ``several`` (any of ``values``), ``choice`` (one of them), ``scale`` (0
+    to 10) or ``flag``. A finding with a ``parent`` is only asked where the parent was affirmed.
     """
 
     id: str
@@ -93,13 +93,19 @@ class Knowledge:
     condition_of_name: Mapping[str, Condition] = field(default_factory=dict)
 
     def condition_named(self, name: str) -> Condition | None:
-        """The condition that ``name`` means, compared without case, punctuation and spacing; ``None`` if unknown."""
+        """The condition that ``name`` means, compared without case, punctuation and spacing.
+
+        ``None`` if unknown.
+        """
         return self.condition_of_name.get(normalise(name))
 
     def statement(
         self, finding: str, affirmed: bool = True, values: Sequence[str] = (), wording: int = 0
     ) -> Statement:
-        """One exchange in the table's words: the question for ``finding`` and an answer, with its value ids or numbers."""
+        """One exchange in the table's words: the question for ``finding`` and an answer.
+
+        With its value ids or numbers.
+        """
         f = self.findings[finding]
         phrases = [self.values[v].phrase if v in self.values else v for v in values]
         return Statement(say(f, answer_text(f, affirmed, phrases, wording)), finding, affirmed)
@@ -123,7 +129,10 @@ def say(finding: Finding, answer: str) -> str:
 def answer_text(
     finding: Finding, affirmed: bool, phrases: Sequence[str] = (), wording: int = 0
 ) -> str:
-    """The patient's words. ``phrases`` fill the ``{value}`` of a value-finding; ``wording`` picks among the phrasings."""
+    """The patient's words. ``phrases`` fill the ``{value}`` of a value-finding.
+
+    ``wording`` picks among the phrasings.
+    """
     if not affirmed:
         return finding.deny[wording % len(finding.deny)]
     return finding.affirm[wording % len(finding.affirm)].replace(

@@ -37,8 +37,9 @@ class Case:
     """A patient: statements in the order they are told, and the diagnosis they lead to.
 
     ``accepted`` holds every name that counts as the same diagnosis (``diagnosis`` among them);
-    ``patient`` holds what else is known (age in years, sex), which is not shown unless a statement says it; a panel's doctors and
-    its reviewers see part of it as a chart (:mod:`trustlab.safety.chart`).
+    ``patient`` holds what else is known (age in years, sex), which is not shown unless a statement
+    says it; a panel's doctors and its reviewers see part of it as a chart
+    (:mod:`trustlab.safety.chart`).
     """
 
     case_id: str
@@ -80,11 +81,13 @@ class View:
 
 @dataclass(frozen=True)
 class TokenTrace:
-    """Token statistics of one reply, each of shape (L,), from the model's own distribution at temperature 1.
+    """Token statistics of one reply, each of shape (L,).
 
-    Natural logarithms. ``None`` where a backend cannot say. ``alternatives[l]`` lists the most probable
-    tokens at position l as (token, log-probability), best first. ``bounds`` maps a field's name to
-    ``"lower"`` or ``"upper"`` where it came from a truncated distribution.
+    From the model's own distribution at temperature 1.
+
+    Natural logarithms. ``None`` where a backend cannot say. ``alternatives[l]`` lists the most
+    probable tokens at position l as (token, log-probability), best first. ``bounds`` maps a field's
+    name to ``"lower"`` or ``"upper"`` where it came from a truncated distribution.
     """
 
     tokens: tuple[str, ...]
@@ -115,9 +118,10 @@ class TokenTrace:
 class Reply:
     """What a model returned once.
 
-    ``text`` is ``None`` where there is nothing readable, and ``missing`` says why. ``raw`` keeps the words
-    as they came when ``text`` has been parsed out of them. ``finish`` is "stop", "length" (the tokens
-    ran out: no answer, whatever the text says, see :func:`trustlab.parsing.no_answer`) or "error".
+    ``text`` is ``None`` where there is nothing readable, and ``missing`` says why. ``raw`` keeps
+    the words as they came when ``text`` has been parsed out of them. ``finish`` is "stop", "length"
+    (the tokens ran out: no answer, whatever the text says, see :func:`trustlab.parsing.no_answer`)
+    or "error".
     """
 
     text: str | None
@@ -157,11 +161,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What MedConf found for one diagnosis: each step's result, ``None`` or empty from the step that failed on.
+    """What MedConf found for one diagnosis: each step's result.
 
-    ``score`` is 0 to 100; ``missing`` says which step failed and why. ``passages`` holds the ids shown, best first;
-    ``n_dropped`` how many more were found but did not fit the model's window. ``summary_agrees`` says whether the model's
-    summary says the same as its list. ``replies`` keeps each step's words as they came.
+    ``None`` or empty from the step that failed on.
+
+    ``score`` is 0 to 100; ``missing`` says which step failed and why. ``passages`` holds the ids
+    shown, best first; ``n_dropped`` how many more were found but did not fit the model's window.
+    ``summary_agrees`` says whether the model's summary says the same as its list. ``replies`` keeps
+    each step's words as they came.
     """
 
     diagnosis: str
@@ -180,9 +187,12 @@ class Assessment:
 
 @dataclass(frozen=True)
 class Opinion:
-    """What one doctor of a panel thinks: its reasoning and its diagnosis, each ``None`` where it cannot be read.
+    """What one doctor of a panel thinks: its reasoning and its diagnosis.
 
-    ``missing`` says why; ``seed`` and ``model`` say whose it is; ``raw`` keeps the reply as it came.
+    Each ``None`` where it cannot be read.
+
+    ``missing`` says why; ``seed`` and ``model`` say whose it is; ``raw`` keeps the reply as it
+    came.
     """
 
     model: str
@@ -197,9 +207,10 @@ class Opinion:
 class Panel:
     """Doctors who judged the same patient independently.
 
-    ``votes`` holds, for each opinion in order, the name under which its diagnosis is counted (synonyms merged), ``None`` where
-    it has none. ``diagnosis`` is the majority's name, ``tied`` those that shared the most votes where there were several.
-    ``cosines`` are between each opinion's reasoning and its diagnosis, NaN where one of them is missing or was not encoded.
+    ``votes`` holds, for each opinion in order, the name under which its diagnosis is counted
+    (synonyms merged), ``None`` where it has none. ``diagnosis`` is the majority's name, ``tied``
+    those that shared the most votes where there were several. ``cosines`` are between each
+    opinion's reasoning and its diagnosis, NaN where one of them is missing or was not encoded.
     """
 
     opinions: tuple[Opinion, ...]
@@ -239,9 +250,10 @@ FLAGS = ("FINE", "RISKY", "REDUNDANT", "UNKNOWN")
 class Mark:
     """What is said of one prescription or test.
 
-    ``verdict`` is one of :data:`RATINGS` or :data:`FLAGS`, ``None`` where it cannot be read (``missing`` says why). ``quote``
-    holds the words that speak against it, ``quote_occurs`` whether they stand in what was shown (``None``: no quotation);
-    ``reason`` the rule in words. ``rule`` is the id of the table's rule where the rule check speaks.
+    ``verdict`` is one of :data:`RATINGS` or :data:`FLAGS`, ``None`` where it cannot be read
+    (``missing`` says why). ``quote`` holds the words that speak against it, ``quote_occurs``
+    whether they stand in what was shown (``None``: no quotation); ``reason`` the rule in words.
+    ``rule`` is the id of the table's rule where the rule check speaks.
     """
 
     verdict: str | None
@@ -256,14 +268,15 @@ class Mark:
 class Generation:
     """Everything known about one answer: what every confidence method reads.
 
-    Of the K readable ``samples``: ``similarity`` and ``similarity_med`` are (K, K) cosines; ``entailment[i, j]`` and
-    ``contradiction[i, j]``, (K, K), the probabilities that sample i entails and contradicts sample j; ``sample_relevance``
-    holds K arrays (L_k,). Of the answer: ``relevance`` (L,) says how much each token matters, 0 to 1;
-    ``alternative_entailment`` holds, for each position, the class of each alternative put in its place, (A,): 1 entails
-    the answer, -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies it got.
-    A part that nobody asked for, or that the backend cannot give, is ``None``, and ``reasons`` may say why.
-    ``parameters`` are the open choices that its methods read; ``told`` the patient's words, so that a number in them is
-    never taken for the model's.
+    Of the K readable ``samples``: ``similarity`` and ``similarity_med`` are (K, K) cosines;
+    ``entailment[i, j]`` and ``contradiction[i, j]``, (K, K), the probabilities that sample i
+    entails and contradicts sample j; ``sample_relevance`` holds K arrays (L_k,). Of the answer:
+    ``relevance`` (L,) says how much each token matters, 0 to 1; ``alternative_entailment`` holds,
+    for each position, the class of each alternative put in its place, (A,): 1 entails the answer,
+    -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies
+    it got. A part that nobody asked for, or that the backend cannot give, is ``None``, and
+    ``reasons`` may say why. ``parameters`` are the open choices that its methods read; ``told`` the
+    patient's words, so that a number in them is never taken for the model's.
     """
 
     case_id: str

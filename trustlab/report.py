@@ -1,4 +1,7 @@
-"""What a run did, as a methods paragraph to paste into a paper, and what each method cost and bought."""
+"""What a run did, as a methods paragraph to paste into a paper.
+
+And what each method cost and bought.
+"""
 
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
 
@@ -44,7 +47,9 @@ FAMILY_WORDS = {"verbalized": "self-verbalised", "medconf": "MedConf"}
 
 
 def methods_paragraph(run: Run, n_draws: int, seed: int) -> str:
-    """What was asked of whom, and how it was computed; the intervals are those of ``n_draws`` draws with ``seed``.
+    """What was asked of whom, and how it was computed.
+
+    The intervals are those of ``n_draws`` draws with ``seed``.
 
     The run's generations are not needed.
     """
@@ -195,7 +200,10 @@ def _measured(answers: pd.DataFrame, n_draws: int, seed: int) -> str:
 
 
 def _missing(confidence: pd.DataFrame, models: Sequence[str]) -> str:
-    """How many values are missing, what a model has no value of and why, and which methods lack one in ten values or more."""
+    """How many values are missing, what a model has no value of and why.
+
+    And which methods lack one in ten values or more.
+    """
     gone = confidence["confidence"].isna()
     n = int(gone.sum())
     if not n:
@@ -263,8 +271,9 @@ WIDTHS = {
 class Report:
     """A methods paragraph, the table of costs, and AUROC beside them.
 
-    ``costs`` is the table of ``method_costs``, ``pareto`` that of ``pareto_table`` (``None`` where the metrics hold no AUROC
-    within level). Printed, or shown in a notebook, it is the paragraph and the costs; :meth:`figure` draws the rest.
+    ``costs`` is the table of ``method_costs``, ``pareto`` that of ``pareto_table`` (``None`` where
+    the metrics hold no AUROC within level). Printed, or shown in a notebook, it is the paragraph
+    and the costs; :meth:`figure` draws the rest.
     """
 
     paragraph: str
@@ -331,7 +340,10 @@ class Report:
         return str(render("report", **words, costs=costs, widths=WIDTHS))
 
     def _printed(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Model by model, who it is and the costs as words, a row for all methods that cost the same."""
+        """Model by model, who it is and the costs as words.
+
+        A row for all methods that cost the same.
+        """
         table = self.costs.assign(
             missing=self.costs["missing"].str.replace(rf"(; )?{UNTIMED}", "", regex=True)
         )
@@ -367,10 +379,12 @@ def report(
 ) -> Report:
     """The methods paragraph of ``run`` and what each of its methods cost.
 
-    ``usd_in``, ``usd_out`` and ``prompts`` are as in ``method_costs``; ``cost`` is what the figure's axis counts: "replies",
-    "tokens", "seconds" or "usd". ``metrics`` is the table of ``metrics_table(run)``, made here with ``n_draws`` and ``seed``, in
-    ``n_jobs`` processes, where ``None``; where it is given, ``n_draws`` and ``seed`` must be those it was made with, since the
-    paragraph names them. The run's generations are not needed. Raises ``ValueError`` as ``method_costs`` and ``pareto_table`` do.
+    ``usd_in``, ``usd_out`` and ``prompts`` are as in ``method_costs``; ``cost`` is what the
+    figure's axis counts: "replies", "tokens", "seconds" or "usd". ``metrics`` is the table of
+    ``metrics_table(run)``, made here with ``n_draws`` and ``seed``, in ``n_jobs`` processes, where
+    ``None``; where it is given, ``n_draws`` and ``seed`` must be those it was made with, since the
+    paragraph names them. The run's generations are not needed. Raises ``ValueError`` as
+    ``method_costs`` and ``pareto_table`` do.
     """
     if metrics is None:
         metrics = metrics_table(run, n_draws=n_draws, seed=seed, n_jobs=n_jobs)
@@ -467,8 +481,8 @@ class Figures:
     ) -> None:
         """Caption and save a figure beside the table that it draws.
 
-        - ``about``: a model (on its first data set), a (model, data set), answers, or a run; without
-          any it is about all answers. Where there are no answers, words in place of counts.
+        - ``about``: a model (on its first data set), a (model, data set), answers, or a run;
+          without any it is about all answers. Where there are no answers, words in place of counts.
         - ``facts`` and ``words`` go to the caption.
         """
         from trustlab import plots

@@ -1,6 +1,9 @@
-"""Runs a notebook with papermill: checks the parameters first, keeps what came out, writes the manifest.
+"""Runs a notebook with papermill: checks the parameters first, keeps what came out.
 
-A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``figures/``, the tables and ``manifest.json``.
+Writes the manifest.
+
+A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``figures/``, the
+tables and ``manifest.json``.
 """
 
 from __future__ import annotations
@@ -49,9 +52,12 @@ def notebook_path(name: str) -> Path:
 def read_parameters(
     file: Path | None, pairs: Sequence[str] = (), notebook: str = ""
 ) -> dict[str, Any]:
-    """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML: ``n=20``, ``levels=[1, 100]``).
+    """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML.
 
-    Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError`` where it has none.
+    ``n=20``, ``levels=[1, 100]``).
+
+    Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError``
+    where it has none.
     """
     values: dict[str, Any] = {}
     if file is not None:
@@ -74,7 +80,10 @@ def read_parameters(
 
 
 def read_sections(file: Path) -> dict[str, dict[str, Any]]:
-    """The parameters of every notebook named in a YAML file, by notebook; ``ValueError`` for a file of another form."""
+    """The parameters of every notebook named in a YAML file, by notebook.
+
+    ``ValueError`` for a file of another form.
+    """
     found = _mapping(file)
     sections = _sections(found, file)
     if found and not sections:
@@ -94,7 +103,10 @@ def _mapping(file: Path) -> dict[str, Any]:
 
 
 def _sections(found: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]:
-    """The file's sections; empty for a flat file, whose keys are names of parameters and not of notebooks."""
+    """The file's sections; empty for a flat file.
+
+    Whose keys are names of parameters and not of notebooks.
+    """
     if not found or not all(re.match(r"[0-9][0-9]_", str(key)) for key in found):
         return {}
     for name, values in found.items():
@@ -145,8 +157,9 @@ def default_parameters(path: Path) -> dict[str, Any]:
 def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = None) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
-    A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is given. A failing cell leaves the
-    notebook as far as it came and raises papermill's error; the manifest then says so.
+    A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
+    given. A failing cell leaves the notebook as far as it came and raises papermill's error; the
+    manifest then says so.
     """
     import papermill
 
@@ -213,7 +226,9 @@ def _from_here(name: str, value: Any) -> Any:
 
 
 def write_html(notebook: Path) -> Path:
-    """An HTML copy beside the notebook, with its images inside and without progress bars, that opens without a network.
+    """An HTML copy beside the notebook, with its images inside and without progress bars.
+
+    That opens without a network.
 
     On paper its long lines are broken, not cut.
     """
@@ -239,7 +254,10 @@ def write_html(notebook: Path) -> Path:
 
 
 def _without_widgets(outputs: Sequence[Any]) -> list[Any]:
-    """The outputs without views of widgets, which need a kernel; the page or picture that one has beside it stays."""
+    """The outputs without views of widgets, which need a kernel.
+
+    The page or picture that one has beside it stays.
+    """
     import nbformat
 
     widget, kept = "application/vnd.jupyter.widget-view+json", []
@@ -267,11 +285,14 @@ def without_remote_scripts(html: str) -> str:
 
 
 def publish(run_dir: Path, name: str) -> None:
-    """Make a run the reference: figures to ``figures/``, tables to ``figures/reference/NAME/``, outputs into the notebook.
+    """Make a run the reference: figures to ``figures/``, tables to ``figures/reference/NAME/``.
 
-    What this run no longer makes is deleted there. The notebook keeps its own cells and default parameters; only outputs
-    are copied, and no path of this machine. Of the tables in :data:`REFERENCE`, those that the run left are kept. They stay
-    in full precision: rounded ones hold ties that the run did not have, which moves AUROC.
+    Outputs into the notebook.
+
+    What this run no longer makes is deleted there. The notebook keeps its own cells and default
+    parameters; only outputs are copied, and no path of this machine. Of the tables in
+    :data:`REFERENCE`, those that the run left are kept. They stay in full precision: rounded ones
+    hold ties that the run did not have, which moves AUROC.
     """
     import nbformat
 
@@ -308,7 +329,10 @@ def publish(run_dir: Path, name: str) -> None:
 
 
 def _run_facts(folder: Path) -> dict[str, Any]:
-    """What ``run.json`` says; of a notebook with several runs, each below its own folder's name, and their calls in all."""
+    """What ``run.json`` says; of a notebook with several runs, each below its own folder's name.
+
+    And their calls in all.
+    """
     whole, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
     if whole.is_file():
         return json.loads(whole.read_text(encoding="utf-8"))

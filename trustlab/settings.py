@@ -1,4 +1,6 @@
-"""Every choice of a run, named, checked and opened in one place: ``Setup`` and, in it, ``Parameters``.
+"""Every choice of a run, named, checked and opened in one place: ``Setup`` and, in it.
+
+``Parameters``.
 
 A value out of range, an unknown name and two choices that do not go together are a ``ValueError``
 of one line; a local file or folder that is not there is a ``FileNotFoundError`` or ``ValueError``.
@@ -309,7 +311,9 @@ class Flat:
 
 @choices
 class Setup(Keep, Read, Roles, Ask, Flat):
-    """All choices of a run, flat, in four groups: :class:`Ask`, :class:`Roles`, :class:`Read`, :class:`Keep`.
+    """All choices of a run, flat, in four groups: :class:`Ask`, :class:`Roles`, :class:`Read`.
+
+    :class:`Keep`.
 
     What a study asks further is in its own ``Asked``. Opened once, when first needed: ``judge``,
     ``library``, ``readers``.

@@ -1,8 +1,9 @@
 """MedConf: confidence grounded in evidence (Ren et al. 2026, section 4).
 
-Keyword of the diagnosis -> passages of a library -> symptom profile (what a patient with it would have) -> each criterion
-supported, missing or contradicted by the patient's words -> a score. The paper's four ablations are parameters of this one
-procedure; the prompts are ``prompts/keyword.txt``, ``profile.txt`` and ``evidence.txt``.
+Keyword of the diagnosis -> passages of a library -> symptom profile (what a patient with it would
+have) -> each criterion supported, missing or contradicted by the patient's words -> a score. The
+paper's four ablations are parameters of this one procedure; the prompts are
+``prompts/keyword.txt``, ``profile.txt`` and ``evidence.txt``.
 """
 
 from __future__ import annotations
@@ -43,10 +44,13 @@ class Contents(Protocol):
 
 @dataclass(frozen=True)
 class MedConf:
-    """The procedure's parameters. Each of the first four, switched off, is one of the paper's ablations.
+    """The procedure's parameters. Each of the first four, switched off.
 
-    ``retrieval`` off: the profile comes from the model's memory. ``profile`` off: the score comes straight from the passages.
-    ``structure`` off: the profile is prose, and there is no table of evidence. ``importance`` off: criteria carry none.
+    Is one of the paper's ablations.
+
+    ``retrieval`` off: the profile comes from the model's memory. ``profile`` off: the score comes
+    straight from the passages. ``structure`` off: the profile is prose, and there is no table of
+    evidence. ``importance`` off: criteria carry none.
     """
 
     retrieval: bool = True
@@ -86,10 +90,13 @@ def assess(
     seed: int = 0,
     ask: Ask | None = None,
 ) -> list[Assessment]:
-    """One :class:`Assessment` for each (patient information, diagnosis); greedy replies, every step in one batch.
+    """One :class:`Assessment` for each (patient information, diagnosis); greedy replies.
 
-    ``assessor``, where given, does all that follows the diagnosis in the model's place. A step that fails leaves the
-    assessment missing with its reason and stops that assessment only. ``ask`` is how requests are put (default: at once).
+    Every step in one batch.
+
+    ``assessor``, where given, does all that follows the diagnosis in the model's place. A step that
+    fails leaves the assessment missing with its reason and stops that assessment only. ``ask`` is
+    how requests are put (default: at once).
     """
     judge, p = assessor or model, parameters or MedConf()
     put = ask or (lambda m, requests, _: m.generate(requests))
@@ -181,7 +188,10 @@ def _fitted(
     options: frozenset[str],
     **fill: Any,
 ) -> tuple[Request | None, Sequence[Passage]]:
-    """The request with as many passages, best first, as fit the model's window; ``None`` if it does not fit at all."""
+    """The request with as many passages, best first, as fit the model's window.
+
+    ``None`` if it does not fit at all.
+    """
     kept = list(passages or ())
     while True:
         request = _request(

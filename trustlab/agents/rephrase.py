@@ -1,7 +1,7 @@
 """A model words statements anew: the doctor's question and the patient's answer, by a prompt each.
 
-A data set that is spoken by templates (DDXPlus) gets a second voice this way, beside the templates. Each distinct text is
-asked about once.
+A data set that is spoken by templates (DDXPlus) gets a second voice this way, beside the templates.
+Each distinct text is asked about once.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _WHAT = {"Doctor": "question", "Patient": "reply"}
 class Rephrased:
     """The cases in a model's words, and what it made of each distinct statement.
 
-    ``wordings`` has a row a statement: ``text`` (as it was), ``wording`` (as it is now, the same where nothing usable came
-    back), ``n`` (how often the cases hold it), ``reworded`` (whether) and ``missing`` (why not). ``n_named`` counts the
-    statements that keep their old words in a case because the new ones name its diagnosis, which the old ones do not.
+    ``wordings`` has a row a statement: ``text`` (as it was), ``wording`` (as it is now, the same
+    where nothing usable came back), ``n`` (how often the cases hold it), ``reworded`` (whether) and
+    ``missing`` (why not). ``n_named`` counts the statements that keep their old words in a case
+    because the new ones name its diagnosis, which the old ones do not.
     """
 
     cases: tuple[Case, ...]
@@ -66,13 +67,16 @@ def rephrase(
     seed: int = 0,
     max_tokens: int = MAX_TOKENS,
 ) -> Rephrased:
-    """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids; which finding a statement tells stays.
+    """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids.
 
-    A statement of the form ``Doctor: ...`` / ``Patient: ...`` takes two prompts (question, then reply), any other one; who
-    speaks stays. Where
-    either reply cannot be read, the whole statement keeps its words, counted with the reason. ``model`` may be a
-    :class:`~trustlab.models.cache.CachedModel`, which asks nothing twice. That the new words mean the same is not checked here.
-    Raises ``ValueError`` where no statement at all got new words: what is not reworded is not called so.
+    Which finding a statement tells stays.
+
+    A statement of the form ``Doctor: ...`` / ``Patient: ...`` takes two prompts (question, then
+    reply), any other one; who speaks stays. Where either reply cannot be read, the whole statement
+    keeps its words, counted with the reason. ``model`` may be a
+    :class:`~trustlab.models.cache.CachedModel`, which asks nothing twice. That the new words mean
+    the same is not checked here. Raises ``ValueError`` where no statement at all got new words:
+    what is not reworded is not called so.
     """
     counts = Counter(s.text for case in cases for s in case.statements)
     found = reword(counts, model, temperature=temperature, seed=seed, max_tokens=max_tokens)
@@ -99,9 +103,12 @@ def reword(
     max_tokens: int = MAX_TOKENS,
     keep_question: bool = False,
 ) -> dict[str, tuple[str, str]]:
-    """Each distinct text -> its new words and ``""``, or its old ones and why it has no others; asked for all at once.
+    """Each distinct text -> its new words and ``""``, or its old ones and why it has no others.
 
-    With ``keep_question``, an exchange whose question got no usable words keeps the old question beside the new reply.
+    Asked for all at once.
+
+    With ``keep_question``, an exchange whose question got no usable words keeps the old question
+    beside the new reply.
     """
     asked = {text: _requests(text, temperature, seed, max_tokens) for text in dict.fromkeys(texts)}
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
@@ -166,7 +173,10 @@ def _worded(text: str, replies: Sequence[Reply], keep_question: bool) -> tuple[s
 
 
 def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
-    """The case in new words, and how many statements keep the old ones because the new ones name the diagnosis."""
+    """The case in new words.
+
+    And how many statements keep the old ones because the new ones name the diagnosis.
+    """
     told, n_named = [], 0
     for statement in case.statements:
         new = wordings[statement.text]

@@ -54,7 +54,10 @@ class Likeness(Protocol):
 
 @dataclass(frozen=True)
 class Verdict:
-    """``verdict``: same, adds, drops, turns, another finding, unclear or not checked; ``how``: exact, likeness or not checked."""
+    """``verdict``: same, adds, drops, turns, another finding, unclear or not checked; ``how``.
+
+    Exact, likeness or not checked.
+    """
 
     verdict: str
     how: str
@@ -68,23 +71,30 @@ class Verdict:
 
 @dataclass(frozen=True)
 class ParaphraseChecker:
-    """Checks new words against the phrasings of ``knowledge``; without an ``encoder`` by exact words alone.
+    """Checks new words against the phrasings of ``knowledge``.
 
-    How sure likeness is was measured on the loose wordings in ``training/wordings`` (1,792 replies and 538 questions in
-    everyday talk that the table does not hold) with all-MiniLM-L6-v2 and the constants above. Which finding: 2.3 % of replies
-    and 3.0 % of questions are called another finding and are not; of replies about another finding, picked at random, 98.5 %
-    are called so; 6.9 % of questions are unclear. Polarity: 79 % are read right, 12 % are unclear, 9 % are read as turned and
-    are not, or are turned and not seen. Replies in the table's own words are decided exactly.
+    Without an ``encoder`` by exact words alone.
+
+    How sure likeness is was measured on the loose wordings in ``training/wordings`` (1,792 replies
+    and 538 questions in everyday talk that the table does not hold) with all-MiniLM-L6-v2 and the
+    constants above. Which finding: 2.3 % of replies and 3.0 % of questions are called another
+    finding and are not; of replies about another finding, picked at random, 98.5 % are called so;
+    6.9 % of questions are unclear. Polarity: 79 % are read right, 12 % are unclear, 9 % are read as
+    turned and are not, or are turned and not seen. Replies in the table's own words are decided
+    exactly.
     """
 
     knowledge: Knowledge
     encoder: Likeness | None = None
 
     def check(self, statement: Statement, new_text: str) -> Verdict:
-        """What ``new_text`` does to ``statement``; "not checked" where the statement's finding is not known.
+        """What ``new_text`` does to ``statement``.
 
-        The question, where there is one, must still be nearest to its finding's own. In the answer: values named before and
-        not now are "drops", the reverse "adds", values replaced "another finding"; words of several findings "adds".
+        "not checked" where the statement's finding is not known.
+
+        The question, where there is one, must still be nearest to its finding's own. In the answer:
+        values named before and not now are "drops", the reverse "adds", values replaced "another
+        finding"; words of several findings "adds".
         """
         finding = self.knowledge.findings.get(statement.finding or "")
         if finding is None or statement.affirmed is None:
@@ -145,10 +155,14 @@ class ParaphraseChecker:
             else _values_kept(self._values(finding, old), self._values(finding, new), exact.how)
         )
 
-    # -- exact words ------------------------------------------------------------------------------------------------
+    # -- exact words
+    # ------------------------------------------------------------------------------------------------
 
     def _exactly(self, finding: Finding, affirmed: bool, new: str) -> Verdict | None:
-        """The verdict where the text is made of the table's phrasings, or holds one of another finding beside the own."""
+        """The verdict where the text is made of the table's phrasings.
+
+        Or holds one of another finding beside the own.
+        """
         told, rest = self._phrasings_in(new)
         own = {said for name, said in told if name == finding.id}
         others = [self.knowledge.findings[name] for name, _ in told if name != finding.id]
@@ -161,7 +175,10 @@ class ParaphraseChecker:
         return Verdict("same", "exact") if own == {affirmed} else _turned(affirmed, "exact")
 
     def _phrasings_in(self, text: str) -> tuple[list[tuple[str, bool]], list[str]]:
-        """The findings (id, affirmed) whose phrasings stand in the text, the longest first, and the words between them."""
+        """The findings (id, affirmed) whose phrasings stand in the text, the longest first.
+
+        And the words between them.
+        """
         plain, told = f" {normalise(text)} ", []
         for pattern, name, affirmed in self._patterns:
             if pattern.search(plain):
@@ -171,7 +188,10 @@ class ParaphraseChecker:
 
     @cached_property
     def _patterns(self) -> list[tuple[re.Pattern[str], str, bool]]:
-        """Every phrasing of three words or more, longest first; a slot takes any values of its kind."""
+        """Every phrasing of three words or more, longest first.
+
+        A slot takes any values of its kind.
+        """
         found = []
         for finding in self.knowledge.findings.values():
             slot = self._slot(finding)
@@ -217,7 +237,8 @@ class ParaphraseChecker:
                 plain = plain.replace(words, " | ")
         return told
 
-    # -- likeness -----------------------------------------------------------------------------------------------------
+    # -- likeness
+    # -----------------------------------------------------------------------------------------------------
 
     def _by_likeness(self, finding: Finding, affirmed: bool, new: str) -> Verdict:
         if self.encoder is None:

@@ -1,7 +1,10 @@
-"""Shifting attention to relevance: probabilities of tokens and samples, weighed by how much each means.
+"""Shifting attention to relevance: probabilities of tokens and samples.
 
-Duan et al. 2024; equation numbers are those of Ren et al. 2026. R_l = 1 - g(answer, answer without token l), and g is a cosine
-clipped to [0, 1] (a cross-encoder in the method's own code). Where the formula is an uncertainty, the confidence is its negative.
+Weighed by how much each means.
+
+Duan et al. 2024; equation numbers are those of Ren et al. 2026. R_l = 1 - g(answer, answer without
+token l), and g is a cosine clipped to [0, 1] (a cross-encoder in the method's own code). Where the
+formula is an uncertainty, the confidence is its negative.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ IRRELEVANT = 1e-6
     needs=("answer.logprobs", "relevance"), cite="duan2024shifting",
 )  # fmt: skip
 def token_sar(generation: Generation) -> float:
-    """Mean log-probability of the diagnosis's tokens, each weighed by its share of the relevance, in nats, at most 0.
+    """Mean log-probability of the diagnosis's tokens, each weighed by its share of the relevance.
+
+    In nats, at most 0.
 
     What a token's relevance is judged in is the parameter ``relevance_context``.
     """
@@ -38,7 +43,9 @@ def token_sar(generation: Generation) -> float:
     needs=("samples.logprobs", "similarity"), cite="duan2024shifting",
 )  # fmt: skip
 def sentence_sar(generation: Generation) -> float:
-    """Mean log of each sample's probability plus the others' that mean alike, by ``sar_temperature``; in nats.
+    """Mean log of each sample's probability plus the others' that mean alike.
+
+    By ``sar_temperature``; in nats.
 
     As in the method's own paper; the benchmark prints it otherwise: :func:`sentence_sar_printed`.
     """
@@ -50,7 +57,10 @@ def sentence_sar(generation: Generation) -> float:
     equation="A24-A25 (variant)", needs=("samples.logprobs", "similarity"), cite="ren2026towards",
 )  # fmt: skip
 def sentence_sar_printed(generation: Generation) -> float:
-    """Mean of each sample's log-probability plus the others' probability that mean alike, by ``sar_temperature``; as printed."""
+    """Mean of each sample's log-probability plus the others' probability that mean alike.
+
+    By ``sar_temperature``; as printed.
+    """
     logprobs = np.array([logprobs.sum() for logprobs in sample_logprobs(generation)])
     return float(
         (
@@ -96,7 +106,8 @@ def _support(generation: Generation, probabilities: np.ndarray) -> np.ndarray:
 def _sentence_sar(generation: Generation, logprobs: list[float]) -> float:
     own = np.exp(np.array(logprobs))
     supported = own + _support(generation, own) / generation.parameters.sar_temperature
-    # A probability too small for a float has no logarithm; its own is known, and others only add to it.
+    # A probability too small for a float has no logarithm; its own is known, and others only add to
+    # it.
     return float(
         np.log(
             np.maximum(supported, 0.0), out=np.array(logprobs, dtype=float), where=supported > 0

@@ -36,7 +36,10 @@ def ce(generation: Generation) -> float:
     cite="xiong2024can",
 )
 def cot_ce(generation: Generation) -> float:
-    """The score from 0 to 100 that the model gives its answer after saying why, divided by 100, in [0, 1]."""
+    """The score from 0 to 100 that the model gives its answer after saying why, divided by 100.
+
+    In [0, 1].
+    """
     return _stated(generation.probes["cot_ce"][0], generation.told)
 
 
@@ -72,8 +75,8 @@ def topk_ce(generation: Generation) -> float:
 def p_true(generation: Generation) -> float:
     """Share of "True" among the model's sampled judgements of its answer, in [0, 1].
 
-    Unreadable judgements are dropped; fewer than 2 readable ones are missing, as for every sampled method.
-    The paper calls it white-box; sampling needs text only.
+    Unreadable judgements are dropped; fewer than 2 readable ones are missing, as for every sampled
+    method. The paper calls it white-box; sampling needs text only.
     """
     replies = generation.probes["p_true"]
     judged = [true_or_false(reply.text) for reply in replies if not no_answer(reply)]

@@ -27,7 +27,8 @@ _LONGEST = 160
 class DataError(ValueError):
     """A file that cannot be used as it is: where, what was found, what is allowed.
 
-    ``row`` counts from 1 and leaves the header out; it is ``None`` where the fault is the whole file's.
+    ``row`` counts from 1 and leaves the header out; it is ``None`` where the fault is the whole
+    file's.
     """
 
     def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
@@ -56,7 +57,10 @@ def wrong_encoding(file: Path | str, error: UnicodeDecodeError) -> DataError:
 
 
 def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object hook for ``json.loads``: ``ValueError`` where a key comes twice, of which one value would be lost."""
+    """An object hook for ``json.loads``: ``ValueError`` where a key comes twice.
+
+    Of which one value would be lost.
+    """
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
@@ -66,7 +70,10 @@ def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def read_text(file: Path) -> str:
-    """The whole of a UTF-8 file, without a byte-order mark. Raises :class:`DataError` for another encoding."""
+    """The whole of a UTF-8 file, without a byte-order mark.
+
+    Raises :class:`DataError` for another encoding.
+    """
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -74,7 +81,10 @@ def read_text(file: Path) -> str:
 
 
 def whole_json(file: Path) -> object:
-    """The JSON value of a UTF-8 file. Raises :class:`DataError` where it is no file, no JSON, or an object has a key twice."""
+    """The JSON value of a UTF-8 file. Raises :class:`DataError` where it is no file, no JSON.
+
+    Or an object has a key twice.
+    """
     if not file.is_file():
         raise DataError(file, None, "file", file.name, "a JSON file that exists")
     text = read_text(file)
@@ -99,9 +109,9 @@ N_NAMED = 5
 class Read:
     """What a loader made of a file.
 
-    ``cases`` are in file order and may be made only when looked at. ``n_entries`` counts the rows, dialogues or questions
-    read; ``dropped`` says which of them became no case (row numbers or ids) by reason.
-    ``counts`` are the loader's further counts, by what they count.
+    ``cases`` are in file order and may be made only when looked at. ``n_entries`` counts the rows,
+    dialogues or questions read; ``dropped`` says which of them became no case (row numbers or ids)
+    by reason. ``counts`` are the loader's further counts, by what they count.
     """
 
     cases: Sequence[Case]
@@ -116,7 +126,10 @@ class Read:
 
     @property
     def losses(self) -> list[str]:
-        """What was dropped, a line for each reason with the number of entries and the first of them."""
+        """What was dropped.
+
+        A line for each reason with the number of entries and the first of them.
+        """
         return [
             f"{reason}: {len(entries):,} ({', '.join(entries[:N_NAMED])}{', ...' * (len(entries) > N_NAMED)})"
             for reason, entries in self.dropped.items()
@@ -128,13 +141,15 @@ SEXES = ("female", "male")
 
 
 def read_starter(path: Path | None = None, seed: int = 0) -> Read:
-    """The cases of ``path`` (default :data:`FILE`; a folder means its ``structured.jsonl``), in file order.
+    """The cases of ``path`` (default :data:`FILE`; a folder means its ``structured.jsonl``).
 
-    One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its id), ``patient``
-    (``age`` in years, ``sex``, and what else a chart holds: :data:`trustlab.safety.chart.FIELDS`) and ``statements`` (``text``,
-    ``finding``, ``affirmed``). Every name of the condition
-    is accepted. ``seed`` changes nothing: the file has an order. Raises :class:`DataError` for a bad row (rows are
-    lines), ``ValueError`` where there is no such file.
+    In file order.
+
+    One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its
+    id), ``patient`` (``age`` in years, ``sex``, and what else a chart holds:
+    :data:`trustlab.safety.chart.FIELDS`) and ``statements`` (``text``, ``finding``, ``affirmed``).
+    Every name of the condition is accepted. ``seed`` changes nothing: the file has an order. Raises
+    :class:`DataError` for a bad row (rows are lines), ``ValueError`` where there is no such file.
     """
     return read_cases(
         path or FILE, FILE.name, "a starter file such as training/starter.py writes", _case
@@ -147,7 +162,10 @@ def read_cases(
     allowed: str,
     case_of: Callable[[partial[DataError], dict, Knowledge], Case],
 ) -> Read:
-    """The cases of a file of JSON lines, or of the file ``name`` in a folder, each made by ``case_of``; ids must differ."""
+    """The cases of a file of JSON lines, or of the file ``name`` in a folder.
+
+    Each made by ``case_of``; ids must differ.
+    """
     file = path / name if path.is_dir() else path
     if not file.is_file():
         raise ValueError(f"path is {str(file)!r}, which is no file; allowed is {allowed}")
@@ -202,7 +220,10 @@ def patient_of(
     prefix: str = "",
     chart: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """``age`` and ``sex``, and what else of a ``chart`` is recorded, checked; ``prefix`` stands before them in an error."""
+    """``age`` and ``sex``, and what else of a ``chart`` is recorded, checked.
+
+    ``prefix`` stands before them in an error.
+    """
     if type(age) is not int or not 0 <= age <= 120:
         raise bad(f"{prefix}age", age, "a whole number from 0 to 120")
     if sex not in SEXES:
@@ -265,25 +286,30 @@ _SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
 
 
 def read_table(path: Path | None = None, seed: int = 0) -> Read:
-    """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl`` (one JSON object a line), in UTF-8.
+    """The cases of the table ``path`` in file order: ``.csv``.
+
+    ``.tsv`` or ``.jsonl`` (one JSON object a line), in UTF-8.
 
     Columns (or keys):
 
     - ``id``: any text, different in every row (``007`` stays ``007``; in JSON lines a string).
-    - ``statements``: what is told, in order. JSON lines: a list of strings. CSV: a statement on each line of the cell.
-    - ``text``, instead of ``statements``: running text, cut by :func:`sentences`; a dialogue is cut into its exchanges.
+    - ``statements``: what is told, in order. JSON lines: a list of strings. CSV: a statement on
+      each line of the cell.
+    - ``text``, instead of ``statements``: running text, cut by :func:`sentences`; a dialogue is cut
+      into its exchanges.
     - ``diagnosis``: the name of the right diagnosis.
     - ``accepted``, optional: its other names. A list, or one text with ``;`` between the names.
-    - Every other column goes to ``Case.patient`` where it is filled. No model sees it, nor the diagnosis, but a panel's doctors
-      and reviewers see those of a chart (:data:`trustlab.safety.chart.FIELDS`).
+    - Every other column goes to ``Case.patient`` where it is filled. No model sees it, nor the
+      diagnosis, but a panel's doctors and reviewers see those of a chart
+      (:data:`trustlab.safety.chart.FIELDS`).
 
-    Lines that begin with ``Doctor:`` and ``Patient:`` are a dialogue: a doctor's line and the patient's line after it are
-    one statement. A benchmark needs more than 10 statements a case: shorter cases and empty rows are left out, and a
-    warning counts them. Cells are read_table as text; JSON values outside the columns above stay as they are. ``seed`` changes
-    nothing.
+    Lines that begin with ``Doctor:`` and ``Patient:`` are a dialogue: a doctor's line and the
+    patient's line after it are one statement. A benchmark needs more than 10 statements a case:
+    shorter cases and empty rows are left out, and a warning counts them. Cells are read_table as
+    text; JSON values outside the columns above stay as they are. ``seed`` changes nothing.
 
-    Raises :class:`DataError` for a row or header that breaks the format, those left out too, and ``ValueError`` where
-    there is no such file or nothing is left.
+    Raises :class:`DataError` for a row or header that breaks the format, those left out too, and
+    ``ValueError`` where there is no such file or nothing is left.
     """
     if path is None:
         raise ValueError(
@@ -319,7 +345,8 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
     )
 
 
-# -- files ----------------------------------------------------------------------------------------------------------
+# -- files
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _rows(file: Path) -> Iterator[tuple[int, dict[str, object]]]:
@@ -382,7 +409,8 @@ def _stripped(value: object) -> object:
     return value.strip() if isinstance(value, str) else value
 
 
-# -- rows -----------------------------------------------------------------------------------------------------------
+# -- rows
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _case_of_row(bad: partial[DataError], row: dict[str, object]) -> Case:
@@ -438,7 +466,10 @@ def _told(bad: partial[DataError], row: dict[str, object]) -> list[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """Running text as sentences; a dialogue as turns, with what stands before the first one as sentences."""
+    """Running text as sentences; a dialogue as turns.
+
+    With what stands before the first one as sentences.
+    """
     if not _DIALOGUE.search(text):
         return sentences(text)
     before, *turns = _TURN.split(text)
@@ -446,7 +477,10 @@ def _pieces(text: str) -> list[str]:
 
 
 def _exchanges(pieces: Iterable[str]) -> list[str]:
-    """``pieces`` with each doctor's turn joined to the patient's turn right after it, on a line each."""
+    """``pieces`` with each doctor's turn joined to the patient's turn right after it.
+
+    On a line each.
+    """
     found: list[str] = []
     for piece in map(str.strip, pieces):
         asked = bool(found) and found[-1].startswith("Doctor:") and "Patient:" not in found[-1]
@@ -462,18 +496,24 @@ REPORT = DATA / "starter" / "report.jsonl"
 
 
 def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
-    """Conversations, a statement for each exchange: the cases of ``path``, by default :data:`DIALOGUE`, in file order.
+    """Conversations, a statement for each exchange: the cases of ``path``.
 
-    One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its id), ``age`` in years,
-    ``sex``, perhaps ``chart`` (:data:`trustlab.safety.chart.FIELDS`), and ``statements`` (texts). Every name of the condition is
-    accepted; what a statement tells is not marked. A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as
+    By default :data:`DIALOGUE`, in file order.
+
+    One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its
+    id), ``age`` in years, ``sex``, perhaps ``chart`` (:data:`trustlab.safety.chart.FIELDS`), and
+    ``statements`` (texts). Every name of the condition is accepted; what a statement tells is not
+    marked. A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as
     :func:`trustlab.datasets.cases_file.read`.
     """
     return _read_spoken("starter-dialogue", path or DIALOGUE, DIALOGUE.name)
 
 
 def read_report(path: Path | None = None, seed: int = 0) -> Read:
-    """Reports, a statement for each sentence: the same format, by default :data:`REPORT` (``report.jsonl`` in a folder)."""
+    """Reports, a statement for each sentence: the same format.
+
+    By default :data:`REPORT` (``report.jsonl`` in a folder).
+    """
     return _read_spoken("starter-report", path or REPORT, REPORT.name)
 
 

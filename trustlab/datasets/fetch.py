@@ -48,8 +48,9 @@ SOURCE = "SOURCE.json"
 class File:
     """One file of a home.
 
-    ``name`` is its place in the folder. ``urls`` are tried in order; without one the file is got by hand. ``size`` is in
-    bytes, ``sha256`` in hexadecimal digits; both ``None`` where no source gives them. ``unpack`` is "zip", "tar.gz" or "none".
+    ``name`` is its place in the folder. ``urls`` are tried in order; without one the file is got by
+    hand. ``size`` is in bytes, ``sha256`` in hexadecimal digits; both ``None`` where no source
+    gives them. ``unpack`` is "zip", "tar.gz" or "none".
     """
 
     name: str
@@ -61,9 +62,12 @@ class File:
 
 @dataclass(frozen=True)
 class Home:
-    """Where a data set lives. ``licence`` is as its source states it; ``by_hand`` are the steps that no program takes.
+    """Where a data set lives. ``licence`` is as its source states it.
 
-    ``how`` is "direct", or "by hand" or "form" with what that means. ``size`` says in words what the files' sizes do not.
+    ``by_hand`` are the steps that no program takes.
+
+    ``how`` is "direct", or "by hand" or "form" with what that means. ``size`` says in words what
+    the files' sizes do not.
     """
 
     what: str
@@ -96,11 +100,13 @@ class _Final(Exception):
 
 
 def download(file: File, target: Path, progress: bool = False) -> str:
-    """Writes ``file`` to the new ``target`` and returns the address that gave it; the addresses are tried in order.
+    """Writes ``file`` to the new ``target`` and returns the address that gave it.
 
-    Checked are the hash and the size where they are known, and that what came is neither empty, a web page nor a pointer.
-    Until then the bytes lie under another name, which goes when anything fails. Raises ``ValueError`` with what each
-    address gave instead.
+    The addresses are tried in order.
+
+    Checked are the hash and the size where they are known, and that what came is neither empty, a
+    web page nor a pointer. Until then the bytes lie under another name, which goes when anything
+    fails. Raises ``ValueError`` with what each address gave instead.
     """
     import pooch  # here, with requests: a plain import of the package stays quick
     import requests
@@ -124,7 +130,10 @@ def download(file: File, target: Path, progress: bool = False) -> str:
 
 
 class _Careful:
-    """pooch's HTTP downloader, and a look at what came. pooch calls it for each try, and tries again on ``ValueError``."""
+    """pooch's HTTP downloader, and a look at what came. pooch calls it for each try.
+
+    And tries again on ``ValueError``.
+    """
 
     def __init__(self, file: File, progress: bool):
         self._file, self._progress = file, progress
@@ -202,9 +211,10 @@ class _Member:
 def unpack(archive: Path, folder: Path, kind: str, limits: Limits = Limits()) -> list[Path]:  # noqa: B008 (frozen)
     """Unpacks ``archive`` into the new ``folder`` and returns its files, in the archive's order.
 
-    ``kind`` is "zip" or "tar.gz". Archives within it stay as they are. The folder appears whole or not at all. Raises
-    ``ValueError`` for a ``folder`` that exists, a broken or encrypted archive, one beyond the ``limits``, and one with a
-    member that is a link or a device, leads out of the folder, cannot be a file name everywhere, or is there twice.
+    ``kind`` is "zip" or "tar.gz". Archives within it stay as they are. The folder appears whole or
+    not at all. Raises ``ValueError`` for a ``folder`` that exists, a broken or encrypted archive,
+    one beyond the ``limits``, and one with a member that is a link or a device, leads out of the
+    folder, cannot be a file name everywhere, or is there twice.
     """
     if kind not in _READERS:
         raise ValueError(f"kind is {kind!r}; allowed are {', '.join(_READERS)}")
@@ -228,7 +238,10 @@ def unpack(archive: Path, folder: Path, kind: str, limits: Limits = Limits()) ->
 
 
 def safe_place(name: str) -> PurePosixPath:
-    """Where a member of this name goes, relative to the folder. Raises ``ValueError`` where that is not plainly inside it."""
+    """Where a member of this name goes, relative to the folder.
+
+    Raises ``ValueError`` where that is not plainly inside it.
+    """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/"):
         problem = "an absolute path"
@@ -335,7 +348,8 @@ def _explained(archive: Path) -> Iterator[None]:
         raise ValueError(f"{archive} is not unpacked: {error}") from error
 
 
-# -- the two kinds: each member, and how to read it --------------------------------------------------------------------
+# -- the two kinds: each member, and how to read it
+# --------------------------------------------------------------------
 
 _Members = Iterator[tuple[_Member, Callable[[], IO[bytes]]]]
 
@@ -381,7 +395,10 @@ _READERS: dict[str, Callable[[Path, int], _Members]] = {"zip": _zip_members, "ta
 
 
 class _Capped(io.RawIOBase):
-    """A stream that gives up after ``allowed`` bytes and the headers' share: a tar's members can only be listed by reading."""
+    """A stream that gives up after ``allowed`` bytes and the headers' share.
+
+    A tar's members can only be listed by reading.
+    """
 
     def __init__(self, stream: gzip.GzipFile, archive: Path, allowed: int):
         self._stream, self._archive, self._allowed, self._n_read = stream, archive, allowed, 0
@@ -408,7 +425,10 @@ _COLUMNS = ["name", "what", "licence", "size", "how", "page"]
 
 @dataclass(frozen=True)
 class Source:
-    """Where one file came from, and how it was ``checked``: by "sha256", by "size", or "not verified". Size in bytes."""
+    """Where one file came from, and how it was ``checked``: by "sha256", by "size".
+
+    Or "not verified". Size in bytes.
+    """
 
     home: str
     url: str
@@ -421,7 +441,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What lies in ``folder`` now: each file's source by its name, those just ``downloaded``, and the folders unpacked."""
+    """What lies in ``folder`` now: each file's source by its name, those just ``downloaded``.
+
+    And the folders unpacked.
+    """
 
     name: str
     folder: Path
@@ -430,11 +453,15 @@ class Fetched:
     unpacked: tuple[Path, ...]
 
 
-# -- what there is ------------------------------------------------------------------------------------------------
+# -- what there is
+# ------------------------------------------------------------------------------------------------
 
 
 def homes_table(homes: Mapping[str, Home] = HOMES) -> pd.DataFrame:
-    """A row for each data set: name, what, licence, size, how, page; all text, in the table's order."""
+    """A row for each data set: name, what, licence, size, how, page; all text.
+
+    In the table's order.
+    """
     rows = [(name, h.what, h.licence, size_told(h), h.how, h.page) for name, h in homes.items()]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
@@ -472,7 +499,8 @@ def _home(name: str, homes: Mapping[str, Home]) -> Home:
     return homes[name]
 
 
-# -- fetching -----------------------------------------------------------------------------------------------------
+# -- fetching
+# -----------------------------------------------------------------------------------------------------
 
 
 def fetch(
@@ -483,15 +511,18 @@ def fetch(
     homes: Mapping[str, Home] = HOMES,
     progress: bool = True,
 ) -> Fetched:
-    """Puts the files of data set ``name`` into ``folder``, checks them, and notes their source in ``SOURCE.json`` there.
+    """Puts the files of data set ``name`` into ``folder``, checks them.
 
-    ``accept`` says that you read the licence and keep to it. A file that is there and right is not downloaded again, one
-    put there by hand included. Each file appears whole and checked or not at all; after a failure the same call goes on
-    with those that are missing. An archive is kept and unpacked into a folder of its name. ``progress`` draws a bar.
+    And notes their source in ``SOURCE.json`` there.
 
-    Raises ``ValueError`` for an unknown name; without ``accept``, with the licence; where steps must be taken by hand, with
-    the steps; where a download fails or is not what was expected; and where something else is in a file's place, which
-    is left alone.
+    ``accept`` says that you read the licence and keep to it. A file that is there and right is not
+    downloaded again, one put there by hand included. Each file appears whole and checked or not at
+    all; after a failure the same call goes on with those that are missing. An archive is kept and
+    unpacked into a folder of its name. ``progress`` draws a bar.
+
+    Raises ``ValueError`` for an unknown name; without ``accept``, with the licence; where steps
+    must be taken by hand, with the steps; where a download fails or is not what was expected; and
+    where something else is in a file's place, which is left alone.
     """
     home, folder = _home(name, homes), Path(folder).expanduser()
     notice = licence_notice(name, homes).replace("FOLDER", str(folder))
@@ -536,7 +567,10 @@ def fetch(
 
 
 def read_sources(folder: Path) -> dict[str, Source]:
-    """What ``SOURCE.json`` in ``folder`` says, by file name; empty without one. Raises :class:`DataError` for a broken one."""
+    """What ``SOURCE.json`` in ``folder`` says, by file name; empty without one.
+
+    Raises :class:`DataError` for a broken one.
+    """
     file = folder / SOURCE
     if not file.exists():
         return {}
@@ -578,7 +612,10 @@ def _there(folder: Path, file: File, noted: Source | None) -> str | None:
 def _obtained(
     folder: Path, file: File, noted: Source | None, home: Home, progress: bool
 ) -> tuple[str, str]:
-    """Downloads ``file`` beside its place, unpacks it there where it is an archive, then moves both: (address, sha256)."""
+    """Downloads ``file`` beside its place, unpacks it there where it is an archive.
+
+    Then moves both: (address, sha256).
+    """
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as temporary:
         whole = Path(temporary) / Path(file.name).name
         try:

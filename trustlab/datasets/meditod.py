@@ -17,7 +17,10 @@ from trustlab.records import Case, Statement
 
 NEEDED = "the MediTOD repository (dair-iitd/MediTOD), its data or raw_data folder, or a JSON file of its dialogues"
 SPEAKERS, NOBODY = ("doctor", "patient"), "control"
-"""Who speaks. An utterance of ``control`` is a place for notes of the labelling tool, which nobody says."""
+"""Who speaks. An utterance of ``control`` is a place for notes of the labelling tool.
+
+Which nobody says.
+"""
 NOTE, NO_NAME = "differential", frozenset(("other", "unknown"))
 """The intent of such a note, and values that name no disease."""
 FILES = ("dialogs.json", "data/dialogs.json", "raw_data/dialogs.json")
@@ -31,7 +34,9 @@ ANNOTATIONS = (
 
 @dataclass(frozen=True)
 class Utterance:
-    """What one of the two says: ``diseases`` are those of the last diagnosis in it first, then of those before.
+    """What one of the two says: ``diseases`` are those of the last diagnosis in it first.
+
+    Then of those before.
 
     ``ruled_out``: those that a diagnosis in it names with the status No.
     """
@@ -65,10 +70,13 @@ class _At:
 
 
 def read_dialogues(path: Path | None) -> tuple[Path, list[Dialogue], int]:
-    """The file of dialogues that ``path`` means, its dialogues, annotated, in file order, and how many the other file has.
+    """The file of dialogues that ``path`` means, its dialogues, annotated, in file order.
 
-    A repository has both forms, and its public canonicalised file holds 3 dialogues alone: the file with more is read, the
-    canonicalised one where they are equal. Raises ``ValueError`` where there is none, :class:`DataError` for a bad one.
+    And how many the other file has.
+
+    A repository has both forms, and its public canonicalised file holds 3 dialogues alone: the file
+    with more is read, the canonicalised one where they are equal. Raises ``ValueError`` where there
+    is none, :class:`DataError` for a bad one.
     """
     if path is None or not path.exists():
         raise ValueError(f"path is {None if path is None else str(path)!r}; allowed is {NEEDED}")
@@ -186,14 +194,18 @@ def _named(diseases: list[str]) -> tuple[str, ...]:
 
 
 def _ruled_out(at: _At, entry: Mapping) -> bool:
-    """Whether the entry says that this is not the diagnosis; Yes, Maybe and no status at all say that it may be."""
+    """Whether the entry says that this is not the diagnosis; Yes.
+
+    Maybe and no status at all say that it may be.
+    """
     status = entry.get("status", "")
     if not isinstance(status, str):
         raise (at / "status").error(status, "Yes, No or Maybe")
     return status.strip().lower() == "no"
 
 
-# -- canonicalised --------------------------------------------------------------------------------------------------
+# -- canonicalised
+# --------------------------------------------------------------------------------------------------
 
 
 def _canonical(at: _At, utterance: dict) -> Utterance:
@@ -220,7 +232,8 @@ def _canonical(at: _At, utterance: dict) -> Utterance:
     )
 
 
-# -- raw ------------------------------------------------------------------------------------------------------------
+# -- raw
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _annotations(file: Path, keys: list[str]) -> tuple[Path, Mapping[str, object]]:
@@ -291,7 +304,10 @@ def _by_utterance(at: _At, numbers: list[str], entries: object) -> Mapping[str, 
 
 
 def _raw(file: Path, key: str, utterance: dict, at: _At, entries: list[dict]) -> Utterance:
-    """The utterance with its entries. They are one diagnosis together: this format has no actions that could part them."""
+    """The utterance with its entries. They are one diagnosis together.
+
+    This format has no actions that could part them.
+    """
     here = at / f"uid {utterance['uttr_id']}"
     intents = tuple(_intent(here / "intent", entry.get("intent")) for entry in entries)
     found: dict[bool, list[str]] = {False: [], True: []}
@@ -325,21 +341,26 @@ UNKNOWN, SEVERAL = (
 
 
 def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> Read:
-    """The dialogues of ``path`` as cases, in file order; ``split`` picks train, valid or test. ``seed`` changes nothing.
+    """The dialogues of ``path`` as cases, in file order; ``split`` picks train, valid or test.
 
-    ``path`` is the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues; :mod:`meditod_files` tells which
-    forms are read. A statement is one exchange: what the doctor says, and what the patient says after it. Of both, the
-    utterances with an intent in :data:`KEPT` are shown, and exchanges without one are left out.
+    ``seed`` changes nothing.
 
-    The diagnosis is the disease of the doctor's last diagnosis. It is accepted, and so is every name that the knowledge
-    table has for it. Where several diseases are named at once, the first is the diagnosis and the others, which are not
-    accepted, are in ``Case.patient["also_named"]``. Nothing is shown from that utterance on, nor any exchange before it that
-    gives the diagnosis away: by its words (:func:`giveaway.giveaway`, which says what it cannot see), or since an utterance
-    in it is annotated as a diagnosis that names the same disease, or rules it out. Those are counted. Dialogues without a
-    diagnosis, or with 10 statements or fewer, are dropped. The case is called ``meditod-ID``; ``Case.patient["split"]`` is
-    there where known.
+    ``path`` is the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues;
+    :mod:`meditod_files` tells which forms are read. A statement is one exchange: what the doctor
+    says, and what the patient says after it. Of both, the utterances with an intent in :data:`KEPT`
+    are shown, and exchanges without one are left out.
 
-    Raises ``ValueError`` where there is no file or no such split, and :class:`DataError` for what breaks the format.
+    The diagnosis is the disease of the doctor's last diagnosis. It is accepted, and so is every
+    name that the knowledge table has for it. Where several diseases are named at once, the first is
+    the diagnosis and the others, which are not accepted, are in ``Case.patient["also_named"]``.
+    Nothing is shown from that utterance on, nor any exchange before it that gives the diagnosis
+    away: by its words (:func:`giveaway.giveaway`, which says what it cannot see), or since an
+    utterance in it is annotated as a diagnosis that names the same disease, or rules it out. Those
+    are counted. Dialogues without a diagnosis, or with 10 statements or fewer, are dropped. The
+    case is called ``meditod-ID``; ``Case.patient["split"]`` is there where known.
+
+    Raises ``ValueError`` where there is no file or no such split, and :class:`DataError` for what
+    breaks the format.
     """
     if split is not None and split not in SPLITS:
         raise ValueError(f"split is {split!r}; allowed are {', '.join(SPLITS)}, or None for all")
@@ -372,7 +393,10 @@ def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> R
 
 
 def last_diagnosis(utterances: Sequence[Utterance]) -> int | None:
-    """Where the last utterance stands that names a disease as the diagnosis; ``None`` where none does."""
+    """Where the last utterance stands that names a disease as the diagnosis.
+
+    ``None`` where none does.
+    """
     return max((i for i, utterance in enumerate(utterances) if utterance.diseases), default=None)
 
 
@@ -400,9 +424,12 @@ class Exchange:
 
 
 def exchanges(utterances: Sequence[Utterance], end: int) -> Iterator[Exchange]:
-    """The exchanges of a whole dialogue, of which the kept utterances before position ``end`` are left.
+    """The exchanges of a whole dialogue.
 
-    They are formed before anything is left out, so that an answer is not joined to a question that it did not answer.
+    Of which the kept utterances before position ``end`` are left.
+
+    They are formed before anything is left out, so that an answer is not joined to a question that
+    it did not answer.
     """
 
     def shown(run: Sequence[tuple[int, Utterance]]) -> tuple[Utterance, ...]:
@@ -419,7 +446,10 @@ def exchanges(utterances: Sequence[Utterance], end: int) -> Iterator[Exchange]:
 
 
 def _case(dialogue: Dialogue, at: int, split: str | None) -> tuple[Case, int]:
-    """The case of ``dialogue``, however short, and how many exchanges were left out since they speak the diagnosis."""
+    """The case of ``dialogue``, however short.
+
+    And how many exchanges were left out since they speak the diagnosis.
+    """
     gold, *others = dialogue.utterances[at].diseases
     condition = load_knowledge().condition_named(gold)
     accepted = tuple(dict.fromkeys((gold, *(condition.names if condition else ()))))

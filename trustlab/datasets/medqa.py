@@ -1,4 +1,7 @@
-"""MedQA (Jin et al. 2021): exam questions whose answer is a diagnosis, told sentence by sentence, without options."""
+"""MedQA (Jin et al. 2021): exam questions whose answer is a diagnosis, told sentence by sentence.
+
+Without options.
+"""
 
 from __future__ import annotations
 
@@ -127,11 +130,14 @@ class _Question:
 def read(
     path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str | Path | None = None
 ) -> Read:
-    """The questions of ``path`` that ask for a diagnosis, as cases in file order. ``seed`` changes nothing.
+    """The questions of ``path`` that ask for a diagnosis, as cases in file order.
 
-    ``path`` is a file, or a folder with just one inside. Official rows, one JSON object a line: ``question``, ``options``
-    (an object, letter to text, two or more), ``answer_idx`` (a letter), ``answer`` (that option's text), ``meta_info`` (to
-    ``Case.patient["step"]``), perhaps ``id``. MIRAGE: one object, ``{"medqa": {id: {"question", "options", "answer": letter}}}``.
+    ``seed`` changes nothing.
+
+    ``path`` is a file, or a folder with just one inside. Official rows, one JSON object a line:
+    ``question``, ``options`` (an object, letter to text, two or more), ``answer_idx`` (a letter),
+    ``answer`` (that option's text), ``meta_info`` (to ``Case.patient["step"]``), perhaps ``id``.
+    MIRAGE: one object, ``{"medqa": {id: {"question", "options", "answer": letter}}}``.
 
     The options and the final question are left out, the rest is cut by :func:`sentences`: a
     statement each, more than 10 or the case is dropped. Which questions count is said by
@@ -146,7 +152,8 @@ def read(
     Ids and questions are judged in every row; options and answer in those that ask for a diagnosis
     after enough statements. Elsewhere a row may answer "↓ ↑ ↓".
 
-    Raises ``ValueError`` where there is no file or an id is unknown, and :class:`DataError` for what breaks the format.
+    Raises ``ValueError`` where there is no file or an id is unknown, and :class:`DataError` for
+    what breaks the format.
     """
     file = _file(path)
     questions = list(_questions(file))
@@ -179,12 +186,15 @@ def read(
 
 
 def asks_for_diagnosis(question: str, answer: str | None = "") -> bool:
-    """Whether ``question`` asks for the diagnosis itself, so that its answer is the name of a disease.
+    """Whether ``question`` asks for the diagnosis itself.
 
-    It must be one of :data:`FORMS`, perhaps after an opening clause ("Based on these findings, ..."), and hold nothing
-    else; a clause that supposes another case ("If she had fever, ...") or asks for more ("In addition to gout, ...") is no
-    such opening. Strict on purpose: "next step in diagnosis", "would confirm the diagnosis" and
-    "treatment for the most likely diagnosis" are answered by something else always.
+    So that its answer is the name of a disease.
+
+    It must be one of :data:`FORMS`, perhaps after an opening clause ("Based on these findings,
+    ..."), and hold nothing else; a clause that supposes another case ("If she had fever, ...") or
+    asks for more ("In addition to gout, ...") is no such opening. Strict on purpose: "next step in
+    diagnosis", "would confirm the diagnosis" and "treatment for the most likely diagnosis" are
+    answered by something else always.
 
     "The most likely cause of the symptoms", "best explains the findings" (:data:`CAUSE_FORMS`) are
     answered by a mechanism, an organism or a drug as often as by a disease: they count where
@@ -220,10 +230,13 @@ def names_disease(answer: str) -> bool:
 
 
 def split_question(text: str) -> tuple[list[str], str]:
-    """The statements before the final question, and that question; a quotation mark without a partner at the end is left out.
+    """The statements before the final question, and that question.
 
-    The final question is the last sentence, whether or not it ends in a question mark; where a table without full stops
-    runs into it, it begins at the last "Which of the following" or "What is".
+    A quotation mark without a partner at the end is left out.
+
+    The final question is the last sentence, whether or not it ends in a question mark; where a
+    table without full stops runs into it, it begins at the last "Which of the following" or "What
+    is".
     """
     *before, last = sentences(_unquoted(text)) or [""]
     if merged := list(_MERGED.finditer(last)):
@@ -252,7 +265,8 @@ def _unquoted(text: str) -> str:
     return text[:-1].rstrip() if text.endswith('"') and text.count('"') % 2 else text
 
 
-# -- files ----------------------------------------------------------------------------------------------------------
+# -- files
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _file(path: Path | None) -> Path:

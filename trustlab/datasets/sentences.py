@@ -54,19 +54,22 @@ _LONGEST_ROW = 12
 def sentences(text: str) -> list[str]:
     """The sentences of running text, white space made single.
 
-    A sentence ends at ``.``, ``!`` or ``?`` (with quotation marks or brackets that close there) before white space, unless
+    A sentence ends at ``.``, ``!`` or ``?`` (with quotation marks or brackets that close there)
+    before white space, unless
 
-    - a lower-case letter follows, or it would hold no letter ("1."); 9.8 has no white space inside, so it stays whole;
+    - a lower-case letter follows, or it would hold no letter ("1."); 9.8 has no white space inside,
+      so it stays whole;
     - the word is one of :data:`ABBREVIATIONS`, an initial ("J. Smith"), or "No." before a number;
-    - a number follows a measurement's name ("Hct. 30%", "max. 3"; but after a number "min." is minutes), or a length's unit
-      that has a number before it ("5 ft. 4 in. tall");
+    - a number follows a measurement's name ("Hct. 30%", "max. 3"; but after a number "min." is
+      minutes), or a length's unit that has a number before it ("5 ft. 4 in. tall");
     - the word is dotted ("i.v.", "q.d.", also "etc.") and none of :data:`OPENERS` follows.
 
-    A blank line ends a sentence too; any other line break is a space. But where a line ends in a colon, the rows after it
-    are a table and belong to the sentence of that colon: rows are lines of at most 12 words in which no sentence ends;
-    after a blank line the table goes on with a row that holds a number or ends in a colon. A line that introduces another
-    table ("The urine shows:") begins a sentence of its own.
-    Nothing but white space is lost, and a sentence cut again stays as it is.
+    A blank line ends a sentence too; any other line break is a space. But where a line ends in a
+    colon, the rows after it are a table and belong to the sentence of that colon: rows are lines of
+    at most 12 words in which no sentence ends; after a blank line the table goes on with a row that
+    holds a number or ends in a colon. A line that introduces another table ("The urine shows:")
+    begins a sentence of its own. Nothing but white space is lost, and a sentence cut again stays as
+    it is.
     """
     found = []
     for block in _blocks(text):
@@ -109,11 +112,15 @@ def _is_initial(before: list[str], following: str) -> bool:
     return _NAME.fullmatch(last) is not None and last not in LETTERED
 
 
-# -- tables ---------------------------------------------------------------------------------------------------------
+# -- tables
+# ---------------------------------------------------------------------------------------------------------
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Stretches of ``text`` that no sentence crosses: paragraphs, and tables with the paragraph that introduces them."""
+    """Stretches of ``text`` that no sentence crosses: paragraphs.
+
+    And tables with the paragraph that introduces them.
+    """
     block: list[str] = []
     in_table = False
     for paragraph in _BLANK.split(text):
@@ -140,7 +147,10 @@ def _opens_table(line: str) -> bool:
 
 
 def _is_row(line: str) -> bool:
-    """Whether ``line`` can be a row of a table: short, no end of a sentence in it, and no introduction of another table."""
+    """Whether ``line`` can be a row of a table: short, no end of a sentence in it.
+
+    And no introduction of another table.
+    """
     words = line.split()
     if not 0 < len(words) <= _LONGEST_ROW or (_opens_table(line) and _INTRODUCES.search(line)):
         return False

@@ -1,22 +1,27 @@
 """Graders: is an answer the patient's diagnosis? 1, 0, or ungraded with a reason; never a guess.
 
-Four graders, each with a name for tables: ``exact`` (the case's own name), ``synonym`` (accepted names and the knowledge
-table), ``encoder`` (alike in a sentence encoder) and a judge (a model is asked). Rules that all of them keep:
+Four graders, each with a name for tables: ``exact`` (the case's own name), ``synonym`` (accepted
+names and the knowledge table), ``encoder`` (alike in a sentence encoder) and a judge (a model is
+asked). Rules that all of them keep:
 
-- An unreadable answer is wrong. So is what is no diagnosis: "Yes.", "unknown", "Option C", a letter, a number,
-  nothing, and what is longer than 200 characters.
-- Several diagnoses are not one: "A or B", "A, B, C", "1. A 2. B", "A vs B", "A and B" are wrong. Signs inside a true name do
-  not count: an answer that matches such a name whole is right.
+- An unreadable answer is wrong. So is what is no diagnosis: "Yes.", "unknown", "Option C", a
+  letter, a number, nothing, and what is longer than 200 characters.
+- Several diagnoses are not one: "A or B", "A, B, C", "1. A 2. B", "A vs B", "A and B" are wrong.
+  Signs inside a true name do not count: an answer that matches such a name whole is right.
 - A denial is not the diagnosis: "not A", "no A", "A ruled out", "unlikely A", "negative for A".
-- Another cause, site, side, stage or kind is another diagnosis: "viral pneumonia" for "pneumonia" is wrong, and the reverse,
-  unless the name is accepted. "Acute" and "chronic" are kinds; numbers and single letters tell kinds apart ("type 2", "B12",
-  "hepatitis A"), and a disease is not a syndrome. A judge is not asked where the names are otherwise the same.
-- Words of certainty and degree ("likely", "probable", "suspected", "unspecified", "mild", "severe") change nothing, except for
-  the exact grader, which is strict; "mild A" for "severe A" is wrong.
-- Nor do accents, invisible characters, possessive 's, a leading "Diagnosis:", words turned round ("A, acute"), and in brackets
-  at the end an ICD-10 code (it is not looked up) or a share of 1 to 100 % (not for the exact grader).
-- A true name with its acronym in brackets, "A b c (ABC)", is two true names (not for the exact grader).
-- After a true name, in brackets, may stand its abbreviation or another true name (not for the exact grader).
+- Another cause, site, side, stage or kind is another diagnosis: "viral pneumonia" for "pneumonia"
+  is wrong, and the reverse, unless the name is accepted. "Acute" and "chronic" are kinds; numbers
+  and single letters tell kinds apart ("type 2", "B12", "hepatitis A"), and a disease is not a
+  syndrome. A judge is not asked where the names are otherwise the same.
+- Words of certainty and degree ("likely", "probable", "suspected", "unspecified", "mild", "severe")
+  change nothing, except for the exact grader, which is strict; "mild A" for "severe A" is wrong.
+- Nor do accents, invisible characters, possessive 's, a leading "Diagnosis:", words turned round
+  ("A, acute"), and in brackets at the end an ICD-10 code (it is not looked up) or a share of 1 to
+  100 % (not for the exact grader).
+- A true name with its acronym in brackets, "A b c (ABC)", is two true names (not for the exact
+  grader).
+- After a true name, in brackets, may stand its abbreviation or another true name (not for the exact
+  grader).
 """
 
 from __future__ import annotations
@@ -47,7 +52,10 @@ JUDGE = "judge:"
 
 
 def check_grader(grader: object) -> None:
-    """``ValueError`` unless ``grader`` is an object that grades, or a name that :func:`open_grader` takes."""
+    """``ValueError`` unless ``grader`` is an object that grades.
+
+    Or a name that :func:`open_grader` takes.
+    """
     if isinstance(grader, Grader) or (isinstance(grader, str) and grader in GRADERS):
         return
     if not isinstance(grader, str) or not grader.startswith(JUDGE):
@@ -58,10 +66,12 @@ def check_grader(grader: object) -> None:
 
 
 def open_grader(grader: str | Grader, *, cache: str | Path | None = None, **options) -> Grader:
-    """The grader of that name, or the one given: ``"synonym"``, ``"exact"``, ``"encoder"``, or ``"judge:MODEL"``.
+    """The grader of that name, or the one given: ``"synonym"``, ``"exact"``, ``"encoder"``.
 
-    MODEL and ``options`` (a budget, say) are as :func:`trustlab.open_model` takes them; ``cache`` is the SQLite file that keeps
-    the judge's replies. ``ValueError`` for an unknown name.
+    Or ``"judge:MODEL"``.
+
+    MODEL and ``options`` (a budget, say) are as :func:`trustlab.open_model` takes them; ``cache``
+    is the SQLite file that keeps the judge's replies. ``ValueError`` for an unknown name.
     """
     check_grader(grader)
     if not isinstance(grader, str):

@@ -33,7 +33,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Grade:
-    """1 right, 0 wrong, or ``None`` where the grader could not tell, with the reason in ``missing``."""
+    """1 right, 0 wrong, or ``None`` where the grader could not tell.
+
+    With the reason in ``missing``.
+    """
 
     correct: int | None
     missing: str = ""
@@ -49,11 +52,17 @@ class Grader(Protocol):
         ...
 
     def correct(self, answer: str | None, case: Case) -> int:
-        """1 if ``answer`` is right for ``case``, else 0; ``None`` (unreadable) is 0. ``ValueError`` if it cannot be told."""
+        """1 if ``answer`` is right for ``case``, else 0; ``None`` (unreadable) is 0.
+
+        ``ValueError`` if it cannot be told.
+        """
         ...
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order; each distinct answer to the same names is judged once."""
+        """A grade for each answer and its case, in order.
+
+        Each distinct answer to the same names is judged once.
+        """
         ...
 
 
@@ -65,7 +74,10 @@ class OneByOne:
         raise NotImplementedError  # every rule has its own
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order; ``ValueError`` unless there are as many of each."""
+        """A grade for each answer and its case, in order.
+
+        ``ValueError`` unless there are as many of each.
+        """
         keys, distinct = distinct_pairs(answers, cases)
         found = {key: Grade(self.correct(answer, case)) for key, (answer, case) in distinct.items()}
         return [found[key] for key in keys]
@@ -74,7 +86,10 @@ class OneByOne:
 def distinct_pairs(
     answers: Sequence[str | None], cases: Sequence[Case]
 ) -> tuple[list[Key], dict[Key, tuple[str | None, Case]]]:
-    """The key of each pair, and one pair for each key: the answer and the names that it is held against."""
+    """The key of each pair, and one pair for each key.
+
+    The answer and the names that it is held against.
+    """
     if len(answers) != len(cases):
         raise ValueError(
             f"each answer needs its case; received {len(answers)} answers and {len(cases)} cases"
@@ -88,7 +103,10 @@ def distinct_pairs(
 
 @dataclass(frozen=True)
 class ExactGrader(OneByOne):
-    """Right when the answer is the case's own name of the diagnosis, without case, punctuation, spacing and article."""
+    """Right when the answer is the case's own name of the diagnosis, without case, punctuation.
+
+    Spacing and article.
+    """
 
     name = "exact"
 
@@ -99,11 +117,13 @@ class ExactGrader(OneByOne):
 
 @dataclass(frozen=True)
 class SynonymGrader(OneByOne):
-    """Right when the answer is one of ``case.accepted``, or names the same condition of the knowledge table.
+    """Right when the answer is one of ``case.accepted``.
 
-    Names are compared without case, punctuation, spacing, a leading article and words of certainty and degree, and
-    otherwise whole: "acute" is not taken off.
-    What else changes nothing: :func:`names.readings`. After a name, in brackets, may stand its abbreviation or another of its
+    Or names the same condition of the knowledge table.
+
+    Names are compared without case, punctuation, spacing, a leading article and words of certainty
+    and degree, and otherwise whole: "acute" is not taken off. What else changes nothing:
+    :func:`names.readings`. After a name, in brackets, may stand its abbreviation or another of its
     names. ``knowledge`` is the shipped table unless given.
     """
 
@@ -116,7 +136,10 @@ class SynonymGrader(OneByOne):
 
 
 def by_rule(answer: str | None, names: Sequence[str]) -> Grade | None:
-    """What the rules alone say of an answer held against the true names; ``None`` where it takes a reader of meaning."""
+    """What the rules alone say of an answer held against the true names.
+
+    ``None`` where it takes a reader of meaning.
+    """
     if answer is None:
         return Grade(0)
     if is_named(answer, names):
@@ -131,18 +154,23 @@ DECIMALS = 3
 
 @dataclass(frozen=True)
 class EncoderGrader:
-    """Right when the answer's cosine with one of the true names is ``threshold`` or more, where no rule forbids it.
+    """Right when the answer's cosine with one of the true names is ``threshold`` or more.
 
-    First the rules: what the synonym grader calls right is right; what is no single diagnosis is wrong; so is a name that the
-    knowledge table gives to another condition; so is one whose words are more or fewer than those of any true name. Cosine
-    decides between names without a clash of qualifiers which have either no word in common or every word, where a misspelt
-    word is close in letters (ratio of ``difflib`` of 0.85 or more: otitis and ottitis, not otitis and otitisitis).
+    Where no rule forbids it.
 
-    The default threshold was chosen on the knowledge table's own names, with the packaged all-MiniLM-L6-v2 and without the rule
-    about the table: each name stood for an answer, held against its condition's other names and against every other
-    condition. 0.80 is the smallest multiple of 0.05 at which no (name, other condition) pair of 22,656 is called the same; at
-    0.75, 7 are. It finds 47 of the 336 names that are not already spelt alike (14 %): it forgives words turned round and
-    slips of the pen, and is no medical dictionary. Another encoder needs a threshold of its own.
+    First the rules: what the synonym grader calls right is right; what is no single diagnosis is
+    wrong; so is a name that the knowledge table gives to another condition; so is one whose words
+    are more or fewer than those of any true name. Cosine decides between names without a clash of
+    qualifiers which have either no word in common or every word, where a misspelt word is close in
+    letters (ratio of ``difflib`` of 0.85 or more: otitis and ottitis, not otitis and otitisitis).
+
+    The default threshold was chosen on the knowledge table's own names, with the packaged
+    all-MiniLM-L6-v2 and without the rule about the table: each name stood for an answer, held
+    against its condition's other names and against every other condition. 0.80 is the smallest
+    multiple of 0.05 at which no (name, other condition) pair of 22,656 is called the same; at 0.75,
+    7 are. It finds 47 of the 336 names that are not already spelt alike (14 %): it forgives words
+    turned round and slips of the pen, and is no medical dictionary. Another encoder needs a
+    threshold of its own.
     """
 
     encoder: Encoder = field(default_factory=Encoder)
@@ -203,14 +231,17 @@ SHOWN = 60
 
 
 class JudgeGrader:
-    """Right when a model says that the answer and the true diagnosis are one disease; the model is asked greedily, once.
+    """Right when a model says that the answer and the true diagnosis are one disease.
 
-    The prompt ``judge`` shows the true names and the answer and nothing of the patient. What the rules settle is not asked:
-    a true name is right; no single diagnosis, an option's letter, more than 200 characters, and a true name with another
-    qualifier, degree or kind ("viral pneumonia" for "pneumonia", "mild A" for "severe A") are wrong.
-    A reply other than the one word True or False, one that was cut off, and a call that failed leave
-    the answer ungraded, never wrong. ``cache``: the SQLite file that keeps the replies (memory where
-    ``None``; a ``CachedModel`` keeps its own).
+    The model is asked greedily, once.
+
+    The prompt ``judge`` shows the true names and the answer and nothing of the patient. What the
+    rules settle is not asked: a true name is right; no single diagnosis, an option's letter, more
+    than 200 characters, and a true name with another qualifier, degree or kind ("viral pneumonia"
+    for "pneumonia", "mild A" for "severe A") are wrong. A reply other than the one word True or
+    False, one that was cut off, and a call that failed leave the answer ungraded, never wrong.
+    ``cache``: the SQLite file that keeps the replies (memory where ``None``; a ``CachedModel``
+    keeps its own).
     """
 
     def __init__(

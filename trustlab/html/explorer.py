@@ -1,7 +1,9 @@
-"""A run to look into: choose model, case and level, and see dialogue, answer, every method's confidence and the evidence.
+"""A run to look into: choose model, case and level, and see dialogue, answer.
 
-Everything comes from the run in memory; no model is asked. Pages are made by pure functions, so they can be read without
-a browser; the widgets only choose among them.
+Every method's confidence and the evidence.
+
+Everything comes from the run in memory; no model is asked. Pages are made by pure functions, so
+they can be read without a browser; the widgets only choose among them.
 """
 
 # pandas' types leave open what a selection gives.
@@ -45,7 +47,9 @@ class Choice:
 
 
 def explore(run: Run, cases: Sequence[Case]) -> Explorer:
-    """Look into ``run``, made on ``cases``: controls and page in a notebook, a still page elsewhere.
+    """Look into ``run``, made on ``cases``: controls and page in a notebook.
+
+    A still page elsewhere.
 
     ``ValueError`` where the run holds none of the cases.
     """
@@ -53,10 +57,12 @@ def explore(run: Run, cases: Sequence[Case]) -> Explorer:
 
 
 class Explorer:
-    """The controls (``model``, ``dataset``, ``case``, ``level``, ``truth``) and the page (``html``) they change.
+    """The controls (``model``, ``dataset``, ``case``, ``level``.
 
-    Without ipywidgets ``widget`` is ``None`` and only the still page is given. ``default`` is what is shown first: the first
-    model and case, at a level in the middle.
+    ``truth``) and the page (``html``) they change.
+
+    Without ipywidgets ``widget`` is ``None`` and only the still page is given. ``default`` is what
+    is shown first: the first model and case, at a level in the middle.
     """
 
     def __init__(self, run: Run, cases: Sequence[Case]) -> None:
@@ -141,7 +147,10 @@ class Explorer:
 
 
 def case_options(cases: Iterable[Case], dataset: str) -> list[tuple[str, str]]:
-    """(what the reader sees, case id) of the cases of ``dataset``: the id and how the case begins, never its diagnosis."""
+    """(what the reader sees, case id) of the cases of ``dataset``: the id and how the case begins.
+
+    Never its diagnosis.
+    """
     return [
         (f"{case.case_id}: {_beginning(case)}", case.case_id)
         for case in cases
@@ -150,7 +159,10 @@ def case_options(cases: Iterable[Case], dataset: str) -> list[tuple[str, str]]:
 
 
 def still(run: Run, cases: Sequence[Case], choice: Choice) -> Html:
-    """The page of ``choice`` for where nothing moves: it says so; truth and verdict are folded away."""
+    """The page of ``choice`` for where nothing moves: it says so.
+
+    Truth and verdict are folded away.
+    """
     return _page(run, cases, choice, "folded")
 
 
@@ -199,7 +211,9 @@ def _answer(row: pd.Series, generation: Generation | None, truth: Truth) -> dict
 
 
 def _bars(run: Run, choice: Choice) -> dict[str, Any]:
-    """Every method's confidence in one answer: a bar by family, and what is missing with its reason.
+    """Every method's confidence in one answer: a bar by family.
+
+    And what is missing with its reason.
 
     Probabilities stand on 0 to 1. Scores are scaled from smallest to largest in the whole run, are
     hollow and say so.

@@ -217,7 +217,10 @@ def evidence(assessment: Assessment) -> Html:
 
 
 def judged(assessment: Assessment) -> list[tuple[Evidence, Verdict]]:
-    """The rows of the evidence table; criteria of a profile that was never held against the patient are not assessed."""
+    """The rows of the evidence table.
+
+    Criteria of a profile that was never held against the patient are not assessed.
+    """
     if assessment.evidence:
         return [(e, VERDICTS[e.support_level]) for e in assessment.evidence]
     return [(Evidence(c, "missing"), UNJUDGED) for c in assessment.profile]
@@ -229,7 +232,10 @@ def legend() -> str:
 
 
 def summary(assessment: Assessment) -> list[str]:
-    """What the evidence comes to: counts, scores, whether the model's own summary agrees, and the passages behind it."""
+    """What the evidence comes to: counts, scores, whether the model's own summary agrees.
+
+    And the passages behind it.
+    """
     a, parts = assessment, []
     if a.evidence:
         counts = Counter(e.support_level for e in a.evidence)
@@ -254,7 +260,10 @@ def summary(assessment: Assessment) -> list[str]:
 
 
 def quotation(evidence: Evidence) -> tuple[str, str]:
-    """The quotation in quotation marks ('' where there is none), and a warning where it is not the patient's."""
+    """The quotation in quotation marks ('' where there is none).
+
+    And a warning where it is not the patient's.
+    """
     if not evidence.quote:
         return "", ""
     return f"“{evidence.quote}”", f"⚠ {NOT_SAID}" if evidence.quote_occurs is False else ""
@@ -267,7 +276,10 @@ def importance(evidence: Evidence) -> str:
 
 
 def visible(token: str) -> str:
-    """A token with its spaces and line breaks made visible; part of a character's bytes has no text of its own."""
+    """A token with its spaces and line breaks made visible.
+
+    Part of a character's bytes has no text of its own.
+    """
     return token.replace(" ", "␣").replace("\n", "↵") or "(part)"
 
 
@@ -356,9 +368,12 @@ def chart_review(checked: Checked) -> Html:
 
 
 def worth_reading(checked: Sequence[Checked], model: str) -> Checked:
-    """The case of ``model`` that shows most: a panel that differs, a plan, an objection of the rules, one of the reviewer.
+    """The case of ``model`` that shows most: a panel that differs, a plan.
 
-    The first of the best, panels before single doctors. ``ValueError`` where there is none of that model.
+    An objection of the rules, one of the reviewer.
+
+    The first of the best, panels before single doctors. ``ValueError`` where there is none of that
+    model.
     """
     mine = [c for c in checked if c.model == model]
     if not mine:

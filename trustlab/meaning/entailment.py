@@ -1,7 +1,8 @@
 """Does one diagnosis entail another? A protocol, a real judge by name, a proxy without download.
 
-A judge gives each (premise, hypothesis) pair the probabilities of entailment, neutrality and contradiction. Over a run, each
-distinct pair is judged once; two equal strings entail each other and are never put to it.
+A judge gives each (premise, hypothesis) pair the probabilities of entailment, neutrality and
+contradiction. Over a run, each distinct pair is judged once; two equal strings entail each other
+and are never put to it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ CONTRADICTS: Row = (0.0, 0.0, 1.0)
 
 @runtime_checkable
 class Entailment(Protocol):
-    """A judge. ``name`` is what tables show, ``revision`` what its answers depend on; ``stand_in`` if it is no NLI model."""
+    """A judge. ``name`` is what tables show, ``revision`` what its answers depend on.
+
+    ``stand_in`` if it is no NLI model.
+    """
 
     name: str
     stand_in: bool
@@ -77,8 +81,8 @@ class Entailment(Protocol):
 class CrossEncoderEntailment:
     """A natural-language-inference cross-encoder of sentence-transformers, by folder or hub name.
 
-    ``cache_path``: an SQLite file that keeps its answers; where all are there, the model is not loaded. ``ValueError`` if its
-    labels are not entailment, neutral and contradiction.
+    ``cache_path``: an SQLite file that keeps its answers; where all are there, the model is not
+    loaded. ``ValueError`` if its labels are not entailment, neutral and contradiction.
     """
 
     stand_in = False
@@ -133,7 +137,10 @@ class CrossEncoderEntailment:
         return [at[0] for at in found]
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct pair is judged once."""
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3).
+
+        Each distinct pair is judged once.
+        """
         unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if unknown and self.cache_path is not None:
             with closing(connect(self.cache_path, SCHEMA)) as connection:
@@ -231,7 +238,8 @@ class StandInEntailment:
        everyday name (one that several diseases share is their general name): entailment.
     3. Qualifiers that rule each other out (left and right, type 1 and 2, stage I and III, acute and
        chronic, mild and severe, viral and bacterial, disease and syndrome;
-       :func:`~trustlab.graders.same_diagnosis.exclude`): contradiction, whatever else the names say.
+       :func:`~trustlab.graders.same_diagnosis.exclude`): contradiction, whatever else the names
+       say.
     4. The same words, or an acronym of three letters or more: entailment both ways.
     5. A name with more qualifiers, or more words and the same noun, entails the one without ("acute
        appendicitis", "appendicitis"; :data:`SPECIFIC`). The other way it is neutral, entailment
@@ -264,7 +272,10 @@ class StandInEntailment:
         return f"{STAND_IN} (word rules, knowledge table, lay names, {self.encoder.revision})"
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct pair is judged once."""
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3).
+
+        Each distinct pair is judged once.
+        """
         unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         by_rule = {pair: self._by_rule(*pair) for pair in unknown}
         self._known |= {pair: np.array(row) for pair, row in by_rule.items() if row is not None}
@@ -425,7 +436,10 @@ def open_entailment(
     encoder: Encoder | None = None,
     cache_path: str | os.PathLike[str] | None = None,
 ) -> Entailment:
-    """The judge called ``name``: ``None`` or ``"stand-in"``, else the folder or hub name of an NLI cross-encoder."""
+    """The judge called ``name``: ``None`` or ``"stand-in"``.
+
+    Else the folder or hub name of an NLI cross-encoder.
+    """
     if name is None or str(name) == STAND_IN:
         return StandInEntailment(encoder)
     return CrossEncoderEntailment(name, cache_path=cache_path)
@@ -434,7 +448,9 @@ def open_entailment(
 def matrices(
     judge: Entailment, groups: Sequence[Sequence[str]]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Entailment and contradiction within each group of texts, each (K, K): row i is the premise, column j the hypothesis.
+    """Entailment and contradiction within each group of texts, each (K, K): row i is the premise.
+
+    Column j the hypothesis.
 
     Equal strings entail each other: 1 and 0. The distinct pairs of all groups are judged together.
     """
@@ -453,10 +469,12 @@ def matrices(
 
 
 def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
-    """Of each (text, other): 1 if they entail each other, -1 if they contradict, 0 if neither, (n,).
+    """Of each (text, other): 1 if they entail each other, -1 if they contradict, 0 if neither.
 
-    The class of each direction is the likeliest of the three. Where the two agree, that; where one is neutral, the other; where
-    they are opposite, neutral. Equal strings are 1.
+    (n,).
+
+    The class of each direction is the likeliest of the three. Where the two agree, that; where one
+    is neutral, the other; where they are opposite, neutral. Equal strings are 1.
     """
     both = [pair for a, b in pairs if a != b for pair in ((a, b), (b, a))]
     found = judged(judge, both)

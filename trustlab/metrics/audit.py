@@ -49,7 +49,10 @@ NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Printed:
-    """A number as printed: ``half`` is half a unit of its last digit, ``sign`` one of = < <= > >=, ``text`` what stands there."""
+    """A number as printed: ``half`` is half a unit of its last digit, ``sign`` one of = < <= > >=.
+
+    ``text`` what stands there.
+    """
 
     number: float
     half: float
@@ -71,33 +74,44 @@ def audit_correlations(
     rounding: float = 0.0005,
     family: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Each printed correlation with its p-value recomputed: do value, p and number of points fit each other?
+    """Each printed correlation with its p-value recomputed: do value.
 
-    ``table`` has the columns ``value`` (-1 to 1), ``statistic`` ("pearson" or "spearman"), ``p_printed`` (a number, text such as
-    "<=0.05" or "n.s.", or missing) and ``n`` (points); others are kept as labels. Give numbers as text ("0.140") where the zeros
-    at their end count: the digits that stand there say how far a number was rounded, of a float its shortest form. No value
-    is taken to be more exact than ``rounding``. Returns the rows of ``table`` in their order and with their index, and
+    P and number of points fit each other?
 
-    - ``p_t``: two-sided p of the t-test with n - 2 degrees of freedom (for Spearman the usual approximation); ``p_low`` and
-      ``p_high``: the smallest and largest that a value rounded so can have;
-    - ``p_exact``: Spearman up to 8 points, the share of all orders without ties that are as far from 0. Pearson's needs the data;
-    - ``fits``: the test that the printed p fits within rounding of both: "t", "exact", "t and exact", else "one-sided t" (half of
-      it), else "neither"; '' where there is nothing to compare. ``apart``: how far the printed p lies outside of what the nearer
-      two-sided test allows, 0 where it fits;
-    - where it does not fit and is a number: ``value_of_p``, the absolute value that would have the printed p at this n by the
-      t-test, and ``fits_n``, the numbers of points at which the printed p would fit the value ('' where there is none);
-    - ``p_holm`` and ``p_bh``: ``p_t`` corrected over all rows, or over those alike in the columns ``family`` (Holm 1979;
-      Benjamini & Hochberg 1995);
-    - ``attainable``, Spearman only: can n points have this value after rounding? "yes", "only with ties", "no", or "not without
-      ties" above 7 points, where ties are not tried. ``nearest``: the attainable values below and above, without ties, where not;
+    ``table`` has the columns ``value`` (-1 to 1), ``statistic`` ("pearson" or "spearman"),
+    ``p_printed`` (a number, text such as "<=0.05" or "n.s.", or missing) and ``n`` (points); others
+    are kept as labels. Give numbers as text ("0.140") where the zeros at their end count: the
+    digits that stand there say how far a number was rounded, of a float its shortest form. No value
+    is taken to be more exact than ``rounding``. Returns the rows of ``table`` in their order and
+    with their index, and
+
+    - ``p_t``: two-sided p of the t-test with n - 2 degrees of freedom (for Spearman the usual
+      approximation); ``p_low`` and ``p_high``: the smallest and largest that a value rounded so can
+      have;
+    - ``p_exact``: Spearman up to 8 points, the share of all orders without ties that are as far
+      from 0. Pearson's needs the data;
+    - ``fits``: the test that the printed p fits within rounding of both: "t", "exact", "t and
+      exact", else "one-sided t" (half of it), else "neither"; '' where there is nothing to compare.
+      ``apart``: how far the printed p lies outside of what the nearer two-sided test allows, 0
+      where it fits;
+    - where it does not fit and is a number: ``value_of_p``, the absolute value that would have the
+      printed p at this n by the t-test, and ``fits_n``, the numbers of points at which the printed
+      p would fit the value ('' where there is none);
+    - ``p_holm`` and ``p_bh``: ``p_t`` corrected over all rows, or over those alike in the columns
+      ``family`` (Holm 1979; Benjamini & Hochberg 1995);
+    - ``attainable``, Spearman only: can n points have this value after rounding? "yes", "only with
+      ties", "no", or "not without ties" above 7 points, where ties are not tried. ``nearest``: the
+      attainable values below and above, without ties, where not;
     - ``sign``: "negative" below 0; ``reason``: why something could not be computed.
 
-    Raises ``ValueError`` for a lacking column or a cell that is not allowed, with its row, column and value.
+    Raises ``ValueError`` for a lacking column or a cell that is not allowed, with its row, column
+    and value.
 
     >>> import pandas as pd, trustlab as tl
     >>> rows = [("A", "pearson", "0.90", "0.04", 6), ("B", "spearman", "0.75", "<0.05", 6)]
     >>> mine = pd.DataFrame(rows, columns=["method", "statistic", "value", "p_printed", "n"])
-    >>> tl.audit_correlations(mine)[["method", "p_t", "p_exact", "fits_n", "attainable", "fits"]].round(3)
+    >>> tl.audit_correlations(mine)[["method", "p_t", "p_exact", "fits_n", "attainable",
+    "fits"]].round(3)
       method    p_t  p_exact fits_n      attainable         fits
     0      A  0.014      NaN      5                      neither
     1      B  0.086    0.103         only with ties  one-sided t
@@ -132,9 +146,12 @@ def audit_correlations(
 def fitting_points(
     value: str | float, p_printed: str | float, points: Sequence[int], rounding: float = 0.0005
 ) -> list[int]:
-    """Those numbers of points, each at least 3, over which a printed p fits a printed correlation by the two-sided t-test.
+    """Those numbers of points, each at least 3.
 
-    Cells and rounding as in :func:`audit_correlations`, whose errors it raises; none where either is missing.
+    Over which a printed p fits a printed correlation by the two-sided t-test.
+
+    Cells and rounding as in :func:`audit_correlations`, whose errors it raises; none where either
+    is missing.
     """
     number, _, p, _ = _read(0, value, "pearson", p_printed, None, alpha=0.05, rounding=rounding)
     return [] if number.missing or p.missing else _fitting(number, p, points)
@@ -237,7 +254,10 @@ def _gap(p: Printed, low: float, high: float) -> float:
 
 
 def _attainable(value: Printed, n: int) -> tuple[str, str]:
-    """Whether a rank correlation of ``n`` points can be rounded to ``value``, and its neighbours where not."""
+    """Whether a rank correlation of ``n`` points can be rounded to ``value``.
+
+    And its neighbours where not.
+    """
     plain = spearman_values(n)
     if np.min(np.abs(plain - value.number)) <= value.half + NEAR:
         return "yes", ""
@@ -314,7 +334,10 @@ def _read_p(cell: Any, alpha: float) -> Printed | None:
 
 
 def _number(cell: Any) -> Printed | None:
-    """A number with half a unit of its last digit (a whole one with that of a third decimal); None for anything else."""
+    """A number with half a unit of its last digit (a whole one with that of a third decimal).
+
+    None for anything else.
+    """
     if isinstance(cell, (bool, np.bool_)):
         return None
     text = (
@@ -360,8 +383,9 @@ DATASETS = {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
 class PublishedCase:
     """What the paper prints of its example.
 
-    ``token_probabilities`` of the answered diagnosis, ``votes`` for each distinct sampled diagnosis, ``cot_ce`` and ``medconf``
-    out of 100; ``importance`` and ``support_level`` of the criteria in order. ``printed``: method -> confidence in percent.
+    ``token_probabilities`` of the answered diagnosis, ``votes`` for each distinct sampled
+    diagnosis, ``cot_ce`` and ``medconf`` out of 100; ``importance`` and ``support_level`` of the
+    criteria in order. ``printed``: method -> confidence in percent.
     """
 
     token_probabilities: tuple[float, ...]
@@ -374,7 +398,10 @@ class PublishedCase:
     source: str = SOURCE
 
     def generation(self) -> Generation:
-        """The record that our methods read. Diagnoses, criteria and amounts shown stand in for what is not carried over."""
+        """The record that our methods read. Diagnoses.
+
+        Criteria and amounts shown stand in for what is not carried over.
+        """
         logprobs = np.log(self.token_probabilities)
         tokens = tuple(f"token {i}" for i in range(1, len(logprobs) + 1))
         criteria = [
@@ -404,10 +431,12 @@ class PublishedCase:
 
 
 def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
-    """A table of the paper as printed: ``data/published/NAME.csv``. Large models on other patients: not to be held against ours.
+    """A table of the paper as printed: ``data/published/NAME.csv``. Large models on other patients.
 
-    ``as_text`` leaves every cell as it stands, so that 0.140 and 0.14 differ. Raises ``ValueError`` for a name that is not in
-    :data:`TABLES`.
+    Not to be held against ours.
+
+    ``as_text`` leaves every cell as it stands, so that 0.140 and 0.14 differ. Raises ``ValueError``
+    for a name that is not in :data:`TABLES`.
     """
     if name not in TABLES:
         raise ValueError(f"there is no published table {name!r}; there are {', '.join(TABLES)}")
@@ -415,7 +444,9 @@ def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
 
 
 def with_printed(ours: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
-    """``ours`` with the rows of ``printed`` under them, for a figure that shows both: ``source`` is "ours" or "printed".
+    """``ours`` with the rows of ``printed`` under them, for a figure that shows both.
+
+    ``source`` is "ours" or "printed".
 
     How many answers stand behind a printed number the paper does not say: ``n`` is missing, and
     ``missing`` says so.
@@ -456,9 +487,12 @@ def published_case() -> PublishedCase:
 
 
 def recomputed() -> pd.DataFrame:
-    """The printed confidences beside ours from the same numbers: method printed recomputed how, in percent.
+    """The printed confidences beside ours from the same numbers: method printed recomputed how.
 
-    NaN in ``printed``: not in the paper. NaN in ``recomputed``: the number is a model's own statement, so it is only quoted.
+    In percent.
+
+    NaN in ``printed``: not in the paper. NaN in ``recomputed``: the number is a model's own
+    statement, so it is only quoted.
     """
     case = published_case()
     generation = case.generation()

@@ -1,4 +1,7 @@
-"""Tables to read: a run's facts, costs and coverage, and values with intervals as text in each cell."""
+"""Tables to read: a run's facts, costs and coverage.
+
+And values with intervals as text in each cell.
+"""
 
 # pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
 # pyright: reportAttributeAccessIssue=false

@@ -327,8 +327,8 @@ def best_of_families(
     - The best was chosen on the very cases that it is judged on, which flatters it: ``chosen_in``
       is the share of draws in which the same method would have been chosen, ``low_chosen`` to
       ``high_chosen`` the interval with the choice made anew in each draw
-      (:func:`~trustlab.metrics.paired.best_against`). ``low``, ``high``, ``p`` (``p_holm``: over the
-      families), ``standard_error`` and ``cases_needed`` hold the method fixed.
+      (:func:`~trustlab.metrics.paired.best_against`). ``low``, ``high``, ``p`` (``p_holm``: over
+      the families), ``standard_error`` and ``cases_needed`` hold the method fixed.
     - Withheld as in :func:`compare_methods`; equals are named in ``missing``, too. ``level`` is
       "within" or "pooled".
     """

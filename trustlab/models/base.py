@@ -13,20 +13,24 @@ Messages = tuple[tuple[str, str], ...]
 """(role, content) pairs; roles are ``system``, ``user`` and ``assistant``."""
 
 STATISTICS = ("logprobs", "distributions", "prior")
-"""What a request may want beside the text. ``distributions``: entropy, Rényi, Fisher-Rao, alternatives."""
+"""What a request may want beside the text. ``distributions``: entropy, Rényi, Fisher-Rao.
+
+Alternatives.
+"""
 
 
 @dataclass(frozen=True)
 class Request:
     """One question to a model.
 
-    ``temperature`` 0 is greedy. ``n`` replies are drawn, reply i from a random stream that depends on
-    ``seed``, i and the messages only, so neither batch nor order matters. ``want`` is a subset of
-    :data:`STATISTICS`; ``prior_messages`` is the same conversation with the patient information left out,
-    under which the reply's tokens are scored when ``prior`` is wanted. With ``distributions``, ``renyi_alpha`` is the
-    order of the Rényi divergence and ``n_alternatives`` how many tokens are listed at each position. ``first`` is the
-    index of the first reply, so that later ones can be asked for alone. ``purpose`` labels the call in tables and plays
-    no part in the answer.
+    ``temperature`` 0 is greedy. ``n`` replies are drawn, reply i from a random stream that depends
+    on ``seed``, i and the messages only, so neither batch nor order matters. ``want`` is a subset
+    of :data:`STATISTICS`; ``prior_messages`` is the same conversation with the patient information
+    left out, under which the reply's tokens are scored when ``prior`` is wanted. With
+    ``distributions``, ``renyi_alpha`` is the order of the Rényi divergence and ``n_alternatives``
+    how many tokens are listed at each position. ``first`` is the index of the first reply, so that
+    later ones can be asked for alone. ``purpose`` labels the call in tables and plays no part in
+    the answer.
     """
 
     messages: Messages
@@ -43,10 +47,13 @@ class Request:
 
 
 class Stopped(RuntimeError):
-    """A backend had to stop before all was answered (a budget is spent, say); its words tell why and how to go on.
+    """A backend had to stop before all was answered (a budget is spent, say).
 
-    ``replies`` holds a row for each request, as :meth:`Model.generate` would have returned: finished replies as they are,
-    the others missing with the reason. A cache keeps the finished ones before it lets the error through.
+    Its words tell why and how to go on.
+
+    ``replies`` holds a row for each request, as :meth:`Model.generate` would have returned:
+    finished replies as they are, the others missing with the reason. A cache keeps the finished
+    ones before it lets the error through.
     """
 
     def __init__(self, message: str, replies: list[list[Reply]]) -> None:
@@ -59,9 +66,9 @@ class Model(Protocol):
     """A backend. ``provides`` is a subset of {"text", *STATISTICS}; ``name`` is what tables show.
 
     A reply that could not be had has ``text`` ``None`` and the reason in ``missing``. One that its
-    ``max_tokens`` or the window cut off has finish "length", also where its text is empty. A backend
-    may count what it did in ``usage``, a mapping of names to numbers (retries, say), which reaches
-    the manifest.
+    ``max_tokens`` or the window cut off has finish "length", also where its text is empty. A
+    backend may count what it did in ``usage``, a mapping of names to numbers (retries, say), which
+    reaches the manifest.
     """
 
     name: str
@@ -84,7 +91,8 @@ SHOWN = ("window", "count_tokens", "usage", "lacks")
 class TextOnly:
     """``model`` with its token statistics hidden: the same words, no traces.
 
-    ``name`` is what tables show (the wrapped model's where ``None``); ``revision`` is the wrapped model's with ``-text``.
+    ``name`` is what tables show (the wrapped model's where ``None``); ``revision`` is the wrapped
+    model's with ``-text``.
     """
 
     provides: frozenset[str] = frozenset({"text"})
@@ -93,7 +101,10 @@ class TextOnly:
         self.model, self.name, self.revision = model, name or model.name, f"{model.revision}-text"
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        """Answer every request with its ``n`` replies, in order; what it wants beside the text is not passed on."""
+        """Answer every request with its ``n`` replies, in order.
+
+        What it wants beside the text is not passed on.
+        """
         asked = [replace(request, want=frozenset(), prior_messages=None) for request in requests]
         return [
             [replace(reply, trace=None) for reply in replies]

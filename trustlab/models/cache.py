@@ -40,7 +40,10 @@ _TRACE_FIELDS = {"tokens", "alternatives", "bounds", *TokenTrace.ARRAYS}
 
 
 def encode_reply(reply: Reply) -> str:
-    """A complete reply as JSON, floats in full precision; ValueError for NaN, infinity or a reply that is missing."""
+    """A complete reply as JSON, floats in full precision; ValueError for NaN.
+
+    Infinity or a reply that is missing.
+    """
     if reply.missing is not None or reply.text is None:
         raise ValueError(
             f"only complete replies are kept, got missing={reply.missing!r}, text={reply.text!r}"
@@ -71,7 +74,10 @@ def encode_reply(reply: Reply) -> str:
 
 
 def decode_reply(value: str | Mapping[str, object]) -> Reply:
-    """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ValueError or TypeError if it is anything else."""
+    """The reply that :func:`encode_reply` wrote, arrays as float64 (L,).
+
+    ValueError or TypeError if it is anything else.
+    """
     fields = json.loads(value, parse_constant=refuse_constant) if isinstance(value, str) else value
     if not isinstance(fields, Mapping) or set(fields) != _REPLY_FIELDS:
         raise ValueError(
@@ -159,10 +165,13 @@ class CacheMiss(LookupError):
 
 
 def request_keys(request: Request, name: str, revision: str) -> list[str]:
-    """The key of each of the request's ``n`` replies, 64 hex digits: sha256 over JSON of all that decides a reply.
+    """The key of each of the request's ``n`` replies, 64 hex digits.
 
-    ``purpose`` and ``n`` play no part, ``prior_messages`` only where ``prior`` is wanted, the order of the Rényi divergence
-    and the number of alternatives only where ``distributions`` are; greedy replies share index 0.
+    Sha256 over JSON of all that decides a reply.
+
+    ``purpose`` and ``n`` play no part, ``prior_messages`` only where ``prior`` is wanted, the order
+    of the Rényi divergence and the number of alternatives only where ``distributions`` are; greedy
+    replies share index 0.
     """
     if request.n < 1:
         raise ValueError(f"n must be at least 1, got {request.n}")
@@ -194,10 +203,12 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
 
 
 def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connection:
-    """Open or make an SQLite file in WAL mode with the table of ``schema``; None or ":memory:" stays in memory.
+    """Open or make an SQLite file in WAL mode with the table of ``schema``.
 
-    A commit survives the death of the process; other processes may read and write meanwhile. ValueError if the file
-    is something else.
+    None or ":memory:" stays in memory.
+
+    A commit survives the death of the process; other processes may read and write meanwhile.
+    ValueError if the file is something else.
     """
     target = ":memory:" if path is None else os.fspath(path)
     if target != ":memory:":
@@ -245,7 +256,10 @@ def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> It
 def _unknown_parts(
     request: Request, keys: Sequence[str], known: Collection[str]
 ) -> Iterator[tuple[Request, list[str]]]:
-    """The request cut down to its replies with an unknown key: one request for each run of neighbours, with their keys."""
+    """The request cut down to its replies with an unknown key.
+
+    One request for each run of neighbours, with their keys.
+    """
     if request.temperature == 0:
         if keys[0] not in known:
             yield replace(request, n=1), [keys[0]]
@@ -265,9 +279,9 @@ def _unknown_parts(
 class CachedModel:
     """A model whose complete replies are kept in an SQLite file and never asked for again.
 
-    ``path`` None keeps them in memory. ``block``: how many distinct message lists go to the model before the replies
-    are committed. ``offline`` (None: as TRUSTLAB_OFFLINE says): a reply that is not there raises
-    :class:`CacheMiss`. ``calls`` lists the requests served.
+    ``path`` None keeps them in memory. ``block``: how many distinct message lists go to the model
+    before the replies are committed. ``offline`` (None: as TRUSTLAB_OFFLINE says): a reply that is
+    not there raises :class:`CacheMiss`. ``calls`` lists the requests served.
     """
 
     def __init__(
@@ -296,7 +310,10 @@ class CachedModel:
 
     @property
     def provides(self) -> frozenset[str]:
-        """What the model provides; kept in the file where the model had to find it out, so that a replay need not."""
+        """What the model provides; kept in the file where the model had to find it out.
+
+        So that a replay need not.
+        """
         return self._abilities[0]
 
     @property
@@ -327,7 +344,8 @@ class CachedModel:
     ) -> list[list[Reply]]:
         """Answer every request, asking the model only for those with a reply unknown.
 
-        ``progress`` is called with the number of requests done since it was last called, as ``tqdm.update`` takes it.
+        ``progress`` is called with the number of requests done since it was last called, as
+        ``tqdm.update`` takes it.
         """
         report = progress or (lambda n_done: None)
         keys = [request_keys(request, self.name, self.revision) for request in requests]
@@ -371,8 +389,12 @@ class CachedModel:
         block: list[int],
         known: dict[str, Reply],
     ) -> dict[int, tuple[int, float]]:
-        """Ask the model for a block, commit, add to ``known``; request -> (replies asked for, seconds)."""
-        # Each unknown reply is asked for once, by the request with the most replies that it belongs to.
+        """Ask the model for a block, commit, add to ``known``; request -> (replies asked for.
+
+        Seconds).
+        """
+        # Each unknown reply is asked for once, by the request with the most replies that it belongs
+        # to.
         parts: list[tuple[int, Request, list[str]]] = []
         claimed: set[str] = set()
         for i in sorted(block, key=lambda i: -requests[i].n):
@@ -450,9 +472,10 @@ class CachedModel:
     def calls_table(self) -> pd.DataFrame:
         """One row per request served since the last reset.
 
-        ``n_tokens_in`` counts the prompt once, ``n_tokens_out`` all ``n`` replies, kept or new; ``seconds`` is the
-        request's share, by tokens out, of its block's wall time (0 where nothing was asked); ``n_made`` replies were
-        asked of the model now, ``n_cached`` were served without (of 15 with 10 known, 5 are asked for).
+        ``n_tokens_in`` counts the prompt once, ``n_tokens_out`` all ``n`` replies, kept or new;
+        ``seconds`` is the request's share, by tokens out, of its block's wall time (0 where nothing
+        was asked); ``n_made`` replies were asked of the model now, ``n_cached`` were served without
+        (of 15 with 10 known, 5 are asked for).
         """
         import pandas as pd
 
@@ -502,10 +525,12 @@ def _compressed(raw: BinaryIO, xz: bool) -> lzma.LZMAFile | gzip.GzipFile:
 
 
 def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> dict[str, int]:
-    """Add an exported file's replies to the cache at ``path``: counts of new, known and conflicting ones.
+    """Add an exported file's replies to the cache at ``path``: counts of new.
 
-    A key already there with another reply is conflicting and stays as it was. ValueError names the line of the
-    first bad row; nothing of the file is then added.
+    Known and conflicting ones.
+
+    A key already there with another reply is conflicting and stays as it was. ValueError names the
+    line of the first bad row; nothing of the file is then added.
     """
     counts = {"new": 0, "known": 0, "conflicting": 0}
     with closing(connect(path, SCHEMA)) as connection, connection:

@@ -32,11 +32,14 @@ def bounds(
     alpha: float,
     vocabulary_size: int | None = None,
 ) -> tuple[float, float | None, float | None] | None:
-    """(entropy at least, Rényi divergence of order ``alpha`` at most, Fisher-Rao distance at most), in nats, nats, [0, 1].
+    """(entropy at least, Rényi divergence of order ``alpha`` at most, Fisher-Rao distance at most).
 
-    ``logprobs`` (m,): natural log-probabilities of distinct known tokens. ``cap``: the log-probability that no hidden token
-    exceeds; ``None`` where nothing is known of it, and the rest may be one token. Both distances are ``None`` without
-    ``vocabulary_size`` or where the known tokens do not fit one of that size. ``None`` where there is no known token or their
+    In nats, nats, [0, 1].
+
+    ``logprobs`` (m,): natural log-probabilities of distinct known tokens. ``cap``: the
+    log-probability that no hidden token exceeds; ``None`` where nothing is known of it, and the
+    rest may be one token. Both distances are ``None`` without ``vocabulary_size`` or where the
+    known tokens do not fit one of that size. ``None`` where there is no known token or their
     probabilities sum to more than 1.
     """
     known = np.asarray(logprobs, dtype=np.float64)
@@ -73,13 +76,19 @@ Ids = tuple[int, ...]
 
 
 def uniforms(messages: Messages, seed: int, index: int, n: int) -> np.ndarray:
-    """``n`` uniforms in [0, 1) for reply ``index``: a function of seed, index and messages, and of nothing else."""
+    """``n`` uniforms in [0, 1) for reply ``index``: a function of seed, index and messages.
+
+    And of nothing else.
+    """
     key = hashlib.sha256(json.dumps([seed, index, messages]).encode()).digest()[:16]
     return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little"))).random(n)
 
 
 def inverse_cdf(cumulative: np.ndarray, row: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """First column of ``cumulative[row[i]]`` above ``u[i]`` times that row's last value, for (n, N), (A,) and (A,)."""
+    """First column of ``cumulative[row[i]]`` above ``u[i]`` times that row's last value, for (n.
+
+    N), (A,) and (A,).
+    """
     target = u * cumulative[row, -1]
     low, high = np.zeros_like(row), np.full_like(row, cumulative.shape[1] - 1)
     while (low < high).any():
@@ -103,10 +112,12 @@ def shift(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def distribution_statistics(shifted: np.ndarray, log_total: np.ndarray, alpha: float) -> np.ndarray:
-    """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1) of each row, (3, n).
+    """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1) of each row.
 
-    Takes what :func:`shift` gives. With q = 1/N: H = -sum P log P; 1/(a-1) log sum P^a q^(1-a), its limit log N - H at
-    a = 1; (2/pi) arccos min(1, sum sqrt(P q)).
+    (3, n).
+
+    Takes what :func:`shift` gives. With q = 1/N: H = -sum P log P; 1/(a-1) log sum P^a q^(1-a), its
+    limit log N - H at a = 1; (2/pi) arccos min(1, sum sqrt(P q)).
     """
     n_tokens = shifted.shape[1]
     # A logit of -inf has probability 0 and adds nothing; the floor keeps 0 x inf out of the sum.
@@ -122,7 +133,10 @@ def distribution_statistics(shifted: np.ndarray, log_total: np.ndarray, alpha: f
 
 
 def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
-    """The text that each token adds; joined they are ``decode(ids)``. A token that completes no character adds ''."""
+    """The text that each token adds; joined they are ``decode(ids)``.
+
+    A token that completes no character adds ''.
+    """
     text = decode(ids)
     ends = [0]
     for k in range(1, len(ids)):
@@ -151,7 +165,9 @@ def batches(
     *,
     equal: bool = False,
 ) -> Iterator[list[int]]:
-    """Indices by rising length, cut where all rows x (longest length + largest extra) would pass ``limit``; never empty.
+    """Indices by rising length.
+
+    Cut where all rows x (longest length + largest extra) would pass ``limit``; never empty.
 
     With ``equal`` they are cut where the length changes, too.
     """
@@ -168,7 +184,10 @@ def batches(
 
 
 def left_padded(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
-    """Token ids (n, width), zeros on the left where a row is shorter, and how many of them each row has (n,)."""
+    """Token ids (n, width), zeros on the left where a row is shorter.
+
+    And how many of them each row has (n,).
+    """
     lengths = [len(row) for row in rows]
     ids = np.zeros((len(rows), max(lengths)), dtype=np.int64)
     for i, row in enumerate(rows):
@@ -220,7 +239,10 @@ class GrowingReplies:
 
     @classmethod
     def start(cls, owners: list[tuple[int, Request, int]], room: list[float]) -> GrowingReplies:
-        """Nothing said yet, for (prompt, request, reply index) triples; ``room``: tokens that fit after each prompt."""
+        """Nothing said yet, for (prompt, request, reply index) triples; ``room``.
+
+        Tokens that fit after each prompt.
+        """
         requests = [request for _, request, _ in owners]
         limit = np.array(
             [min(request.max_tokens, room[row]) for row, request, _ in owners], dtype=np.int64
@@ -254,8 +276,8 @@ ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 class Passes:
     """The forward pass of ``model`` on ``device``.
 
-    ``pads``: rows of different lengths may share a pass. Not so in models that take no positions or no mask, or have
-    recurrent layers.
+    ``pads``: rows of different lengths may share a pass. Not so in models that take no positions or
+    no mask, or have recurrent layers.
     """
 
     def __init__(self, model: Any, device: str) -> None:
@@ -275,10 +297,13 @@ class Passes:
     def run(
         self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int
     ) -> tuple[np.ndarray, Any]:
-        """Logits of the last ``keep`` positions, (n, keep, N), and the cache; it held ``past`` columns before.
+        """Logits of the last ``keep`` positions, (n, keep, N), and the cache.
 
-        ``ids`` (n, width) are the new columns, ``padding`` (n,) how many columns of each row are filling. The cache is
-        ``None`` where the model has none whose rows can be chosen: then ``ids`` must be everything so far.
+        It held ``past`` columns before.
+
+        ``ids`` (n, width) are the new columns, ``padding`` (n,) how many columns of each row are
+        filling. The cache is ``None`` where the model has none whose rows can be chosen: then
+        ``ids`` must be everything so far.
         """
         columns = np.arange(past + ids.shape[1])
         inputs = {
@@ -311,7 +336,10 @@ class Passes:
 
 
 class Branches:
-    """The distinct beginnings of the replies to a batch of prompts: a prefix tree's nodes of one depth, a row each."""
+    """The distinct beginnings of the replies to a batch of prompts.
+
+    A prefix tree's nodes of one depth, a row each.
+    """
 
     def __init__(self, passes: Passes, prompts: Sequence[Ids]) -> None:
         self._passes = passes
@@ -326,7 +354,10 @@ class Branches:
         return logits[:, 0]
 
     def extend(self, parent: np.ndarray, token: np.ndarray) -> None:
-        """Replace the nodes: new node i is old node ``parent[i]`` followed by ``token[i]``, both (m,)."""
+        """Replace the nodes: new node i is old node ``parent[i]`` followed by ``token[i]``.
+
+        Both (m,).
+        """
         if self._cache is None:
             self._ids = np.concatenate([self._ids[parent], token[:, None]], axis=1)
         else:

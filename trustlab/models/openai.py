@@ -1,7 +1,8 @@
 """Any OpenAI-compatible server: OpenAI itself, vLLM, llama.cpp, Ollama and their like.
 
-Address and key come from ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``. Probabilities are the server's: at temperature 1
-where it says so, as most do; the server's own defaults (a repetition penalty, say) are switched off by ``extra_body``.
+Address and key come from ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``. Probabilities are the
+server's: at temperature 1 where it says so, as most do; the server's own defaults (a repetition
+penalty, say) are switched off by ``extra_body``.
 """
 
 from __future__ import annotations
@@ -66,16 +67,19 @@ class _Run:
 class OpenAIModel:
     """A model behind an OpenAI-compatible server.
 
-    ``base_url``: such as ``http://localhost:8000/v1``. ``concurrency`` calls at once; each waits ``timeout_s`` and is tried
-    again ``max_retries`` times, with growing pauses or as the server says. ``max_calls`` and ``max_tokens_total`` (in and out)
-    bound what this object spends: then no call is begun, and :class:`~trustlab.models.base.Stopped` hands over what is
-    finished. ``n_top``: alternatives asked for at each position. ``system_role``: what a system message is sent as; "user"
-    puts it before the first user message, which "auto" turns to where the server refuses. ``one_by_one`` never asks for
-    several replies in one call: for servers that give the same one several times. ``chat_template``: a Jinja template, or a
-    tokenizer's name or folder, for scoring; ``vocabulary_size`` for distances from the uniform distribution.
-    ``extra_body`` goes into every chat call. ``provides``: what the server gives, where it shall not be tried out.
+    ``base_url``: such as ``http://localhost:8000/v1``. ``concurrency`` calls at once; each waits
+    ``timeout_s`` and is tried again ``max_retries`` times, with growing pauses or as the server
+    says. ``max_calls`` and ``max_tokens_total`` (in and out) bound what this object spends: then no
+    call is begun, and :class:`~trustlab.models.base.Stopped` hands over what is finished.
+    ``n_top``: alternatives asked for at each position. ``system_role``: what a system message is
+    sent as; "user" puts it before the first user message, which "auto" turns to where the server
+    refuses. ``one_by_one`` never asks for several replies in one call: for servers that give the
+    same one several times. ``chat_template``: a Jinja template, or a tokenizer's name or folder,
+    for scoring; ``vocabulary_size`` for distances from the uniform distribution. ``extra_body``
+    goes into every chat call. ``provides``: what the server gives, where it shall not be tried out.
 
-    Reply i of a request has the seed (a hash of the request's seed and messages) + i, in one call with n as alone.
+    Reply i of a request has the seed (a hash of the request's seed and messages) + i, in one call
+    with n as alone.
     """
 
     def __init__(
@@ -85,7 +89,10 @@ class OpenAIModel:
         vocabulary_size: int | None = None, extra_body: Mapping[str, Any] | None = None,
         provides: Iterable[str] | None = None,
     ) -> None:  # fmt: skip
-        """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one is needed."""
+        """Nothing is sent yet. ``ValueError``: an option out of range, no address.
+
+        No key where one is needed.
+        """
         least = {
             "concurrency": 1,
             "max_retries": 0,
@@ -141,8 +148,8 @@ class OpenAIModel:
     def provides(self) -> frozenset[str]:
         """What the server gives; found out by one or two small calls when first read, unless told.
 
-        ``ConnectionError``: it cannot be reached. ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no
-        such model. ``RuntimeError``: any other failure.
+        ``ConnectionError``: it cannot be reached. ``PermissionError``, ``FileNotFoundError``: it
+        refuses the key, or knows no such model. ``RuntimeError``: any other failure.
         """
         self._provides = self._provides or self._line.run(self._probe())
         return self._provides
@@ -155,11 +162,14 @@ class OpenAIModel:
         )
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        """Answer every request with its ``n`` replies, in order. What fails after its retries is missing, with the reason.
+        """Answer every request with its ``n`` replies, in order.
 
-        :class:`~trustlab.models.base.Stopped` hands over what is finished when a budget is spent, the server refuses the key
-        or the model, or the user interrupts. ``PermissionError``, ``FileNotFoundError``: refused, and nothing is finished.
-        ``ValueError``: an impossible request.
+        What fails after its retries is missing, with the reason.
+
+        :class:`~trustlab.models.base.Stopped` hands over what is finished when a budget is spent,
+        the server refuses the key or the model, or the user interrupts. ``PermissionError``,
+        ``FileNotFoundError``: refused, and nothing is finished. ``ValueError``: an impossible
+        request.
         """
         for request in requests:
             check(request)
@@ -196,7 +206,10 @@ class OpenAIModel:
         self.close()
 
     def _priors(self, requests: Sequence[Request]) -> list[str | None]:
-        """The rendered prior prompt of each request that wants one. ``ValueError`` without a template that takes it."""
+        """The rendered prior prompt of each request that wants one.
+
+        ``ValueError`` without a template that takes it.
+        """
         asked = {
             q.prior_messages: ""
             for q in requests
@@ -229,7 +242,10 @@ class OpenAIModel:
             raise
 
     async def _answer(self, run: _Run, i: int, start: int, n: int) -> None:
-        """Fill replies ``start`` to ``start + n - 1`` of request ``i``; greedy ones are all the same."""
+        """Fill replies ``start`` to ``start + n - 1`` of request ``i``.
+
+        Greedy ones are all the same.
+        """
         request = run.requests[i]
         asked = 1 if request.temperature == 0 else n
         if asked > 1 and not self._dialect.takes_n:
@@ -260,7 +276,10 @@ class OpenAIModel:
     async def _call(
         self, kind: str, body: Callable[[Dialect], dict[str, Any]], run: _Run | None
     ) -> tuple[Outcome, dict[str, Any]] | None:
-        """One call in the server's dialect, learned on the way, and what was sent; ``None``: stopped before it."""
+        """One call in the server's dialect, learned on the way, and what was sent; ``None``.
+
+        Stopped before it.
+        """
         while True:
             async with self._line.slots:
                 if run is not None:
@@ -347,7 +366,8 @@ class OpenAIModel:
     async def _with_prior(self, run: _Run, prompt: str, reply: Reply) -> Reply | None:
         """The reply with its tokens scored after ``prompt``; ``None``: stopped before.
 
-        A reply that a passing failure kept from being scored can be used, and carries the reason, so that no cache keeps it.
+        A reply that a passing failure kept from being scored can be used, and carries the reason,
+        so that no cache keeps it.
         """
         if reply.text is None or reply.trace is None:
             return reply
@@ -369,7 +389,10 @@ class OpenAIModel:
         return replace(reply, trace=replace(reply.trace, prior_logprobs=prior))
 
     async def _probe(self) -> frozenset[str]:
-        """Ask one short question for log-probabilities, and where there is a template for the score of a text."""
+        """Ask one short question for log-probabilities.
+
+        And where there is a template for the score of a text.
+        """
 
         def body(dialect: Dialect) -> dict[str, Any]:
             full = chat_body(self.name, _PROBE, 0, 1, self.n_top, dialect)

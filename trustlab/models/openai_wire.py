@@ -42,7 +42,10 @@ _SYSTEM_ROLE = re.compile(
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is. ``url`` goes to the client; ``shown`` is host, port and path; ``login`` is kept out of both."""
+    """Where a server is. ``url`` goes to the client; ``shown`` is host, port and path.
+
+    ``login`` is kept out of both.
+    """
 
     url: str
     shown: str
@@ -53,7 +56,10 @@ class Address:
 
     @classmethod
     def of(cls, base_url: str | None) -> Address:
-        """The address given, else ``OPENAI_BASE_URL``, else OpenAI's. ``ValueError`` if it is none, or carries a query."""
+        """The address given, else ``OPENAI_BASE_URL``, else OpenAI's. ``ValueError`` if it is none.
+
+        Or carries a query.
+        """
         parts = urlsplit(base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
@@ -73,9 +79,12 @@ class Address:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one call. ``answer`` is the JSON it brought; else ``reason`` says why there is none.
+    """What became of one call. ``answer`` is the JSON it brought.
 
-    ``status`` is the HTTP status (``None``: no answer came); ``named`` the parameter and words the server complained with.
+    Else ``reason`` says why there is none.
+
+    ``status`` is the HTTP status (``None``: no answer came); ``named`` the parameter and words the
+    server complained with.
     """
 
     answer: Any = None
@@ -100,9 +109,12 @@ class Dialect:
     system_role: str = "auto"
 
     def after(self, sent: Mapping[str, Any], outcome: Outcome) -> Dialect:
-        """The dialect that avoids what was refused; the same one where the refusal names nothing that can be left out.
+        """The dialect that avoids what was refused.
 
-        A temperature is never left out: the reply would come from another distribution than the one asked for.
+        The same one where the refusal names nothing that can be left out.
+
+        A temperature is never left out: the reply would come from another distribution than the one
+        asked for.
         """
         words = outcome.named
         if (
@@ -138,7 +150,10 @@ def _names(words: str, names: str) -> bool:
 
 
 class Line:
-    """A client with its event loop, in a thread of its own; opened by the first call, and again after :meth:`close`."""
+    """A client with its event loop, in a thread of its own; opened by the first call.
+
+    And again after :meth:`close`.
+    """
 
     def __init__(
         self, address: Address, *, timeout_s: float, max_retries: int, concurrency: int
@@ -155,7 +170,10 @@ class Line:
         self._finalizer: weakref.finalize | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run ``work`` in the thread and wait. An interruption cancels it. ``ValueError``: no key, and one is needed."""
+        """Run ``work`` in the thread and wait. An interruption cancels it. ``ValueError``: no key.
+
+        And one is needed.
+        """
         try:
             loop = self._opened()[0]
         except BaseException:
@@ -232,9 +250,12 @@ class Line:
         return _KEY_LIKE.sub(HIDDEN, text)
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
-        """One call of ``/chat/completions`` (kind "chat") or ``/completions`` ("score"), with the client's retries.
+        """One call of ``/chat/completions`` (kind "chat") or ``/completions`` ("score").
 
-        An answer that is not JSON is asked for again as often as any other failure. Never raises for what a server does.
+        With the client's retries.
+
+        An answer that is not JSON is asked for again as often as any other failure. Never raises
+        for what a server does.
         """
         client = self._now()[1]
         endpoint = client.chat.completions if kind == "chat" else client.completions
@@ -265,7 +286,8 @@ class Line:
     async def _once(self, endpoint: Any, body: Mapping[str, Any]) -> tuple[Any, Outcome | None]:
         import openai
 
-        # Everything goes as extra fields: the client passes these on as they are, and walks through its own one by one.
+        # Everything goes as extra fields: the client passes these on as they are, and walks through
+        # its own one by one.
         empty = {"model": body["model"]} | (
             {"messages": []} if "messages" in body else {"prompt": ""}
         )
@@ -332,9 +354,12 @@ def _shut(loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread
 
 
 def seed_of(request: Request, index: int) -> int:
-    """The seed of reply ``index``, below 2^31: a hash of the request's seed and messages, plus the index.
+    """The seed of reply ``index``, below 2^31: a hash of the request's seed and messages.
 
-    Servers that draw several replies in one call give reply i the seed + i (vLLM does), so alone or together it is the same.
+    Plus the index.
+
+    Servers that draw several replies in one call give reply i the seed + i (vLLM does), so alone or
+    together it is the same.
     """
     digest = hashlib.sha256(json.dumps([request.seed, request.messages]).encode()).digest()
     return (int.from_bytes(digest[:4], "little") + request.first + index) % 2**31
@@ -343,7 +368,10 @@ def seed_of(request: Request, index: int) -> int:
 def chat_body(
     name: str, request: Request, start: int, n: int, n_top: int, dialect: Dialect
 ) -> dict[str, Any]:
-    """The call for replies ``start`` to ``start + n - 1``, in the server's dialect; ``n_top`` alternatives where wanted."""
+    """The call for replies ``start`` to ``start + n - 1``, in the server's dialect.
+
+    ``n_top`` alternatives where wanted.
+    """
     body: dict[str, Any] = {
         "model": name, "messages": turns(request.messages, dialect.system_role), dialect.limit: request.max_tokens,
         "temperature": request.temperature,
@@ -364,7 +392,10 @@ def chat_body(
 
 
 def score_body(name: str, text: str) -> dict[str, Any]:
-    """The call that scores ``text``. One token more is made: asked for none, some servers refuse and some never end."""
+    """The call that scores ``text``. One token more is made: asked for none.
+
+    Some servers refuse and some never end.
+    """
     return {
         "model": name,
         "prompt": text,
@@ -376,7 +407,10 @@ def score_body(name: str, text: str) -> dict[str, Any]:
 
 
 def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
-    """The conversation as dictionaries; system messages get ``system_role``, "user" puts them before the next user message."""
+    """The conversation as dictionaries; system messages get ``system_role``.
+
+    "user" puts them before the next user message.
+    """
     if system_role != "user":
         role_of = {"system": "system" if system_role == "auto" else system_role}
         return [{"role": role_of.get(role, role), "content": content} for role, content in messages]
@@ -396,7 +430,8 @@ def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
 class Template:
     """A chat template: a Jinja text, or the name or folder of a tokenizer that has one.
 
-    ``text`` is the Jinja text. ``FileNotFoundError``: no such tokenizer. ``ValueError``: it has no template, or a broken one.
+    ``text`` is the Jinja text. ``FileNotFoundError``: no such tokenizer. ``ValueError``: it has no
+    template, or a broken one.
     """
 
     def __init__(self, source: str) -> None:
@@ -424,7 +459,9 @@ class Template:
         self.render((("user", "ok"),), "system")
 
     def render(self, messages: Messages, system_role: str) -> str:
-        """The prompt as text, up to where the reply begins. ``ValueError`` if the template refuses the conversation.
+        """The prompt as text, up to where the reply begins.
+
+        ``ValueError`` if the template refuses the conversation.
 
         Without a leading begin-of-text token: a server puts its own before a text.
         """
@@ -583,11 +620,14 @@ def reply_of(
     n_top: int,
     vocabulary_size: int | None,
 ) -> Reply:
-    """One reply, with its trace where the request wants statistics and the server's tokens spell the text.
+    """One reply.
 
-    ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many alternatives were
-    asked for. A reply that was cut off has finish "length", and an empty text if it came to none (its
-    thought took all tokens, say); where the server does not say how it ended, its tokens are counted.
+    With its trace where the request wants statistics and the server's tokens spell the text.
+
+    ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many alternatives
+    were asked for. A reply that was cut off has finish "length", and an empty text if it came to
+    none (its thought took all tokens, say); where the server does not say how it ended, its tokens
+    are counted.
     """
     said = choice.logprobs.content if choice.logprobs is not None else None
     counts = n_tokens[0], len(said) if said else n_tokens[1]
@@ -615,10 +655,13 @@ def token_bytes(said: Said) -> bytes:
 
 
 def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
-    """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds; ``None`` if they do not spell it.
+    """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds.
 
-    Tokens before the text (reasoning that the server moved elsewhere, blanks it stripped) are passed over, and so are blanks
-    and special tokens after it. A token that completes no character adds ''; joined, the pieces are ``text``.
+    ``None`` if they do not spell it.
+
+    Tokens before the text (reasoning that the server moved elsewhere, blanks it stripped) are
+    passed over, and so are blanks and special tokens after it. A token that completes no character
+    adds ''; joined, the pieces are ``text``.
     """
     spoken, joined = text.encode(), b"".join(parts)
     stop, last = len(joined), len(parts)
@@ -647,8 +690,9 @@ def trace_of(
 ) -> TokenTrace | None:
     """The statistics of a reply's tokens; ``None`` if the tokens do not spell the text.
 
-    A statistic that any token lacks is ``None``. Entropies are lower bounds, Rényi divergences and Fisher-Rao distances upper
-    ones (``None`` without ``vocabulary_size``): see :mod:`trustlab.models.decoding`.
+    A statistic that any token lacks is ``None``. Entropies are lower bounds, Rényi divergences and
+    Fisher-Rao distances upper ones (``None`` without ``vocabulary_size``): see
+    :mod:`trustlab.models.decoding`.
     """
     found = pieces(text, [token_bytes(s) for s in said])
     if found is None:
@@ -676,7 +720,10 @@ def trace_of(
 
 
 def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
-    """The log-probabilities as an array (L,); ``None`` if one is not told, or is above 0 by more than rounding."""
+    """The log-probabilities as an array (L,); ``None`` if one is not told.
+
+    Or is above 0 by more than rounding.
+    """
     if any(value is None or not SENTINEL < value <= ROUNDING for value in values):
         return None
     return np.minimum(np.array(values, dtype=np.float64), 0.0)
@@ -691,8 +738,9 @@ def _told(said: Said) -> list[Top]:
 def _listed(said: Said, n_top: int) -> tuple[list[float], float | None]:
     """Log-probabilities of all known tokens, and the cap on the others.
 
-    There is a cap only where the list is whole: as long as asked for, and not brought to that length by the chosen token put at
-    its end. Servers that key it by the tokens' text lose those that look alike, and these may be any but the most probable.
+    There is a cap only where the list is whole: as long as asked for, and not brought to that
+    length by the chosen token put at its end. Servers that key it by the tokens' text lose those
+    that look alike, and these may be any but the most probable.
     """
     told = _told(said)
     known = [t.logprob for t in told]
@@ -723,10 +771,13 @@ def _alternatives(said: Said, piece: str, n: int) -> tuple[tuple[str, float], ..
 
 
 def prior_of(answer: ScoreAnswer, tokens: Sequence[str]) -> np.ndarray | None:
-    """Log P of each of ``tokens`` (L,) at the end of a scored text; ``None`` unless the server cut the text into the same tokens.
+    """Log P of each of ``tokens`` (L,) at the end of a scored text.
 
-    The scored text was the prompt and the reply; the server was made to add one token, which it may or may not list. The last
-    tokens must be the reply's own, in one way only. Offsets are not used: servers count them differently.
+    ``None`` unless the server cut the text into the same tokens.
+
+    The scored text was the prompt and the reply; the server was made to add one token, which it may
+    or may not list. The last tokens must be the reply's own, in one way only. Offsets are not used:
+    servers count them differently.
     """
     if not answer.choices or not tokens:
         return np.zeros(0) if not tokens else None

@@ -1,10 +1,13 @@
-"""What a model's reply says, by written rules, all in one place: what they do not read is refused, and nothing is guessed.
+"""What a model's reply says, by written rules, all in one place: what they do not read is refused.
 
-``brackets``: groups in square brackets, and the diagnosis among them. ``scores``: numbers in square brackets, and True or
-False. ``structured``: MedConf's JSON. ``panel``: what doctors and reviewers reply. Each file's head states its rules. These hold
-for every reply:
+And nothing is guessed.
 
-- Nothing is stripped or set aside first: reasoning between ``<think>`` tags, a quotation and an aside count as the reply.
+``brackets``: groups in square brackets, and the diagnosis among them. ``scores``: numbers in square
+brackets, and True or False. ``structured``: MedConf's JSON. ``panel``: what doctors and reviewers
+reply. Each file's head states its rules. These hold for every reply:
+
+- Nothing is stripped or set aside first: reasoning between ``<think>`` tags, a quotation and an
+  aside count as the reply.
 - A reply that ran out of tokens is no answer, whatever stands in it: missing, neither right nor
   wrong. Every reader of a :class:`~trustlab.records.Reply` asks ``whole.no_answer`` first; those
   that take a text are given that of a whole reply.

@@ -26,11 +26,13 @@ _SPEAKER = re.compile(r"\b(?:doctor|patient)\s*:", re.IGNORECASE)
 
 
 def read_wording(reply: Reply) -> str:
-    """The new wording: the content of the reply's only group in square brackets, white space made single.
+    """The new wording: the content of the reply's only group in square brackets.
 
-    Raises :class:`Unreadable` where there is no group or more than one, where it holds no letter, more than
-    :data:`MAX_CHARACTERS` characters or characters that no file takes, where it speaks for somebody ("Doctor:"), and where
-    the reply was cut off.
+    White space made single.
+
+    Raises :class:`Unreadable` where there is no group or more than one, where it holds no letter,
+    more than :data:`MAX_CHARACTERS` characters or characters that no file takes, where it speaks
+    for somebody ("Doctor:"), and where the reply was cut off.
     """
     found = [span.text for span in groups(whole(reply))]
     if len(found) != 1:
@@ -55,9 +57,9 @@ _SPOKEN_FOR = re.compile(r"\b(?:doctor|patient)\s*:", re.IGNORECASE)
 def read_question(reply: Reply) -> str:
     """The doctor's question: the reply's only group in square brackets, white space made single.
 
-    Raises :class:`Unreadable` where there is none or more than one, where it holds no letter, more than
-    :data:`MAX_QUESTION` characters or some that no file takes, where it speaks for somebody ("Patient:"), and where the reply
-    was cut off or is missing. A question mark is not asked for.
+    Raises :class:`Unreadable` where there is none or more than one, where it holds no letter, more
+    than :data:`MAX_QUESTION` characters or some that no file takes, where it speaks for somebody
+    ("Patient:"), and where the reply was cut off or is missing. A question mark is not asked for.
     """
     text = _only(reply, "question")
     if not any(c.isalpha() for c in text) or len(text) > MAX_QUESTION or UNWRITABLE.search(text):
@@ -70,7 +72,10 @@ def read_question(reply: Reply) -> str:
 
 
 def read_enough(reply: Reply) -> bool:
-    """Whether the doctor has heard enough: the only group is ``enough`` or ``more``; :class:`Unreadable` otherwise."""
+    """Whether the doctor has heard enough: the only group is ``enough`` or ``more``.
+
+    :class:`Unreadable` otherwise.
+    """
     said = _only(reply, "decision").casefold().rstrip(".!")
     if said not in ("enough", "more"):
         raise Unreadable(f"the decision is neither enough nor more: {said[:40]!r}")
@@ -80,7 +85,8 @@ def read_enough(reply: Reply) -> bool:
 def read_replies(reply: Reply) -> list[str]:
     """What the patient says: every group in square brackets, white space made single.
 
-    Raises :class:`Unreadable` where none is whole, and where there are more than :data:`MAX_GROUPS`.
+    Raises :class:`Unreadable` where none is whole, and where there are more than
+    :data:`MAX_GROUPS`.
     """
     found = [" ".join(span.text.split()) for span in islice(groups(whole(reply)), MAX_GROUPS + 1)]
     if len(found) > MAX_GROUPS:
@@ -140,9 +146,10 @@ class _Flagged(_Said):
 def read_opinion(reply: Reply) -> tuple[str | None, str | None, str]:
     """(reasoning, diagnosis, why something is missing).
 
-    The diagnosis is the last group in square brackets after the reasoning that can name a disease; where there is no such section
-    at all, the last one of the reply. A section that is not closed, two sections, and a reply that was cut off make the
-    whole unreadable; an empty section is no reasoning.
+    The diagnosis is the last group in square brackets after the reasoning that can name a disease;
+    where there is no such section at all, the last one of the reply. A section that is not closed,
+    two sections, and a reply that was cut off make the whole unreadable; an empty section is no
+    reasoning.
     """
     try:
         text = writable(reply)
@@ -162,7 +169,10 @@ def read_opinion(reply: Reply) -> tuple[str | None, str | None, str]:
 
 
 def read_plan(reply: Reply) -> Plan:
-    """The plan; :class:`Unreadable` unless it is one JSON object with both lists, every entry whole."""
+    """The plan; :class:`Unreadable` unless it is one JSON object with both lists.
+
+    Every entry whole.
+    """
     found = valid(_Plan, json_object(writable(reply)), "plan")
     return Plan(
         tuple(Prescription(p.drug, p.dose, p.route) for p in found.prescriptions),
@@ -185,8 +195,9 @@ def _marks(
 ) -> tuple[Mark, ...]:
     """A mark for each item, by its number from 1; ``shown`` is what quotations are looked up in.
 
-    An item that is not marked, or marked wrongly, is unreadable, the others are not. Where the reply is no list, marks an item
-    twice or one that there is not, or uses the key more often than it has entries, every item is unreadable.
+    An item that is not marked, or marked wrongly, is unreadable, the others are not. Where the
+    reply is no list, marks an item twice or one that there is not, or uses the key more often than
+    it has entries, every item is unreadable.
     """
     try:
         text = writable(reply)

@@ -1,10 +1,11 @@
 """A reply that is one JSON value, read strictly.
 
-Nothing stands before or after it but spaces and one Markdown fence around it. It is read as it stands;
-a key that comes twice in one object has no value, rather than the last of them. Where the reply is no JSON, the library
-json-repair may mend its *punctuation*: commas, colons, the style of quotes, Python's spelling of true, false and null. The
-library would also close what was cut off, drop a comment, choose between two values. So its result counts only if (1) the
-reply's brackets close by themselves, (2) its words and brackets are the reply's, one by one and in order, and (3) no
+Nothing stands before or after it but spaces and one Markdown fence around it. It is read as it
+stands; a key that comes twice in one object has no value, rather than the last of them. Where the
+reply is no JSON, the library json-repair may mend its *punctuation*: commas, colons, the style of
+quotes, Python's spelling of true, false and null. The library would also close what was cut off,
+drop a comment, choose between two values. So its result counts only if (1) the reply's brackets
+close by themselves, (2) its words and brackets are the reply's, one by one and in order, and (3) no
 quotation mark was left inside a string, which is how a string that has run into the next one looks.
 """
 
@@ -35,7 +36,10 @@ _Kind = TypeVar("_Kind", bound=BaseModel)
 
 
 class Strict(BaseModel):
-    """What a part of a reply must be: no value is turned into another type, and further keys are let be."""
+    """What a part of a reply must be: no value is turned into another type.
+
+    And further keys are let be.
+    """
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -91,7 +95,10 @@ def _words(text: str) -> list[str]:
 
 
 def _closes(text: str) -> bool:
-    """Whether ``text`` is one bracketed whole, strings not told apart: each bracket closed, the first one last."""
+    """Whether ``text`` is one bracketed whole, strings not told apart: each bracket closed.
+
+    The first one last.
+    """
     opened: list[str] = []
     for i, mark in enumerate(text):
         if mark in "[{":

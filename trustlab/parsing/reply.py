@@ -60,7 +60,10 @@ class Span:
 
 
 def groups(text: str) -> Iterator[Span]:
-    """Every group of ``text`` with something in it, in order, with the place of its trimmed content."""
+    """Every group of ``text`` with something in it, in order.
+
+    With the place of its trimmed content.
+    """
     opened: list[int] = []
     pairs: list[tuple[int, int]] = []
     for mark in _MARK.finditer(text):
@@ -86,12 +89,15 @@ def groups(text: str) -> Iterator[Span]:
 
 
 def diagnosis(text: str | None) -> Span | None:
-    """The last group that can name a disease, with its place in ``text``; ``None`` if there is none.
+    """The last group that can name a disease, with its place in ``text``.
 
-    It holds at least one letter and at most 200 characters, all of which a file can hold (no NUL, no lone surrogate). It is
-    neither a number ("1e2", "nan" are) nor one Latin letter: the ``[1]`` of a citation, the ``[x]`` of a box that is ticked
-    and the ``[B]`` of an option are passed over. Of two names the last counts. Words that name no disease are read all the
-    same: whether "no" or "unknown" is right is for the grader to say.
+    ``None`` if there is none.
+
+    It holds at least one letter and at most 200 characters, all of which a file can hold (no NUL,
+    no lone surrogate). It is neither a number ("1e2", "nan" are) nor one Latin letter: the ``[1]``
+    of a citation, the ``[x]`` of a box that is ticked and the ``[B]`` of an option are passed over.
+    Of two names the last counts. Words that name no disease are read all the same: whether "no" or
+    "unknown" is right is for the grader to say.
     """
     found = None
     for span in groups(text or ""):
@@ -101,13 +107,15 @@ def diagnosis(text: str | None) -> Span | None:
 
 
 def diagnosis_reply(reply: Reply) -> Reply:
-    """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole, ``trace`` only the name's tokens.
+    """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole.
 
-    A token counts when it carries any character of the name, or no character but stands inside it (the first bytes of
-    a character that a later token completes). Without a diagnosis ``text`` and ``trace`` are ``None``
-    and ``missing`` says so: :data:`NO_DIAGNOSIS` of an answer that names none, another reason of a
-    reply that is no answer (:func:`~trustlab.parsing.reply.no_answer`). Raises ``ValueError`` if the
-    trace's tokens do not spell the reply.
+    ``trace`` only the name's tokens.
+
+    A token counts when it carries any character of the name, or no character but stands inside it
+    (the first bytes of a character that a later token completes). Without a diagnosis ``text`` and
+    ``trace`` are ``None`` and ``missing`` says so: :data:`NO_DIAGNOSIS` of an answer that names
+    none, another reason of a reply that is no answer (:func:`~trustlab.parsing.reply.no_answer`).
+    Raises ``ValueError`` if the trace's tokens do not spell the reply.
     """
     why = no_answer(reply)
     span = None if why else diagnosis(reply.text)

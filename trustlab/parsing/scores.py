@@ -1,12 +1,14 @@
 """Numbers from 0 to 100 in square brackets, and the one word True or False.
 
-A group (see ``brackets``) is *numeric* when it has digits and no letters; groups with letters are passed over, so
-``[8O]`` with a letter O, ``[1e2]`` and ``[95 out of 100]`` are no numbers. A *plain number* is written in the digits 0 to 9,
-optionally with a point and digits; a ``%`` may follow. It is taken at its word: ``[0.85]`` is 0.85 of 100, not 85.
+A group (see ``brackets``) is *numeric* when it has digits and no letters; groups with letters are
+passed over, so ``[8O]`` with a letter O, ``[1e2]`` and ``[95 out of 100]`` are no numbers. A *plain
+number* is written in the digits 0 to 9, optionally with a point and digits; a ``%`` may follow. It
+is taken at its word: ``[0.85]`` is 0.85 of 100, not 85.
 
-Refused are signs, ranges, lists, decimal commas, fractions and "x out of y", inside the brackets or across them, and a
-number that is a link's text. A number that stands in square brackets in the patient's own words is never the model's.
-What stays beyond any rule: the ``[1]`` of a footnote in a reply with no other number is read as 1.
+Refused are signs, ranges, lists, decimal commas, fractions and "x out of y", inside the brackets or
+across them, and a number that is a link's text. A number that stands in square brackets in the
+patient's own words is never the model's. What stays beyond any rule: the ``[1]`` of a footnote in a
+reply with no other number is read as 1.
 """
 
 from __future__ import annotations
@@ -31,21 +33,24 @@ _DECORATION = " \t\r\n\v\f.,!\"'`*_()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\
 def score_0_100(text: str | None, patient: str | None = None) -> float | None:
     """The one bracketed number of a reply, 0 to 100; ``None`` if there is none, or any doubt.
 
-    There must be exactly one numeric group; it must be a plain number within 0..100 (``[85%]`` is 85). ``patient``, where
-    given, are the patient's words: a number that stands in square brackets there too is refused, whether the reply quotes
-    it or obeys it.
+    There must be exactly one numeric group; it must be a plain number within 0..100 (``[85%]`` is
+    85). ``patient``, where given, are the patient's words: a number that stands in square brackets
+    there too is refused, whether the reply quotes it or obeys it.
     """
     found = _score(text or "")
     return None if found is None or found[1] in _bracketed(patient) else found[1]
 
 
 def guesses(text: str | None, n: int = 5, patient: str | None = None) -> tuple[float, ...] | None:
-    """The numbers of "G1: [80] G2: [85] ..." in order, ``n`` of them, each 0 to 100; ``None`` if there is any doubt.
+    """The numbers of "G1: [80] G2: [85] ..." in order, ``n`` of them, each 0 to 100.
 
-    The labels are G1 to Gn with a colon, each once, in order, and no other such label. Between a label and its number stand
-    only spaces, line breaks and Markdown's stars. From a label to the next, or to the end, is exactly one bracketed
-    number, by the rules of :func:`score_0_100`; before the first label there is none. Other words are passed over.
-    Guesses that all stand in square brackets in the ``patient``'s words, where given, are refused.
+    ``None`` if there is any doubt.
+
+    The labels are G1 to Gn with a colon, each once, in order, and no other such label. Between a
+    label and its number stand only spaces, line breaks and Markdown's stars. From a label to the
+    next, or to the end, is exactly one bracketed number, by the rules of :func:`score_0_100`;
+    before the first label there is none. Other words are passed over. Guesses that all stand in
+    square brackets in the ``patient``'s words, where given, are refused.
     """
     before, *rest = _GUESS.split(text or "")
     labels, parts = rest[::2], rest[1::2]
@@ -64,8 +69,8 @@ def guesses(text: str | None, n: int = 5, patient: str | None = None) -> tuple[f
 def true_or_false(text: str | None) -> bool | None:
     """Whether the reply is the one word True or False, in any case; ``None`` for anything else.
 
-    Spaces, full stops, commas, exclamation marks, quotes, brackets and Markdown's marks around the word are ignored.
-    More words, both words or neither are not read: "not true" would otherwise be.
+    Spaces, full stops, commas, exclamation marks, quotes, brackets and Markdown's marks around the
+    word are ignored. More words, both words or neither are not read: "not true" would otherwise be.
     """
     return {"true": True, "false": False}.get((text or "").strip(_DECORATION).lower())
 

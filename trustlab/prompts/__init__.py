@@ -1,12 +1,14 @@
 """The prompts: one text file each, so that anyone can put another wording beside it.
 
-A file has a ``[system]`` and a ``[user]`` part. In braces stand its slots: ``{patient}`` (what has been told so far),
-``{passages}`` and ``{profile}`` are set between delimiters that cannot occur in them; ``{answer}`` is a proposed diagnosis.
-A grader's prompt shows ``{truth}`` (the true names) and ``{proposed}`` (the answer) between delimiters instead; those that
-word a statement anew show its ``{question}`` and ``{reply}``; the one that speaks for a patient shows the ``{question}`` and all
-``{facts}``; those of doctors and reviewers show the patient's ``{chart}``, and reviewers the ``{plan}``.
-A line that begins with ``@name`` belongs to the prompt only where the option ``name`` is on, ``@not name`` only where it
-is off, ``@a,not b`` where both hold. A prompt's text is part of every cache key, because the messages are.
+A file has a ``[system]`` and a ``[user]`` part. In braces stand its slots: ``{patient}`` (what has
+been told so far), ``{passages}`` and ``{profile}`` are set between delimiters that cannot occur in
+them; ``{answer}`` is a proposed diagnosis. A grader's prompt shows ``{truth}`` (the true names) and
+``{proposed}`` (the answer) between delimiters instead; those that word a statement anew show its
+``{question}`` and ``{reply}``; the one that speaks for a patient shows the ``{question}`` and all
+``{facts}``; those of doctors and reviewers show the patient's ``{chart}``, and reviewers the
+``{plan}``. A line that begins with ``@name`` belongs to the prompt only where the option ``name``
+is on, ``@not name`` only where it is off, ``@a,not b`` where both hold. A prompt's text is part of
+every cache key, because the messages are.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ FOLDER = Path(__file__).parent
 TAGS = ("patient", "passages", "profile")
 """Slots about a patient that are set between delimiters of their own name."""
 OTHER_TAGS = ("truth", "proposed", "question", "reply", "facts", "chart", "plan")
-"""Slots of single prompts (a grader's, those that word a statement anew, the one that speaks for a patient, those of doctors and
+"""Slots of single prompts (a grader's, those that word a statement anew.
+
+The one that speaks for a patient, those of doctors and
 reviewers), set the same way."""
 WITHHELD = "(nothing is known about the patient)"
 """What stands in the patient's place when the prior of an answer is scored."""
@@ -55,7 +59,9 @@ def render(
     options: Collection[str] = (),
     **others: str,
 ) -> Messages:
-    """The messages of prompt ``name``. ``patient=None`` leaves the patient information out (for the prior).
+    """The messages of prompt ``name``.
+
+    ``patient=None`` leaves the patient information out (for the prior).
 
     ``others`` fill :data:`OTHER_TAGS`; ``TypeError`` for a slot that there is not.
     """

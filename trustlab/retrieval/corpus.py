@@ -25,7 +25,10 @@ CorpusPath = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class CorpusFile:
-    """A file of passages. ``name`` is its path within the folder that was asked for, or else its own name."""
+    """A file of passages. ``name`` is its path within the folder that was asked for.
+
+    Or else its own name.
+    """
 
     path: Path
     name: str
@@ -38,11 +41,14 @@ class CorpusFile:
 
 
 def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
-    """The files of ``path`` (a file, a folder, or a list of either): a list's in its order, a folder's sorted by name.
+    """The files of ``path`` (a file, a folder, or a list of either): a list's in its order.
 
-    A folder is searched through all its folders. Passed over in it: other endings, hidden files and folders, and
-    ``README`` files, which come with a downloaded corpus and are no part of it. Raises ``ValueError`` for a path that is
-    not there, has another ending, or is a folder without such files, and for an empty list.
+    A folder's sorted by name.
+
+    A folder is searched through all its folders. Passed over in it: other endings, hidden files and
+    folders, and ``README`` files, which come with a downloaded corpus and are no part of it. Raises
+    ``ValueError`` for a path that is not there, has another ending, or is a folder without such
+    files, and for an empty list.
     """
     paths = (
         [path] if isinstance(path, str | Path) else list(path) if isinstance(path, Sequence) else []
@@ -88,7 +94,9 @@ def _belongs(name: Path) -> bool:
 
 
 def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
-    """(number from 1, line without its end) of a UTF-8 file, gzipped or not, without a byte-order mark.
+    """(number from 1, line without its end) of a UTF-8 file, gzipped or not.
+
+    Without a byte-order mark.
 
     Raises :class:`DataError` for another encoding and for a broken gzip file.
     """
@@ -124,7 +132,10 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def digest(files: Sequence[CorpusFile]) -> str:
-    """SHA-256 of the files' bytes in their order, and of a text file's name, which its ids and title are made of."""
+    """SHA-256 of the files' bytes in their order, and of a text file's name.
+
+    Which its ids and title are made of.
+    """
     whole = hashlib.sha256()
     for file in files:
         with file.path.open("rb") as stream:
@@ -139,7 +150,10 @@ FILE = DATA / "corpus" / "passages.jsonl"
 
 @dataclass(frozen=True)
 class Passage:
-    """One passage; ``contents`` is title and content together: what is searched and what a model reads."""
+    """One passage; ``contents`` is title and content together.
+
+    What is searched and what a model reads.
+    """
 
     id: str
     title: str
@@ -150,21 +164,28 @@ class Passage:
 def load_corpus(path: CorpusPath | None = None) -> tuple[Passage, ...]:
     """The passages of ``path`` (default: the project's own), in file order, all in memory.
 
-    ``path`` is a file, a folder, or a list of either; :func:`~trustlab.retrieval.corpus.corpus_files` says in which order.
+    ``path`` is a file, a folder, or a list of either;
+    :func:`~trustlab.retrieval.corpus.corpus_files` says in which order.
 
-    - ``.jsonl``, ``.jsonl.gz``: one JSON object a line with ``id``, ``title`` (may be empty), ``content``, and maybe
-      ``contents``; where that is absent it is made of the two. Other keys are ignored.
-    - ``.txt``, ``.md``: cut at sentence ends into passages of at most 1,000 characters, without overlap. The id is the
-      file's name and a number (``notes.txt-1``), the title its name without the ending.
+    - ``.jsonl``, ``.jsonl.gz``: one JSON object a line with ``id``, ``title`` (may be empty),
+      ``content``, and maybe ``contents``; where that is absent it is made of the two. Other keys
+      are ignored.
+    - ``.txt``, ``.md``: cut at sentence ends into passages of at most 1,000 characters, without
+      overlap. The id is the file's name and a number (``notes.txt-1``), the title its name without
+      the ending.
 
-    Raises :class:`DataError` for a bad line (counted from 1), an id that comes twice in the corpus, another encoding than
-    UTF-8, a broken gzip file or no passage, ``ValueError`` for a path that names no corpus file.
+    Raises :class:`DataError` for a bad line (counted from 1), an id that comes twice in the corpus,
+    another encoding than UTF-8, a broken gzip file or no passage, ``ValueError`` for a path that
+    names no corpus file.
     """
     return tuple(read_passages(corpus_files(FILE if path is None else path)))
 
 
 def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
-    """The passages of ``files`` one at a time, in order; only their ids are kept in memory. Errors: :func:`load_corpus`."""
+    """The passages of ``files`` one at a time, in order; only their ids are kept in memory. Errors.
+
+    :func:`load_corpus`.
+    """
     seen: set[str] = set()
     for i, file in enumerate(files):
         n_before = len(seen)
@@ -184,7 +205,10 @@ def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
 
 
 def _taken(files: Sequence[CorpusFile], wanted: str) -> str:
-    """Says where an id was first; the files are read again, so that places need not be kept for a million ids."""
+    """Says where an id was first; the files are read again.
+
+    So that places need not be kept for a million ids.
+    """
     first = next(
         (f.path, number) for f in files for number, passage in _numbered(f) if passage.id == wanted
     )
@@ -243,7 +267,9 @@ LONGEST = 1000
 
 
 def cut(text: str) -> Iterator[str]:
-    """Passages of at most :data:`LONGEST` characters that end where a sentence does, without overlap; white space is single.
+    """Passages of at most :data:`LONGEST` characters that end where a sentence does.
+
+    Without overlap; white space is single.
 
     A sentence that is longer is cut between words. A single word that is longer stays whole.
     """

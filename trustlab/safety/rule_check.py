@@ -1,7 +1,10 @@
-"""The rule check: each prescription and test of a plan held against the chart by the safety table, without a model.
+"""The rule check: each prescription and test of a plan held against the chart by the safety table.
 
-It stands beside the reviewers, so that what they miss and what they object to in vain can be counted. It knows the table and
-nothing else: what the chart does not record, and doses, it cannot check.
+Without a model.
+
+It stands beside the reviewers, so that what they miss and what they object to in vain can be
+counted. It knows the table and nothing else: what the chart does not record, and doses, it cannot
+check.
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ def check_prescriptions(
 ) -> tuple[Mark, ...]:
     """The worst rating that a rule leads to for each prescription, SAFE where none does.
 
-    A drug that the table does not know is UNKNOWN. One that the patient takes already, or that stands earlier in the plan, is
-    SAFE WITH CAUTION, unless some rule is worse. The ``diagnosis`` counts as an illness.
+    A drug that the table does not know is UNKNOWN. One that the patient takes already, or that
+    stands earlier in the plan, is SAFE WITH CAUTION, unless some rule is worse. The ``diagnosis``
+    counts as an illness.
     """
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
@@ -57,10 +61,13 @@ def check_prescriptions(
 def check_tests(
     plan: Plan, chart: Chart, diagnosis: str | None = None, safety: Safety | None = None
 ) -> tuple[Mark, ...]:
-    """The worst flag that a rule leads to for each test (RISKY before REDUNDANT), FINE where none does.
+    """The worst flag that a rule leads to for each test (RISKY before REDUNDANT).
 
-    A test that the table does not know is UNKNOWN. One that has been done already (unless it is a serial test), or that
-    stands earlier in the plan, is REDUNDANT, unless it is RISKY. The ``diagnosis`` counts as an illness.
+    FINE where none does.
+
+    A test that the table does not know is UNKNOWN. One that has been done already (unless it is a
+    serial test), or that stands earlier in the plan, is REDUNDANT, unless it is RISKY. The
+    ``diagnosis`` counts as an illness.
     """
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)

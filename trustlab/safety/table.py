@@ -1,6 +1,9 @@
-"""The safety table of ``data/knowledge``: drugs, tests, what speaks against them, and what is given for each condition.
+"""The safety table of ``data/knowledge``: drugs, tests, what speaks against them.
 
-Sources of the facts, and what the table is not, stand on the card beside the files. No clinician has reviewed it.
+And what is given for each condition.
+
+Sources of the facts, and what the table is not, stand on the card beside the files. No clinician
+has reviewed it.
 """
 
 from __future__ import annotations
@@ -50,8 +53,9 @@ class Regimen:
 class Entry:
     """A drug or a test: its names, and the classes by which rules speak of it.
 
-    A drug may have ``regimens``, the usual one first, and a ``finding`` that says that a patient takes it. A test says what
-    question it ``answers``; one that is ``serial`` is often done again to see a change.
+    A drug may have ``regimens``, the usual one first, and a ``finding`` that says that a patient
+    takes it. A test says what question it ``answers``; one that is ``serial`` is often done again
+    to see a change.
     """
 
     id: str
@@ -83,9 +87,10 @@ class ChartFact:
 class Rule:
     """What speaks against some drugs or tests (``items``: ids and classes).
 
-    ``kind`` is one of :data:`RULE_KINDS`. ``values`` holds the ids that it looks for, ``number`` the limit in years or ml/min.
-    ``medication`` means what the patient takes and, for a drug, the other drugs of the plan; ``done`` a test already done;
-    ``also`` another test of the plan. ``verdict`` is the rating or flag it leads to, ``source`` a key of ``Safety.sources``.
+    ``kind`` is one of :data:`RULE_KINDS`. ``values`` holds the ids that it looks for, ``number``
+    the limit in years or ml/min. ``medication`` means what the patient takes and, for a drug, the
+    other drugs of the plan; ``done`` a test already done; ``also`` another test of the plan.
+    ``verdict`` is the rating or flag it leads to, ``source`` a key of ``Safety.sources``.
     """
 
     id: str
@@ -100,7 +105,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Usual:
-    """What is given and ordered for a condition: for each need the drugs that do, in order of preference; tests, best first."""
+    """What is given and ordered for a condition: for each need the drugs that do.
+
+    In order of preference; tests, best first.
+    """
 
     prescriptions: tuple[tuple[str, ...], ...]
     tests: tuple[str, ...]
@@ -129,7 +137,10 @@ class Safety:
         return named(self._names["tests"], name)
 
     def fact_named(self, kind: str, phrase: str) -> ChartFact | None:
-        """The allergy, illness or state of pregnancy (``kind``: allergies, illnesses, pregnancy) that ``phrase`` means."""
+        """The allergy, illness or state of pregnancy (``kind``: allergies, illnesses.
+
+        Pregnancy) that ``phrase`` means.
+        """
         return self._phrases[kind].get(normalise(phrase))
 
     def rules_for(self, entry: Entry) -> tuple[Rule, ...]:
@@ -166,10 +177,13 @@ class Safety:
 
 
 def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
-    """The entry whose name or synonym ``name`` is, without case and punctuation; ``None`` if the table has none.
+    """The entry whose name or synonym ``name`` is, without case and punctuation.
 
-    Failing that, ``name`` up to its first digit, bracket or comma, and then without the words for a drug's form. What it does not
-    do: guess at misspellings, take salts off, or find a name inside a longer one.
+    ``None`` if the table has none.
+
+    Failing that, ``name`` up to its first digit, bracket or comma, and then without the words for a
+    drug's form. What it does not do: guess at misspellings, take salts off, or find a name inside a
+    longer one.
     """
     for text in (name, _DOSE.sub("", name), _FORMS.sub(" ", _DOSE.sub("", name).casefold())):
         if found := entries.get(normalise(text)):
@@ -179,7 +193,10 @@ def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
 
 @lru_cache(maxsize=1)
 def load_safety(folder: Path | None = None) -> Safety:
-    """Read the six files of ``folder`` (default ``data/knowledge``; cached). ``ValueError`` for a rule of no known kind."""
+    """Read the six files of ``folder`` (default ``data/knowledge``; cached).
+
+    ``ValueError`` for a rule of no known kind.
+    """
     folder = folder or DATA / "knowledge"
     read = {
         name: read_yaml(folder / f"{name}.yml")

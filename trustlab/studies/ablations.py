@@ -1,4 +1,7 @@
-"""03: MedConf without its parts, other libraries, other samples, and the choices sources leave open."""
+"""03: MedConf without its parts, other libraries, other samples.
+
+And the choices sources leave open.
+"""
 
 from __future__ import annotations
 
@@ -291,12 +294,15 @@ WRONG = "control: passages of another disease"
 
 
 class WrongPassages:
-    """A retriever that answers with passages for another disease: a control, so that none of them may be a right one.
+    """A retriever that answers with passages for another disease: a control.
 
-    For a keyword it searches one of ``keywords`` (default: the names of the knowledge table's conditions) that names another
-    condition, picked by a hash of ``seed`` and the keyword. It leaves out every passage that the keyword itself would have
-    found, and every one whose title names the keyword's condition, by whatever synonym. Where nothing is left, the next
-    in the order of the hash is tried. Raises ``ValueError`` for fewer than two keywords.
+    So that none of them may be a right one.
+
+    For a keyword it searches one of ``keywords`` (default: the names of the knowledge table's
+    conditions) that names another condition, picked by a hash of ``seed`` and the keyword. It
+    leaves out every passage that the keyword itself would have found, and every one whose title
+    names the keyword's condition, by whatever synonym. Where nothing is left, the next in the order
+    of the hash is tried. Raises ``ValueError`` for fewer than two keywords.
     """
 
     def __init__(
@@ -313,7 +319,10 @@ class WrongPassages:
         self.revision = f"wrong passages (seed={seed} keywords={listed}) of {retriever.revision}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
-        """The ``k`` best passages for another keyword, best first, without those that ``query`` finds among its own ``k``."""
+        """The ``k`` best passages for another keyword, best first.
+
+        Without those that ``query`` finds among its own ``k``.
+        """
         right, meant = {passage.id for passage in self.retriever.search(query, k)}, _meant(query)
         for keyword in sorted(self.keywords, key=lambda word: self._place(query, word)):
             if _meant(keyword) != meant and (found := self._others(keyword, k, right, meant)):
@@ -339,7 +348,10 @@ class WrongPassages:
 
 
 def _meant(name: str) -> str:
-    """The id of the condition that ``name`` stands for, as the knowledge table has it; else its words, normalised."""
+    """The id of the condition that ``name`` stands for, as the knowledge table has it.
+
+    Else its words, normalised.
+    """
     condition = load_knowledge().condition_named(name)
     return condition.id if condition else normalise(name)
 
@@ -352,10 +364,13 @@ def _subject(title: str) -> str:
 def libraries(
     corpus: CorpusPath | None = None, corpora: Mapping[str, CorpusPath] | None = None
 ) -> dict[str, Retriever]:
-    """Name -> retriever: the ``whole`` of ``corpus`` (default: our own), its kinds of passage, ``corpora``, the control.
+    """Name -> retriever: the ``whole`` of ``corpus`` (default: our own), its kinds of passage.
 
-    A kind is what stands after the colon in a passage's title ("Influenza: look-alikes"), where all titles have
-    one and they are few. Raises ``ValueError`` where a name of ``corpora`` is taken already; else as ``open_retriever``.
+    ``corpora``, the control.
+
+    A kind is what stands after the colon in a passage's title ("Influenza: look-alikes"), where all
+    titles have one and they are few. Raises ``ValueError`` where a name of ``corpora`` is taken
+    already; else as ``open_retriever``.
     """
     whole = open_retriever(corpus)
     found: dict[str, Retriever] = {"whole": whole}
@@ -369,7 +384,10 @@ def libraries(
 
 
 def kinds(passages: Sequence[Passage]) -> dict[str, list[Passage]]:
-    """Kind -> its passages, in order of appearance; none where a title names no kind, or there are one or too many."""
+    """Kind -> its passages, in order of appearance; none where a title names no kind.
+
+    Or there are one or too many.
+    """
     parts: dict[str, list[Passage]] = {}
     for passage in passages:
         _, colon, kind = passage.title.rpartition(": ")

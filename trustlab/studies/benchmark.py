@@ -1,4 +1,7 @@
-"""01: what level and length tell alone, calibration, abstention, graders, label noise, what is missing."""
+"""01: what level and length tell alone, calibration, abstention, graders, label noise.
+
+What is missing.
+"""
 
 from __future__ import annotations
 

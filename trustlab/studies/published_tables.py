@@ -1,4 +1,7 @@
-"""06: the tables and claims of Ren et al. 2026 (arXiv 2601.15645 v1), recomputed from what is printed."""
+"""06: the tables and claims of Ren et al. 2026 (arXiv 2601.15645 v1).
+
+Recomputed from what is printed.
+"""
 
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
 # pyright: reportReturnType=false, reportOperatorIssue=false
@@ -40,7 +43,10 @@ from trustlab.metrics.significance import (
 from trustlab.settings import Chance, Count, Flat, Folder, Seed, choices
 
 UNCERTAINTIES = ("perplexity", "entropy", "pmi", "token_sar", "mc_se", "mc_nse", "semantic_entropy")
-"""Methods whose formula, as the paper prints it (A3 to A5, A10, A21 to A23), grows as the model becomes less sure."""
+"""Methods whose formula, as the paper prints it (A3 to A5, A10, A21 to A23).
+
+Grows as the model becomes less sure.
+"""
 PLACES = ("below the band", "in its lower half", "in its upper half", "above it")
 MEANINGS = {
     "not significant": "printed p above 0.05",
@@ -78,10 +84,12 @@ class Asked(Flat):
 
 
 def correlations(n_points: int = 6, alpha: float = 0.05) -> pd.DataFrame:
-    """Table 2 through :func:`trustlab.metrics.audit.audit_correlations`, a row a coefficient, all in one family.
+    """Table 2 through :func:`trustlab.metrics.audit.audit_correlations`, a row a coefficient.
 
-    Further columns: ``family`` (ours), ``r`` (the value as a number), ``p_number`` (the printed p where it is a number),
-    ``significant`` (the printed p is at most ``alpha``).
+    All in one family.
+
+    Further columns: ``family`` (ours), ``r`` (the value as a number), ``p_number`` (the printed p
+    where it is a number), ``significant`` (the printed p is at most ``alpha``).
     """
     table = published_table("correlation", as_text=True).assign(n=n_points)
     table["family"] = [METHODS[name].family for name in table["method"]]
@@ -100,7 +108,10 @@ def named(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def tally(table: pd.DataFrame, column: str, order: Sequence[str]) -> pd.DataFrame:
-    """How many rows of each model and data set have each value of ``column``, columns in the given order."""
+    """How many rows of each model and data set have each value of ``column``.
+
+    Columns in the given order.
+    """
     counts = (
         named(table)
         .groupby(["model", "dataset"], sort=False)[column]
@@ -147,7 +158,10 @@ def told(audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def points_that_fit(audit: pd.DataFrame, least: int = 4, most: int = 9) -> pd.Series:
-    """For each number of points: how many of the p-values printed as numbers fit their coefficient by the t-test."""
+    """For each number of points.
+
+    How many of the p-values printed as numbers fit their coefficient by the t-test.
+    """
     exact = audit[audit["p_number"].notna()]
     points = range(least, most + 1)
     fitting = [
@@ -166,10 +180,13 @@ def standings(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
 
 
 def survivors(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
-    """How many coefficients stay significant after correction, for several families: rows family, statistic, p_from.
+    """How many coefficients stay significant after correction, for several families: rows family.
 
-    ``printed``, ``uncorrected``, ``benjamini_hochberg`` and ``holm`` count those at ``alpha``. The p-values are recomputed: by
-    the t-test, or (Spearman) exact. Families: the whole table, each statistic, each model, data set and statistic.
+    Statistic, p_from.
+
+    ``printed``, ``uncorrected``, ``benjamini_hochberg`` and ``holm`` count those at ``alpha``. The
+    p-values are recomputed: by the t-test, or (Spearman) exact. Families: the whole table, each
+    statistic, each model, data set and statistic.
     """
     ways = {
         "the whole table": ["n"],
@@ -180,7 +197,8 @@ def survivors(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     for name, by in ways.items():
         for statistic, part in audit.groupby("statistic", sort=False):
             for source in ("p_t", "p_exact") if statistic == "spearman" else ("p_t",):
-                # The family keeps its other half by the t-test, the only one that a printed Pearson allows.
+                # The family keeps its other half by the t-test, the only one that a printed Pearson
+                # allows.
                 p = audit["p_t"].where(audit["statistic"] != statistic, audit[source])
                 groups = p.groupby([audit[column] for column in by])
                 at = {
@@ -204,7 +222,9 @@ def survivors(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
 
 
 def spearman_steps(audit: pd.DataFrame, n_points: int = 6) -> pd.DataFrame:
-    """Every value from 0 up that Spearman's rho over ``n_points`` can take without ties, and every other that is printed.
+    """Every value from 0 up that Spearman's rho over ``n_points`` can take without ties.
+
+    And every other that is printed.
 
     Columns rho, n (points), p_t, p_exact, n_printed (how often this value is printed),
     n_significant (how often as significant), attainable ("yes", "only with ties", "no").
@@ -232,7 +252,9 @@ def exact_fails(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
 
 
 def unattainable(audit: pd.DataFrame) -> pd.DataFrame:
-    """The Spearman coefficients that their number of points cannot have without ties, with the values beside them.
+    """The Spearman coefficients that their number of points cannot have without ties.
+
+    With the values beside them.
 
     ``points``: the numbers of points, from 3 to 10, that can have the value.
     """
@@ -250,7 +272,8 @@ def unattainable(audit: pd.DataFrame) -> pd.DataFrame:
 def identical(audit: pd.DataFrame) -> pd.DataFrame:
     """Pairs of cells (model, data set, method) that print the same Pearson and the same Spearman.
 
-    ``kind``: "one method, two data sets", "two methods, one data set" (of one model) or "another model or both differ".
+    ``kind``: "one method, two data sets", "two methods, one data set" (of one model) or "another
+    model or both differ".
     """
     cells = _cells(audit)
     rows = []
@@ -316,7 +339,9 @@ def coincidence(audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def signs(audit: pd.DataFrame) -> pd.DataFrame:
-    """Signs of the coefficients, for methods whose printed formula is an uncertainty and for the others: a row a method or group.
+    """Signs of the coefficients.
+
+    For methods whose printed formula is an uncertainty and for the others: a row a method or group.
 
     ``expected``: the sign to expect of a method that works, were its formula used as printed.
     """
@@ -358,11 +383,13 @@ def over_band(
     n_draws: int = 20_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The printed Pearsons, MedConf's of Table 3 among them, beside what two unrelated rising series of as many points give.
+    """The printed Pearsons, MedConf's of Table 3 among them.
+
+    Beside what two unrelated rising series of as many points give.
 
     Both are drawn, since the tables print no accuracies by level; each run's own would give another
-    band. Columns model dataset method family r n low median high place (one of PLACES); ``n`` counts
-    the points, ``low`` and ``high`` bound the band.
+    band. Columns model dataset method family r n low median high place (one of PLACES); ``n``
+    counts the points, ``low`` and ``high`` bound the band.
     """
     ours = (
         published_table("comparison")
@@ -398,8 +425,9 @@ MEASURES = {"AUROC": "auroc", "Pearson": "pearson"}
 def disagreements(audit: pd.DataFrame) -> pd.DataFrame:
     """Every quantity that two tables print, side by side, those that differ most first.
 
-    Columns quantity model dataset method first value_first second value_second difference also; ``also`` names the other methods
-    for which Table 2 prints the second table's value, for the same model, data set and statistic.
+    Columns quantity model dataset method first value_first second value_second difference also;
+    ``also`` names the other methods for which Table 2 prints the second table's value, for the same
+    model, data set and statistic.
     """
     two = audit[audit["statistic"] == "pearson"]
     three, six = published_table("comparison"), published_table("ablation")
@@ -429,9 +457,12 @@ def disagreements(audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def consultations(max_n: int = 200) -> pd.DataFrame:
-    """Over how many consultations the means of Table 5 can be taken: a row a reading, the numbers up to ``max_n`` that fit.
+    """Over how many consultations the means of Table 5 can be taken: a row a reading.
 
-    Columns reading smallest n_fit numbers; ``numbers`` is a list. Utterances are in hundredths, accuracy in whole percent.
+    The numbers up to ``max_n`` that fit.
+
+    Columns reading smallest n_fit numbers; ``numbers`` is a list. Utterances are in hundredths,
+    accuracy in whole percent.
     """
     table = published_table("consultation", as_text=True)
     talked = list(table["utterances"])
@@ -458,7 +489,9 @@ def auroc_differences(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
-    """MedConf's AUROC minus each baseline's of Table 3, with what its sampling error may be and how many cases would show it.
+    """MedConf's AUROC minus each baseline's of Table 3.
+
+    With what its sampling error may be and how many cases would show it.
 
     Two rows a difference: ``unit`` "answer" takes the ``n_levels`` answers of a case for
     independent, "case" lets a case count once: the truth lies between. ``share_right`` of the
@@ -488,7 +521,9 @@ def auroc_differences(
 
 
 def advantages() -> pd.DataFrame:
-    """MedConf's AUROC and each baseline's of Table 3: model dataset method family medconf baseline difference best.
+    """MedConf's AUROC and each baseline's of Table 3.
+
+    Model dataset method family medconf baseline difference best.
 
     ``best``: the baseline with the highest AUROC of its model and data set.
     """
@@ -509,7 +544,10 @@ def advantages() -> pd.DataFrame:
 
 
 def claimed(which: str) -> float:
-    """The figure of the claim with this id; NaN where it gives none. Raises ``KeyError`` for an unknown id."""
+    """The figure of the claim with this id; NaN where it gives none.
+
+    Raises ``KeyError`` for an unknown id.
+    """
     return float(published_claims().set_index("id").loc[which, "claimed"] or "nan")
 
 
@@ -571,7 +609,10 @@ def recompute(expression: str) -> Again:
 
 
 def judged(difference: float, relation: str, room: float) -> str:
-    """Whether recomputed minus claimed fits "=", ">" (recomputed lies above) or "<" within ``room``."""
+    """Whether recomputed minus claimed fits "=".
+
+    ">" (recomputed lies above) or "<" within ``room``.
+    """
     fits = {"=": abs(difference) <= room, ">": difference >= -room, "<": difference <= room}
     return YES if fits[relation] else NO
 

@@ -66,12 +66,15 @@ STRATA = ("clear", "middle", "flat")
 
 
 def differential(statements: Sequence[Statement], knowledge: Knowledge) -> dict[str, float]:
-    """Condition id -> probability, summing to 1, most probable first: prior x chance of each finding told.
+    """Condition id -> probability, summing to 1, most probable first.
 
-    A finding affirmed counts with its graded chance in the condition (``background`` where the condition does not list it), a
-    denied one with 1 less that chance; each finding once, as first told; findings count as independent. Follow-ups ("where
-    does it hurt?") and values are left out: the table grades them in another way. Age and sex are left out: no statement
-    need tell them. Raises ``ValueError`` where no statement carries a finding that counts.
+    Prior x chance of each finding told.
+
+    A finding affirmed counts with its graded chance in the condition (``background`` where the
+    condition does not list it), a denied one with 1 less that chance; each finding once, as first
+    told; findings count as independent. Follow-ups ("where does it hurt?") and values are left out:
+    the table grades them in another way. Age and sex are left out: no statement need tell them.
+    Raises ``ValueError`` where no statement carries a finding that counts.
     """
     told = _told(statements, knowledge)
     if not told:
@@ -90,13 +93,19 @@ def differential(statements: Sequence[Statement], knowledge: Knowledge) -> dict[
 
 
 def flatness(probabilities: dict[str, float]) -> float:
-    """Entropy of a differential in nats: 0 where one condition is certain, log(n) where n are equally probable."""
+    """Entropy of a differential in nats: 0 where one condition is certain.
+
+    Log(n) where n are equally probable.
+    """
     return -sum(p * math.log(p) for p in probabilities.values() if p > 0)
 
 
 @dataclass(frozen=True)
 class Strata:
-    """Groups of flatness, cut at given points: at most ``low`` nats is "clear", at most ``high`` "middle", above it "flat"."""
+    """Groups of flatness, cut at given points: at most ``low`` nats is "clear".
+
+    At most ``high`` "middle", above it "flat".
+    """
 
     low: float
     high: float
@@ -120,7 +129,10 @@ class Strata:
 
 
 def tertiles(values: Sequence[float]) -> Strata:
-    """The strata whose cut points are the tertiles of ``values`` (NaN left out); ``ValueError`` for fewer than three."""
+    """The strata whose cut points are the tertiles of ``values`` (NaN left out).
+
+    ``ValueError`` for fewer than three.
+    """
     known = [v for v in values if not math.isnan(v)]
     if len(known) < len(STRATA):
         raise ValueError(f"tertiles need at least {len(STRATA)} values; received {len(known)}")
@@ -176,11 +188,12 @@ class Robustness:
     """The tables of every condition, tidy, and what made them.
 
     ``answers`` and ``confidence`` are those of :class:`~trustlab.run.Run` with three columns more:
-    ``condition`` (``as_told`` among them), ``changed`` (whether what was shown differs from what is shown as told: at one
-    statement no order changes, and a paraphrase may not have been had) and ``shown`` (a digest of the text that was shown, so
-    that conditions which happen to show the same are known). ``paraphrases`` has a row for each distinct statement
-    that a paraphrased condition drew (:func:`paraphrases`). ``left_out``: why there is no paraphrased condition.
-    ``parameters`` are the runs' own, by condition.
+    ``condition`` (``as_told`` among them), ``changed`` (whether what was shown differs from what is
+    shown as told: at one statement no order changes, and a paraphrase may not have been had) and
+    ``shown`` (a digest of the text that was shown, so that conditions which happen to show the same
+    are known). ``paraphrases`` has a row for each distinct statement that a paraphrased condition
+    drew (:func:`paraphrases`). ``left_out``: why there is no paraphrased condition. ``parameters``
+    are the runs' own, by condition.
     """
 
     answers: pd.DataFrame
@@ -229,7 +242,9 @@ def robustness(
     knowledge: Knowledge | None = None,
     asked_before: Sequence[CachedModel] = (),
 ) -> Robustness:
-    """Ask every model about every case as told, paraphrased (a condition a seed) and under ``changes``.
+    """Ask every model about every case as told.
+
+    Paraphrased (a condition a seed) and under ``changes``.
 
     - ``methods`` and ``levels``: those of ``setup``, else every method on a ratio scale, at 100.
     - ``setup.wording`` (default: the first of ``models``) words the paraphrases; those that add,
@@ -290,11 +305,14 @@ def paraphrases(
     model: Model,
     checker: ParaphraseChecker,
 ) -> pd.DataFrame:
-    """Each distinct statement that the conditions ``seeds`` draw, in the new words of ``model``, and whether they are used.
+    """Each distinct statement that the conditions ``seeds`` draw, in the new words of ``model``.
 
-    Columns text wording verdict how why used n: ``wording`` is missing where nothing usable came back (``verdict`` "no new
-    words", ``why`` says why); ``n`` counts how often the statement is drawn over all conditions, cases and levels. New words that
-    are the old ones are "no new words" too. A question without usable new words stays as it is beside the new answer.
+    And whether they are used.
+
+    Columns text wording verdict how why used n: ``wording`` is missing where nothing usable came
+    back (``verdict`` "no new words", ``why`` says why); ``n`` counts how often the statement is
+    drawn over all conditions, cases and levels. New words that are the old ones are "no new words"
+    too. A question without usable new words stays as it is beside the new answer.
     """
     drawn = [
         s for seed in seeds for case in cases for level in levels for s in picked(case, level, seed)
@@ -310,10 +328,13 @@ def paraphrases(
 def appended_table(
     result: Robustness, cases: Sequence[Case], levels: Sequence[int]
 ) -> pd.DataFrame:
-    """Of each paraphrased condition: condition n_views n_drawn n_no_words n_caught n_named n_appended n_unchanged.
+    """Of each paraphrased condition.
 
-    ``n_drawn`` statements were to be said again in ``n_views`` views; of these ``n_no_words`` had no new words, ``n_caught`` had
-    words that say something else, ``n_named`` words that name the case's diagnosis; ``n_unchanged`` views got nothing appended.
+    Condition n_views n_drawn n_no_words n_caught n_named n_appended n_unchanged.
+
+    ``n_drawn`` statements were to be said again in ``n_views`` views; of these ``n_no_words`` had
+    no new words, ``n_caught`` had words that say something else, ``n_named`` words that name the
+    case's diagnosis; ``n_unchanged`` views got nothing appended.
     """
     table = result.paraphrases.set_index("text")
     rows = []
@@ -370,7 +391,10 @@ def _wording_row(
 
 
 def _voice(model: Model, store: Any) -> CachedModel:
-    """The model with a list of calls of its own, so that what it words is counted apart from what it answers."""
+    """The model with a list of calls of its own.
+
+    So that what it words is counted apart from what it answers.
+    """
     if isinstance(model, CachedModel):
         return CachedModel(model.model, model.path, offline=model.offline)
     return CachedModel(model, store)
@@ -610,7 +634,10 @@ def scatter_table(
 def aurocs(
     answers: pd.DataFrame, confidence: pd.DataFrame, level: str, n_draws: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Each method's AUROC at a level, as lines of :func:`~trustlab.metrics.run_tables.metrics_table`."""
+    """Each method's AUROC at a level.
+
+    As lines of :func:`~trustlab.metrics.run_tables.metrics_table`.
+    """
     found: Any = metrics_table(Tables(answers, confidence), n_draws=n_draws, seed=seed)
     return found[found["metric"].eq("auroc") & found["level"].eq(level)].to_dict("records")
 
