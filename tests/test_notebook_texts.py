@@ -91,9 +91,12 @@ def test_the_search_for_unescaped_tables_finds_them(source: str, n: int) -> None
 def test_every_figure_is_saved_under_the_notebooks_number(name: str) -> None:
     found = [(called, call) for tree in cells(name) for called, call in calls(tree)]
     saved = [begins(call.args[2]) for called, call in found if called == "save_figure"]
-    assert saved and all(start.startswith(f"{name[:2]}_") for start in saved), saved
+    assert all(start.startswith(f"{name[:2]}_") for start in saved), saved
+    assert [begins(call.args[0]) for called, call in found if called == "Figures"] == [name[:2]]
     shown = [
-        begins(call.args[2]) for called, call in found if called == "show" and len(call.args) > 2
+        begins(call.args[2])
+        for called, call in found
+        if called in ("show", "save") and len(call.args) > 2
     ]
     assert all(start and not start[0].isdigit() for start in shown), (
         "the number is put before the name where it is saved"

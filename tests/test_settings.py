@@ -6,7 +6,7 @@ import subprocess
 import sys
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from each import each
@@ -39,8 +39,9 @@ def test_the_defaults_are_those_that_are_written_down():
 
 @each("name", [f.name for f in fields(Parameters) if isinstance(f.default, (int, float))])
 def test_a_number_out_of_range_is_refused_by_name(name: str):
+    given: dict[str, Any] = {name: -1}
     with pytest.raises(ValueError, match=f"^{name} is -1; it must be a (whole )?number"):
-        Parameters(**{name: -1})
+        Parameters(**given)
 
 
 @each(
@@ -56,7 +57,7 @@ def test_a_number_out_of_range_is_refused_by_name(name: str):
     ],
 )
 def test_the_methods_open_choices_are_checked(given: dict, words: str):
-    for choices in (Parameters, lambda **of: Setup(parameters=of)):
+    for choices in (Parameters, lambda **of: Setup(parameters=cast(Any, of))):
         if choices is Parameters or "n_samples" not in given:
             with pytest.raises(ValueError) as refused:
                 choices(**given)
@@ -207,7 +208,7 @@ def test_a_plan_takes_both_rates_or_neither():
 
 def test_unknown_names_are_refused_with_those_near():
     with pytest.raises(ValueError, match="no parameter 'smaples'; did you mean samples"):
-        Setup(**{"smaples": 3})
+        cast(Any, Setup)(smaples=3)
 
 
 @each("name", notebook_names())
@@ -244,7 +245,7 @@ def test_what_is_no_setup_is_refused():
     with pytest.raises(TypeError, match="setup is 15; it must be a tl.Setup"):
         tl.benchmark([], [], "paper", [100], 15)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="unexpected keyword argument 'smaples'"):
-        tl.benchmark([], [], **{"smaples": 3})
+        cast(Any, tl.benchmark)([], [], smaples=3)
 
 
 def test_a_copy_is_checked_again_and_keeps_the_rest():
@@ -255,7 +256,7 @@ def test_a_copy_is_checked_again_and_keeps_the_rest():
 
 
 def test_what_is_opened_is_opened_once_and_shared(tmp_path: Path):
-    setup = Setup(run_dir=str(tmp_path), encoder=FakeEncoder(), grader="exact")
+    setup = Setup(run_dir=cast(Any, str(tmp_path)), encoder=FakeEncoder(), grader="exact")
     below = setup.below("parts")
     assert below.run_dir == tmp_path / "parts" and below.store == tmp_path / "replies.sqlite"
     assert below.judge is setup.judge and below.library is setup.library

@@ -126,5 +126,5 @@ def test_a_panel_of_one_has_reasoning_but_nobody_to_agree_with() -> None:
     [("n_doctors", 0), ("doctor_temperature", -0.1), ("doctor_temperature", 100.0)],
 )
 def test_parameters_out_of_range_are_refused(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=f"{name} is {value}; it must be at least"):
+    with pytest.raises(ValueError, match=f"{name} is {value}; it must be a"):
         Parameters(**{name: value})
