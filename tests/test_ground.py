@@ -18,6 +18,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from tests.tree import tree
+
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCTS = re.compile(r"^\.git$|^\.venv$|^runs$|^\.hypothesis$|cache|checkpoints|egg-info")
 
@@ -284,3 +286,7 @@ def test_every_file_beside_the_code_is_declared_as_package_data() -> None:
     declared = {file for pattern in patterns for file in package.glob(pattern)}
     beside = {f for f in checked_in_files() if f.is_relative_to(package) and f.suffix != ".py"}
     assert beside == declared
+
+
+def test_the_readme_tells_of_every_file_of_the_package():
+    assert tree() in read("README.md"), "python -m tests.tree writes it anew"

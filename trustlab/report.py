@@ -1,7 +1,4 @@
-"""What a run did, as a methods paragraph to paste into a paper.
-
-And what each method cost and bought.
-"""
+"""What a run did, as a methods paragraph to paste, and what each method cost and bought."""
 
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
 

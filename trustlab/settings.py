@@ -1,6 +1,4 @@
-"""Every choice of a run, named, checked and opened in one place: ``Setup`` and, in it.
-
-``Parameters``.
+"""Every choice of a run, named, checked and opened in one place: ``Setup``, ``Parameters``.
 
 A value out of range, an unknown name and two choices that do not go together are a ``ValueError``
 of one line; a local file or folder that is not there is a ``FileNotFoundError`` or ``ValueError``.

@@ -1,7 +1,4 @@
-"""Tables to read: a run's facts, costs and coverage.
-
-And values with intervals as text in each cell.
-"""
+"""Tables to read: a run's facts, costs and coverage, and values with intervals as text."""
 
 # pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
 # pyright: reportAttributeAccessIssue=false

@@ -1,7 +1,4 @@
-"""03: MedConf without its parts, other libraries, other samples.
-
-And the choices sources leave open.
-"""
+"""03: MedConf without its parts, other libraries and samples, choices that sources leave open."""
 
 from __future__ import annotations
 

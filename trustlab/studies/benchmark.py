@@ -1,7 +1,4 @@
-"""01: what level and length tell alone, calibration, abstention, graders, label noise.
-
-What is missing.
-"""
+"""01: level and length alone, calibration, abstention, graders, label noise, what is missing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""04: consultations recorded to their full length.
-
-And what stopping at a threshold would have brought.
-"""
+"""04: consultations recorded to their full length, and what stopping at a threshold brings."""
 
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportReturnType=false, reportCallIssue=false
 # pyright: reportOptionalMemberAccess=false

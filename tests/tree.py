@@ -1,0 +1,49 @@
+"""The package's tree in README.md, a line a file, from the first line of each docstring.
+
+``python -m tests.tree`` writes it; a test holds README against it.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PACKAGE = ROOT / "trustlab"
+FIRST, LAST = "    trustlab/\n", "    data/\n"
+"""The lines of README between which the tree stands."""
+
+
+def told(file: Path) -> str:
+    """What a module is for: its docstring's first line, in lower case where a sentence begins."""
+    line = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split("\n")[0]
+    line = line.replace("``", "").removesuffix(".")
+    first = line.split(" ")[0]
+    return line if first[1:] != first[1:].lower() else line[:1].lower() + line[1:]
+
+
+def line_of(name: str, words: str, deep: int) -> str:
+    """A line of the tree, ``deep`` rooms below the root."""
+    indent = " " * (4 + 2 * deep)
+    return f"{indent}{name:22} {words}"
+
+
+def tree() -> str:
+    """Rooms and modules in the order of their names, the top's modules first."""
+    lines = [line_of(f.name, told(f), 1) for f in sorted(PACKAGE.glob("[a-z]*.py"))]
+    for room in sorted(PACKAGE.glob("*/__init__.py")):
+        lines.append(line_of(f"{room.parent.name}/", told(room), 1))
+        lines += [line_of(f.name, told(f), 2) for f in sorted(room.parent.glob("[a-z]*.py"))]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the tree into README.md."""
+    text = README.read_text(encoding="utf-8")
+    before, rest = text.split(FIRST)
+    README.write_text(before + FIRST + tree() + LAST + rest.split(LAST, 1)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
