@@ -1,6 +1,5 @@
-"""Times the whole chain, from reading cases to intervals.
-
-``python -m benchmarks.chain --path FOLDER``.
+"""Times the whole chain, from reading cases to intervals: ``python -m benchmarks.chain --path
+FOLDER``.
 
 Every phase runs in a process of its own, so that its imports are timed and its peak memory is its
 own. What each column means, and how to read the numbers: ``README.md`` beside this file.
@@ -53,10 +52,8 @@ def peak_bytes() -> int:
 
 
 def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Cold in a fresh folder, warm in one that has been through it: cases, model, replies.
-
-    Similarities, tables.
-    """
+    """Cold in a fresh folder, warm in one that has been through it: cases, model, replies,
+    similarities, tables."""
     watch = Watch()
     import trustlab as tl
 
@@ -98,10 +95,8 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def timed_readers(folder: Path) -> Any:
-    """The default readers of meaning, each with the ``seconds`` it took.
-
-    The judge's are without the encoder's.
-    """
+    """The default readers of meaning, each with the ``seconds`` it took; the judge's are without
+    the encoder's."""
     import trustlab as tl
     from trustlab.meaning.entailment import StandInEntailment
 
@@ -150,10 +145,8 @@ PHASES = {"cold": ask_and_score, "warm": ask_and_score, "intervals": intervals}
 
 
 def in_fresh_process(phase: str, folder: Path) -> dict[str, Any]:
-    """Run one phase of this very command.
-
-    And what it reports with the ``seconds`` from start to end of its process.
-    """
+    """Run one phase of this very command, and what it reports with the ``seconds`` from start to
+    end of its process."""
     began = time.perf_counter()
     # As a module: run as a file, this folder's openai.py would stand before the library of that
     # name.

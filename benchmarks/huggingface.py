@@ -1,6 +1,5 @@
-"""Times fifteen samples on one prompt, read once, against fifteen separate calls.
-
-``python -m benchmarks.huggingface``.
+"""Times fifteen samples on one prompt, read once, against fifteen separate calls: ``python -m
+benchmarks.huggingface``.
 
 Ours is ``HuggingFaceModel.generate`` with ``n`` samples; theirs is one ``generate`` of transformers
 for each sample, on the same model, prompt, temperature and number of tokens. They take turns, after
@@ -30,10 +29,8 @@ VOCABULARY = 4000
 
 
 def random_llama(folder: Path) -> Path:
-    """A random model shaped like the embedded one, 4 layers x 256.
-
-    With a vocabulary of 4,000 words, saved in ``folder``.
-    """
+    """A random model shaped like the embedded one, 4 layers x 256, with a vocabulary of 4,000
+    words, saved in ``folder``."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast

@@ -1,6 +1,5 @@
-"""Do the intervals hold what they promise.
-
-And does the paired test? ``python -m benchmarks.intervals``.
+"""Do the intervals hold what they promise, and does the paired test? ``python -m
+benchmarks.intervals``.
 
 Populations whose true values are known from a very large sample: 170 cases of six answers each (one
 an information level), which go together, since an easy case is answered rightly, and confidently,
@@ -57,9 +56,8 @@ Measures = Callable[["Sample", np.ndarray], dict[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class Population:
-    """How right answers and confidences of methods a and b come about.
-
-    All effects are in standard deviations of their noise.
+    """How right answers and confidences of methods a and b come about; all effects are in standard
+    deviations of their noise.
 
     ``signal`` and ``signal_b``: how far right answers lie above wrong ones in confidence. ``ease``:
     how much easier the answers of this population are. ``steps``: the confidence is rounded to so
@@ -75,10 +73,8 @@ class Population:
 
 @dataclass(frozen=True)
 class Sample:
-    """Answers: case and level (n,), correct (n,) and the confidences of methods a and b (n,).
-
-    In (0, 1).
-    """
+    """Answers: case and level (n,), correct (n,) and the confidences of methods a and b (n,), in
+    (0, 1)."""
 
     case: np.ndarray
     level: np.ndarray
@@ -102,10 +98,8 @@ UNEQUAL = (Population("slightly", 0.8, signal_b=0.65), Population("clearly", 0.9
 
 
 def drawn(population: Population, rng: np.random.Generator, n_cases: int) -> Sample:
-    """``n_cases`` new cases, each with an ease of its own.
-
-    Which makes answers right and methods sure; so does the level.
-    """
+    """``n_cases`` new cases, each with an ease of its own, which makes answers right and methods
+    sure; so does the level."""
     case = np.repeat(np.arange(n_cases), LEVELS)
     level = np.tile(np.arange(LEVELS), n_cases)
     easy = rng.normal(size=n_cases)[case]
@@ -163,10 +157,8 @@ def measured(s: Sample, weights: np.ndarray) -> dict[str, np.ndarray]:
 def in_draws(
     measures: Measures, s: Sample, unit: np.ndarray, n_draws: int, seed: int
 ) -> dict[str, np.ndarray]:
-    """``measures`` in ``n_draws`` bootstrap draws of ``unit`` (n,): the cases.
-
-    Or the answers one by one.
-    """
+    """``measures`` in ``n_draws`` bootstrap draws of ``unit`` (n,): the cases, or the answers one
+    by one."""
     names, code = np.unique(unit, return_inverse=True)
     draws = np.ascontiguousarray(case_weights(names, n_draws, seed).T)
     parts = [measures(s, draws[:, i : i + CHUNK][code].T) for i in range(0, n_draws, CHUNK)]
@@ -176,10 +168,8 @@ def in_draws(
 def one_repetition(
     population: Population, key: Sequence[int], n_cases: int, n_draws: int
 ) -> list[dict[str, Any]]:
-    """A new sample: each metric's value and its interval.
-
-    Once drawing cases and once drawing answers.
-    """
+    """A new sample: each metric's value and its interval, once drawing cases and once drawing
+    answers."""
     s = drawn(population, np.random.default_rng(key), n_cases)
     values = measured(s, np.ones((1, len(s.case)), int))
     rows = []
@@ -203,10 +193,8 @@ def one_repetition(
 
 
 def coverage(population: Population, at: int, o: argparse.Namespace) -> pd.DataFrame:
-    """How often the truth lies inside: a row a metric, with the truth.
-
-    The mean estimate and the mean width.
-    """
+    """How often the truth lies inside: a row a metric, with the truth, the mean estimate and the
+    mean width."""
     truth = true_values(population, o.seed + at)
     keys = [(o.seed, at, r) for r in range(o.repetitions)]
     done: Any = Parallel(n_jobs=o.jobs)(
@@ -242,10 +230,8 @@ def true_values(population: Population, seed: int) -> dict[str, float]:
 def one_test(
     population: Population, key: Sequence[int], n_cases: int, n_draws: int
 ) -> pd.DataFrame:
-    """Method a against b on a new sample, by the package's own paired test.
-
-    A row pooled and one within level.
-    """
+    """Method a against b on a new sample, by the package's own paired test: a row pooled and one
+    within level."""
     s = drawn(population, np.random.default_rng(key), n_cases)
     common = {
         "case_id": s.case,
@@ -264,10 +250,8 @@ def one_test(
 
 
 def tests(population: Population, at: int, o: argparse.Namespace) -> pd.DataFrame:
-    """How often p is below 0.05: a row pooled and one within level.
-
-    With the true difference and its standard error.
-    """
+    """How often p is below 0.05: a row pooled and one within level, with the true difference and
+    its standard error."""
     keys = [
         (o.seed, 100 + at, r)
         for r in range(o.tests if population.signal_b is None else o.tests // 2)

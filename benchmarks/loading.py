@@ -1,6 +1,5 @@
-"""Times reading DDXPlus at the size of its test split.
-
-``python -m benchmarks.loading --path FOLDER``.
+"""Times reading DDXPlus at the size of its test split: ``python -m benchmarks.loading --path
+FOLDER``.
 
 The patients of the given release are repeated until there are ``--rows`` (134,529, the size of the
 official test split), in a temporary file. Two ways of loading, each in a process of its own: all

@@ -1,6 +1,5 @@
-"""Times our confidence methods and lm-polygraph's on the same records.
-
-``python -m benchmarks.methods``.
+"""Times our confidence methods and lm-polygraph's on the same records: ``python -m
+benchmarks.methods``.
 
 1,000 generations with 15 samples each, all matrices given; no text occurs in two records, so that
 nothing kept from one helps with the next. Both sides take turns, three rounds, and each time is a
@@ -55,10 +54,8 @@ def scoring(name: str, made: list[Made]) -> Task:
 
 
 def our_statistics(made: list[Made]) -> Task:
-    """Entropy, Rényi divergence and Fisher-Rao distance of every token, all in one.
-
-    As a model's backend does.
-    """
+    """Entropy, Rényi divergence and Fisher-Rao distance of every token, all in one, as a model's
+    backend does."""
     return lambda: [distribution_statistics(*shift(m.log_distributions), 0.5) for m in made]
 
 

@@ -35,9 +35,8 @@ CHUNK = 250
 
 
 def made(n_cases: int, n_methods: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Case (n,), correct (n,) and confidences (methods, n) of made answers.
-
-    Every other method gives steps of a fifteenth.
+    """Case (n,), correct (n,) and confidences (methods, n) of made answers; every other method
+    gives steps of a fifteenth.
 
     The others are rounded: scikit-learn takes near-ties for different.
     """
@@ -97,10 +96,8 @@ def _interval(
 def loop(
     case: np.ndarray, correct: np.ndarray, sure: np.ndarray, n_draws: int, few: int
 ) -> np.ndarray:
-    """The first ``few`` of ``n_draws`` draws of every method, by scikit-learn on the rows drawn.
-
-    (methods, few).
-    """
+    """The first ``few`` of ``n_draws`` draws of every method, by scikit-learn on the rows drawn:
+    (methods, few)."""
     weights = case_weights(case, n_draws)[:few]
     found = np.empty((len(sure), few))
     for b, weight in enumerate(weights):

@@ -1,6 +1,5 @@
-"""Times many calls of an OpenAI-compatible server that takes its time.
-
-``python -m benchmarks.openai``.
+"""Times many calls of an OpenAI-compatible server that takes its time: ``python -m
+benchmarks.openai``.
 
 The server is the tests' toy, on the loopback interface and in a process of its own. What is
 measured is what the backend adds to the waiting: with C calls in flight, N calls of s seconds

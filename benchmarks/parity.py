@@ -1,6 +1,5 @@
-"""Compares every method that lm-polygraph 0.7.0 has too, on the same random arrays.
-
-``python -m benchmarks.parity``.
+"""Compares every method that lm-polygraph 0.7.0 has too, on the same random arrays: ``python -m
+benchmarks.parity``.
 
 Install it beside the project, never in the project's own environment, since it pulls in some
 hundred packages:
@@ -47,10 +46,8 @@ Relation = Callable[[np.ndarray, "list[Made]"], np.ndarray]
 
 @dataclass(frozen=True)
 class Pair:
-    """One of our methods and the estimator that measures the same: a class name, its options.
-
-    And how its value follows.
-    """
+    """One of our methods and the estimator that measures the same: a class name, its options, and
+    how its value follows."""
 
     ours: str
     theirs: str
@@ -66,10 +63,8 @@ class Pair:
 
 
 def first_prior(made: list[Made], weight: float = 1.0, threshold: float = -np.inf) -> np.ndarray:
-    """The first token's log prior, by the number of tokens.
-
-    Where its entropy reaches the threshold: (n,).
-    """
+    """The first token's log prior, by the number of tokens, where its entropy reaches the
+    threshold: (n,)."""
     traces = [trace_of(m.generation) for m in made]
     return np.array(
         [weight * t.prior_logprobs[0] / len(t) * (t.entropies[0] >= threshold) for t in traces]
@@ -97,10 +92,8 @@ def tempered(name: str, statistic: str, temperature: float) -> Callable[[list[Ma
 
 
 def unread(made: list[Made]) -> np.ndarray:
-    """Share of pairs of different samples that are the same text without a word that ROUGE reads.
-
-    (n,).
-    """
+    """Share of pairs of different samples that are the same text without a word that ROUGE reads,
+    (n,)."""
     shares = []
     for m in made:
         texts = [str(s.text) for s in m.generation.samples or ()]
@@ -193,10 +186,8 @@ WORDS = {"e": "entail", "c": "contra", "n": "neutral"}
 
 
 def alternatives_nli(classes: np.ndarray) -> list[list[str]]:
-    """Its square of classes (A, A) of one token's alternatives.
-
-    Of which it reads the first row and column.
-    """
+    """Its square of classes (A, A) of one token's alternatives, of which it reads the first row and
+    column."""
     n = len(classes)
     square = [["neutral"] * n for _ in range(n)]
     for i, kind in enumerate(classes):
@@ -216,10 +207,8 @@ def semantic_classes(made: Sequence[Made]) -> dict[str, dict[int, Any]]:
 
 
 def statistics(made: Sequence[Made]) -> dict[str, Any]:
-    """What the estimators read, from the same arrays.
-
-    Relevances and cosines come as our methods take them: floored, clipped.
-    """
+    """What the estimators read, from the same arrays. Relevances and cosines come as our methods
+    take them: floored, clipped."""
     gs: list[Any] = [m.generation for m in made]
     kept = slice(P.n_alternatives)
 
@@ -256,10 +245,8 @@ def statistics(made: Sequence[Made]) -> dict[str, Any]:
 
 
 def semantic_classes_of(made: Sequence[Made]) -> Callable[[], dict[int, list[list[int]]]]:
-    """Its own way to sets of meanings: argmax of three, compared with a set's first member.
-
-    Record -> sets of samples.
-    """
+    """Its own way to sets of meanings: argmax of three, compared with a set's first member. Record
+    -> sets of samples."""
     from lm_polygraph.stat_calculators import (
         semantic_classes as theirs,
     )  # pyright: ignore[reportMissingImports]

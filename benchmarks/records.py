@@ -1,6 +1,5 @@
-"""Random generations that hold every part a confidence method may read.
-
-Shared by the benchmarks and the tests.
+"""Random generations that hold every part a confidence method may read: shared by the benchmarks
+and the tests.
 
 What belongs together fits together: equal texts have equal tokens, probabilities, cosines and
 entailments, token statistics come from the same next-token distributions, and the diagonals are
@@ -35,30 +34,24 @@ NAMES = (
     "influenza", "Pulmonary embolism", "Acute pulmonary edema", "Stable angina", "Unstable angina", "GERD", "Pericarditis",
     "インフルエンザ",
 )  # fmt: skip
-"""Diagnoses: some are one name in two spellings, some share words.
-
-One has no word that ROUGE can read.
-"""
+"""Diagnoses: some are one name in two spellings, some share words, one has no word that ROUGE can
+read."""
 
 STATISTICS = ("entropies", "renyi", "fisher_rao")
 
 
 @dataclass(frozen=True)
 class Made:
-    """A generation, and the whole next-token distributions behind its answer: log-probabilities (L.
-
-    N).
-    """
+    """A generation, and the whole next-token distributions behind its answer: log-probabilities (L,
+    N)."""
 
     generation: Generation
     log_distributions: np.ndarray
 
 
 def random_records(n: int, seed: int = 0, **options) -> list[Made]:
-    """``n`` records that depend on the seed and nothing else.
-
-    ``options`` are those of :func:`random_record`.
-    """
+    """``n`` records that depend on the seed and nothing else; ``options`` are those of
+    :func:`random_record`."""
     rng = np.random.default_rng(seed)
     return [random_record(rng, case_id=f"case-{i}", **options) for i in range(n)]
 
@@ -115,10 +108,8 @@ def _sample(rng: np.random.Generator, name: str) -> Reply:
 
 
 def _relevance(rng: np.random.Generator, n_tokens: int) -> np.ndarray:
-    """One in ten says that no token matters.
-
-    And one token in ten matters less than what counts as nothing.
-    """
+    """One in ten says that no token matters, and one token in ten matters less than what counts as
+    nothing."""
     values = np.where(rng.random(n_tokens) < 0.1, 1e-8, rng.random(n_tokens))
     return np.zeros(n_tokens) if rng.random() < 0.1 else values
 
@@ -133,10 +124,8 @@ def _cosines(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def _entailments(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities (n, n) that row entails and contradicts column.
-
-    Likelier to entail within one of three groups.
-    """
+    """Probabilities (n, n) that row entails and contradicts column: likelier to entail within one
+    of three groups."""
     group = rng.integers(3, size=n)
     scores = rng.normal(0, 1.5, size=(n, n, 3))
     scores[..., 0] += np.where(group[:, None] == group, 1.5, -1.5)
@@ -199,10 +188,8 @@ def _assessment(rng: np.random.Generator, name: str) -> Assessment:
 
 
 def _panel(rng: np.random.Generator, names: list[str]) -> Panel:
-    """Two to five doctors, some unreadable, two at least not; a stream of its own.
-
-    So that other parts do not move.
-    """
+    """Two to five doctors, some unreadable, two at least not; a stream of its own, so that other
+    parts do not move."""
     votes = [str(name) for name in rng.choice(names, size=int(rng.integers(2, 6)))]
     said = tuple(name if i < 2 or rng.random() < 0.8 else None for i, name in enumerate(votes))
     opinions = tuple(Opinion("random", i, "It fits.", name) for i, name in enumerate(said))

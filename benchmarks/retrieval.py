@@ -1,6 +1,5 @@
-"""How well, how fast and at what size the retrievers search.
-
-``python -m benchmarks.retrieval --beir FOLDER --corpus FILE``.
+"""How well, how fast and at what size the retrievers search: ``python -m benchmarks.retrieval
+--beir FOLDER --corpus FILE``.
 
 Every measurement runs in a process of its own, so that its peak memory is its own. What each column
 means: ``README.md`` beside this file. Needs Linux.
@@ -30,16 +29,12 @@ from typing import Any
 
 DEPTH = 10
 PLAIN = {"bioasq": (0.662, 0.585), "liveqa_medquad": (0.356, 0.478)}
-"""nDCG@10 and recall@10 of BM25 (k1 1.2, b 0.75) with every word kept, no stemming.
-
-What ours must not fall below.
-"""
+"""nDCG@10 and recall@10 of BM25 (k1 1.2, b 0.75) with every word kept, no stemming: what ours must
+not fall below."""
 MIB = 2**20
 WORDS_CHANGED, WORDS_NEW = 0.1, 0.005
-"""Of a repeated passage's words, the shares that become another passage's word.
-
-And a word that no passage has yet.
-"""
+"""Of a repeated passage's words, the shares that become another passage's word, and a word that no
+passage has yet."""
 
 Judged = dict[str, dict[str, int]]
 
@@ -49,10 +44,8 @@ Judged = dict[str, dict[str, int]]
 
 
 def ndcg(ranked: Sequence[str], judged: Mapping[str, int], depth: int = DEPTH) -> float:
-    """Normalised discounted cumulative gain, in [0, 1]: 2^score - 1 by log2(rank + 1).
-
-    A score above 0 must be there.
-    """
+    """Normalised discounted cumulative gain, in [0, 1]: 2^score - 1 by log2(rank + 1). A score
+    above 0 must be there."""
 
     def gained(scores: Sequence[int]) -> float:
         return sum(
@@ -88,9 +81,8 @@ def either(folder: Path, name: str) -> Path:
 
 
 def beir(folder: Path, scratch: Path) -> tuple[Path, dict[str, str], Judged]:
-    """A folder in BEIR's layout: its corpus as snippets (a file in ``scratch``), its queries.
-
-    And their judgements.
+    """A folder in BEIR's layout: its corpus as snippets (a file in ``scratch``), its queries, and
+    their judgements.
 
     Kept are the queries with at least one score above 0.
     """
@@ -114,10 +106,8 @@ def beir(folder: Path, scratch: Path) -> tuple[Path, dict[str, str], Judged]:
 
 
 def grown(corpora: Sequence[Path], n: int, out: Path) -> None:
-    """Writes ``n`` passages: the real ones, then copies with some words exchanged.
-
-    So that the vocabulary grows too.
-    """
+    """Writes ``n`` passages: the real ones, then copies with some words exchanged, so that the
+    vocabulary grows too."""
     rng = random.Random(0)
     rows = [row for file in corpora for row in json_lines(file)]
     words = re.findall(
@@ -148,10 +138,8 @@ def alone(task: Callable[..., Any], *given: Any) -> Any:
 
 
 def memory(field: str) -> float:
-    """MiB of this process: ``VmHWM`` the most it has held.
-
-    ``RssFile`` what it now holds of mapped files.
-    """
+    """MiB of this process: ``VmHWM`` the most it has held, ``RssFile`` what it now holds of mapped
+    files."""
     status = Path("/proc/self/status").read_text()
     (found,) = re.findall(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)
     return int(found) / 1024
@@ -177,10 +165,8 @@ def quality(
 
 
 def opening(kind: str, corpora: Sequence[Path], scratch: Path) -> dict[str, float]:
-    """Opens (and for bm25s at first makes) a retriever: seconds without imports, peak MiB.
-
-    Bytes of all indexes.
-    """
+    """Opens (and for bm25s at first makes) a retriever: seconds without imports, peak MiB, bytes of
+    all indexes."""
     from trustlab.retrieval import open_retriever, terms
 
     terms("so that no import is timed")
@@ -194,10 +180,8 @@ def opening(kind: str, corpora: Sequence[Path], scratch: Path) -> dict[str, floa
 def searching(
     kind: str, corpora: Sequence[Path], scratch: Path, queries: Sequence[str], warm: int
 ) -> dict[str, float]:
-    """Queries a second for the 15 best, after ``warm`` queries; seconds to open.
-
-    Peak MiB and mapped files among it.
-    """
+    """Queries a second for the 15 best, after ``warm`` queries; seconds to open; peak MiB and
+    mapped files among it."""
     from trustlab.retrieval import open_retriever, terms
 
     terms("so that no import is timed")

@@ -36,10 +36,8 @@ def overconfident(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndar
 
 
 def uninformative(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Confidence has nothing to do with the diagnosis.
-
-    Which is wrong a little more often than one case in five.
-    """
+    """Confidence has nothing to do with the diagnosis, which is wrong a little more often than one
+    case in five."""
     return rng.uniform(0, 1, (n, TURNS)), (rng.uniform(0, 1, (n, TURNS)) > 0.21).astype(int)
 
 
@@ -50,19 +48,15 @@ def backwards(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def at_the_edge(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every case stops at once and is wrong just above the allowed rate of 0.2.
-
-    The hardest to tell from one that is allowed.
-    """
+    """Every case stops at once and is wrong just above the allowed rate of 0.2: the hardest to tell
+    from one that is allowed."""
     right = (rng.uniform(0, 1, (n, 1)) > 0.2001).astype(int)
     return np.full((n, TURNS), 0.999), np.repeat(right, TURNS, axis=1)
 
 
 def few_steps(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Confidence takes three values only, as a model that is asked for a number gives.
-
-    And some never reach any threshold.
-    """
+    """Confidence takes three values only, as a model that is asked for a number gives, and some
+    never reach any threshold."""
     sure = rng.choice([np.nan, 0.5, 0.8, 0.95], p=[0.3, 0.3, 0.2, 0.2], size=(n, TURNS))
     return sure, (
         rng.uniform(0, 1, (n, TURNS))
@@ -83,10 +77,8 @@ POPULATIONS: tuple[Population, ...] = (
 def true_errors(
     population: Population, rng: np.random.Generator
 ) -> dict[float, tuple[float, float]]:
-    """Threshold -> (error among those stopped early, share stopped early).
-
-    From :data:`TRUTH` cases.
-    """
+    """Threshold -> (error among those stopped early, share stopped early), from :data:`TRUTH`
+    cases."""
     sure, right = population(rng, TRUTH)
     found = {}
     for threshold in GRID:
@@ -102,10 +94,8 @@ def true_errors(
 def simulate(
     population: Population, n_cases: int, alpha: float, delta: float, draws: int, seed: int
 ) -> tuple[float, float, float]:
-    """Shares of draws in which the true error exceeds ``alpha`` and in which there is a threshold.
-
-    Mean share stopped early.
-    """
+    """Shares of draws in which the true error exceeds ``alpha`` and in which there is a threshold;
+    mean share stopped early."""
     rng = np.random.default_rng(seed)
     truth = true_errors(population, rng)
     given = [guarantee(*population(rng, n_cases), alpha, delta).threshold for _ in range(draws)]

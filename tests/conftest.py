@@ -1,7 +1,5 @@
-"""Runs of the tests, notebook kernels and other child processes among them.
-
-Leave the user's ``runs/`` alone.
-"""
+"""Runs of the tests, notebook kernels and other child processes among them, leave the user's
+``runs/`` alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""What functions of the metrics make of data that say nothing: a fact a line.
-
-With what tells whether it holds.
-"""
+"""What functions of the metrics make of data that say nothing: a fact a line, with what tells
+whether it holds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""A model that also talks: it asks the knowledge table's questions in an order of its own.
-
-And answers as a patient.
-"""
+"""A model that also talks: it asks the knowledge table's questions in an order of its own, and
+answers as a patient."""
 
 from __future__ import annotations
 
@@ -29,10 +27,8 @@ QUESTIONS = [question for _, question, _ in TOLD[1:]] + ["Do you swim?", "Do you
 def told_case(
     case_id: str = "a", diagnosis: str = "Influenza", accepted: tuple[str, ...] = ("Flu",)
 ) -> Case:
-    """Five exchanges, one of which is answered by a bare "No.".
-
-    Any but case ``a`` opens with words of its own.
-    """
+    """Five exchanges, one of which is answered by a bare "No."; any but case ``a`` opens with words
+    of its own."""
     told = tuple(Statement(f"Doctor: {q}\nPatient: {a}", f, a != "No.") for f, q, a in TOLD)
     hello = (
         ()
@@ -45,9 +41,8 @@ def told_case(
 
 
 class Talker(FakeModel):
-    """Asks, by a hash of what it was told, a question of ``questions`` that it did not ask.
-
-    Answers by the facts' own words.
+    """Asks, by a hash of what it was told, a question of ``questions`` that it did not ask; answers
+    by the facts' own words.
 
     ``enough_from`` is the number of questions from which it says enough; ``replies`` overrules what
     it says to a purpose.

@@ -1,7 +1,5 @@
-"""A model that answers MedConf's three prompts from a script, a library of made passages.
-
-And replies of the asked-for form.
-"""
+"""A model that answers MedConf's three prompts from a script, a library of made passages, and
+replies of the asked-for form."""
 
 from __future__ import annotations
 
@@ -34,10 +32,8 @@ QUOTES = {1: "Yes, since Monday.", 2: "No, I don't cough at all."}
 
 
 class Shelf:
-    """A retriever that finds :data:`PASSAGES` for every word but "nothing".
-
-    ``asked`` keeps what it was asked.
-    """
+    """A retriever that finds :data:`PASSAGES` for every word but "nothing"; ``asked`` keeps what it
+    was asked."""
 
     revision = "shelf r1"
 
@@ -50,10 +46,8 @@ class Shelf:
 
 
 class Scripted:
-    """Answers each request by its purpose: ``keyword``, ``profile`` and ``evidence`` say how.
-
-    Well-formed where not given.
-    """
+    """Answers each request by its purpose: ``keyword``, ``profile`` and ``evidence`` say how,
+    well-formed where not given."""
 
     revision, provides = "r1", frozenset({"text"})
 

@@ -1,7 +1,5 @@
-"""A model without weights: every reply is read off a hash of what was asked.
-
-And an encoder of the same kind.
-"""
+"""A model without weights: every reply is read off a hash of what was asked. And an encoder of the
+same kind."""
 
 from __future__ import annotations
 
@@ -35,16 +33,13 @@ PROMPT_OF = {
     for name in names()
     for options in OPTIONS
 }
-"""Last line of a prompt -> the prompt's name: what is asked is read from the messages.
-
-As by a real model.
-"""
+"""Last line of a prompt -> the prompt's name: what is asked is read from the messages, as by a real
+model."""
 
 
 class FakeModel:
-    """Reply i depends on name, messages, temperature, seed and i.
-
-    ``n`` and ``purpose`` play no part.
+    """Reply i depends on name, messages, temperature, seed and i; ``n`` and ``purpose`` play no
+    part.
 
     ``unreadable(request, i)`` says which diagnoses come without their brackets. ``asked`` keeps the
     requests of each call.
@@ -178,10 +173,8 @@ def prompt_of(request: Request) -> str:
 
 
 def medconf_reply(kind: str, user: str, rng: np.random.Generator) -> str:
-    """The diagnosis as its keyword, a profile of three criteria.
-
-    Or an assessment of those in the prompt.
-    """
+    """The diagnosis as its keyword, a profile of three criteria, or an assessment of those in the
+    prompt."""
     last = user.splitlines()[-1]
     if kind == "keyword":
         return f"[{user.partition('Diagnosis: ')[2].partition(chr(10))[0]}]"

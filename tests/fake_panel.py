@@ -1,7 +1,5 @@
-"""A model that plays doctors and reviewers from a script, an encoder without weights.
-
-And cases for them.
-"""
+"""A model that plays doctors and reviewers from a script, an encoder without weights, and cases for
+them."""
 
 from __future__ import annotations
 
@@ -37,9 +35,8 @@ def marks_json(key: str, *verdicts: str, quotes: Sequence[str | None] = ()) -> s
 
 
 class FakePanel:
-    """Replies by purpose; a list is gone through by the reply's index.
-
-    So that each doctor has an opinion of its own.
+    """Replies by purpose; a list is gone through by the reply's index, so that each doctor has an
+    opinion of its own.
 
     ``asked`` keeps the requests of each call.
     """
@@ -86,10 +83,8 @@ def by_case(**scripts: Script) -> Callable[[Request, int], Words]:
 
 
 class Wordy:
-    """An encoder of two words: a text is (times "fever", times "cough"), made a unit vector.
-
-    A window holds ``room`` words.
-    """
+    """An encoder of two words: a text is (times "fever", times "cough"), made a unit vector; a
+    window holds ``room`` words."""
 
     name, revision = "wordy", "wordy r1"
 

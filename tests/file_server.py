@@ -1,7 +1,5 @@
-"""A small web server on the loopback interface that hands out files, well or badly.
-
-And remembers who asked.
-"""
+"""A small web server on the loopback interface that hands out files, well or badly, and remembers
+who asked."""
 
 from __future__ import annotations
 
@@ -50,10 +48,8 @@ class FileServer:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request; HTTP/1.0.
-
-    So that the connection's end ends a body whose length was not announced.
-    """
+    """One request; HTTP/1.0, so that the connection's end ends a body whose length was not
+    announced."""
 
     def __init__(self, server: FileServer, *args) -> None:
         self.behaviour = server

@@ -1,6 +1,5 @@
-"""What the first cell of each notebook says of the reference run: three bullets.
-
-Every number from the committed tables.
+"""What the first cell of each notebook says of the reference run: three bullets, every number from
+the committed tables.
 
 Words stand here, numbers do not: each is put in from ``figures/`` (or from what the committed
 notebook printed), so that a test can hold the cells to them. ``make same-keep`` writes the bullets
@@ -53,10 +52,8 @@ def printed(name: str, cell_id: str) -> str:
 
 
 def shown(name: str, cell_id: str, n: int = 1) -> pd.DataFrame:
-    """The ``n``-th thing that a cell of the reference run showed, in full precision.
-
-    As ``make same`` keeps it.
-    """
+    """The ``n``-th thing that a cell of the reference run showed, in full precision, as ``make
+    same`` keeps it."""
     with lzma.open(
         DATA / "replies" / "tables" / f"{name}.json.xz", "rt", encoding="utf-8"
     ) as lines:
@@ -100,10 +97,8 @@ def counted(n: int, one: str, several: str) -> str:
 
 
 def walkthrough() -> Bullets:
-    """One patient: the first answer from every side, then what denials do to it.
-
-    Then patients out of its world.
-    """
+    """One patient: the first answer from every side, then what denials do to it, then patients out
+    of its world."""
     moves, evidence = table("00_moves"), table("00_evidence")
     answer = printed("00_walkthrough", "walk-07").strip().partition(": ")[2]
     first = rows(moves, level=rows(moves, answer=answer)["level"].min()).set_index("method")
@@ -156,10 +151,8 @@ def walkthrough() -> Bullets:
 
 
 def benchmark() -> Bullets:
-    """Accuracy and the pooled trap; the order of the methods; correlations over levels.
-
-    And the text-only model.
-    """
+    """Accuracy and the pooled trap; the order of the methods; correlations over levels, and the
+    text-only model."""
     metrics = table("reference/01_benchmark/metrics")
     sets = list(dict.fromkeys(metrics["dataset"]))
     accuracy = metrics[metrics["metric"].eq("accuracy") & metrics["level"].str.isdigit()]
@@ -260,10 +253,8 @@ CHANGES = {
 
 
 def held(shifts: pd.DataFrame) -> str:
-    """The shifts that hold after Holm's correction, in percentage points, change by change.
-
-    'nothing' without any.
-    """
+    """The shifts that hold after Holm's correction, in percentage points, change by change;
+    'nothing' without any."""
     found = rows(shifts, level="all")
     found = found[found["p_holm"] < 0.05].sort_values("value", ascending=False)
     said = [

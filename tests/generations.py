@@ -66,10 +66,8 @@ def cosines(*off: float) -> np.ndarray:
 def meant(
     *sets: int, samples: tuple[Reply, ...] | None = None, similarity: np.ndarray | None = None
 ) -> Generation:
-    """Samples that mean what their numbers say.
-
-    Equal numbers entail each other 0.9 and contradict 0.05, others reversed.
-    """
+    """Samples that mean what their numbers say: equal numbers entail each other 0.9 and contradict
+    0.05, others reversed."""
     same = np.equal.outer(sets, sets)
     own = np.eye(len(sets), dtype=bool)
     return generation(

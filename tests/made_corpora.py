@@ -35,10 +35,8 @@ def written(
     encoding: str = "utf-8",
     end: str = "\n",
 ) -> Path:
-    """A file of these rows, a ``str`` as it stands and anything else as JSON.
-
-    Gzipped where the name says so.
-    """
+    """A file of these rows, a ``str`` as it stands and anything else as JSON; gzipped where the
+    name says so."""
     lines = [
         line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in rows
     ]

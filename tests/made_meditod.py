@@ -74,10 +74,8 @@ def bare(utterances: Sequence[Mapping]) -> list[dict]:
 
 
 def entries(utterances: Sequence[Mapping], status: str = "Maybe") -> list[dict]:
-    """The same annotations as the labelling tool writes them: flat.
-
-    With the utterance's number as text.
-    """
+    """The same annotations as the labelling tool writes them: flat, with the utterance's number as
+    text."""
     found: list[dict] = []
     for uid, utterance in enumerate(utterances):
         found += [{"intent": one["intent"], "uid": str(uid)} for one in utterance.get("nlu", [])]

@@ -32,10 +32,8 @@ EMPTY_PLAN = {
 def review(
     case_id: str, diagnoses: Sequence[str | None], right: str = "flu", **changes: Any
 ) -> dict[str, Any]:
-    """One case: the vote counted, ``right`` the right diagnosis.
-
-    A plan of one safe prescription and one test without a flag.
-    """
+    """One case: the vote counted, ``right`` the right diagnosis, a plan of one safe prescription
+    and one test without a flag."""
     diagnosis, tied = majority(diagnoses, case_id)
     known = diagnosis is not None
     row = {
@@ -52,9 +50,8 @@ def review(
 
 
 def two_cases(**changes: Any) -> pd.DataFrame:
-    """Case a: two of three say flu, rightly, with a plan that draws objections. Case b.
-
-    All say gout, wrongly; no tests.
+    """Case a: two of three say flu, rightly, with a plan that draws objections. Case b: all say
+    gout, wrongly; no tests.
 
     Accuracy 1/2. CDR (1/3 + 0)/2 = 1/6. Cosines 0.5 and 0.1, biomedical 0.8 and 0.4. Of four rated
     prescriptions one is UNSAFE, one SAFE WITH CAUTION, and a fifth is unknown. Of five rated tests

@@ -1,6 +1,5 @@
-"""A small OpenAI-compatible server on the loopback interface.
-
-With a toy model whose distributions are stated.
+"""A small OpenAI-compatible server on the loopback interface, with a toy model whose distributions
+are stated.
 
 The toy: after a text, the distribution over :data:`VOCABULARY` is read off a hash of the text; "["
 is favoured at first and "]" at the fourth token, where the reply ends. Choice j is drawn with the
@@ -336,10 +335,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def opening(server: Server, **defaults: Any) -> Iterator[Callable[..., Any]]:
-    """Opens models of the server, with these options where no others are given.
-
-    And closes them at the end.
-    """
+    """Opens models of the server, with these options where no others are given, and closes them at
+    the end."""
     from trustlab.models.openai import OpenAIModel
 
     models: list[OpenAIModel] = []

@@ -1,6 +1,5 @@
-"""Every confidence method a second time: plain loops written from the formulas alone.
-
-To compare the package with.
+"""Every confidence method a second time: plain loops written from the formulas alone, to compare
+the package with.
 
 Nothing of ``trustlab.confidence`` is imported here. Slow on purpose: no array arithmetic,
 eigenvalues by Jacobi rotations. Then for each method, and all that a new one adds to the tests: a
@@ -60,10 +59,8 @@ def prior_of_uncertain(g) -> float:
 
 
 def weighted_logprob(logprobs, relevance) -> float:
-    """Sum of log p weighted by relevance; below 1e-6 a relevance is nothing, and if all are.
-
-    Every token counts alike.
-    """
+    """Sum of log p weighted by relevance; below 1e-6 a relevance is nothing, and if all are, every
+    token counts alike."""
     counted = [0.0 if r < 1e-6 else float(r) for r in relevance]
     if not any(counted):
         counted = [1.0] * len(counted)
@@ -73,10 +70,8 @@ def weighted_logprob(logprobs, relevance) -> float:
 
 
 def kept_shares(g) -> list[float]:
-    """Per token.
-
-    Probability of the alternatives that entail over that of those that entail or contradict.
-    """
+    """Per token: probability of the alternatives that entail over that of those that entail or
+    contradict."""
     shares = []
     for listed, classes in zip(g.answer.trace.alternatives, g.alternative_entailment, strict=True):
         entail = contradict = 0.0
@@ -159,10 +154,8 @@ def meaning_sets(g) -> list[list[int]]:
 
 
 def jacobi(matrix: list[list[float]]) -> tuple[list[float], list[list[float]]]:
-    """Eigenvalues and eigenvectors (row k belongs to value k) of a symmetric matrix.
-
-    By cyclic Jacobi rotations.
-    """
+    """Eigenvalues and eigenvectors (row k belongs to value k) of a symmetric matrix, by cyclic
+    Jacobi rotations."""
     n = len(matrix)
     a = [row[:] for row in matrix]
     v = [[float(i == j) for j in range(n)] for i in range(n)]
@@ -563,10 +556,8 @@ SURER: dict[str, tuple[Generation, Generation]] = {
         generation(panel=panel("flu", "croup", "flu", cosines=(0.9, 0.3, 0.1))),
     ),
 }
-"""Per method a generation that is less sure and one that is surer.
-
-By the meaning of what the method reads.
-"""
+"""Per method a generation that is less sure and one that is surer, by the meaning of what the
+method reads."""
 
 WITHOUT_DIRECTION = {"random": "it knows nothing, so that no record is surer than another"}
 

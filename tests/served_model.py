@@ -1,7 +1,5 @@
-"""Any of trustlab's models behind an OpenAI-compatible server on the loopback interface.
-
-What a user's own server would do.
-"""
+"""Any of trustlab's models behind an OpenAI-compatible server on the loopback interface: what a
+user's own server would do."""
 
 from __future__ import annotations
 
@@ -18,10 +16,8 @@ MOST_TOP = 20
 
 @dataclass
 class ServedModel(Server):
-    """``model`` behind the server; one request at a time.
-
-    With each token's log-probability and the likeliest alternatives.
-    """
+    """``model`` behind the server; one request at a time, with each token's log-probability and the
+    likeliest alternatives."""
 
     model: Model | None = None
     busy: threading.Lock = field(default_factory=threading.Lock)

@@ -1,7 +1,5 @@
-"""One procedure with its settings changed: what each variant asks anew, what its steps gave.
-
-And which library it read.
-"""
+"""One procedure with its settings changed: what each variant asks anew, what its steps gave, and
+which library it read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Published correlations and means: do value.
-
-P-value and number of points fit each other? By hand and against scipy.
-"""
+"""Published correlations and means: do value, p-value and number of points fit each other? By hand
+and against scipy."""
 
 from __future__ import annotations
 
@@ -28,10 +26,8 @@ def one(statistic="pearson", value="0.500", p_printed=None, n=6, **options) -> p
 
 
 def p_of_six(r: float) -> float:
-    """Student's t with 4 degrees of freedom has a closed form.
-
-    Two-sided p of a correlation over six points.
-    """
+    """Student's t with 4 degrees of freedom has a closed form: two-sided p of a correlation over
+    six points."""
     return 1 - 1.5 * abs(r) + 0.5 * abs(r) ** 3
 
 

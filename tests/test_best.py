@@ -1,7 +1,5 @@
-"""The best of several: who it is, how sure the choice is.
-
-And an interval that knows that there was one.
-"""
+"""The best of several: who it is, how sure the choice is, and an interval that knows that there was
+one."""
 
 from __future__ import annotations
 
@@ -18,10 +16,8 @@ NAN = float("nan")
 def drawn(
     n_methods: int = 4, seed: int = 0, lift: float = 0.0, n_draws: int = 400
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means over 30 cases of noisy scores, the first raised by ``lift``: values (M + 1,) and draws.
-
-    The reference last.
-    """
+    """Means over 30 cases of noisy scores, the first raised by ``lift``: values (M + 1,) and draws,
+    the reference last."""
     rng = np.random.default_rng(seed)
     scores = rng.normal(0, 1, (30, n_methods + 1))
     scores[:, 0] += lift

@@ -1,7 +1,5 @@
-"""Accuracy beside mean confidence, set by set: each value with the answers behind it.
-
-And its figure.
-"""
+"""Accuracy beside mean confidence, set by set: each value with the answers behind it, and its
+figure."""
 
 from __future__ import annotations
 

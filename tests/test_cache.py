@@ -61,10 +61,8 @@ def trace_of(text: str) -> TokenTrace:
 
 
 class Fake:
-    """Reply i is a function of everything but n and purpose.
-
-    ``asked`` keeps the requests of each call.
-    """
+    """Reply i is a function of everything but n and purpose; ``asked`` keeps the requests of each
+    call."""
 
     provides = frozenset({"text", "logprobs"})
 

@@ -1,7 +1,5 @@
-"""The cards of the embedded models: numbers from the evaluation, shares from the recipe.
-
-Words from a file.
-"""
+"""The cards of the embedded models: numbers from the evaluation, shares from the recipe, words from
+a file."""
 
 from __future__ import annotations
 

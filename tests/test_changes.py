@@ -1,7 +1,5 @@
-"""Changed ways of telling: what each adds or moves, that everybody meets the same words.
-
-And two patients as one.
-"""
+"""Changed ways of telling: what each adds or moves, that everybody meets the same words, and two
+patients as one."""
 
 from __future__ import annotations
 

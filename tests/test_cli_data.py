@@ -1,7 +1,5 @@
-"""``trustlab data``: what check and fetch print.
-
-And that nothing is downloaded before the licence was seen.
-"""
+"""``trustlab data``: what check and fetch print, and that nothing is downloaded before the licence
+was seen."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Asking: each question once, only what the methods need.
-
-And what is missing stays missing with its reason.
-"""
+"""Asking: each question once, only what the methods need, and what is missing stays missing with
+its reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Methods against a reference and the best of each family: what is compared with what.
-
-And what it says where it cannot.
-"""
+"""Methods against a reference and the best of each family: what is compared with what, and what it
+says where it cannot."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""What single confidence methods make of replies at the edge: unreadable, repeated.
-
-Differently written.
-"""
+"""What single confidence methods make of replies at the edge: unreadable, repeated, differently
+written."""
 
 from __future__ import annotations
 

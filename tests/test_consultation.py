@@ -1,7 +1,5 @@
-"""The loop: what is said and kept, why it ends.
-
-And that a replay stops where really stopping would have.
-"""
+"""The loop: what is said and kept, why it ends, and that a replay stops where really stopping would
+have."""
 
 from __future__ import annotations
 
@@ -109,10 +107,8 @@ def test_a_doctor_who_repeats_itself_is_stopped_and_the_question_is_not_put() ->
 
 
 class Stubborn(Talker):
-    """Its greedy question is always the same, and so is the first one it draws.
-
-    What it draws next is new.
-    """
+    """Its greedy question is always the same, and so is the first one it draws; what it draws next
+    is new."""
 
     def reply(self, request, i):
         if request.purpose != "ask":
@@ -242,10 +238,8 @@ def confidence_of(consultations: tuple[Consultation, ...], levels: list[int]) ->
 
 @pytest.mark.parametrize("threshold", [0.3, 0.6, 0.9])
 def test_a_replay_stops_where_a_loop_that_really_stops_would_have(threshold: float) -> None:
-    """The loop asks a turn more only while the confidence is below the threshold.
-
-    The replay has the whole recording.
-    """
+    """The loop asks a turn more only while the confidence is below the threshold; the replay has
+    the whole recording."""
     recorded = talk(max_turns=5, n=6)
     replayed = stop_turns(confidence_of(recorded, list(range(6))), threshold)
     for i, c in enumerate(recorded):

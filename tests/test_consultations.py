@@ -1,7 +1,5 @@
-"""The experiment from recorded talk to tables: hand-made consultations by hand.
-
-And a fake model for the whole way.
-"""
+"""The experiment from recorded talk to tables: hand-made consultations by hand, and a fake model
+for the whole way."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""DDXPlus: what a row becomes, which file is read, which rows are refused and how.
-
-And the real rows.
-"""
+"""DDXPlus: what a row becomes, which file is read, which rows are refused and how, and the real
+rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""DDXPlus, whatever the row: a case, a counted drop or one clear error.
-
-Nothing is lost between the three.
-"""
+"""DDXPlus, whatever the row: a case, a counted drop or one clear error; nothing is lost between the
+three."""
 
 from __future__ import annotations
 
@@ -19,10 +17,8 @@ from trustlab.datasets.ddxplus import COLUMNS
 
 
 def codes_of(name: str) -> st.SearchStrategy[list[str]]:
-    """What a patient may say of one evidence: nothing, or it with a value.
-
-    Or with several where it is multi-choice.
-    """
+    """What a patient may say of one evidence: nothing, or it with a value, or with several where it
+    is multi-choice."""
     kind, values = CODES[name]["data_type"], CODES[name]["possible-values"]
     if kind == "B":
         return st.sampled_from([[], [name]])

@@ -177,10 +177,8 @@ def public() -> dict[str, Any]:
 
 
 def measures() -> dict[str, tuple[Callable[[Any, Any], Any], bool]]:
-    """What measures (correct, confidence), maybe weighted, or rows that hold them.
-
-    Whether it takes arrays.
-    """
+    """What measures (correct, confidence), maybe weighted, or rows that hold them; whether it takes
+    arrays."""
     found: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {}
     for name, thing in public().items():
         wanted = [*inspect.signature(thing).parameters] if inspect.isfunction(thing) else []

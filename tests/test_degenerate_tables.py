@@ -1,7 +1,5 @@
-"""Runs that say nothing: every table says why a number is missing.
-
-And gives no interval without width.
-"""
+"""Runs that say nothing: every table says why a number is missing, and gives no interval without
+width."""
 
 from __future__ import annotations
 
@@ -27,10 +25,8 @@ KEY = {"dataset": "d", "model": "x"}
 def degenerate_run(
     correct: list[float], confidence: list[float], cases: list[str], levels: list[int]
 ):
-    """Answers and confidences ("m") of one run; an unknown answer's call failed.
-
-    A missing confidence has the reason "none".
-    """
+    """Answers and confidences ("m") of one run; an unknown answer's call failed, a missing
+    confidence has the reason "none"."""
     keys = pd.DataFrame({"case_id": cases, "level": levels}).assign(**KEY)
     said = pd.Series(["a" if c == c else None for c in correct], dtype=object)
     answers = keys.assign(

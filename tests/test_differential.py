@@ -1,7 +1,5 @@
-"""The differential that the knowledge table implies, worked out by hand on a small table.
-
-And its flatness.
-"""
+"""The differential that the knowledge table implies, worked out by hand on a small table, and its
+flatness."""
 
 from __future__ import annotations
 

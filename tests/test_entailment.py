@@ -1,7 +1,5 @@
-"""Entailment between diagnoses: the protocol's helpers, the stand-in's rules.
-
-And a real cross-encoder with random weights.
-"""
+"""Entailment between diagnoses: the protocol's helpers, the stand-in's rules, and a real
+cross-encoder with random weights."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The engine under every table: values, intervals, counts and reasons.
-
-Once for all that stand on it.
-"""
+"""The engine under every table: values, intervals, counts and reasons, once for all that stand on
+it."""
 
 from __future__ import annotations
 

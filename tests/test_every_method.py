@@ -1,7 +1,5 @@
-"""Properties of every registered method: a new one cannot be forgotten.
-
-Since tables here must name what is registered.
-"""
+"""Properties of every registered method: a new one cannot be forgotten, since tables here must name
+what is registered."""
 
 from __future__ import annotations
 
@@ -348,10 +346,8 @@ BOUNDABLE = [
 def with_trace(
     made: Generation, need: str, position: int, change: Callable[[TokenTrace], TokenTrace]
 ) -> Generation:
-    """``made`` with the trace that ``need`` reads changed: of the answer.
-
-    Or of the sample at ``position``.
-    """
+    """``made`` with the trace that ``need`` reads changed: of the answer, or of the sample at
+    ``position``."""
 
     def changed(reply: Reply) -> Reply:
         assert reply.trace is not None

@@ -1,7 +1,5 @@
-"""The explorer: what a page holds, that the controls change it.
-
-And what is left where nothing moves.
-"""
+"""The explorer: what a page holds, that the controls change it, and what is left where nothing
+moves."""
 
 from __future__ import annotations
 

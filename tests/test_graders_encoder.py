@@ -1,7 +1,5 @@
-"""The grader that compares names by a sentence encoder: what it forgives.
-
-And what no cosine makes right.
-"""
+"""The grader that compares names by a sentence encoder: what it forgives, and what no cosine makes
+right."""
 
 from __future__ import annotations
 

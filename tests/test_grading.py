@@ -124,10 +124,8 @@ def test_a_case_that_is_lacking_or_has_another_truth_is_refused() -> None:
 
 
 def a_run(n_cases: int = 60, levels=(20, 100), seed: int = 0) -> SimpleNamespace:
-    """Answers of which half are right, half of the right ones under another name.
-
-    "good" ranks better than "poor".
-    """
+    """Answers of which half are right, half of the right ones under another name; "good" ranks
+    better than "poor"."""
     rng = np.random.default_rng(seed)
     told, confidence = [], []
     for c in range(n_cases):

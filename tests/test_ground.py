@@ -1,7 +1,5 @@
-"""The files a checkout stands on: dependencies that agree, sources that exist.
-
-And nothing that only one machine knows.
-"""
+"""The files a checkout stands on: dependencies that agree, sources that exist, and nothing that
+only one machine knows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The attention heads that the embedded models begin with look where they should.
-
-Before anything is learned.
-"""
+"""The attention heads that the embedded models begin with look where they should, before anything
+is learned."""
 
 from __future__ import annotations
 
@@ -32,10 +30,8 @@ def looked(model: LlamaForCausalLM, ids: list[int]) -> list[torch.Tensor]:
 
 @pytest.fixture(scope="module")
 def model() -> LlamaForCausalLM:
-    """A fresh model with heads, in which tokens 201, 202 ... mean the same as tokens 101, 102 ....
-
-    And no other two do.
-    """
+    """A fresh model with heads, in which tokens 201, 202 ... mean the same as tokens 101, 102 ...,
+    and no other two do."""
     made = fresh()
     table = made.get_input_embeddings().weight
     with torch.no_grad():

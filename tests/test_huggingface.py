@@ -42,10 +42,8 @@ PATIENTS = (
 def save_model(
     folder: Path, kind: str, eos: int | list[int] = 1, chat_template: str | None = TEMPLATE
 ) -> Path:
-    """A random model of 2 layers and 32 hidden units.
-
-    Sharpened so that some tokens are far likelier than others.
-    """
+    """A random model of 2 layers and 32 hidden units, sharpened so that some tokens are far
+    likelier than others."""
     torch.manual_seed(5)
     n_tokens = 258
     if kind == "llama":
@@ -95,10 +93,8 @@ def prompt_ids(model: HuggingFaceModel, patient: str) -> list[int]:
 
 
 def plain_logprobs(model: HuggingFaceModel, prompt: list[int], said: list[int]) -> np.ndarray:
-    """Log-probabilities over the vocabulary before each token of ``said``, (L, N) in float64.
-
-    One pass, no cache.
-    """
+    """Log-probabilities over the vocabulary before each token of ``said``, (L, N) in float64: one
+    pass, no cache."""
     with torch.no_grad():
         logits = (
             model._model(input_ids=torch.tensor([prompt + said]), use_cache=False)
@@ -170,10 +166,8 @@ def test_batched_equals_single(kind, llama_folder, gpt2_folder):
 
 
 def test_statistics_equal_a_plain_pass(llama):
-    """Greedy tokens, log-probabilities, entropy, Rényi at 0.5, Fisher-Rao and alternatives.
-
-    From their definitions.
-    """
+    """Greedy tokens, log-probabilities, entropy, Rényi at 0.5, Fisher-Rao and alternatives, from
+    their definitions."""
     patient = PATIENTS[1]
     prompt = prompt_ids(llama, patient)
     said = said_ids(llama, prompt, 8)
@@ -365,10 +359,8 @@ def test_greedy_and_samples_share_one_prefill(llama, monkeypatch):
 
 
 def test_replies_that_agree_so_far_share_a_forward(llama, monkeypatch):
-    """Step t reads the distinct beginnings of t tokens of replies not yet ended.
-
-    Log-probabilities tell them apart.
-    """
+    """Step t reads the distinct beginnings of t tokens of replies not yet ended; log-probabilities
+    tell them apart."""
     shapes = count_rows(llama, monkeypatch)
     replies = llama.generate(
         [ask(PATIENTS[1], want=frozenset({"logprobs"}), n=15, temperature=0.6)]
@@ -476,10 +468,8 @@ def test_inverse_cdf_by_hand():
 
 
 def test_distribution_statistics_by_hand():
-    """P = (1/2, 1/2, 0, 0) and uniform over four: entropies log 2, log 4; divergences log 2, 0.
-
-    Angles 1/2, 0.
-    """
+    """P = (1/2, 1/2, 0, 0) and uniform over four: entropies log 2, log 4; divergences log 2, 0;
+    angles 1/2, 0."""
     logits = np.array([[3.0, 3.0, -np.inf, -np.inf], [7.0, 7.0, 7.0, 7.0]])
     for alpha in (0.5, 1, 2):
         found = distribution_statistics(*shift(logits), alpha)
@@ -491,10 +481,8 @@ def test_distribution_statistics_by_hand():
 
 
 def test_batches_keep_to_the_limit():
-    """Batches by hand: 2 x (2 + 4) fits 20 and 3 x (5 + 4) does not.
-
-    Three rows of the first leave no room for a second.
-    """
+    """Batches by hand: 2 x (2 + 4) fits 20 and 3 x (5 + 4) does not; three rows of the first leave
+    no room for a second."""
     lengths, extra, ones = [5, 1, 9, 2, 30], [2, 1, 1, 4, 1], [1] * 5
     assert list(batches(lengths, extra, ones, 20)) == [[1, 3], [0], [2], [4]]
     assert list(batches(lengths, extra, [1, 3, 1, 1, 1], 20)) == [[1], [3, 0], [2], [4]]

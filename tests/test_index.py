@@ -1,7 +1,5 @@
-"""The index on disk: ranked as the reference ranks, made once, never half made.
-
-Made again when damaged or out of date.
-"""
+"""The index on disk: ranked as the reference ranks, made once, never half made, made again when
+damaged or out of date."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from benchmarks.retrieval import either, json_lines
 from trustlab.datasets import DataError
 from trustlab.paths import ROOT, RUNS
 from trustlab.retrieval import BM25, BM25S, Passage, disk_index, load_corpus
-from trustlab.retrieval import corpus as opening
+from trustlab.retrieval import disk_index as opening
 from trustlab.retrieval import open_retriever as open_any
 from trustlab.retrieval.corpus import corpus_files, read_passages
 
@@ -77,10 +75,8 @@ def no_building(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def assert_alike(reference: BM25, other: BM25S, query: str, k: int) -> None:
-    """Both find as many.
-
-    And place by place the same passages or ones that the reference scores alike.
-    """
+    """Both find as many, and place by place the same passages or ones that the reference scores
+    alike."""
     scores = dict(zip(ids(reference.passages), reference.scores(query), strict=True))
     ours, theirs = ids(reference.search(query, k)), ids(other.search(query, k))
     assert [scores[i] for i in theirs] == pytest.approx(

@@ -1,7 +1,5 @@
-"""Leaving one case out at a time: by hand, against the textbook's mean.
-
-And where a bootstrap goes astray.
-"""
+"""Leaving one case out at a time: by hand, against the textbook's mean, and where a bootstrap goes
+astray."""
 
 from __future__ import annotations
 
@@ -41,10 +39,8 @@ def test_it_is_cut_where_the_statistic_can_go_no_further() -> None:
 
 @pytest.mark.parametrize("kappa", [fleiss_kappa_weighted, gwet_ac1_weighted])
 def test_it_holds_a_kappa_that_the_bootstrap_of_the_same_cases_misses(kappa) -> None:
-    """Doctors who agree on nothing, twelve cases, forty diagnoses.
-
-    A case drawn twice passes for chance agreement.
-    """
+    """Doctors who agree on nothing, twelve cases, forty diagnoses: a case drawn twice passes for
+    chance agreement."""
     rng, missed = np.random.default_rng(1), 0
     for _ in range(40):
         votes = count_votes([[str(d) for d in rng.integers(0, 40, 3)] for _ in range(12)])

@@ -1,6 +1,5 @@
-"""A benchmark killed again and again asks for nothing that it finished.
-
-And ends with the tables of one left alone.
+"""A benchmark killed again and again asks for nothing that it finished, and ends with the tables of
+one left alone.
 
 Run as a script it is the run that gets killed: ``test_kill.py FOLDER``.
 """

@@ -1,7 +1,5 @@
-"""The knowledge table: what is in it, that its words keep apart what must be kept apart.
-
-And that it carries DDXPlus whole.
-"""
+"""The knowledge table: what is in it, that its words keep apart what must be kept apart, and that
+it carries DDXPlus whole."""
 
 from __future__ import annotations
 
@@ -78,10 +76,8 @@ HISTORY_OF = {
     "recurrent_uti": "cystitis",
     "repeated_asthma_attacks": "acute_asthma",
 }
-"""The findings whose own words name a condition, because they are a history of it.
-
-Of a relative's or of a contact's.
-"""
+"""The findings whose own words name a condition, because they are a history of it, of a relative's
+or of a contact's."""
 
 RELEASE = ROOT.parent / "shared" / "datasets" / "ddxplus"
 ICD10 = {

@@ -1,7 +1,5 @@
-"""MedConf step by step: what is asked, what each ablation changes.
-
-And how replies are read or refused.
-"""
+"""MedConf step by step: what is asked, what each ablation changes, and how replies are read or
+refused."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""MediTOD: what a dialogue becomes, that nothing shown gives its diagnosis away.
-
-And the real dialogues.
-"""
+"""MediTOD: what a dialogue becomes, that nothing shown gives its diagnosis away, and the real
+dialogues."""
 
 from __future__ import annotations
 

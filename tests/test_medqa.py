@@ -1,7 +1,5 @@
-"""MedQA: which questions become cases, what is told of them, both formats of the file.
-
-And the real test file.
-"""
+"""MedQA: which questions become cases, what is told of them, both formats of the file, and the real
+test file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Nothing is ever invented: every nasty reply gives what its row says.
-
-Through the parsers and through the methods.
-"""
+"""Nothing is ever invented: every nasty reply gives what its row says, through the parsers and
+through the methods."""
 
 from __future__ import annotations
 

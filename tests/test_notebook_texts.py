@@ -1,7 +1,5 @@
-"""What is committed in every notebook, read without running it: escaped tables.
-
-Figures by the notebook's number, the caveat.
-"""
+"""What is committed in every notebook, read without running it: escaped tables, figures by the
+notebook's number, the caveat."""
 
 from __future__ import annotations
 
@@ -46,10 +44,8 @@ def begins(name: ast.expr) -> str:
 
 
 def unescaped(tree: ast.AST) -> list[str]:
-    """The uses of a table's ``.style`` that no ``.format(escape="html")`` follows.
-
-    A Styler alone escapes nothing.
-    """
+    """The uses of a table's ``.style`` that no ``.format(escape="html")`` follows: a Styler alone
+    escapes nothing."""
     escaped = set()
     for name, call in calls(tree):
         chosen = {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)}
@@ -125,10 +121,8 @@ def test_a_table_of_reasons_shows_a_models_words_and_runs_none(table: str, colum
 
 @pytest.mark.parametrize("name", NAMES)
 def test_run_all_is_no_larger_than_the_reference_run(name: str) -> None:
-    """The first cell says that "Run All" makes a smaller run.
-
-    The audit has no size and says "a run".
-    """
+    """The first cell says that "Run All" makes a smaller run; the audit has no size and says "a
+    run"."""
     own = default_parameters(notebook_path(name))
     reference = own | read_parameters(NOTEBOOKS / "parameters" / "reference.yml", notebook=name)
     first = nbformat.read(notebook_path(name), as_version=4).cells[0].source

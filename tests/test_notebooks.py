@@ -1,7 +1,5 @@
-"""Every notebook runs with its smoke parameters, leaves what it promises.
-
-And is fit to be read as it is committed.
-"""
+"""Every notebook runs with its smoke parameters, leaves what it promises, and is fit to be read as
+it is committed."""
 
 from __future__ import annotations
 
@@ -48,12 +46,13 @@ PANEL = {"agreement", "rdc"}
 assert PANEL | set(VARIANTS) == set(METHODS)
 METRICS = {"accuracy", "mean_confidence", "auroc", "auprc", "pearson", "spearman", "brier", "ece"}
 FIGURES_OF_01 = {
-    "01_accuracy_by_level", "01_auroc", "01_confidence_and_accuracy", "01_reliability", "01_rank_correlations",
-    "01_auroc_under_noise", "01_compared", "01_level_correlations", "01_risk_coverage", "01_auroc_by_cost",
+    "01_auroc", "01_confidence_and_accuracy", "01_reliability", "01_rank_correlations",
+    "01_compared", "01_level_correlations", "01_risk_coverage", "01_auroc_by_cost",
 }  # fmt: skip
 MACHINE = re.compile(r"/(?:work|home|root|tmp|Users|mnt|usr|opt|var)/\w|[A-Z]:\\\\|site-packages")
 WIDGET = "application/vnd.jupyter.widget-view+json"
-LONGEST_CELL = 25
+LONGEST_CELL = 40
+"""Lines of a cell, at most 100 wide; only the parameters, each with its remark, may be more."""
 
 
 def smoke_parameters() -> dict:
@@ -185,10 +184,8 @@ def test_a_second_run_calls_no_model_and_gives_the_same_tables(smoke, smoke_runs
 
 
 class Loaded(HTMLParser):
-    """What a page would fetch: every src, every href that is no link to click.
-
-    And what style sheets and modules name.
-    """
+    """What a page would fetch: every src, every href that is no link to click, and what style
+    sheets and modules name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -314,19 +311,11 @@ def walk(smoke_runs) -> Path:
 
 @pytest.mark.notebook
 def test_the_walkthrough_leaves_its_figures_and_shows_its_tables(walk):
-    names = {
-        "tokens",
-        "evidence",
-        "moves",
-        "agreement",
-        "consistent",
-        "beyond",
-    }  # no length has ten answers here
+    names = {"evidence", "moves", "consistent", "beyond"}
     assert {p.name for p in (walk / "figures").iterdir()} == {
         f"00_{n}.{e}" for n in names for e in ("csv", "png", "svg")
     }
     page = (walk / "00_walkthrough.html").read_text(encoding="utf-8")
-    assert "Nothing to draw for 00_token_position: the table has no rows" in page
     for table in (walk / "figures").glob("*.csv"):
         assert violations(table.stem, pd.read_csv(table)) == []
     for said in (
@@ -374,10 +363,8 @@ def test_the_walkthrough_publishes_figures_only(walk, repository):
 
 
 def small_notebook(folder: Path, *cells: str) -> None:
-    """A folder of notebooks with one, ``09_small``.
-
-    Whose only parameters are ``n`` and ``run_dir``.
-    """
+    """A folder of notebooks with one, ``09_small``, whose only parameters are ``n`` and
+    ``run_dir``."""
     folder.mkdir(exist_ok=True)
     made = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(source) for source in ("n = 1\nrun_dir = None", *cells)]
@@ -596,7 +583,8 @@ def problems(notebook: nbformat.NotebookNode) -> list[str]:
     """What makes a notebook unfit to be committed."""
     found = []
     for i, cell in enumerate(code(notebook)):
-        if len(cell.source.splitlines()) > LONGEST_CELL:
+        is_long = len(cell.source.splitlines()) > LONGEST_CELL
+        if is_long and "parameters" not in cell.metadata.get("tags", []):
             found.append(f"code cell {i} has {len(cell.source.splitlines())} lines")
         for output in cell.outputs:
             if output.output_type == "error" or output.get("name") == "stderr":

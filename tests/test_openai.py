@@ -1,7 +1,5 @@
-"""The OpenAI backend against a real HTTP server on the loopback interface: replies, statistics.
-
-Dialects.
-"""
+"""The OpenAI backend against a real HTTP server on the loopback interface: replies, statistics,
+dialects."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The OpenAI backend when things go wrong: failures become reasons, nothing finished is lost.
-
-And the key reaches nothing.
-"""
+"""The OpenAI backend when things go wrong: failures become reasons, nothing finished is lost, and
+the key reaches nothing."""
 
 from __future__ import annotations
 

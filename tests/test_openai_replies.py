@@ -1,7 +1,5 @@
-"""What a server's answer says: tokens that spell the text, statistics that line up with it.
-
-And nothing else.
-"""
+"""What a server's answer says: tokens that spell the text, statistics that line up with it, and
+nothing else."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Paired differences: values worked out by hand, the same cases in every draw.
-
-And what is withheld with its reason.
-"""
+"""Paired differences: values worked out by hand, the same cases in every draw, and what is withheld
+with its reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Doctors who vote, the plan of the one in charge, and the reviewers.
-
-What each is asked and what comes of the replies.
-"""
+"""Doctors who vote, the plan of the one in charge, and the reviewers: what each is asked and what
+comes of the replies."""
 
 from __future__ import annotations
 
@@ -81,10 +79,8 @@ def test_an_opinion_keeps_who_said_what() -> None:
 def test_a_tie_is_drawn_by_a_hash_of_the_case_whatever_the_order_of_the_doctors(
     id: str, winner: str
 ) -> None:
-    """SHA-256 of "g", "a" and "b" leaves 0, 1 and 2 when divided by three.
-
-    The place among the sorted names.
-    """
+    """SHA-256 of "g", "a" and "b" leaves 0, 1 and 2 when divided by three: the place among the
+    sorted names."""
     made = [
         Opinion("m", i, None, name) for i, name in enumerate(("Zzz asthma", "Zzz croup", "Zzz flu"))
     ]

@@ -1,7 +1,5 @@
-"""The prompts of doctors and reviewers, word by word: their text is part of every cache key.
-
-And models are taught on it.
-"""
+"""The prompts of doctors and reviewers, word by word: their text is part of every cache key, and
+models are taught on it."""
 
 from __future__ import annotations
 
@@ -96,10 +94,8 @@ exactly as they stand, or null), flag and reason (the rule behind it, in a few w
 
 
 def says(requests: list[Request], expected: tuple[str, str]) -> bool:
-    """Whether the one request is what is expected: the system part.
-
-    And after chart and patient the user part.
-    """
+    """Whether the one request is what is expected: the system part, and after chart and patient the
+    user part."""
     system, user = expected
     return [r.messages for r in requests] == [(("system", system), ("user", TOLD + user))]
 

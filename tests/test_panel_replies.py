@@ -1,7 +1,5 @@
-"""Replies of a panel's doctors and reviewers, read strictly.
-
-What is not in the asked-for form is missing, never guessed.
-"""
+"""Replies of a panel's doctors and reviewers, read strictly: what is not in the asked-for form is
+missing, never guessed."""
 
 from __future__ import annotations
 

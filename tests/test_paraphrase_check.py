@@ -1,7 +1,5 @@
-"""Does a paraphrase still say the same? Exact words against the table, loose words by likeness.
-
-And what cannot be told.
-"""
+"""Does a paraphrase still say the same? Exact words against the table, loose words by likeness, and
+what cannot be told."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Whatever a reply says: no parser raises what it does not document.
-
-And nothing is returned that the reply does not say.
-"""
+"""Whatever a reply says: no parser raises what it does not document, and nothing is returned that
+the reply does not say."""
 
 from __future__ import annotations
 
@@ -248,10 +246,8 @@ def test_a_lost_character_never_adds_a_criterion_or_turns_its_support(
 @some
 @given(st.text(alphabet="\"'{}[],:\\ x\n", max_size=12), st.data())
 def test_a_quotation_never_reaches_beyond_its_own_string(words: str, data: st.DataObject) -> None:
-    """Said within JSON's rules, any words are a quotation; said against them.
-
-    The reply says no more than before.
-    """
+    """Said within JSON's rules, any words are a quotation; said against them, the reply says no
+    more than before."""
     said = json.dumps(
         {"criteria": rows_of(quotes={1: words}), "confidence": {"confidence_score": "<<70>>"}}
     )

@@ -1,7 +1,5 @@
-"""A patient speaks facts of the case as they stand, or does not know.
-
-What a model tried beside that is counted by kind.
-"""
+"""A patient speaks facts of the case as they stand, or does not know; what a model tried beside
+that is counted by kind."""
 
 from __future__ import annotations
 

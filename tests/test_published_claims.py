@@ -1,7 +1,5 @@
-"""The paper's tables recomputed: counts that can be had by hand.
-
-And every figure of its sentences held against its tables.
-"""
+"""The paper's tables recomputed: counts that can be had by hand, and every figure of its sentences
+held against its tables."""
 
 from __future__ import annotations
 

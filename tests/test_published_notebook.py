@@ -1,7 +1,5 @@
-"""The notebook on the published tables: what its finding says is what the tables give.
-
-And a run leaves what it promises.
-"""
+"""The notebook on the published tables: what its finding says is what the tables give, and a run
+leaves what it promises."""
 
 from __future__ import annotations
 

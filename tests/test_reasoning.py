@@ -1,7 +1,5 @@
-"""How well a doctor's reasoning fits its diagnosis: the cosine.
-
-And reasoning that is longer than the encoder's window.
-"""
+"""How well a doctor's reasoning fits its diagnosis: the cosine, and reasoning that is longer than
+the encoder's window."""
 
 from __future__ import annotations
 
@@ -63,10 +61,8 @@ def test_no_encoder_is_loaded_where_nobody_reasoned(monkeypatch: pytest.MonkeyPa
 
 
 def test_long_reasoning_is_read_in_windows_that_count_alike() -> None:
-    """Windows of two words: (fever, fever) is (1, 0), (cough) is (0, 1), their mean at 45 degrees.
-
-    Whole, it would be 2 to 1.
-    """
+    """Windows of two words: (fever, fever) is (1, 0), (cough) is (0, 1), their mean at 45 degrees;
+    whole, it would be 2 to 1."""
     long = opinion("fever fever cough", "Cough")
     assert cosines(Wordy(room=2), [long]) == pytest.approx([HALF])
     assert cosines(Wordy(room=3), [long]) == pytest.approx([1 / math.sqrt(5)])

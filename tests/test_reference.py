@@ -1,6 +1,5 @@
-"""The committed tables of the benchmark's reference run: made again in part.
-
-And the metrics computed from them again.
+"""The committed tables of the benchmark's reference run: made again in part, and the metrics
+computed from them again.
 
 A sixth of the cases, at every level, is asked again of each model. Another processor rounds the
 last bits of a logit otherwise, which can turn one sample of many; the tolerances say how much of

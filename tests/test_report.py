@@ -1,7 +1,5 @@
-"""The methods paragraph says what the run says, in correct English whatever the counts.
-
-The costs stand beside it.
-"""
+"""The methods paragraph says what the run says, in correct English whatever the counts; the costs
+stand beside it."""
 
 from __future__ import annotations
 
@@ -69,10 +67,8 @@ class Other(FakeModel):
 
 @pytest.fixture(scope="module")
 def twelve() -> Run:
-    """Twelve cases at two levels, two models.
-
-    One of them named as an embedded one that shows its words only.
-    """
+    """Twelve cases at two levels, two models, one of them named as an embedded one that shows its
+    words only."""
     cases = [made_case(f"c{i:02d}", NAMES[i % len(NAMES)], 11 + i) for i in range(12)]
     return made(cases, FakeModel(), FakeModel("embedded", provides=TEXT_ONLY))
 

@@ -1,7 +1,5 @@
-"""Finding passages: both retrievers against the formula, the project's own corpus.
-
-And the measures of a ranking.
-"""
+"""Finding passages: both retrievers against the formula, the project's own corpus, and the measures
+of a ranking."""
 
 from __future__ import annotations
 
@@ -46,11 +44,8 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def okapi(documents: list[list[str]], query: list[str], k1: float, b: float) -> list[float]:
-    """Okapi BM25.
-
-    A word in more than half of the documents weighs a quarter of the mean inverse document
-    frequency.
-    """
+    """Okapi BM25; a word in more than half of the documents weighs a quarter of the mean inverse
+    document frequency."""
     n = len(documents)
     mean_length = sum(map(len, documents)) / n
     words = {word for document in documents for word in document}

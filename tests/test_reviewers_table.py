@@ -1,7 +1,5 @@
-"""The reviewers held against the rule check: shares by hand, each review once.
-
-What is left out and counted.
-"""
+"""The reviewers held against the rule check: shares by hand, each review once, what is left out and
+counted."""
 
 from __future__ import annotations
 
@@ -37,10 +35,8 @@ def mark(case_id: str, verdict: str | None, rule_verdict: str = "UNKNOWN", **cha
 
 
 def five() -> pd.DataFrame:
-    """Three items that the rules object to, two of them seen (one in a lesser degree).
-
-    Two fine ones, one objected to.
-    """
+    """Three items that the rules object to, two of them seen (one in a lesser degree); two fine
+    ones, one objected to."""
     return pd.DataFrame(
         [
             mark("a", "UNSAFE", "UNSAFE"),

@@ -48,10 +48,8 @@ KEY = {"dataset": "made", "model": "fake"}
 
 
 class Voice:
-    """Words a reply in the table's next phrasing; the question stays.
-
-    ``turned`` findings are answered the other way.
-    """
+    """Words a reply in the table's next phrasing; the question stays. ``turned`` findings are
+    answered the other way."""
 
     name, revision, provides = "voice", "1", frozenset({"text"})
 

@@ -1,7 +1,5 @@
-"""What is compared with what: shared rows, conditions that show one text, corrected p-values.
-
-Strata in words.
-"""
+"""What is compared with what: shared rows, conditions that show one text, corrected p-values,
+strata in words."""
 
 from __future__ import annotations
 
@@ -46,10 +44,8 @@ ROWS = [[0.9, 0.2, 0.4, 0.6], [0.9, 0.6, 0.6, 0.6]]
 def used_and_own(
     whole: pd.DataFrame, possible: list[bool] | bool = True
 ) -> tuple[dict[str, list[int]], set[str]]:
-    """Of a table rows x methods: method -> which rows are used (0 or 1).
-
-    And the methods on their own.
-    """
+    """Of a table rows x methods: method -> which rows are used (0 or 1), and the methods on their
+    own."""
     rows = (
         whole.reset_index(drop=True).rename_axis("case_id").reset_index().assign(possible=possible)
     )

@@ -1,7 +1,5 @@
-"""The rule check: prescriptions and tests held against a chart.
-
-Each verdict worked out by hand from a small table.
-"""
+"""The rule check: prescriptions and tests held against a chart, each verdict worked out by hand
+from a small table."""
 
 from __future__ import annotations
 

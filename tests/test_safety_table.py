@@ -1,7 +1,5 @@
-"""The safety table's six files hold together.
-
-And every rule can be set off by something that a chart and a plan can hold.
-"""
+"""The safety table's six files hold together, and every rule can be set off by something that a
+chart and a plan can hold."""
 
 from __future__ import annotations
 
@@ -223,10 +221,8 @@ def test_no_plan_gives_one_drug_for_two_needs() -> None:
 
 
 def test_a_sound_plan_exists_for_each_condition_where_the_chart_holds_nothing() -> None:
-    """The diagnosis itself does not speak against what is given first for it.
-
-    Nor one first choice against another.
-    """
+    """The diagnosis itself does not speak against what is given first for it, nor one first choice
+    against another."""
     for condition, usual in SAFETY.plans.items():
         plan = Plan(tuple(prescribed(SAFETY.drugs[need[0]].name) for need in usual.prescriptions))
         marks = check_prescriptions(
@@ -247,10 +243,8 @@ def one_of(entries: Mapping[str, Entry], kinds: frozenset[str], but: str) -> lis
 
 
 def set_off(rule: Rule, item: Entry) -> list[tuple[Chart, Plan]]:
-    """Charts and plans with ``item`` that hold a fact ``rule`` looks for.
-
-    Each goes through the words that a file would hold.
-    """
+    """Charts and plans with ``item`` that hold a fact ``rule`` looks for; each goes through the
+    words that a file would hold."""
     of_drugs = rule.id in SAFETY.drug_rules
     plan = Plan((prescribed(item.name),)) if of_drugs else Plan(tests=(item.name,))
     if rule.kind in ("medication", "done", "also"):

@@ -24,10 +24,8 @@ SERVED: dict[str, dict] = {
 
 @pytest.mark.parametrize("name", SERVED)
 def test_the_same_notebook_runs_on_an_openai_compatible_server(name, tmp_path, monkeypatch):
-    """The embedded model behind a loopback server: what the notebook then shows.
-
-    It learned through that protocol.
-    """
+    """The embedded model behind a loopback server: what the notebook then shows, it learned through
+    that protocol."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("TRUSTLAB_RUNS", str(tmp_path / "cache"))

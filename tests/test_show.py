@@ -1,7 +1,5 @@
-"""One answer as HTML and as figures: every word escaped, every verdict told without colour.
-
-Nothing clipped.
-"""
+"""One answer as HTML and as figures: every word escaped, every verdict told without colour, nothing
+clipped."""
 
 import re
 from dataclasses import replace

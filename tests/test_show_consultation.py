@@ -1,7 +1,5 @@
-"""One consultation to read: everything said, the diagnosis and the confidences after each turn.
-
-Nothing of a model unescaped.
-"""
+"""One consultation to read: everything said, the diagnosis and the confidences after each turn,
+nothing of a model unescaped."""
 
 from __future__ import annotations
 

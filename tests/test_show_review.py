@@ -1,7 +1,5 @@
-"""A chart review to read: chart, words, opinions, vote, plan and marks are all there.
-
-And nothing of a model unescaped.
-"""
+"""A chart review to read: chart, words, opinions, vote, plan and marks are all there, and nothing
+of a model unescaped."""
 
 from __future__ import annotations
 
@@ -45,10 +43,8 @@ def checked(
     plan: Plan | None = PLAN,
     thinking: str = "A fever, so influenza.",
 ) -> Checked:
-    """Doctors who differ; a plan with an allergy in it, a drug that no table knows.
-
-    And a test whose mark is unreadable.
-    """
+    """Doctors who differ; a plan with an allergy in it, a drug that no table knows, and a test
+    whose mark is unreadable."""
     patient = {"age": 40, "sex": "female", "allergies": ("penicillin",)}
     told = (Statement("Doctor: Any fever?\nPatient: Yes, since Monday."),)
     opinions = tuple(

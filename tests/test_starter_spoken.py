@@ -1,7 +1,5 @@
-"""The written starter cases, conversations and reports: they load, keep their promises.
-
-And bad rows are refused.
-"""
+"""The written starter cases, conversations and reports: they load, keep their promises, and bad
+rows are refused."""
 
 from __future__ import annotations
 

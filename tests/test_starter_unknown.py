@@ -1,7 +1,5 @@
-"""The cases outside the knowledge table: they load.
-
-And no answer that the table knows can be right.
-"""
+"""The cases outside the knowledge table: they load, and no answer that the table knows can be
+right."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Is one method steadier than another on the same views? Differences of CVs.
-
-And the steadiest of each family.
-"""
+"""Is one method steadier than another on the same views? Differences of CVs, and the steadiest of
+each family."""
 
 from __future__ import annotations
 

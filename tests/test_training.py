@@ -1,7 +1,5 @@
-"""Training: what is taught, how it becomes tokens and targets, how a run goes, what is exported.
-
-How it is measured.
-"""
+"""Training: what is taught, how it becomes tokens and targets, how a run goes, what is exported,
+how it is measured."""
 
 from __future__ import annotations
 
@@ -117,10 +115,8 @@ def made(world: World, encode: Encoder) -> list[list[Batch]]:
 
 @pytest.fixture(scope="module", autouse=True)
 def made_up_meanings():
-    """Encoding the whole vocabulary takes half a minute; only the test of that does so.
-
-    On a few texts.
-    """
+    """Encoding the whole vocabulary takes half a minute; only the test of that does so, on a few
+    texts."""
     with pytest.MonkeyPatch.context() as patch:
 
         def drawn(tokenizer, hidden):
@@ -184,19 +180,15 @@ def ids_of(tokenizer, text: str | list[str]) -> list:
     ],
 )
 def test_elicited_score_by_hand(p: float, score: int) -> None:
-    """Odds to the power 1.5: 0.8 has odds 4, so 8 to 1, 89 in 100; 0.9: 27 to 1, 96; 9/13.
-
-    3.375 to 1, 77.
-    """
+    """Odds to the power 1.5: 0.8 has odds 4, so 8 to 1, 89 in 100; 0.9: 27 to 1, 96; 9/13: 3.375 to
+    1, 77."""
     assert elicited_score(p) == stretched(p) == score
 
 
 @pytest.mark.parametrize(("shift", "score"), [(-1, 20), (-0.5, 30), (0, 50), (0.5, 70), (1, 80)])
 def test_stretched_moves_the_log_odds_first(shift: float, score: int) -> None:
-    """At even odds a shift of 1 makes e to the power 1.5, 4.48 to 1: 82 in 100.
-
-    0.5 makes 2.12 to 1: 68.
-    """
+    """At even odds a shift of 1 makes e to the power 1.5, 4.48 to 1: 82 in 100; 0.5 makes 2.12 to
+    1: 68."""
     assert stretched(0.5, shift) == score
 
 
@@ -398,10 +390,8 @@ def test_pain_denied_contradicts_every_place_and_pain_without_a_place_none() -> 
     ],
 )
 def test_the_score_by_hand(levels: str, weighed: int, plain: int) -> None:
-    """Weights 3, 2, 1 of 6: supported strong and contradicted weak make 2/6, 33, so 35.
-
-    Unweighed 0 of 3.
-    """
+    """Weights 3, 2, 1 of 6: supported strong and contradicted weak make 2/6, 33, so 35; unweighed 0
+    of 3."""
     names = {level[0]: level for level in SUPPORT_LEVELS}
     marks = [Mark(c, names[k], None) for c, k in zip((FEVER, COUGH, BELLY), levels, strict=True)]
     assert (score(marks), score(marks, importance=False)) == (weighed, plain)
@@ -1342,10 +1332,8 @@ def evidence_of(
 
 
 def test_steps_read_the_passages_in_the_order_shown(world: World) -> None:
-    """A profile has room for the first criteria only.
-
-    So another order of the same passages asks for others.
-    """
+    """A profile has room for the first criteria only, so another order of the same passages asks
+    for others."""
     condition = next(
         c
         for c, own in by_condition().items()

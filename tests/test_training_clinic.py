@@ -1,7 +1,5 @@
-"""What a panel and its reviewers take: charts that agree, plans and reviews by the safety table.
-
-And how they are measured.
-"""
+"""What a panel and its reviewers take: charts that agree, plans and reviews by the safety table,
+and how they are measured."""
 
 from __future__ import annotations
 
@@ -76,10 +74,8 @@ def test_a_known_sex_keeps_the_conditions_of_the_other_sex_out(world: World) -> 
 
 
 def test_an_age_changes_the_odds_of_two_conditions_by_the_chances_of_that_age(world: World) -> None:
-    """Bronchiolitis is drawn from 0 to 2 years, so from 1 to 2 here; pneumonia from its own range.
-
-    15 % from 1 to 95.
-    """
+    """Bronchiolitis is drawn from 0 to 2 years, so from 1 to 2 here; pneumonia from its own range;
+    15 % from 1 to 95."""
     young, other = (world.knowledge.conditions[c] for c in ("bronchiolitis", "pneumonia"))
     patient = Patient("pneumonia", "male", (Fact("cough", True),))
     before = charts.posterior(world, patient, Chart(None, "male"))
@@ -198,10 +194,8 @@ def test_a_doctor_s_replies_share_their_reasoning_and_carry_the_exact_chances(wo
 
 @pytest.fixture(scope="module")
 def bad_chart() -> Chart:
-    """Against the usual plan for pneumonia: allergic to penicillin, a contrast allergy.
-
-    Eight years old.
-    """
+    """Against the usual plan for pneumonia: allergic to penicillin, a contrast allergy, eight years
+    old."""
     return Chart(
         8, "male", None, ("penicillin", "iodinated contrast"), (), (), 90, ("chest X-ray",)
     )

@@ -1,7 +1,5 @@
-"""What a consultation and other words take: the questions, the patient's answers.
-
-The new wordings that are taught.
-"""
+"""What a consultation and other words take: the questions, the patient's answers, the new wordings
+that are taught."""
 
 from __future__ import annotations
 

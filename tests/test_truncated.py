@@ -15,10 +15,8 @@ ALPHAS = st.sampled_from([0.1, 0.5, 0.999, 1.0, 1.5, 2.0, 7.0])
 
 
 def whole(p: np.ndarray, alpha: float) -> np.ndarray:
-    """Entropy, Rényi divergence and Fisher-Rao distance of a whole distribution.
-
-    By the backend that sees all of it.
-    """
+    """Entropy, Rényi divergence and Fisher-Rao distance of a whole distribution, by the backend
+    that sees all of it."""
     with np.errstate(divide="ignore"):
         return distribution_statistics(*shift(np.log(p)[None]), alpha)[:, 0]
 

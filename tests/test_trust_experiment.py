@@ -1,6 +1,5 @@
-"""The experiment of doctors who vote and reviewers who check.
-
-On four patients with a scripted model: every count by hand.
+"""The experiment of doctors who vote and reviewers who check, on four patients with a scripted
+model: every count by hand.
 
 Doctor by doctor: patient a says fever, cough, fever; b cough, fever, fever; c nothing readable; d
 three different things.
@@ -361,10 +360,8 @@ def test_what_was_cut_is_no_answer_whatever_it_says(
 
 
 def test_each_reply_is_asked_for_once_and_a_second_run_asks_nothing(tmp_path) -> None:
-    """Twelve opinions; plans for a, b and d of one doctor and for b of the panel.
-
-    A's two reviews and one of b's plan.
-    """
+    """Twelve opinions; plans for a, b and d of one doctor and for b of the panel; a's two reviews
+    and one of b's plan."""
     first = run_of([model := scripted()], run_dir=tmp_path)
     facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert (facts["calls_made"], facts["calls_from_cache"]) == (

@@ -1,7 +1,5 @@
-"""Agreement and RDC as confidences: values by hand, what is missing.
-
-And what a collection asks for them.
-"""
+"""Agreement and RDC as confidences: values by hand, what is missing, and what a collection asks for
+them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""A panel against one doctor on the same cases: by hand, the same draws for both.
-
-And what has no difference.
-"""
+"""A panel against one doctor on the same cases: by hand, the same draws for both, and what has no
+difference."""
 
 from __future__ import annotations
 
@@ -97,10 +95,8 @@ def test_only_cases_that_both_have_are_compared_whatever_the_order_of_rows():
 
 
 def test_fault_two_that_answer_alike_wherever_both_answer_do_not_differ():
-    """One doctor is wrong where the panel cannot be read: its silence made it 45 points better.
-
-    P 0.003.
-    """
+    """One doctor is wrong where the panel cannot be read: its silence made it 45 points better, p
+    0.003."""
     says = ["flu"] * 11 + ["cold"] * 9
     panel = [
         review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)
@@ -169,10 +165,8 @@ def test_a_team_without_the_reference_has_no_row_and_an_unknown_one_is_refused()
 
 
 def test_configurations_are_ranked_on_the_cases_that_all_could_answer() -> None:
-    """The pair above.
-
-    Over all cases one doctor loses 0.4 of ETI's accuracy where the panel cannot be read.
-    """
+    """The pair above: over all cases one doctor loses 0.4 of ETI's accuracy where the panel cannot
+    be read."""
     says = ["flu"] * 11 + ["cold"] * 9
     panel = [
         review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)

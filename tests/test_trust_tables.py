@@ -59,10 +59,8 @@ def at(table: pd.DataFrame, *weights: float) -> pd.Series:
 # Weights
 
 ONE_AND_THREE = {"one": (0.6, 0.0, 0.3), "three": (0.9, 0.3, 0.3)}
-"""One doctor: less accurate, nobody to disagree. ETI.
-
-60 w1 + 100 w2 + 30 w3 against 90 w1 + 70 w2 + 30 w3.
-"""
+"""One doctor: less accurate, nobody to disagree. ETI: 60 w1 + 100 w2 + 30 w3 against 90 w1 + 70 w2
++ 30 w3."""
 
 
 def test_the_grid_holds_every_weighting_once() -> None:

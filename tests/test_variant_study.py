@@ -1,7 +1,5 @@
-"""Open choices read from the same replies: rules for "same meaning", SAR's context, formulas.
-
-And how firm the order is.
-"""
+"""Open choices read from the same replies: rules for "same meaning", SAR's context, formulas, and
+how firm the order is."""
 
 from __future__ import annotations
 
@@ -188,8 +186,7 @@ KEY = {"dataset": "made", "model": "m", "bound": "", "missing": ""}
 
 
 def by_hand(n: int = 24) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Answers of ``n`` cases at one level, half right; confidences whose AUROC is known: ``deg`` 1.
-
+    """Answers of ``n`` cases at one level, half right; confidences whose AUROC is known: ``deg`` 1,
     ``asp`` 0.875, ``msp`` 0.
 
     The variant of msp has 1. By the rule "r", deg has 0.

@@ -1,7 +1,5 @@
-"""The generated world: its posterior against a second writing of the law, its draws.
-
-And the starter cases made from it.
-"""
+"""The generated world: its posterior against a second writing of the law, its draws, and the
+starter cases made from it."""
 
 from __future__ import annotations
 
@@ -43,10 +41,8 @@ def condition(
 
 
 def tiny(*, travel: bool = False) -> Knowledge:
-    """Three conditions; a symptom with a binary and a value follow-up.
-
-    One finding and one value of women only.
-    """
+    """Three conditions; a symptom with a binary and a value follow-up; one finding and one value of
+    women only."""
     findings = [
         finding("ache", background=0.2),
         finding("cough", background=0.1),
@@ -121,10 +117,8 @@ SITES = {"anyone": (0.6, 0.001), "woman": (0.3, 0.97), "man": (0.001, 0.001)}
 TRAVEL_NONE = {"anyone": 0.03, "woman": 0.03, "man": 0.4}
 
 Outcome = dict[str, str | frozenset[str]]
-"""What is told of each finding: ``told``, ``denied``, ``silent`` or, for the site.
-
-``none`` or the sites.
-"""
+"""What is told of each finding: ``told``, ``denied``, ``silent`` or, for the site, ``none`` or the
+sites."""
 
 
 def spoken(c: str, sex: str, f: str, state: str) -> np.ndarray:
@@ -137,10 +131,8 @@ def spoken(c: str, sex: str, f: str, state: str) -> np.ndarray:
 
 
 def site(c: str, sex: str, state: str | frozenset[str]) -> np.ndarray | float:
-    """P(state of the site | c, sex, ache told): any of the sites by itself.
-
-    Drawn again while there is none.
-    """
+    """P(state of the site | c, sex, ache told): any of the sites by itself, drawn again while there
+    is none."""
     if state == "silent":
         return 1 - R
     if state == "none":
@@ -170,10 +162,8 @@ def chance(c: str, sex: str, outcome: Outcome) -> float:
 
 
 def outcomes(*, travel: bool = False) -> list[Outcome]:
-    """Everything that a patient of the tiny world can tell: at least one symptom.
-
-    Follow-ups of a told ache.
-    """
+    """Everything that a patient of the tiny world can tell: at least one symptom, follow-ups of a
+    told ache."""
     states, sites = (
         ("told", "denied", "silent"),
         [frozenset(s) for s in (("belly",), ("ovary",), ("belly", "ovary"))],

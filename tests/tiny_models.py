@@ -1,7 +1,5 @@
-"""Tiny causal language models with random weights.
-
-And tokenizers with every habit that makes trouble.
-"""
+"""Tiny causal language models with random weights, and tokenizers with every habit that makes
+trouble."""
 
 from __future__ import annotations
 
@@ -52,9 +50,9 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "rwkv": ("RwkvConfig", {"context_length": 512, "hidden_size": 32, "num_hidden_layers": 2, "bos_token_id": 0,
                             "eos_token_id": 1}),
 }  # fmt: skip
-"""Config class and values. Sliding windows of 8 and 12; no positions asked for (bloom).
+"""Config class and values. Sliding windows of 8 and 12; no positions asked for (bloom); no cache
+(openai-gpt, rwkv); a
 
-No cache (openai-gpt, rwkv); a
 recurrent state in the cache (mamba, lfm2) or inside the modules (recurrent_gemma)."""
 
 
@@ -73,10 +71,8 @@ def byte_level(text: str) -> str:
 
 
 def wrapped(core: Any, chat_template: str | None = TEMPLATE, **options: Any) -> Any:
-    """A transformers tokenizer around one of ``tokenizers``.
-
-    With <s> and </s> unless ``options`` say otherwise.
-    """
+    """A transformers tokenizer around one of ``tokenizers``, with <s> and </s> unless ``options``
+    say otherwise."""
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = PreTrainedTokenizerFast(
@@ -89,10 +85,8 @@ def wrapped(core: Any, chat_template: str | None = TEMPLATE, **options: Any) -> 
 def byte_tokenizer(
     chat_template: str | None = TEMPLATE, words: Sequence[str] = (), **options: Any
 ) -> Any:
-    """One token per byte, so that letters beyond ASCII are split over tokens.
-
-    ``words`` are further tokens for replies.
-    """
+    """One token per byte, so that letters beyond ASCII are split over tokens; ``words`` are further
+    tokens for replies."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     names = dict.fromkeys(
@@ -105,10 +99,8 @@ def byte_tokenizer(
 
 
 def metaspace_tokenizer(words: Sequence[str], chat_template: str | None = TEMPLATE) -> Any:
-    """As Llama 2's: a space is part of the word behind it, and the decoder strips the first one.
-
-    Unknown letters are bytes.
-    """
+    """As Llama 2's: a space is part of the word behind it, and the decoder strips the first one;
+    unknown letters are bytes."""
     from tokenizers import Tokenizer, decoders, models, normalizers
 
     names = [
@@ -170,10 +162,8 @@ def speaking(
     monkeypatch: pytest.MonkeyPatch,
     others: Sequence[int] = (),
 ) -> HuggingFaceModel:
-    """A model whose greedy reply is ``said`` and then </s>.
-
-    At every step ``others`` are the next likely, in order.
-    """
+    """A model whose greedy reply is ``said`` and then </s>; at every step ``others`` are the next
+    likely, in order."""
     model = HuggingFaceModel(
         save_tiny(folder, tokenizer=tokenizer, initializer_range=0.01), device="cpu"
     )

@@ -1,4 +1,4 @@
-"""The package's tree in README.md, a line a file, from the first line of each docstring.
+"""The package's tree in README.md, a line a file, from the first sentence of each docstring.
 
 ``python -m tests.tree`` writes it; a test holds README against it.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -16,8 +17,10 @@ FIRST, LAST = "    trustlab/\n", "    data/\n"
 
 
 def told(file: Path) -> str:
-    """What a module is for: its docstring's first line, in lower case where a sentence begins."""
-    line = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split("\n")[0]
+    """What a module is for: its docstring's first sentence, begun in lower case."""
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    line = " ".join(text.split("\n\n")[0].split())
+    line = re.split(r"(?<!et al)\. ", line)[0]
     line = line.replace("``", "").removesuffix(".")
     first = line.split(" ")[0]
     return line if first[1:] != first[1:].lower() else line[:1].lower() + line[1:]

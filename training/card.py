@@ -1,6 +1,5 @@
-"""The card of an embedded model, written from what is known of it.
-
-``python -m training.card --name NAME``.
+"""The card of an embedded model, written from what is known of it: ``python -m training.card --name
+NAME``.
 
 Reads ``evaluation.json`` (``training.evaluate``) and ``config.json`` beside the weights, what
 training left in ``training/checkpoints/NAME.json``, and ``training/cards/NAME.txt``, the only part
@@ -174,10 +173,8 @@ class Stage(NamedTuple):
 
 
 def stages(recipe: dict[str, Any], branch: Sequence[int]) -> list[Stage]:
-    """The mixtures that a model met, in order: those of the trunk's pools up to its branch.
-
-    Then those of the branch.
-    """
+    """The mixtures that a model met, in order: those of the trunk's pools up to its branch, then
+    those of the branch."""
     at, length = branch
     met = [shares(recipe, n) for n in range(at)] + [
         shares(recipe, n, at) for n in range(at, at + length)

@@ -1,6 +1,5 @@
-"""Charts of generated patients: age, sex, pregnancy, allergies, medication, illnesses.
-
-Kidney function, tests done.
+"""Charts of generated patients: age, sex, pregnancy, allergies, medication, illnesses, kidney
+function, tests done.
 
 The law. Age is drawn evenly from the condition's range, or (:data:`ANY_AGE`) from 1 to 95; the rest
 independently of the condition, so that only age and sex speak for a diagnosis. What the patient
@@ -72,10 +71,8 @@ def full(world: World, patient: Patient, age: int, rng: np.random.Generator) -> 
 
 
 def agreeing(chart: Chart, world: World, patient: Patient, safety: Safety) -> Chart:
-    """The chart without what contradicts the patient's words or names the condition.
-
-    With the illnesses that were affirmed.
-    """
+    """The chart without what contradicts the patient's words or names the condition, with the
+    illnesses that were affirmed."""
     told = {f.finding: f.affirmed for f in patient.facts}
     names = {normalise(n) for n in world.knowledge.conditions[patient.condition].names}
     if "pregnancy" in told and chart.sex == "female":
@@ -121,10 +118,8 @@ def troubles() -> dict[str, tuple[Rule, ...]]:
 
 
 def with_trouble(chart: Chart, entry: Entry, rng: np.random.Generator) -> Chart:
-    """The chart with a fact that speaks against ``entry`` by one of its rules.
-
-    Where age and sex allow for one.
-    """
+    """The chart with a fact that speaks against ``entry`` by one of its rules, where age and sex
+    allow for one."""
     rules = [r for r in troubles()[entry.id] if _possible(r, chart)]
     if not rules:
         return chart

@@ -131,10 +131,8 @@ def plan_row(world: World, rng: np.random.Generator) -> tuple[Patient, Row]:
 
 
 def careful_plan(usual: Usual, chart: Chart, diagnosis: str, rng: np.random.Generator) -> Plan:
-    """For each need the first drug of the best rating that is left.
-
-    And the tests that are not flagged, up to a drawn number.
-    """
+    """For each need the first drug of the best rating that is left, and the tests that are not
+    flagged, up to a drawn number."""
     chosen: list[Prescription] = []
     for need in usual.prescriptions:
         rated = []
@@ -157,10 +155,8 @@ def careful_plan(usual: Usual, chart: Chart, diagnosis: str, rng: np.random.Gene
 
 
 def careless_plan(usual: Usual, age: int | None, rng: np.random.Generator) -> Plan:
-    """The first drug for each need, now and then another, and the first tests.
-
-    Whatever else the chart says.
-    """
+    """The first drug for each need, now and then another, and the first tests, whatever else the
+    chart says."""
     drugs = [
         need[0] if rng.random() < 0.7 else need[int(rng.integers(len(need)))]
         for need in usual.prescriptions
@@ -173,10 +169,8 @@ def careless_plan(usual: Usual, age: int | None, rng: np.random.Generator) -> Pl
 
 
 def prescription(drug: str, age: int | None = None) -> Prescription:
-    """The drug in its usual regimen; a child's (per kilogram) below :data:`CHILD` years.
-
-    Where there is one.
-    """
+    """The drug in its usual regimen; a child's (per kilogram) below :data:`CHILD` years, where
+    there is one."""
     entry = load_safety().drugs[drug]
     child = (
         [r for r in entry.regimens if "/kg" in r.dose] if age is not None and age < CHILD else []
@@ -253,10 +247,8 @@ def _entries(plan: Plan, of_drugs: bool) -> list[Entry | None]:
 
 
 def _with_unknown(plan: Plan, rng: np.random.Generator, of_drugs: bool) -> Plan:
-    """The plan with some items under names that the table does not have; with one at least.
-
-    Where it was empty.
-    """
+    """The plan with some items under names that the table does not have; with one at least, where
+    it was empty."""
     drugs, tests = list(plan.prescriptions), list(plan.tests)
     if of_drugs:
         drugs = drugs or [prescription(_prescribed()[int(rng.integers(len(_prescribed())))])]

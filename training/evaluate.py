@@ -1,6 +1,5 @@
-"""What an embedded model can do, measured once training is over.
-
-``python -m training.evaluate [--ddxplus FOLDER]``.
+"""What an embedded model can do, measured once training is over: ``python -m training.evaluate
+[--ddxplus FOLDER]``.
 
 On generated patients it never met the exact posterior's own accuracy stands beside the model's: the
 best that anyone could do in that world. Real DDXPlus patients are only reported on, never chosen
@@ -48,10 +47,8 @@ METHODS = [
 
 
 def generated_cases(world: World, n: int) -> tuple[list[Case], list[Patient]]:
-    """``n`` talkative patients with more than 10 statements, from a seed of their own.
-
-    Half of them deny little.
-    """
+    """``n`` talkative patients with more than 10 statements, from a seed of their own; half of them
+    deny little."""
     rng, cases, patients = np.random.default_rng(SEED), [], []
     while len(cases) < n:
         patient = world.draw(rng, talk=0.9, denial=(0.0, 0.4)[len(cases) % 2])
@@ -87,10 +84,8 @@ def ceiling(world: World, patients: list[Patient]) -> dict[str, float]:
 
 
 def report(world: World, cases: list[Case], model: Model) -> dict[str, Any]:
-    """Accuracy by level, how well each confidence separates and is calibrated over all levels.
-
-    And MedConf's steps.
-    """
+    """Accuracy by level, how well each confidence separates and is calibrated over all levels, and
+    MedConf's steps."""
     run = tl.benchmark(cases, [model], METHODS)
     rows: Any = run.confidence.merge(
         run.answers[["case_id", "level", "correct"]],
@@ -181,10 +176,8 @@ def _share(hits: Sequence[bool]) -> float | None:
 
 
 def _stated(world: World, a: Assessment) -> list[str]:
-    """What the passages state of the diagnosis, in the order they were shown.
-
-    A profile has room for the first of it.
-    """
+    """What the passages state of the diagnosis, in the order they were shown; a profile has room
+    for the first of it."""
     condition, by_id = world.knowledge.condition_named(a.diagnosis), {p.id: p for p in passages()}
     shown = [by_id[i] for i in a.passages if i in by_id]
     return [

@@ -1,7 +1,5 @@
-"""How well an embedded model reasons and diagnoses with a chart, proposes plans and reviews them.
-
-On patients it never met.
-"""
+"""How well an embedded model reasons and diagnoses with a chart, proposes plans and reviews them,
+on patients it never met."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""How well an embedded model asks, answers as a patient and words anew.
-
-On generated patients it never met.
-"""
+"""How well an embedded model asks, answers as a patient and words anew, on generated patients it
+never met."""
 
 from __future__ import annotations
 
@@ -24,10 +22,8 @@ N = 200
 
 
 def talk_report(world: World, model: Model, n: int = N) -> dict[str, Any]:
-    """For each skill the share of replies that are right, and what else can be said of it.
-
-    ``n`` examples each.
-    """
+    """For each skill the share of replies that are right, and what else can be said of it; ``n``
+    examples each."""
     measures: Mapping[str, Callable[[list[Row], list[str]], dict[str, float | None]]] = {
         "ask": _ask,
         "enough": _right,

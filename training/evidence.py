@@ -1,6 +1,5 @@
-"""The ideal replies of MedConf's steps: keyword, symptom profile, confidence from evidence.
-
-And their ablations.
+"""The ideal replies of MedConf's steps: keyword, symptom profile, confidence from evidence, and
+their ablations.
 
 What is taught: a profile lists the criteria of the proposed diagnosis that the passages shown
 state, in the order they are shown; evidence is labelled from what the patient said (affirmed:

@@ -1,6 +1,5 @@
-"""Take a checkpoint up under a larger vocabulary.
-
-``python -m training.grow CHECKPOINT TOKENIZER TARGET``.
+"""Take a checkpoint up under a larger vocabulary: ``python -m training.grow CHECKPOINT TOKENIZER
+TARGET``.
 
 New prompts bring new tokens. What was learned of the others is kept, the optimiser's memory too;
 new tokens begin as they do in a fresh model. ``TOKENIZER`` is the folder of the tokenizer that the

@@ -21,32 +21,25 @@ import numpy as np
 import torch
 
 CONSTANT = 0.5
-"""Length of a component that all embeddings share, by their length.
-
-What a head that asks for a place only can ask with.
-"""
+"""Length of a component that all embeddings share, by their length: what a head that asks for a
+place only can ask with."""
 BACK, SAME, ALIKE, HIS_OWN = 40.0, 2.5, 1.5, 22.0
 """How sharply: one token back, the same token, one that means the same, the patient's own words."""
 NOTHING = 1.2
-"""How strongly the beginning of the text, where nothing is said.
-
-Draws the heads that find no match among the patient's words.
-"""
+"""How strongly the beginning of the text, where nothing is said, draws the heads that find no match
+among the patient's words."""
 NOTED, COPIED = 0.06, 0.3
 """How strongly a head writes what it found."""
 SIGNS, SENSES = 24, 32
 """Dimensions of what tells tokens apart and of what they mean, as the token before is noted."""
 FAST, FAR = 8, 500
-"""Rotary pairs that tell neighbours apart.
-
-A distance in tokens at which a pair used for looking up must hardly have turned.
-"""
+"""Rotary pairs that tell neighbours apart; a distance in tokens at which a pair used for looking up
+must hardly have turned."""
 
 
 def write_heads(model: Any, patient: int, seed: int) -> None:
-    """Write the heads into a fresh ``LlamaForCausalLM``, in place.
-
-    ``patient`` is the token before what a patient says.
+    """Write the heads into a fresh ``LlamaForCausalLM``, in place; ``patient`` is the token before
+    what a patient says.
 
     The embeddings are taken as they are, brought to one length, and their last dimension becomes
     the shared component. Their first dimensions are taken for the leading ones of what tokens mean
@@ -102,9 +95,8 @@ def write_heads(model: Any, patient: int, seed: int) -> None:
 
 
 def calm(model: Any, shared: int, senses: int) -> None:
-    """Let the random weights take no notice of the shared component.
-
-    And write less the more layers there are (as in GPT-2).
+    """Let the random weights take no notice of the shared component, and write less the more layers
+    there are (as in GPT-2).
 
     The first layer's leave the dimensions of what tokens mean alone.
     """
@@ -132,9 +124,8 @@ def fill(
     value: torch.Tensor,
     out: torch.Tensor,
 ) -> None:
-    """Set one head: rows of queries, keys and values, and where each value is written.
-
-    All of shape (size, hidden).
+    """Set one head: rows of queries, keys and values, and where each value is written, all of shape
+    (size, hidden).
 
     Fewer rows of values leave the rest as they are.
     """
@@ -148,10 +139,8 @@ def fill(
 def directions(
     n: int, hidden: int, rng: np.random.Generator, others: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """``n`` random directions at right angles to each other.
-
-    To the shared component and to ``others``, shape (n, hidden).
-    """
+    """``n`` random directions at right angles to each other, to the shared component and to
+    ``others``, shape (n, hidden)."""
     drawn = rng.normal(size=(n, hidden))
     drawn[:, -1] = 0
     if others is not None:

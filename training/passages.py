@@ -1,6 +1,5 @@
-"""The passages of ``data/corpus`` at their source: sentences.
-
-And which criteria each of them states.
+"""The passages of ``data/corpus`` at their source: sentences, and which criteria each of them
+states.
 
 ``python -m training.passages`` writes ``data/corpus/passages.jsonl`` (the same file each time);
 ``--check`` only checks.

@@ -1,6 +1,5 @@
-"""The package's own prompts, rendered for generated patients.
-
-With the reply an informed clinician would give.
+"""The package's own prompts, rendered for generated patients, with the reply an informed clinician
+would give.
 
 What is taught, fixed before any real patient is met:
 
@@ -61,9 +60,9 @@ Any condition, by its prior. ``lookup`` is the evidence prompt for a patient who
 a profile of one to three criteria, with the reply up to the end of its list: short and dense, so
 that finding the words that speak of a criterion is learned early."""
 FIRST = {"diagnosis": 0.3, "lookup": 0.7}
-"""Shares of the first examples, before any other skill.
+"""Shares of the first examples, before any other skill: models that began with the whole mixture
+took to copying a word from
 
-Models that began with the whole mixture took to copying a word from
 somewhere, and to leaving criteria open, and had not unlearned it when they were stopped."""
 LATER = SKILLS | {
     "diagnosis": 0.54,
@@ -73,10 +72,8 @@ LATER = SKILLS | {
     "cot_ce": 0.05,
     "topk_ce": 0.03,
 }
-"""Shares of the late examples: once looking up is learned.
-
-Naming the disease is what takes the most examples.
-"""
+"""Shares of the late examples: once looking up is learned, naming the disease is what takes the
+most examples."""
 WITH_TALK = {
     "diagnosis": 0.34,
     "p_true": 0.07,
@@ -109,10 +106,8 @@ MORE_TALK = WITH_TALK | {
     "rephrase_reply": 0.11,
     "rephrase_question": 0.06,
 }
-"""Shares of still later examples.
-
-Some thousand phrases have to be met a few times before they are said.
-"""
+"""Shares of still later examples: some thousand phrases have to be met a few times before they are
+said."""
 MOST_TALK = MORE_TALK | {
     "diagnosis": 0.20,
     "p_true": 0.04,
@@ -155,10 +150,8 @@ REVIEWS = CLINIC | {
     "review_prescriptions": 0.22,
     "review_tests": 0.12,
 }
-"""Shares of the last examples.
-
-Some hundred pairs of a drug and a fact have to be met a few times each.
-"""
+"""Shares of the last examples: some hundred pairs of a drug and a fact have to be met a few times
+each."""
 TALK: Mapping[str, Callable[[World, np.random.Generator], tuple[Patient, Row]]] = {
     "ask": ask_row,
     "enough": enough_row,
@@ -183,10 +176,8 @@ VARIANTS = {
 """The whole procedure and its four ablations: their shares of the profile and evidence examples."""
 
 TALKATIVE, SHORT_PROFILES = 0.6, 0.6
-"""Shares of the evidence examples with a patient who tells much.
-
-And with a profile of one to four criteria.
-"""
+"""Shares of the evidence examples with a patient who tells much, and with a profile of one to four
+criteria."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +200,8 @@ class Example:
 
 
 def stretched(p: float, shift: float = 0.0) -> int:
-    """The taught confidence score, 0 to 100 in steps of 5.
-
-    For an exact posterior ``p`` whose log-odds are moved by ``shift``.
-    """
+    """The taught confidence score, 0 to 100 in steps of 5, for an exact posterior ``p`` whose
+    log-odds are moved by ``shift``."""
     p = min(max(p, 1e-9), 1 - 1e-9)
     return int(5 * round(20 / (1 + np.exp(-STRETCH * (np.log(p / (1 - p)) + shift)))))
 
@@ -223,10 +212,8 @@ def elicited_score(p: float) -> int:
 
 
 def proposal(posterior: np.ndarray, rng: np.random.Generator, skill: str) -> int:
-    """A condition to be judged: from the posterior for ``p_true``.
-
-    For scores sometimes the best or any.
-    """
+    """A condition to be judged: from the posterior for ``p_true``; for scores sometimes the best or
+    any."""
     u = rng.random()
     if skill != "p_true" and u < 0.35:
         return int(posterior.argmax())
@@ -236,10 +223,8 @@ def proposal(posterior: np.ndarray, rng: np.random.Generator, skill: str) -> int
 
 
 def reasons(world: World, condition: Condition, facts: tuple[Fact, ...]) -> str:
-    """What speaks for and against ``condition`` and what it does not explain.
-
-    At most three of each, as told.
-    """
+    """What speaks for and against ``condition`` and what it does not explain, at most three of
+    each, as told."""
     listed = [f for f in facts if f.finding in world.column and f.finding != "pain"]
     grade = condition.findings
     name = world.knowledge.findings
@@ -333,10 +318,8 @@ def talkative(world: World, rng: np.random.Generator) -> Patient:
 
 
 def shown_passages(condition: str, rng: np.random.Generator) -> list[Passage]:
-    """Some of the condition's passages among some of others, in any order.
-
-    Now and then none of its own.
-    """
+    """Some of the condition's passages among some of others, in any order; now and then none of its
+    own."""
     own, every = by_condition()[condition], passages()
     keep = own if rng.random() < 0.5 else [p for p in own if rng.random() < 0.6]
     extra = [

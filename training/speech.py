@@ -1,7 +1,5 @@
-"""How generated patients speak: the table's phrasings, or loosely.
-
-In wordings that only training uses.
-"""
+"""How generated patients speak: the table's phrasings, or loosely, in wordings that only training
+uses."""
 
 from __future__ import annotations
 

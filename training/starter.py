@@ -1,6 +1,5 @@
-"""Write ``data/starter/structured.jsonl``: 120 generated patients.
-
-From a seed that no training set uses.
+"""Write ``data/starter/structured.jsonl``: 120 generated patients, from a seed that no training set
+uses.
 
 ``python -m training.starter`` gives the same file each time.
 """
@@ -52,10 +51,8 @@ FERTILE = frozenset(
         "heavy_periods",
     ]
 )
-"""Findings that only a grown-up, or a woman from 16 to 50, can affirm.
-
-They bound the age that is drawn.
-"""
+"""Findings that only a grown-up, or a woman from 16 to 50, can affirm: they bound the age that is
+drawn."""
 
 
 def speaks_diagnosis(text: str, condition: Condition) -> bool:
@@ -65,10 +62,8 @@ def speaks_diagnosis(text: str, condition: Condition) -> bool:
 
 
 def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -> dict | None:
-    """The patient as a line of the file; ``None`` where too little or too much would be told.
-
-    Nothing denied, or no age fits.
-    """
+    """The patient as a line of the file; ``None`` where too little or too much would be told,
+    nothing denied, or no age fits."""
     condition = world.knowledge.conditions[patient.condition]
     told = [world.statement(f, rng) for f in patient.facts]
     told = [s for s in told if not speaks_diagnosis(s.text, condition)]
@@ -105,10 +100,8 @@ def rows() -> list[dict]:
 
 
 def chart_row(world: World, patient: Patient, age: int, rng: np.random.Generator) -> dict:
-    """What is recorded of the patient beside age and sex.
-
-    In some charts a fact that speaks against the usual plan.
-    """
+    """What is recorded of the patient beside age and sex; in some charts a fact that speaks against
+    the usual plan."""
     chart, safety = full(world, patient, age, rng), load_safety()
     usual = safety.plans[patient.condition]
     first = [safety.drugs[need[0]] for need in usual.prescriptions] + [

@@ -1,6 +1,5 @@
-"""What a consultation takes: to ask the question that helps most, to know when enough is known.
-
-To answer as a patient.
+"""What a consultation takes: to ask the question that helps most, to know when enough is known, to
+answer as a patient.
 
 - ``ask``: among the table's questions, those by which most would be learned of the condition: by
   the mutual information of condition and outcome (told, denied or unknown, by the world's law at
@@ -39,10 +38,8 @@ Row = tuple[tuple[tuple[str, str], ...], str, dict[str, float]]
 def in_vain(
     world: World, statements: tuple[Statement, ...], rng: np.random.Generator
 ) -> tuple[Statement, ...]:
-    """The statements, sometimes with questions among them that the patient could not answer.
-
-    The first stays the first.
-    """
+    """The statements, sometimes with questions among them that the patient could not answer; the
+    first stays the first."""
     if rng.random() >= IN_VAIN:
         return statements
     findings = [
@@ -55,10 +52,8 @@ def in_vain(
 
 
 def gains(world: World, facts: tuple[Fact, ...], asked: set[str]) -> dict[str, float]:
-    """What each question that may be asked would tell of the condition on average, in nats.
-
-    Finding id -> mutual information.
-    """
+    """What each question that may be asked would tell of the condition on average, in nats: finding
+    id -> mutual information."""
     p = world.posterior(facts)
     affirmed = {f.finding for f in facts if f.affirmed}
     found: dict[str, float] = {}
@@ -81,10 +76,8 @@ def gains(world: World, facts: tuple[Fact, ...], asked: set[str]) -> dict[str, f
 
 
 def _information(p: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
-    """Mutual information of condition, chances (c,), and outcome, chances (o, c, questions).
-
-    Shape (questions,).
-    """
+    """Mutual information of condition, chances (c,), and outcome, chances (o, c, questions); shape
+    (questions,)."""
 
     def entropy(chance: np.ndarray) -> np.ndarray:
         return -(chance * np.log(np.maximum(chance, 1e-12))).sum(0)
@@ -102,10 +95,8 @@ def best_questions(world: World, facts: tuple[Fact, ...], asked: set[str]) -> di
 def history(
     world: World, rng: np.random.Generator
 ) -> tuple[Patient, tuple[Fact, ...], tuple[Statement, ...], set[str]]:
-    """A consultation up to some turn: the patient, what was told, the words.
-
-    And every finding that was asked for.
-    """
+    """A consultation up to some turn: the patient, what was told, the words, and every finding that
+    was asked for."""
     patient = world.draw(
         rng, talk=float(rng.choice((0.5, 0.7, 0.9))), denial=float(rng.choice((0.0, 0.4, 0.8)))
     )

@@ -51,10 +51,8 @@ OPTIONS += [
 
 
 def prompt_lines() -> Iterator[str]:
-    """Every fixed piece of text of the prompts, cut at their slots.
-
-    Lines begin with their line break.
-    """
+    """Every fixed piece of text of the prompts, cut at their slots; lines begin with their line
+    break."""
     for name in names():
         for options in OPTIONS:
             for _, text in render(

@@ -1,6 +1,5 @@
-"""Train the embedded models from nothing.
-
-``python -m training.train`` (resumes from its last checkpoint).
+"""Train the embedded models from nothing: ``python -m training.train`` (resumes from its last
+checkpoint).
 
 Two cores, no GPU. Seeds are fixed; the data never repeat, so every step sees new patients. No real
 patient is met here: progress is measured on generated ones.
@@ -76,34 +75,26 @@ STAGES = {
     "later": LATER,
     "first": SKILLS,
 }
-"""From which pool of the recipe on which mixture is drawn, the last stage first.
-
-:data:`FIRST` before the ``first``.
-"""
+"""From which pool of the recipe on which mixture is drawn, the last stage first; :data:`FIRST`
+before the ``first``."""
 
 LINES = re.compile(r"(?=\n)")
 """Where lines are cut: each begins with its line break, as in the tokenizer."""
 CLEARED = 40
-"""Leading dimensions of the embeddings that hold nothing random at the start.
-
-What the heads compare stands there.
-"""
+"""Leading dimensions of the embeddings that hold nothing random at the start: what the heads
+compare stands there."""
 MEANING = 1.0
 """Length of what a token means, in its embedding at the start, by the length of the random part."""
 Soft = list[dict[int, float] | None]
-"""For each token of a reply: what could stand there instead, with its exact chance.
-
-``None`` where the token is certain.
-"""
+"""For each token of a reply: what could stand there instead, with its exact chance; ``None`` where
+the token is certain."""
 Batch = list[tuple[list[int], list[int], Soft]]
 """(prompt ids, reply ids, their chances) triples."""
 PATIENT = "\nPatient: "
 """The token before what a patient says."""
 FIXED_SHARE, LONG = 0.3, 20
-"""Share of a summary's keys that are scored in replies longer than so many tokens.
-
-They are learned at once.
-"""
+"""Share of a summary's keys that are scored in replies longer than so many tokens: they are learned
+at once."""
 
 
 def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
@@ -135,9 +126,8 @@ def new_model(tokenizer: Any, recipe: dict) -> LlamaForCausalLM:
 
 
 def meanings(tokenizer: Any, hidden: int) -> torch.Tensor:
-    """What each token means to the packaged sentence encoder, shape (vocabulary, hidden).
-
-    Rows of length 1 or 0.
+    """What each token means to the packaged sentence encoder, shape (vocabulary, hidden), rows of
+    length 1 or 0.
 
     Phrases, sentences and words are encoded and centred; to a wording of a finding in the table the
     finding's name is added. Their leading principal components are kept, in that order. Marks,
@@ -174,10 +164,8 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 def worded(world: World) -> dict[str, str]:
-    """The table's wordings of each finding, cut at their slots as tokens are.
-
-    With the finding's name.
-    """
+    """The table's wordings of each finding, cut at their slots as tokens are, with the finding's
+    name."""
     texts = {
         text: f.name for f in world.knowledge.findings.values() for text in (*f.affirm, *f.deny)
     }
@@ -185,10 +173,8 @@ def worded(world: World) -> dict[str, str]:
 
 
 class Encoder:
-    """Examples to token ids.
-
-    Remembering the lines it has met (no token reaches over a line's beginning).
-    """
+    """Examples to token ids, remembering the lines it has met (no token reaches over a line's
+    beginning)."""
 
     def __init__(self, tokenizer: Any, world: World):
         self.tokenizer, self.known = tokenizer, {}
@@ -243,10 +229,8 @@ class Encoder:
 
 
 def shares(recipe: dict, number: int, fork: int | None = None) -> dict[str, float]:
-    """The mixture of skills in pool ``number``.
-
-    A branch keeps what the trunk had in its last pool before ``fork``.
-    """
+    """The mixture of skills in pool ``number``; a branch keeps what the trunk had in its last pool
+    before ``fork``."""
     number = number if fork is None else min(number, fork - 1)
     return next(
         (mixture for begin, mixture in STAGES.items() if number >= recipe.get(begin, number + 1)),
@@ -311,9 +295,8 @@ Target = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def tensors(rows: Batch, pad: int) -> tuple[torch.Tensor, torch.Tensor, Target]:
-    """Right-padded ids, targets (-100 where nothing is scored).
-
-    And the chances as (row of scored tokens, token, chance).
+    """Right-padded ids, targets (-100 where nothing is scored), and the chances as (row of scored
+    tokens, token, chance).
 
     A row's weight, in the third tensor, is shared among its possible tokens; certain tokens have
     chance 1.
@@ -337,9 +320,8 @@ def tensors(rows: Batch, pad: int) -> tuple[torch.Tensor, torch.Tensor, Target]:
 
 
 def loss_of(model: LlamaForCausalLM, ids, labels, target: Target) -> torch.Tensor:
-    """Weighted mean cross-entropy of the reply's tokens.
-
-    The vocabulary projection is made only where it is scored.
+    """Weighted mean cross-entropy of the reply's tokens; the vocabulary projection is made only
+    where it is scored.
 
     A token weighs one over the square root of its reply's length, or the long replies would drown
     the short. Padding stands on the right of a causal model, so no attention mask is needed.
@@ -352,10 +334,8 @@ def loss_of(model: LlamaForCausalLM, ids, labels, target: Target) -> torch.Tenso
 
 
 def rate(seen: int, recipe: dict, branch: tuple[int, int] | None = None) -> float:
-    """The learning rate after ``seen`` examples: a warm-up, then constant.
-
-    On a branch from pool a of b pools, down to 2 %.
-    """
+    """The learning rate after ``seen`` examples: a warm-up, then constant; on a branch from pool a
+    of b pools, down to 2 %."""
     lr = recipe["lr"] * min(1, (seen + 200) / recipe["warmup"])
     if branch is None:
         return lr
@@ -435,10 +415,8 @@ class Trainer:
 def train(
     name: str, recipe: dict, folder: Path, branches: dict[str, tuple[int, int]] = BRANCHES
 ) -> LlamaForCausalLM:
-    """Model ``name``: the trunk as far as needed (kept where each branch leaves it).
-
-    Then the branch.
-    """
+    """Model ``name``: the trunk as far as needed (kept where each branch leaves it), then the
+    branch."""
     at, length = branches[name]
     trunk, fork, last = folder / "trunk.pt", folder / f"trunk-{at}.pt", folder / f"{name}.pt"
     trainer = Trainer(recipe)
@@ -479,10 +457,8 @@ def step(
 
 
 def export(model: LlamaForCausalLM, target: Path) -> None:
-    """Write the model as half-precision safetensors with its tokenizer.
-
-    What the Hugging Face backend opens.
-    """
+    """Write the model as half-precision safetensors with its tokenizer: what the Hugging Face
+    backend opens."""
     target.mkdir(parents=True, exist_ok=True)
     model.half().save_pretrained(target)
     build_tokenizer(World()).save_pretrained(target)

@@ -1,6 +1,5 @@
-"""The generated world: patients drawn from the knowledge table.
-
-And the exact posterior of their diagnosis.
+"""The generated world: patients drawn from the knowledge table, and the exact posterior of their
+diagnosis.
 
 The law, in full, so that the posterior is exact and not an estimate. A condition c is drawn by its
 prior, a sex by the condition's, a talkativeness r and a denial rate d from fixed grids. Then,
@@ -37,10 +36,8 @@ DENIAL = (0.0, 0.15, 0.4, 0.8)
 DENIAL_CHANCE = (0.35, 0.2, 0.2, 0.25)
 SEXES = ("female", "male")
 NOISE = 0.15
-"""An unlisted finding is present with this share of its background.
-
-Most things that are there never come up.
-"""
+"""An unlisted finding is present with this share of its background: most things that are there
+never come up."""
 ASKED_NEAR, ASKED_FAR = 0.25, 0.01
 """Chance that a finding is asked about: listed by some condition of the same body system, or not."""
 TRAVEL, TRAVEL_ASKED = "recent_travel", 0.7
@@ -52,10 +49,8 @@ NONE_DEFAULT = 0.03
 
 @dataclass(frozen=True)
 class Fact:
-    """One spoken finding: affirmed or denied, with its values (ids.
-
-    Or a number from 0 to 10 as text).
-    """
+    """One spoken finding: affirmed or denied, with its values (ids, or a number from 0 to 10 as
+    text)."""
 
     finding: str
     affirmed: bool
@@ -154,10 +149,8 @@ class World:
 
     @cached_property
     def value_chance(self) -> dict[str, tuple[np.ndarray, np.ndarray, list[str]]]:
-        """By finding: (chances (sex, condition, value), chance of "nothing" (condition,).
-
-        Value ids).
-        """
+        """By finding: (chances (sex, condition, value), chance of "nothing" (condition,), value
+        ids)."""
         table = {}
         for f in self.valued:
             ids = self.value_ids(f)
@@ -189,10 +182,8 @@ class World:
         return list(np.minimum(p, 0.97) if finding.form == "several" else p / p.sum()), none
 
     def value_loglik(self, fact: Fact) -> np.ndarray:
-        """Log-likelihood log P(values | condition, sex) of a spoken value-finding, shape (sex.
-
-        Condition).
-        """
+        """Log-likelihood log P(values | condition, sex) of a spoken value-finding, shape (sex,
+        condition)."""
         p, none, ids = self.value_chance[fact.finding]
         if not fact.affirmed:
             return np.broadcast_to(np.log(none), p.shape[:2])
@@ -213,10 +204,8 @@ class World:
 
     @cached_property
     def _log(self) -> dict[str, np.ndarray]:
-        """Log-chances (grid, sex, condition, binary finding) of told, denied, silent.
-
-        And of silence overall.
-        """
+        """Log-chances (grid, sex, condition, binary finding) of told, denied, silent; and of
+        silence overall."""
         r = np.array([g[0] for g in self.grid])[:, None, None, None]
         d = np.array([g[1] for g in self.grid])[:, None, None, None]
         told = r * self.presence[None]
@@ -237,10 +226,8 @@ class World:
             return {"told": np.log(told), "denied": np.log(denied), "silent": silent, "base": base}
 
     def posterior(self, facts: tuple[Fact, ...], sex: str | None = None) -> np.ndarray:
-        """P(condition | the facts told, and the sex where it is known), exact under the law above.
-
-        Shape (condition,).
-        """
+        """P(condition | the facts told, and the sex where it is known), exact under the law above,
+        shape (condition,)."""
         log, told = self._log, {f.finding for f in facts if f.affirmed}
         total = log["base"].copy()
         r = np.log(np.array([g[0] for g in self.grid]))[:, None, None]
@@ -277,10 +264,8 @@ class World:
     def draw(
         self, rng: np.random.Generator, *, talk: float | None = None, denial: float | None = None
     ) -> Patient:
-        """One patient; ``talk`` and ``denial`` fix r and d.
-
-        Which are drawn from their grids otherwise.
-        """
+        """One patient; ``talk`` and ``denial`` fix r and d, which are drawn from their grids
+        otherwise."""
         i = int(rng.choice(len(self.conditions), p=self.prior))
         s = int(rng.choice(2, p=self.sex_chance(self.conditions[i])))
         r, d = self.grid[int(rng.choice(len(self.grid), p=self.grid_chance))]

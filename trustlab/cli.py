@@ -55,10 +55,8 @@ def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> dict
 
 
 def _reference_values() -> dict[str, dict[str, Any]]:
-    """The checked parameters of every notebook's reference run.
-
-    One that the file leaves out keeps its defaults.
-    """
+    """The checked parameters of every notebook's reference run; one that the file leaves out keeps
+    its defaults."""
     from trustlab.run_notebooks import (
         check_parameters,
         notebook_names,
@@ -84,10 +82,8 @@ def run(
         Path | None, typer.Option(help="folder for what comes out; runs/NOTEBOOK by default")
     ] = None,
 ) -> None:
-    """Execute a notebook (or all, with their reference parameters) and keep notebook, HTML.
-
-    Figures, tables and manifest.
-    """
+    """Execute a notebook (or all, with their reference parameters) and keep notebook, HTML,
+    figures, tables and manifest."""
     from trustlab.run_notebooks import MANIFEST
 
     every = notebook == "all"
@@ -109,10 +105,8 @@ def run(
 
 
 def _missing_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """What is missing, in a line for each reason; of many methods that miss the same.
-
-    Three are named.
-    """
+    """What is missing, in a line for each reason; of many methods that miss the same, three are
+    named."""
     found: dict[tuple[str, int, str], list[str]] = {}
     for row in rows:
         found.setdefault((row.get("run", ""), row["n"], row["reason"]), []).append(row["method"])
@@ -277,10 +271,8 @@ def data_fetch(
         bool, typer.Option("--accept", help="you have read the licence and keep to it: do not ask")
     ] = False,
 ) -> None:
-    """Download a data set from its official home, after showing its licence; check it.
-
-    And unpack it.
-    """
+    """Download a data set from its official home, after showing its licence; check it, and unpack
+    it."""
     from trustlab.datasets.fetch import HOMES, fetch, licence_notice
 
     notice = _refused(lambda: licence_notice(name))
@@ -315,10 +307,8 @@ def data_check(
         int, typer.Option(help="decides order and wording, where the data set leaves them open")
     ] = 0,
 ) -> None:
-    """Read a whole data set and tell what is in it: counts, drops by reason, lengths, labels.
-
-    Two example cases.
-    """
+    """Read a whole data set and tell what is in it: counts, drops by reason, lengths, labels, two
+    example cases."""
     from trustlab.datasets import read_data
     from trustlab.datasets.check import check_text
     from trustlab.run_notebooks import read_parameters
@@ -349,10 +339,8 @@ def cache_import(
 
 
 def _executed(name: str, values: dict[str, Any], out: Path | None) -> Path:
-    """Run the notebook.
-
-    A failing cell ends with what it said and status 1 (the notebook stays as far as it came).
-    """
+    """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as
+    far as it came)."""
     from papermill.exceptions import PapermillExecutionError
 
     from trustlab.run_notebooks import run_notebook

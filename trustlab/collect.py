@@ -48,10 +48,8 @@ SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MA
 """Needs of the samples; the second and third of their traces."""
 
 Progress = Callable[[str, int], Any]
-"""Called with a step's name and its number of requests.
-
-Gives a bar with ``update(n_done)`` and ``close()``, as tqdm's.
-"""
+"""Called with a step's name and its number of requests; gives a bar with ``update(n_done)`` and
+``close()``, as tqdm's."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +71,8 @@ def needs_of(methods: Iterable[Method]) -> frozenset[str]:
 
 
 def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
-    """Need -> why this backend cannot meet it, in its own words where it has some (``lacks``.
-
-    Need -> reason).
-    """
+    """Need -> why this backend cannot meet it, in its own words where it has some (``lacks``: need
+    -> reason)."""
     wants = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
     reasons = {
         n: f"the backend gives no {s}"
@@ -89,10 +85,8 @@ def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
 def answer_requests(
     view: View, needs: frozenset[str], provides: frozenset[str], settings: Settings
 ) -> list[Request]:
-    """The greedy diagnosis, and the K samples where a method needs them: the same messages.
-
-    So one prefill serves both.
-    """
+    """The greedy diagnosis, and the K samples where a method needs them: the same messages, so one
+    prefill serves both."""
     messages = render("diagnosis", patient=view.text)
     wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
     wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
@@ -348,10 +342,8 @@ def _row(r: Request) -> tuple[str, int, int, int]:
 def _medconf_requests(
     shown: Sequence[View], settings: Settings, library: Retriever
 ) -> Iterator[Request]:
-    """What MedConf would ask if every answer were right.
-
-    The keyword its name and the profile as long as the paper's.
-    """
+    """What MedConf would ask if every answer were right, the keyword its name and the profile as
+    long as the paper's."""
     p = settings.medconf
     profile = profile_text(
         [Criterion(i, "a criterion of some words", "moderate") for i in range(1, PROFILE + 1)]

@@ -93,19 +93,15 @@ class Knowledge:
     condition_of_name: Mapping[str, Condition] = field(default_factory=dict)
 
     def condition_named(self, name: str) -> Condition | None:
-        """The condition that ``name`` means, compared without case, punctuation and spacing.
-
-        ``None`` if unknown.
-        """
+        """The condition that ``name`` means, compared without case, punctuation and spacing;
+        ``None`` if unknown."""
         return self.condition_of_name.get(normalise(name))
 
     def statement(
         self, finding: str, affirmed: bool = True, values: Sequence[str] = (), wording: int = 0
     ) -> Statement:
-        """One exchange in the table's words: the question for ``finding`` and an answer.
-
-        With its value ids or numbers.
-        """
+        """One exchange in the table's words: the question for ``finding`` and an answer, with its
+        value ids or numbers."""
         f = self.findings[finding]
         phrases = [self.values[v].phrase if v in self.values else v for v in values]
         return Statement(say(f, answer_text(f, affirmed, phrases, wording)), finding, affirmed)
@@ -129,10 +125,8 @@ def say(finding: Finding, answer: str) -> str:
 def answer_text(
     finding: Finding, affirmed: bool, phrases: Sequence[str] = (), wording: int = 0
 ) -> str:
-    """The patient's words. ``phrases`` fill the ``{value}`` of a value-finding.
-
-    ``wording`` picks among the phrasings.
-    """
+    """The patient's words. ``phrases`` fill the ``{value}`` of a value-finding; ``wording`` picks
+    among the phrasings."""
     if not affirmed:
         return finding.deny[wording % len(finding.deny)]
     return finding.affirm[wording % len(finding.affirm)].replace(

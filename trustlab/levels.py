@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from trustlab.records import LEVELS, Case, View
 
 Show = Callable[[Case, int], View]
-"""Makes what is shown of a case at a level: :func:`view`, or a changed way of telling.
-
-Or the turns of a consultation.
-"""
+"""Makes what is shown of a case at a level: :func:`view`, or a changed way of telling, or the turns
+of a consultation."""
 
 
 def n_shown(n_total: int, level: int) -> int:
     """Statements shown: exactly one at 1 %, else ceil(level/100 x n_total). METHODS: Ren et al.
-
     2026, section on the benchmark.
 
     Raises ``ValueError`` for a level outside 1..100 or an empty case.

@@ -11,10 +11,8 @@ DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
 FIGURES = ROOT / "figures"
 RUNS = ROOT / (os.environ.get("TRUSTLAB_RUNS") or "runs")
-"""What runs leave behind, the reply cache among it.
-
-The environment variable TRUSTLAB_RUNS names another folder.
-"""
+"""What runs leave behind, the reply cache among it; the environment variable TRUSTLAB_RUNS names
+another folder."""
 
 
 def offline() -> bool:

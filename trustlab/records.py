@@ -81,9 +81,8 @@ class View:
 
 @dataclass(frozen=True)
 class TokenTrace:
-    """Token statistics of one reply, each of shape (L,).
-
-    From the model's own distribution at temperature 1.
+    """Token statistics of one reply, each of shape (L,), from the model's own distribution at
+    temperature 1.
 
     Natural logarithms. ``None`` where a backend cannot say. ``alternatives[l]`` lists the most
     probable tokens at position l as (token, log-probability), best first. ``bounds`` maps a field's
@@ -161,9 +160,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What MedConf found for one diagnosis: each step's result.
-
-    ``None`` or empty from the step that failed on.
+    """What MedConf found for one diagnosis: each step's result, ``None`` or empty from the step
+    that failed on.
 
     ``score`` is 0 to 100; ``missing`` says which step failed and why. ``passages`` holds the ids
     shown, best first; ``n_dropped`` how many more were found but did not fit the model's window.
@@ -187,9 +185,8 @@ class Assessment:
 
 @dataclass(frozen=True)
 class Opinion:
-    """What one doctor of a panel thinks: its reasoning and its diagnosis.
-
-    Each ``None`` where it cannot be read.
+    """What one doctor of a panel thinks: its reasoning and its diagnosis, each ``None`` where it
+    cannot be read.
 
     ``missing`` says why; ``seed`` and ``model`` say whose it is; ``raw`` keeps the reply as it
     came.

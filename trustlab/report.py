@@ -44,9 +44,8 @@ FAMILY_WORDS = {"verbalized": "self-verbalised", "medconf": "MedConf"}
 
 
 def methods_paragraph(run: Run, n_draws: int, seed: int) -> str:
-    """What was asked of whom, and how it was computed.
-
-    The intervals are those of ``n_draws`` draws with ``seed``.
+    """What was asked of whom, and how it was computed; the intervals are those of ``n_draws`` draws
+    with ``seed``.
 
     The run's generations are not needed.
     """
@@ -218,10 +217,8 @@ def _measured(answers: pd.DataFrame, n_draws: int, seed: int) -> str:
 
 
 def _missing(confidence: pd.DataFrame, models: Sequence[str]) -> str:
-    """How many values are missing, what a model has no value of and why.
-
-    And which methods lack one in ten values or more.
-    """
+    """How many values are missing, what a model has no value of and why, and which methods lack one
+    in ten values or more."""
     gone = confidence["confidence"].isna()
     n = int(gone.sum())
     if not n:
@@ -359,10 +356,8 @@ class Report:
         return str(render("report", **words, costs=costs, widths=WIDTHS))
 
     def _printed(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Model by model, who it is and the costs as words.
-
-        A row for all methods that cost the same.
-        """
+        """Model by model, who it is and the costs as words, a row for all methods that cost the
+        same."""
         table = self.costs.assign(
             missing=self.costs["missing"].str.replace(rf"(; )?{UNTIMED}", "", regex=True)
         )

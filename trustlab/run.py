@@ -1,7 +1,5 @@
-"""The benchmark: cases at every level, one model after the other.
-
-Every method judged on the same answers.
-"""
+"""The benchmark: cases at every level, one model after the other, every method judged on the same
+answers."""
 
 from __future__ import annotations
 
@@ -69,10 +67,8 @@ class Run:
         return {m.name: m.family for m in select(self.parameters["methods"])}
 
     def save(self, folder: Path) -> None:
-        """Write the three tables (CSV, full precision) and ``run.json`` (parameters, versions.
-
-        Hashes, calls).
-        """
+        """Write the three tables (CSV, full precision) and ``run.json`` (parameters, versions,
+        hashes, calls)."""
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("answers", "confidence", "calls"):
             getattr(self, name).to_csv(folder / f"{name}.csv", index=False)
@@ -81,10 +77,8 @@ class Run:
         )
 
     def manifest(self) -> dict[str, Any]:
-        """What a reader needs to know to make the run again.
-
-        And how many calls were made and taken from the cache.
-        """
+        """What a reader needs to know to make the run again, and how many calls were made and taken
+        from the cache."""
         made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
         missing: Any = (
             self.confidence[self.confidence["missing"] != ""].groupby(["method", "missing"]).size()
@@ -191,10 +185,8 @@ def _asked(
     settings: Settings,
     others: Mapping[str, Any],
 ) -> tuple[list[Generation], list[pd.DataFrame], dict[str, float]]:
-    """What each model replied, one model after the other: the generations.
-
-    A table of calls and the seconds for each.
-    """
+    """What each model replied, one model after the other: the generations, a table of calls and the
+    seconds for each."""
     generations, tables, seconds = [], [], {}
     for model in models:
         cached = model if isinstance(model, CachedModel) else CachedModel(model, setup.store)
@@ -216,10 +208,8 @@ def _asked(
 
 
 def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:
-    """How the models were asked and who read their words, for the manifest.
-
-    The methods' open choices by their names.
-    """
+    """How the models were asked and who read their words, for the manifest; the methods' open
+    choices by their names."""
     judge = readers.entailment
     return {
         **asdict(settings.parameters),
@@ -269,10 +259,8 @@ def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list
 def _answers(
     views: Sequence[View], generations: Sequence[Generation], grader: Grader
 ) -> pd.DataFrame:
-    """The answers table. What the backend failed to give, or the grader could not judge.
-
-    Is neither right nor wrong.
-    """
+    """The answers table. What the backend failed to give, or the grader could not judge, is neither
+    right nor wrong."""
     said = [g.answer.text if g.answer else None for g in generations]
     failed = [
         g.answer.missing

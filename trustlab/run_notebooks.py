@@ -1,6 +1,5 @@
-"""Runs a notebook with papermill: checks the parameters first, keeps what came out.
-
-Writes the manifest.
+"""Runs a notebook with papermill: checks the parameters first, keeps what came out, writes the
+manifest.
 
 A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``figures/``, the
 tables and ``manifest.json``.
@@ -10,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import json
 import re
 import shutil
@@ -52,8 +52,7 @@ def notebook_path(name: str) -> Path:
 def read_parameters(
     file: Path | None, pairs: Sequence[str] = (), notebook: str = ""
 ) -> dict[str, Any]:
-    """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML.
-
+    """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML:
     ``n=20``, ``levels=[1, 100]``).
 
     Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError``
@@ -81,10 +80,8 @@ def read_parameters(
 
 
 def read_sections(file: Path) -> dict[str, dict[str, Any]]:
-    """The parameters of every notebook named in a YAML file, by notebook.
-
-    ``ValueError`` for a file of another form.
-    """
+    """The parameters of every notebook named in a YAML file, by notebook; ``ValueError`` for a file
+    of another form."""
     found = _mapping(file)
     sections = _sections(found, file)
     if found and not sections:
@@ -105,10 +102,8 @@ def _mapping(file: Path) -> dict[str, Any]:
 
 
 def _sections(found: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]:
-    """The file's sections; empty for a flat file.
-
-    Whose keys are names of parameters and not of notebooks.
-    """
+    """The file's sections; empty for a flat file, whose keys are names of parameters and not of
+    notebooks."""
     if not found or not all(re.match(r"[0-9][0-9]_", str(key)) for key in found):
         return {}
     for name, values in found.items():
@@ -144,8 +139,10 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
 
 def choices_of(name: str) -> type[Any]:
     """The class of a notebook's choices: the ``Asked`` of its study, else ``Setup``."""
-    study = importlib.import_module(f"trustlab.studies.{name.partition('_')[2]}")
-    return getattr(study, "Asked", Setup)
+    study = f"trustlab.studies.{name.partition('_')[2]}"
+    if importlib.util.find_spec(study) is None:  # a notebook of the user's own
+        return Setup
+    return getattr(importlib.import_module(study), "Asked", Setup)
 
 
 def default_parameters(path: Path) -> dict[str, Any]:
@@ -229,9 +226,8 @@ def _from_here(name: str, value: Any) -> Any:
 
 
 def write_html(notebook: Path) -> Path:
-    """An HTML copy beside the notebook, with its images inside and without progress bars.
-
-    That opens without a network.
+    """An HTML copy beside the notebook, with its images inside and without progress bars, that
+    opens without a network.
 
     On paper its long lines are broken, not cut.
     """
@@ -257,10 +253,8 @@ def write_html(notebook: Path) -> Path:
 
 
 def _without_widgets(outputs: Sequence[Any]) -> list[Any]:
-    """The outputs without views of widgets, which need a kernel.
-
-    The page or picture that one has beside it stays.
-    """
+    """The outputs without views of widgets, which need a kernel; the page or picture that one has
+    beside it stays."""
     import nbformat
 
     widget, kept = "application/vnd.jupyter.widget-view+json", []
@@ -288,9 +282,8 @@ def without_remote_scripts(html: str) -> str:
 
 
 def publish(run_dir: Path, name: str) -> None:
-    """Make a run the reference: figures to ``figures/``, tables to ``figures/reference/NAME/``.
-
-    Outputs into the notebook.
+    """Make a run the reference: figures to ``figures/``, tables to ``figures/reference/NAME/``,
+    outputs into the notebook.
 
     What this run no longer makes is deleted there. The notebook keeps its own cells and default
     parameters; only outputs are copied, and no path of this machine. Of the tables in
@@ -332,10 +325,8 @@ def publish(run_dir: Path, name: str) -> None:
 
 
 def _run_facts(folder: Path) -> dict[str, Any]:
-    """What ``run.json`` says; of a notebook with several runs, each below its own folder's name.
-
-    And their calls in all.
-    """
+    """What ``run.json`` says; of a notebook with several runs, each below its own folder's name,
+    and their calls in all."""
     whole, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
     if whole.is_file():
         return json.loads(whole.read_text(encoding="utf-8"))

@@ -308,8 +308,7 @@ class Flat:
 
 @choices
 class Setup(Keep, Read, Roles, Ask, Flat):
-    """All choices of a run, flat, in four groups: :class:`Ask`, :class:`Roles`, :class:`Read`.
-
+    """All choices of a run, flat, in four groups: :class:`Ask`, :class:`Roles`, :class:`Read`,
     :class:`Keep`.
 
     What a study asks further is in its own ``Asked``. Opened once, when first needed: ``judge``,

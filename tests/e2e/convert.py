@@ -46,10 +46,8 @@ def add_shape(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
 
 
 def add_vocabulary(writer: gguf.GGUFWriter, folder: Path, config: dict[str, Any]) -> None:
-    """Tokens by id, their kinds and the chat template. Text is cut by the folder's own tokenizer.
-
-    Beside the file.
-    """
+    """Tokens by id, their kinds and the chat template. Text is cut by the folder's own tokenizer,
+    beside the file."""
     tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     special = {token["content"] for token in tokenizer["added_tokens"] if token["special"]}
     tokens = [token for token, _ in tokenizer["model"]["vocab"]]

@@ -1,7 +1,5 @@
-"""llama-cpp-python's own server.
-
-Serving a Hugging Face folder's model on loopback while a block of code runs.
-"""
+"""llama-cpp-python's own server, serving a Hugging Face folder's model on loopback while a block of
+code runs."""
 
 from __future__ import annotations
 
@@ -17,10 +15,8 @@ from pathlib import Path
 from trustlab.paths import ROOT
 
 PYTHON = ROOT / ".venv" / "e2e" / "bin" / "python"
-"""The interpreter of the environment that `make test-e2e` makes.
-
-Llama.cpp stays out of the main one.
-"""
+"""The interpreter of the environment that `make test-e2e` makes: llama.cpp stays out of the main
+one."""
 START_S = 120.0
 """How long the server may take to open the model."""
 F32 = "0"
@@ -29,9 +25,8 @@ F32 = "0"
 
 @contextmanager
 def serving(model: Path, scratch: Path, *, name: str, window: int) -> Iterator[str]:
-    """Serve the folder ``model`` as ``name``, with its own tokenizer; yields the address.
-
-    Ending in /v1.
+    """Serve the folder ``model`` as ``name``, with its own tokenizer; yields the address, ending in
+    /v1.
 
     ``scratch`` receives the converted file and the server's log. FileNotFoundError: the environment
     is not there. RuntimeError: the server did not start.

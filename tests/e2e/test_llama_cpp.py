@@ -1,6 +1,5 @@
-"""The OpenAI backend against a server nobody here wrote.
-
-Llama.cpp with the embedded model's weights says what transformers says.
+"""The OpenAI backend against a server nobody here wrote: llama.cpp with the embedded model's
+weights says what transformers says.
 
 Run by `make test-e2e`, which builds the server. Its weights, keys and values are float32, its
 tokenizer the model's own.
@@ -33,10 +32,8 @@ FOLDER = EMBEDDED["embedded"]
 SERVED = "embedded-served"
 VOCABULARY = json.loads((FOLDER / "config.json").read_text())["vocab_size"]
 PLAIN = {"repeat_penalty": 1.0, "top_k": 0, "min_p": 0.0}
-"""The server's defaults change the distribution: repetition penalty 1.1, at most 40 tokens.
-
-None under 5 % of the best.
-"""
+"""The server's defaults change the distribution: repetition penalty 1.1, at most 40 tokens, none
+under 5 % of the best."""
 OPTIONS = {
     "extra_body": PLAIN,
     "n_top": 10,
@@ -110,10 +107,8 @@ def run(served: Model, direct: HuggingFaceModel) -> Run:
 
 
 def beside(run: Run, method: str) -> Any:
-    """A row a case and level: the method's values from the server's replies.
-
-    And from those of transformers.
-    """
+    """A row a case and level: the method's values from the server's replies, and from those of
+    transformers."""
     table: Any = run.confidence[run.confidence["method"] == method]
     one, other = (table[table["model"] == name] for name in (SERVED, "embedded"))
     return one.merge(

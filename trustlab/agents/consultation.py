@@ -1,6 +1,5 @@
-"""A consultation: the doctor asks one question at a time, the patient answers from the facts.
-
-Up to a number of turns.
+"""A consultation: the doctor asks one question at a time, the patient answers from the facts, up to
+a number of turns.
 
 Ren et al. 2026 ask only while the confidence is below a threshold: :func:`consult` with ``stop``
 does. Without it a consultation is recorded to its full length, once, and each threshold is
@@ -60,10 +59,8 @@ class Spent:
 
 @dataclass(frozen=True)
 class Turn:
-    """One question and what was said to it; ``tries`` is which of the doctor's tries it was.
-
-    1 the greedy one.
-    """
+    """One question and what was said to it; ``tries`` is which of the doctor's tries it was, 1 the
+    greedy one."""
 
     question: str
     said: Said
@@ -72,9 +69,8 @@ class Turn:
 
 @dataclass(frozen=True)
 class Consultation:
-    """A recorded consultation; a *level* is the number of questions asked so far.
-
-    0 with the opening alone.
+    """A recorded consultation; a *level* is the number of questions asked so far, 0 with the
+    opening alone.
 
     ``enough[level]`` is the doctor's own decision after that level, for every level at which it was
     asked (``None``: unreadable). ``ended`` is one of :data:`ENDS`, ``why`` says more. ``spent``
@@ -96,27 +92,21 @@ class Consultation:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """Everything said: the opening, then a statement a turn.
-
-        With the finding that its fact tells.
-        """
+        """Everything said: the opening, then a statement a turn, with the finding that its fact
+        tells."""
         return (self.opening, *(self._statement(turn) for turn in self.turns))
 
     @property
     def case_told(self) -> Case:
-        """The consultation as a case of its own, for :func:`turn_view`.
-
-        Its data set's name ends in "-consultation".
-        """
+        """The consultation as a case of its own, for :func:`turn_view`; its data set's name ends in
+        "-consultation"."""
         return replace(
             self.case, dataset=f"{self.case.dataset}{ENDING}", statements=self.statements
         )
 
     def utterances(self, level: int) -> int:
-        """What both speakers have said up to ``level``.
-
-        2 for an opening that is an exchange (1 otherwise), 2 a turn.
-        """
+        """What both speakers have said up to ``level``: 2 for an opening that is an exchange (1
+        otherwise), 2 a turn."""
         return (2 if all(parts_of(self.opening)) else 1) + 2 * min(level, len(self.turns))
 
     def _statement(self, turn: Turn) -> Statement:
@@ -127,9 +117,7 @@ class Consultation:
 
 def turn_view(case: Case, level: int) -> View:
     """What is shown of a consultation after ``level`` questions; beyond its end, its last state.
-
-    ``ValueError`` below 0.
-    """
+    ``ValueError`` below 0."""
     if level < 0:
         raise ValueError(
             f"level is {level!r}; a consultation's levels are 0 (the opening), 1, 2, ..."
@@ -148,9 +136,8 @@ def consult(
     ask: Ask | None = None,
     stop: Callable[[Sequence[Consultation]], Sequence[bool]] | None = None,
 ) -> tuple[Consultation, ...]:
-    """A consultation for each case, to its full length; all cases take each turn together.
-
-    A batch for each step.
+    """A consultation for each case, to its full length; all cases take each turn together, a batch
+    for each step.
 
     ``patient`` is the doctor's model itself where ``None``. ``ask`` is how requests are put
     (default: at once). A question is greedy; where it is a repetition or unreadable, up to ``tries
@@ -195,10 +182,8 @@ def _told(c: Consultation) -> str:
 def _questions(
     made: list[Consultation], going: Sequence[int], doctor: Model, tries: int, seed: int, put: Ask
 ) -> dict[int, tuple[str, int]]:
-    """Place in ``made`` -> the next question and which try it was.
-
-    Consultations without one are ended in ``made``.
-    """
+    """Place in ``made`` -> the next question and which try it was; consultations without one are
+    ended in ``made``."""
     pairs = {i: requests_after(doctor, _told(made[i]), seed) for i in going}
     step = f"question {len(made[going[0]].turns) + 1}"
     replies = [row[0] for row in put(doctor, [r for pair in pairs.values() for r in pair], step)]

@@ -1,7 +1,5 @@
-"""A doctor who asks one question at a time and says whether enough is known.
-
-``prompts/ask.txt`` and ``prompts/enough.txt``.
-"""
+"""A doctor who asks one question at a time and says whether enough is known; ``prompts/ask.txt``
+and ``prompts/enough.txt``."""
 
 from __future__ import annotations
 
@@ -19,10 +17,8 @@ MAX_TOKENS_QUESTION, MAX_TOKENS_ENOUGH = 96, 16
 
 
 def requests_after(model: Model, told: str, seed: int = 0) -> tuple[Request, Request]:
-    """What the doctor is asked after what has been told: for the next question.
-
-    And whether enough is known. Both greedy.
-    """
+    """What the doctor is asked after what has been told: for the next question, and whether enough
+    is known. Both greedy."""
     room = reply_room(model, MAX_TOKENS_QUESTION)
     return (
         Request(render("ask", patient=told), max_tokens=room, seed=seed, purpose="ask"),
@@ -36,17 +32,14 @@ def requests_after(model: Model, told: str, seed: int = 0) -> tuple[Request, Req
 
 
 def another(request: Request, tries: int) -> Request:
-    """The request for a question once more, drawn at temperature 1.
-
-    ``tries`` is how many questions there have been.
-    """
+    """The request for a question once more, drawn at temperature 1; ``tries`` is how many questions
+    there have been."""
     return replace(request, temperature=1.0, first=tries - 1)
 
 
 def repeats(question: str, told: Sequence[Statement], case: Case) -> bool:
-    """Whether ``question`` has been asked in ``told``: the same words without case and punctuation.
-
-    Or the same finding.
+    """Whether ``question`` has been asked in ``told``: the same words without case and punctuation,
+    or the same finding.
 
     A finding's question is the knowledge table's, or the one that ``case`` itself has for it. What
     it cannot see: the same thing asked in other words that neither has.

@@ -44,9 +44,8 @@ class Contents(Protocol):
 
 @dataclass(frozen=True)
 class MedConf:
-    """The procedure's parameters. Each of the first four, switched off.
-
-    Is one of the paper's ablations.
+    """The procedure's parameters. Each of the first four, switched off, is one of the paper's
+    ablations.
 
     ``retrieval`` off: the profile comes from the model's memory. ``profile`` off: the score comes
     straight from the passages. ``structure`` off: the profile is prose, and there is no table of
@@ -91,9 +90,8 @@ def assess(
     seed: int = 0,
     ask: Ask | None = None,
 ) -> list[Assessment]:
-    """One :class:`Assessment` for each (patient information, diagnosis); greedy replies.
-
-    Every step in one batch.
+    """One :class:`Assessment` for each (patient information, diagnosis); greedy replies, every step
+    in one batch.
 
     ``assessor``, where given, does all that follows the diagnosis in the model's place. A step that
     fails leaves the assessment missing with its reason and stops that assessment only. ``ask`` is
@@ -189,10 +187,8 @@ def _fitted(
     options: frozenset[str],
     **fill: Any,
 ) -> tuple[Request | None, Sequence[Passage]]:
-    """The request with as many passages, best first, as fit the model's window.
-
-    ``None`` if it does not fit at all.
-    """
+    """The request with as many passages, best first, as fit the model's window; ``None`` if it does
+    not fit at all."""
     kept = list(passages or ())
     while True:
         request = _request(

@@ -23,10 +23,8 @@ MAX_TOKENS = 512
 
 @dataclass(frozen=True)
 class Doctor:
-    """One member of a panel: a model, and the number of its random stream.
-
-    So that doctors of one model differ.
-    """
+    """One member of a panel: a model, and the number of its random stream, so that doctors of one
+    model differ."""
 
     model: Model
     number: int = 0
@@ -64,9 +62,8 @@ def convene(
     seed: int = 0,
     ask: Ask | None = None,
 ) -> list[Panel]:
-    """The panel's opinions and its majority for each view.
-
-    All doctors of a model share one request a view.
+    """The panel's opinions and its majority for each view; all doctors of a model share one request
+    a view.
 
     ``ValueError`` where a doctor is listed twice.
     """
@@ -95,20 +92,16 @@ def _opinion(doctor: Doctor, reply: Reply) -> Opinion:
 
 
 def decide(opinions: Sequence[Opinion], case_id: str) -> Panel:
-    """The panel that these opinions make; ties are drawn by a hash of the case.
-
-    Whatever the doctors' order.
-    """
+    """The panel that these opinions make; ties are drawn by a hash of the case, whatever the
+    doctors' order."""
     votes = tuple(vote(o.diagnosis) for o in opinions)
     winner, tied = majority(votes, case_id)
     return Panel(tuple(opinions), votes, winner, tied)
 
 
 def vote(diagnosis: str | None) -> str | None:
-    """The name under which a diagnosis is counted: the knowledge table's where it knows it.
-
-    Else the words themselves.
-    """
+    """The name under which a diagnosis is counted: the knowledge table's where it knows it, else
+    the words themselves."""
     if diagnosis is None:
         return None
     known = load_knowledge().condition_named(diagnosis)
@@ -116,8 +109,6 @@ def vote(diagnosis: str | None) -> str | None:
 
 
 def in_charge(panel: Panel) -> int | None:
-    """The place of the doctor in charge: the first who voted for the panel's diagnosis.
-
-    ``None`` where there is none.
-    """
+    """The place of the doctor in charge: the first who voted for the panel's diagnosis; ``None``
+    where there is none."""
     return panel.votes.index(panel.diagnosis) if panel.diagnosis is not None else None

@@ -1,6 +1,5 @@
-"""A patient who answers only from the case's facts: a model finds the fact.
-
-And code checks that it is one.
+"""A patient who answers only from the case's facts: a model finds the fact, and code checks that it
+is one.
 
 What is spoken is a fact of the case as it stands there, or "I don't know.": so no patient adds a
 finding, whatever the model replies. What it tried is counted by kind (:data:`OUTCOMES`). The prompt
@@ -33,16 +32,12 @@ OUTCOMES = (
     "out of place",
     "unreadable",
 )
-"""What a patient's reply may be: see :func:`read_answer`.
-
-Words are spoken for "answered" and "volunteered" alone.
-"""
+"""What a patient's reply may be: see :func:`read_answer`. Words are spoken for "answered" and
+"volunteered" alone."""
 MAX_TOKENS = 160
 LEAST = 3
-"""Words that a part of a fact's answer needs to point at it: telling ones (not :data:`_BARE`).
-
-Unless its question is asked.
-"""
+"""Words that a part of a fact's answer needs to point at it: telling ones (not :data:`_BARE`),
+unless its question is asked."""
 _UNKNOWNS = """
 I don't know/I do not know/I dont know/I don't know that/don't know/unknown/I'm not sure/I am not sure/im not sure/not sure
 """
@@ -57,17 +52,14 @@ have has had haven hasn hadn can could will would so too very really quite just 
 or all think guess afraid doctor one two three four five six seven eight nine ten nought zero
 """
 _BARE = frozenset(_FILLERS.split())
-"""Words that tell nothing without their question.
-
-An answer made of these and of digits alone fits its own question only.
-"""
+"""Words that tell nothing without their question: an answer made of these and of digits alone fits
+its own question only."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """What the patient says to one question: ``words`` as spoken.
-
-    And which fact of the case (``None``: none) that is.
+    """What the patient says to one question: ``words`` as spoken, and which fact of the case
+    (``None``: none) that is.
 
     ``outcome`` is one of :data:`OUTCOMES`; ``why`` says more where the reply was refused; ``raw``
     keeps it as it came.
@@ -117,9 +109,8 @@ class ModelPatient:
 
 @dataclass(frozen=True)
 class FactPatient:
-    """A stand-in without a model: it answers the knowledge table's questions.
-
-    And the case's own word for word.
+    """A stand-in without a model: it answers the knowledge table's questions, and the case's own
+    word for word.
 
     To any other question it does not know, so it is the measure of a model only where the question
     is one of these.
@@ -172,10 +163,8 @@ def findings_of_question() -> dict[str, frozenset[str]]:
 
 
 def findings_asked(question: str, case: Case) -> frozenset[str]:
-    """The findings that ``question`` asks for: by the knowledge table.
-
-    Or as the case's own question; empty: not known.
-    """
+    """The findings that ``question`` asks for: by the knowledge table, or as the case's own
+    question; empty: not known."""
     plain = normalise(question)
     own = {
         s.finding
@@ -186,10 +175,8 @@ def findings_asked(question: str, case: Case) -> frozenset[str]:
 
 
 def parts_of(statement: Statement) -> tuple[str, str]:
-    """(question, patient's words) of a statement; running text is the patient's.
-
-    And half an exchange leaves the other ''.
-    """
+    """(question, patient's words) of a statement; running text is the patient's, and half an
+    exchange leaves the other ''."""
     if exchange := _EXCHANGE.fullmatch(statement.text):
         return exchange[1], exchange[2]
     if alone := _ALONE.fullmatch(statement.text):
@@ -250,10 +237,8 @@ def read_answer(reply: Reply, case: Case, question: str) -> Said:
 
 
 def _leaks(raw: str, case: Case, question: str, answers: dict[int, str]) -> bool:
-    """Whether a reply says the diagnosis by itself: neither the question nor a fact that it quotes.
-
-    Even cut off, says it.
-    """
+    """Whether a reply says the diagnosis by itself: neither the question nor a fact that it quotes,
+    even cut off, says it."""
     names = _names((case.diagnosis, *case.accepted))
     if not names.heard_in(raw):
         return False
@@ -276,10 +261,8 @@ def _leaks(raw: str, case: Case, question: str, answers: dict[int, str]) -> bool
 
 @lru_cache(maxsize=1024)
 def _names(names: tuple[str, ...]) -> Giveaway:
-    """What gives these names away, each telling word of theirs included.
-
-    Of one in capitals ("ALL") only itself.
-    """
+    """What gives these names away, each telling word of theirs included; of one in capitals ("ALL")
+    only itself."""
     return giveaway(names, " ".join(name for name in names if not name.isupper()))
 
 
@@ -310,10 +293,8 @@ def _facts_in(
 
 
 def _joined(plain: str, answers: dict[int, str]) -> tuple[list[int], str]:
-    """Several facts' whole answers in a row.
-
-    Longest first so that none is taken for a part of another.
-    """
+    """Several facts' whole answers in a row, longest first so that none is taken for a part of
+    another."""
     rest, places = f" {plain} ", {}
     for i, answer in sorted(answers.items(), key=lambda item: -len(item[1])):
         if not _is_bare(answer) and f" {answer} " in rest:

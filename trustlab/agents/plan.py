@@ -33,10 +33,8 @@ def propose(
     seed: int = 0,
     ask: Ask | None = None,
 ) -> list[Proposed]:
-    """A plan for each (view, diagnosis), drawn at ``temperature`` as the doctors' opinions are.
-
-    In one batch.
-    """
+    """A plan for each (view, diagnosis), drawn at ``temperature`` as the doctors' opinions are, in
+    one batch."""
     put, room = ask or (lambda m, requests, _: m.generate(requests)), reply_room(model, MAX_TOKENS)
     requests = [
         Request(

@@ -69,9 +69,8 @@ def rephrase(
     seed: int = 0,
     max_tokens: int = MAX_TOKENS,
 ) -> Rephrased:
-    """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids.
-
-    Which finding a statement tells stays.
+    """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids; which
+    finding a statement tells stays.
 
     A statement of the form ``Doctor: ...`` / ``Patient: ...`` takes two prompts (question, then
     reply), any other one; who speaks stays. Where either reply cannot be read, the whole statement
@@ -105,9 +104,8 @@ def reword(
     max_tokens: int = MAX_TOKENS,
     keep_question: bool = False,
 ) -> dict[str, tuple[str, str]]:
-    """Each distinct text -> its new words and ``""``, or its old ones and why it has no others.
-
-    Asked for all at once.
+    """Each distinct text -> its new words and ``""``, or its old ones and why it has no others;
+    asked for all at once.
 
     With ``keep_question``, an exchange whose question got no usable words keeps the old question
     beside the new reply.
@@ -177,10 +175,8 @@ def _worded(text: str, replies: Sequence[Reply], keep_question: bool) -> tuple[s
 
 
 def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
-    """The case in new words.
-
-    And how many statements keep the old ones because the new ones name the diagnosis.
-    """
+    """The case in new words, and how many statements keep the old ones because the new ones name
+    the diagnosis."""
     told, n_named = [], 0
     for statement in case.statements:
         new = wordings[statement.text]

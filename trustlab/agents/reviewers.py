@@ -1,6 +1,5 @@
-"""A reviewer of prescriptions and one of tests: each item of a plan marked.
-
-With the words and the rule that speak against it.
+"""A reviewer of prescriptions and one of tests: each item of a plan marked, with the words and the
+rule that speak against it.
 
 ``prompts/review_prescriptions.txt`` and ``prompts/review_tests.txt``. What a reviewer says is held
 beside the rule check (:mod:`trustlab.safety.rule_check`), which knows the safety table and nothing
@@ -35,10 +34,8 @@ class Review:
 def review(
     model: Model, asked: Sequence[Asked], *, seed: int = 0, ask: Ask | None = None
 ) -> list[Review]:
-    """The review of each plan, greedy; one batch for prescriptions and one for tests.
-
-    An empty list is not asked about.
-    """
+    """The review of each plan, greedy; one batch for prescriptions and one for tests. An empty list
+    is not asked about."""
     put, room = ask or (lambda m, requests, _: m.generate(requests)), reply_room(model, MAX_TOKENS)
 
     def marked(name: str, items: Sequence[Sequence[str]], read) -> list[tuple[Mark, ...]]:

@@ -1,6 +1,5 @@
-"""Ways to change what is told without changing what is wrong with the patient.
-
-And two patients told as one.
+"""Ways to change what is told without changing what is wrong with the patient, and two patients
+told as one.
 
 A change works on what :func:`trustlab.levels.view` shows of a case at a level. Whatever is drawn
 depends on the seed, the case and the level alone, so that every model and every method meets the
@@ -29,10 +28,8 @@ PARAPHRASES = "paraphrase"
 
 @dataclass(frozen=True)
 class Change:
-    """A way of telling: its ``name`` in tables, a short human ``label``, and ``show(case, level)``.
-
-    Which makes the view.
-    """
+    """A way of telling: its ``name`` in tables, a short human ``label``, and ``show(case, level)``,
+    which makes the view."""
 
     name: str
     label: str
@@ -55,9 +52,8 @@ def picked(case: Case, level: int, seed: int) -> tuple[Statement, ...]:
 
 
 def paraphrased(wordings: Mapping[str, str], seed: int) -> Change:
-    """1 or 2 shown statements said again at the end in other words: Ren et al. 2026, robustness.
-
-    The draw is ours.
+    """1 or 2 shown statements said again at the end in other words: Ren et al. 2026, robustness;
+    the draw is ours.
 
     ``wordings``: text of a statement -> its new words, where there are usable ones. A statement
     without any, or whose new words name this case's diagnosis, is not said again and no other is
@@ -87,10 +83,8 @@ def small_talk(seed: int = 0, n: int = 2) -> Change:
 
 
 def other_system(seed: int = 0, n: int = 2, knowledge: Knowledge | None = None) -> Change:
-    """``n`` negative answers about another body system appended, in the table's words.
-
-    See :func:`unrelated`.
-    """
+    """``n`` negative answers about another body system appended, in the table's words; see
+    :func:`unrelated`."""
     table = knowledge or load_knowledge()
 
     def show(case: Case, level: int) -> View:
@@ -107,9 +101,8 @@ def other_system(seed: int = 0, n: int = 2, knowledge: Knowledge | None = None) 
 
 
 def unrelated(case: Case, knowledge: Knowledge) -> list[Finding]:
-    """Symptoms that say next to nothing about the case's diagnosis.
-
-    And that the case does not speak of, in the table's order.
+    """Symptoms that say next to nothing about the case's diagnosis, and that the case does not
+    speak of, in the table's order.
 
     Symptoms which a condition of another body system lists and no condition of the diagnosis's own
     system does, that need no other symptom first and fit the patient's sex (one-sex symptoms only
@@ -147,10 +140,8 @@ def unrelated(case: Case, knowledge: Knowledge) -> list[Finding]:
 
 
 def reordered(seed: int = 0) -> Change:
-    """The shown statements in another order, follow-ups perhaps before what they follow.
-
-    A single one stays.
-    """
+    """The shown statements in another order, follow-ups perhaps before what they follow; a single
+    one stays."""
 
     def show(case: Case, level: int) -> View:
         shown = view(case, level)
@@ -192,10 +183,8 @@ MAKERS: Mapping[str, Callable[[int], Change]] = {
 
 
 def named(names: Sequence[str], seed: int = 0) -> list[Change]:
-    """The changes of these names, each made with ``seed``.
-
-    ``ValueError`` for a name that is not in :data:`MAKERS`.
-    """
+    """The changes of these names, each made with ``seed``; ``ValueError`` for a name that is not in
+    :data:`MAKERS`."""
     if unknown := [name for name in names if name not in MAKERS]:
         raise ValueError(
             f"there is no change {', '.join(map(repr, unknown))}; there are {', '.join(MAKERS)}"
@@ -208,9 +197,8 @@ def named(names: Sequence[str], seed: int = 0) -> list[Change]:
 
 
 def merged(a: Case, b: Case, seed: int = 0) -> Case:
-    """Two patients with different diagnoses told as one; ``a`` is told first.
-
-    Each keeps its own order.
+    """Two patients with different diagnoses told as one; ``a`` is told first, each keeps its own
+    order.
 
     The statements are interleaved at random. Where both tell the same finding it is told once: the
     first telling stays, but where one affirms what the other denies the affirmation stays, at its
@@ -249,9 +237,8 @@ def _not_denied_for(other: Case, own: Case) -> tuple[Statement, ...]:
 
 
 def pairs(cases: Sequence[Case], seed: int = 0) -> list[tuple[Case, Case]]:
-    """Pairs of cases of one data set with different diagnoses and the same sex (where known).
-
-    Each case in at most one.
+    """Pairs of cases of one data set with different diagnoses and the same sex (where known), each
+    case in at most one.
 
     A case is left over where a group has an odd number, or one diagnosis makes up more than half of
     it.

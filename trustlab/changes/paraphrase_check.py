@@ -54,10 +54,8 @@ class Likeness(Protocol):
 
 @dataclass(frozen=True)
 class Verdict:
-    """``verdict``: same, adds, drops, turns, another finding, unclear or not checked; ``how``.
-
-    Exact, likeness or not checked.
-    """
+    """``verdict``: same, adds, drops, turns, another finding, unclear or not checked; ``how``:
+    exact, likeness or not checked."""
 
     verdict: str
     how: str
@@ -71,9 +69,8 @@ class Verdict:
 
 @dataclass(frozen=True)
 class ParaphraseChecker:
-    """Checks new words against the phrasings of ``knowledge``.
-
-    Without an ``encoder`` by exact words alone.
+    """Checks new words against the phrasings of ``knowledge``; without an ``encoder`` by exact
+    words alone.
 
     How sure likeness is was measured on the loose wordings in ``training/wordings`` (1,792 replies
     and 538 questions in everyday talk that the table does not hold) with all-MiniLM-L6-v2 and the
@@ -88,9 +85,8 @@ class ParaphraseChecker:
     encoder: Likeness | None = None
 
     def check(self, statement: Statement, new_text: str) -> Verdict:
-        """What ``new_text`` does to ``statement``.
-
-        "not checked" where the statement's finding is not known.
+        """What ``new_text`` does to ``statement``; "not checked" where the statement's finding is
+        not known.
 
         The question, where there is one, must still be nearest to its finding's own. In the answer:
         values named before and not now are "drops", the reverse "adds", values replaced "another
@@ -159,10 +155,8 @@ class ParaphraseChecker:
     # ------------------------------------------------------------------------------------------------
 
     def _exactly(self, finding: Finding, affirmed: bool, new: str) -> Verdict | None:
-        """The verdict where the text is made of the table's phrasings.
-
-        Or holds one of another finding beside the own.
-        """
+        """The verdict where the text is made of the table's phrasings, or holds one of another
+        finding beside the own."""
         told, rest = self._phrasings_in(new)
         own = {said for name, said in told if name == finding.id}
         others = [self.knowledge.findings[name] for name, _ in told if name != finding.id]
@@ -175,10 +169,8 @@ class ParaphraseChecker:
         return Verdict("same", "exact") if own == {affirmed} else _turned(affirmed, "exact")
 
     def _phrasings_in(self, text: str) -> tuple[list[tuple[str, bool]], list[str]]:
-        """The findings (id, affirmed) whose phrasings stand in the text, the longest first.
-
-        And the words between them.
-        """
+        """The findings (id, affirmed) whose phrasings stand in the text, the longest first, and the
+        words between them."""
         plain, told = f" {normalise(text)} ", []
         for pattern, name, affirmed in self._patterns:
             if pattern.search(plain):
@@ -188,10 +180,8 @@ class ParaphraseChecker:
 
     @cached_property
     def _patterns(self) -> list[tuple[re.Pattern[str], str, bool]]:
-        """Every phrasing of three words or more, longest first.
-
-        A slot takes any values of its kind.
-        """
+        """Every phrasing of three words or more, longest first; a slot takes any values of its
+        kind."""
         found = []
         for finding in self.knowledge.findings.values():
             slot = self._slot(finding)

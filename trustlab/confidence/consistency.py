@@ -64,10 +64,8 @@ def lexical_similarity(generation: Generation) -> float:
     equation="A14", needs=("samples", "similarity"), cite="reimers2019sentence wang2020minilm",
 )  # fmt: skip
 def semantic_similarity(generation: Generation) -> float:
-    """Mean cosine over ordered pairs of different samples, in [-1, 1].
-
-    By a general sentence encoder.
-    """
+    """Mean cosine over ordered pairs of different samples, in [-1, 1], by a general sentence
+    encoder."""
     return _mean_off_diagonal(generation.similarity, len(readable(generation)))
 
 
@@ -76,10 +74,8 @@ def semantic_similarity(generation: Generation) -> float:
     equation="A14", needs=("samples", "similarity_med"), cite="reimers2019sentence",
 )  # fmt: skip
 def semantic_similarity_med(generation: Generation) -> float:
-    """Mean cosine over ordered pairs of different samples, in [-1, 1].
-
-    By a medical sentence encoder that the user names.
-    """
+    """Mean cosine over ordered pairs of different samples, in [-1, 1], by a medical sentence
+    encoder that the user names."""
     return _mean_off_diagonal(generation.similarity_med, len(readable(generation)))
 
 
@@ -88,9 +84,8 @@ def semantic_similarity_med(generation: Generation) -> float:
     needs=("samples.logprobs",), cite="malinin2021uncertainty",
 )  # fmt: skip
 def mc_se(generation: Generation) -> float:
-    """Minus the Monte-Carlo sequence entropy: mean log-probability of the sampled diagnoses.
-
-    In nats, at most 0.
+    """Minus the Monte-Carlo sequence entropy: mean log-probability of the sampled diagnoses, in
+    nats, at most 0.
 
     Printed as a confidence without the minus.
     """
@@ -102,10 +97,8 @@ def mc_se(generation: Generation) -> float:
     needs=("samples.logprobs",), cite="malinin2021uncertainty",
 )  # fmt: skip
 def mc_nse(generation: Generation) -> float:
-    """Minus the normalised Monte-Carlo sequence entropy: as mc_se.
-
-    Each divided by its number of tokens, at most 0.
-    """
+    """Minus the normalised Monte-Carlo sequence entropy: as mc_se, each divided by its number of
+    tokens, at most 0."""
     return fmean([logprobs.mean() for logprobs in sample_logprobs(generation)])
 
 
@@ -133,10 +126,8 @@ def sample_logprobs(generation: Generation) -> list[np.ndarray]:
 
 
 def square(matrix: np.ndarray | None, k: int) -> np.ndarray:
-    """The matrix as it is.
-
-    ``ValueError`` unless it has a row and a column for each of k readable samples.
-    """
+    """The matrix as it is; ``ValueError`` unless it has a row and a column for each of k readable
+    samples."""
     shape = None if matrix is None else matrix.shape
     if matrix is None or shape != (k, k):
         raise ValueError(

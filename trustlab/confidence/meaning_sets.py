@@ -1,6 +1,5 @@
-"""Confidence from which sampled diagnoses mean the same: sets of meanings.
-
-And graphs whose edges are entailment.
+"""Confidence from which sampled diagnoses mean the same: sets of meanings, and graphs whose edges
+are entailment.
 
 K readable samples; ``entailment[i, j]`` and ``contradiction[i, j]`` are the probabilities that
 sample i entails and contradicts sample j. Two samples mean the same where entailment is the
@@ -60,9 +59,8 @@ def num_set(generation: Generation) -> float:
     cite="lin2024generating",
 )
 def eigv(generation: Generation) -> float:
-    """1 minus the sum of max(0, 1 - eigenvalue) of the samples' normalised graph Laplacian.
-
-    At most 0.
+    """1 minus the sum of max(0, 1 - eigenvalue) of the samples' normalised graph Laplacian, at most
+    0.
 
     The sum is a continuous count of meanings: 1 where all samples entail each other, K where none
     does.
@@ -83,10 +81,8 @@ def eigv(generation: Generation) -> float:
     cite="lin2024generating",
 )
 def deg(generation: Generation) -> float:
-    """Mean mutual entailment of the samples, each with itself included.
-
-    Trace of the degree matrix by K squared, in (0, 1].
-    """
+    """Mean mutual entailment of the samples, each with itself included: trace of the degree matrix
+    by K squared, in (0, 1]."""
     return similarity_graph(generation).mean()
 
 
@@ -117,9 +113,8 @@ def ecc(generation: Generation) -> float:
     needs=("samples.logprobs", "entailment", "contradiction"), cite="kuhn2023semantic",
 )  # fmt: skip
 def semantic_entropy(generation: Generation) -> float:
-    """Minus the semantic entropy: over sets.
-
-    The set's share of samples times log of its summed probability; in nats.
+    """Minus the semantic entropy: over sets, the set's share of samples times log of its summed
+    probability; in nats.
 
     As printed, a sum over all samples of the set, so that repeated samples can push it over 1 and
     the confidence over 0.
@@ -134,9 +129,8 @@ def semantic_entropy(generation: Generation) -> float:
     cite="farquhar2024detecting", either_way=("samples.logprobs",),
 )  # fmt: skip
 def semantic_entropy_normalised(generation: Generation) -> float:
-    """Minus the entropy of the sets' probabilities.
-
-    Each distinct string counted once and their sum scaled to 1; at most 0.
+    """Minus the entropy of the sets' probabilities, each distinct string counted once and their sum
+    scaled to 1; at most 0.
 
     A string that came as different tokens counts with the likeliest.
     """
@@ -164,10 +158,8 @@ def semantic_entropy_discrete(generation: Generation) -> float:
 
 
 def meanings(generation: Generation) -> np.ndarray:
-    """For each readable sample, the number of the set it belongs to, (K,).
-
-    The index of the set's first sample.
-    """
+    """For each readable sample, the number of the set it belongs to, (K,): the index of the set's
+    first sample."""
     k = len(readable(generation))
     likelier = square(generation.entailment, k) > square(generation.contradiction, k)
     reached = (likelier & likelier.T) | np.eye(k, dtype=bool)

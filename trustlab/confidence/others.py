@@ -62,8 +62,7 @@ SIGNS = {"supported": 1, "missing": 0, "contradicted": -1}
 
 
 def weighted_support(evidence: tuple[Evidence, ...]) -> float:
-    """(sum w supported - sum w contradicted) / sum w over the criteria, clipped to [0, 1].
-
+    """(sum w supported - sum w contradicted) / sum w over the criteria, clipped to [0, 1];
     ``ValueError`` for no criteria.
 
     Ours, beside the paper's method: on the evidence table of its case study it gives 5/17.
@@ -92,10 +91,8 @@ def _assessment(generation: Generation) -> Assessment:
     cite="ren2026towards",
 )
 def medconf(generation: Generation) -> float:
-    """The model's score from 0 to 100 after holding a symptom profile against the patient's words.
-
-    Divided by 100.
-    """
+    """The model's score from 0 to 100 after holding a symptom profile against the patient's words,
+    divided by 100."""
     a = _assessment(generation)
     if a.score is None:
         raise MissingValue(a.missing or "no score")
@@ -113,10 +110,8 @@ def medconf(generation: Generation) -> float:
     cite="ren2026towards",
 )
 def medconf_weighted(generation: Generation) -> float:
-    """The same evidence table by a fixed formula.
-
-    Weighted share of supported minus contradicted criteria, in [0, 1].
-    """
+    """The same evidence table by a fixed formula: weighted share of supported minus contradicted
+    criteria, in [0, 1]."""
     a = _assessment(generation)
     if not a.evidence:
         raise MissingValue(a.missing or "no table of evidence without a structured profile")
@@ -133,10 +128,8 @@ def medconf_weighted(generation: Generation) -> float:
     cite="",
 )
 def agreement(generation: Generation) -> float:
-    """Share of the panel's readable diagnoses that the largest group has, in (0, 1].
-
-    Of three doctors 1/3, 2/3 or 1.
-    """
+    """Share of the panel's readable diagnoses that the largest group has, in (0, 1]; of three
+    doctors 1/3, 2/3 or 1."""
     if generation.panel is None or sum(v is not None for v in generation.panel.votes) < 2:
         raise MissingValue("fewer than two readable diagnoses in the panel")
     return 1 - cdr(generation.panel.votes)

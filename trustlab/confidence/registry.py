@@ -18,10 +18,8 @@ FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust"
 ACCESSES = ("black", "white")
 """black: the model's words are enough. white: token probabilities or distributions are read."""
 SCALES = ("probability", "score")
-"""probability: in [0, 1], meant as a chance, so calibration can be judged. score.
-
-Only the order means something.
-"""
+"""probability: in [0, 1], meant as a chance, so calibration can be judged. score: only the order
+means something."""
 
 NEEDS = (
     "answer", "answer.logprobs", "answer.entropies", "answer.renyi", "answer.fisher_rao", "answer.prior_logprobs",
@@ -29,10 +27,8 @@ NEEDS = (
     "relevance", "sample_relevance", "alternative_entailment", "probes.ce", "probes.cot_ce", "probes.topk_ce",
     "probes.p_true", "assessment", "panel", "panel.cosines", "shown",
 )  # fmt: skip
-"""Parts of a generation that a method may need. ``shown`` is how much information was shown.
-
-Always there.
-"""
+"""Parts of a generation that a method may need. ``shown`` is how much information was shown: always
+there."""
 
 WHITE_NEEDS = frozenset(
     {need for need in NEEDS if need.startswith("answer.")}
@@ -59,10 +55,8 @@ class MissingValue(Exception):
 
 
 class Evaluation(NamedTuple):
-    """One confidence (NaN if missing), why it is missing ('' if not).
-
-    And '' or the kind of bound it is.
-    """
+    """One confidence (NaN if missing), why it is missing ('' if not), and '' or the kind of bound
+    it is."""
 
     confidence: float
     missing: str
@@ -110,10 +104,8 @@ class Method:
         return value
 
     def evaluate(self, generation: Generation) -> Evaluation:
-        """The confidence with the reason it is missing and the bound it is.
-
-        Never raises for what a model failed to give.
-        """
+        """The confidence with the reason it is missing and the bound it is: never raises for what a
+        model failed to give."""
         try:
             value, bound = self.score(generation), self.bound(generation)
         except MissingValue as missing:
@@ -121,10 +113,8 @@ class Method:
         return Evaluation(value, "", bound)
 
     def bound(self, generation: Generation) -> str:
-        """'lower', 'upper', or '' where the value is exact.
-
-        :class:`MissingValue` where bounds in both directions meet.
-        """
+        """'lower', 'upper', or '' where the value is exact; :class:`MissingValue` where bounds in
+        both directions meet."""
         found = set()
         for need in self.needs:
             for bound in _bounds(generation, need):

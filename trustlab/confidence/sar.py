@@ -1,6 +1,5 @@
-"""Shifting attention to relevance: probabilities of tokens and samples.
-
-Weighed by how much each means.
+"""Shifting attention to relevance: probabilities of tokens and samples, weighed by how much each
+means.
 
 Duan et al. 2024; equation numbers are those of Ren et al. 2026. R_l = 1 - g(answer, answer without
 token l), and g is a cosine clipped to [0, 1] (a cross-encoder in the method's own code). Where the
@@ -26,9 +25,8 @@ IRRELEVANT = 1e-6
     needs=("answer.logprobs", "relevance"), cite="duan2024shifting",
 )  # fmt: skip
 def token_sar(generation: Generation) -> float:
-    """Mean log-probability of the diagnosis's tokens, each weighed by its share of the relevance.
-
-    In nats, at most 0.
+    """Mean log-probability of the diagnosis's tokens, each weighed by its share of the relevance,
+    in nats, at most 0.
 
     What a token's relevance is judged in is the parameter ``relevance_context``.
     """
@@ -43,9 +41,8 @@ def token_sar(generation: Generation) -> float:
     needs=("samples.logprobs", "similarity"), cite="duan2024shifting",
 )  # fmt: skip
 def sentence_sar(generation: Generation) -> float:
-    """Mean log of each sample's probability plus the others' that mean alike.
-
-    By ``sar_temperature``; in nats.
+    """Mean log of each sample's probability plus the others' that mean alike, by
+    ``sar_temperature``; in nats.
 
     As in the method's own paper; the benchmark prints it otherwise: :func:`sentence_sar_printed`.
     """
@@ -57,10 +54,8 @@ def sentence_sar(generation: Generation) -> float:
     equation="A24-A25 (variant)", needs=("samples.logprobs", "similarity"), cite="ren2026towards",
 )  # fmt: skip
 def sentence_sar_printed(generation: Generation) -> float:
-    """Mean of each sample's log-probability plus the others' probability that mean alike.
-
-    By ``sar_temperature``; as printed.
-    """
+    """Mean of each sample's log-probability plus the others' probability that mean alike, by
+    ``sar_temperature``; as printed."""
     logprobs = np.array([logprobs.sum() for logprobs in sample_logprobs(generation)])
     return float(
         (

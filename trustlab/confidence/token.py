@@ -87,10 +87,8 @@ def perplexity(generation: Generation) -> float:
     needs=("answer.entropies",), cite="huang2025look", falls_with=("answer.entropies",),
 )  # fmt: skip
 def entropy(generation: Generation) -> float:
-    """Minus the mean entropy of the next-token distributions, in nats.
-
-    At most 0 (printed without the minus).
-    """
+    """Minus the mean entropy of the next-token distributions, in nats, at most 0 (printed without
+    the minus)."""
     return -_array(generation, "entropies").mean()
 
 
@@ -100,9 +98,8 @@ def entropy(generation: Generation) -> float:
     falls_with=("answer.prior_logprobs",),
 )  # fmt: skip
 def pmi(generation: Generation) -> float:
-    """How much the patient information raises the diagnosis, mean log(p / prior) in nats.
-
-    Unbounded.
+    """How much the patient information raises the diagnosis, mean log(p / prior) in nats,
+    unbounded.
 
     The prior is the same prompt without the patient information. Printed the other way round.
     """
@@ -115,9 +112,8 @@ def pmi(generation: Generation) -> float:
     cite="vanderpoel2022mutual", falls_with=("answer.entropies",),
 )  # fmt: skip
 def conditional_pmi(generation: Generation) -> float:
-    """Mean log p plus the weighted log prior of tokens whose entropy reaches the threshold.
-
-    In nats, at most 0.
+    """Mean log p plus the weighted log prior of tokens whose entropy reaches the threshold, in
+    nats, at most 0.
 
     As printed, with a plus before the weight; weight and threshold are not given (``pmi_weight``,
     ``pmi_threshold``).
@@ -132,9 +128,8 @@ def conditional_pmi(generation: Generation) -> float:
     cite="vanderpoel2022mutual", falls_with=("answer.prior_logprobs",),
 )  # fmt: skip
 def conditional_pmi_original(generation: Generation) -> float:
-    """Mean log p minus the weighted log prior of tokens whose entropy reaches the threshold.
-
-    In nats, unbounded.
+    """Mean log p minus the weighted log prior of tokens whose entropy reaches the threshold, in
+    nats, unbounded.
 
     The method's own paper. A token whose entropy crosses the threshold gains confidence.
     """
@@ -151,9 +146,8 @@ def conditional_pmi_original(generation: Generation) -> float:
     cite="darrin2023rainproof",
 )
 def renyi_divergence(generation: Generation) -> float:
-    """Mean Rényi divergence of the next-token distributions from the uniform one, in nats.
-
-    At least 0.
+    """Mean Rényi divergence of the next-token distributions from the uniform one, in nats, at least
+    0.
 
     The backend computes it per token, with order ``renyi_alpha`` (not given by the paper).
     """
@@ -199,10 +193,8 @@ ENTAILS, NEUTRAL, CONTRADICTS = 1, 0, -1
     cite="fadeeva2024fact",
 )
 def ccp(generation: Generation) -> float:
-    """Product over tokens of the share of entailing among entailing and contradicting alternatives.
-
-    In [0, 1].
-    """
+    """Product over tokens of the share of entailing among entailing and contradicting alternatives,
+    in [0, 1]."""
     return float(token_shares(generation).prod())
 
 
@@ -230,17 +222,14 @@ def ccp_min(generation: Generation) -> float:
     cite="fadeeva2024fact",
 )
 def ccp_mean(generation: Generation) -> float:
-    """Mean over tokens of the share of entailing among entailing and contradicting alternatives.
-
-    In [0, 1].
-    """
+    """Mean over tokens of the share of entailing among entailing and contradicting alternatives, in
+    [0, 1]."""
     return float(token_shares(generation).mean())
 
 
 def token_shares(generation: Generation) -> np.ndarray:
-    """For each token, probability of the alternatives that entail.
-
-    By that of those that entail or contradict, (L,).
+    """For each token, probability of the alternatives that entail, by that of those that entail or
+    contradict, (L,).
 
     The token itself entails, also where it is not among the alternatives.
     """

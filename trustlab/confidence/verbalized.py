@@ -36,10 +36,8 @@ def ce(generation: Generation) -> float:
     cite="xiong2024can",
 )
 def cot_ce(generation: Generation) -> float:
-    """The score from 0 to 100 that the model gives its answer after saying why, divided by 100.
-
-    In [0, 1].
-    """
+    """The score from 0 to 100 that the model gives its answer after saying why, divided by 100, in
+    [0, 1]."""
     return _stated(generation.probes["cot_ce"][0], generation.told)
 
 

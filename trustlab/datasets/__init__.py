@@ -1,7 +1,5 @@
-"""Data sets by name. A loader is one file: a path and a seed in, cases in file order out.
-
-And what became no case.
-"""
+"""Data sets by name. A loader is one file: a path and a seed in, cases in file order out, and what
+became no case."""
 
 from __future__ import annotations
 
@@ -82,9 +80,8 @@ def load_sets(
     seed: int = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Case]:
-    """The cases of one data set or several, one set after the other; ``n`` of each set.
-
-    Or all where it has fewer.
+    """The cases of one data set or several, one set after the other; ``n`` of each set, or all
+    where it has fewer.
 
     ``path`` is one path for one data set, and a list for several: one entry each, ``None`` where
     none is needed. ``options`` are the loaders' own, by data set. Otherwise as :func:`load_cases`.
@@ -150,9 +147,8 @@ def check_sets(names: Any, path: Any, options: Any) -> None:
 
 
 def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **options: Any) -> Read:
-    """Everything that the loader of ``name`` makes of ``path``: the cases.
-
-    And what was dropped and why.
+    """Everything that the loader of ``name`` makes of ``path``: the cases, and what was dropped and
+    why.
 
     Raises as :func:`load_cases`.
     """
@@ -177,10 +173,8 @@ def _known(name: str, options: Mapping[str, Any]) -> None:
 def _some(
     name: str, path: str | Path | None, seed: int, options: Mapping[str, Any]
 ) -> Sequence[Case]:
-    """The cases, at least one. What a user's own table lost is worth a warning.
-
-    A public data set's losses are known ones.
-    """
+    """The cases, at least one. What a user's own table lost is worth a warning; a public data set's
+    losses are known ones."""
     read = read_data(name, path=path, seed=seed, **options)
     losses = "; ".join(read.losses)
     if not read.cases:

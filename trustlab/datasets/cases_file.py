@@ -57,10 +57,8 @@ def wrong_encoding(file: Path | str, error: UnicodeDecodeError) -> DataError:
 
 
 def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object hook for ``json.loads``: ``ValueError`` where a key comes twice.
-
-    Of which one value would be lost.
-    """
+    """An object hook for ``json.loads``: ``ValueError`` where a key comes twice, of which one value
+    would be lost."""
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
@@ -70,10 +68,8 @@ def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def read_text(file: Path) -> str:
-    """The whole of a UTF-8 file, without a byte-order mark.
-
-    Raises :class:`DataError` for another encoding.
-    """
+    """The whole of a UTF-8 file, without a byte-order mark. Raises :class:`DataError` for another
+    encoding."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -81,10 +77,8 @@ def read_text(file: Path) -> str:
 
 
 def whole_json(file: Path) -> object:
-    """The JSON value of a UTF-8 file. Raises :class:`DataError` where it is no file, no JSON.
-
-    Or an object has a key twice.
-    """
+    """The JSON value of a UTF-8 file. Raises :class:`DataError` where it is no file, no JSON, or an
+    object has a key twice."""
     if not file.is_file():
         raise DataError(file, None, "file", file.name, "a JSON file that exists")
     text = read_text(file)
@@ -126,10 +120,8 @@ class Read:
 
     @property
     def losses(self) -> list[str]:
-        """What was dropped.
-
-        A line for each reason with the number of entries and the first of them.
-        """
+        """What was dropped, a line for each reason with the number of entries and the first of
+        them."""
         return [
             f"{reason}: {len(entries):,}"
             f" ({', '.join(entries[:N_NAMED])}{', ...' * (len(entries) > N_NAMED)})"
@@ -142,9 +134,8 @@ SEXES = ("female", "male")
 
 
 def read_starter(path: Path | None = None, seed: int = 0) -> Read:
-    """The cases of ``path`` (default :data:`FILE`; a folder means its ``structured.jsonl``).
-
-    In file order.
+    """The cases of ``path`` (default :data:`FILE`; a folder means its ``structured.jsonl``), in
+    file order.
 
     One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its
     id), ``patient`` (``age`` in years, ``sex``, and what else a chart holds:
@@ -163,10 +154,8 @@ def read_cases(
     allowed: str,
     case_of: Callable[[partial[DataError], dict, Knowledge], Case],
 ) -> Read:
-    """The cases of a file of JSON lines, or of the file ``name`` in a folder.
-
-    Each made by ``case_of``; ids must differ.
-    """
+    """The cases of a file of JSON lines, or of the file ``name`` in a folder, each made by
+    ``case_of``; ids must differ."""
     file = path / name if path.is_dir() else path
     if not file.is_file():
         raise ValueError(f"path is {str(file)!r}, which is no file; allowed is {allowed}")
@@ -221,10 +210,8 @@ def patient_of(
     prefix: str = "",
     chart: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """``age`` and ``sex``, and what else of a ``chart`` is recorded, checked.
-
-    ``prefix`` stands before them in an error.
-    """
+    """``age`` and ``sex``, and what else of a ``chart`` is recorded, checked; ``prefix`` stands
+    before them in an error."""
     if type(age) is not int or not 0 <= age <= 120:
         raise bad(f"{prefix}age", age, "a whole number from 0 to 120")
     if sex not in SEXES:
@@ -287,9 +274,8 @@ _SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
 
 
 def read_table(path: Path | None = None, seed: int = 0) -> Read:
-    """The cases of the table ``path`` in file order: ``.csv``.
-
-    ``.tsv`` or ``.jsonl`` (one JSON object a line), in UTF-8.
+    """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl`` (one JSON
+    object a line), in UTF-8.
 
     Columns (or keys):
 
@@ -469,10 +455,8 @@ def _told(bad: partial[DataError], row: dict[str, object]) -> list[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """Running text as sentences; a dialogue as turns.
-
-    With what stands before the first one as sentences.
-    """
+    """Running text as sentences; a dialogue as turns, with what stands before the first one as
+    sentences."""
     if not _DIALOGUE.search(text):
         return sentences(text)
     before, *turns = _TURN.split(text)
@@ -480,10 +464,8 @@ def _pieces(text: str) -> list[str]:
 
 
 def _exchanges(pieces: Iterable[str]) -> list[str]:
-    """``pieces`` with each doctor's turn joined to the patient's turn right after it.
-
-    On a line each.
-    """
+    """``pieces`` with each doctor's turn joined to the patient's turn right after it, on a line
+    each."""
     found: list[str] = []
     for piece in map(str.strip, pieces):
         asked = bool(found) and found[-1].startswith("Doctor:") and "Patient:" not in found[-1]
@@ -499,9 +481,8 @@ REPORT = DATA / "starter" / "report.jsonl"
 
 
 def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
-    """Conversations, a statement for each exchange: the cases of ``path``.
-
-    By default :data:`DIALOGUE`, in file order.
+    """Conversations, a statement for each exchange: the cases of ``path``, by default
+    :data:`DIALOGUE`, in file order.
 
     One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its
     id), ``age`` in years, ``sex``, perhaps ``chart`` (:data:`trustlab.safety.chart.FIELDS`), and
@@ -513,10 +494,8 @@ def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
 
 
 def read_report(path: Path | None = None, seed: int = 0) -> Read:
-    """Reports, a statement for each sentence: the same format.
-
-    By default :data:`REPORT` (``report.jsonl`` in a folder).
-    """
+    """Reports, a statement for each sentence: the same format, by default :data:`REPORT`
+    (``report.jsonl`` in a folder)."""
     return _read_spoken("starter-report", path or REPORT, REPORT.name)
 
 

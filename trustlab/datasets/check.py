@@ -18,10 +18,8 @@ N_LABELS, N_SHOWN = 10, 3
 
 
 def check_text(name: str, read: Read, knowledge: Knowledge | None = None) -> str:
-    """The report of ``trustlab data check``: plain text, a block for each question.
-
-    Every case is made and looked at.
-    """
+    """The report of ``trustlab data check``: plain text, a block for each question. Every case is
+    made and looked at."""
     read = replace(read, cases=list(read.cases))
     cases = read.cases
     blocks = [
@@ -43,11 +41,8 @@ def check_text(name: str, read: Read, knowledge: Knowledge | None = None) -> str
 
 
 def covered(cases: Iterable[Case], knowledge: Knowledge) -> list[bool]:
-    """For each case.
-
-    Whether the knowledge table has a condition of its diagnosis's name (or of another accepted
-    one).
-    """
+    """For each case, whether the knowledge table has a condition of its diagnosis's name (or of
+    another accepted one)."""
     return [
         any(knowledge.condition_named(name) for name in (case.diagnosis, *case.accepted))
         for case in cases

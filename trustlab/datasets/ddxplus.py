@@ -37,10 +37,8 @@ _SPLIT_FILE = re.compile(r"release_(test|validate|train)_patients[^.]*(\.csv|\.t
 
 @dataclass(frozen=True)
 class Evidence:
-    """One entry of the evidence file. ``meanings`` maps each possible value, as text.
-
-    To its English meaning.
-    """
+    """One entry of the evidence file. ``meanings`` maps each possible value, as text, to its
+    English meaning."""
 
     code: str
     data_type: str
@@ -60,10 +58,8 @@ class Release:
 
 @dataclass(frozen=True)
 class Patient:
-    """One row, checked. ``evidences``.
-
-    Name -> its values in file order (empty for a binary evidence), names in file order.
-    """
+    """One row, checked. ``evidences``: name -> its values in file order (empty for a binary
+    evidence), names in file order."""
 
     row: int
     age: int
@@ -79,9 +75,8 @@ class Patient:
 
 
 def patients_file(path: Path) -> Path:
-    """``path`` itself, or the one file of the test split in that folder.
-
-    The other splits only by their own path.
+    """``path`` itself, or the one file of the test split in that folder; the other splits only by
+    their own path.
 
     Raises ``ValueError`` where there is none, or several.
     """
@@ -105,10 +100,8 @@ def patients_file(path: Path) -> Path:
 
 
 def read_release(folder: Path) -> Release:
-    """Conditions and evidences of ``folder``. Raises ``ValueError`` where one is missing.
-
-    :class:`DataError` where broken.
-    """
+    """Conditions and evidences of ``folder``. Raises ``ValueError`` where one is missing,
+    :class:`DataError` where broken."""
     return Release(
         conditions=frozenset(_json(folder / CONDITIONS)),
         evidences={
@@ -184,10 +177,8 @@ def _open(file: Path) -> Iterator[TextIO]:
 
 
 def rows(file: Path) -> Iterator[tuple[int, dict]]:
-    """(row number from 1, columns) of every data row, unchecked.
-
-    Raises :class:`DataError` where the file is no such table.
-    """
+    """(row number from 1, columns) of every data row, unchecked. Raises :class:`DataError` where
+    the file is no such table."""
     try:
         with _open(file) as stream:
             reader = csv.DictReader(stream)
@@ -218,10 +209,8 @@ def rows(file: Path) -> Iterator[tuple[int, dict]]:
 
 
 def patient_of(file: Path, number: int, row: dict, release: Release) -> Patient:
-    """The row as a patient. Raises :class:`DataError`, naming row and field.
-
-    Where it breaks the format.
-    """
+    """The row as a patient. Raises :class:`DataError`, naming row and field, where it breaks the
+    format."""
     bad = partial(DataError, file, number)
     if None in row:
         raise bad("row", row[None], "as many fields as the header has; these are over")
@@ -259,9 +248,8 @@ def _list(bad: partial[DataError], row: dict, column: str) -> list:
 
 
 def _literal(text: str) -> object:
-    """The Python literal; by way of JSON, which is several times as fast.
-
-    Where single quotes are all that differs.
+    """The Python literal; by way of JSON, which is several times as fast, where single quotes are
+    all that differs.
 
     What only JSON knows (``true``, ``null``, ``NaN``) is no code, no name and no probability, so it
     is refused all the same.
@@ -392,10 +380,8 @@ class _Cases(Sequence[Case]):
 
 
 class _Words:
-    """Evidences and conditions in words. Each text is made once.
-
-    The whole release repeats few of them very often.
-    """
+    """Evidences and conditions in words. Each text is made once: the whole release repeats few of
+    them very often."""
 
     def __init__(self, release: Release, knowledge: Knowledge):
         self._release, self._knowledge = release, knowledge
@@ -409,10 +395,8 @@ class _Words:
         return tuple(dict.fromkeys((pathology, *(condition.names if condition else ()))))
 
     def statement(self, code: str, values: Sequence[str], rng: random.Random) -> Statement:
-        """The evidence in one of its wordings; the default value means "not present": a denial.
-
-        Or left out beside others.
-        """
+        """The evidence in one of its wordings; the default value means "not present": a denial, or
+        left out beside others."""
         evidence = self._release.evidences[code]
         present = tuple(v for v in values if v != evidence.default)
         affirmed = evidence.data_type == "B" or bool(present)
@@ -441,9 +425,8 @@ class _Words:
 
 
 def _order(patient: Patient, release: Release, rng: random.Random) -> list[str]:
-    """The initial evidence, then the rest shuffled.
-
-    A follow-up drawn before its parent waits and comes right after it.
+    """The initial evidence, then the rest shuffled; a follow-up drawn before its parent waits and
+    comes right after it.
 
     A follow-up whose parent the patient lacks, or that names a parent which is no evidence, stands
     alone.

@@ -62,9 +62,8 @@ class File:
 
 @dataclass(frozen=True)
 class Home:
-    """Where a data set lives. ``licence`` is as its source states it.
-
-    ``by_hand`` are the steps that no program takes.
+    """Where a data set lives. ``licence`` is as its source states it; ``by_hand`` are the steps
+    that no program takes.
 
     ``how`` is "direct", or "by hand" or "form" with what that means. ``size`` says in words what
     the files' sizes do not.
@@ -100,9 +99,8 @@ class _Final(Exception):
 
 
 def download(file: File, target: Path, progress: bool = False) -> str:
-    """Writes ``file`` to the new ``target`` and returns the address that gave it.
-
-    The addresses are tried in order.
+    """Writes ``file`` to the new ``target`` and returns the address that gave it; the addresses are
+    tried in order.
 
     Checked are the hash and the size where they are known, and that what came is neither empty, a
     web page nor a pointer. Until then the bytes lie under another name, which goes when anything
@@ -130,10 +128,8 @@ def download(file: File, target: Path, progress: bool = False) -> str:
 
 
 class _Careful:
-    """pooch's HTTP downloader, and a look at what came. pooch calls it for each try.
-
-    And tries again on ``ValueError``.
-    """
+    """pooch's HTTP downloader, and a look at what came. pooch calls it for each try, and tries
+    again on ``ValueError``."""
 
     def __init__(self, file: File, progress: bool):
         self._file, self._progress = file, progress
@@ -239,10 +235,8 @@ def unpack(archive: Path, folder: Path, kind: str, limits: Limits = Limits()) ->
 
 
 def safe_place(name: str) -> PurePosixPath:
-    """Where a member of this name goes, relative to the folder.
-
-    Raises ``ValueError`` where that is not plainly inside it.
-    """
+    """Where a member of this name goes, relative to the folder. Raises ``ValueError`` where that is
+    not plainly inside it."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/"):
         problem = "an absolute path"
@@ -398,10 +392,8 @@ _READERS: dict[str, Callable[[Path, int], _Members]] = {"zip": _zip_members, "ta
 
 
 class _Capped(io.RawIOBase):
-    """A stream that gives up after ``allowed`` bytes and the headers' share.
-
-    A tar's members can only be listed by reading.
-    """
+    """A stream that gives up after ``allowed`` bytes and the headers' share: a tar's members can
+    only be listed by reading."""
 
     def __init__(self, stream: gzip.GzipFile, archive: Path, allowed: int):
         self._stream, self._archive, self._allowed, self._n_read = stream, archive, allowed, 0
@@ -428,10 +420,8 @@ _COLUMNS = ["name", "what", "licence", "size", "how", "page"]
 
 @dataclass(frozen=True)
 class Source:
-    """Where one file came from, and how it was ``checked``: by "sha256", by "size".
-
-    Or "not verified". Size in bytes.
-    """
+    """Where one file came from, and how it was ``checked``: by "sha256", by "size", or "not
+    verified". Size in bytes."""
 
     home: str
     url: str
@@ -444,10 +434,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What lies in ``folder`` now: each file's source by its name, those just ``downloaded``.
-
-    And the folders unpacked.
-    """
+    """What lies in ``folder`` now: each file's source by its name, those just ``downloaded``, and
+    the folders unpacked."""
 
     name: str
     folder: Path
@@ -461,10 +449,8 @@ class Fetched:
 
 
 def homes_table(homes: Mapping[str, Home] = HOMES) -> pd.DataFrame:
-    """A row for each data set: name, what, licence, size, how, page; all text.
-
-    In the table's order.
-    """
+    """A row for each data set: name, what, licence, size, how, page; all text, in the table's
+    order."""
     rows = [(name, h.what, h.licence, size_told(h), h.how, h.page) for name, h in homes.items()]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
@@ -514,9 +500,8 @@ def fetch(
     homes: Mapping[str, Home] = HOMES,
     progress: bool = True,
 ) -> Fetched:
-    """Puts the files of data set ``name`` into ``folder``, checks them.
-
-    And notes their source in ``SOURCE.json`` there.
+    """Puts the files of data set ``name`` into ``folder``, checks them, and notes their source in
+    ``SOURCE.json`` there.
 
     ``accept`` says that you read the licence and keep to it. A file that is there and right is not
     downloaded again, one put there by hand included. Each file appears whole and checked or not at
@@ -572,10 +557,8 @@ def fetch(
 
 
 def read_sources(folder: Path) -> dict[str, Source]:
-    """What ``SOURCE.json`` in ``folder`` says, by file name; empty without one.
-
-    Raises :class:`DataError` for a broken one.
-    """
+    """What ``SOURCE.json`` in ``folder`` says, by file name; empty without one. Raises
+    :class:`DataError` for a broken one."""
     file = folder / SOURCE
     if not file.exists():
         return {}
@@ -617,10 +600,8 @@ def _there(folder: Path, file: File, noted: Source | None) -> str | None:
 def _obtained(
     folder: Path, file: File, noted: Source | None, home: Home, progress: bool
 ) -> tuple[str, str]:
-    """Downloads ``file`` beside its place, unpacks it there where it is an archive.
-
-    Then moves both: (address, sha256).
-    """
+    """Downloads ``file`` beside its place, unpacks it there where it is an archive, then moves
+    both: (address, sha256)."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as temporary:
         whole = Path(temporary) / Path(file.name).name
         try:

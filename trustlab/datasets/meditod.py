@@ -20,10 +20,8 @@ NEEDED = (
     " dialogues"
 )
 SPEAKERS, NOBODY = ("doctor", "patient"), "control"
-"""Who speaks. An utterance of ``control`` is a place for notes of the labelling tool.
-
-Which nobody says.
-"""
+"""Who speaks. An utterance of ``control`` is a place for notes of the labelling tool, which nobody
+says."""
 NOTE, NO_NAME = "differential", frozenset(("other", "unknown"))
 """The intent of such a note, and values that name no disease."""
 FILES = ("dialogs.json", "data/dialogs.json", "raw_data/dialogs.json")
@@ -37,9 +35,8 @@ ANNOTATIONS = (
 
 @dataclass(frozen=True)
 class Utterance:
-    """What one of the two says: ``diseases`` are those of the last diagnosis in it first.
-
-    Then of those before.
+    """What one of the two says: ``diseases`` are those of the last diagnosis in it first, then of
+    those before.
 
     ``ruled_out``: those that a diagnosis in it names with the status No.
     """
@@ -73,9 +70,8 @@ class _At:
 
 
 def read_dialogues(path: Path | None) -> tuple[Path, list[Dialogue], int]:
-    """The file of dialogues that ``path`` means, its dialogues, annotated, in file order.
-
-    And how many the other file has.
+    """The file of dialogues that ``path`` means, its dialogues, annotated, in file order, and how
+    many the other file has.
 
     A repository has both forms, and its public canonicalised file holds 3 dialogues alone: the file
     with more is read, the canonicalised one where they are equal. Raises ``ValueError`` where there
@@ -197,10 +193,8 @@ def _named(diseases: list[str]) -> tuple[str, ...]:
 
 
 def _ruled_out(at: _At, entry: Mapping) -> bool:
-    """Whether the entry says that this is not the diagnosis; Yes.
-
-    Maybe and no status at all say that it may be.
-    """
+    """Whether the entry says that this is not the diagnosis; Yes, Maybe and no status at all say
+    that it may be."""
     status = entry.get("status", "")
     if not isinstance(status, str):
         raise (at / "status").error(status, "Yes, No or Maybe")
@@ -307,10 +301,8 @@ def _by_utterance(at: _At, numbers: list[str], entries: object) -> Mapping[str, 
 
 
 def _raw(file: Path, key: str, utterance: dict, at: _At, entries: list[dict]) -> Utterance:
-    """The utterance with its entries. They are one diagnosis together.
-
-    This format has no actions that could part them.
-    """
+    """The utterance with its entries. They are one diagnosis together: this format has no actions
+    that could part them."""
     here = at / f"uid {utterance['uttr_id']}"
     intents = tuple(_intent(here / "intent", entry.get("intent")) for entry in entries)
     found: dict[bool, list[str]] = {False: [], True: []}
@@ -345,7 +337,6 @@ UNKNOWN, SEVERAL = (
 
 def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> Read:
     """The dialogues of ``path`` as cases, in file order; ``split`` picks train, valid or test.
-
     ``seed`` changes nothing.
 
     ``path`` is the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues;
@@ -396,10 +387,8 @@ def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> R
 
 
 def last_diagnosis(utterances: Sequence[Utterance]) -> int | None:
-    """Where the last utterance stands that names a disease as the diagnosis.
-
-    ``None`` where none does.
-    """
+    """Where the last utterance stands that names a disease as the diagnosis; ``None`` where none
+    does."""
     return max((i for i, utterance in enumerate(utterances) if utterance.diseases), default=None)
 
 
@@ -427,9 +416,8 @@ class Exchange:
 
 
 def exchanges(utterances: Sequence[Utterance], end: int) -> Iterator[Exchange]:
-    """The exchanges of a whole dialogue.
-
-    Of which the kept utterances before position ``end`` are left.
+    """The exchanges of a whole dialogue, of which the kept utterances before position ``end`` are
+    left.
 
     They are formed before anything is left out, so that an answer is not joined to a question that
     it did not answer.
@@ -449,10 +437,8 @@ def exchanges(utterances: Sequence[Utterance], end: int) -> Iterator[Exchange]:
 
 
 def _case(dialogue: Dialogue, at: int, split: str | None) -> tuple[Case, int]:
-    """The case of ``dialogue``, however short.
-
-    And how many exchanges were left out since they speak the diagnosis.
-    """
+    """The case of ``dialogue``, however short, and how many exchanges were left out since they
+    speak the diagnosis."""
     gold, *others = dialogue.utterances[at].diseases
     condition = load_knowledge().condition_named(gold)
     accepted = tuple(dict.fromkeys((gold, *(condition.names if condition else ()))))

@@ -1,7 +1,5 @@
-"""MedQA (Jin et al. 2021): exam questions whose answer is a diagnosis, told sentence by sentence.
-
-Without options.
-"""
+"""MedQA (Jin et al. 2021): exam questions whose answer is a diagnosis, told sentence by sentence,
+without options."""
 
 from __future__ import annotations
 
@@ -157,9 +155,8 @@ class _Question:
 def read(
     path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str | Path | None = None
 ) -> Read:
-    """The questions of ``path`` that ask for a diagnosis, as cases in file order.
-
-    ``seed`` changes nothing.
+    """The questions of ``path`` that ask for a diagnosis, as cases in file order. ``seed`` changes
+    nothing.
 
     ``path`` is a file, or a folder with just one inside. Official rows, one JSON object a line:
     ``question``, ``options`` (an object, letter to text, two or more), ``answer_idx`` (a letter),
@@ -213,9 +210,8 @@ def read(
 
 
 def asks_for_diagnosis(question: str, answer: str | None = "") -> bool:
-    """Whether ``question`` asks for the diagnosis itself.
-
-    So that its answer is the name of a disease.
+    """Whether ``question`` asks for the diagnosis itself, so that its answer is the name of a
+    disease.
 
     It must be one of :data:`FORMS`, perhaps after an opening clause ("Based on these findings,
     ..."), and hold nothing else; a clause that supposes another case ("If she had fever, ...") or
@@ -257,9 +253,8 @@ def names_disease(answer: str) -> bool:
 
 
 def split_question(text: str) -> tuple[list[str], str]:
-    """The statements before the final question, and that question.
-
-    A quotation mark without a partner at the end is left out.
+    """The statements before the final question, and that question; a quotation mark without a
+    partner at the end is left out.
 
     The final question is the last sentence, whether or not it ends in a question mark; where a
     table without full stops runs into it, it begins at the last "Which of the following" or "What

@@ -117,10 +117,8 @@ def _is_initial(before: list[str], following: str) -> bool:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Stretches of ``text`` that no sentence crosses: paragraphs.
-
-    And tables with the paragraph that introduces them.
-    """
+    """Stretches of ``text`` that no sentence crosses: paragraphs, and tables with the paragraph
+    that introduces them."""
     block: list[str] = []
     in_table = False
     for paragraph in _BLANK.split(text):
@@ -147,10 +145,8 @@ def _opens_table(line: str) -> bool:
 
 
 def _is_row(line: str) -> bool:
-    """Whether ``line`` can be a row of a table: short, no end of a sentence in it.
-
-    And no introduction of another table.
-    """
+    """Whether ``line`` can be a row of a table: short, no end of a sentence in it, and no
+    introduction of another table."""
     words = line.split()
     if not 0 < len(words) <= _LONGEST_ROW or (_opens_table(line) and _INTRODUCES.search(line)):
         return False

@@ -52,10 +52,8 @@ JUDGE = "judge:"
 
 
 def check_grader(grader: object) -> None:
-    """``ValueError`` unless ``grader`` is an object that grades.
-
-    Or a name that :func:`open_grader` takes.
-    """
+    """``ValueError`` unless ``grader`` is an object that grades, or a name that :func:`open_grader`
+    takes."""
     if isinstance(grader, Grader) or (isinstance(grader, str) and grader in GRADERS):
         return
     if not isinstance(grader, str) or not grader.startswith(JUDGE):
@@ -66,9 +64,8 @@ def check_grader(grader: object) -> None:
 
 
 def open_grader(grader: str | Grader, *, cache: str | Path | None = None, **options) -> Grader:
-    """The grader of that name, or the one given: ``"synonym"``, ``"exact"``, ``"encoder"``.
-
-    Or ``"judge:MODEL"``.
+    """The grader of that name, or the one given: ``"synonym"``, ``"exact"``, ``"encoder"``, or
+    ``"judge:MODEL"``.
 
     MODEL and ``options`` (a budget, say) are as :func:`trustlab.open_model` takes them; ``cache``
     is the SQLite file that keeps the judge's replies. ``ValueError`` for an unknown name.

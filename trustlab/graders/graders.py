@@ -33,10 +33,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Grade:
-    """1 right, 0 wrong, or ``None`` where the grader could not tell.
-
-    With the reason in ``missing``.
-    """
+    """1 right, 0 wrong, or ``None`` where the grader could not tell, with the reason in
+    ``missing``."""
 
     correct: int | None
     missing: str = ""
@@ -52,17 +50,13 @@ class Grader(Protocol):
         ...
 
     def correct(self, answer: str | None, case: Case) -> int:
-        """1 if ``answer`` is right for ``case``, else 0; ``None`` (unreadable) is 0.
-
-        ``ValueError`` if it cannot be told.
-        """
+        """1 if ``answer`` is right for ``case``, else 0; ``None`` (unreadable) is 0. ``ValueError``
+        if it cannot be told."""
         ...
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order.
-
-        Each distinct answer to the same names is judged once.
-        """
+        """A grade for each answer and its case, in order; each distinct answer to the same names is
+        judged once."""
         ...
 
 
@@ -74,10 +68,8 @@ class OneByOne:
         raise NotImplementedError  # every rule has its own
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order.
-
-        ``ValueError`` unless there are as many of each.
-        """
+        """A grade for each answer and its case, in order; ``ValueError`` unless there are as many
+        of each."""
         keys, distinct = distinct_pairs(answers, cases)
         found = {key: Grade(self.correct(answer, case)) for key, (answer, case) in distinct.items()}
         return [found[key] for key in keys]
@@ -86,10 +78,8 @@ class OneByOne:
 def distinct_pairs(
     answers: Sequence[str | None], cases: Sequence[Case]
 ) -> tuple[list[Key], dict[Key, tuple[str | None, Case]]]:
-    """The key of each pair, and one pair for each key.
-
-    The answer and the names that it is held against.
-    """
+    """The key of each pair, and one pair for each key: the answer and the names that it is held
+    against."""
     if len(answers) != len(cases):
         raise ValueError(
             f"each answer needs its case; received {len(answers)} answers and {len(cases)} cases"
@@ -103,10 +93,8 @@ def distinct_pairs(
 
 @dataclass(frozen=True)
 class ExactGrader(OneByOne):
-    """Right when the answer is the case's own name of the diagnosis, without case, punctuation.
-
-    Spacing and article.
-    """
+    """Right when the answer is the case's own name of the diagnosis, without case, punctuation,
+    spacing and article."""
 
     name = "exact"
 
@@ -117,9 +105,8 @@ class ExactGrader(OneByOne):
 
 @dataclass(frozen=True)
 class SynonymGrader(OneByOne):
-    """Right when the answer is one of ``case.accepted``.
-
-    Or names the same condition of the knowledge table.
+    """Right when the answer is one of ``case.accepted``, or names the same condition of the
+    knowledge table.
 
     Names are compared without case, punctuation, spacing, a leading article and words of certainty
     and degree, and otherwise whole: "acute" is not taken off. What else changes nothing:
@@ -136,10 +123,8 @@ class SynonymGrader(OneByOne):
 
 
 def by_rule(answer: str | None, names: Sequence[str]) -> Grade | None:
-    """What the rules alone say of an answer held against the true names.
-
-    ``None`` where it takes a reader of meaning.
-    """
+    """What the rules alone say of an answer held against the true names; ``None`` where it takes a
+    reader of meaning."""
     if answer is None:
         return Grade(0)
     if is_named(answer, names):
@@ -154,9 +139,8 @@ DECIMALS = 3
 
 @dataclass(frozen=True)
 class EncoderGrader:
-    """Right when the answer's cosine with one of the true names is ``threshold`` or more.
-
-    Where no rule forbids it.
+    """Right when the answer's cosine with one of the true names is ``threshold`` or more, where no
+    rule forbids it.
 
     First the rules: what the synonym grader calls right is right; what is no single diagnosis is
     wrong; so is a name that the knowledge table gives to another condition; so is one whose words
@@ -231,9 +215,8 @@ SHOWN = 60
 
 
 class JudgeGrader:
-    """Right when a model says that the answer and the true diagnosis are one disease.
-
-    The model is asked greedily, once.
+    """Right when a model says that the answer and the true diagnosis are one disease; the model is
+    asked greedily, once.
 
     The prompt ``judge`` shows the true names and the answer and nothing of the patient. What the
     rules settle is not asked: a true name is right; no single diagnosis, an option's letter, more

@@ -15,21 +15,15 @@ from trustlab.words import word_lists
 _WORDS = word_lists("diagnoses")
 DEGREES = frozenset(_WORDS["degrees"].split())
 NEUTRAL = frozenset(_WORDS["neutral"].split())
-"""Words that a longer name may have more without being another kind.
-
-But a disease is not a syndrome.
-"""
+"""Words that a longer name may have more without being another kind; but a disease is not a
+syndrome."""
 QUALIFIERS = frozenset(" ".join(_WORDS["qualifiers"].values()).casefold().split())
-"""Words that make a name another diagnosis; so do numbers, single letters ("2", "B12".
-
-"A") and :data:`PREFIXES`.
-"""
+"""Words that make a name another diagnosis; so do numbers, single letters ("2", "B12", "A") and
+:data:`PREFIXES`."""
 PREFIXES = tuple(_WORDS["prefixes"].split())
 LOOKALIKES = tuple(frozenset(group.split()) for group in _WORDS["lookalikes"])
-"""Names that look alike and are not the same; two of one group are two diagnoses.
-
-However close their letters are.
-"""
+"""Names that look alike and are not the same; two of one group are two diagnoses, however close
+their letters are."""
 EXCLUSIVE = tuple(frozenset(group.split()) for group in _WORDS["exclusive"])
 """Words of one group rule each other out; a name with one of them is a kind of the name without."""
 OPPOSITE_PREFIXES = tuple(
@@ -44,10 +38,8 @@ SAME_WORD = {word: one for one, words in _WORDS["same_word"].items() for word in
 
 
 CLOSE = 0.85
-"""The ratio of ``difflib`` from which on two words count as one and its misspelling.
-
-Otitis and ottitis (0.92).
-"""
+"""The ratio of ``difflib`` from which on two words count as one and its misspelling: otitis and
+ottitis (0.92)."""
 
 CERTAINTY = re.compile(
     r"\b(?:(?:most |very |highly )?likely|probabl[ey]|possibl[ey]|suspected|suspicion of|suspicious"
@@ -76,9 +68,8 @@ def bare_name(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def content_words(name: str) -> frozenset[str]:
-    """The words that say what it is, without certainty, degree and neutral words.
-
-    Those of ``SAME_WORD`` as one.
+    """The words that say what it is, without certainty, degree and neutral words; those of
+    ``SAME_WORD`` as one.
 
     ae and oe are written e, II is written 2, and numbers and single letters that stand together are
     one word, so that "MEN2B" and "MEN type 2 B" agree. A leading "a" in small letters is an
@@ -110,10 +101,8 @@ def is_qualifier(word: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def qualifiers(name: str) -> frozenset[str]:
-    """What in a name sets cause, site, side, stage, course or kind: words, numbers.
-
-    Single letters and prefixes.
-    """
+    """What in a name sets cause, site, side, stage, course or kind: words, numbers, single letters
+    and prefixes."""
     words = content_words(name)
     return frozenset(w for w in words if is_qualifier(w)) | {
         p for p in PREFIXES for w in words if w.startswith(p)
@@ -121,10 +110,8 @@ def qualifiers(name: str) -> frozenset[str]:
 
 
 def clash(one: str, other: str) -> bool:
-    """Whether a word makes them two diagnoses: another qualifier or degree.
-
-    Disease against syndrome, or a look-alike.
-    """
+    """Whether a word makes them two diagnoses: another qualifier or degree, disease against
+    syndrome, or a look-alike."""
     a, b = (set(normalise(folded(name)).split()) for name in (one, other))
     if (a & DEGREES) and (b & DEGREES) and (a & DEGREES) != (b & DEGREES):
         return True
@@ -162,10 +149,8 @@ def _opposite(one: str, other: str) -> bool:
 
 
 def another_kind(answer: str, names: Sequence[str]) -> bool:
-    """Whether ``answer`` is a true name but for its qualifiers, degree or kind.
-
-    "viral pneumonia" for "pneumonia".
-    """
+    """Whether ``answer`` is a true name but for its qualifiers, degree or kind: "viral pneumonia"
+    for "pneumonia"."""
     said = {word for word in content_words(answer) if not is_qualifier(word)}
     true = (
         (name, {word for word in content_words(name) if not is_qualifier(word)}) for name in names
@@ -206,10 +191,8 @@ def may_mean_the_same(one: str, other: str) -> bool:
 
 
 def comparable(answer: str, names: Sequence[str]) -> list[str]:
-    """The true names that ``answer`` may mean.
-
-    None where its words are more or fewer than those of any true name.
-    """
+    """The true names that ``answer`` may mean; none where its words are more or fewer than those of
+    any true name."""
     said = content_words(answer)
     if any(said < true or true < said for true in map(content_words, names)):
         return []
@@ -269,9 +252,8 @@ def spellings(name: str) -> set[str]:
 
 
 def readings(name: str) -> set[tuple[str, frozenset[str]]]:
-    """The spellings as they are and without words of certainty and degree.
-
-    Each with the degrees taken out of it.
+    """The spellings as they are and without words of certainty and degree, each with the degrees
+    taken out of it.
 
     Taken off before: accents, invisible characters, possessive 's, a leading "Diagnosis:", an
     ICD-10 code or a share of 1 to 100 % in brackets at the end. "Bronchitis, acute" is turned
@@ -309,10 +291,8 @@ def _unlabelled(name: str) -> str:
 
 
 def _turned(name: str) -> str:
-    """As "acute bronchitis" what is "Bronchitis, acute": one comma.
-
-    And after it nothing but words of ``QUALIFIERS``.
-    """
+    """As "acute bronchitis" what is "Bronchitis, acute": one comma, and after it nothing but words
+    of ``QUALIFIERS``."""
     head, comma, tail = name.partition(",")
     words = tail.strip(" .").split()
     turns = comma and normalise(head) and words and all(word in QUALIFIERS for word in words)
@@ -320,10 +300,8 @@ def _turned(name: str) -> str:
 
 
 def same_name(one: str, other: str) -> bool:
-    """Whether two names are spelt alike but for words of certainty and degree.
-
-    "mild x" and "severe x" are not.
-    """
+    """Whether two names are spelt alike but for words of certainty and degree; "mild x" and "severe
+    x" are not."""
     theirs = readings(other)
     return any(
         key == k and (a == b or not a or not b) for key, a in readings(one) for k, b in theirs
@@ -331,10 +309,8 @@ def same_name(one: str, other: str) -> bool:
 
 
 def is_named(answer: str, names: Iterable[str]) -> bool:
-    """Whether ``answer`` is, whole, one of ``names``.
-
-    Or such a name with its abbreviation or another name in brackets.
-    """
+    """Whether ``answer`` is, whole, one of ``names``, or such a name with its abbreviation or
+    another name in brackets."""
     listed = list(names)
     if any(same_name(answer, name) for name in listed):
         return True
@@ -364,10 +340,8 @@ def is_acronym(short: str, long: str) -> bool:
 
 
 def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
-    """Every name of the case's diagnosis: its own, the accepted ones.
-
-    And the table's for the conditions that they name.
-    """
+    """Every name of the case's diagnosis: its own, the accepted ones, and the table's for the
+    conditions that they name."""
     own = tuple(
         name
         for given in (case.diagnosis, *case.accepted)
@@ -382,18 +356,15 @@ def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
 
 
 def _with_acronym(name: str) -> tuple[str, ...]:
-    """The two names in "Chronic lymphocytic leukemia (CLL)".
-
-    None where the bracket is not the acronym of the rest.
-    """
+    """The two names in "Chronic lymphocytic leukemia (CLL)"; none where the bracket is not the
+    acronym of the rest."""
     parts = bracketed(name)
     return parts if parts and is_acronym(parts[1], parts[0]) else ()
 
 
 def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
-    """Why the answer, taken as it stands, is not one diagnosis; '' where it may be.
-
-    ``names`` are the true ones.
+    """Why the answer, taken as it stands, is not one diagnosis; '' where it may be. ``names`` are
+    the true ones.
 
     A true name may itself hold "and", so that "and" joins no list there. Ask :func:`is_named`
     first: a name that matches whole is right whatever signs it holds.

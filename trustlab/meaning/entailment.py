@@ -60,10 +60,8 @@ CONTRADICTS: Row = (0.0, 0.0, 1.0)
 
 @runtime_checkable
 class Entailment(Protocol):
-    """A judge. ``name`` is what tables show, ``revision`` what its answers depend on.
-
-    ``stand_in`` if it is no NLI model.
-    """
+    """A judge. ``name`` is what tables show, ``revision`` what its answers depend on; ``stand_in``
+    if it is no NLI model."""
 
     name: str
     stand_in: bool
@@ -139,10 +137,8 @@ class CrossEncoderEntailment:
         return [at[0] for at in found]
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3).
-
-        Each distinct pair is judged once.
-        """
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct
+        pair is judged once."""
         unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if unknown and self.cache_path is not None:
             with closing(connect(self.cache_path, SCHEMA)) as connection:
@@ -275,10 +271,8 @@ class StandInEntailment:
         return f"{STAND_IN} (word rules, knowledge table, lay names, {self.encoder.revision})"
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3).
-
-        Each distinct pair is judged once.
-        """
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct
+        pair is judged once."""
         unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         by_rule = {pair: self._by_rule(*pair) for pair in unknown}
         self._known |= {pair: np.array(row) for pair, row in by_rule.items() if row is not None}
@@ -439,10 +433,8 @@ def open_entailment(
     encoder: Encoder | None = None,
     cache_path: str | os.PathLike[str] | None = None,
 ) -> Entailment:
-    """The judge called ``name``: ``None`` or ``"stand-in"``.
-
-    Else the folder or hub name of an NLI cross-encoder.
-    """
+    """The judge called ``name``: ``None`` or ``"stand-in"``, else the folder or hub name of an NLI
+    cross-encoder."""
     if name is None or str(name) == STAND_IN:
         return StandInEntailment(encoder)
     return CrossEncoderEntailment(name, cache_path=cache_path)
@@ -451,9 +443,8 @@ def open_entailment(
 def matrices(
     judge: Entailment, groups: Sequence[Sequence[str]]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Entailment and contradiction within each group of texts, each (K, K): row i is the premise.
-
-    Column j the hypothesis.
+    """Entailment and contradiction within each group of texts, each (K, K): row i is the premise,
+    column j the hypothesis.
 
     Equal strings entail each other: 1 and 0. The distinct pairs of all groups are judged together.
     """
@@ -472,8 +463,7 @@ def matrices(
 
 
 def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
-    """Of each (text, other): 1 if they entail each other, -1 if they contradict, 0 if neither.
-
+    """Of each (text, other): 1 if they entail each other, -1 if they contradict, 0 if neither,
     (n,).
 
     The class of each direction is the likeliest of the three. Where the two agree, that; where one

@@ -1,7 +1,5 @@
-"""The parts of a generation that are about what its words mean: computed over a whole run at once.
-
-From texts alone.
-"""
+"""The parts of a generation that are about what its words mean: computed over a whole run at once,
+from texts alone."""
 
 from __future__ import annotations
 
@@ -31,10 +29,8 @@ NO_MEDICAL_ENCODER = "no medical encoder is named"
 
 @dataclass(frozen=True)
 class Readers:
-    """Who reads meaning: a general and a medical sentence encoder (``None``.
-
-    There is none) and a judge of entailment.
-    """
+    """Who reads meaning: a general and a medical sentence encoder (``None``: there is none) and a
+    judge of entailment."""
 
     encoder: Encoder
     medical: Encoder | None
@@ -58,10 +54,8 @@ def with_meaning(
     needs: Collection[str],
     readers: Readers,
 ) -> list[Generation]:
-    """The generations with those of :data:`NEEDS` that are asked for.
-
-    ``ValueError`` where the stand-in is asked for too much.
-    """
+    """The generations with those of :data:`NEEDS` that are asked for; ``ValueError`` where the
+    stand-in is asked for too much."""
     done = list(generations)
     if not done:
         return done
@@ -113,10 +107,8 @@ def with_meaning(
 def _with_relevance(
     done: list[Generation], after: list[str], needs: Collection[str], encoder: Encoder
 ) -> list[Generation]:
-    """Token relevance of answers and samples, encoded together.
-
-    None where a reply has no tokens to tell.
-    """
+    """Token relevance of answers and samples, encoded together; none where a reply has no tokens to
+    tell."""
     answers = [pieces_of(g.answer) if g.answer and "relevance" in needs else () for g in done]
     samples = [
         [pieces_of(s) for s in g.samples or ()] if "sample_relevance" in needs else [] for g in done

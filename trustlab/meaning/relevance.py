@@ -26,9 +26,8 @@ def pieces_of(reply: Reply) -> Pieces:
 
 
 def relevances(encoder: Encoder, asked: Sequence[tuple[Pieces, str]]) -> list[np.ndarray]:
-    """For each (pieces, context): 1 - g(text, text without piece l), (L,).
-
-    With g the cosine clipped to [0, 1].
+    """For each (pieces, context): 1 - g(text, text without piece l), (L,), with g the cosine
+    clipped to [0, 1].
 
     A context (the patient information) follows on a line of its own; '' is none.
     """
@@ -55,9 +54,8 @@ def relevances(encoder: Encoder, asked: Sequence[tuple[Pieces, str]]) -> list[np
 def alternative_classes(
     judge: Entailment, asked: Sequence[tuple[Reply, str]], n_alternatives: int
 ) -> list[tuple[np.ndarray, ...] | None]:
-    """For each (answer, context) and each of its tokens.
-
-    The class of each alternative put in its place, L arrays (A,).
+    """For each (answer, context) and each of its tokens: the class of each alternative put in its
+    place, L arrays (A,).
 
     1 means that the answer and the changed one entail each other, -1 that they contradict, 0
     neither. The token itself is 1. An alternative that closes the bracket ends the answer. A
@@ -97,10 +95,8 @@ def _own_place(trace: TokenTrace, at: int, n_alternatives: int) -> int | None:
 
 
 def _put(pieces: Pieces, at: int, text: str) -> str:
-    """The diagnosis with ``text`` in the place of piece ``at``, as it would be read.
-
-    Up to a closing bracket.
-    """
+    """The diagnosis with ``text`` in the place of piece ``at``, as it would be read: up to a
+    closing bracket."""
     text = text.rpartition("[")[2] if at == 0 else text
     return "".join((*pieces[:at], text, *pieces[at + 1 :])).partition("]")[0].strip()
 
@@ -114,19 +110,15 @@ def _after(context: str, text: str) -> str:
 
 
 def with_cosines(encoder: Encoder, panels: Sequence[Panel], truncate: bool = False) -> list[Panel]:
-    """The panels with the cosine of each opinion's reasoning and diagnosis, in [-1, 1].
-
-    NaN where one of the two is missing.
-    """
+    """The panels with the cosine of each opinion's reasoning and diagnosis, in [-1, 1]; NaN where
+    one of the two is missing."""
     found = iter(cosines(encoder, [o for panel in panels for o in panel.opinions], truncate))
     return [replace(panel, cosines=tuple(next(found) for _ in panel.opinions)) for panel in panels]
 
 
 def cosines(encoder: Encoder, opinions: Sequence[Opinion], truncate: bool = False) -> list[float]:
-    """cos(E(reasoning), E(diagnosis)) for each opinion, each distinct string encoded once.
-
-    NaN where a text is missing.
-    """
+    """cos(E(reasoning), E(diagnosis)) for each opinion, each distinct string encoded once; NaN
+    where a text is missing."""
     whole = [(o.thinking, o.diagnosis) for o in opinions]
     thoughts = dict.fromkeys(t for t, d in whole if t and d)
     if not thoughts:  # nothing to load an encoder for

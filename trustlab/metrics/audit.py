@@ -52,10 +52,8 @@ NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Printed:
-    """A number as printed: ``half`` is half a unit of its last digit, ``sign`` one of = < <= > >=.
-
-    ``text`` what stands there.
-    """
+    """A number as printed: ``half`` is half a unit of its last digit, ``sign`` one of = < <= > >=,
+    ``text`` what stands there."""
 
     number: float
     half: float
@@ -77,9 +75,8 @@ def audit_correlations(
     rounding: float = 0.0005,
     family: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Each printed correlation with its p-value recomputed: do value.
-
-    P and number of points fit each other?
+    """Each printed correlation with its p-value recomputed: do value, p and number of points fit
+    each other?
 
     ``table`` has the columns ``value`` (-1 to 1), ``statistic`` ("pearson" or "spearman"),
     ``p_printed`` (a number, text such as "<=0.05" or "n.s.", or missing) and ``n`` (points); others
@@ -113,8 +110,8 @@ def audit_correlations(
     >>> import pandas as pd, trustlab as tl
     >>> rows = [("A", "pearson", "0.90", "0.04", 6), ("B", "spearman", "0.75", "<0.05", 6)]
     >>> mine = pd.DataFrame(rows, columns=["method", "statistic", "value", "p_printed", "n"])
-    >>> tl.audit_correlations(mine)[["method", "p_t", "p_exact", "fits_n", "attainable",
-    "fits"]].round(3)
+    >>> seen = ["method", "p_t", "p_exact", "fits_n", "attainable", "fits"]
+    >>> tl.audit_correlations(mine)[seen].round(3)
       method    p_t  p_exact fits_n      attainable         fits
     0      A  0.014      NaN      5                      neither
     1      B  0.086    0.103         only with ties  one-sided t
@@ -150,9 +147,8 @@ def audit_correlations(
 def fitting_points(
     value: str | float, p_printed: str | float, points: Sequence[int], rounding: float = 0.0005
 ) -> list[int]:
-    """Those numbers of points, each at least 3.
-
-    Over which a printed p fits a printed correlation by the two-sided t-test.
+    """Those numbers of points, each at least 3, over which a printed p fits a printed correlation
+    by the two-sided t-test.
 
     Cells and rounding as in :func:`audit_correlations`, whose errors it raises; none where either
     is missing.
@@ -259,10 +255,8 @@ def _gap(p: Printed, low: float, high: float) -> float:
 
 
 def _attainable(value: Printed, n: int) -> tuple[str, str]:
-    """Whether a rank correlation of ``n`` points can be rounded to ``value``.
-
-    And its neighbours where not.
-    """
+    """Whether a rank correlation of ``n`` points can be rounded to ``value``, and its neighbours
+    where not."""
     plain = spearman_values(n)
     if np.min(np.abs(plain - value.number)) <= value.half + NEAR:
         return "yes", ""
@@ -339,10 +333,8 @@ def _read_p(cell: Any, alpha: float) -> Printed | None:
 
 
 def _number(cell: Any) -> Printed | None:
-    """A number with half a unit of its last digit (a whole one with that of a third decimal).
-
-    None for anything else.
-    """
+    """A number with half a unit of its last digit (a whole one with that of a third decimal); None
+    for anything else."""
     if isinstance(cell, (bool, np.bool_)):
         return None
     text = (
@@ -403,10 +395,8 @@ class PublishedCase:
     source: str = SOURCE
 
     def generation(self) -> Generation:
-        """The record that our methods read. Diagnoses.
-
-        Criteria and amounts shown stand in for what is not carried over.
-        """
+        """The record that our methods read. Diagnoses, criteria and amounts shown stand in for what
+        is not carried over."""
         logprobs = np.log(self.token_probabilities)
         tokens = tuple(f"token {i}" for i in range(1, len(logprobs) + 1))
         criteria = [
@@ -436,9 +426,8 @@ class PublishedCase:
 
 
 def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
-    """A table of the paper as printed: ``data/published/NAME.csv``. Large models on other patients.
-
-    Not to be held against ours.
+    """A table of the paper as printed: ``data/published/NAME.csv``. Large models on other patients:
+    not to be held against ours.
 
     ``as_text`` leaves every cell as it stands, so that 0.140 and 0.14 differ. Raises ``ValueError``
     for a name that is not in :data:`TABLES`.
@@ -449,9 +438,8 @@ def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
 
 
 def with_printed(ours: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
-    """``ours`` with the rows of ``printed`` under them, for a figure that shows both.
-
-    ``source`` is "ours" or "printed".
+    """``ours`` with the rows of ``printed`` under them, for a figure that shows both: ``source`` is
+    "ours" or "printed".
 
     How many answers stand behind a printed number the paper does not say: ``n`` is missing, and
     ``missing`` says so.
@@ -492,9 +480,8 @@ def published_case() -> PublishedCase:
 
 
 def recomputed() -> pd.DataFrame:
-    """The printed confidences beside ours from the same numbers: method printed recomputed how.
-
-    In percent.
+    """The printed confidences beside ours from the same numbers: method printed recomputed how, in
+    percent.
 
     NaN in ``printed``: not in the paper. NaN in ``recomputed``: the number is a model's own
     statement, so it is only quoted.

@@ -15,10 +15,8 @@ EMBEDDED = {
     "embedded": DATA / "models" / "embedded",
     "embedded-closed": DATA / "models" / "embedded-closed",
 }
-"""Short names of the models that live in the repository.
-
-Each is opened as any other Hugging Face folder.
-"""
+"""Short names of the models that live in the repository; each is opened as any other Hugging Face
+folder."""
 
 CLOSED = ("embedded-closed",)
 """Those of them that show their words and no probabilities."""
@@ -29,9 +27,8 @@ NOT_OPTIONS = ("name", "name_or_path")
 
 
 def open_model(name: str, **options) -> Model:
-    """Open a model: ``"embedded"``, ``"embedded-closed"``, ``"hf:NAME_OR_PATH"``.
-
-    Or ``"openai:NAME"``.
+    """Open a model: ``"embedded"``, ``"embedded-closed"``, ``"hf:NAME_OR_PATH"``, or
+    ``"openai:NAME"``.
 
     ``hf:`` takes any Hugging Face causal language model, ``openai:`` a model behind any
     OpenAI-compatible server (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``). ``options`` go to the

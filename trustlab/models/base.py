@@ -13,10 +13,8 @@ Messages = tuple[tuple[str, str], ...]
 """(role, content) pairs; roles are ``system``, ``user`` and ``assistant``."""
 
 STATISTICS = ("logprobs", "distributions", "prior")
-"""What a request may want beside the text. ``distributions``: entropy, Rényi, Fisher-Rao.
-
-Alternatives.
-"""
+"""What a request may want beside the text. ``distributions``: entropy, Rényi, Fisher-Rao,
+alternatives."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,8 @@ class Request:
 
 
 class Stopped(RuntimeError):
-    """A backend had to stop before all was answered (a budget is spent, say).
-
-    Its words tell why and how to go on.
+    """A backend had to stop before all was answered (a budget is spent, say); its words tell why
+    and how to go on.
 
     ``replies`` holds a row for each request, as :meth:`Model.generate` would have returned:
     finished replies as they are, the others missing with the reason. A cache keeps the finished
@@ -101,10 +98,8 @@ class TextOnly:
         self.model, self.name, self.revision = model, name or model.name, f"{model.revision}-text"
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        """Answer every request with its ``n`` replies, in order.
-
-        What it wants beside the text is not passed on.
-        """
+        """Answer every request with its ``n`` replies, in order; what it wants beside the text is
+        not passed on."""
         asked = [replace(request, want=frozenset(), prior_messages=None) for request in requests]
         return [
             [replace(reply, trace=None) for reply in replies]

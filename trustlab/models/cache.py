@@ -40,10 +40,8 @@ _TRACE_FIELDS = {"tokens", "alternatives", "bounds", *TokenTrace.ARRAYS}
 
 
 def encode_reply(reply: Reply) -> str:
-    """A complete reply as JSON, floats in full precision; ValueError for NaN.
-
-    Infinity or a reply that is missing.
-    """
+    """A complete reply as JSON, floats in full precision; ValueError for NaN, infinity or a reply
+    that is missing."""
     if reply.missing is not None or reply.text is None:
         raise ValueError(
             f"only complete replies are kept, got missing={reply.missing!r}, text={reply.text!r}"
@@ -74,10 +72,8 @@ def encode_reply(reply: Reply) -> str:
 
 
 def decode_reply(value: str | Mapping[str, object]) -> Reply:
-    """The reply that :func:`encode_reply` wrote, arrays as float64 (L,).
-
-    ValueError or TypeError if it is anything else.
-    """
+    """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ValueError or TypeError if
+    it is anything else."""
     fields = json.loads(value, parse_constant=refuse_constant) if isinstance(value, str) else value
     if not isinstance(fields, Mapping) or set(fields) != _REPLY_FIELDS:
         raise ValueError(
@@ -166,9 +162,8 @@ class CacheMiss(LookupError):
 
 
 def request_keys(request: Request, name: str, revision: str) -> list[str]:
-    """The key of each of the request's ``n`` replies, 64 hex digits.
-
-    Sha256 over JSON of all that decides a reply.
+    """The key of each of the request's ``n`` replies, 64 hex digits: sha256 over JSON of all that
+    decides a reply.
 
     ``purpose`` and ``n`` play no part, ``prior_messages`` only where ``prior`` is wanted, the order
     of the Rényi divergence and the number of alternatives only where ``distributions`` are; greedy
@@ -204,9 +199,8 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
 
 
 def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connection:
-    """Open or make an SQLite file in WAL mode with the table of ``schema``.
-
-    None or ":memory:" stays in memory.
+    """Open or make an SQLite file in WAL mode with the table of ``schema``; None or ":memory:"
+    stays in memory.
 
     A commit survives the death of the process; other processes may read and write meanwhile.
     ValueError if the file is something else.
@@ -257,10 +251,8 @@ def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> It
 def _unknown_parts(
     request: Request, keys: Sequence[str], known: Collection[str]
 ) -> Iterator[tuple[Request, list[str]]]:
-    """The request cut down to its replies with an unknown key.
-
-    One request for each run of neighbours, with their keys.
-    """
+    """The request cut down to its replies with an unknown key: one request for each run of
+    neighbours, with their keys."""
     if request.temperature == 0:
         if keys[0] not in known:
             yield replace(request, n=1), [keys[0]]
@@ -311,10 +303,8 @@ class CachedModel:
 
     @property
     def provides(self) -> frozenset[str]:
-        """What the model provides; kept in the file where the model had to find it out.
-
-        So that a replay need not.
-        """
+        """What the model provides; kept in the file where the model had to find it out, so that a
+        replay need not."""
         return self._abilities[0]
 
     @property
@@ -391,10 +381,8 @@ class CachedModel:
         block: list[int],
         known: dict[str, Reply],
     ) -> dict[int, tuple[int, float]]:
-        """Ask the model for a block, commit, add to ``known``; request -> (replies asked for.
-
-        Seconds).
-        """
+        """Ask the model for a block, commit, add to ``known``; request -> (replies asked for,
+        seconds)."""
         # Each unknown reply is asked for once, by the request with the most replies that it belongs
         # to.
         parts: list[tuple[int, Request, list[str]]] = []
@@ -540,9 +528,8 @@ def _compressed(raw: BinaryIO, xz: bool) -> lzma.LZMAFile | gzip.GzipFile:
 
 
 def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> dict[str, int]:
-    """Add an exported file's replies to the cache at ``path``: counts of new.
-
-    Known and conflicting ones.
+    """Add an exported file's replies to the cache at ``path``: counts of new, known and conflicting
+    ones.
 
     A key already there with another reply is conflicting and stays as it was. ValueError names the
     line of the first bad row; nothing of the file is then added.

@@ -32,9 +32,8 @@ def bounds(
     alpha: float,
     vocabulary_size: int | None = None,
 ) -> tuple[float, float | None, float | None] | None:
-    """(entropy at least, Rényi divergence of order ``alpha`` at most, Fisher-Rao distance at most).
-
-    In nats, nats, [0, 1].
+    """(entropy at least, Rényi divergence of order ``alpha`` at most, Fisher-Rao distance at most),
+    in nats, nats, [0, 1].
 
     ``logprobs`` (m,): natural log-probabilities of distinct known tokens. ``cap``: the
     log-probability that no hidden token exceeds; ``None`` where nothing is known of it, and the
@@ -76,19 +75,15 @@ Ids = tuple[int, ...]
 
 
 def uniforms(messages: Messages, seed: int, index: int, n: int) -> np.ndarray:
-    """``n`` uniforms in [0, 1) for reply ``index``: a function of seed, index and messages.
-
-    And of nothing else.
-    """
+    """``n`` uniforms in [0, 1) for reply ``index``: a function of seed, index and messages, and of
+    nothing else."""
     key = hashlib.sha256(json.dumps([seed, index, messages]).encode()).digest()[:16]
     return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little"))).random(n)
 
 
 def inverse_cdf(cumulative: np.ndarray, row: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """First column of ``cumulative[row[i]]`` above ``u[i]`` times that row's last value, for (n.
-
-    N), (A,) and (A,).
-    """
+    """First column of ``cumulative[row[i]]`` above ``u[i]`` times that row's last value, for (n,
+    N), (A,) and (A,)."""
     target = u * cumulative[row, -1]
     low, high = np.zeros_like(row), np.full_like(row, cumulative.shape[1] - 1)
     while (low < high).any():
@@ -112,8 +107,7 @@ def shift(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def distribution_statistics(shifted: np.ndarray, log_total: np.ndarray, alpha: float) -> np.ndarray:
-    """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1) of each row.
-
+    """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1) of each row,
     (3, n).
 
     Takes what :func:`shift` gives. With q = 1/N: H = -sum P log P; 1/(a-1) log sum P^a q^(1-a), its
@@ -133,10 +127,8 @@ def distribution_statistics(shifted: np.ndarray, log_total: np.ndarray, alpha: f
 
 
 def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
-    """The text that each token adds; joined they are ``decode(ids)``.
-
-    A token that completes no character adds ''.
-    """
+    """The text that each token adds; joined they are ``decode(ids)``. A token that completes no
+    character adds ''."""
     text = decode(ids)
     ends = [0]
     for k in range(1, len(ids)):
@@ -165,9 +157,8 @@ def batches(
     *,
     equal: bool = False,
 ) -> Iterator[list[int]]:
-    """Indices by rising length.
-
-    Cut where all rows x (longest length + largest extra) would pass ``limit``; never empty.
+    """Indices by rising length, cut where all rows x (longest length + largest extra) would pass
+    ``limit``; never empty.
 
     With ``equal`` they are cut where the length changes, too.
     """
@@ -184,10 +175,8 @@ def batches(
 
 
 def left_padded(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
-    """Token ids (n, width), zeros on the left where a row is shorter.
-
-    And how many of them each row has (n,).
-    """
+    """Token ids (n, width), zeros on the left where a row is shorter, and how many of them each row
+    has (n,)."""
     lengths = [len(row) for row in rows]
     ids = np.zeros((len(rows), max(lengths)), dtype=np.int64)
     for i, row in enumerate(rows):
@@ -242,10 +231,8 @@ class GrowingReplies:
 
     @classmethod
     def start(cls, owners: list[tuple[int, Request, int]], room: list[float]) -> GrowingReplies:
-        """Nothing said yet, for (prompt, request, reply index) triples; ``room``.
-
-        Tokens that fit after each prompt.
-        """
+        """Nothing said yet, for (prompt, request, reply index) triples; ``room``: tokens that fit
+        after each prompt."""
         requests = [request for _, request, _ in owners]
         limit = np.array(
             [min(request.max_tokens, room[row]) for row, request, _ in owners], dtype=np.int64
@@ -300,9 +287,8 @@ class Passes:
     def run(
         self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int
     ) -> tuple[np.ndarray, Any]:
-        """Logits of the last ``keep`` positions, (n, keep, N), and the cache.
-
-        It held ``past`` columns before.
+        """Logits of the last ``keep`` positions, (n, keep, N), and the cache; it held ``past``
+        columns before.
 
         ``ids`` (n, width) are the new columns, ``padding`` (n,) how many columns of each row are
         filling. The cache is ``None`` where the model has none whose rows can be chosen: then
@@ -339,10 +325,8 @@ class Passes:
 
 
 class Branches:
-    """The distinct beginnings of the replies to a batch of prompts.
-
-    A prefix tree's nodes of one depth, a row each.
-    """
+    """The distinct beginnings of the replies to a batch of prompts: a prefix tree's nodes of one
+    depth, a row each."""
 
     def __init__(self, passes: Passes, prompts: Sequence[Ids]) -> None:
         self._passes = passes
@@ -357,10 +341,8 @@ class Branches:
         return logits[:, 0]
 
     def extend(self, parent: np.ndarray, token: np.ndarray) -> None:
-        """Replace the nodes: new node i is old node ``parent[i]`` followed by ``token[i]``.
-
-        Both (m,).
-        """
+        """Replace the nodes: new node i is old node ``parent[i]`` followed by ``token[i]``, both
+        (m,)."""
         if self._cache is None:
             self._ids = np.concatenate([self._ids[parent], token[:, None]], axis=1)
         else:

@@ -34,18 +34,14 @@ from trustlab.records import Reply, TokenTrace
 
 
 def plain(messages: Messages) -> str:
-    """Paragraphs of ``role: content`` with an open assistant's turn at the end.
-
-    For models without a chat template.
-    """
+    """Paragraphs of ``role: content`` with an open assistant's turn at the end: for models without
+    a chat template."""
     return "\n\n".join([*(f"{role}: {content}" for role, content in messages), "assistant:"])
 
 
 def system_in_user(messages: Messages) -> Messages:
-    """System texts put in front of the first user message, a blank line between.
-
-    A user message of their own if there is none.
-    """
+    """System texts put in front of the first user message, a blank line between; a user message of
+    their own if there is none."""
     head = [content for role, content in messages if role == "system"]
     rest = [message for message in messages if message[0] != "system"]
     at = next((i for i, (role, _) in enumerate(rest) if role == "user"), None)
@@ -68,10 +64,8 @@ def alternating(messages: Messages) -> Messages:
 
 
 def defused(tokenizer: Any, messages: Messages) -> Messages:
-    """The messages with a space in every special token that somebody wrote out.
-
-    Words like ``</s>`` are text, and end no turn.
-    """
+    """The messages with a space in every special token that somebody wrote out: words like ``</s>``
+    are text, and end no turn."""
     added = getattr(tokenizer, "added_tokens_decoder", {})
     special = {str(t) for t in added.values() if t.special} | set(tokenizer.all_special_tokens)
     longest_first = sorted((t for t in special if len(t.strip()) > 1), key=len, reverse=True)
@@ -84,8 +78,7 @@ def defused(tokenizer: Any, messages: Messages) -> Messages:
 
 
 def prompt_text(tokenizer: Any, messages: Messages) -> str:
-    """The conversation as ``tokenizer``'s chat template writes it, ready for the assistant's turn.
-
+    """The conversation as ``tokenizer``'s chat template writes it, ready for the assistant's turn;
     :func:`plain` without one.
 
     A template that refuses the system role, or leaves its text out, gets it in front of the first
@@ -120,10 +113,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Share:
-    """A prompt and replies that grow from it, at most ``extra`` tokens long.
-
-    Replies that are one throughout share a row.
-    """
+    """A prompt and replies that grow from it, at most ``extra`` tokens long; replies that are one
+    throughout share a row."""
 
     prompt: Ids
     rows: tuple[tuple[Owner, ...], ...]
@@ -144,10 +135,8 @@ class Share:
 
 
 class Batched(Protocol):
-    """Who works in batches: the most tokens of a batch, and counts.
-
-    ``usage["halvings"]`` appears with the first.
-    """
+    """Who works in batches: the most tokens of a batch, and counts; ``usage["halvings"]`` appears
+    with the first."""
 
     batch_tokens: int
     usage: dict[str, float]
@@ -170,9 +159,8 @@ def in_batches(
     *,
     equal: bool = False,
 ) -> Iterator[tuple[list[Share], T]]:
-    """Every batch of ``shares`` with what ``work`` makes of it; ``equal``.
-
-    Only prompts of one length share a batch.
+    """Every batch of ``shares`` with what ``work`` makes of it; ``equal``: only prompts of one
+    length share a batch.
 
     When memory runs out, ``owner.batch_tokens`` falls to half of what the batch held, with a
     warning, and what is not done is cut anew. MemoryError: not even one row fits.
@@ -201,10 +189,8 @@ def in_batches(
 
 
 def _attempt(work: Callable[[list[Share]], T], here: list[Share]) -> tuple[T] | None:
-    """The result; ``None`` when memory ran out. A function of its own.
-
-    So that the error's frames let go what they held.
-    """
+    """The result; ``None`` when memory ran out. A function of its own, so that the error's frames
+    let go what they held."""
     try:
         return (work(here),)
     except Exception as error:
@@ -236,10 +222,8 @@ DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
 BLOCK_VALUES = 1 << 21
 """Logits worked on at once: keeps the float64 copies of a step to some tens of megabytes."""
 CONTEXT = 4
-"""Tokens before an alternative that can change its text: a character has up to four bytes.
-
-A token each.
-"""
+"""Tokens before an alternative that can change its text: a character has up to four bytes, a token
+each."""
 
 
 class HuggingFaceModel:
@@ -431,10 +415,8 @@ class HuggingFaceModel:
     def _choose(
         self, logits: np.ndarray, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
     ) -> np.ndarray:
-        """The next tokens (A,) of the ``active`` replies.
-
-        Each at row ``node`` (A,) of ``logits`` (n, N); statistics noted.
-        """
+        """The next tokens (A,) of the ``active`` replies, each at row ``node`` (A,) of ``logits``
+        (n, N); statistics noted."""
         step = len(grown.best)
         grown.best.append({})
         grown.node[active, step] = node
@@ -508,9 +490,8 @@ class HuggingFaceModel:
     def _named(
         self, grown: GrowingReplies, r: int, pieces: list[str]
     ) -> tuple[tuple[tuple[str, float], ...], ...]:
-        """The alternatives of reply ``r`` as (text, log-probability).
-
-        What each would add in that place.
+        """The alternatives of reply ``r`` as (text, log-probability): what each would add in that
+        place.
 
         The token that was chosen is called as in the trace, a special token by its name.
         """
@@ -528,10 +509,8 @@ class HuggingFaceModel:
         return tuple(named)
 
     def _score(self, pairs: Iterable[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
-        """Score log P(continuation_l | prompt, continuation_<l), each (L,), for (prompt.
-
-        Continuation) ids; one plain pass.
-        """
+        """Score log P(continuation_l | prompt, continuation_<l), each (L,), for (prompt,
+        continuation) ids; one plain pass."""
         pairs = sorted(pairs)
         scores = {pair: np.zeros(0) for pair in pairs}
         asked = [(prompt, said) for prompt, said in pairs if said]
@@ -553,10 +532,8 @@ class HuggingFaceModel:
         return scores
 
     def _read(self, shares: list[Share], asked: list[tuple[Ids, Ids]]) -> list[np.ndarray]:
-        """One plain pass over a batch of (prompt, continuation) ids.
-
-        The continuations' log-probabilities, each (L,).
-        """
+        """One plain pass over a batch of (prompt, continuation) ids; the continuations'
+        log-probabilities, each (L,)."""
         here = [asked[share.rows[0][0][0]] for share in shares]
         keep = max(len(said) for _, said in here)
         logits, _ = self._passes.run(

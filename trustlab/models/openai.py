@@ -89,10 +89,8 @@ class OpenAIModel:
         vocabulary_size: int | None = None, extra_body: Mapping[str, Any] | None = None,
         provides: Iterable[str] | None = None,
     ) -> None:  # fmt: skip
-        """Nothing is sent yet. ``ValueError``: an option out of range, no address.
-
-        No key where one is needed.
-        """
+        """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one
+        is needed."""
         least = {
             "concurrency": 1,
             "max_retries": 0,
@@ -162,9 +160,8 @@ class OpenAIModel:
         )
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        """Answer every request with its ``n`` replies, in order.
-
-        What fails after its retries is missing, with the reason.
+        """Answer every request with its ``n`` replies, in order. What fails after its retries is
+        missing, with the reason.
 
         :class:`~trustlab.models.base.Stopped` hands over what is finished when a budget is spent,
         the server refuses the key or the model, or the user interrupts. ``PermissionError``,
@@ -206,10 +203,8 @@ class OpenAIModel:
         self.close()
 
     def _priors(self, requests: Sequence[Request]) -> list[str | None]:
-        """The rendered prior prompt of each request that wants one.
-
-        ``ValueError`` without a template that takes it.
-        """
+        """The rendered prior prompt of each request that wants one. ``ValueError`` without a
+        template that takes it."""
         asked = {
             q.prior_messages: ""
             for q in requests
@@ -242,10 +237,8 @@ class OpenAIModel:
             raise
 
     async def _answer(self, run: _Run, i: int, start: int, n: int) -> None:
-        """Fill replies ``start`` to ``start + n - 1`` of request ``i``.
-
-        Greedy ones are all the same.
-        """
+        """Fill replies ``start`` to ``start + n - 1`` of request ``i``; greedy ones are all the
+        same."""
         request = run.requests[i]
         asked = 1 if request.temperature == 0 else n
         if asked > 1 and not self._dialect.takes_n:
@@ -276,10 +269,8 @@ class OpenAIModel:
     async def _call(
         self, kind: str, body: Callable[[Dialect], dict[str, Any]], run: _Run | None
     ) -> tuple[Outcome, dict[str, Any]] | None:
-        """One call in the server's dialect, learned on the way, and what was sent; ``None``.
-
-        Stopped before it.
-        """
+        """One call in the server's dialect, learned on the way, and what was sent; ``None``:
+        stopped before it."""
         while True:
             async with self._line.slots:
                 if run is not None:
@@ -389,10 +380,8 @@ class OpenAIModel:
         return replace(reply, trace=replace(reply.trace, prior_logprobs=prior))
 
     async def _probe(self) -> frozenset[str]:
-        """Ask one short question for log-probabilities.
-
-        And where there is a template for the score of a text.
-        """
+        """Ask one short question for log-probabilities, and where there is a template for the score
+        of a text."""
 
         def body(dialect: Dialect) -> dict[str, Any]:
             full = chat_body(self.name, _PROBE, 0, 1, self.n_top, dialect)

@@ -42,10 +42,8 @@ _SYSTEM_ROLE = re.compile(
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is. ``url`` goes to the client; ``shown`` is host, port and path.
-
-    ``login`` is kept out of both.
-    """
+    """Where a server is. ``url`` goes to the client; ``shown`` is host, port and path; ``login`` is
+    kept out of both."""
 
     url: str
     shown: str
@@ -56,10 +54,8 @@ class Address:
 
     @classmethod
     def of(cls, base_url: str | None) -> Address:
-        """The address given, else ``OPENAI_BASE_URL``, else OpenAI's. ``ValueError`` if it is none.
-
-        Or carries a query.
-        """
+        """The address given, else ``OPENAI_BASE_URL``, else OpenAI's. ``ValueError`` if it is none,
+        or carries a query."""
         parts = urlsplit(base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
@@ -80,9 +76,8 @@ class Address:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one call. ``answer`` is the JSON it brought.
-
-    Else ``reason`` says why there is none.
+    """What became of one call. ``answer`` is the JSON it brought; else ``reason`` says why there is
+    none.
 
     ``status`` is the HTTP status (``None``: no answer came); ``named`` the parameter and words the
     server complained with.
@@ -110,9 +105,8 @@ class Dialect:
     system_role: str = "auto"
 
     def after(self, sent: Mapping[str, Any], outcome: Outcome) -> Dialect:
-        """The dialect that avoids what was refused.
-
-        The same one where the refusal names nothing that can be left out.
+        """The dialect that avoids what was refused; the same one where the refusal names nothing
+        that can be left out.
 
         A temperature is never left out: the reply would come from another distribution than the one
         asked for.
@@ -151,10 +145,8 @@ def _names(words: str, names: str) -> bool:
 
 
 class Line:
-    """A client with its event loop, in a thread of its own; opened by the first call.
-
-    And again after :meth:`close`.
-    """
+    """A client with its event loop, in a thread of its own; opened by the first call, and again
+    after :meth:`close`."""
 
     def __init__(
         self, address: Address, *, timeout_s: float, max_retries: int, concurrency: int
@@ -171,10 +163,8 @@ class Line:
         self._finalizer: weakref.finalize | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run ``work`` in the thread and wait. An interruption cancels it. ``ValueError``: no key.
-
-        And one is needed.
-        """
+        """Run ``work`` in the thread and wait. An interruption cancels it. ``ValueError``: no key,
+        and one is needed."""
         try:
             loop = self._opened()[0]
         except BaseException:
@@ -252,9 +242,8 @@ class Line:
         return _KEY_LIKE.sub(HIDDEN, text)
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
-        """One call of ``/chat/completions`` (kind "chat") or ``/completions`` ("score").
-
-        With the client's retries.
+        """One call of ``/chat/completions`` (kind "chat") or ``/completions`` ("score"), with the
+        client's retries.
 
         An answer that is not JSON is asked for again as often as any other failure. Never raises
         for what a server does.
@@ -356,9 +345,8 @@ def _shut(loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread
 
 
 def seed_of(request: Request, index: int) -> int:
-    """The seed of reply ``index``, below 2^31: a hash of the request's seed and messages.
-
-    Plus the index.
+    """The seed of reply ``index``, below 2^31: a hash of the request's seed and messages, plus the
+    index.
 
     Servers that draw several replies in one call give reply i the seed + i (vLLM does), so alone or
     together it is the same.
@@ -370,10 +358,8 @@ def seed_of(request: Request, index: int) -> int:
 def chat_body(
     name: str, request: Request, start: int, n: int, n_top: int, dialect: Dialect
 ) -> dict[str, Any]:
-    """The call for replies ``start`` to ``start + n - 1``, in the server's dialect.
-
-    ``n_top`` alternatives where wanted.
-    """
+    """The call for replies ``start`` to ``start + n - 1``, in the server's dialect; ``n_top``
+    alternatives where wanted."""
     body: dict[str, Any] = {
         "model": name, "messages": turns(request.messages, dialect.system_role), dialect.limit: request.max_tokens,
         "temperature": request.temperature,
@@ -394,10 +380,8 @@ def chat_body(
 
 
 def score_body(name: str, text: str) -> dict[str, Any]:
-    """The call that scores ``text``. One token more is made: asked for none.
-
-    Some servers refuse and some never end.
-    """
+    """The call that scores ``text``. One token more is made: asked for none, some servers refuse
+    and some never end."""
     return {
         "model": name,
         "prompt": text,
@@ -409,10 +393,8 @@ def score_body(name: str, text: str) -> dict[str, Any]:
 
 
 def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
-    """The conversation as dictionaries; system messages get ``system_role``.
-
-    "user" puts them before the next user message.
-    """
+    """The conversation as dictionaries; system messages get ``system_role``, "user" puts them
+    before the next user message."""
     if system_role != "user":
         role_of = {"system": "system" if system_role == "auto" else system_role}
         return [{"role": role_of.get(role, role), "content": content} for role, content in messages]
@@ -462,9 +444,8 @@ class Template:
         self.render((("user", "ok"),), "system")
 
     def render(self, messages: Messages, system_role: str) -> str:
-        """The prompt as text, up to where the reply begins.
-
-        ``ValueError`` if the template refuses the conversation.
+        """The prompt as text, up to where the reply begins. ``ValueError`` if the template refuses
+        the conversation.
 
         Without a leading begin-of-text token: a server puts its own before a text.
         """
@@ -623,9 +604,8 @@ def reply_of(
     n_top: int,
     vocabulary_size: int | None,
 ) -> Reply:
-    """One reply.
-
-    With its trace where the request wants statistics and the server's tokens spell the text.
+    """One reply, with its trace where the request wants statistics and the server's tokens spell
+    the text.
 
     ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many alternatives
     were asked for. A reply that was cut off has finish "length", and an empty text if it came to
@@ -658,9 +638,8 @@ def token_bytes(said: Said) -> bytes:
 
 
 def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
-    """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds.
-
-    ``None`` if they do not spell it.
+    """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds; ``None``
+    if they do not spell it.
 
     Tokens before the text (reasoning that the server moved elsewhere, blanks it stripped) are
     passed over, and so are blanks and special tokens after it. A token that completes no character
@@ -723,10 +702,8 @@ def trace_of(
 
 
 def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
-    """The log-probabilities as an array (L,); ``None`` if one is not told.
-
-    Or is above 0 by more than rounding.
-    """
+    """The log-probabilities as an array (L,); ``None`` if one is not told, or is above 0 by more
+    than rounding."""
     if any(value is None or not SENTINEL < value <= ROUNDING for value in values):
         return None
     return np.minimum(np.array(values, dtype=np.float64), 0.0)
@@ -774,9 +751,8 @@ def _alternatives(said: Said, piece: str, n: int) -> tuple[tuple[str, float], ..
 
 
 def prior_of(answer: ScoreAnswer, tokens: Sequence[str]) -> np.ndarray | None:
-    """Log P of each of ``tokens`` (L,) at the end of a scored text.
-
-    ``None`` unless the server cut the text into the same tokens.
+    """Log P of each of ``tokens`` (L,) at the end of a scored text; ``None`` unless the server cut
+    the text into the same tokens.
 
     The scored text was the prompt and the reply; the server was made to add one token, which it may
     or may not list. The last tokens must be the reply's own, in one way only. Offsets are not used:

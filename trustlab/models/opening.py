@@ -1,7 +1,5 @@
-"""Finding and opening a causal language model of the Hugging Face library.
-
-What can go wrong is said in plain words.
-"""
+"""Finding and opening a causal language model of the Hugging Face library; what can go wrong is
+said in plain words."""
 
 from __future__ import annotations
 
@@ -23,10 +21,8 @@ NO_LENGTH = 1_000_000
 
 
 def folder_revision(folder: Path) -> str:
-    """First 16 hex digits of a sha256 over the names and bytes of a folder's weight.
-
-    Config and tokenizer files.
-    """
+    """First 16 hex digits of a sha256 over the names and bytes of a folder's weight, config and
+    tokenizer files."""
     digest = hashlib.sha256()
     for path in sorted(
         p for p in folder.iterdir() if any(p.match(pattern) for pattern in MODEL_FILES)
@@ -39,8 +35,7 @@ def folder_revision(folder: Path) -> str:
 
 
 def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
-    """What to open, its commit (None for a local folder) and the revision to show.
-
+    """What to open, its commit (None for a local folder) and the revision to show;
     FileNotFoundError if absent.
 
     PermissionError: the model is gated, and its conditions are not accepted or the account is
@@ -75,9 +70,8 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
 
 
 def open_checkpoint(source: str, commit: str | None, dtype: Any) -> tuple[Any, Any]:
-    """The tokenizer and the model, on the CPU, of what :func:`locate` found; ``dtype``: torch's.
-
-    Or "auto".
+    """The tokenizer and the model, on the CPU, of what :func:`locate` found; ``dtype``: torch's, or
+    "auto".
 
     FileNotFoundError: weights or tokenizer are absent. ValueError: a file is damaged, or it is no
     causal language model.
@@ -148,10 +142,8 @@ def require_causal(config: Any, source: str) -> None:
 
 
 def window_of(config: Any, tokenizer: Any) -> float:
-    """The most tokens the model reads: what its config says, or its tokenizer where that is less.
-
-    Infinite if neither does.
-    """
+    """The most tokens the model reads: what its config says, or its tokenizer where that is less;
+    infinite if neither does."""
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
     lengths = [
         positions,

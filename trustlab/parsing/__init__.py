@@ -1,6 +1,5 @@
-"""What a model's reply says, by written rules, all in one place: what they do not read is refused.
-
-And nothing is guessed.
+"""What a model's reply says, by written rules, all in one place: what they do not read is refused,
+and nothing is guessed.
 
 ``brackets``: groups in square brackets, and the diagnosis among them. ``scores``: numbers in square
 brackets, and True or False. ``structured``: MedConf's JSON. ``panel``: what doctors and reviewers

@@ -26,9 +26,8 @@ _SPEAKER = re.compile(r"\b(?:doctor|patient)\s*:", re.IGNORECASE)
 
 
 def read_wording(reply: Reply) -> str:
-    """The new wording: the content of the reply's only group in square brackets.
-
-    White space made single.
+    """The new wording: the content of the reply's only group in square brackets, white space made
+    single.
 
     Raises :class:`Unreadable` where there is no group or more than one, where it holds no letter,
     more than :data:`MAX_CHARACTERS` characters or characters that no file takes, where it speaks
@@ -74,10 +73,8 @@ def read_question(reply: Reply) -> str:
 
 
 def read_enough(reply: Reply) -> bool:
-    """Whether the doctor has heard enough: the only group is ``enough`` or ``more``.
-
-    :class:`Unreadable` otherwise.
-    """
+    """Whether the doctor has heard enough: the only group is ``enough`` or ``more``;
+    :class:`Unreadable` otherwise."""
     said = _only(reply, "decision").casefold().rstrip(".!")
     if said not in ("enough", "more"):
         raise Unreadable(f"the decision is neither enough nor more: {said[:40]!r}")
@@ -172,10 +169,8 @@ def read_opinion(reply: Reply) -> tuple[str | None, str | None, str]:
 
 
 def read_plan(reply: Reply) -> Plan:
-    """The plan; :class:`Unreadable` unless it is one JSON object with both lists.
-
-    Every entry whole.
-    """
+    """The plan; :class:`Unreadable` unless it is one JSON object with both lists, every entry
+    whole."""
     found = valid(_Plan, json_object(writable(reply)), "plan")
     return Plan(
         tuple(Prescription(p.drug, p.dose, p.route) for p in found.prescriptions),

@@ -36,10 +36,8 @@ _Kind = TypeVar("_Kind", bound=BaseModel)
 
 
 class Strict(BaseModel):
-    """What a part of a reply must be: no value is turned into another type.
-
-    And further keys are let be.
-    """
+    """What a part of a reply must be: no value is turned into another type, and further keys are
+    let be."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -95,10 +93,8 @@ def _words(text: str) -> list[str]:
 
 
 def _closes(text: str) -> bool:
-    """Whether ``text`` is one bracketed whole, strings not told apart: each bracket closed.
-
-    The first one last.
-    """
+    """Whether ``text`` is one bracketed whole, strings not told apart: each bracket closed, the
+    first one last."""
     opened: list[str] = []
     for i, mark in enumerate(text):
         if mark in "[{":

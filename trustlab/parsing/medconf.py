@@ -1,7 +1,5 @@
-"""MedConf's replies: JSON that must satisfy a schema, a paragraph of prose.
-
-And a score in double angle brackets.
-"""
+"""MedConf's replies: JSON that must satisfy a schema, a paragraph of prose, and a score in double
+angle brackets."""
 
 from __future__ import annotations
 
@@ -39,9 +37,8 @@ class _Confidence(Strict):
 
 
 def read_profile(text: str, *, importance: bool = True) -> tuple[Criterion, ...]:
-    """The criteria of a symptom profile: a JSON list of id.
-
-    Description and (where asked for) importance.
+    """The criteria of a symptom profile: a JSON list of id, description and (where asked for)
+    importance.
 
     :class:`Unreadable` for anything else, an id that comes twice, a missing importance, and an
     empty list.
@@ -64,10 +61,8 @@ def read_profile(text: str, *, importance: bool = True) -> tuple[Criterion, ...]
 
 
 def read_prose(text: str) -> str:
-    """A symptom profile in prose, trimmed.
-
-    :class:`Unreadable` if it is empty or no file could hold it.
-    """
+    """A symptom profile in prose, trimmed; :class:`Unreadable` if it is empty or no file could hold
+    it."""
     if UNWRITABLE.search(text):
         raise Unreadable("characters that are no text")
     if not text.strip():
@@ -78,9 +73,8 @@ def read_prose(text: str) -> str:
 def read_evidence(
     text: str, profile: tuple[Criterion, ...], patient: str
 ) -> tuple[tuple[Evidence, ...], bool | None]:
-    """Every criterion's support level and quotation, in the profile's order.
-
-    And whether the summary agrees (``None``: none).
+    """Every criterion's support level and quotation, in the profile's order, and whether the
+    summary agrees (``None``: none).
 
     :class:`Unreadable` unless each criterion of the profile is assessed exactly once, by its id,
     and nothing else is.
@@ -166,9 +160,7 @@ def _listed(ids: Iterable[int]) -> str:
 
 
 def _at_most(text: str, key: str, times: int) -> None:
-    """Refuse a reply that says more than one thing.
-
-    A quotation that breaks out of its string brings its own keys.
-    """
+    """Refuse a reply that says more than one thing: a quotation that breaks out of its string
+    brings its own keys."""
     if text.count(key) > times:
         raise Unreadable(f"{key} stands more than {'once' if times == 1 else f'{times} times'}")

@@ -60,10 +60,8 @@ class Span:
 
 
 def groups(text: str) -> Iterator[Span]:
-    """Every group of ``text`` with something in it, in order.
-
-    With the place of its trimmed content.
-    """
+    """Every group of ``text`` with something in it, in order, with the place of its trimmed
+    content."""
     opened: list[int] = []
     pairs: list[tuple[int, int]] = []
     for mark in _MARK.finditer(text):
@@ -89,9 +87,8 @@ def groups(text: str) -> Iterator[Span]:
 
 
 def diagnosis(text: str | None) -> Span | None:
-    """The last group that can name a disease, with its place in ``text``.
-
-    ``None`` if there is none.
+    """The last group that can name a disease, with its place in ``text``; ``None`` if there is
+    none.
 
     It holds at least one letter and at most 200 characters, all of which a file can hold (no NUL,
     no lone surrogate). It is neither a number ("1e2", "nan" are) nor one Latin letter: the ``[1]``
@@ -107,9 +104,8 @@ def diagnosis(text: str | None) -> Span | None:
 
 
 def diagnosis_reply(reply: Reply) -> Reply:
-    """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole.
-
-    ``trace`` only the name's tokens.
+    """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole, ``trace`` only the
+    name's tokens.
 
     A token counts when it carries any character of the name, or no character but stands inside it
     (the first bytes of a character that a later token completes). Without a diagnosis ``text`` and

@@ -42,9 +42,8 @@ def score_0_100(text: str | None, patient: str | None = None) -> float | None:
 
 
 def guesses(text: str | None, n: int = 5, patient: str | None = None) -> tuple[float, ...] | None:
-    """The numbers of "G1: [80] G2: [85] ..." in order, ``n`` of them, each 0 to 100.
-
-    ``None`` if there is any doubt.
+    """The numbers of "G1: [80] G2: [85] ..." in order, ``n`` of them, each 0 to 100; ``None`` if
+    there is any doubt.
 
     The labels are G1 to Gn with a colon, each once, in order, and no other such label. Between a
     label and its number stand only spaces, line breaks and Markdown's stars. From a label to the

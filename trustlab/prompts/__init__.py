@@ -24,9 +24,9 @@ FOLDER = Path(__file__).parent
 TAGS = ("patient", "passages", "profile")
 """Slots about a patient that are set between delimiters of their own name."""
 OTHER_TAGS = ("truth", "proposed", "question", "reply", "facts", "chart", "plan")
-"""Slots of single prompts (a grader's, those that word a statement anew.
+"""Slots of single prompts (a grader's, those that word a statement anew, the one that speaks for a
+patient, those of doctors and
 
-The one that speaks for a patient, those of doctors and
 reviewers), set the same way."""
 WITHHELD = "(nothing is known about the patient)"
 """What stands in the patient's place when the prior of an answer is scored."""
@@ -59,9 +59,8 @@ def render(
     options: Collection[str] = (),
     **others: str,
 ) -> Messages:
-    """The messages of prompt ``name``.
-
-    ``patient=None`` leaves the patient information out (for the prior).
+    """The messages of prompt ``name``. ``patient=None`` leaves the patient information out (for the
+    prior).
 
     ``others`` fill :data:`OTHER_TAGS`; ``TypeError`` for a slot that there is not.
     """

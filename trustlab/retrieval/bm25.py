@@ -18,10 +18,8 @@ _WORD = re.compile(r"\w+")
 
 
 def terms(text: str) -> list[str]:
-    """What is searched by: lower-case words and numbers.
-
-    Without English stop words (scikit-learn's list); no stemming.
-    """
+    """What is searched by: lower-case words and numbers, without English stop words (scikit-learn's
+    list); no stemming."""
     stop = stop_words()
     return [word for word in _WORD.findall(text.lower()) if word not in stop]
 
@@ -35,10 +33,8 @@ def stop_words() -> frozenset[str]:
 
 
 def words_revision() -> str:
-    """Names all that :func:`terms` depends on.
-
-    So that an index made with other words is never taken for this one.
-    """
+    """Names all that :func:`terms` depends on, so that an index made with other words is never
+    taken for this one."""
     parts = (_WORD.pattern, unicodedata.unidata_version, *sorted(stop_words()))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
@@ -59,9 +55,8 @@ class Retriever(Protocol):
 
 
 class BM25:
-    """The reference retriever. Fine for some thousand passages.
-
-    Each query is scored against all of them.
+    """The reference retriever. Fine for some thousand passages: each query is scored against all of
+    them.
 
     Raises ``ValueError`` where no passage holds a word, and for settings out of range.
     """
@@ -82,10 +77,8 @@ class BM25:
         self.revision = f"bm25 {marks.revision(k1, b)}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
-        """The ``k`` best passages, best first, ties in corpus order.
-
-        A passage that holds no word of the query is none.
-        """
+        """The ``k`` best passages, best first, ties in corpus order; a passage that holds no word
+        of the query is none."""
         asked = terms(query)
         order = np.argsort(-self.scores(query), kind="stable")
         return [
@@ -107,10 +100,8 @@ def check(k1: float, b: float) -> None:
 
 
 class Marks:
-    """Names the corpus that it is shown passage by passage: the same for the same passages.
-
-    Whatever files they were in.
-    """
+    """Names the corpus that it is shown passage by passage: the same for the same passages,
+    whatever files they were in."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()

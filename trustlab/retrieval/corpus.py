@@ -25,10 +25,8 @@ CorpusPath = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class CorpusFile:
-    """A file of passages. ``name`` is its path within the folder that was asked for.
-
-    Or else its own name.
-    """
+    """A file of passages. ``name`` is its path within the folder that was asked for, or else its
+    own name."""
 
     path: Path
     name: str
@@ -41,9 +39,8 @@ class CorpusFile:
 
 
 def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
-    """The files of ``path`` (a file, a folder, or a list of either): a list's in its order.
-
-    A folder's sorted by name.
+    """The files of ``path`` (a file, a folder, or a list of either): a list's in its order, a
+    folder's sorted by name.
 
     A folder is searched through all its folders. Passed over in it: other endings, hidden files and
     folders, and ``README`` files, which come with a downloaded corpus and are no part of it. Raises
@@ -94,9 +91,8 @@ def _belongs(name: Path) -> bool:
 
 
 def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
-    """(number from 1, line without its end) of a UTF-8 file, gzipped or not.
-
-    Without a byte-order mark.
+    """(number from 1, line without its end) of a UTF-8 file, gzipped or not, without a byte-order
+    mark.
 
     Raises :class:`DataError` for another encoding and for a broken gzip file.
     """
@@ -130,10 +126,8 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def digest(files: Sequence[CorpusFile]) -> str:
-    """SHA-256 of the files' bytes in their order, and of a text file's name.
-
-    Which its ids and title are made of.
-    """
+    """SHA-256 of the files' bytes in their order, and of a text file's name, which its ids and
+    title are made of."""
     whole = hashlib.sha256()
     for file in files:
         with file.path.open("rb") as stream:
@@ -148,10 +142,8 @@ FILE = DATA / "corpus" / "passages.jsonl"
 
 @dataclass(frozen=True)
 class Passage:
-    """One passage; ``contents`` is title and content together.
-
-    What is searched and what a model reads.
-    """
+    """One passage; ``contents`` is title and content together: what is searched and what a model
+    reads."""
 
     id: str
     title: str
@@ -180,10 +172,8 @@ def load_corpus(path: CorpusPath | None = None) -> tuple[Passage, ...]:
 
 
 def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
-    """The passages of ``files`` one at a time, in order; only their ids are kept in memory. Errors.
-
-    :func:`load_corpus`.
-    """
+    """The passages of ``files`` one at a time, in order; only their ids are kept in memory. Errors:
+    :func:`load_corpus`."""
     seen: set[str] = set()
     for i, file in enumerate(files):
         n_before = len(seen)
@@ -203,10 +193,8 @@ def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
 
 
 def _taken(files: Sequence[CorpusFile], wanted: str) -> str:
-    """Says where an id was first; the files are read again.
-
-    So that places need not be kept for a million ids.
-    """
+    """Says where an id was first; the files are read again, so that places need not be kept for a
+    million ids."""
     first = next(
         (f.path, number) for f in files for number, passage in _numbered(f) if passage.id == wanted
     )
@@ -265,9 +253,8 @@ LONGEST = 1000
 
 
 def cut(text: str) -> Iterator[str]:
-    """Passages of at most :data:`LONGEST` characters that end where a sentence does.
-
-    Without overlap; white space is single.
+    """Passages of at most :data:`LONGEST` characters that end where a sentence does, without
+    overlap; white space is single.
 
     A sentence that is longer is cut between words. A single word that is longer stays whole.
     """

@@ -94,9 +94,8 @@ FLOOR = 0.25
 
 
 class BM25S:
-    """The index in ``folder``, as :func:`open_index` keeps it: the rankings of ``BM25``.
-
-    From postings and passages on disk.
+    """The index in ``folder``, as :func:`open_index` keeps it: the rankings of ``BM25``, from
+    postings and passages on disk.
 
     Scores are single precision, so passages whose scores differ by less than about one part in a
     million may change places.
@@ -110,10 +109,8 @@ class BM25S:
         self._index: Any = bm25s.BM25.load(folder, mmap=True, show_progress=False)
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
-        """The ``k`` best passages, best first, ties in corpus order.
-
-        A passage that holds no word of the query is none.
-        """
+        """The ``k`` best passages, best first, ties in corpus order; a passage that holds no word
+        of the query is none."""
         asked = self._index.get_tokens_ids(terms(query))
         if not (asked and k > 0):
             return []
@@ -131,9 +128,8 @@ class BM25S:
 
 
 def open_index(files: Sequence[CorpusFile], k1: float, b: float, index_dir: Path) -> BM25S:
-    """The index of ``files`` in a folder of ``index_dir``.
-
-    Made where it is missing or damaged (a file gone or changed).
+    """The index of ``files`` in a folder of ``index_dir``, made where it is missing or damaged (a
+    file gone or changed).
 
     The folder's name is a hash of the files' bytes, the settings, the words and bm25s's version:
     whatever changes the rankings makes another index. To open one, corpus and index are hashed but
@@ -200,10 +196,8 @@ def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> Non
 
 
 class _Tokens:
-    """The word numbers of every passage, end to end: four bytes a word.
-
-    Bm25s goes through them passage by passage.
-    """
+    """The word numbers of every passage, end to end: four bytes a word; bm25s goes through them
+    passage by passage."""
 
     def __init__(self) -> None:
         self.vocab: dict[str, int] = {}
@@ -226,10 +220,8 @@ class _Tokens:
 
 
 def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> None:
-    """Reads the corpus once, passage by passage.
-
-    What is held in memory is the words' numbers and the postings.
-    """
+    """Reads the corpus once, passage by passage; what is held in memory is the words' numbers and
+    the postings."""
     import bm25s
 
     marks, tokens = Marks(), _Tokens()
@@ -248,10 +240,8 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
 
 
 def _weigh_words_as_rank_bm25_does(scores: dict[str, Any]) -> None:
-    """bm25s has no idf with rank-bm25's floor for common words, so each word's weights.
-
-    Made with Lucene's idf, are scaled.
-    """
+    """bm25s has no idf with rank-bm25's floor for common words, so each word's weights, made with
+    Lucene's idf, are scaled."""
     n, n_within = scores["num_docs"], np.diff(scores["indptr"])
     odds = (n - n_within + 0.5) / (n_within + 0.5)
     idf = np.log(odds)
@@ -274,9 +264,8 @@ def open_retriever(
     index_dir: str | Path | None = None,
     kind: str | None = None,
 ) -> BM25 | BM25S:
-    """A retriever over the corpus at ``path`` (a file, a folder, a list of either; default.
-
-    The project's own).
+    """A retriever over the corpus at ``path`` (a file, a folder, a list of either; default: the
+    project's own).
 
     ``kind``: ``"rank_bm25"`` keeps all passages in memory and scores every one for every query;
     ``"bm25s"`` keeps an index in ``index_dir`` (default: ``runs/indexes``) and opens it again the

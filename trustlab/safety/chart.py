@@ -1,6 +1,5 @@
-"""A patient's chart: what a doctor knows beside what the patient tells.
-
-And how it reads in a prompt.
+"""A patient's chart: what a doctor knows beside what the patient tells, and how it reads in a
+prompt.
 
 It stands in ``Case.patient`` under :data:`FIELDS`; what is not there was not recorded. Where a case
 says which finding each statement tells, an illness or pregnancy that has been affirmed so far is in
@@ -26,10 +25,8 @@ FIELDS = (
     "renal_function",
     "tests_done",
 )
-"""Keys of ``Case.patient`` that make a chart: age in years.
-
-Renal function as eGFR in ml/min/1.73 m², the rest in words.
-"""
+"""Keys of ``Case.patient`` that make a chart: age in years, renal function as eGFR in ml/min/1.73
+m², the rest in words."""
 LISTS = {
     "allergies": "Allergies",
     "medication": "Current medication",
@@ -42,10 +39,8 @@ NOT_RECORDED, NONE = "not recorded", "none"
 
 @dataclass(frozen=True)
 class Chart:
-    """``None`` means not recorded; an empty tuple that there is none.
-
-    ``renal_function`` is the eGFR in ml/min/1.73 m².
-    """
+    """``None`` means not recorded; an empty tuple that there is none. ``renal_function`` is the
+    eGFR in ml/min/1.73 m²."""
 
     age: int | None = None
     sex: str | None = None
@@ -80,9 +75,8 @@ def chart_of(
 
 
 def chart_from(patient: Mapping[str, object], case_id: str = "") -> Chart:
-    """The chart that the fields of ``patient`` make; other keys are let be.
-
-    ``ValueError`` for a value that is none.
+    """The chart that the fields of ``patient`` make; other keys are let be. ``ValueError`` for a
+    value that is none.
 
     As in a table's cells, a list may be one text with semicolons ("none" for no entry), and a
     number may be text.

@@ -1,6 +1,5 @@
-"""The rule check: each prescription and test of a plan held against the chart by the safety table.
-
-Without a model.
+"""The rule check: each prescription and test of a plan held against the chart by the safety table,
+without a model.
 
 It stands beside the reviewers, so that what they miss and what they object to in vain can be
 counted. It knows the table and nothing else: what the chart does not record, and doses, it cannot
@@ -61,9 +60,8 @@ def check_prescriptions(
 def check_tests(
     plan: Plan, chart: Chart, diagnosis: str | None = None, safety: Safety | None = None
 ) -> tuple[Mark, ...]:
-    """The worst flag that a rule leads to for each test (RISKY before REDUNDANT).
-
-    FINE where none does.
+    """The worst flag that a rule leads to for each test (RISKY before REDUNDANT), FINE where none
+    does.
 
     A test that the table does not know is UNKNOWN. One that has been done already (unless it is a
     serial test), or that stands earlier in the plan, is REDUNDANT, unless it is RISKY. The

@@ -1,6 +1,5 @@
-"""The safety table of ``data/knowledge``: drugs, tests, what speaks against them.
-
-And what is given for each condition.
+"""The safety table of ``data/knowledge``: drugs, tests, what speaks against them, and what is given
+for each condition.
 
 Sources of the facts, and what the table is not, stand on the card beside the files. No clinician
 has reviewed it.
@@ -105,10 +104,8 @@ class Rule:
 
 @dataclass(frozen=True)
 class Usual:
-    """What is given and ordered for a condition: for each need the drugs that do.
-
-    In order of preference; tests, best first.
-    """
+    """What is given and ordered for a condition: for each need the drugs that do, in order of
+    preference; tests, best first."""
 
     prescriptions: tuple[tuple[str, ...], ...]
     tests: tuple[str, ...]
@@ -137,10 +134,8 @@ class Safety:
         return named(self._names["tests"], name)
 
     def fact_named(self, kind: str, phrase: str) -> ChartFact | None:
-        """The allergy, illness or state of pregnancy (``kind``: allergies, illnesses.
-
-        Pregnancy) that ``phrase`` means.
-        """
+        """The allergy, illness or state of pregnancy (``kind``: allergies, illnesses, pregnancy)
+        that ``phrase`` means."""
         return self._phrases[kind].get(normalise(phrase))
 
     def rules_for(self, entry: Entry) -> tuple[Rule, ...]:
@@ -177,9 +172,8 @@ class Safety:
 
 
 def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
-    """The entry whose name or synonym ``name`` is, without case and punctuation.
-
-    ``None`` if the table has none.
+    """The entry whose name or synonym ``name`` is, without case and punctuation; ``None`` if the
+    table has none.
 
     Failing that, ``name`` up to its first digit, bracket or comma, and then without the words for a
     drug's form. What it does not do: guess at misspellings, take salts off, or find a name inside a
@@ -193,10 +187,8 @@ def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
 
 @lru_cache(maxsize=1)
 def load_safety(folder: Path | None = None) -> Safety:
-    """Read the six files of ``folder`` (default ``data/knowledge``; cached).
-
-    ``ValueError`` for a rule of no known kind.
-    """
+    """Read the six files of ``folder`` (default ``data/knowledge``; cached). ``ValueError`` for a
+    rule of no known kind."""
     folder = folder or DATA / "knowledge"
     read = {
         name: read_yaml(folder / f"{name}.yml")

@@ -291,9 +291,8 @@ WRONG = "control: passages of another disease"
 
 
 class WrongPassages:
-    """A retriever that answers with passages for another disease: a control.
-
-    So that none of them may be a right one.
+    """A retriever that answers with passages for another disease: a control, so that none of them
+    may be a right one.
 
     For a keyword it searches one of ``keywords`` (default: the names of the knowledge table's
     conditions) that names another condition, picked by a hash of ``seed`` and the keyword. It
@@ -316,10 +315,8 @@ class WrongPassages:
         self.revision = f"wrong passages (seed={seed} keywords={listed}) of {retriever.revision}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
-        """The ``k`` best passages for another keyword, best first.
-
-        Without those that ``query`` finds among its own ``k``.
-        """
+        """The ``k`` best passages for another keyword, best first, without those that ``query``
+        finds among its own ``k``."""
         right, meant = {passage.id for passage in self.retriever.search(query, k)}, _meant(query)
         for keyword in sorted(self.keywords, key=lambda word: self._place(query, word)):
             if _meant(keyword) != meant and (found := self._others(keyword, k, right, meant)):
@@ -345,10 +342,8 @@ class WrongPassages:
 
 
 def _meant(name: str) -> str:
-    """The id of the condition that ``name`` stands for, as the knowledge table has it.
-
-    Else its words, normalised.
-    """
+    """The id of the condition that ``name`` stands for, as the knowledge table has it; else its
+    words, normalised."""
     condition = load_knowledge().condition_named(name)
     return condition.id if condition else normalise(name)
 
@@ -361,8 +356,7 @@ def _subject(title: str) -> str:
 def libraries(
     corpus: CorpusPath | None = None, corpora: Mapping[str, CorpusPath] | None = None
 ) -> dict[str, Retriever]:
-    """Name -> retriever: the ``whole`` of ``corpus`` (default: our own), its kinds of passage.
-
+    """Name -> retriever: the ``whole`` of ``corpus`` (default: our own), its kinds of passage,
     ``corpora``, the control.
 
     A kind is what stands after the colon in a passage's title ("Influenza: look-alikes"), where all
@@ -381,10 +375,8 @@ def libraries(
 
 
 def kinds(passages: Sequence[Passage]) -> dict[str, list[Passage]]:
-    """Kind -> its passages, in order of appearance; none where a title names no kind.
-
-    Or there are one or too many.
-    """
+    """Kind -> its passages, in order of appearance; none where a title names no kind, or there are
+    one or too many."""
     parts: dict[str, list[Passage]] = {}
     for passage in passages:
         _, colon, kind = passage.title.rpartition(": ")

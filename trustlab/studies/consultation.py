@@ -89,9 +89,8 @@ class Asked(Setup):
 
 @dataclass(frozen=True)
 class ConsultationRun:
-    """Tidy tables of recorded consultations; ``level`` is the number of questions asked so far.
-
-    0 to ``max_turns``.
+    """Tidy tables of recorded consultations; ``level`` is the number of questions asked so far, 0
+    to ``max_turns``.
 
     ``turns``: model case_id dataset turn question tries reply outcome why fact reference
     n_utterances; ``tries`` is which of the doctor's tries the question was, ``reference`` what the
@@ -176,10 +175,8 @@ def consultations(
 def speakers(
     model: Model, patient: Model | str | None, store: str | Path | None, seed: int = 0
 ) -> tuple[list[CachedModel], Patient]:
-    """The models that talk, the doctor first, each over the cache ``store``, and who answers.
-
-    Arguments as above.
-    """
+    """The models that talk, the doctor first, each over the cache ``store``, and who answers;
+    arguments as above."""
     inner = model.model if isinstance(model, CachedModel) else model
     others = [m for m in (inner, patient) if not isinstance(m, str | None)]
     with_cache = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in others]
@@ -279,10 +276,8 @@ def _turn_rows(name: str, c: Consultation) -> Iterator[tuple]:
 
 
 def purposes_of(method: str) -> frozenset[str]:
-    """The purposes of the requests that a method's confidence takes.
-
-    The diagnosis's own among them.
-    """
+    """The purposes of the requests that a method's confidence takes, the diagnosis's own among
+    them."""
     needs = set(METHODS[method].needs)
     found = {"diagnosis"} | {p for p in PROBES if f"probes.{p}" in needs}
     found |= {"samples"} if needs & SAMPLE_NEEDS else set()
@@ -290,9 +285,8 @@ def purposes_of(method: str) -> frozenset[str]:
 
 
 def spent_rows(talked: Sequence[Consultation], run: Run) -> Iterator[tuple]:
-    """What was spent on each consultation's state: the rows of ``spent``.
-
-    See :class:`ConsultationRun`.
+    """What was spent on each consultation's state: the rows of ``spent``, see
+    :class:`ConsultationRun`.
 
     The benchmark asks in the order of its answers, so its calls are told apart by their order
     within a purpose. A keyword and a profile belong to the first level at which the case's answer
@@ -356,9 +350,8 @@ def _asks(g: Any, purpose: str) -> bool:
 
 
 def transcript_rows(run: ConsultationRun, model: str, case_id: str) -> pd.DataFrame:
-    """One consultation as it went: a row a level with the answer, whether it was right.
-
-    And each method's confidence.
+    """One consultation as it went: a row a level with the answer, whether it was right, and each
+    method's confidence.
 
     Columns level answer correct n_utterances, and one a method. ``ValueError`` for a consultation
     that there is not.
@@ -382,10 +375,8 @@ def transcript_rows(run: ConsultationRun, model: str, case_id: str) -> pd.DataFr
 
 
 def worth_reading(run: ConsultationRun, model: str) -> Consultation:
-    """The longest consultation whose diagnosis turns from wrong to right, the first of equals.
-
-    If there is none, the longest.
-    """
+    """The longest consultation whose diagnosis turns from wrong to right, the first of equals; if
+    there is none, the longest."""
     mine = run.answers[run.answers["model"] == model].sort_values("level")
     right = {i: part["correct"].to_list() for i, part in mine.groupby("case_id", sort=False)}
     turned = [
@@ -398,9 +389,8 @@ def worth_reading(run: ConsultationRun, model: str) -> Consultation:
 
 @dataclass(frozen=True)
 class AskedUntil:
-    """Consultations that stopped at a threshold, in the cases' order.
-
-    And the benchmark's tables of every state asked about.
+    """Consultations that stopped at a threshold, in the cases' order, and the benchmark's tables of
+    every state asked about.
 
     A consultation that stopped has ``ended`` "confident"; its last ``level`` in ``answers`` holds
     the diagnosis it stopped with.

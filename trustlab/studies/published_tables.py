@@ -40,10 +40,8 @@ from trustlab.metrics.significance import (
 from trustlab.settings import Chance, Count, Flat, Folder, Seed, choices
 
 UNCERTAINTIES = ("perplexity", "entropy", "pmi", "token_sar", "mc_se", "mc_nse", "semantic_entropy")
-"""Methods whose formula, as the paper prints it (A3 to A5, A10, A21 to A23).
-
-Grows as the model becomes less sure.
-"""
+"""Methods whose formula, as the paper prints it (A3 to A5, A10, A21 to A23), grows as the model
+becomes less sure."""
 PLACES = ("below the band", "in its lower half", "in its upper half", "above it")
 MEANINGS = {
     "not significant": "printed p above 0.05",
@@ -81,9 +79,8 @@ class Asked(Flat):
 
 
 def correlations(n_points: int = 6, alpha: float = 0.05) -> pd.DataFrame:
-    """Table 2 through :func:`trustlab.metrics.audit.audit_correlations`, a row a coefficient.
-
-    All in one family.
+    """Table 2 through :func:`trustlab.metrics.audit.audit_correlations`, a row a coefficient, all
+    in one family.
 
     Further columns: ``family`` (ours), ``r`` (the value as a number), ``p_number`` (the printed p
     where it is a number), ``significant`` (the printed p is at most ``alpha``).
@@ -105,10 +102,8 @@ def named(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def tally(table: pd.DataFrame, column: str, order: Sequence[str]) -> pd.DataFrame:
-    """How many rows of each model and data set have each value of ``column``.
-
-    Columns in the given order.
-    """
+    """How many rows of each model and data set have each value of ``column``, columns in the given
+    order."""
     counts = (
         named(table)
         .groupby(["model", "dataset"], sort=False)[column]
@@ -155,10 +150,8 @@ def told(audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def points_that_fit(audit: pd.DataFrame, least: int = 4, most: int = 9) -> pd.Series:
-    """For each number of points.
-
-    How many of the p-values printed as numbers fit their coefficient by the t-test.
-    """
+    """For each number of points: how many of the p-values printed as numbers fit their coefficient
+    by the t-test."""
     exact = audit[audit["p_number"].notna()]
     points = range(least, most + 1)
     fitting = [
@@ -177,9 +170,8 @@ def standings(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
 
 
 def survivors(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
-    """How many coefficients stay significant after correction, for several families: rows family.
-
-    Statistic, p_from.
+    """How many coefficients stay significant after correction, for several families: rows family,
+    statistic, p_from.
 
     ``printed``, ``uncorrected``, ``benjamini_hochberg`` and ``holm`` count those at ``alpha``. The
     p-values are recomputed: by the t-test, or (Spearman) exact. Families: the whole table, each
@@ -219,9 +211,8 @@ def survivors(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
 
 
 def spearman_steps(audit: pd.DataFrame, n_points: int = 6) -> pd.DataFrame:
-    """Every value from 0 up that Spearman's rho over ``n_points`` can take without ties.
-
-    And every other that is printed.
+    """Every value from 0 up that Spearman's rho over ``n_points`` can take without ties, and every
+    other that is printed.
 
     Columns rho, n (points), p_t, p_exact, n_printed (how often this value is printed),
     n_significant (how often as significant), attainable ("yes", "only with ties", "no").
@@ -249,9 +240,8 @@ def exact_fails(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
 
 
 def unattainable(audit: pd.DataFrame) -> pd.DataFrame:
-    """The Spearman coefficients that their number of points cannot have without ties.
-
-    With the values beside them.
+    """The Spearman coefficients that their number of points cannot have without ties, with the
+    values beside them.
 
     ``points``: the numbers of points, from 3 to 10, that can have the value.
     """
@@ -336,9 +326,8 @@ def coincidence(audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def signs(audit: pd.DataFrame) -> pd.DataFrame:
-    """Signs of the coefficients.
-
-    For methods whose printed formula is an uncertainty and for the others: a row a method or group.
+    """Signs of the coefficients, for methods whose printed formula is an uncertainty and for the
+    others: a row a method or group.
 
     ``expected``: the sign to expect of a method that works, were its formula used as printed.
     """
@@ -380,9 +369,8 @@ def over_band(
     n_draws: int = 20_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The printed Pearsons, MedConf's of Table 3 among them.
-
-    Beside what two unrelated rising series of as many points give.
+    """The printed Pearsons, MedConf's of Table 3 among them, beside what two unrelated rising
+    series of as many points give.
 
     Both are drawn, since the tables print no accuracies by level; each run's own would give another
     band. Columns model dataset method family r n low median high place (one of PLACES); ``n``
@@ -454,9 +442,8 @@ def disagreements(audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def consultations(max_n: int = 200) -> pd.DataFrame:
-    """Over how many consultations the means of Table 5 can be taken: a row a reading.
-
-    The numbers up to ``max_n`` that fit.
+    """Over how many consultations the means of Table 5 can be taken: a row a reading, the numbers
+    up to ``max_n`` that fit.
 
     Columns reading smallest n_fit numbers; ``numbers`` is a list. Utterances are in hundredths,
     accuracy in whole percent.
@@ -486,9 +473,8 @@ def auroc_differences(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
-    """MedConf's AUROC minus each baseline's of Table 3.
-
-    With what its sampling error may be and how many cases would show it.
+    """MedConf's AUROC minus each baseline's of Table 3, with what its sampling error may be and how
+    many cases would show it.
 
     Two rows a difference: ``unit`` "answer" takes the ``n_levels`` answers of a case for
     independent, "case" lets a case count once: the truth lies between. ``share_right`` of the
@@ -518,9 +504,8 @@ def auroc_differences(
 
 
 def advantages() -> pd.DataFrame:
-    """MedConf's AUROC and each baseline's of Table 3.
-
-    Model dataset method family medconf baseline difference best.
+    """MedConf's AUROC and each baseline's of Table 3: model dataset method family medconf baseline
+    difference best.
 
     ``best``: the baseline with the highest AUROC of its model and data set.
     """
@@ -541,10 +526,8 @@ def advantages() -> pd.DataFrame:
 
 
 def claimed(which: str) -> float:
-    """The figure of the claim with this id; NaN where it gives none.
-
-    Raises ``KeyError`` for an unknown id.
-    """
+    """The figure of the claim with this id; NaN where it gives none. Raises ``KeyError`` for an
+    unknown id."""
     return float(published_claims().set_index("id").loc[which, "claimed"] or "nan")
 
 
@@ -606,10 +589,8 @@ def recompute(expression: str) -> Again:
 
 
 def judged(difference: float, relation: str, room: float) -> str:
-    """Whether recomputed minus claimed fits "=".
-
-    ">" (recomputed lies above) or "<" within ``room``.
-    """
+    """Whether recomputed minus claimed fits "=", ">" (recomputed lies above) or "<" within
+    ``room``."""
     fits = {"=": abs(difference) <= room, ">": difference >= -room, "<": difference <= room}
     return YES if fits[relation] else NO
 

@@ -66,9 +66,8 @@ STRATA = ("clear", "middle", "flat")
 
 
 def differential(statements: Sequence[Statement], knowledge: Knowledge) -> dict[str, float]:
-    """Condition id -> probability, summing to 1, most probable first.
-
-    Prior x chance of each finding told.
+    """Condition id -> probability, summing to 1, most probable first: prior x chance of each
+    finding told.
 
     A finding affirmed counts with its graded chance in the condition (``background`` where the
     condition does not list it), a denied one with 1 less that chance; each finding once, as first
@@ -95,19 +94,15 @@ def differential(statements: Sequence[Statement], knowledge: Knowledge) -> dict[
 
 
 def flatness(probabilities: dict[str, float]) -> float:
-    """Entropy of a differential in nats: 0 where one condition is certain.
-
-    Log(n) where n are equally probable.
-    """
+    """Entropy of a differential in nats: 0 where one condition is certain, log(n) where n are
+    equally probable."""
     return -sum(p * math.log(p) for p in probabilities.values() if p > 0)
 
 
 @dataclass(frozen=True)
 class Strata:
-    """Groups of flatness, cut at given points: at most ``low`` nats is "clear".
-
-    At most ``high`` "middle", above it "flat".
-    """
+    """Groups of flatness, cut at given points: at most ``low`` nats is "clear", at most ``high``
+    "middle", above it "flat"."""
 
     low: float
     high: float
@@ -131,10 +126,8 @@ class Strata:
 
 
 def tertiles(values: Sequence[float]) -> Strata:
-    """The strata whose cut points are the tertiles of ``values`` (NaN left out).
-
-    ``ValueError`` for fewer than three.
-    """
+    """The strata whose cut points are the tertiles of ``values`` (NaN left out); ``ValueError`` for
+    fewer than three."""
     known = [v for v in values if not math.isnan(v)]
     if len(known) < len(STRATA):
         raise ValueError(f"tertiles need at least {len(STRATA)} values; received {len(known)}")
@@ -247,9 +240,8 @@ def robustness(
     knowledge: Knowledge | None = None,
     asked_before: Sequence[CachedModel] = (),
 ) -> Robustness:
-    """Ask every model about every case as told.
-
-    Paraphrased (a condition a seed) and under ``changes``.
+    """Ask every model about every case as told, paraphrased (a condition a seed) and under
+    ``changes``.
 
     - ``methods`` and ``levels``: those of ``setup``, else every method on a ratio scale, at 100.
     - ``setup.wording`` (default: the first of ``models``) words the paraphrases; those that add,
@@ -310,9 +302,8 @@ def paraphrases(
     model: Model,
     checker: ParaphraseChecker,
 ) -> pd.DataFrame:
-    """Each distinct statement that the conditions ``seeds`` draw, in the new words of ``model``.
-
-    And whether they are used.
+    """Each distinct statement that the conditions ``seeds`` draw, in the new words of ``model``,
+    and whether they are used.
 
     Columns text wording verdict how why used n: ``wording`` is missing where nothing usable came
     back (``verdict`` "no new words", ``why`` says why); ``n`` counts how often the statement is
@@ -333,9 +324,8 @@ def paraphrases(
 def appended_table(
     result: Robustness, cases: Sequence[Case], levels: Sequence[int]
 ) -> pd.DataFrame:
-    """Of each paraphrased condition.
-
-    Condition n_views n_drawn n_no_words n_caught n_named n_appended n_unchanged.
+    """Of each paraphrased condition: condition n_views n_drawn n_no_words n_caught n_named
+    n_appended n_unchanged.
 
     ``n_drawn`` statements were to be said again in ``n_views`` views; of these ``n_no_words`` had
     no new words, ``n_caught`` had words that say something else, ``n_named`` words that name the
@@ -396,10 +386,8 @@ def _wording_row(
 
 
 def _voice(model: Model, store: Any) -> CachedModel:
-    """The model with a list of calls of its own.
-
-    So that what it words is counted apart from what it answers.
-    """
+    """The model with a list of calls of its own, so that what it words is counted apart from what
+    it answers."""
     if isinstance(model, CachedModel):
         return CachedModel(model.model, model.path, offline=model.offline)
     return CachedModel(model, store)
@@ -639,10 +627,8 @@ def scatter_table(
 def aurocs(
     answers: pd.DataFrame, confidence: pd.DataFrame, level: str, n_draws: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Each method's AUROC at a level.
-
-    As lines of :func:`~trustlab.metrics.run_tables.metrics_table`.
-    """
+    """Each method's AUROC at a level, as lines of
+    :func:`~trustlab.metrics.run_tables.metrics_table`."""
     found: Any = metrics_table(Tables(answers, confidence), n_draws=n_draws, seed=seed)
     return found[found["metric"].eq("auroc") & found["level"].eq(level)].to_dict("records")
 

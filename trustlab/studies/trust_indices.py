@@ -106,10 +106,8 @@ TESTS = {
 
 @dataclass(frozen=True)
 class Checked:
-    """A configuration's panel for one view, the plan of the doctor in charge.
-
-    The reviewers' marks and the rule check's.
-    """
+    """A configuration's panel for one view, the plan of the doctor in charge, the reviewers' marks
+    and the rule check's."""
 
     model: str
     configuration: str
@@ -138,10 +136,8 @@ class Checked:
 
 
 def verdict(mark: Mark, known: bool) -> str | None:
-    """The verdict that counts: of what the safety table does not know it is UNKNOWN.
-
-    Whatever the reviewer says.
-    """
+    """The verdict that counts: of what the safety table does not know it is UNKNOWN, whatever the
+    reviewer says."""
     return mark.verdict if known else "UNKNOWN"
 
 
@@ -197,10 +193,8 @@ def opinion_rows(c: Checked) -> Iterator[dict[str, Any]]:
 
 
 def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
-    """A row for each prescription and test: ``said`` is the reviewer's own word.
-
-    ``verdict`` what counts.
-    """
+    """A row for each prescription and test: ``said`` is the reviewer's own word, ``verdict`` what
+    counts."""
     plan = c.proposed.plan
     if plan is None or c.review is None or c.rules is None:
         return
@@ -379,10 +373,8 @@ def _cached(models: Sequence[Model], store: str | Path | None) -> dict[int, Cach
 def _tables(
     checked: Sequence[Checked], calls: pd.DataFrame, parameters: dict[str, Any]
 ) -> TrustRun:
-    """Everything as tables; one doctor is a row of the panel's opinions already.
-
-    Unless there is no panel.
-    """
+    """Everything as tables; one doctor is a row of the panel's opinions already, unless there is no
+    panel."""
     panels = [c for c in checked if c.n_doctors > 1 or parameters["n_doctors"] == 1]
     return TrustRun(
         reviews=pd.DataFrame([row for c in checked for row in review_rows(c)], columns=REVIEWS),
@@ -453,10 +445,8 @@ def _first(panel: Panel, case_id: str) -> Panel:
 def _plans(
     doctors, views, panels: Sequence[Panel], temperature: float, seed: int, put
 ) -> list[Proposed]:
-    """The plan of the doctor in charge for each panel's diagnosis.
-
-    A panel without a diagnosis has none.
-    """
+    """The plan of the doctor in charge for each panel's diagnosis; a panel without a diagnosis has
+    none."""
     made = [Proposed(None, "no diagnosis to plan for")] * len(views)
     for model in {id(d.model): d.model for d in doctors}.values():
         at = [
@@ -504,10 +494,8 @@ def _rules(view: View, panel: Panel, proposed: Proposed) -> Review | None:
 
 
 def _graded(checked: list[Checked], grader: Grader) -> list[Checked]:
-    """Each with the grades of its diagnosis and of all that tied for it.
-
-    NaN where there is none or it cannot be judged.
-    """
+    """Each with the grades of its diagnosis and of all that tied for it; NaN where there is none or
+    it cannot be judged."""
     named = [
         (c, {*([c.panel.diagnosis] if c.panel.diagnosis else []), *c.panel.tied}) for c in checked
     ]
