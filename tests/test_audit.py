@@ -367,7 +367,7 @@ def test_a_table_that_lacks_a_column_or_has_one_of_ours_is_refused() -> None:
 
 def test_the_worked_example_does_what_it_shows() -> None:
     (example,) = doctest.DocTestFinder().find(audit_correlations, "audit_correlations", globs={})
-    assert len(example.examples) == 4
+    assert len(example.examples) == 5
     assert (
         doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
         .run(example)

@@ -250,7 +250,7 @@ def test_an_index_whose_manifest_says_nothing_is_made_again(corpus: Path, manife
 
 KILLED = """
 import os, sys
-from trustlab.retrieval import index, open_retriever
+from trustlab.retrieval import disk_index as index, open_retriever
 if sys.argv[3] == "before the renaming":
     index.Path.rename = lambda *given: os._exit(9)
 else:

@@ -180,7 +180,7 @@ def method(
             raise ValueError(
                 f"a method {name!r} is registered already (family {METHODS[name].family})"
             )
-        summary = (function.__doc__ or "").strip().partition("\n")[0].strip()
+        summary = " ".join((function.__doc__ or "").split("\n\n")[0].split())
         METHODS[name] = Method(
             name=name,
             label=label,
