@@ -204,7 +204,7 @@ def benchmark() -> Bullets:
             f" reaches an AUROC of {value(level.loc[('information_level', 'pooled')])}; compared"
             f" within a level it falls to {within('information_level')}."
         ),
-        "Within level (mean AUROC): the probability of the whole diagnosis"
+        "Level-stratified (mean AUROC over levels): the probability of the whole diagnosis"
         f" {within('sequence_probability')}, MC-SE {within('mc_se')}, mean token probability (ASP)"
         f" {within('asp')}, agreement of samples (PoC) {within('poc')}, MedConf"
         f" {within('medconf')}, P(True) {within('p_true')}, an elicited score (CE) {within('ce')}."
@@ -286,7 +286,7 @@ def robustness() -> Bullets:
     }
     return [
         (
-            f"On {accuracy['n_cases'].max()} generated patients, told again in"
+            f"On {accuracy['n_cases'].max()} generated patients, perturbed in"
             f" {accuracy['condition'].nunique() - 1} other ways, the accuracy of `embedded` changes"
             f" by at most {100 * shift['value'].abs().max():.0f} percentage points, but"
             f" {span(changed['value'], pct)} % of its answers become another diagnosis."
@@ -306,7 +306,7 @@ def robustness() -> Bullets:
         (
             "After correction for all comparisons these shifts of the mean confidence hold"
             f" (percentage points): {held(table('02_shifts'))}. Among answers that stayed the same:"
-            f" {held(table('02_shifts_same_answer'))}. Told as one with a second patient, CE says"
+            f" {held(shown('02_robustness', 'same-code'))}. Told as one with a second patient, CE says"
             f" {value(both['ce'], scale=100, sign='+')} points, P(True)"
             f" {value(both['p_true'], scale=100, sign='+')}, MedConf"
             f" {value(both['medconf'], scale=100, sign='+')}, the probability of the answer"
@@ -332,7 +332,7 @@ def ablations() -> Bullets:
 
     return [
         (
-            f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f} on"
+            f"MedConf's level-stratified AUROC is {parts['reference'].iloc[0]:.2f} on"
             f" {parts['n'].max()} answers of `embedded`. Without the structured format it changes"
             f" by {lost('without_structured_format')}, without the symptom profile by"
             f" {lost('without_symptom_profile')}, without retrieval by {lost('without_retrieval')},"
@@ -340,7 +340,7 @@ def ablations() -> Bullets:
             " patients settle none of it."
             if not ((parts["low"] > 0) | (parts["high"] < 0)).any()
             else (
-                f"MedConf's AUROC within level is {parts['reference'].iloc[0]:.2f}; a part"
+                f"MedConf's level-stratified AUROC is {parts['reference'].iloc[0]:.2f}; a part"
                 " changes it."
             )
         ),
