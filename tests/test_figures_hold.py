@@ -223,3 +223,8 @@ def test_a_new_figure_cannot_be_forgotten() -> None:
         pd.DataFrame([ROW]).assign(difference=np.nan, missing="").drop(columns=["n_cases"]),
     )
     assert lacking == ["01_compared: no column n_cases"]
+
+
+def test_the_list_of_figures_tells_what_each_is_for():
+    told = re.findall(r"^\| `(\w+)` \| \S.{20,}", (FIGURES / "README.md").read_text("utf-8"), re.M)
+    assert set(told) == set(DRAWN) and len(told) == len(DRAWN)
