@@ -51,9 +51,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
                             "eos_token_id": 1}),
 }  # fmt: skip
 """Config class and values. Sliding windows of 8 and 12; no positions asked for (bloom); no cache
-(openai-gpt, rwkv); a
-
-recurrent state in the cache (mamba, lfm2) or inside the modules (recurrent_gemma)."""
+(openai-gpt, rwkv); a recurrent state in the cache (mamba, lfm2) or inside the modules
+(recurrent_gemma)."""
 
 
 def byte_names() -> list[str]:

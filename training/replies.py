@@ -61,9 +61,8 @@ a profile of one to three criteria, with the reply up to the end of its list: sh
 that finding the words that speak of a criterion is learned early."""
 FIRST = {"diagnosis": 0.3, "lookup": 0.7}
 """Shares of the first examples, before any other skill: models that began with the whole mixture
-took to copying a word from
-
-somewhere, and to leaving criteria open, and had not unlearned it when they were stopped."""
+took to copying a word from somewhere, and to leaving criteria open, and had not unlearned it when
+they were stopped."""
 LATER = SKILLS | {
     "diagnosis": 0.54,
     "evidence": 0.12,

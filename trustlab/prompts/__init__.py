@@ -25,9 +25,7 @@ TAGS = ("patient", "passages", "profile")
 """Slots about a patient that are set between delimiters of their own name."""
 OTHER_TAGS = ("truth", "proposed", "question", "reply", "facts", "chart", "plan")
 """Slots of single prompts (a grader's, those that word a statement anew, the one that speaks for a
-patient, those of doctors and
-
-reviewers), set the same way."""
+patient, those of doctors and reviewers), set the same way."""
 WITHHELD = "(nothing is known about the patient)"
 """What stands in the patient's place when the prior of an answer is scored."""
 _CONDITION = re.compile(r"@((?:not )?[a-z]+(?:,(?:not )?[a-z]+)*) (.*)", re.DOTALL)
