@@ -599,7 +599,7 @@ def problems(notebook: nbformat.NotebookNode) -> list[str]:
 
 
 def test_what_is_unfit_is_found():
-    cell = nbformat.v4.new_code_cell("x = 1\n" * 26)
+    cell = nbformat.v4.new_code_cell("x = 1\n" * (LONGEST_CELL + 1))
     cell.outputs = [
         nbformat.v4.new_output("error", ename="E", evalue="e", traceback=[]),
         nbformat.v4.new_output("stream", name="stderr", text="warning"),
