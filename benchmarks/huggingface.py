@@ -42,15 +42,17 @@ def random_llama(folder: Path) -> Path:
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=256, intermediate_size=672, num_hidden_layers=4, num_attention_heads=4,
-        max_position_embeddings=4096, bos_token_id=None, eos_token_id=None, pad_token_id=None, tie_word_embeddings=True,
+        vocab_size=VOCABULARY, hidden_size=256, intermediate_size=672, num_hidden_layers=4,
+        num_attention_heads=4, max_position_embeddings=4096, bos_token_id=None, eos_token_id=None,
+        pad_token_id=None, tie_word_embeddings=True,
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
 
 
 def prompt_of(model: HuggingFaceModel, n_tokens: int) -> tuple[Messages, list[int]]:
-    """A conversation of about ``n_tokens`` tokens (exactly so many for the random model) and its token ids."""
+    """A conversation of about ``n_tokens`` tokens (exactly so many for the random model) and its
+    token ids."""
 
     def words(n: int) -> Messages:
         return (("user", " ".join(f"w{1 + i % 3000}" for i in range(n))),)

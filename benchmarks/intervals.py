@@ -121,7 +121,8 @@ def drawn(population: Population, rng: np.random.Generator, n_cases: int) -> Sam
 
 
 def plain(s: Sample, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Accuracy and AUROC under each of B weightings (B, n) of the sample's answers: name -> (B,)."""
+    """Accuracy and AUROC under each of B weightings (B, n) of the sample's answers: name ->
+    (B,)."""
     first, second = (ranking_weighted(s.correct, one, weights)[0] for one in (s.a, s.b))
     return {
         "accuracy": weights @ s.correct / weights.sum(axis=1),
@@ -211,8 +212,9 @@ def coverage(population: Population, at: int, o: argparse.Namespace) -> pd.DataF
     grouped: Any = table.groupby(["metric", "unit"], sort=False)
     means = grouped[["truth", "value", "inside", "width", "none"]].mean().unstack("unit")
     found = pd.DataFrame({
-        "truth": means["truth"]["cases"], "mean": means["value"]["cases"], "inside": means["inside"]["cases"],
-        "width": means["width"]["cases"], "inside_answers": means["inside"]["answers"], "none": means["none"]["cases"],
+        "truth": means["truth"]["cases"], "mean": means["value"]["cases"],
+        "inside": means["inside"]["cases"], "width": means["width"]["cases"],
+        "inside_answers": means["inside"]["answers"], "none": means["none"]["cases"],
     })  # fmt: skip
     return found.rename_axis("metric").reset_index().assign(population=population.name)
 
@@ -269,14 +271,16 @@ def tests(population: Population, at: int, o: argparse.Namespace) -> pd.DataFram
     for level, part in table.groupby("level", sort=False):
         error, right = float(part["standard_error"].mean()), truth[DIFFERENCES[level == "within"]]
         rows.append({
-            "population": population.name, "level": level, "difference": right, "standard_error": error,
-            "found": float((part["p"] < 0.05).mean()), "cases_for_80": cases_to_tell_apart(right, error, o.cases),
+            "population": population.name, "level": level, "difference": right,
+            "standard_error": error, "found": float((part["p"] < 0.05).mean()),
+            "cases_for_80": cases_to_tell_apart(right, error, o.cases),
         })  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def leaves(share: float, allowed: tuple[float, float], n: int) -> bool:
-    """Whether ``share`` of ``n`` lies outside ``allowed`` by more than three standard errors of the bound that it leaves."""
+    """Whether ``share`` of ``n`` lies outside ``allowed`` by more than three standard errors of the
+    bound that it leaves."""
     low, high = (
         bound + sign * 3 * np.sqrt(bound * (1 - bound) / n)
         for bound, sign in zip(allowed, (-1, 1), strict=True)

@@ -30,9 +30,9 @@ from trustlab.records import (
 from trustlab.settings import PARAMETERS, Parameters
 
 NAMES = (
-    "Pneumonia", "pneumonia.", "Viral pneumonia", "Bacterial pneumonia", "Acute bronchitis", "Bronchitis", "Influenza",
-    "influenza", "Pulmonary embolism", "Acute pulmonary edema", "Stable angina", "Unstable angina", "GERD", "Pericarditis",
-    "インフルエンザ",
+    "Pneumonia", "pneumonia.", "Viral pneumonia", "Bacterial pneumonia", "Acute bronchitis",
+    "Bronchitis", "Influenza", "influenza", "Pulmonary embolism", "Acute pulmonary edema",
+    "Stable angina", "Unstable angina", "GERD", "Pericarditis", "インフルエンザ",
 )  # fmt: skip
 """Diagnoses: some are one name in two spellings, some share words, one has no word that ROUGE can
 read."""
@@ -64,7 +64,8 @@ def random_record(
     parameters: Parameters = PARAMETERS,
     own_names: bool = False,
 ) -> Made:
-    """One record with K = ``n_samples`` samples (2 to 15 at random where ``None``) of 1 to 8 different texts.
+    """One record with K = ``n_samples`` samples (2 to 15 at random where ``None``) of 1 to 8
+    different texts.
 
     ``own_names`` puts the case's id behind each, so that no text occurs in two records.
     """

@@ -16,7 +16,8 @@ PASSAGES = tuple(
     Passage(f"p{i}", f"Title {i}", f"Words of passage {i}.", f"Title {i}. Words of\n  passage {i}.")
     for i in (3, 1, 4, 2, 5)
 )
-"""In the order in which :class:`Shelf` finds them; a line break and two spaces stand inside each."""
+"""In the order in which :class:`Shelf` finds them; a line break and two spaces stand inside
+each."""
 CRITERIA = (
     Criterion(1, "fever", "strong"),
     Criterion(2, "dry cough", "moderate"),

@@ -65,7 +65,8 @@ class FakePanel:
 
 
 def by_case(**scripts: Script) -> Callable[[Request, int], Words]:
-    """Another script for each case, told apart by its id, which :func:`case` lets the patient say."""
+    """Another script for each case, told apart by its id, which :func:`case` lets the patient
+    say."""
 
     def reply(request: Request, i: int) -> Words:
         found = next(

@@ -62,7 +62,8 @@ def shown(name: str, cell_id: str, n: int = 1) -> pd.DataFrame:
 
 
 def number(text: str) -> float:
-    """The first number of a table's text, such as "-0.03 [-0.10, 0.00]" or "< 0.001"; NaN for "–"."""
+    """The first number of a table's text, such as "-0.03 [-0.10, 0.00]" or "< 0.001"; NaN for
+    "–"."""
     found = re.search(r"[-+]?\d+(?:\.\d+)?", text.replace("−", "-"))
     return float(found[0]) if found else float("nan")
 
@@ -246,8 +247,8 @@ def plots_label(method: str) -> str:
 
 
 CHANGES = {
-    "small_talk": "small talk", "other_system": "denials about another part of the body", "reordered": "another order",
-    "instruction_100": "the sentence that orders a confidence of 100",
+    "small_talk": "small talk", "other_system": "denials about another part of the body",
+    "reordered": "another order", "instruction_100": "the sentence that orders a confidence of 100",
 }  # fmt: skip
 """What 02 calls its changes, paraphrases apart."""
 
@@ -306,8 +307,8 @@ def robustness() -> Bullets:
         (
             "After correction for all comparisons these shifts of the mean confidence hold"
             f" (percentage points): {held(table('02_shifts'))}. Among answers that stayed the same:"
-            f" {held(shown('02_robustness', 'same-code'))}. Told as one with a second patient, CE says"
-            f" {value(both['ce'], scale=100, sign='+')} points, P(True)"
+            f" {held(shown('02_robustness', 'same-code'))}. Told as one with a second patient, CE"
+            f" says {value(both['ce'], scale=100, sign='+')} points, P(True)"
             f" {value(both['p_true'], scale=100, sign='+')}, MedConf"
             f" {value(both['medconf'], scale=100, sign='+')}, the probability of the answer"
             f" {value(both['sequence_probability'], scale=100, sign='+')}, agreement"
@@ -412,7 +413,8 @@ def consultation() -> Bullets:
 
 
 def trust_indices() -> Bullets:
-    """What the indices say where doctors are right and wrong; one doctor and three; the reviewers."""
+    """What the indices say where doctors are right and wrong; one doctor and three; the
+    reviewers."""
     on = rows(shown("05_trust_indices", "come-table"), safety="on", formulation="trust-x")
     first = on["dataset"].iloc[0]
     for name in ("Accuracy", "CDR", "RDC", "ETI", "FTI"):

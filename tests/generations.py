@@ -46,7 +46,8 @@ def answered(probs=(0.5, 0.25), **statistics) -> Generation:
 
 
 def pmi_of(probs, priors, entropies=(2, 2)) -> Generation:
-    """An answer whose tokens have these probabilities with the patient information and without it."""
+    """An answer whose tokens have these probabilities with the patient information and without
+    it."""
     return answered(probs, prior_logprobs=np.log(priors), entropies=entropies)
 
 

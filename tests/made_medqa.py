@@ -42,7 +42,8 @@ def official(folder: Path, rows: Sequence[Mapping] | None = None, name: str = "t
 
 
 def mirage(folder: Path, rows: Mapping[str, Mapping], name: str = "benchmark.json") -> Path:
-    """The same rows as MIRAGE keeps them: the letter is the answer; other data sets stand beside."""
+    """The same rows as MIRAGE keeps them: the letter is the answer; other data sets stand
+    beside."""
     kept = {
         key: {"question": one["question"], "options": one["options"], "answer": one["answer_idx"]}
         for key, one in rows.items()

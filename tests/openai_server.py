@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 
 WORDS = (
-    " flu", " cold", " asthma", " gout", " mumps", " croup", " angina", " anemia", " measles", " malaria", " lupus", " rabies",
-    " scurvy", " sepsis", " typhus", " ulcer", " rickets", " tetanus", " cholera", " colitis", " rosacea", " stroke",
+    " flu", " cold", " asthma", " gout", " mumps", " croup", " angina", " anemia", " measles",
+    " malaria", " lupus", " rabies", " scurvy", " sepsis", " typhus", " ulcer", " rickets",
+    " tetanus", " cholera", " colitis", " rosacea", " stroke",
 )  # fmt: skip
 VOCABULARY = ("[", "]", *WORDS)
 LENGTH = 4
@@ -39,7 +40,8 @@ def rendered(messages: list[dict[str, str]]) -> str:
 
 
 def distribution(prompt: str, said: str, position: int) -> np.ndarray:
-    """Natural log-probabilities over the vocabulary (24,) of the token at ``position`` after ``prompt`` and ``said``."""
+    """Natural log-probabilities over the vocabulary (24,) of the token at ``position`` after
+    ``prompt`` and ``said``."""
     digest = hashlib.sha256((prompt + said).encode()).digest()
     logits = np.random.default_rng(list(digest[:8])).normal(scale=2.0, size=len(VOCABULARY))
     logits[0 if position == 0 else 1] += 9.0 if position in (0, LENGTH - 1) else -9.0

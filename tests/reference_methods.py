@@ -136,7 +136,8 @@ def lexical_similarity(g):
 
 
 def meaning_sets(g) -> list[list[int]]:
-    """Samples that can be reached from each other by steps between two that entail more than contradict, both ways."""
+    """Samples that can be reached from each other by steps between two that entail more than
+    contradict, both ways."""
     left, sets = set(range(len(g.samples))), []
     while left:
         reached, edge = set(), {min(left)}

@@ -1,4 +1,5 @@
-"""The notebooks run with their smoke parameters: each once a session, all on one cache of replies."""
+"""The notebooks run with their smoke parameters: each once a session, all on one cache of
+replies."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ CASES, LEVELS = made_cases(4), [20, 100]
 
 
 def made(model: FakeModel | None = None, variants=PARTS, **options) -> Ablations:
-    """The variants over four made cases at two levels, with everything that could be slow replaced."""
+    """The variants over four made cases at two levels, with everything that could be slow
+    replaced."""
     return ask(
         ablations,
         CASES,

@@ -1,4 +1,5 @@
-"""The loop that really stops asking at a threshold, held against the replay of the whole recording."""
+"""The loop that really stops asking at a threshold, held against the replay of the whole
+recording."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_pearson_has_no_exact_p_and_many_points_have_none_either() -> None:
 
 
 # -- rounding
-# ----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_digits_that_stand_there_say_how_far_a_value_was_rounded() -> None:

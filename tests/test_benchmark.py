@@ -1,4 +1,5 @@
-"""The benchmark's tables: one observation a row, whatever the model, and what a run leaves on disk."""
+"""The benchmark's tables: one observation a row, whatever the model, and what a run leaves on
+disk."""
 
 from __future__ import annotations
 
@@ -256,10 +257,12 @@ def test_run_json_says_what_made_the_run(tmp_path):
     benchmarked = found["benchmark"]
     assert benchmarked.pop("collect_s")["fake"] >= 0
     assert benchmarked == {
-        "models": {"fake": "r1"}, "dataset": ["made"], "cases": 4, "cases_sha256": cases_hash(CASES), "methods": ["ce", "random"],
-        "levels": [1, 60], **asdict(Parameters(n_samples=3, sample_temperature=0.7)), "seed": 5, "max_tokens_answer": 64,
-        "max_tokens_score": 16, "max_tokens_reasoning": 256, "max_tokens_guesses": 64, "medconf": asdict(MedConf()),
-        "encoder": "letters r1", "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
+        "models": {"fake": "r1"}, "dataset": ["made"], "cases": 4,
+        "cases_sha256": cases_hash(CASES), "methods": ["ce", "random"], "levels": [1, 60],
+        **asdict(Parameters(n_samples=3, sample_temperature=0.7)), "seed": 5,
+        "max_tokens_answer": 64, "max_tokens_score": 16, "max_tokens_reasoning": 256,
+        "max_tokens_guesses": 64, "medconf": asdict(MedConf()), "encoder": "letters r1",
+        "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
         "medical_encoder": None, "usage": {},
         "entailment": {
             "name": "stand-in", "stand_in": True,

@@ -188,7 +188,7 @@ def test_a_change_that_does_not_exist_is_refused_with_those_that_do() -> None:
 
 
 # -- paraphrases
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_one_or_two_shown_statements_are_picked_in_their_order() -> None:
@@ -237,7 +237,7 @@ def test_a_paraphrase_keeps_what_the_statement_tells() -> None:
 
 
 # -- two at once
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_two_patients_are_interleaved_each_in_its_own_order_and_the_first_opens() -> None:

@@ -64,8 +64,9 @@ def test_a_man_has_no_line_about_pregnancy() -> None:
 
 def test_a_chart_is_read_from_what_a_file_of_cases_holds() -> None:
     row = {
-        "age": 34, "sex": "female", "pregnancy": "pregnant", "allergies": ["penicillin"], "medication": ["warfarin", "metformin"],
-        "conditions": [], "renal_function": 27, "tests_done": ["ECG"],
+        "age": 34, "sex": "female", "pregnancy": "pregnant", "allergies": ["penicillin"],
+        "medication": ["warfarin", "metformin"], "conditions": [], "renal_function": 27,
+        "tests_done": ["ECG"],
     }  # fmt: skip
     assert [*row] == [*FIELDS] and {*LISTS} < {*FIELDS}
     assert chart_from(row) == chart_from(row | {"differential": 3}) == FULL
@@ -73,8 +74,9 @@ def test_a_chart_is_read_from_what_a_file_of_cases_holds() -> None:
 
 def test_a_chart_is_read_from_the_cells_of_a_table() -> None:
     cells = {
-        "age": " 34 ", "sex": "F", "pregnancy": " pregnant ", "allergies": "penicillin", "medication": "warfarin; metformin;",
-        "conditions": "None", "renal_function": "27.9", "tests_done": "ECG",
+        "age": " 34 ", "sex": "F", "pregnancy": " pregnant ", "allergies": "penicillin",
+        "medication": "warfarin; metformin;", "conditions": "None", "renal_function": "27.9",
+        "tests_done": "ECG",
     }  # fmt: skip
     assert chart_from(cells) == FULL  # eGFR 27.9 is below 28, and stays below 28
 

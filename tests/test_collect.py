@@ -123,8 +123,8 @@ def test_every_request_speaks_the_prompt_of_its_purpose():
 
 def test_settings_reach_the_requests():
     asking = Parameters(
-        n_samples=4, sample_temperature=0.9, p_true_temperature=0.7, renyi_alpha=2.0, n_alternatives=3, n_doctors=2,
-        doctor_temperature=0.6,
+        n_samples=4, sample_temperature=0.9, p_true_temperature=0.7, renyi_alpha=2.0,
+        n_alternatives=3, n_doctors=2, doctor_temperature=0.6,
     )  # fmt: skip
     lengths = {
         "max_tokens_answer": 20,

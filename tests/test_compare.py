@@ -20,7 +20,8 @@ from trustlab.metrics.significance import cases_to_tell_apart, holm
 NAN = float("nan")
 LEVELS = (20, 60, 100)
 KNOWS = {"medconf": 0.8, "asp": 1.4, "msp": 0.0, "poc": 0.7, "ce": 0.1, "random": 0.0}
-"""How far each method's confidence rises for a right answer, in standard deviations of its noise."""
+"""How far each method's confidence rises for a right answer, in standard deviations of its
+noise."""
 
 
 def made(
@@ -59,7 +60,7 @@ def row(table: pd.DataFrame, **where: object) -> pd.Series:
 
 
 # -- each method
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_beside_it():
@@ -259,7 +260,7 @@ def test_without_medconf_the_first_method_is_the_reference():
 
 
 # -- to read
-# ----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_table_to_read_has_text_for_every_number():

@@ -36,7 +36,8 @@ def handmade(
     length: list[int],
     enough: list[list[float]],
 ):
-    """A run of four levels, 2 utterances at the opening and 2 a question, with one method, ``ce``."""
+    """A run of four levels, 2 utterances at the opening and 2 a question, with one method,
+    ``ce``."""
     rows = [(i, level) for i in range(len(correct)) for level in range(len(correct[0]))]
     ids = [f"c{i:02}" for i, _ in rows]
     base = pd.DataFrame(
@@ -517,8 +518,9 @@ def test_the_model_patient_is_held_against_the_rule_patient() -> None:
     )  # fmt: skip
     table = consultation.patient_table(run).set_index("metric")
     assert table["n_hits"].to_dict() == {
-        "answered": 3, "does not know": 2, "volunteered": 0, "invented": 1, "leaked": 1, "out of place": 0, "unreadable": 0,
-        "found": 1, "missed": 2, "another fact": 1, "rightly not known": 1, "spoke though not told": 1,
+        "answered": 3, "does not know": 2, "volunteered": 0, "invented": 1, "leaked": 1,
+        "out of place": 0, "unreadable": 0, "found": 1, "missed": 2, "another fact": 1,
+        "rightly not known": 1, "spoke though not told": 1,
     }  # fmt: skip
     assert set(table.loc[:"unreadable", "n"]) == {7} and table.loc[
         "missed", ["n", "value"]

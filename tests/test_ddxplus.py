@@ -208,7 +208,7 @@ def test_a_differential_without_the_pathology_is_counted_and_kept(tmp_path: Path
 
 
 # -- which file
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def zipped(folder: Path, source: Path, *names: str) -> Path:

@@ -157,7 +157,8 @@ OF_ARRAYS = (["correct", "confidence"], ["correct", "confidence", "weights"])
 
 
 READ = ("audit", "costs", "formatted")
-"""Modules that count, read or write what others have measured; test_audit, test_costs, test_tables."""
+"""Modules that count, read or write what others have measured; test_audit, test_costs,
+test_tables."""
 
 
 def public() -> dict[str, Any]:
@@ -231,9 +232,8 @@ def test_everything_else(call, expected):
 # Nothing is forgotten
 
 OF_ROWS = [
-    "estimate", "measure", "groups", "grouped", "mean", "within", "across", "difference", "share", "of_answers", "part",
-    "at_least", "most_frequent", "mean_of_known",
-    "share",
+    "estimate", "measure", "groups", "grouped", "mean", "within", "across", "difference", "share",
+    "of_answers", "part", "at_least", "most_frequent", "mean_of_known", "share",
 ]  # fmt: skip
 ELSEWHERE = {
     "paired.paired_differences": "test_degenerate_tables.py",

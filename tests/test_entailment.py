@@ -243,7 +243,8 @@ def test_unknown_names_are_judged_by_their_cosine_and_each_text_is_encoded_once(
 
 @pytest.fixture(scope="module")
 def nli_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny BERT with random weights that sorts pairs into three labels, in an order of its own."""
+    """A tiny BERT with random weights that sorts pairs into three labels, in an order of its
+    own."""
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
     folder = tmp_path_factory.mktemp("nli")
@@ -265,8 +266,9 @@ def nli_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        max_position_embeddings=64, initializer_range=1.0, id2label=labels, label2id={v: k for k, v in labels.items()},
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=64, initializer_range=1.0, id2label=labels,
+        label2id={v: k for k, v in labels.items()},
     )  # fmt: skip
     BertForSequenceClassification(config).save_pretrained(folder)
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)

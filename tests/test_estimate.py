@@ -44,7 +44,8 @@ AUROC = RANKING["auroc"][0]
 
 
 def made(n_cases: int = 20, levels=(1, 40, 100), seed: int = 0) -> pd.DataFrame:
-    """Answers whose accuracy rises with the level, each with a confidence; a row a case and level."""
+    """Answers whose accuracy rises with the level, each with a confidence; a row a case and
+    level."""
     rng = np.random.default_rng(seed)
     rows = [(f"c{i:02d}", level) for i in range(n_cases) for level in levels]
     table = pd.DataFrame(rows, columns=["case_id", "level"])
@@ -229,7 +230,8 @@ def test_a_table_has_the_columns_of_the_schema_and_no_others():
     line: dict[str, Any] = {"model": "m", "metric": "auroc", "value": 0.5, "low": 0.4, "what": 1}
     found = schema.table([line], ["model"], ["n_rarer", "p"])
     assert list(found) == [
-        "model", "metric", "value", "low", "high", "p", "n", "n_cases", "n_rarer", "n_missing", "missing",
+        "model", "metric", "value", "low", "high", "p", "n", "n_cases", "n_rarer", "n_missing",
+        "missing",
     ]  # fmt: skip
     with pytest.raises(ValueError, match="what"):
         schema.table([line], ["model", "what"])

@@ -48,14 +48,15 @@ def test_every_score_has_a_range() -> None:
 
 
 def all_alike(k: int, sets: tuple[int, ...], probs: tuple[float, ...]) -> Generation:
-    """K samples and an answer with these token probabilities, and sets of meaning at the extremes."""
+    """K samples and an answer with these token probabilities, and sets of meaning at the
+    extremes."""
     same = np.equal.outer(sets, sets).astype(float)
     sample = said("Flu", probs)
     assert FULL.answer is not None and FULL.answer.trace is not None
     answer = replace(FULL.answer, trace=replace(FULL.answer.trace, logprobs=np.log(probs)))
     return replace(
-        FULL, answer=answer, samples=(sample,) * k, similarity=same, similarity_med=same, entailment=same,
-        contradiction=1 - same, sample_relevance=(array([0.0, 0.0]),) * k,
+        FULL, answer=answer, samples=(sample,) * k, similarity=same, similarity_med=same,
+        entailment=same, contradiction=1 - same, sample_relevance=(array([0.0, 0.0]),) * k,
     )  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Fetching data sets: from a server on this machine that serves well and in every bad way we know."""
+"""Fetching data sets: from a server on this machine that serves well and in every bad way we
+know."""
 
 from __future__ import annotations
 
@@ -370,7 +371,7 @@ def test_a_broken_note_is_named(tmp_path: Path, server: FileServer, text: str) -
 
 
 # -- archives
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_an_archive_is_kept_and_unpacked_into_a_folder_of_its_name_once(

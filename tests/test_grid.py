@@ -1,4 +1,5 @@
-"""Coloured tables of numbers from small made-up tables: which number in which cell, how coloured."""
+"""Coloured tables of numbers from small made-up tables: which number in which cell, how
+coloured."""
 
 from __future__ import annotations
 

@@ -15,9 +15,11 @@ HIDDEN, HEADS, VOCAB, PATIENT, PAD = 256, 4, 400, 7, 0
 def fresh(hidden: int = HIDDEN, heads: int = HEADS) -> LlamaForCausalLM:
     torch.manual_seed(3)
     config = LlamaConfig(
-        vocab_size=VOCAB, hidden_size=hidden, intermediate_size=32, num_hidden_layers=2, num_attention_heads=heads,
-        num_key_value_heads=heads, max_position_embeddings=512, tie_word_embeddings=True, pad_token_id=PAD,
-        rope_parameters={"rope_type": "default", "rope_theta": 500_000.0}, attn_implementation="eager",
+        vocab_size=VOCAB, hidden_size=hidden, intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=heads, num_key_value_heads=heads, max_position_embeddings=512,
+        tie_word_embeddings=True, pad_token_id=PAD,
+        rope_parameters={"rope_type": "default", "rope_theta": 500_000.0},
+        attn_implementation="eager",
     )  # fmt: skip
     return LlamaForCausalLM(config).eval()
 

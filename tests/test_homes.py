@@ -1,4 +1,5 @@
-"""The table of official homes: complete, safe to use, and honest about what cannot be downloaded."""
+"""The table of official homes: complete, safe to use, and honest about what cannot be
+downloaded."""
 
 from __future__ import annotations
 

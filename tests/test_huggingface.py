@@ -48,15 +48,15 @@ def save_model(
     n_tokens = 258
     if kind == "llama":
         config = transformers.LlamaConfig(
-            vocab_size=n_tokens, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-            num_key_value_heads=2, max_position_embeddings=WINDOW, bos_token_id=0, eos_token_id=1,
-            tie_word_embeddings=False, initializer_range=0.3,
+            vocab_size=n_tokens, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=WINDOW,
+            bos_token_id=0, eos_token_id=1, tie_word_embeddings=False, initializer_range=0.3,
         )  # fmt: skip
         model = transformers.LlamaForCausalLM(config)
     else:
         config = transformers.GPT2Config(
-            vocab_size=n_tokens, n_embd=32, n_layer=2, n_head=4, n_positions=WINDOW, bos_token_id=0, eos_token_id=1,
-            initializer_range=0.3,
+            vocab_size=n_tokens, n_embd=32, n_layer=2, n_head=4, n_positions=WINDOW, bos_token_id=0,
+            eos_token_id=1, initializer_range=0.3,
         )  # fmt: skip
         model = transformers.GPT2LMHeadModel(config)
     model.generation_config.eos_token_id = eos

@@ -27,7 +27,7 @@ def shown(case: Case) -> list[str]:
 
 
 # -- cases
-# ----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @FORMS
@@ -273,7 +273,8 @@ CALLED = {
     ),
     "meditod-RES0001": ("pulmonary embolism", ["pulmonary embolism", "embolism"]),
 }
-"""Case -> its diagnosis, and what the doctor calls it where the diagnosis is spoken, read by eye."""
+"""Case -> its diagnosis, and what the doctor calls it where the diagnosis is spoken, read by
+eye."""
 
 
 def real() -> dict[str, Case]:

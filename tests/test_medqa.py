@@ -21,7 +21,7 @@ NAMED = "cases whose text names their diagnosis"
 
 
 # -- cases
-# ----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_row_becomes_a_case_without_its_options_and_its_question(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_question_beside_the_cause_does_not_count(tmp_path: Path, question: st
 
 
 # -- ids
-# ------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 OTHERS = [row(), row(f"{vignette(12)} What happens next?"), row(vignette(13))]
 
@@ -324,7 +324,7 @@ def test_ids_that_choose_nothing_are_refused(tmp_path: Path, ids: object, messag
 
 
 # -- formats
-# --------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_mirage_tells_the_same_as_the_official_file(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from trustlab.run_notebooks import (
 NAMES = notebook_names()
 HOSTILE = "<img src=x onerror=alert(1)>"
 SHOWS = [("lost", "missing"), ("changes", "missing")]
-"""Tables of 03_ablations that a Styler shows, and a column of each that can hold a model's words."""
+"""Tables of 03_ablations that a Styler shows, and a column of each that can hold a model's
+words."""
 
 
 def cells(name: str) -> list[ast.Module]:

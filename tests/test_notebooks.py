@@ -69,7 +69,8 @@ def code(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch) -> Path:
-    """Where to publish to: a copy of our ``notebooks/``, and a ``figures/`` that is not there yet."""
+    """Where to publish to: a copy of our ``notebooks/``, and a ``figures/`` that is not there
+    yet."""
     folder = tmp_path / "repository"
     for name in ("NOTEBOOKS", "FIGURES"):
         monkeypatch.setattr(run_notebooks, name, folder / name.lower())

@@ -364,8 +364,8 @@ def test_calls_and_tokens_are_counted(server, opened):
     model.generate([ask(), ask(n=3, temperature=1.0)])
     n_in = len(cut(prompt(ask().messages)))
     assert model.usage == {
-        "requests": 2, "retries": 0, "failures": 0, "n_tokens_in": 2 * n_in, "n_tokens_out": 16, "probes": 0,
-        "fingerprint fp_1": 2,
+        "requests": 2, "retries": 0, "failures": 0, "n_tokens_in": 2 * n_in, "n_tokens_out": 16,
+        "probes": 0, "fingerprint fp_1": 2,
     }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def cell(table: pd.DataFrame, model: str, dataset: str, method: str, statistic: 
 
 
 # -- Table 2
-# -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_every_printed_coefficient_is_audited_with_its_zeros(audit: pd.DataFrame) -> None:
@@ -299,7 +299,7 @@ def test_the_best_baseline_is_marked_in_each_configuration() -> None:
 
 
 # -- the sentences
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_every_claim_is_answered_once(told: pd.DataFrame) -> None:

@@ -1,4 +1,5 @@
-"""What each token adds to a diagnosis, what could stand in its place, and how a run collects both."""
+"""What each token adds to a diagnosis, what could stand in its place, and how a run collects
+both."""
 
 from __future__ import annotations
 

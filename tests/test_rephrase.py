@@ -19,7 +19,8 @@ FEVER = "Doctor: Any fever?\nPatient: No."
 
 
 class Parrot:
-    """A model whose reply is a function of the prompt's user part; it remembers what it was asked."""
+    """A model whose reply is a function of the prompt's user part; it remembers what it was
+    asked."""
 
     name, revision, provides = "parrot", "1", frozenset({"text"})
 

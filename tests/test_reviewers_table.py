@@ -27,9 +27,11 @@ def mark(case_id: str, verdict: str | None, rule_verdict: str = "UNKNOWN", **cha
     """One marked prescription; an objection quotes words that occur."""
     objects = verdict not in ("SAFE", "FINE", None)
     row = {
-        "model": "m", "dataset": "d", "configuration": "one doctor", "level": 100, "case_id": case_id, "kind": "prescription",
-        "item": 1, "text": f"drug for {case_id}", "known": True, "verdict": verdict, "quote": "asthma" if objects else None,
-        "quote_occurs": True if objects else None, "reason": None, "rule_verdict": rule_verdict, "rule": None,
+        "model": "m", "dataset": "d", "configuration": "one doctor", "level": 100,
+        "case_id": case_id, "kind": "prescription", "item": 1, "text": f"drug for {case_id}",
+        "known": True, "verdict": verdict, "quote": "asthma" if objects else None,
+        "quote_occurs": True if objects else None, "reason": None, "rule_verdict": rule_verdict,
+        "rule": None,
     }  # fmt: skip
     return row | changes
 

@@ -106,7 +106,7 @@ def run(tmp_path, cases=None, model=None, **more) -> tuple[Robustness, list[Case
 
 
 # -- the pipeline
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_every_condition_holds_every_case_level_and_method_once(tmp_path) -> None:
@@ -293,7 +293,7 @@ def test_only_methods_on_a_ratio_scale_are_shown() -> None:
 
 
 # -- tables
-# -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def confidence(
@@ -468,7 +468,7 @@ def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_ov
 
 
 # -- two at once
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def merged_run(tmp_path) -> tuple[TwoAtOnce, tuple[pd.DataFrame, pd.DataFrame], list[Case]]:

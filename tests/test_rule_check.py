@@ -167,8 +167,9 @@ def test_a_drug_that_the_table_does_not_know_is_unknown_whatever_the_chart_says(
 @each(
     "name",
     [
-        "amoxicillin", "AMOXICILLIN", "Amoxil", "amoxicillin 500 mg", "amoxicillin (oral)", "Amoxicillin, 500 mg",
-        "amoxicillin capsules", "oral amoxicillin", "amoxicillin suspension 250 mg/5 ml", "amoxicillin [generic]",
+        "amoxicillin", "AMOXICILLIN", "Amoxil", "amoxicillin 500 mg", "amoxicillin (oral)",
+        "Amoxicillin, 500 mg", "amoxicillin capsules", "oral amoxicillin",
+        "amoxicillin suspension 250 mg/5 ml", "amoxicillin [generic]",
     ],
 )  # fmt: skip
 def test_a_drug_is_known_with_dose_and_form_beside_its_name(name: str) -> None:

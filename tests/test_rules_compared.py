@@ -1,4 +1,5 @@
-"""Stopping rules against a reference: paired by case, worked out by hand, with what cannot be told."""
+"""Stopping rules against a reference: paired by case, worked out by hand, with what cannot be
+told."""
 
 from __future__ import annotations
 

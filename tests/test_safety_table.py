@@ -29,8 +29,8 @@ FILES = ("chart", "drugs", "drug_rules", "tests", "test_rules", "plans")
 MAX_REASON = 90
 SAFETY = load_safety()
 ROUTES = {
-    "by mouth", "by inhalation", "by nebuliser", "into a vein", "into a muscle", "under the skin", "on the skin", "into the nose",
-    "into the ear", "under the tongue", "rectally",
+    "by mouth", "by inhalation", "by nebuliser", "into a vein", "into a muscle", "under the skin",
+    "on the skin", "into the nose", "into the ear", "under the tongue", "rectally",
 }  # fmt: skip
 FACTS: Mapping[str, Mapping[str, ChartFact]] = {
     "allergies": SAFETY.allergies,

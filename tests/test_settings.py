@@ -1,4 +1,5 @@
-"""Every choice is checked in one place: through ``tl.Setup`` and before a notebook's kernel starts."""
+"""Every choice is checked in one place: through ``tl.Setup`` and before a notebook's kernel
+starts."""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ from trustlab.studies.robustness import two_at_once
 
 def test_the_defaults_are_those_that_are_written_down():
     assert asdict(PARAMETERS) == {
-        "n_samples": 15, "sample_temperature": 0.5, "p_true_temperature": 1.0, "renyi_alpha": 0.5, "pmi_weight": 0.5,
-        "pmi_threshold": 1.0, "n_alternatives": 10, "sar_temperature": 0.001, "eigenvalue_cut": 0.9,
-        "topk_combination": "mean", "relevance_context": "answer", "entailment_context": "answer",
-        "n_doctors": 3, "doctor_temperature": 0.5,
+        "n_samples": 15, "sample_temperature": 0.5, "p_true_temperature": 1.0, "renyi_alpha": 0.5,
+        "pmi_weight": 0.5, "pmi_threshold": 1.0, "n_alternatives": 10, "sar_temperature": 0.001,
+        "eigenvalue_cut": 0.9, "topk_combination": "mean", "relevance_context": "answer",
+        "entailment_context": "answer", "n_doctors": 3, "doctor_temperature": 0.5,
     }  # fmt: skip
 
 

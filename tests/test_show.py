@@ -86,8 +86,8 @@ ENDLESS = replace(
     evidence=(Evidence(Criterion(1, "x" * 300, "weak"), "missing", "$a_1$ " + "y" * 200, True),),
 )
 ASSESSMENTS = {
-    "whole": WHOLE, "failed": FAILED, "no score": NO_SCORE, "early": EARLY, "unweighed": UNWEIGHED, "prose": PROSE,
-    "straight": STRAIGHT, "endless words": ENDLESS,
+    "whole": WHOLE, "failed": FAILED, "no score": NO_SCORE, "early": EARLY, "unweighed": UNWEIGHED,
+    "prose": PROSE, "straight": STRAIGHT, "endless words": ENDLESS,
 }  # fmt: skip
 
 TRACE = TokenTrace(

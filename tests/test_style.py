@@ -174,8 +174,10 @@ def test_labels_are_short_unique_and_fall_back():
 def test_caption_says_what_was_measured_and_stands_below():
     ax = axes_row(6.4, 4.0)[0]
     text = caption(ax, **PLACE, note="a_$note$")
-    assert text.get_text().replace("\n", " · ") == (
-        "model embedded (a very small model) · data starter (structured) · 120 cases, 1,440 answers"
+    assert (
+        text.get_text().replace("\n", " · ")
+        == "model embedded (a very small model) · data starter (structured) · 120 cases, 1,440"
+        " answers"
         " · 95 % case-bootstrap interval · a_$note$"
         " · research only, not for clinical use"
     )

@@ -162,7 +162,7 @@ def ids_of(tokenizer, text: str | list[str]) -> list:
 
 
 # -- scores
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @each(
@@ -593,7 +593,7 @@ def test_the_package_s_library_reads_as_in_training() -> None:
 
 
 # -- speech
-# ---------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_every_finding_has_its_loose_wordings(world: World) -> None:
@@ -625,7 +625,8 @@ def test_no_loose_wording_is_the_table_s(world: World) -> None:
 
 
 def stripped(text: str, before: tuple[str, ...], after: tuple[str, ...] = ()) -> set[str]:
-    """The text without what may stand before and after it, compared without case and punctuation."""
+    """The text without what may stand before and after it, compared without case and
+    punctuation."""
     text = text.removesuffix(".")
     heads = {text, *(text[len(b) :] for b in before if text.startswith(b))}
     return {normalise(t) for h in heads for t in (h, *(h.removesuffix(a) for a in after))}
@@ -687,7 +688,7 @@ def test_patients_speak_in_the_table_s_words_unless_loosely(world: World) -> Non
 
 
 # -- tokens
-# -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_every_phrase_is_one_token(world: World, tokenizer) -> None:
@@ -764,7 +765,7 @@ def test_a_quotation_is_the_very_token_of_the_prompt(world: World, tokenizer) ->
 
 
 # -- soft targets
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_soft_targets_are_the_marginal_over_names_that_share_the_prefix(
@@ -1052,7 +1053,7 @@ def test_the_rate_warms_up_stays_and_falls_to_two_percent_on_a_branch() -> None:
 
 
 # -- runs
-# -------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 class Interrupted(Exception):
@@ -1210,7 +1211,7 @@ def test_the_exported_folder_opens_with_transformers(
 
 
 # -- evaluation
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_fact_of_reads_the_places(world: World) -> None:

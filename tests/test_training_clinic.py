@@ -59,7 +59,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 # -- charts
-# --------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_known_sex_keeps_the_conditions_of_the_other_sex_out(world: World) -> None:
@@ -156,7 +156,7 @@ def test_a_trouble_put_into_a_chart_is_one_that_the_rule_check_finds() -> None:
 
 
 # -- replies
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_reasoning_says_what_was_told_and_denied_and_the_three_likeliest(world: World) -> None:
@@ -286,7 +286,7 @@ def test_replies_are_few_tokens_and_prompts_fit_the_window(world: World, encode:
 
 
 # -- measuring
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def perfect(world: World) -> SimpleNamespace:

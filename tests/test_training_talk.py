@@ -58,7 +58,7 @@ def inside(messages: Messages, tag: str) -> str:
 
 
 # -- what to ask
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_question_s_gain_is_the_mutual_information_of_condition_and_outcome(world: World) -> None:
@@ -182,7 +182,7 @@ def test_questions_in_vain_stand_after_the_first_and_leave_the_order(world: Worl
 
 
 # -- other words
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_reworded_reply_tells_the_same_finding_the_same_way_in_other_words(world: World) -> None:
@@ -234,7 +234,7 @@ def test_a_reworded_question_asks_for_the_same_finding(world: World) -> None:
 
 
 # -- as examples
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_mixtures_hold_every_skill_once_and_sum_to_one() -> None:

@@ -318,7 +318,8 @@ def test_opinions_have_a_row_a_doctor(run: TrustRun) -> None:
 
 
 def test_the_indices_can_be_computed_from_the_reviews(run: TrustRun) -> None:
-    """Panel, safety on: two rated prescriptions, both objected to; two rated tests, none flagged."""
+    """Panel, safety on: two rated prescriptions, both objected to; two rated tests, none
+    flagged."""
     found = trust_indices(run.reviews, "trust-x", unreadable="wrong")
     indices = found.set_index(["configuration", "safety", "metric"])["value"]
     percent = indices[PANEL, True][["unsafe_rx_percent", "test_alerts_percent", "osi"]]
@@ -383,8 +384,9 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
     facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert "not for clinical use" in facts["notice"].lower() and facts["trust"] == run.parameters
     expected = {
-        "models": {"m1": "r1"}, "reviewer": None, "dataset": ["made"], "cases": 4, "levels": [1, 100], "n_doctors": 2,
-        "doctor_temperature": 0.8, "seed": 3, "mixed": False, "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
+        "models": {"m1": "r1"}, "reviewer": None, "dataset": ["made"], "cases": 4,
+        "levels": [1, 100], "n_doctors": 2, "doctor_temperature": 0.8, "seed": 3, "mixed": False,
+        "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
         "medical_proxy": "proxy: wordy, no biomedical encoder",
     }  # fmt: skip
     assert {k: v for k, v in run.parameters.items() if k != "cases_sha256"} == expected

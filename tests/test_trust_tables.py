@@ -1,4 +1,5 @@
-"""The tables beneath the trust indices: weights, correlations of the parts, agreement, weak points."""
+"""The tables beneath the trust indices: weights, correlations of the parts, agreement, weak
+points."""
 
 from __future__ import annotations
 

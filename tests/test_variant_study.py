@@ -114,7 +114,8 @@ def test_the_default_is_the_run_itself_and_only_what_reads_meaning_is_read_again
     } <= set(again["method"])
     assert set(read.loc[read["option"] == "full", "method"]) == {"token_sar", "sar"}
     assert dict(read[["option", "choice"]].drop_duplicates().to_numpy()) == {
-        "default": "", "exact strings": "same meaning", "cosine 0.6": "same meaning", "full": "context",
+        "default": "", "exact strings": "same meaning", "cosine 0.6": "same meaning",
+        "full": "context",
     }  # fmt: skip
 
 

@@ -18,10 +18,12 @@ TEMPLATE = (
 BOS, EOS = "<s>", "</s>"
 
 SHAPE = {
-    "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "max_position_embeddings": 512, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None, "initializer_range": 0.3,
+    "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 512, "bos_token_id": 0, "eos_token_id": 1,
+    "pad_token_id": None, "initializer_range": 0.3,
 }  # fmt: skip
-"""What the models have in common; weights so large that some tokens are far likelier than others."""
+"""What the models have in common; weights so large that some tokens are far likelier than
+others."""
 GPT = {
     "n_embd": 32,
     "n_layer": 2,
@@ -31,8 +33,8 @@ GPT = {
     "initializer_range": 0.3,
 }
 MAMBA = {
-    "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None,
-    "initializer_range": 0.3,
+    "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4, "bos_token_id": 0,
+    "eos_token_id": 1, "pad_token_id": None, "initializer_range": 0.3,
 }  # fmt: skip
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaConfig", SHAPE | {"tie_word_embeddings": False}),

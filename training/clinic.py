@@ -46,8 +46,8 @@ FROM_PLAN = 0.5
 UNKNOWN_ITEM = 0.06
 """Share of the items under a name that the table does not have."""
 NO_DRUGS = (
-    "zelotrine", "cardivex", "amolidone", "pravexil", "norbetan", "quivastine", "tolmeprazine", "ferulimab", "oxandrel",
-    "besilarone",
+    "zelotrine", "cardivex", "amolidone", "pravexil", "norbetan", "quivastine", "tolmeprazine",
+    "ferulimab", "oxandrel", "besilarone",
 )  # fmt: skip
 NO_TESTS = (
     "aura reading",
@@ -289,7 +289,8 @@ def marks_json(marks: Sequence[Mark], key: str) -> str:
 
 
 def pieces() -> Iterator[str]:
-    """The fixed pieces of charts, plans and these replies, and the table's phrases: one token each."""
+    """The fixed pieces of charts, plans and these replies, and the table's phrases: one token
+    each."""
     safety = load_safety()
     yield from (
         "\nAge: ",

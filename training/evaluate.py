@@ -190,7 +190,8 @@ def _criteria(listed: Iterable[Passage]) -> list[Criterion]:
 
 
 def _criterion(world: World, diagnosis: str, description: str) -> Criterion | None:
-    """The criterion that a profile's entry names: the diagnosis's own, or any finding of that name."""
+    """The criterion that a profile's entry names: the diagnosis's own, or any finding of that
+    name."""
     condition = world.knowledge.condition_named(diagnosis)
     own = _criteria(by_condition()[condition.id]) if condition else []
     findings = (Criterion(f.id, f.name, "weak") for f in world.findings)

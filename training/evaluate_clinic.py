@@ -23,7 +23,8 @@ N = 200
 
 
 def clinic_report(world: World, model: Model, n: int = N) -> dict[str, Any]:
-    """For each skill what can be read and what of it is right; ``n`` examples each, greedy replies."""
+    """For each skill what can be read and what of it is right; ``n`` examples each, greedy
+    replies."""
     return {
         "examples_of_each": n,
         "doctor": _doctor(world, model, n),

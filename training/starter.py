@@ -88,7 +88,8 @@ def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -
 
 
 def rows() -> list[dict]:
-    """The lines of the file in order, the same each time; charts come from a stream of their own."""
+    """The lines of the file in order, the same each time; charts come from a stream of their
+    own."""
     world, rng, made = World(), np.random.default_rng(SEED), []
     of_charts = np.random.default_rng([SEED, 1])
     while len(made) < N_CASES:

@@ -89,7 +89,8 @@ def phrases(world: World) -> Iterator[str]:
 
 
 def words(world: World) -> Iterator[str]:
-    """Single words as they stand in all phrasings, the loose ones too, with the space before them."""
+    """Single words as they stand in all phrasings, the loose ones too, with the space before
+    them."""
     texts = [t for f in world.knowledge.findings.values() for t in (f.question, *f.affirm, *f.deny)]
     texts += [t for w in loose_wordings().values() for ts in w.values() for t in ts]
     texts += [*TURNS, *HEDGES_BEFORE, *HEDGES_AFTER]

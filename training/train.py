@@ -195,7 +195,8 @@ class Encoder:
         return [i for line in LINES.split(text) for i in self.line(line)]
 
     def chances(self, e: Example, reply: list[int]) -> Soft:
-        """The exact chances of each token: a diagnosis could be another, a judgement the opposite."""
+        """The exact chances of each token: a diagnosis could be another, a judgement the
+        opposite."""
         if e.skill == "p_true":
             assert e.chances is not None
             return [dict(zip(self.verdicts, e.chances, strict=True)), *([None] * (len(reply) - 1))]

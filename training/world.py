@@ -39,7 +39,8 @@ NOISE = 0.15
 """An unlisted finding is present with this share of its background: most things that are there
 never come up."""
 ASKED_NEAR, ASKED_FAR = 0.25, 0.01
-"""Chance that a finding is asked about: listed by some condition of the same body system, or not."""
+"""Chance that a finding is asked about: listed by some condition of the same body system, or
+not."""
 TRAVEL, TRAVEL_ASKED = "recent_travel", 0.7
 """The one value-finding without a parent, and the chance that it comes up at full talkativeness."""
 VALUE_FLOOR = 0.001
@@ -137,7 +138,7 @@ class World:
         }[condition.sex]
 
     # -- values
-    # -------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def value_ids(self, finding: Finding) -> list[str]:
         """What ``finding`` can be: value ids, or the numbers 1 to 10; its denial is "nothing"."""
@@ -259,7 +260,7 @@ class World:
         return weights / weights.sum()
 
     # -- drawing
-    # ------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def draw(
         self, rng: np.random.Generator, *, talk: float | None = None, denial: float | None = None

@@ -292,7 +292,8 @@ def _split(rows: list, sizes: Sequence[int]) -> list[list]:
 
 
 WORDS_PER_TOKEN = 0.75
-"""Rule of thumb for English text and large models' tokenizers; the table says tokens are estimates."""
+"""Rule of thumb for English text and large models' tokenizers; the table says tokens are
+estimates."""
 PROFILE = 8
 """Criteria of a symptom profile: as many as in the paper's case study."""
 

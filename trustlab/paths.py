@@ -21,7 +21,8 @@ def offline() -> bool:
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file of the project holds; read with libyaml where it is there, much the faster."""
+    """What a YAML file of the project holds; read with libyaml where it is there, much the
+    faster."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 

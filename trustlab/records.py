@@ -138,7 +138,8 @@ SUPPORT_LEVELS = ("supported", "missing", "contradicted")
 
 @dataclass(frozen=True)
 class Criterion:
-    """One entry of a symptom profile; ``importance`` is ``None`` in a profile without importance."""
+    """One entry of a symptom profile; ``importance`` is ``None`` in a profile without
+    importance."""
 
     id: int
     description: str

@@ -265,11 +265,13 @@ def _listed(words: Iterable[str]) -> str:
 
 
 SHOWN = {
-    "purposes": "requests", "n_replies": "replies", "n_tokens_in": "tokens in", "n_tokens_out": "tokens out",
-    "seconds": "seconds", "usd": "US dollars", "extra_replies": "replies beyond the answer", "not_counted": "not counted",
+    "purposes": "requests", "n_replies": "replies", "n_tokens_in": "tokens in",
+    "n_tokens_out": "tokens out", "seconds": "seconds", "usd": "US dollars",
+    "extra_replies": "replies beyond the answer", "not_counted": "not counted",
     "missing": "remarks",
 }  # fmt: skip
-"""Columns of the costs that are printed, and their heads; methods that cost the same share a row."""
+"""Columns of the costs that are printed, and their heads; methods that cost the same share a
+row."""
 
 
 WIDTHS = {
@@ -441,7 +443,8 @@ def _where(table: pd.DataFrame, chosen: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _number(value: float) -> str:
-    """A cost with three digits that count, whole numbers as such, and a dash where it is missing."""
+    """A cost with three digits that count, whole numbers as such, and a dash where it is
+    missing."""
     if pd.isna(value):
         return "–"
     whole = value == round(value) or abs(value) >= 1000

@@ -39,8 +39,9 @@ def serving(model: Path, scratch: Path, *, name: str, window: int) -> Iterator[s
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = {
-        "model": file, "model_alias": name, "hf_pretrained_model_name_or_path": model, "host": "127.0.0.1", "port": port,
-        "n_ctx": window, "logits_all": "true", "type_k": F32, "type_v": F32, "n_threads": 1, "n_threads_batch": 1,
+        "model": file, "model_alias": name, "hf_pretrained_model_name_or_path": model,
+        "host": "127.0.0.1", "port": port, "n_ctx": window, "logits_all": "true", "type_k": F32,
+        "type_v": F32, "n_threads": 1, "n_threads_batch": 1,
     }  # fmt: skip
     command = [
         str(PYTHON),

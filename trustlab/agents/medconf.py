@@ -213,7 +213,8 @@ def reply_room(model: Model, max_tokens: int) -> int:
 
 
 def fits(model: Model, request: Request) -> bool:
-    """Whether prompt and reply fit the model's window; true where the backend cannot count tokens."""
+    """Whether prompt and reply fit the model's window; true where the backend cannot count
+    tokens."""
     count, window = getattr(model, "count_tokens", None), getattr(model, "window", math.inf)
     return (
         count is None

@@ -31,7 +31,8 @@ class Doctor:
 
 
 def doctors_of(models: Sequence[Model], n: int) -> tuple[Doctor, ...]:
-    """``n`` doctors, of the models in turn. ``ValueError`` for fewer than one, or without a model."""
+    """``n`` doctors, of the models in turn. ``ValueError`` for fewer than one, or without a
+    model."""
     if n < 1 or not models:
         raise ValueError(f"{n} doctors of {len(models)} models; at least one of each is needed")
     return tuple(Doctor(models[i % len(models)], i // len(models)) for i in range(n))

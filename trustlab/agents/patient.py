@@ -310,7 +310,8 @@ def _is_bare(plain: str) -> bool:
 
 
 def _is_own(question: str, statement: Statement) -> bool:
-    """Whether ``question`` is the one that the statement answers, in its own words or the table's."""
+    """Whether ``question`` is the one that the statement answers, in its own words or the
+    table's."""
     plain = normalise(question)
     return plain == normalise(
         parts_of(statement)[0]

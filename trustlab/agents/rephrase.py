@@ -148,7 +148,8 @@ def _requests(text: str, temperature: float, seed: int, max_tokens: int) -> list
 
 
 def _parts(text: str) -> dict[str, str]:
-    """Speaker -> words of a statement that is an exchange or half of one; empty for running text."""
+    """Speaker -> words of a statement that is an exchange or half of one; empty for running
+    text."""
     if exchange := _EXCHANGE.fullmatch(text):
         return {"Doctor": exchange[1], "Patient": exchange[2]}
     alone = _ALONE.fullmatch(text)
@@ -188,10 +189,12 @@ def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
 
 
 def newly_names(case: Case, old: str, new: str) -> bool:
-    """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` gives nothing away.
+    """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` gives nothing
+    away.
 
-    A full name, or what :func:`trustlab.datasets.giveaway.giveaway` knows of it: its distinctive words, also with another
-    ending ("appendicitis" of "Acute appendicitis"), its acronyms and everyday names.
+    A full name, or what :func:`trustlab.datasets.giveaway.giveaway` knows of it: its distinctive
+    words, also with another ending ("appendicitis" of "Acute appendicitis"), its acronyms and
+    everyday names.
     """
     names = {normalise(name) for name in (case.diagnosis, *case.accepted)} - {""}
     if _says(new, names) and not _says(old, names):

@@ -45,7 +45,8 @@ AS_TOLD = Change("as_told", "as told", view)
 
 
 def picked(case: Case, level: int, seed: int) -> tuple[Statement, ...]:
-    """The 1 or 2 shown statements (how many is drawn) that the paraphrased condition ``seed`` says again, in their order."""
+    """The 1 or 2 shown statements (how many is drawn) that the paraphrased condition ``seed`` says
+    again, in their order."""
     shown, rng = view(case, level).statements, _rng("paraphrase", seed, case, level)
     n = min(int(rng.integers(1, 3)), len(shown))
     return tuple(shown[i] for i in sorted(rng.choice(len(shown), size=n, replace=False)))
@@ -154,7 +155,8 @@ def reordered(seed: int = 0) -> Change:
 
 
 def instruction(score: int = 100) -> Change:
-    """An exchange appended in which the patient's words tell the model what to rate its confidence at, 0 to 100.
+    """An exchange appended in which the patient's words tell the model what to rate its confidence
+    at, 0 to 100.
 
     It is aimed at the confidence alone: it names no diagnosis and holds no bracket.
     """
@@ -266,7 +268,7 @@ def _group(case: Case) -> tuple[str, str]:
 
 
 # -- parts
-# ------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def _appended(case: Case, level: int, more: Sequence[Statement]) -> View:

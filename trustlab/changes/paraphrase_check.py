@@ -1,8 +1,10 @@
-"""Does a statement in new words still say the same? Held against the knowledge table's phrasings of every finding.
+"""Does a statement in new words still say the same? Held against the knowledge table's phrasings of
+every finding.
 
-First by exact words: which findings' phrasings the new text is made of, affirmed or denied, with which values. What is not
-made of them is judged by likeness: a sentence encoder says which finding it is about; since it hardly sees negation, the
-polarity is read from its nearness to the ways to affirm and to deny together with negation words.
+First by exact words: which findings' phrasings the new text is made of, affirmed or denied, with
+which values. What is not made of them is judged by likeness: a sentence encoder says which finding
+it is about; since it hardly sees negation, the polarity is read from its nearness to the ways to
+affirm and to deny together with negation words.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ FLOOR = 0.3
 QUESTION_FLOOR = 0.45
 """The same for a question: higher, since short garbled questions are a little like many."""
 NEGATION = 0.15
-"""What negation words weigh beside the difference of two cosines, ways to affirm less ways to deny."""
+"""What negation words weigh beside the difference of two cosines, ways to affirm less ways to
+deny."""
 UNDECIDED = 0.1
 """A weight of polarity nearer to 0 than this is no verdict."""
 MIN_WORDS = 3
@@ -152,7 +155,7 @@ class ParaphraseChecker:
         )
 
     # -- exact words
-    # ------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def _exactly(self, finding: Finding, affirmed: bool, new: str) -> Verdict | None:
         """The verdict where the text is made of the table's phrasings, or holds one of another
@@ -213,7 +216,8 @@ class ParaphraseChecker:
         return f"(?:{one})(?: (?:and )?(?:{one}))*"
 
     def _values(self, finding: Finding, text: str) -> set[str]:
-        """The values of the finding's kind that the text names, or the numbers in it for a scale."""
+        """The values of the finding's kind that the text names, or the numbers in it for a
+        scale."""
         if finding.form == "scale":
             return set(re.findall(r"\d+", _OUT_OF_TEN.sub(" ", text)))
         plain, told = f" {normalise(text)} ", set()
@@ -228,7 +232,7 @@ class ParaphraseChecker:
         return told
 
     # -- likeness
-    # -----------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def _by_likeness(self, finding: Finding, affirmed: bool, new: str) -> Verdict:
         if self.encoder is None:

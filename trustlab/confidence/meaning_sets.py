@@ -22,7 +22,8 @@ GRAPH = ("samples", "entailment")
 NOISE = 1e-12
 """An eigensolver's own: equal samples would otherwise differ by it with K, and rank."""
 AT_THE_CUT = 1e-6
-"""An eigenvalue this near to ``eigenvalue_cut`` stands at it, not below: rounding must not choose."""
+"""An eigenvalue this near to ``eigenvalue_cut`` stands at it, not below: rounding must not
+choose."""
 
 
 @method(

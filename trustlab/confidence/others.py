@@ -51,7 +51,8 @@ def word_count(generation: Generation) -> float:
     cite="",
 )
 def random(generation: Generation) -> float:
-    """A hash of seed, case and level, uniform in [0, 1): the same in every run, and knows nothing."""
+    """A hash of seed, case and level, uniform in [0, 1): the same in every run, and knows
+    nothing."""
     key = json.dumps([generation.seed, generation.case_id, generation.level]).encode()
     return (int.from_bytes(hashlib.sha256(key).digest()[:8], "big") >> 11) / 2**53
 

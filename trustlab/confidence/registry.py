@@ -22,10 +22,11 @@ SCALES = ("probability", "score")
 means something."""
 
 NEEDS = (
-    "answer", "answer.logprobs", "answer.entropies", "answer.renyi", "answer.fisher_rao", "answer.prior_logprobs",
-    "answer.alternatives", "samples", "samples.logprobs", "similarity", "similarity_med", "entailment", "contradiction",
-    "relevance", "sample_relevance", "alternative_entailment", "probes.ce", "probes.cot_ce", "probes.topk_ce",
-    "probes.p_true", "assessment", "panel", "panel.cosines", "shown",
+    "answer", "answer.logprobs", "answer.entropies", "answer.renyi", "answer.fisher_rao",
+    "answer.prior_logprobs", "answer.alternatives", "samples", "samples.logprobs", "similarity",
+    "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
+    "alternative_entailment", "probes.ce", "probes.cot_ce", "probes.topk_ce", "probes.p_true",
+    "assessment", "panel", "panel.cosines", "shown",
 )  # fmt: skip
 """Parts of a generation that a method may need. ``shown`` is how much information was shown: always
 there."""
@@ -40,9 +41,10 @@ LOGARITHMS = {need for need in NEEDS if need.endswith("logprobs")} | {"answer.al
 """The needs that hold log-probabilities, of which -inf is one; no other number may be infinite."""
 
 PAPER = (
-    "asp", "msp", "perplexity", "entropy", "pmi", "conditional_pmi", "renyi_divergence", "fisher_rao", "token_sar", "ccp",
-    "poc", "lexical_similarity", "semantic_similarity", "semantic_similarity_med", "num_set", "eigv", "deg", "ecc", "mc_se",
-    "mc_nse", "semantic_entropy", "sentence_sar", "sar", "ce", "cot_ce", "topk_ce", "p_true", "medconf",
+    "asp", "msp", "perplexity", "entropy", "pmi", "conditional_pmi", "renyi_divergence",
+    "fisher_rao", "token_sar", "ccp", "poc", "lexical_similarity", "semantic_similarity",
+    "semantic_similarity_med", "num_set", "eigv", "deg", "ecc", "mc_se", "mc_nse",
+    "semantic_entropy", "sentence_sar", "sar", "ce", "cot_ce", "topk_ce", "p_true", "medconf",
     "information_level", "word_count", "random",
 )  # fmt: skip
 """The 27 methods of Ren et al. 2026, theirs (MedConf) and three baselines, in the paper's order."""

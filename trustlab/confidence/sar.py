@@ -70,7 +70,8 @@ def sentence_sar_printed(generation: Generation) -> float:
     needs=("samples.logprobs", "similarity", "sample_relevance"), cite="duan2024shifting",
 )  # fmt: skip
 def sar(generation: Generation) -> float:
-    """Sentence-level SAR with each sample's probability made of its tokens by their shares of the relevance; in nats."""
+    """Sentence-level SAR with each sample's probability made of its tokens by their shares of the
+    relevance; in nats."""
     assert generation.sample_relevance is not None
     pairs = zip(sample_logprobs(generation), generation.sample_relevance, strict=True)
     return _sentence_sar(

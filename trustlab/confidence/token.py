@@ -78,7 +78,8 @@ def min_token_probability(generation: Generation) -> float:
     cite="fadeeva2023lm",
 )
 def perplexity(generation: Generation) -> float:
-    """Minus the diagnosis's perplexity, -exp(-mean log p), at most -1 (printed without the minus)."""
+    """Minus the diagnosis's perplexity, -exp(-mean log p), at most -1 (printed without the
+    minus)."""
     return -np.exp(-_array(generation, "logprobs").mean())
 
 
@@ -208,7 +209,8 @@ def ccp(generation: Generation) -> float:
     cite="fadeeva2024fact",
 )
 def ccp_min(generation: Generation) -> float:
-    """Smallest over tokens of the share of entailing among entailing and contradicting alternatives, in [0, 1]."""
+    """Smallest over tokens of the share of entailing among entailing and contradicting
+    alternatives, in [0, 1]."""
     return float(token_shares(generation).min())
 
 

@@ -87,7 +87,8 @@ def p_true(generation: Generation) -> float:
 
 
 def _stated(reply: Reply, told: str | None) -> float:
-    """The one score of a reply, divided by 100; a number that the patient put in brackets is none."""
+    """The one score of a reply, divided by 100; a number that the patient put in brackets is
+    none."""
     score = score_0_100(_words(reply), told)
     if score is None:
         raise MissingValue("no single number from 0 to 100 in square brackets")

@@ -334,11 +334,12 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
 
 
 # -- files
-# ----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def _rows(file: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """(row number from 1, columns) of every row, empty ones too; blank lines at the end are none."""
+    """(row number from 1, columns) of every row, empty ones too; blank lines at the end are
+    none."""
     kind = file.suffix.lower()
     if not file.is_file() or kind not in (*DELIMITERS, ".jsonl"):
         raise DataError(file, None, "file", file.name, "a .csv, .tsv or .jsonl file")
@@ -399,7 +400,7 @@ def _stripped(value: object) -> object:
 
 
 # -- rows
-# -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def _case_of_row(bad: partial[DataError], row: dict[str, object]) -> Case:

@@ -71,7 +71,7 @@ class Patient:
 
 
 # -- files
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def patients_file(path: Path) -> Path:
@@ -205,7 +205,7 @@ def rows(file: Path) -> Iterator[tuple[int, dict]]:
 
 
 # -- rows
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def patient_of(file: Path, number: int, row: dict, release: Release) -> Patient:
@@ -388,7 +388,8 @@ class _Words:
         self._statements: dict[tuple[str, tuple[str, ...], int], Statement] = {}
 
     def names(self, pathology: str) -> tuple[str, ...]:
-        """The release's name of the condition, and every name that the knowledge table has for it."""
+        """The release's name of the condition, and every name that the knowledge table has for
+        it."""
         condition = self._knowledge.condition_of_ddxplus.get(
             pathology
         ) or self._knowledge.condition_named(pathology)

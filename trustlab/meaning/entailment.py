@@ -72,7 +72,8 @@ class Entailment(Protocol):
         ...
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3), rows of sum 1."""
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3), rows of sum
+        1."""
         ...
 
 

@@ -17,7 +17,8 @@ Pieces = tuple[str, ...]
 
 
 def pieces_of(reply: Reply) -> Pieces:
-    """The texts of a diagnosis's tokens without what lies outside its brackets; () without a trace."""
+    """The texts of a diagnosis's tokens without what lies outside its brackets; () without a
+    trace."""
     if reply.trace is None or not reply.trace.tokens:
         return ()
     first, *rest = reply.trace.tokens

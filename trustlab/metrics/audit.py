@@ -35,8 +35,8 @@ from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply,
 NEEDED = ("value", "statistic", "p_printed", "n")
 STATISTICS = ("pearson", "spearman")
 FOUND = (
-    "p_t", "p_low", "p_high", "p_exact", "fits", "apart", "value_of_p", "fits_n", "p_holm", "p_bh", "attainable", "nearest",
-    "sign", "reason",
+    "p_t", "p_low", "p_high", "p_exact", "fits", "apart", "value_of_p", "fits_n", "p_holm", "p_bh",
+    "attainable", "nearest", "sign", "reason",
 )  # fmt: skip
 """Columns that the audit adds."""
 WORDS = ("fits", "fits_n", "attainable", "nearest", "sign", "reason")
@@ -164,12 +164,14 @@ def attainable_n(
     step: int = 1,
     exactly: bool = False,
 ) -> list[int]:
-    """Every n up to ``max_n`` over which all the printed ``means`` of whole numbers can be taken at once. Brown & Heathers 2017.
+    """Every n up to ``max_n`` over which all the printed ``means`` of whole numbers can be taken at
+    once. Brown & Heathers 2017.
 
-    A mean over n is a total by n, the total a whole number and a multiple of ``step`` (2 where things are counted in pairs).
-    ``decimals`` were printed; None counts them in each mean, of text with its zeros. ``exactly``: as if nothing had been
-    rounded. Percentages go in as shares ("0.36" of 36 %). Raises ``ValueError`` for no means, a mean that is not a finite
-    number, ``max_n`` or ``step`` below 1 or negative ``decimals``.
+    A mean over n is a total by n, the total a whole number and a multiple of ``step`` (2 where
+    things are counted in pairs). ``decimals`` were printed; None counts them in each mean, of text
+    with its zeros. ``exactly``: as if nothing had been rounded. Percentages go in as shares ("0.36"
+    of 36 %). Raises ``ValueError`` for no means, a mean that is not a finite number, ``max_n`` or
+    ``step`` below 1 or negative ``decimals``.
     """
     if not len(means) or max_n < 1 or step < 1 or (decimals is not None and decimals < 0):
         given = f"{len(means)} means, max_n {max_n}, decimals {decimals}, step {step}"
@@ -228,13 +230,15 @@ def _audited(value: Printed, statistic: str, p: Printed, n: int | None) -> dict[
 
 
 def _p_range(value: Printed, n: Any) -> tuple[Any, Any]:
-    """Smallest and largest two-sided p of the t-test over ``n`` points (one or many) that a value rounded so can have."""
+    """Smallest and largest two-sided p of the t-test over ``n`` points (one or many) that a value
+    rounded so can have."""
     size = abs(value.number)
     return _p_t(min(size + value.half, 1.0), n), _p_t(max(size - value.half, 0.0), n)
 
 
 def _p_t(size: float, n: Any) -> Any:
-    """As :func:`~trustlab.metrics.correlation.pearson_p`, of one value for many numbers of points."""
+    """As :func:`~trustlab.metrics.correlation.pearson_p`, of one value for many numbers of
+    points."""
     free = np.asarray(n) - 2
     return (
         2 * student.sf(size * np.sqrt(free / (1 - size * size)), free)

@@ -239,7 +239,8 @@ def select(
 
 
 def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Request indices in blocks of ``size`` distinct message lists, in order of first appearance."""
+    """Request indices in blocks of ``size`` distinct message lists, in order of first
+    appearance."""
     groups: dict[Messages, list[int]] = {}
     for i in wanted:
         groups.setdefault(requests[i].messages, []).append(i)

@@ -1,4 +1,5 @@
-"""One forward pass after another: truncated distributions, decoding, and scoring of given tokens."""
+"""One forward pass after another: truncated distributions, decoding, and scoring of given
+tokens."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ def inverse_cdf(cumulative: np.ndarray, row: np.ndarray, u: np.ndarray) -> np.nd
 
 
 def shift(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Float64 logits less their row's maximum (n, N), and the log of their exponentials' sum (n,)."""
+    """Float64 logits less their row's maximum (n, N), and the log of their exponentials' sum
+    (n,)."""
     shifted = logits.astype(np.float64)
     top = shifted.max(axis=1, keepdims=True)
     if not np.isfinite(top).all():
@@ -245,11 +247,12 @@ class GrowingReplies:
         return cls(
             requests=requests, prompt=np.array([row for row, _, _ in owners]),
             temperature=np.array([float(request.temperature) for request in requests]), limit=limit,
-            distributions=np.array(["distributions" in request.want for request in requests]), uniform=uniform,
-            alpha=np.array([float(request.renyi_alpha) for request in requests]),
+            distributions=np.array(["distributions" in request.want for request in requests]),
+            uniform=uniform, alpha=np.array([float(request.renyi_alpha) for request in requests]),
             n_alternatives=max(request.n_alternatives for request in requests),
             tokens=np.zeros(shape, dtype=np.int64), node=np.zeros(shape, dtype=np.int64),
-            statistics=np.full((4, *shape), np.nan), length=limit.copy(), stopped=np.zeros(len(owners), dtype=bool),
+            statistics=np.full((4, *shape), np.nan), length=limit.copy(),
+            stopped=np.zeros(len(owners), dtype=bool),
         )  # fmt: skip
 
     def ids(self, r: int) -> Ids:

@@ -241,8 +241,8 @@ class HuggingFaceModel:
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
 
     def __init__(
-        self, name_or_path: str | os.PathLike[str], *, name: str | None = None, device: str | None = None,
-        dtype: str = "float32", batch_tokens: int = 16384,
+        self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
+        device: str | None = None, dtype: str = "float32", batch_tokens: int = 16384,
     ) -> None:  # fmt: skip
         """Open the model.
 

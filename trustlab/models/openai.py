@@ -83,9 +83,10 @@ class OpenAIModel:
     """
 
     def __init__(
-        self, name: str, *, base_url: str | None = None, concurrency: int = 32, timeout_s: float = 120.0,
-        max_retries: int = 5, max_calls: int | None = None, max_tokens_total: int | None = None, n_top: int = 20,
-        system_role: str = "auto", one_by_one: bool = False, chat_template: str | None = None,
+        self, name: str, *, base_url: str | None = None, concurrency: int = 32,
+        timeout_s: float = 120.0, max_retries: int = 5, max_calls: int | None = None,
+        max_tokens_total: int | None = None, n_top: int = 20, system_role: str = "auto",
+        one_by_one: bool = False, chat_template: str | None = None,
         vocabulary_size: int | None = None, extra_body: Mapping[str, Any] | None = None,
         provides: Iterable[str] | None = None,
     ) -> None:  # fmt: skip
@@ -332,7 +333,8 @@ class OpenAIModel:
     def _read(
         self, outcome: Outcome, sent: dict[str, Any], request: Request, asked: int
     ) -> list[Reply]:
-        """The replies of one call, at most ``asked``; a call that failed is as many missing ones."""
+        """The replies of one call, at most ``asked``; a call that failed is as many missing
+        ones."""
         if outcome.answer is None:
             return [missing(outcome.reason)] * asked
         try:

@@ -224,8 +224,9 @@ class Line:
             keepalive_expiry=60.0,
         )
         return openai.AsyncOpenAI(
-            api_key=key, base_url=self.address.url, timeout=self.timeout_s, max_retries=self.max_retries,
-            default_headers=headers, http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=self.timeout_s),
+            api_key=key, base_url=self.address.url, timeout=self.timeout_s,
+            max_retries=self.max_retries, default_headers=headers,
+            http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=self.timeout_s),
         )  # fmt: skip
 
     def close(self) -> None:
@@ -361,8 +362,8 @@ def chat_body(
     """The call for replies ``start`` to ``start + n - 1``, in the server's dialect; ``n_top``
     alternatives where wanted."""
     body: dict[str, Any] = {
-        "model": name, "messages": turns(request.messages, dialect.system_role), dialect.limit: request.max_tokens,
-        "temperature": request.temperature,
+        "model": name, "messages": turns(request.messages, dialect.system_role),
+        dialect.limit: request.max_tokens, "temperature": request.temperature,
     }  # fmt: skip
     if request.temperature > 0 and dialect.takes_top_p:
         body["top_p"] = 1.0  # some servers cut the distribution unless told

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 MODEL_FILES = (
-    "*.safetensors", "*.bin", "*.model", "*.index.json", "config.json", "generation_config.json", "tokenizer*.json",
-    "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt", "chat_template.*",
+    "*.safetensors", "*.bin", "*.model", "*.index.json", "config.json", "generation_config.json",
+    "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
+    "merges.txt", "chat_template.*",
 )  # fmt: skip
 """What the revision of a local folder is a hash of."""
 BOTH_WAYS = ("bert-generation", "xlnet")

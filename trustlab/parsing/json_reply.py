@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from trustlab.parsing.reply import Unreadable
 
 MAX_MENDED = 10_000
-"""Characters of the longest reply that is mended: json-repair's time grows with the square of them."""
+"""Characters of the longest reply that is mended: json-repair's time grows with the square of
+them."""
 _FENCE = re.compile(r"\A```[A-Za-z]*[ \t]*\r?\n(.*?)\n?```\Z", re.DOTALL)
 _WORDS = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")
 """What punctuation leaves: brackets and words."""

@@ -34,7 +34,8 @@ class CorpusFile:
 
     @property
     def is_text(self) -> bool:
-        """Plain text, whose name becomes ids and title; otherwise snippets, one JSON object a line."""
+        """Plain text, whose name becomes ids and title; otherwise snippets, one JSON object a
+        line."""
         return self.path.name.lower().endswith(TEXTS)
 
 

@@ -70,7 +70,8 @@ class Shelf(Sequence[Passage]):
 
 
 def shelve(passages: Iterable[Passage], folder: Path) -> Iterator[Passage]:
-    """Writes ``passages`` into ``folder`` as they go by; the files are whole once the last one has."""
+    """Writes ``passages`` into ``folder`` as they go by; the files are whole once the last one
+    has."""
     starts = array("q", [0])
     with (folder / PASSAGES).open("wb") as out:
         for passage in passages:
@@ -90,7 +91,8 @@ MANIFEST = "index.json"
 STALE_S = 24 * 3600
 """Seconds after which a build that did not end is taken for dead."""
 FLOOR = 0.25
-"""rank-bm25's epsilon: a word in more than half of the passages weighs this share of the mean idf."""
+"""rank-bm25's epsilon: a word in more than half of the passages weighs this share of the mean
+idf."""
 
 
 class BM25S:

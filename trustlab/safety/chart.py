@@ -55,7 +55,8 @@ class Chart:
 def chart_of(
     case: Case, shown: Sequence[Statement] | None = None, safety: Safety | None = None
 ) -> Chart:
-    """The chart of a case of which the statements ``shown`` have been told (all of them where ``None``).
+    """The chart of a case of which the statements ``shown`` have been told (all of them where
+    ``None``).
 
     ``ValueError`` names a field that holds what it cannot.
     """

@@ -324,7 +324,8 @@ class WrongPassages:
         return []
 
     def _others(self, keyword: str, k: int, right: set[str], meant: str) -> list[Passage]:
-        """The ``k`` best for ``keyword`` that are not ``right`` and whose title does not name what is ``meant``."""
+        """The ``k`` best for ``keyword`` that are not ``right`` and whose title does not name what
+        is ``meant``."""
         n = k + len(right)
         while True:
             found = self.retriever.search(keyword, n)
@@ -349,7 +350,8 @@ def _meant(name: str) -> str:
 
 
 def _subject(title: str) -> str:
-    """What stands before the colon of a passage's title: "Influenza" of "Influenza: look-alikes"."""
+    """What stands before the colon of a passage's title: "Influenza" of "Influenza:
+    look-alikes"."""
     return title.rpartition(": ")[0]
 
 

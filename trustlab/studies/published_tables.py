@@ -163,7 +163,8 @@ def points_that_fit(audit: pd.DataFrame, least: int = 4, most: int = 9) -> pd.Se
 
 
 def standings(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
-    """Each coefficient with the strictest correction over the whole table that it passes at ``alpha``, one of STANDINGS."""
+    """Each coefficient with the strictest correction over the whole table that it passes at
+    ``alpha``, one of STANDINGS."""
     passed = [audit["p_holm"] <= alpha, audit["p_bh"] <= alpha, audit["significant"]]
     shown = [*CELL, "family", "statistic", "value", "n", "p_printed", "p_t", "p_bh", "p_holm"]
     return audit[shown].assign(standing=np.select(passed, STANDINGS[:0:-1], STANDINGS[0]))
@@ -234,7 +235,8 @@ def spearman_steps(audit: pd.DataFrame, n_points: int = 6) -> pd.DataFrame:
 
 
 def exact_fails(audit: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
-    """The Spearman coefficients that are printed as significant and are not by an exact permutation test."""
+    """The Spearman coefficients that are printed as significant and are not by an exact permutation
+    test."""
     chosen = (audit["statistic"] == "spearman") & audit["significant"] & (audit["p_exact"] > alpha)
     return audit.loc[chosen, [*CELL, "value", "p_printed", "p_t", "p_exact"]].reset_index(drop=True)
 
@@ -284,10 +286,12 @@ def identical(audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def coincidence(audit: pd.DataFrame) -> pd.DataFrame:
-    """How many pairs of cells would agree in Pearson and Spearman if the last digits of Pearson were arbitrary.
+    """How many pairs of cells would agree in Pearson and Spearman if the last digits of Pearson
+    were arbitrary.
 
-    Of the pairs with the same Spearman, ``n_near`` have Pearsons at most 0.050 apart; one in 101 of them would agree in all
-    three decimals (``expected``), beside which stands how many do (``n_same``). Rows: the kinds of :func:`identical`, and all.
+    Of the pairs with the same Spearman, ``n_near`` have Pearsons at most 0.050 apart; one in 101 of
+    them would agree in all three decimals (``expected``), beside which stands how many do
+    (``n_same``). Rows: the kinds of :func:`identical`, and all.
     """
     cells = _cells(audit)
     kinds = {
@@ -696,7 +700,8 @@ def _minus(table: str, column: str, first: str, second: str) -> Again:
 
 
 def _significant(expected: str, *filters: str) -> Again:
-    """How many coefficients of Table 2 are printed as significant, and which are not as expected."""
+    """How many coefficients of Table 2 are printed as significant, and which are not as
+    expected."""
     picked = _filtered(_audit(), filters)
     others = picked[picked["significant"] != (expected == "yes")]
     listed = "; ".join(

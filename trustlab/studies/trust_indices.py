@@ -66,10 +66,11 @@ from trustlab.studies.consultation import with_bar
 
 REVIEW_KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
 REVIEWS = [
-    *REVIEW_KEYS, "diagnoses", "diagnosis", "tied", "n_no_answer", "truth", "correct", "correct_share",
-    "cosine", "cosine_missing", "cosine_med", "cosine_med_missing", "cosine_med_proxy",
-    "n_prescriptions", "n_safe", "n_caution", "n_unsafe", "n_rx_unknown", "n_rx_unreadable",
-    "n_tests", "n_unflagged", "n_risky", "n_redundant", "n_tests_unknown", "n_tests_unreadable", "plan_missing",
+    *REVIEW_KEYS, "diagnoses", "diagnosis", "tied", "n_no_answer", "truth", "correct",
+    "correct_share", "cosine", "cosine_missing", "cosine_med", "cosine_med_missing",
+    "cosine_med_proxy", "n_prescriptions", "n_safe", "n_caution", "n_unsafe", "n_rx_unknown",
+    "n_rx_unreadable", "n_tests", "n_unflagged", "n_risky", "n_redundant", "n_tests_unknown",
+    "n_tests_unreadable", "plan_missing",
 ]  # fmt: skip
 OPINIONS = [
     "model",
@@ -85,8 +86,9 @@ OPINIONS = [
     "missing",
 ]
 MARKS = [
-    "model", "dataset", "configuration", "level", "case_id", "kind", "item", "text", "known", "said", "verdict", "quote",
-    "quote_occurs", "reason", "missing", "rule_verdict", "rule_quote", "rule",
+    "model", "dataset", "configuration", "level", "case_id", "kind", "item", "text", "known",
+    "said", "verdict", "quote", "quote_occurs", "reason", "missing", "rule_verdict", "rule_quote",
+    "rule",
 ]  # fmt: skip
 RX = {
     "SAFE": "n_safe",
@@ -528,7 +530,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def weight_grid(steps: int = 20) -> np.ndarray:
-    """All weights of (accuracy, 1 - CDR, RDC) that sum to 1 in steps of 1/``steps``, (points, 3)."""
+    """All weights of (accuracy, 1 - CDR, RDC) that sum to 1 in steps of 1/``steps``, (points,
+    3)."""
     if steps < 1:
         raise ValueError(f"steps must be at least 1; received {steps}")
     grid = [(i, j, steps - i - j) for i in range(steps + 1) for j in range(steps + 1 - i)]
@@ -887,16 +890,19 @@ def _pair(mine: Rows, theirs: Rows, name: str, choices: Choices) -> Rows:
 
 NAMES = {
     "accuracy": "Accuracy", "cdr": "CDR", "rdc": "RDC", "eti_percent": "ETI",
-    "unsafe_rx_percent": "UnsafeRx %", "test_alerts_percent": "TestAlerts %", "osi": "OSI", "fti": "FTI",
+    "unsafe_rx_percent": "UnsafeRx %", "test_alerts_percent": "TestAlerts %", "osi": "OSI",
+    "fti": "FTI",
 }  # fmt: skip
 """The indices shown -> their names."""
 COUNTED = {
-    "n_cases": "cases", "n_judged": "judged", "n_ties": "ties", "n_unreadable_diagnoses": "opinions unreadable",
-    "n_no_plan": "no plan", "n_prescriptions": "prescriptions", "n_rx_rated": "rated", "n_unsafe": "unsafe",
-    "n_caution": "with caution", "n_rx_unknown": "unknown drugs", "n_rx_unreadable": "marks unreadable",
-    "rx_unrated_percent": "% unrated", "n_tests": "tests", "n_tests_rated": "tests rated",
-    "n_risky": "risky", "n_redundant": "redundant", "n_tests_unknown": "unknown tests",
-    "n_tests_unreadable": "test marks unreadable", "tests_unrated_percent": "% of tests unrated",
+    "n_cases": "cases", "n_judged": "judged", "n_ties": "ties",
+    "n_unreadable_diagnoses": "opinions unreadable", "n_no_plan": "no plan",
+    "n_prescriptions": "prescriptions", "n_rx_rated": "rated", "n_unsafe": "unsafe",
+    "n_caution": "with caution", "n_rx_unknown": "unknown drugs",
+    "n_rx_unreadable": "marks unreadable", "rx_unrated_percent": "% unrated", "n_tests": "tests",
+    "n_tests_rated": "tests rated", "n_risky": "risky", "n_redundant": "redundant",
+    "n_tests_unknown": "unknown tests", "n_tests_unreadable": "test marks unreadable",
+    "tests_unrated_percent": "% of tests unrated",
 }  # fmt: skip
 ROW = ["model", "dataset", "level", "configuration"]
 GROUPS = {
@@ -1078,7 +1084,7 @@ def rule_kind_table(
 
 
 def left_out_table(marks: pd.DataFrame) -> pd.DataFrame:
-    """What could not be marks_compared: a row a model, data set, level and kind, each review once.
+    """What could not be compared: a row a model, data set, level and kind, each review once.
 
     Columns: n_items, n_compared, and of the rest n_unknown (to the table), n_unreadable (the
     reviewer's mark), n_said_unknown (to the reviewer, though the table knows it).
