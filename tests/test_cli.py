@@ -75,25 +75,9 @@ def test_a_method_s_cost_follows_from_its_needs(name: str, asked: str, read: str
 
 def test_methods_as_json():
     rows = json.loads(trustlab("methods", "--json"))
-    assert [row["name"] for row in rows] == list(METHODS)
-    assert {tuple(row) for row in rows} == {
-        (
-            "name",
-            "label",
-            "family",
-            "access",
-            "scale",
-            "equation",
-            "needs",
-            "cite",
-            "summary",
-            "ratio",
-            "falls_with",
-            "either_way",
-            "calls",
-            "readers",
-        )
-    }
+    assert {row["name"] for row in rows} == {*METHODS}
+    told = "name label family access scale equation needs cite summary ratio falls_with either_way"
+    assert all({*row} == {*told.split(), "calls", "readers"} for row in rows)
     assert rows[0]["needs"] == list(METHODS[rows[0]["name"]].needs)
 
 

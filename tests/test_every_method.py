@@ -26,7 +26,7 @@ from reference_methods import RANGE, SURER, WITHOUT_DIRECTION, n_samples
 
 from benchmarks.records import random_records
 from trustlab.confidence import METHODS, NEEDS, MissingValue
-from trustlab.confidence.registry import FAMILIES, WHITE_NEEDS
+from trustlab.confidence.registry import FAMILIES
 from trustlab.records import Generation, Reply, TokenTrace
 
 EVERY = each("name", list(METHODS))
@@ -314,11 +314,6 @@ def test_a_diagnosis_without_tokens_is_missing(name: str) -> None:
         "the diagnosis has no tokens",
         "a sampled diagnosis has no tokens",
     )
-
-
-@EVERY
-def test_access_follows_from_the_needs(name: str) -> None:
-    assert METHODS[name].access == ("white" if WHITE_NEEDS & set(METHODS[name].needs) else "black")
 
 
 @EVERY

@@ -45,10 +45,9 @@ def test_bounds_of_samples_count() -> None:
 def declared(**changes):
     plain = {
         "family": "token",
-        "access": "black",
         "scale": "score",
         "equation": "",
-        "needs": ("shown",),
+        "needs": "shown",
         "cite": "",
         "label": "Plain",
     }
@@ -59,10 +58,9 @@ def declared(**changes):
     ("changes", "message"),
     [
         ({"family": "tokens"}, "family is 'tokens'; allowed are token, consistency"),
-        ({"access": "grey"}, "allowed are black, white"),
         ({"scale": "percent"}, "allowed are probability, score"),
-        ({"needs": ("answer.logits",)}, "no need 'answer.logits'; known are answer"),
-        ({"falls_with": ("answer.logprobs",)}, "not among the needs"),
+        ({"needs": "answer.logits"}, "no need 'answer.logits'; known are answer"),
+        ({"falls_with": "answer.logprobs"}, "not among the needs"),
     ],
 )
 def test_bad_declarations_are_refused(changes: dict, message: str) -> None:

@@ -171,68 +171,46 @@ def methods(
     ] = False,
 ) -> None:
     """List the registered confidence methods: what they are, need and cost, and the parameters."""
-    from trustlab.confidence import METHODS, PARAMETERS
-    from trustlab.confidence.registry import FAMILIES, calls, readers
-
     if as_markdown:
         typer.echo(methods_markdown())
         return
-
     if as_json:
-        rows = [
-            {
-                **{k: v for k, v in asdict(m).items() if k != "function"},
-                "calls": calls(m),
-                "readers": readers(m),
-            }
-            for m in METHODS.values()
-        ]
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(_methods(), indent=2, ensure_ascii=False))
         return
-    heads = {
-        "name": 29,
-        "family": 13,
-        "access": 8,
-        "scale": 13,
-        "equation": 18,
-        "calls": 31,
-        "readers": 17,
-        "cite": 36,
-    }
-    typer.echo("".join(f"{head:<{width}}" for head, width in heads.items()) + "needs")
-    for m in sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
-        shown = {**asdict(m), "calls": calls(m), "readers": readers(m)}
-        typer.echo(
-            "".join(f"{shown[head] or '-':<{width}}" for head, width in heads.items())
-            + ", ".join(m.needs)
-        )
+    from trustlab.settings import PARAMETERS
+
+    heads = {"name": 29, "family": 13, "access": 8, "scale": 13, "equation": 18, "calls": 31}
+    heads |= {"readers": 17, "cite": 36}
+    first = {head: head for head in heads} | {"needs": ["needs"]}
+    for row in [first, *_methods()]:
+        shown = (f"{row[head] or '-':<{width}}" for head, width in heads.items())
+        typer.echo("".join(shown) + ", ".join(row["needs"]))
     typer.echo(
-        f"\n{len(METHODS)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026."
+        f"\n{len(_methods())} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026."
         " Parameters and defaults:"
     )
     typer.echo("  " + ", ".join(f"{name}={value}" for name, value in asdict(PARAMETERS).items()))
 
 
-def methods_markdown() -> str:
-    """The registry as a Markdown table: what the README shows."""
+def _methods() -> list[dict[str, Any]]:
+    """The registry, family by family: all that a method declares, and what it costs."""
     from trustlab.confidence import METHODS
     from trustlab.confidence.registry import FAMILIES, calls, readers
 
-    lines = [
-        "| method | family | access | scale | equation | calls | other readers | what it is |",
-        "|---" * 8 + "|",
+    ordered = sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family))
+    rows = [
+        {**asdict(m), "access": m.access, "calls": calls(m), "readers": readers(m)} for m in ordered
     ]
-    for m in sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
-        cells = (
-            f"`{m.name}`",
-            m.family,
-            m.access,
-            m.scale,
-            m.equation or "–",
-            calls(m),
-            readers(m) or "–",
-            m.summary,
-        )
+    return [{name: value for name, value in row.items() if name != "function"} for row in rows]
+
+
+def methods_markdown() -> str:
+    """The registry as a Markdown table: what the README shows."""
+    heads = ["method", "family", "access", "scale", "equation", "calls", "other readers"]
+    lines = ["| " + " | ".join([*heads, "what it is"]) + " |", "|---" * 8 + "|"]
+    for m in _methods():
+        told = (m["family"], m["access"], m["scale"], m["equation"] or "–", m["calls"])
+        cells = (f"`{m['name']}`", *told, m["readers"] or "–", m["summary"])
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 

@@ -2,14 +2,14 @@
 
 # Tables list methods in the order in which these files register them.
 # isort: off
-from trustlab.confidence import (
+from trustlab.confidence import (  # noqa: F401
     token,
     sar,
     consistency,
     meaning_sets,
     verbalized,
     others,
-)  # noqa: F401
+)
 
 # isort: on
 from trustlab.confidence.registry import (

@@ -7,7 +7,7 @@ is its negative.
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from statistics import fmean
 from types import SimpleNamespace
@@ -18,18 +18,13 @@ from trustlab.confidence.registry import MissingValue, method
 from trustlab.knowledge import normalise
 from trustlab.records import Generation, Reply
 
+_method = partial(method, family="consistency")
+
+
 TOO_FEW = "fewer than 2 readable samples"
 
 
-@method(
-    label="PoC",
-    family="consistency",
-    access="black",
-    scale="probability",
-    equation="A13",
-    needs=("samples",),
-    cite="xiong2024can",
-)
+@_method("PoC", "probability", "samples", "A13", "xiong2024can")
 def poc(generation: Generation) -> float:
     """Share of the most frequent diagnosis among the samples, in [1/K, 1].
 
@@ -39,16 +34,7 @@ def poc(generation: Generation) -> float:
     return max(counts.values()) / counts.total()
 
 
-@method(
-    label="Lexical similarity",
-    family="consistency",
-    access="black",
-    scale="score",
-    ratio=True,
-    equation="A15",
-    needs=("samples",),
-    cite="lin2004rouge fadeeva2023lm",
-)
+@_method("Lexical similarity", "score", "samples", "A15", "lin2004rouge fadeeva2023lm", ratio=True)
 def lexical_similarity(generation: Generation) -> float:
     """Mean ROUGE-L F1 over ordered pairs of different samples, in [0, 1]."""
     counts = Counter(_texts(generation))
@@ -59,30 +45,29 @@ def lexical_similarity(generation: Generation) -> float:
     return (same + unlike) / (counts.total() * (counts.total() - 1))
 
 
-@method(
-    label="Semantic similarity", family="consistency", access="black", scale="score",
-    equation="A14", needs=("samples", "similarity"), cite="reimers2019sentence wang2020minilm",
-)  # fmt: skip
+@_method(
+    "Semantic similarity",
+    "score",
+    "samples similarity",
+    "A14",
+    "reimers2019sentence wang2020minilm",
+)
 def semantic_similarity(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a general sentence
     encoder."""
     return _mean_off_diagonal(generation.similarity, len(readable(generation)))
 
 
-@method(
-    label="Semantic similarity (medical)", family="consistency", access="black", scale="score",
-    equation="A14", needs=("samples", "similarity_med"), cite="reimers2019sentence",
-)  # fmt: skip
+@_method(
+    "Semantic similarity (medical)", "score", "samples similarity_med", "A14", "reimers2019sentence"
+)
 def semantic_similarity_med(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a medical sentence
     encoder that the user names."""
     return _mean_off_diagonal(generation.similarity_med, len(readable(generation)))
 
 
-@method(
-    label="MC-SE", family="consistency", access="white", scale="score", equation="A21",
-    needs=("samples.logprobs",), cite="malinin2021uncertainty",
-)  # fmt: skip
+@_method("MC-SE", "score", "samples.logprobs", "A21", "malinin2021uncertainty")
 def mc_se(generation: Generation) -> float:
     """Minus the Monte-Carlo sequence entropy: mean log-probability of the sampled diagnoses, in
     nats, at most 0.
@@ -92,10 +77,7 @@ def mc_se(generation: Generation) -> float:
     return fmean([logprobs.sum() for logprobs in sample_logprobs(generation)])
 
 
-@method(
-    label="MC-NSE", family="consistency", access="white", scale="score", equation="A22",
-    needs=("samples.logprobs",), cite="malinin2021uncertainty",
-)  # fmt: skip
+@_method("MC-NSE", "score", "samples.logprobs", "A22", "malinin2021uncertainty")
 def mc_nse(generation: Generation) -> float:
     """Minus the normalised Monte-Carlo sequence entropy: as mc_se, each divided by its number of
     tokens, at most 0."""

@@ -10,6 +10,8 @@ are those of Ren et al. 2026. Where its formula is an uncertainty, the confidenc
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from scipy.special import xlogy
 
@@ -17,8 +19,11 @@ from trustlab.confidence.consistency import readable, sample_logprobs, square
 from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation
 
-SETS = ("samples", "entailment", "contradiction")
-GRAPH = ("samples", "entailment")
+_method = partial(method, family="consistency")
+
+
+SETS = "samples entailment contradiction"
+GRAPH = "samples entailment"
 NOISE = 1e-12
 """An eigensolver's own: equal samples would otherwise differ by it with K, and rank."""
 AT_THE_CUT = 1e-6
@@ -26,39 +31,19 @@ AT_THE_CUT = 1e-6
 choose."""
 
 
-@method(
-    label="Semantic PoC", family="consistency", access="black", scale="probability",
-    equation="A13 (variant)", needs=SETS, cite="xiong2024can kuhn2023semantic",
-)  # fmt: skip
+@_method("Semantic PoC", "probability", SETS, "A13 (variant)", "xiong2024can kuhn2023semantic")
 def semantic_poc(generation: Generation) -> float:
     """Share of the largest set of samples that mean the same, in [1/K, 1]."""
     return set_shares(generation).max()
 
 
-@method(
-    label="NumSet",
-    family="consistency",
-    access="black",
-    scale="score",
-    ratio=True,
-    equation="A16",
-    needs=SETS,
-    cite="lin2024generating",
-)
+@_method("NumSet", "score", SETS, "A16", "lin2024generating", ratio=True)
 def num_set(generation: Generation) -> float:
     """1 minus the number of sets of samples that mean the same, by K; in [0, 1 - 1/K]."""
     return 1 - len(set_shares(generation)) / len(readable(generation))
 
 
-@method(
-    label="EigV",
-    family="consistency",
-    access="black",
-    scale="score",
-    equation="A17-A18",
-    needs=GRAPH,
-    cite="lin2024generating",
-)
+@_method("EigV", "score", GRAPH, "A17-A18", "lin2024generating")
 def eigv(generation: Generation) -> float:
     """1 minus the sum of max(0, 1 - eigenvalue) of the samples' normalised graph Laplacian, at most
     0.
@@ -71,31 +56,14 @@ def eigv(generation: Generation) -> float:
     return 1 - (1.0 if abs(meanings_counted - 1) < NOISE else meanings_counted)
 
 
-@method(
-    label="Deg",
-    family="consistency",
-    access="black",
-    scale="score",
-    ratio=True,
-    equation="A19",
-    needs=GRAPH,
-    cite="lin2024generating",
-)
+@_method("Deg", "score", GRAPH, "A19", "lin2024generating", ratio=True)
 def deg(generation: Generation) -> float:
     """Mean mutual entailment of the samples, each with itself included: trace of the degree matrix
     by K squared, in (0, 1]."""
     return similarity_graph(generation).mean()
 
 
-@method(
-    label="Ecc",
-    family="consistency",
-    access="black",
-    scale="score",
-    equation="A20",
-    needs=GRAPH,
-    cite="lin2024generating",
-)
+@_method("Ecc", "score", GRAPH, "A20", "lin2024generating")
 def ecc(generation: Generation) -> float:
     """1 minus the length of the samples' centred spectral embeddings, in [1 - sqrt(K - 1), 1].
 
@@ -109,10 +77,13 @@ def ecc(generation: Generation) -> float:
     return 1 - (0.0 if spread < NOISE else np.sqrt(spread))
 
 
-@method(
-    label="Semantic entropy", family="consistency", access="white", scale="score", equation="A23",
-    needs=("samples.logprobs", "entailment", "contradiction"), cite="kuhn2023semantic",
-)  # fmt: skip
+@_method(
+    "Semantic entropy",
+    "score",
+    "samples.logprobs entailment contradiction",
+    "A23",
+    "kuhn2023semantic",
+)
 def semantic_entropy(generation: Generation) -> float:
     """Minus the semantic entropy: over sets, the set's share of samples times log of its summed
     probability; in nats.
@@ -124,11 +95,14 @@ def semantic_entropy(generation: Generation) -> float:
     return float(set_shares(generation) @ total)
 
 
-@method(
-    label="Semantic entropy (normalised)", family="consistency", access="white", scale="score",
-    equation="A23 (variant)", needs=("samples.logprobs", "entailment", "contradiction"),
-    cite="farquhar2024detecting", either_way=("samples.logprobs",),
-)  # fmt: skip
+@_method(
+    "Semantic entropy (normalised)",
+    "score",
+    "samples.logprobs entailment contradiction",
+    "A23 (variant)",
+    "farquhar2024detecting",
+    either_way="samples.logprobs",
+)
 def semantic_entropy_normalised(generation: Generation) -> float:
     """Minus the entropy of the sets' probabilities, each distinct string counted once and their sum
     scaled to 1; at most 0.
@@ -148,10 +122,7 @@ def semantic_entropy_normalised(generation: Generation) -> float:
     return float(xlogy(shares, shares).sum())  # a set without any probability adds nothing
 
 
-@method(
-    label="Semantic entropy (discrete)", family="consistency", access="black", scale="score",
-    equation="A23 (variant)", needs=SETS, cite="farquhar2024detecting",
-)  # fmt: skip
+@_method("Semantic entropy (discrete)", "score", SETS, "A23 (variant)", "farquhar2024detecting")
 def semantic_entropy_discrete(generation: Generation) -> float:
     """Minus the entropy of the sets' shares of samples, in nats, in [-log K, 0]."""
     shares = set_shares(generation)

@@ -11,15 +11,7 @@ from trustlab.metrics.trust import rdc as mean_cosine
 from trustlab.records import Assessment, Evidence, Generation
 
 
-@method(
-    label="Information level",
-    family="baseline",
-    access="black",
-    scale="score",
-    equation="",
-    needs=("shown",),
-    cite="",
-)
+@method("Information level", "score", "shown", family="baseline")
 def information_level(generation: Generation) -> float:
     """Share of the case's statements shown, in (0, 1]."""
     if generation.n_total < 1:
@@ -27,29 +19,13 @@ def information_level(generation: Generation) -> float:
     return generation.n_statements / generation.n_total
 
 
-@method(
-    label="Word count",
-    family="baseline",
-    access="black",
-    scale="score",
-    equation="",
-    needs=("shown",),
-    cite="",
-)
+@method("Word count", "score", "shown", family="baseline")
 def word_count(generation: Generation) -> float:
     """Number of words of patient information shown, at least 0."""
     return generation.n_words
 
 
-@method(
-    label="Random",
-    family="baseline",
-    access="black",
-    scale="score",
-    equation="",
-    needs=("shown",),
-    cite="",
-)
+@method("Random", "score", "shown", family="baseline")
 def random(generation: Generation) -> float:
     """A hash of seed, case and level, uniform in [0, 1): the same in every run, and knows
     nothing."""
@@ -82,15 +58,7 @@ def _assessment(generation: Generation) -> Assessment:
     return generation.assessment
 
 
-@method(
-    label="MedConf",
-    family="medconf",
-    access="black",
-    scale="probability",
-    equation="5-8",
-    needs=("assessment",),
-    cite="ren2026towards",
-)
+@method("MedConf", "probability", "assessment", "5-8", "ren2026towards", family="medconf")
 def medconf(generation: Generation) -> float:
     """The model's score from 0 to 100 after holding a symptom profile against the patient's words,
     divided by 100."""
@@ -101,14 +69,13 @@ def medconf(generation: Generation) -> float:
 
 
 @method(
-    label="MedConf (fixed weights)",
+    "MedConf (fixed weights)",
+    "score",
+    "assessment",
+    "",
+    "ren2026towards",
     family="medconf",
-    access="black",
-    scale="score",
     ratio=True,
-    equation="",
-    needs=("assessment",),
-    cite="ren2026towards",
 )
 def medconf_weighted(generation: Generation) -> float:
     """The same evidence table by a fixed formula: weighted share of supported minus contradicted
@@ -119,15 +86,7 @@ def medconf_weighted(generation: Generation) -> float:
     return weighted_support(a.evidence)
 
 
-@method(
-    label="Agreement of doctors",
-    family="trust",
-    access="black",
-    scale="score",
-    equation="1 - CDR",
-    needs=("panel",),
-    cite="",
-)
+@method("Agreement of doctors", "score", "panel", "1 - CDR", family="trust")
 def agreement(generation: Generation) -> float:
     """Share of the panel's readable diagnoses that the largest group has, in (0, 1]; of three
     doctors 1/3, 2/3 or 1."""
@@ -136,15 +95,7 @@ def agreement(generation: Generation) -> float:
     return 1 - cdr(generation.panel.votes)
 
 
-@method(
-    label="RDC",
-    family="trust",
-    access="black",
-    scale="score",
-    equation="RDC",
-    needs=("panel", "panel.cosines"),
-    cite="",
-)
+@method("RDC", "score", "panel panel.cosines", "RDC", family="trust")
 def rdc(generation: Generation) -> float:
     """Mean over the panel's doctors of the cosine of reasoning and diagnosis, in [-1, 1]."""
     assert generation.panel is not None and generation.panel.cosines is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
@@ -15,8 +15,6 @@ from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.records import Generation
 
 FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust")
-ACCESSES = ("black", "white")
-"""black: the model's words are enough. white: token probabilities or distributions are read."""
 SCALES = ("probability", "score")
 """probability: in [0, 1], meant as a chance, so calibration can be judged. score: only the order
 means something."""
@@ -78,7 +76,6 @@ class Method:
     name: str
     label: str
     family: str
-    access: str
     scale: str
     equation: str
     needs: tuple[str, ...]
@@ -88,6 +85,12 @@ class Method:
     ratio: bool = False
     falls_with: tuple[str, ...] = ()
     either_way: tuple[str, ...] = ()
+
+    @property
+    def access(self) -> str:
+        """black: the model's words are enough. white: token probabilities or distributions are
+        read."""
+        return "white" if WHITE_NEEDS & set(self.needs) else "black"
 
     def score(self, generation: Generation) -> float:
         """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed."""
@@ -143,60 +146,52 @@ GROUPS: dict[str, Callable[[Method], bool]] = {
 
 
 def method(
-    *,
     label: str,
-    family: str,
-    access: str,
     scale: str,
-    equation: str,
-    needs: Sequence[str],
-    cite: str,
+    needs: str,
+    equation: str = "",
+    cite: str = "",
+    *,
+    family: str,
     ratio: bool = False,
-    falls_with: Sequence[str] = (),
-    either_way: Sequence[str] = (),
+    falls_with: str = "",
+    either_way: str = "",
 ) -> Callable[[Callable[[Generation], float]], Callable[[Generation], float]]:
     """Register the decorated function under its own name; the function itself stays as it is.
 
-    A probability is on a ratio scale, a score where ``ratio`` says so. Raises ``ValueError`` for an
-    unknown family, access, scale or need, and for a name already taken.
+    - ``needs``, ``cite``, ``falls_with`` and ``either_way``: words with spaces between.
+    - A probability is on a ratio scale, a score where ``ratio`` says so.
+    - ``ValueError`` for an unknown family, scale or need, and for a name already taken.
     """
-    for what, value, known in (
-        ("family", family, FAMILIES),
-        ("access", access, ACCESSES),
-        ("scale", scale, SCALES),
-    ):
+    for what, value, known in (("family", family, FAMILIES), ("scale", scale, SCALES)):
         if value not in known:
             raise ValueError(f"{what} is {value!r}; allowed are {', '.join(known)}")
-    for need in (*needs, *falls_with, *either_way):
+    needed, falling, either = (tuple(words.split()) for words in (needs, falls_with, either_way))
+    for need in (*needed, *falling, *either):
         if need not in NEEDS:
             raise ValueError(f"there is no need {need!r}; known are {', '.join(NEEDS)}")
-    for what, turning in (("falls_with", falls_with), ("either_way", either_way)):
-        if stray := set(turning) - set(needs):
-            raise ValueError(
-                f"{what} names {sorted(stray)}, which is not among the needs {list(needs)}"
-            )
+    for what, turning in (("falls_with", falling), ("either_way", either)):
+        if stray := set(turning) - set(needed):
+            raise ValueError(f"{what} names {sorted(stray)}, not among the needs {list(needed)}")
 
     def register(function: Callable[[Generation], float]) -> Callable[[Generation], float]:
         name = function.__name__
         if name in METHODS:
-            raise ValueError(
-                f"a method {name!r} is registered already (family {METHODS[name].family})"
-            )
-        summary = " ".join((function.__doc__ or "").split("\n\n")[0].split())
+            family_of = METHODS[name].family
+            raise ValueError(f"a method {name!r} is registered already (family {family_of})")
         METHODS[name] = Method(
             name=name,
             label=label,
             family=family,
-            access=access,
             scale=scale,
             equation=equation,
-            needs=tuple(needs),
+            needs=needed,
             cite=cite,
-            summary=summary,
+            summary=" ".join((function.__doc__ or "").split("\n\n")[0].split()),
             function=function,
             ratio=ratio or scale == "probability",
-            falls_with=tuple(falls_with),
-            either_way=tuple(either_way),
+            falls_with=falling,
+            either_way=either,
         )
         return function
 

@@ -21,9 +21,8 @@ IRRELEVANT = 1e-6
 
 
 @method(
-    label="TokenSAR", family="token", access="white", scale="score", equation="A10-A11",
-    needs=("answer.logprobs", "relevance"), cite="duan2024shifting",
-)  # fmt: skip
+    "TokenSAR", "score", "answer.logprobs relevance", "A10-A11", "duan2024shifting", family="token"
+)
 def token_sar(generation: Generation) -> float:
     """Mean log-probability of the diagnosis's tokens, each weighed by its share of the relevance,
     in nats, at most 0.
@@ -37,9 +36,13 @@ def token_sar(generation: Generation) -> float:
 
 
 @method(
-    label="SentenceSAR", family="consistency", access="white", scale="score", equation="A24-A25",
-    needs=("samples.logprobs", "similarity"), cite="duan2024shifting",
-)  # fmt: skip
+    "SentenceSAR",
+    "score",
+    "samples.logprobs similarity",
+    "A24-A25",
+    "duan2024shifting",
+    family="consistency",
+)
 def sentence_sar(generation: Generation) -> float:
     """Mean log of each sample's probability plus the others' that mean alike, by
     ``sar_temperature``; in nats.
@@ -50,9 +53,13 @@ def sentence_sar(generation: Generation) -> float:
 
 
 @method(
-    label="SentenceSAR (as printed)", family="consistency", access="white", scale="score",
-    equation="A24-A25 (variant)", needs=("samples.logprobs", "similarity"), cite="ren2026towards",
-)  # fmt: skip
+    "SentenceSAR (as printed)",
+    "score",
+    "samples.logprobs similarity",
+    "A24-A25 (variant)",
+    "ren2026towards",
+    family="consistency",
+)
 def sentence_sar_printed(generation: Generation) -> float:
     """Mean of each sample's log-probability plus the others' probability that mean alike, by
     ``sar_temperature``; as printed."""
@@ -66,9 +73,13 @@ def sentence_sar_printed(generation: Generation) -> float:
 
 
 @method(
-    label="SAR", family="consistency", access="white", scale="score", equation="",
-    needs=("samples.logprobs", "similarity", "sample_relevance"), cite="duan2024shifting",
-)  # fmt: skip
+    "SAR",
+    "score",
+    "samples.logprobs similarity sample_relevance",
+    "",
+    "duan2024shifting",
+    family="consistency",
+)
 def sar(generation: Generation) -> float:
     """Sentence-level SAR with each sample's probability made of its tokens by their shares of the
     relevance; in nats."""

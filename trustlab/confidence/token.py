@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation
 
+_method = partial(method, family="token")
 
-@method(
-    label="ASP",
-    family="token",
-    access="white",
-    scale="probability",
-    equation="A1",
-    needs=("answer.logprobs",),
-    cite="huang2025look",
-)
+
+@_method("ASP", "probability", "answer.logprobs", "A1", "huang2025look")
 def asp(generation: Generation) -> float:
     """Mean probability of the diagnosis's tokens, in [0, 1]."""
     return np.exp(_array(generation, "logprobs")).mean()
 
 
-@method(
-    label="MSP (as printed: largest token)",
-    family="token",
-    access="white",
-    scale="probability",
-    equation="A2",
-    needs=("answer.logprobs",),
-    cite="huang2025look",
-)
+@_method("MSP (as printed: largest token)", "probability", "answer.logprobs", "A2", "huang2025look")
 def msp(generation: Generation) -> float:
     """Largest probability of the diagnosis's tokens, in [0, 1].
 
@@ -40,64 +28,44 @@ def msp(generation: Generation) -> float:
     return np.exp(_array(generation, "logprobs")).max()
 
 
-@method(
-    label="Sequence probability",
-    family="token",
-    access="white",
-    scale="probability",
-    equation="A2 (variant)",
-    needs=("answer.logprobs",),
-    cite="fadeeva2023lm",
-)
+@_method("Sequence probability", "probability", "answer.logprobs", "A2 (variant)", "fadeeva2023lm")
 def sequence_probability(generation: Generation) -> float:
     """Product of the diagnosis's token probabilities: P(diagnosis given patient), in [0, 1]."""
     return np.exp(_array(generation, "logprobs").sum())
 
 
-@method(
-    label="Smallest token probability",
-    family="token",
-    access="white",
-    scale="probability",
-    equation="A2 (variant)",
-    needs=("answer.logprobs",),
-    cite="huang2025look",
+@_method(
+    "Smallest token probability", "probability", "answer.logprobs", "A2 (variant)", "huang2025look"
 )
 def min_token_probability(generation: Generation) -> float:
     """Smallest probability of the diagnosis's tokens, in [0, 1]."""
     return np.exp(_array(generation, "logprobs")).min()
 
 
-@method(
-    label="Perplexity",
-    family="token",
-    access="white",
-    scale="score",
-    equation="A3",
-    needs=("answer.logprobs",),
-    cite="fadeeva2023lm",
-)
+@_method("Perplexity", "score", "answer.logprobs", "A3", "fadeeva2023lm")
 def perplexity(generation: Generation) -> float:
     """Minus the diagnosis's perplexity, -exp(-mean log p), at most -1 (printed without the
     minus)."""
     return -np.exp(-_array(generation, "logprobs").mean())
 
 
-@method(
-    label="Entropy", family="token", access="white", scale="score", equation="A4",
-    needs=("answer.entropies",), cite="huang2025look", falls_with=("answer.entropies",),
-)  # fmt: skip
+@_method(
+    "Entropy", "score", "answer.entropies", "A4", "huang2025look", falls_with="answer.entropies"
+)
 def entropy(generation: Generation) -> float:
     """Minus the mean entropy of the next-token distributions, in nats, at most 0 (printed without
     the minus)."""
     return -_array(generation, "entropies").mean()
 
 
-@method(
-    label="PMI", family="token", access="white", scale="score", equation="A5",
-    needs=("answer.logprobs", "answer.prior_logprobs"), cite="takayama2019relevant",
-    falls_with=("answer.prior_logprobs",),
-)  # fmt: skip
+@_method(
+    "PMI",
+    "score",
+    "answer.logprobs answer.prior_logprobs",
+    "A5",
+    "takayama2019relevant",
+    falls_with="answer.prior_logprobs",
+)
 def pmi(generation: Generation) -> float:
     """How much the patient information raises the diagnosis, mean log(p / prior) in nats,
     unbounded.
@@ -107,11 +75,14 @@ def pmi(generation: Generation) -> float:
     return (_array(generation, "logprobs") - _array(generation, "prior_logprobs")).mean()
 
 
-@method(
-    label="Conditional PMI", family="token", access="white", scale="score", equation="A6-A7",
-    needs=("answer.logprobs", "answer.entropies", "answer.prior_logprobs"),
-    cite="vanderpoel2022mutual", falls_with=("answer.entropies",),
-)  # fmt: skip
+@_method(
+    "Conditional PMI",
+    "score",
+    "answer.logprobs answer.entropies answer.prior_logprobs",
+    "A6-A7",
+    "vanderpoel2022mutual",
+    falls_with="answer.entropies",
+)
 def conditional_pmi(generation: Generation) -> float:
     """Mean log p plus the weighted log prior of tokens whose entropy reaches the threshold, in
     nats, at most 0.
@@ -122,12 +93,14 @@ def conditional_pmi(generation: Generation) -> float:
     return _array(generation, "logprobs").mean() + _uncertain_prior(generation)
 
 
-@method(
-    label="Conditional PMI (original sign)", family="token", access="white", scale="score",
-    equation="A6-A7 (variant)",
-    needs=("answer.logprobs", "answer.entropies", "answer.prior_logprobs"),
-    cite="vanderpoel2022mutual", falls_with=("answer.prior_logprobs",),
-)  # fmt: skip
+@_method(
+    "Conditional PMI (original sign)",
+    "score",
+    "answer.logprobs answer.entropies answer.prior_logprobs",
+    "A6-A7 (variant)",
+    "vanderpoel2022mutual",
+    falls_with="answer.prior_logprobs",
+)
 def conditional_pmi_original(generation: Generation) -> float:
     """Mean log p minus the weighted log prior of tokens whose entropy reaches the threshold, in
     nats, unbounded.
@@ -137,15 +110,7 @@ def conditional_pmi_original(generation: Generation) -> float:
     return _array(generation, "logprobs").mean() - _uncertain_prior(generation)
 
 
-@method(
-    label="Rényi divergence",
-    family="token",
-    access="white",
-    scale="score",
-    equation="A8",
-    needs=("answer.renyi",),
-    cite="darrin2023rainproof",
-)
+@_method("Rényi divergence", "score", "answer.renyi", "A8", "darrin2023rainproof")
 def renyi_divergence(generation: Generation) -> float:
     """Mean Rényi divergence of the next-token distributions from the uniform one, in nats, at least
     0.
@@ -155,15 +120,7 @@ def renyi_divergence(generation: Generation) -> float:
     return _array(generation, "renyi").mean()
 
 
-@method(
-    label="Fisher–Rao",
-    family="token",
-    access="white",
-    scale="score",
-    equation="A9",
-    needs=("answer.fisher_rao",),
-    cite="darrin2023rainproof",
-)
+@_method("Fisher–Rao", "score", "answer.fisher_rao", "A9", "darrin2023rainproof")
 def fisher_rao(generation: Generation) -> float:
     """Mean Fisher-Rao distance of the next-token distributions from the uniform one, in [0, 1)."""
     return _array(generation, "fisher_rao").mean()
@@ -180,49 +137,25 @@ def _uncertain_prior(generation: Generation) -> float:
     return p.pmi_weight * np.where(uncertain, _array(generation, "prior_logprobs"), 0.0).mean()
 
 
-NEEDS = ("answer.logprobs", "answer.alternatives", "alternative_entailment")
+NEEDS = "answer.logprobs answer.alternatives alternative_entailment"
 ENTAILS, NEUTRAL, CONTRADICTS = 1, 0, -1
 
 
-@method(
-    label="CCP",
-    family="token",
-    access="white",
-    scale="probability",
-    equation="A12",
-    needs=NEEDS,
-    cite="fadeeva2024fact",
-)
+@_method("CCP", "probability", NEEDS, "A12", "fadeeva2024fact")
 def ccp(generation: Generation) -> float:
     """Product over tokens of the share of entailing among entailing and contradicting alternatives,
     in [0, 1]."""
     return float(token_shares(generation).prod())
 
 
-@method(
-    label="CCP (smallest)",
-    family="token",
-    access="white",
-    scale="probability",
-    equation="A12 (variant)",
-    needs=NEEDS,
-    cite="fadeeva2024fact",
-)
+@_method("CCP (smallest)", "probability", NEEDS, "A12 (variant)", "fadeeva2024fact")
 def ccp_min(generation: Generation) -> float:
     """Smallest over tokens of the share of entailing among entailing and contradicting
     alternatives, in [0, 1]."""
     return float(token_shares(generation).min())
 
 
-@method(
-    label="CCP (mean)",
-    family="token",
-    access="white",
-    scale="probability",
-    equation="A12 (variant)",
-    needs=NEEDS,
-    cite="fadeeva2024fact",
-)
+@_method("CCP (mean)", "probability", NEEDS, "A12 (variant)", "fadeeva2024fact")
 def ccp_mean(generation: Generation) -> float:
     """Mean over tokens of the share of entailing among entailing and contradicting alternatives, in
     [0, 1]."""

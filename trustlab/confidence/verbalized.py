@@ -2,54 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import fmean
 
 from trustlab.confidence.registry import MissingValue, method
 from trustlab.parsing import guesses, no_answer, score_0_100, true_or_false
 from trustlab.records import Generation, Reply
 
+_method = partial(method, family="verbalized")
+
+
 COMBINATIONS = {"mean": fmean, "first": lambda scores: scores[0], "max": max}
 """Name -> what it makes of the guesses of a score."""
 
 
-@method(
-    label="CE",
-    family="verbalized",
-    access="black",
-    scale="probability",
-    equation="",
-    needs=("probes.ce",),
-    cite="tian2023just",
-)
+@_method("CE", "probability", "probes.ce", "", "tian2023just")
 def ce(generation: Generation) -> float:
     """The score from 0 to 100 that the model gives its answer, divided by 100, in [0, 1]."""
     return _stated(generation.probes["ce"][0], generation.told)
 
 
-@method(
-    label="CoT-CE",
-    family="verbalized",
-    access="black",
-    scale="probability",
-    equation="",
-    needs=("probes.cot_ce",),
-    cite="xiong2024can",
-)
+@_method("CoT-CE", "probability", "probes.cot_ce", "", "xiong2024can")
 def cot_ce(generation: Generation) -> float:
     """The score from 0 to 100 that the model gives its answer after saying why, divided by 100, in
     [0, 1]."""
     return _stated(generation.probes["cot_ce"][0], generation.told)
 
 
-@method(
-    label="Top-k CE",
-    family="verbalized",
-    access="black",
-    scale="probability",
-    equation="",
-    needs=("probes.topk_ce",),
-    cite="tian2023just",
-)
+@_method("Top-k CE", "probability", "probes.topk_ce", "", "tian2023just")
 def topk_ce(generation: Generation) -> float:
     """Mean of the model's five guesses of the score from 0 to 100, divided by 100, in [0, 1].
 
@@ -61,15 +41,7 @@ def topk_ce(generation: Generation) -> float:
     return COMBINATIONS[generation.parameters.topk_combination](scores) / 100
 
 
-@method(
-    label="P(True)",
-    family="verbalized",
-    access="black",
-    scale="probability",
-    equation="4",
-    needs=("probes.p_true",),
-    cite="kadavath2022language",
-)
+@_method("P(True)", "probability", "probes.p_true", "4", "kadavath2022language")
 def p_true(generation: Generation) -> float:
     """Share of "True" among the model's sampled judgements of its answer, in [0, 1].
 
