@@ -37,7 +37,7 @@ from trustlab.metrics.discrimination import ranking_weighted
 from trustlab.metrics.estimate import bounded_interval, case_weights, without_excess
 from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.selective import selective_weighted
-from trustlab.metrics.significance import cases_to_tell_apart
+from trustlab.metrics.significance import sample_size_for_power
 
 LEVELS = 6
 TRUTH = 100_000
@@ -45,8 +45,8 @@ TRUTH = 100_000
 CHUNK = 100
 """Draws handled at once: keeps the working arrays near the processor's cache."""
 DIFFERENCES = ("auroc, a minus b", "auroc within, a minus b")
-"""Pooled over the levels, and within level."""
-ASKED = ("accuracy", "auroc", "auroc within level", *DIFFERENCES)
+"""Pooled over the levels, and level-stratified."""
+ASKED = ("accuracy", "auroc", "auroc level-stratified", *DIFFERENCES)
 """What the exit status is about; the others are printed."""
 COVERAGE, ERROR = (0.92, 0.97), (0.03, 0.08)
 
@@ -145,7 +145,7 @@ def measured(s: Sample, weights: np.ndarray) -> dict[str, np.ndarray]:
     within, other = (within_level(s, one, weights) for one in (s.a, s.b))
     return {
         **plain(s, weights),
-        "auroc within level": within,
+        "auroc level-stratified": within,
         "auroc within, a minus b": within - other,
         "auprc": ranking_weighted(s.correct, s.a, weights)[1],
         "partial correlation": partial_spearman_weighted(s.correct, s.a, s.level, weights),
@@ -233,7 +233,7 @@ def one_test(
     population: Population, key: Sequence[int], n_cases: int, n_draws: int
 ) -> pd.DataFrame:
     """Method a against b on a new sample, by the package's own paired test: a row pooled and one
-    within level."""
+    level-stratified."""
     s = drawn(population, np.random.default_rng(key), n_cases)
     common = {
         "case_id": s.case,
@@ -252,7 +252,7 @@ def one_test(
 
 
 def tests(population: Population, at: int, o: argparse.Namespace) -> pd.DataFrame:
-    """How often p is below 0.05: a row pooled and one within level, with the true difference and
+    """How often p is below 0.05: a row pooled and one level-stratified, with the true difference and
     its standard error."""
     keys = [
         (o.seed, 100 + at, r)
@@ -273,7 +273,7 @@ def tests(population: Population, at: int, o: argparse.Namespace) -> pd.DataFram
         rows.append({
             "population": population.name, "level": level, "difference": right,
             "standard_error": error, "found": float((part["p"] < 0.05).mean()),
-            "cases_for_80": cases_to_tell_apart(right, error, o.cases),
+            "cases_for_80": sample_size_for_power(right, error, o.cases),
         })  # fmt: skip
     return pd.DataFrame(rows)
 

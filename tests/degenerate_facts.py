@@ -384,9 +384,9 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ),
     *[
         (
-            "significance.cases_to_tell_apart",
+            "significance.sample_size_for_power",
             situation,
-            lambda given=given: significance.cases_to_tell_apart(*given),
+            lambda given=given: significance.sample_size_for_power(*given),
             expected,
         )
         for situation, given, expected in (

@@ -115,7 +115,7 @@ def walkthrough() -> Bullets:
         [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?", line.partition(":")[2])]
         for line in printed("00_walkthrough", "walk-23").splitlines()
     )
-    beyond = table("00_beyond")
+    beyond = table("00_out_of_distribution")
     unknown = {m: row(beyond, set="unknown diseases", method=m) for m in ("poc", "ce", "medconf")}
     n_wrong, n_patients, rho = re.findall(
         r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27")
@@ -209,7 +209,7 @@ def benchmark() -> Bullets:
         f" {within('sequence_probability')}, MC-SE {within('mc_se')}, mean token probability (ASP)"
         f" {within('asp')}, agreement of samples (PoC) {within('poc')}, MedConf"
         f" {within('medconf')}, P(True) {within('p_true')}, an elicited score (CE) {within('ce')}."
-        " Against MedConf on the same answers, with the choice of the best made anew in each"
+        " Against MedConf on the same answers, with the best re-selected in each"
         " draw, "
         + (
             f"ahead are the best of {counted(len(ahead), 'family', 'families')}: {named(ahead)}"
@@ -278,7 +278,7 @@ def robustness() -> Bullets:
     changed = rows(accuracy, metric="other_answer")
     shift = rows(accuracy, metric="difference")
     variation = rows(table("02_variation"), metric="cv_sample").set_index("method")
-    compared = rows(shown("02_robustness", "steadier-code"), metric="CV sample")
+    compared = rows(shown("02_robustness", "more-stable-code"), metric="CV sample")
     n_apart = int((compared["p (Holm)"].map(number) < 0.05).sum())
     two = table("02_two_at_once")
     both = {

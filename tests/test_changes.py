@@ -10,8 +10,8 @@ import yaml
 from fake_model import made_case
 
 from trustlab.changes.changes import (
-    AS_TOLD,
     MAKERS,
+    ORIGINAL,
     instruction,
     merged,
     named,
@@ -29,7 +29,7 @@ from trustlab.paths import DATA
 from trustlab.records import Case, Statement
 
 TABLE = load_knowledge()
-EVERY = [*named(list(MAKERS)), AS_TOLD]
+EVERY = [*named(list(MAKERS)), ORIGINAL]
 
 
 def told(
@@ -232,7 +232,7 @@ def test_a_paraphrase_keeps_what_the_statement_tells() -> None:
     assert (
         said == Statement("New.", "fever", False)
         and paraphrased({}, 2).is_paraphrase
-        and not AS_TOLD.is_paraphrase
+        and not ORIGINAL.is_paraphrase
     )
 
 

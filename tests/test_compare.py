@@ -15,7 +15,7 @@ from trustlab.metrics.paired import (
     paired_differences,
     reference_of,
 )
-from trustlab.metrics.significance import cases_to_tell_apart, holm
+from trustlab.metrics.significance import holm, sample_size_for_power
 
 NAN = float("nan")
 LEVELS = (20, 60, 100)
@@ -88,7 +88,9 @@ def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_besi
     assert list(found["method"].unique()) == ["asp", "msp", "poc", "ce", "random"]
     one = row(found, method="asp", level="within")
     assert one["family"] == "token" and one["difference"] > 0 and one["low"] > 0
-    assert one["cases_needed"] == cases_to_tell_apart(one["difference"], one["standard_error"], 40)
+    assert one["cases_needed"] == sample_size_for_power(
+        one["difference"], one["standard_error"], 40
+    )
 
 
 def test_each_method_stands_on_the_rows_that_it_shares_with_the_reference():
@@ -275,7 +277,7 @@ def test_a_table_to_read_has_text_for_every_number():
         shown.loc["asp", "medconf"] == f"{one['reference']:.3f}" and shown.loc["asp", "cases"] == 40
     )
     assert (
-        shown.loc["ce", ["value", "difference", "p", "p (Holm)", "cases to tell apart"]].tolist()
+        shown.loc["ce", ["value", "difference", "p", "p (Holm)", "cases for 80 % power"]].tolist()
         == ["–"] * 5
     )
     assert shown.loc["ce", "note"] == "no confidence: no probabilities"

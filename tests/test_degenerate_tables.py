@@ -76,7 +76,9 @@ def made_tables() -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.DataFra
         "missingness_table": lambda a, c: benchmark.missingness_table(
             a, c, scales, min_per_class=1
         ),
-        "beyond_level_table": lambda a, c: benchmark.beyond_level_table(Run(a, c), **few),
+        "information_adjusted_table": lambda a, c: benchmark.information_adjusted_table(
+            Run(a, c), **few
+        ),
         "reliability_table": lambda a, c: benchmark.reliability_table(a, c, scales, **few),
         "compare_methods": lambda a, c: compare.compare_methods(a, twice(c), "m", **one),
         "best_of_families": lambda a, c: compare.best_of_families(a, twice(c), "m", **one),

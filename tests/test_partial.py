@@ -12,7 +12,7 @@ from test_metrics_table import a_run
 
 from trustlab.metrics import case_weights, metrics_table, percentile_interval
 from trustlab.metrics.correlation import partial_spearman, partial_spearman_weighted
-from trustlab.studies.benchmark import LACKING, LEFT, MEASURES, beyond_level_table
+from trustlab.studies.benchmark import LACKING, LEFT, MEASURES, information_adjusted_table
 
 LEVELS = np.repeat([1, 50, 100], 20)
 
@@ -179,7 +179,7 @@ def test_the_table_has_each_measure_once_with_its_value_and_a_bootstrap_over_cas
     run, share = told_run(20), np.random.default_rng(1).random(120)
     # answers' order
     run.confidence.loc[run.confidence["method"] == "information_level", "confidence"] = share
-    table = beyond_level_table(run, n_draws=60, seed=3)
+    table = information_adjusted_table(run, n_draws=60, seed=3)
     assert list(zip(table["method"], table["metric"], strict=True)) == [
         (method, measure)
         for method in ("good", "information_level", "word_count")
@@ -214,8 +214,8 @@ def test_the_table_has_each_measure_once_with_its_value_and_a_bootstrap_over_cas
 def test_areas_are_those_of_the_metrics_table_given_or_made():
     run = told_run(20)
     metrics = metrics_table(run, n_draws=60, scales={})
-    table = beyond_level_table(run, metrics, n_draws=60)
-    pd.testing.assert_frame_equal(table, beyond_level_table(run, n_draws=60))
+    table = information_adjusted_table(run, metrics, n_draws=60)
+    pd.testing.assert_frame_equal(table, information_adjusted_table(run, n_draws=60))
     usual = metrics.set_index(["method", "metric", "level"])
     for measure, level in (("auroc pooled", "pooled"), ("auroc within", "within")):
         for column in ("value", "low", "high", "n", "n_cases", "n_missing", "missing"):
@@ -223,7 +223,7 @@ def test_areas_are_those_of_the_metrics_table_given_or_made():
 
 
 def test_the_baselines_have_nothing_left_beyond_what_they_count():
-    table = beyond_level_table(told_run(), n_draws=20)
+    table = information_adjusted_table(told_run(), n_draws=20)
     level, words = (
         one(table, "partial given level", "information_level"),
         one(table, "partial given level and words", "word_count"),
@@ -243,7 +243,7 @@ def test_what_cannot_be_had_says_why():
         "nothing to count",
     ]
     run.confidence.loc[run.confidence["method"] == "information_level", "confidence"] = 0.5
-    table = beyond_level_table(run, n_draws=20)
+    table = information_adjusted_table(run, n_draws=20)
     assert (
         one(table, "partial given level and words")["missing"] == LACKING["n_words"]
         and one(table, "partial given level")["missing"] == ""
@@ -257,17 +257,19 @@ def test_what_cannot_be_had_says_why():
     )
     # a row that is not there is missing too
     run.confidence = run.confidence.drop(run.confidence.index[0])
-    row = one(beyond_level_table(run, n_draws=20), "partial given level")
+    row = one(information_adjusted_table(run, n_draws=20), "partial given level")
     assert (row["n"], row["n_missing"], row["n_cases"]) == (179, 1, 30)
     alone = SimpleNamespace(
         answers=run.answers, confidence=run.confidence[run.confidence["method"] == "good"]
     )
     alone.answers["n_words"] = 5
-    found = one(beyond_level_table(alone, n_draws=20), "partial given level, words and share")
+    found = one(
+        information_adjusted_table(alone, n_draws=20), "partial given level, words and share"
+    )
     assert np.isnan(found["value"]) and found["missing"] == LACKING["share"]
     run.answers["correct"] = 1
     assert (
-        one(beyond_level_table(run, n_draws=20), "spearman per answer")["missing"]
+        one(information_adjusted_table(run, n_draws=20), "spearman per answer")["missing"]
         == "fewer than 10 correct or wrong"
     )
 
@@ -275,4 +277,4 @@ def test_what_cannot_be_had_says_why():
 def test_metrics_of_another_run_are_refused():
     run = told_run(12)
     with pytest.raises(ValueError, match="metrics"):
-        beyond_level_table(run, metrics_table(a_run(12), n_draws=5, scales={}), n_draws=5)
+        information_adjusted_table(run, metrics_table(a_run(12), n_draws=5, scales={}), n_draws=5)

@@ -12,7 +12,7 @@ from trustlab.metrics.significance import (
     auroc_difference_standard_error,
     auroc_standard_error,
     cases_shown,
-    cases_to_tell_apart,
+    sample_size_for_power,
 )
 
 NAN = float("nan")
@@ -54,26 +54,26 @@ def test_two_errors_that_cancel_leave_none():
 
 def test_cases_by_hand():
     # (1.959964 + 0.841621) * 0.05 / 0.1 = 1.400793; its square times 40 is 78.49
-    assert cases_to_tell_apart(0.1, 0.05, 40) == 79 == cases_to_tell_apart(-0.1, 0.05, 40)
+    assert sample_size_for_power(0.1, 0.05, 40) == 79 == sample_size_for_power(-0.1, 0.05, 40)
     # (1.644854 + 1.281552)**2 / 4 * 40 = 85.64
-    assert cases_to_tell_apart(0.1, 0.05, 40, power=0.9, alpha=0.1) == 86
+    assert sample_size_for_power(0.1, 0.05, 40, power=0.9, alpha=0.1) == 86
 
 
 def test_half_the_difference_takes_four_times_the_cases():
-    assert cases_to_tell_apart(0.001, 0.05, 40) == pytest.approx(
-        4 * cases_to_tell_apart(0.002, 0.05, 40), rel=1e-3
+    assert sample_size_for_power(0.001, 0.05, 40) == pytest.approx(
+        4 * sample_size_for_power(0.002, 0.05, 40), rel=1e-3
     )
 
 
 def test_that_many_cases_do_tell_it_four_times_in_five():
     rng, difference, spread = np.random.default_rng(1), 0.3, 1.0
-    n = int(cases_to_tell_apart(difference, spread / math.sqrt(20), 20))
+    n = int(sample_size_for_power(difference, spread / math.sqrt(20), 20))
     means = rng.normal(difference, spread / math.sqrt(n), 20_000)
     assert np.mean(np.abs(means) > 1.959964 * spread / math.sqrt(n)) == pytest.approx(0.8, abs=0.01)
 
 
 def test_it_never_asks_for_fewer_than_two_cases():
-    assert cases_to_tell_apart(0.9, 1e-6, 40) == 2
+    assert sample_size_for_power(0.9, 1e-6, 40) == 2
 
 
 @each(
@@ -89,7 +89,7 @@ def test_an_auroc_that_is_missing_or_perfect_or_of_one_kind_has_no_error(auroc, 
     [(0, 0.1, 40), (NAN, 0.1, 40), (0.1, NAN, 40), (0.1, 0, 40), (0.1, 0.1, 0), (0.1, math.inf, 9)],
 )
 def test_no_difference_no_error_or_no_case_gives_no_number(difference, error, n):
-    assert math.isnan(cases_to_tell_apart(difference, error, n))
+    assert math.isnan(sample_size_for_power(difference, error, n))
 
 
 @each(
@@ -102,12 +102,12 @@ def test_no_difference_no_error_or_no_case_gives_no_number(difference, error, n)
             "correlation must lie between -1 and 1; received 1.5",
         ),
         (
-            lambda: cases_to_tell_apart(0.1, -0.1, 40),
+            lambda: sample_size_for_power(0.1, -0.1, 40),
             "standard_error and n_cases must be at least 0",
         ),
-        (lambda: cases_to_tell_apart(0.1, 0.1, 40, power=1.0), "power between alpha and 1"),
-        (lambda: cases_to_tell_apart(0.1, 0.1, 40, power=0.04), "power between alpha and 1"),
-        (lambda: cases_to_tell_apart(0.1, 0.1, 40, alpha=0), "alpha must lie between 0 and 1"),
+        (lambda: sample_size_for_power(0.1, 0.1, 40, power=1.0), "power between alpha and 1"),
+        (lambda: sample_size_for_power(0.1, 0.1, 40, power=0.04), "power between alpha and 1"),
+        (lambda: sample_size_for_power(0.1, 0.1, 40, alpha=0), "alpha must lie between 0 and 1"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message):

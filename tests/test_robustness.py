@@ -13,7 +13,7 @@ import pytest
 from asking import ask
 from fake_model import NAMES, FakeEncoder, FakeModel, made_case, made_cases
 
-from trustlab.changes.changes import AS_TOLD, named, picked, small_talk
+from trustlab.changes.changes import ORIGINAL, named, picked, small_talk
 from trustlab.confidence import select
 from trustlab.graders import SynonymGrader
 from trustlab.knowledge import load_knowledge
@@ -112,7 +112,7 @@ def run(tmp_path, cases=None, model=None, **more) -> tuple[Robustness, list[Case
 def test_every_condition_holds_every_case_level_and_method_once(tmp_path) -> None:
     found, cases, _ = run(tmp_path)
     names = [
-        "as_told",
+        "original",
         "paraphrase_1",
         "paraphrase_2",
         "paraphrase_3",
@@ -150,7 +150,7 @@ def test_what_changed_is_what_the_model_was_shown(tmp_path) -> None:
                     rows.loc[(case.case_id, level), "n_statements"]
                     == change.show(case, level).n_statements
                 )
-    assert not found.answers.loc[found.answers["condition"] == "as_told", "changed"].any()
+    assert not found.answers.loc[found.answers["condition"] == "original", "changed"].any()
 
 
 def test_the_run_as_told_is_the_benchmark_s_and_a_second_experiment_asks_nothing(tmp_path) -> None:
@@ -162,7 +162,7 @@ def test_the_run_as_told_is_the_benchmark_s_and_a_second_experiment_asks_nothing
     only = FakeModel()
     more, *_ = run(tmp_path, cases, only, changes=[small_talk(seed=9)], paraphrase_seeds=[])
     assert {r.purpose for r in only.requests} <= {"diagnosis", "samples", "ce"}
-    assert more.calls.groupby("condition")["n_made"].sum().loc["as_told"] == 0
+    assert more.calls.groupby("condition")["n_made"].sum().loc["original"] == 0
 
 
 def test_each_distinct_statement_that_is_drawn_is_worded_once_and_the_calls_are_counted_with_the_first_run(
@@ -179,13 +179,14 @@ def test_each_distinct_statement_that_is_drawn_is_worded_once_and_the_calls_are_
         pd.read_csv(tmp_path / "paraphrases.csv")["text"].tolist()
         == found.paraphrases["text"].tolist()
     )
-    counted = json.loads((tmp_path / "runs" / "as_told" / "run.json").read_text())["calls_made"]
+    counted = json.loads((tmp_path / "runs" / "original" / "run.json").read_text())["calls_made"]
     others = found.calls[
-        (found.calls["condition"] == "as_told") & ~found.calls["purpose"].str.startswith("rephrase")
+        (found.calls["condition"] == "original")
+        & ~found.calls["purpose"].str.startswith("rephrase")
     ]
     assert counted == others["n_made"].sum() + 2 * len(set(drawn))
     assert (
-        not found.calls.loc[found.calls["condition"] != "as_told", "purpose"]
+        not found.calls.loc[found.calls["condition"] != "original", "purpose"]
         .str.startswith("rephrase")
         .any()
     )
@@ -245,7 +246,7 @@ def test_a_question_that_is_unreadable_or_asks_something_else_stays_beside_the_n
 
 def test_where_no_paraphrase_can_be_had_the_rest_runs_and_the_reason_is_told(tmp_path) -> None:
     found, *_ = run(tmp_path, wording=Voice(silent=list(TABLE.findings)))
-    assert [c.name for c in found.conditions][:2] == ["as_told", "small_talk"]
+    assert [c.name for c in found.conditions][:2] == ["original", "small_talk"]
     assert (
         "voice gave no usable paraphrase of" in found.left_out
         and "no wordings in square brackets" in found.told
@@ -306,7 +307,7 @@ def confidence(
             "case_id": f"c{i}",
             "level": level,
             "condition": name,
-            "changed": name != AS_TOLD.name,
+            "changed": name != ORIGINAL.name,
             "shown": name,
             "method": method,
             "confidence": v,
@@ -326,7 +327,7 @@ def answers(
             "case_id": f"c{i}",
             "level": level,
             "condition": name,
-            "changed": name != AS_TOLD.name,
+            "changed": name != ORIGINAL.name,
             "answer": a,
         }
         | {"correct": float(a == right)}
@@ -344,7 +345,7 @@ def one(table: pd.DataFrame, **where: object) -> pd.Series:
 
 
 THREE = {
-    "as_told": [0.9, 0.9],
+    "original": [0.9, 0.9],
     "paraphrase_1": [0.2, 0.6],
     "paraphrase_2": [0.4, 0.6],
     "paraphrase_3": [0.6, 0.6],
@@ -396,11 +397,14 @@ def test_variation_with_enough_cases_has_an_interval_around_it() -> None:
 
 
 def test_accuracy_is_paired_and_other_words_for_one_answer_are_the_same_answer() -> None:
-    said = {"as_told": ["Flu", "Flu", "Cold", None], "small_talk": ["flu.", "Cold", "Asthma", None]}
+    said = {
+        "original": ["Flu", "Flu", "Cold", None],
+        "small_talk": ["flu.", "Cold", "Asthma", None],
+    }
     table = answers(said)
     table.loc[table["answer"] == "flu.", "correct"] = 1.0
     found = accuracy_table(table)
-    assert one(found, condition="as_told", level="all")["value"] == 0.5
+    assert one(found, condition="original", level="all")["value"] == 0.5
     small = found[(found["condition"] == "small_talk") & (found["level"] == "all")]
     values = small.set_index("metric")["value"].to_dict()
     assert values == {"accuracy": 0.25, "difference": -0.25, "other_answer": 0.5} and set(
@@ -409,19 +413,19 @@ def test_accuracy_is_paired_and_other_words_for_one_answer_are_the_same_answer()
 
 
 def test_answers_that_were_not_had_or_not_changed_are_in_neither() -> None:
-    table = answers({"as_told": ["Flu", "Flu", "Flu"], "small_talk": ["Cold", "Flu", "Cold"]})
-    table.loc[(table["condition"] == "as_told") & (table["case_id"] == "c0"), "correct"] = NAN
+    table = answers({"original": ["Flu", "Flu", "Flu"], "small_talk": ["Cold", "Flu", "Cold"]})
+    table.loc[(table["condition"] == "original") & (table["case_id"] == "c0"), "correct"] = NAN
     table.loc[(table["condition"] == "small_talk") & (table["case_id"] == "c2"), "changed"] = False
     found = accuracy_table(table)
     row = one(found, condition="small_talk", level="all", metric="difference")
-    assert (row["value"], row["n"]) == (0, 1) and one(found, condition="as_told", level="all")[
+    assert (row["value"], row["n"]) == (0, 1) and one(found, condition="original", level="all")[
         "n"
     ] == 2
 
 
 def test_a_shift_is_less_as_told_paired_and_once_more_where_the_answer_stayed() -> None:
-    said = answers({"as_told": ["Flu", "Flu", "Flu"], "small_talk": ["Flu", "Cold", "flu"]})
-    held = confidence({"as_told": [0.5, 0.9, 0.4], "small_talk": [0.6, 0.1, NAN]})
+    said = answers({"original": ["Flu", "Flu", "Flu"], "small_talk": ["Flu", "Cold", "flu"]})
+    held = confidence({"original": [0.5, 0.9, 0.4], "small_talk": [0.6, 0.1, NAN]})
     found = shift_table(said, held)
     every = one(found, level="all", among="all answers")
     assert (every["value"], every["n"], every["condition"]) == (
@@ -438,10 +442,13 @@ def test_a_shift_is_less_as_told_paired_and_once_more_where_the_answer_stayed() 
 
 def test_levels_are_kept_apart_and_together() -> None:
     said = pd.concat(
-        [answers({"as_told": ["Flu"], "small_talk": ["Flu"]}, level=q) for q in (20, 100)]
+        [answers({"original": ["Flu"], "small_talk": ["Flu"]}, level=q) for q in (20, 100)]
     )
     held = pd.concat(
-        [confidence({"as_told": [0.5], "small_talk": [0.5 + q / 1000]}, level=q) for q in (100, 20)]
+        [
+            confidence({"original": [0.5], "small_talk": [0.5 + q / 1000]}, level=q)
+            for q in (100, 20)
+        ]
     )
     found = shift_table(said, held)[lambda t: t["among"] == "all answers"].set_index("level")[
         "value"
@@ -454,12 +461,12 @@ def test_levels_are_kept_apart_and_together() -> None:
 def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_over_their_cases() -> (
     None
 ):
-    table = answers({"as_told": ["Flu"] * 12, "small_talk": ["Flu"] * 12})
+    table = answers({"original": ["Flu"] * 12, "small_talk": ["Flu"] * 12})
     same = accuracy_table(table.assign(changed=False))
     row = one(same, condition="small_talk", level="all", metric="difference")
     assert (row["n"], row["n_missing"], row["missing"]) == (0, 0, NOT_BOTH)
     moved = [0.5 + 0.01 * i for i in range(12)]
-    held = confidence({"as_told": [0.5] * 12, "small_talk": moved})
+    held = confidence({"original": [0.5] * 12, "small_talk": moved})
     row = one(shift_table(table, held, 400, 3), level="all", among="all answers")
     drawn = case_weights([f"c{i}" for i in range(12)], 400, 3) @ (np.array(moved) - 0.5) / 12
     assert (row["low"], row["high"]) == pytest.approx(percentile_interval(drawn)) and row[

@@ -24,7 +24,7 @@ from trustlab.studies.robustness import (
 )
 
 NAN = float("nan")
-CONDITIONS = ("as_told", "paraphrase_1", "paraphrase_2", "paraphrase_3")
+CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")
 
 
 def varied(rows: list[list[float]], method: str = "poc", **more) -> pd.DataFrame:
@@ -117,7 +117,7 @@ def test_a_level_with_one_statement_says_why_it_has_no_variation() -> None:
         for r in part.itertuples()
     }
     assert all(
-        texts["paraphrase_1", c] == texts["paraphrase_2", c] != texts["as_told", c] for c in "abc"
+        texts["paraphrase_1", c] == texts["paraphrase_2", c] != texts["original", c] for c in "abc"
     )
 
 
@@ -144,10 +144,10 @@ def test_variation_is_told_by_level_with_interval_and_count() -> None:
 
 
 def test_shifts_of_all_methods_are_over_the_same_rows() -> None:
-    said = answers({"as_told": ["Flu"] * 3, "small_talk": ["Flu"] * 3})
-    first = confidence({"as_told": [0.5, 0.5, 0.5], "small_talk": [0.6, 0.9, 0.5]})
-    other = confidence({"as_told": [0.5, 0.5, 0.5], "small_talk": [0.4, NAN, 0.5]}, "asp")
-    few = confidence({"as_told": [0.5, 0.5, 0.5], "small_talk": [NAN, 0.8, NAN]}, "ce")
+    said = answers({"original": ["Flu"] * 3, "small_talk": ["Flu"] * 3})
+    first = confidence({"original": [0.5, 0.5, 0.5], "small_talk": [0.6, 0.9, 0.5]})
+    other = confidence({"original": [0.5, 0.5, 0.5], "small_talk": [0.4, NAN, 0.5]}, "asp")
+    few = confidence({"original": [0.5, 0.5, 0.5], "small_talk": [NAN, 0.8, NAN]}, "ce")
     found = shift_table(said, pd.concat([first, other, few]), 50)
     found = found[(found["level"] == "all") & (found["among"] == "all answers")].set_index("method")
     assert found["value"].to_dict() == pytest.approx({"poc": 0.05, "asp": -0.05, "ce": 0.3})
@@ -159,10 +159,10 @@ def test_shifts_of_all_methods_are_over_the_same_rows() -> None:
 def test_the_p_of_a_shift_is_a_paired_t_over_cases_corrected_over_the_field() -> None:
     moves = np.linspace(-0.01, 0.11, 12)
     said = pd.concat(
-        [answers({"as_told": ["Flu"] * 12, c: ["Flu"] * 12}) for c in ("small_talk", "reordered")]
+        [answers({"original": ["Flu"] * 12, c: ["Flu"] * 12}) for c in ("small_talk", "reordered")]
     ).drop_duplicates()
     still = [0.5 + 0.01 * (-1) ** i for i in range(12)]
-    held = confidence({"as_told": [0.5] * 12, "small_talk": list(0.5 + moves), "reordered": still})
+    held = confidence({"original": [0.5] * 12, "small_talk": list(0.5 + moves), "reordered": still})
     both = [
         pd.concat([t, t.assign(level=20)]) for t in (said, held)
     ]  # a case's levels are one unit, not two
@@ -181,12 +181,12 @@ def test_the_p_of_a_shift_is_a_paired_t_over_cases_corrected_over_the_field() ->
 
 
 def test_few_cases_and_shifts_that_are_all_alike_have_no_p_and_no_conditions_no_rows() -> None:
-    said = answers({"as_told": ["Flu"] * 12, "small_talk": ["Flu"] * 12})
-    alike = confidence({"as_told": [0.5] * 12, "small_talk": [0.6] * 12})
+    said = answers({"original": ["Flu"] * 12, "small_talk": ["Flu"] * 12})
+    alike = confidence({"original": [0.5] * 12, "small_talk": [0.6] * 12})
     assert shift_table(said, alike, 50)[["p", "p_holm"]].isna().all(axis=None)
-    few = confidence({"as_told": [0.5] * 3, "small_talk": [0.6, 0.7, 0.8]})
+    few = confidence({"original": [0.5] * 3, "small_talk": [0.6, 0.7, 0.8]})
     assert shift_table(said, few, 50)["p"].isna().all()
-    told = [t[t["condition"] == "as_told"] for t in (said, alike)]
+    told = [t[t["condition"] == "original"] for t in (said, alike)]
     assert shift_table(*told, 50).empty and "p_holm" in shift_table(*told, 50)
 
 

@@ -202,7 +202,7 @@ def _read(p: Mapping[str, Any], methods: Sequence[Method], needs: frozenset[str]
 def _measured(answers: pd.DataFrame, n_draws: int, seed: int) -> str:
     first = (
         "AUROC takes correct answers as positive and is given over all levels together (pooled) and"
-        " as the mean over the levels that hold both right and wrong answers (within level)"
+        " as the mean over the levels that hold both right and wrong answers (level-stratified)"
     )
     n_cases: Any = answers.groupby("dataset")["case_id"].nunique()
     if (n_cases < MIN_CASES).all():
@@ -290,7 +290,7 @@ class Report:
     """A methods paragraph, the table of costs, and AUROC beside them.
 
     ``costs`` is the table of ``method_costs``, ``pareto`` that of ``pareto_table`` (``None`` where
-    the metrics hold no AUROC within level). Printed, or shown in a notebook, it is the paragraph
+    the metrics hold no level-stratified AUROC). Printed, or shown in a notebook, it is the paragraph
     and the costs; :meth:`figure` draws the rest.
     """
 

@@ -41,7 +41,7 @@ class Change:
         return self.name.startswith(PARAPHRASES)
 
 
-AS_TOLD = Change("as_told", "as told", view)
+ORIGINAL = Change("original", "original", view)
 
 
 def picked(case: Case, level: int, seed: int) -> tuple[Statement, ...]:

@@ -67,7 +67,7 @@ class Evaluation(NamedTuple):
 class Method:
     """A registered confidence method; higher is more confident.
 
-    ``label`` is its name in figures; ``ratio`` whether its nought means none, as a coefficient of
+    ``label`` is its name in figures; ``ratio`` whether its zero is a true zero, as a coefficient of
     variation asks. ``falls_with`` lists the needs that the confidence falls with, which is how a
     bound on a truncated distribution turns into one on the confidence; ``either_way`` those it may
     rise or fall with. ``cite`` holds keys of ``references.bib``.

@@ -38,8 +38,8 @@ from trustlab.metrics.significance import (
     auroc_difference_standard_error,
     auroc_standard_error,
     benjamini_hochberg,
-    cases_to_tell_apart,
     holm,
+    sample_size_for_power,
 )
 from trustlab.metrics.stability import cv_group, cv_sample
 from trustlab.metrics.stopping import frontier, guarantee, stop_turns
@@ -62,7 +62,7 @@ __all__ = [
     "brier",
     "brier_decomposition",
     "case_weights",
-    "cases_to_tell_apart",
+    "sample_size_for_power",
     "cohen_kappa",
     "cross_fitted",
     "cv_group",

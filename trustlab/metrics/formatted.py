@@ -309,7 +309,7 @@ def differences_shown(
     for column, name in (("n", "n"), ("n_cases", "cases")):
         if column in table:
             shown[name] = table[column].to_numpy()
-    shown["cases to tell apart"] = [cases_shown(r["cases_needed"]) for r in rows]
+    shown["cases for 80 % power"] = [cases_shown(r["cases_needed"]) for r in rows]
     return shown.assign(note=table["missing"].to_numpy())
 
 

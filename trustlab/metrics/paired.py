@@ -33,7 +33,7 @@ from trustlab.metrics.estimate import (
     within,
 )
 from trustlab.metrics.run_tables import FLAT, KEYS
-from trustlab.metrics.significance import cases_to_tell_apart, holm
+from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.ties import numbers, tied
 
 METRICS = (*RANKING, *OVER_LEVELS)
@@ -99,11 +99,11 @@ def corrected(
     """Lines of differences as a table: Holm within each ``family``, and the cases needed.
 
     ``cases_needed``: how many cases like these would tell the difference observed from 0 four times
-    in five at 5 % (:func:`trustlab.metrics.significance.cases_to_tell_apart`).
+    in five at 5 % (:func:`trustlab.metrics.significance.sample_size_for_power`).
     """
     found = schema.table(lines, keys, [*DIFFERENCE, "cases_needed", *more])
     each = zip(found["difference"], found["standard_error"], found["n_cases"], strict=True)
-    needed = [cases_to_tell_apart(float(d), float(e), int(n)) for d, e, n in each]
+    needed = [sample_size_for_power(float(d), float(e), int(n)) for d, e, n in each]
     p = found.groupby(list(family), sort=False)["p"].transform(holm) if len(found) else np.nan
     return found.assign(p_holm=p, cases_needed=np.array(needed, dtype=float))
 
@@ -175,7 +175,7 @@ def _pairs(
 
 
 def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str, Any]]:
-    """AUROC and AUPRC pooled and within level, correlations over the levels."""
+    """AUROC and AUPRC pooled and level-stratified, correlations over the levels."""
     few = at_least(least)
     levels = pair.by("level")
     mixed = [level for level, part in levels.items() if part.rarer]
@@ -326,7 +326,7 @@ def best_of_families(
       ``n_methods`` counts the others. The reference itself is left out of its family.
     - The best was chosen on the very cases that it is judged on, which flatters it: ``chosen_in``
       is the share of draws in which the same method would have been chosen, ``low_chosen`` to
-      ``high_chosen`` the interval with the choice made anew in each draw
+      ``high_chosen`` the interval with the choice re-selected in each resample
       (:func:`~trustlab.metrics.paired.best_against`). ``low``, ``high``, ``p`` (``p_holm``: over
       the families), ``standard_error`` and ``cases_needed`` hold the method fixed.
     - Withheld as in :func:`compare_methods`; equals are named in ``missing``, too. ``level`` is

@@ -178,7 +178,7 @@ def metrics_table(
       together. From ECE's draws their mean excess is taken off
       (:func:`~trustlab.metrics.estimate.without_excess`).
     - ``chance``: what a confidence that knows nothing would have: 0.5 for AUROC, the share of
-      right answers for AUPRC; for a correlation the median over confidences that merely rise, held
+      right answers for AUPRC; for a correlation the median over unrelated series that rise, held
       against the same accuracies, the middle 95 % of which lie between ``chance_low`` and
       ``chance_high`` (:func:`~trustlab.metrics.correlation.rising_band`), and ``p`` its exact
       two-sided permutation p-value, up to 8 levels, every order as likely.

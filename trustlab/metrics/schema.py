@@ -91,7 +91,7 @@ MEASURED = {
     "p_holm": Column("number", "", "p after Holm over the rows compared together"),
     "standard_error": Column("number", "the metric's", "standard deviation over the draws"),
     "low_chosen": Column(
-        "number", "the metric's", "lower end with the best chosen anew in each draw"
+        "number", "the metric's", "lower end with the best re-selected in each resample"
     ),
     "high_chosen": Column("number", "the metric's", "upper end of that"),
     "chosen_in": Column("number", "share", "share of draws in which this one would be the best"),
@@ -114,7 +114,7 @@ MEASURED = {
     "n_zero": Column("count", "rows", "rows whose mean is 0: they have no variation of their own"),
     "n_same": Column("count", "rows", "rows left out, since two of their conditions show one text"),
     "n_reference": Column("count", "rows", "rows behind the reference, where they are others"),
-    "cases_needed": Column("number", "cases", "cases to tell the difference from 0, 4 times in 5"),
+    "cases_needed": Column("number", "cases", "sample size for 80 % power at the 5 % level"),
     "n_calibration": Column("count", "cases", "cases on which a threshold was calibrated"),
     "lowest": Column("number", "the metric's", "its lowest over every combination of choices"),
     "highest": Column("number", "the metric's", "its highest over them"),

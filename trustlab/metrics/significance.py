@@ -89,7 +89,7 @@ def auroc_difference_standard_error(
     return math.sqrt(variance) if variance > NO_VARIANCE else float("nan")
 
 
-def cases_to_tell_apart(
+def sample_size_for_power(
     difference: float, standard_error: float, n_cases: int, power: float = 0.8, alpha: float = 0.05
 ) -> float:
     """How many cases would tell ``difference`` from 0 with ``power``: a whole number.

@@ -4,7 +4,7 @@ A coefficient of variation (CV) is a population standard deviation by a mean, in
 
 - *CV group*: of the conditions' means. How far does the average move?
 - *CV sample*: of each row over the conditions, then the mean over rows. How far does one answer's?
-- It means something only on a ratio scale, whose nought is a nought (a method's ``ratio``). A
+- It means something only on a ratio scale, whose zero is a true zero (a method's ``ratio``). A
   constant confidence has CV 0 and knows nothing: read it beside how well it tells right from
   wrong.
 

@@ -153,7 +153,7 @@ def guarantee(
     why = "too many errors"
     if most < needed:
         why = f"{needed} cases without an error would do, at most {most} stop early"
-    return Guarantee(None, alpha, delta, reason=f"no threshold can be vouched for: {why}")
+    return Guarantee(None, alpha, delta, reason=f"no threshold can be certified: {why}")
 
 
 def _turns(**given: ArrayLike) -> list[np.ndarray]:

@@ -122,7 +122,7 @@ def _cell(ax: Axes, row: Mapping[str, Any], fill: Any, form: str, size: float) -
 
 
 def _number(value: float | str, form: str) -> str:
-    """A text as it is, a number with a true minus, a dash for NaN; nought has no sign."""
+    """A text as it is, a number with a true minus, a dash for NaN; zero has no sign."""
     if isinstance(value, str) or pd.isna(value):
         return value if isinstance(value, str) else "–"
     words = f"{value:{form}}".replace("-", "−")

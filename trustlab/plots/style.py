@@ -248,6 +248,13 @@ def file_ending(model: str, models: Sequence[str]) -> str:
     return "" if model == models[0] else "_" + re.sub(r"[^A-Za-z0-9.-]+", "-", model)
 
 
+EMBEDDED = {
+    "embedded": "a very small model",
+    "embedded-closed": "a very small model, text-only access",
+}
+"""What captions say of the project's own models."""
+
+
 def caption(
     ax_or_fig: Axes | Figure,
     *,
@@ -281,9 +288,7 @@ def caption(
     models, sets = (
         [names] if isinstance(names, str) else list(names) for names in (model, dataset)
     )
-    told = [
-        f"{name} (a very small model)" if name.startswith("embedded") else name for name in models
-    ]
+    told = [f"{name} ({EMBEDDED[name]})" if name in EMBEDDED else name for name in models]
     if not counts:
         if n_cases is None or n_rows is None:
             raise ValueError("a caption needs n_cases and n_rows, or counts")

@@ -507,7 +507,7 @@ def readings(
 
 
 def differences(answers: pd.DataFrame, read: pd.DataFrame, **how: Any) -> pd.DataFrame:
-    """AUROC within level under each choice against the default: ``paired_differences`` by choice.
+    """Level-stratified AUROC under each choice against the default: ``paired_differences`` by choice.
 
     A formula stands under its base's name with ``option`` its own; rules and contexts under the
     method that they change. ``how``: n_draws, seed and min_per_class.
@@ -541,7 +541,7 @@ def rank_stability(
 
     Ranks, metrics ``rank`` and ``auroc`` of each base method:
 
-    - By AUROC within level, 1 is best, ties share the mean rank, on the ``n`` answers where
+    - By level-stratified AUROC, 1 is best, ties share the mean rank, on the ``n`` answers where
       everything compared has a value and whose level has both right and wrong answers.
     - ``low`` and ``high`` bound 95 % of a method's ranks, and ``chosen_in`` is its share of first
       places (ties shared), when cases are drawn anew; ``lowest`` and ``highest`` are its ranks

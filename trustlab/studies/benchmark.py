@@ -58,7 +58,7 @@ LACKING = {"n_words": "answers have no n_words", "share": f"{SHARE} has no value
 LEFT = "nothing of the confidence or of correctness is left"
 
 
-def beyond_level_table(
+def information_adjusted_table(
     run: RunTables,
     metrics: pd.DataFrame | None = None,
     *,
@@ -568,7 +568,7 @@ def auroc_under_noise(
     - ``level`` is "pooled" or "within": mean over the levels that have both classes without noise.
     - ``value`` is the mean over the repeats, ``low`` and ``high`` hold the middle 95 % of them: the
       spread over flips, not over cases. ``n_rarer`` counts before any flip.
-    - ``expected`` is :func:`expected_auroc`, within level as the mean of the levels'.
+    - ``expected`` is :func:`expected_auroc`, level-stratified as the mean of the levels'.
     - All methods share the flips; a grade flipped at a rate stays flipped at a higher one.
     - Withheld below ``min_per_class`` right or wrong answers. ``ValueError`` for other rates, no
       repeats, or a method that ``confidence`` does not hold.
@@ -628,7 +628,7 @@ def _parts(
     n_repeats: int = 20,
     seed: int = 0,
 ) -> Iterator[tuple[dict[str, str], Callable, dict[str, Rows], dict[str, np.ndarray]]]:
-    """Each run pooled and within level: its keys, how a statistic is taken there, and by method.
+    """Each run pooled and level-stratified: its keys, how a statistic is taken there, and by method.
 
     - The rows of each method ('' is the answers).
     - Its AUROC (1 + rates, 1 + n_repeats): first without noise, and first the mean over repeats.

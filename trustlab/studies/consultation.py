@@ -157,7 +157,11 @@ def consultations(
         with_cache, speaker = speakers(model, patient, setup.store, setup.seed)
         how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
         talked[model.name] = consult(
-            cases, with_cache[0], speaker, ask=None if setup.quiet else with_bar(model.name), **how
+            cases,
+            with_cache[0],
+            speaker,
+            ask=None if setup.quiet else with_progress(model.name),
+            **how,
         )
         told = [c.case_told for c in talked[model.name]]
         levels, here = list(range(max_turns + 1)), setup.below(_folder(model.name))
@@ -183,7 +187,7 @@ def speakers(
     return with_cache, FactPatient() if patient == FACTS else ModelPatient(with_cache[-1], seed)
 
 
-def with_bar(name: str) -> Ask:
+def with_progress(name: str) -> Ask:
     """Puts requests to a model, a cached one under a progress bar that begins with ``name``."""
 
     def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
@@ -774,7 +778,7 @@ def guarantee_table(
 
     - ``value``: the error of the ``n`` cases of the other half that were diagnosed before the last
       turn, ``n_hits`` of them wrongly, with a Clopper-Pearson interval; ``n_missing`` were not.
-    - Where no ``threshold`` can be vouched for ``missing`` says why. Scores beyond 0 to 1 are
+    - Where no ``threshold`` can be certified ``missing`` says why. Scores beyond 0 to 1 are
       outside the thresholds. The assumption: :func:`trustlab.metrics.stopping.guarantee`.
     - Each row's promise stands for a method and a rate named **before** the table was seen;
       choosing the best row afterwards voids it. It is about the population that the cases come

@@ -34,8 +34,8 @@ from trustlab.metrics.correlation import rising_band, spearman_exact_p, spearman
 from trustlab.metrics.significance import (
     auroc_difference_standard_error,
     benjamini_hochberg,
-    cases_to_tell_apart,
     holm,
+    sample_size_for_power,
 )
 from trustlab.settings import Chance, Count, Flat, Folder, Seed, choices
 
@@ -499,7 +499,7 @@ def auroc_differences(
             se = auroc_difference_standard_error(
                 row["medconf"], row["baseline"], right, n - right, correlation
             )
-            needed = cases_to_tell_apart(row["difference"], se, cases, power, alpha)
+            needed = sample_size_for_power(row["difference"], se, cases, power, alpha)
             reach = 1.959964 * se
             ends = {"low": row["difference"] - reach, "high": row["difference"] + reach}
             counts = {"unit": unit, "n": n, "n_rarer": min(right, n - right)}

@@ -19,7 +19,7 @@ from scipy.stats import ttest_1samp
 
 from trustlab.agents.rephrase import newly_names, reword
 from trustlab.changes.changes import (
-    AS_TOLD,
+    ORIGINAL,
     PARAPHRASES,
     Change,
     merged,
@@ -183,8 +183,8 @@ class Robustness:
     """The tables of every condition, tidy, and what made them.
 
     ``answers`` and ``confidence`` are those of :class:`~trustlab.run.Run` with three columns more:
-    ``condition`` (``as_told`` among them), ``changed`` (whether what was shown differs from what is
-    shown as told: at one statement no order changes, and a paraphrase may not have been had) and
+    ``condition`` (``original`` among them), ``changed`` (whether what was shown differs from what is
+    shown in its original form: at one statement no order changes, and a paraphrase may not have been had) and
     ``shown`` (a digest of the text that was shown, so that conditions which happen to show the same
     are known). ``paraphrases`` has a row for each distinct statement that a paraphrased condition
     drew (:func:`paraphrases`). ``left_out``: why there is no paraphrased condition. ``parameters``
@@ -208,7 +208,7 @@ class Robustness:
     @property
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this experiment."""
-        return self.runs[AS_TOLD.name].families
+        return self.runs[ORIGINAL.name].families
 
     @property
     def told(self) -> str:
@@ -240,7 +240,7 @@ def robustness(
     knowledge: Knowledge | None = None,
     asked_before: Sequence[CachedModel] = (),
 ) -> Robustness:
-    """Ask every model about every case as told, paraphrased (a condition a seed) and under
+    """Ask every model about every case as it is, paraphrased (a condition a seed) and under
     ``changes``.
 
     - ``methods`` and ``levels``: those of ``setup``, else every method on a ratio scale, at 100.
@@ -272,12 +272,12 @@ def robustness(
         )
     )
     said_again = [] if left_out else [paraphrased(usable, s) for s in paraphrase_seeds]
-    conditions = (AS_TOLD, *said_again, *changes)
+    conditions = (ORIGINAL, *said_again, *changes)
     if again := [name for name, n in Counter(c.name for c in conditions).items() if n > 1]:
         raise ValueError(f"each condition may be given once; given again: {', '.join(again)}")
     runs = {}
     for change in conditions:
-        before = [*asked_before, *voice] if change is AS_TOLD else []
+        before = [*asked_before, *voice] if change is ORIGINAL else []
         here = setup.below(f"runs/{change.name}")
         how = {"asked_before": before, "show": change.show}
         runs[change.name] = benchmark(cases, models, methods, levels, here, **how)
@@ -450,7 +450,7 @@ def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
     """CV group and CV sample (percent) of each method on a ratio scale over the paraphrases.
 
     - Left out are views where two paraphrased conditions show the same text (``n_same``), and those
-      where a condition changed nothing or has no value, as told included (``n_missing``).
+      where a condition changed nothing or has no value, the original included (``n_missing``).
     - Methods stand on the rows that they share; one that has fewer than half on its own
       (``own_rows``). ``chance``: :func:`~trustlab.metrics.stability.cv_group_by_chance`.
     - Empty where there are fewer than two paraphrased conditions.
@@ -478,14 +478,14 @@ def variation_cells(variation: pd.DataFrame) -> pd.DataFrame:
 def compared_views(confidence: pd.DataFrame) -> pd.DataFrame:
     """What variation is taken over: a row for each method on a ratio scale, view and level.
 
-    Columns model dataset method case_id percent level; a value for each condition, as told
+    Columns model dataset method case_id percent level; a value for each condition, original
     included; ``same``: two paraphrased conditions show one text; ``possible``: they do not, and
     each changed something; ``whole``: every condition has a value; and those of
     :func:`compared_rows`.
     """
     again = conditions(confidence["condition"].unique())
     ratio = [m.name for m in select("ratio")]
-    ours = confidence["condition"].isin([AS_TOLD.name, *again]) & confidence["method"].isin(ratio)
+    ours = confidence["condition"].isin([ORIGINAL.name, *again]) & confidence["method"].isin(ratio)
     asked: Any = confidence[ours & (len(again) > 1)]
     texts = asked.drop_duplicates([*ROW, "condition"]).set_index([*ROW, "condition"])
     shown, changed = (texts[name].unstack("condition") for name in ("shown", "changed"))
@@ -530,10 +530,10 @@ def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 def accuracy_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """What each condition does to the answers, over the rows that it changed and that both have.
 
-    ``metric``: "accuracy" under the condition, "difference" (less that as told on the same rows) or
-    "other_answer" (share of answers in other words than as told; case and punctuation aside).
+    ``metric``: "accuracy" under the condition, "difference" (less that of the original on the same rows) or
+    "other_answer" (share of answers in other words than originally; case and punctuation aside).
     """
-    is_told = answers["condition"] == AS_TOLD.name
+    is_told = answers["condition"] == ORIGINAL.name
     both = _with_told(answers, ROW, "correct")
     both = both.assign(accuracy=both["correct"].astype(float), other_answer=~_same_answer(both))
     both["difference"] = both["accuracy"] - both["correct_told"]
@@ -543,7 +543,7 @@ def accuracy_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) ->
     how: Any = "difference", n_draws, seed, NOT_BOTH
     held = ((key, Rows.of(part[part["possible"]], *how)) for key, part in groups(rows, keys))
     found: Any = table(measure(held, {name: mean(name) for name in MOVED}), keys)
-    plain = found["condition"].eq(AS_TOLD.name) & found["metric"].ne("accuracy")
+    plain = found["condition"].eq(ORIGINAL.name) & found["metric"].ne("accuracy")
     return found[~plain].reset_index(drop=True)
 
 
@@ -552,7 +552,7 @@ def shift_table(
 ) -> pd.DataFrame:
     """How far each condition moves each method's mean confidence, in the method's own units.
 
-    - Less as told, paired by case and level, over the rows that the condition changed and that have
+    - Less the original, paired by case and level, over the rows that the condition changed and that have
       a value in both: the same for all methods of a condition but those with ``own_rows``.
     - ``among``: "all answers" or "same answer", since where the answer changed, the confidence may
       rightly change with it.
@@ -563,7 +563,7 @@ def shift_table(
     said = answers[[*ROW, "condition", "answer"]]
     asked = confidence.merge(said, on=[*ROW, "condition"], how="left", validate="many_to_one")
     both = _with_told(asked, [*ROW, "method"], "confidence")
-    both = both[both["condition"].ne(AS_TOLD.name) & both["changed"].astype(bool)]
+    both = both[both["condition"].ne(ORIGINAL.name) & both["changed"].astype(bool)]
     shift = both["confidence"] - both["confidence_told"]
     both = both.assign(shift=shift, whole=shift.notna())
     among = {"all answers": True, "same answer": _same_answer(both)}
@@ -586,8 +586,8 @@ def shift_table(
 
 
 def _with_told(rows: pd.DataFrame, index: list[str], column: str) -> Any:
-    """The rows with what the same ones have as told beside them: ``column`` and the answer."""
-    told = rows[rows["condition"] == AS_TOLD.name].set_index(index)[[column, "answer"]]
+    """The rows with what the same ones have in the original beside them: ``column`` and the answer."""
+    told = rows[rows["condition"] == ORIGINAL.name].set_index(index)[[column, "answer"]]
     return rows.join(told.add_suffix("_told"), on=index)
 
 
@@ -602,12 +602,12 @@ def scatter_table(
     """Stability beside discrimination on the same views at a level, three rows a method.
 
     ``metric``: cv_group and cv_sample of ``variation``, which :func:`variation_table` made of
-    ``confidence``; auroc as told, of "all" levels the mean within levels.
+    ``confidence``; auroc of the original, of "all" levels the level-stratified mean.
     """
     views: Any = compared_views(confidence)
     views = views[views["used"] & views["level"].eq(str(level))]
     views = views.drop(columns="level").rename(columns={"percent": "level"})
-    said, sure = (pd.DataFrame(t[t["condition"] == AS_TOLD.name]) for t in (answers, confidence))
+    said, sure = (pd.DataFrame(t[t["condition"] == ORIGINAL.name]) for t in (answers, confidence))
     areas: dict[Any, dict[str, Any]] = {}
     for _, part in views.groupby([*RUN, views["method"].where(views["own"], "")]):
         rows = part[ROW].drop_duplicates()
@@ -668,14 +668,14 @@ def cv_differences(
     return corrected(lines, KEYS)
 
 
-def steadiest_of_families(
+def most_stable_of_families(
     confidence: pd.DataFrame, reference: str = "medconf", n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """In each family the method with the lowest CV, against ``reference``: as ``best_of_families``.
 
     - All methods of a family and the reference stand on the views that all of them have; a method
       with less than half of the views is named in ``left_out``.
-    - A method that always says the same is the steadiest there can be: read it beside its AUROC.
+    - A method that always says the same is the most stable there can be: read it beside its AUROC.
     """
     lines = []
     for about, of in _compared(confidence, reference):
@@ -811,10 +811,10 @@ def two_at_once_table(
 ) -> pd.DataFrame:
     """Merged against single, all levels: accuracy (of either), mean_confidence and auroc.
 
-    - ``singles``: answers and confidence as told; only patients that are in a pair.
+    - ``singles``: answers and confidence of the original; only patients that are in a pair.
     - ``told``: "one patient", "two at once" or "difference" (two less one, paired: a merged case
       against the mean of its two patients at the same level; resampled by pair).
-    - ``auroc`` is within level and has no difference: it is not paired.
+    - ``auroc`` is level-stratified and has no difference: it is not paired.
     """
     patients = [c.case_id for pair in two.pairs.values() for c in pair]
     alone: Any = tuple(t[t["case_id"].isin(patients)] for t in singles)

@@ -62,7 +62,7 @@ from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
 from trustlab.settings import Parameters, Setup, choices, given, takes_setup
-from trustlab.studies.consultation import with_bar
+from trustlab.studies.consultation import with_progress
 
 REVIEW_KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
 REVIEWS = [
@@ -401,7 +401,7 @@ def _checked(
     quiet: bool,
 ) -> list[Checked]:
     """Every configuration of one team: the panel, and its first doctor alone."""
-    put = None if quiet else with_bar(name)
+    put = None if quiet else with_progress(name)
     whole = with_cosines(
         encoder, convene(views, doctors, temperature=temperature, seed=seed, ask=put)
     )

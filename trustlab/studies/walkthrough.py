@@ -147,7 +147,7 @@ def _with_confidence(run: Run, methods: list[str]) -> pd.DataFrame:
     return run.answers.join(wide.reindex(columns=methods), on=KEYS)
 
 
-def beyond_table(
+def out_of_distribution_table(
     runs: Mapping[str, Run], methods: Sequence[str], n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """By ``set`` of cases: accuracy (``method`` ''), and each method's mean confidence, 0 to 1.

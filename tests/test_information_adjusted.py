@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from trustlab.studies.walkthrough import beyond_table
+from trustlab.studies.walkthrough import out_of_distribution_table
 
 NAN = float("nan")
 
@@ -30,7 +30,9 @@ def run_of(n: int, n_medconf: int) -> SimpleNamespace:
 
 
 def rows_of(n: int, n_medconf: int) -> dict[str, dict]:
-    found = beyond_table({"a set": run_of(n, n_medconf)}, ["poc", "medconf"], n_draws=200)
+    found = out_of_distribution_table(
+        {"a set": run_of(n, n_medconf)}, ["poc", "medconf"], n_draws=200
+    )
     return {row["method"] or row["metric"]: row for row in found.to_dict("records")}
 
 

@@ -1,4 +1,4 @@
-"""Is one method steadier than another on the same views? Differences of CVs, and the steadiest of
+"""Is one method more stable than another on the same views? Differences of CVs, and the most stable of
 each family."""
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
 from trustlab.studies.robustness import (
     NOT_SHARED,
     cv_differences,
-    steadiest_of_families,
+    most_stable_of_families,
     variation_table,
 )
 
 NAN = float("nan")
-CONDITIONS = ("as_told", "paraphrase_1", "paraphrase_2", "paraphrase_3")
+CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")
 WOBBLE = {"medconf": 0.05, "asp": 0.01, "poc": 0.05, "semantic_poc": 0.12, "ce": 0.0}
 """Standard deviation of each method's confidence over the conditions."""
 
@@ -71,7 +71,7 @@ def test_the_difference_is_drawn_from_both_on_the_same_cases(metric, of):
         )
 
 
-def test_a_steadier_method_lies_below_0_and_a_wobblier_above():
+def test_a_more_stable_method_lies_below_0_and_a_less_stable_above():
     found = cv_differences(made(), n_draws=300)
     assert list(found.columns[:6]) == ["model", "dataset", "method", "family", "against", "level"]
     assert set(found["level"]) == {"100", "all"}
@@ -111,8 +111,8 @@ def test_a_view_of_mean_0_has_no_cv_sample_and_is_left_out_of_both():
     assert one(nothing, method="poc", metric="cv_sample", level="all")["missing"] == NOT_SHARED
 
 
-def test_the_steadiest_of_a_family_is_the_one_with_the_lowest_cv():
-    found = steadiest_of_families(made(semantic_poc=4), n_draws=200)
+def test_the_most_stable_of_a_family_is_the_one_with_the_lowest_cv():
+    found = most_stable_of_families(made(semantic_poc=4), n_draws=200)
     row = one(found, family="consistency", metric="cv_sample", level="100")
     assert (row["method"], row["n"], row["n_methods"], row["left_out"]) == (
         "poc",
@@ -123,7 +123,7 @@ def test_the_steadiest_of_a_family_is_the_one_with_the_lowest_cv():
     assert row["low"] < row["difference"] < row["high"] and row["low_chosen"] < row["high_chosen"]
     assert one(found, family="token", metric="cv_sample", level="100")["high"] < 0
     lost = one(
-        steadiest_of_families(made(semantic_poc=20), n_draws=20),
+        most_stable_of_families(made(semantic_poc=20), n_draws=20),
         family="consistency",
         metric="cv_sample",
         level="all",
@@ -132,7 +132,7 @@ def test_the_steadiest_of_a_family_is_the_one_with_the_lowest_cv():
 
 
 def test_a_family_or_reference_without_views_says_so():
-    found = steadiest_of_families(made(asp=24), n_draws=20)
+    found = most_stable_of_families(made(asp=24), n_draws=20)
     row = one(found, family="token", metric="cv_group", level="all")
     assert (
         row["method"] == ""
@@ -143,9 +143,9 @@ def test_a_family_or_reference_without_views_says_so():
     assert nobody["difference"].isna().all() and set(nobody["missing"]) == {NOT_SHARED}
 
 
-@pytest.mark.parametrize("table", [cv_differences, steadiest_of_families])
+@pytest.mark.parametrize("table", [cv_differences, most_stable_of_families])
 def test_an_unknown_reference_is_refused_and_one_condition_gives_no_row(table):
     with pytest.raises(ValueError, match="reference is 'entropy'; the run has"):
         table(made(), "entropy", n_draws=10)
-    single = made()[lambda t: t["condition"].isin(["as_told", "paraphrase_1"])]
+    single = made()[lambda t: t["condition"].isin(["original", "paraphrase_1"])]
     assert table(single, n_draws=10).empty
