@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trustlab.paths import FIGURES, NOTEBOOKS
-from trustlab.run_notebooks import read_parameters, run_notebook
+from trustlab.run_notebooks import read_sections, run_notebook
 
 SMOKE = NOTEBOOKS / "parameters" / "smoke.yml"
 
@@ -41,4 +41,4 @@ class SmokeRuns:
         """One more run, into ``folder``; no model is asked what is in the cache."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TRUSTLAB_RUNS", str(self.cache))
-            return run_notebook(name, read_parameters(SMOKE, notebook=name), folder)
+            return run_notebook(name, read_sections(SMOKE).get(name, {}), folder)
