@@ -203,7 +203,8 @@ def report(
         ),
         "",
         (
-            f"{'phase':<34}{'seconds':>9}{'aim':>6}{'peak MiB':>11}{'aim':>7}{'replies asked':>16}{'from cache':>13}"
+            f"{'phase':<34}{'seconds':>9}{'aim':>6}{'peak MiB':>11}{'aim':>7}"
+            f"{'replies asked':>16}{'from cache':>13}"
         ),
     ]
     for name, phase in phases.items():

@@ -252,8 +252,8 @@ def one_test(
 
 
 def tests(population: Population, at: int, o: argparse.Namespace) -> pd.DataFrame:
-    """How often p is below 0.05: a row pooled and one level-stratified, with the true difference and
-    its standard error."""
+    """How often p is below 0.05: a row pooled and one level-stratified, with the true difference
+    and its standard error."""
     keys = [
         (o.seed, 100 + at, r)
         for r in range(o.tests if population.signal_b is None else o.tests // 2)
@@ -324,8 +324,10 @@ def main() -> None:
         f"{o.cases} cases x {LEVELS} answers, {o.repetitions} samples, {o.draws} draws each,"
         " nominal 95 %\n"
     )
-    head = f"{'population':<18}{'metric':<28}{'truth':>8}{'mean':>8}{'width':>8}{'inside, cases drawn':>21}{'answers drawn':>15}"
-    print(head)
+    print(
+        f"{'population':<18}{'metric':<28}{'truth':>8}{'mean':>8}{'width':>8}"
+        f"{'inside, cases drawn':>21}{'answers drawn':>15}"
+    )
     for at, population in enumerate(POPULATIONS):
         for row in coverage(population, at, o).itertuples():
             mark = ""
@@ -343,7 +345,8 @@ def main() -> None:
         " answers\n"
     )
     print(
-        f"{'population':<18}{'level':<10}{'difference':>12}{'standard error':>16}{'found':>10}{'cases for 80 % power':>23}"
+        f"{'population':<18}{'level':<10}{'difference':>12}{'standard error':>16}"
+        f"{'found':>10}{'cases for 80 % power':>23}"
     )
     for at, population in enumerate((*EQUAL, *UNEQUAL)):
         for row in tests(population, at, o).itertuples():

@@ -3,10 +3,10 @@
 2,000 bootstrap draws for 28 methods on 3,498 answers (583 cases at six levels): the AUROC over all
 levels alone, as the package makes it (each method's answers put in order once, and weighed by how
 often each case is drawn), with one process and with two; the whole ``metrics_table``, which holds
-AUROC and AUPRC also at each level and level-stratified, calibration and correlations; and a plain loop
-that draws the rows of each draw's cases and hands them to scikit-learn's ``roc_auc_score``. The
-loop is timed on ``--few`` draws and scaled up. Both sides must give the same numbers on the draws
-that both make, else the exit status is 1.
+AUROC and AUPRC also at each level and level-stratified, calibration and correlations; and a plain
+loop that draws the rows of each draw's cases and hands them to scikit-learn's ``roc_auc_score``.
+The loop is timed on ``--few`` draws and scaled up. Both sides must give the same numbers on the
+draws that both make, else the exit status is 1.
 """
 
 from __future__ import annotations

@@ -115,8 +115,18 @@ RENYI, FISHER_RAO = (
 CUT, SCALE = P.pmi_threshold, P.pmi_weight
 
 PAIRS: tuple[Pair, ...] = (
-    Pair("sequence_probability", "MaximumSequenceProbability", lambda o, m: -np.log(o), "gives -log of it"),
-    Pair("perplexity", "Perplexity", lambda o, m: np.log(-o), "mean -log p under that name: log of ours"),
+    Pair(
+        "sequence_probability",
+        "MaximumSequenceProbability",
+        lambda o, m: -np.log(o),
+        "gives -log of it",
+    ),
+    Pair(
+        "perplexity",
+        "Perplexity",
+        lambda o, m: np.log(-o),
+        "mean -log p under that name: log of ours",
+    ),
     Pair("entropy", "MeanTokenEntropy"),
     Pair(
         "pmi",
@@ -146,10 +156,24 @@ PAIRS: tuple[Pair, ...] = (
         (("temperature", 1),),
     ),
     Pair(
-        "renyi_divergence", "RenyiNeg", lambda o, m: RENYI(m) - two_log_n(m), "as above, at its own temperature 2: ours at 2"
+        "renyi_divergence",
+        "RenyiNeg",
+        lambda o, m: RENYI(m) - two_log_n(m),
+        "as above, at its own temperature 2: ours at 2",
     ),
-    Pair("fisher_rao", "FisherRao", lambda o, m: o, "reversed: the distance (here at temperature 1)", (("temperature", 1),)),
-    Pair("fisher_rao", "FisherRao", lambda o, m: FISHER_RAO(m), "as above, at its own temperature 2: ours at 2"),
+    Pair(
+        "fisher_rao",
+        "FisherRao",
+        lambda o, m: o,
+        "reversed: the distance (here at temperature 1)",
+        (("temperature", 1),),
+    ),
+    Pair(
+        "fisher_rao",
+        "FisherRao",
+        lambda o, m: FISHER_RAO(m),
+        "as above, at its own temperature 2: ours at 2",
+    ),
     Pair("token_sar", "TokenSAR"),
     Pair("ccp", "ClaimConditionedProbability"),
     Pair(
@@ -161,18 +185,26 @@ PAIRS: tuple[Pair, ...] = (
     Pair("num_set", "NumSemSets", lambda o, m: N_SAMPLES * (1 - o), "a raw count: K (1 - ours)"),
     Pair("eigv", "EigValLaplacian", lambda o, m: 1 - o, 'without "1 -"'),
     Pair("deg", "DegMat", lambda o, m: 1 - o, "1 - ours"),
-    Pair("ecc", "Eccentricity", lambda o, m: 1 - o, 'without "1 -"', (("thres", P.eigenvalue_cut),)),
+    Pair(
+        "ecc",
+        "Eccentricity",
+        lambda o, m: 1 - o,
+        'without "1 -"',
+        (("thres", P.eigenvalue_cut),),
+    ),
     Pair("mc_se", "MonteCarloSequenceEntropy"),
     Pair("mc_nse", "MonteCarloNormalizedSequenceEntropy"),
     Pair("semantic_entropy", "SemanticEntropy"),
     Pair(
-        "semantic_entropy_discrete", "SemanticEntropy", options=(("class_probability_estimation", "frequency"),)
+        "semantic_entropy_discrete",
+        "SemanticEntropy",
+        options=(("class_probability_estimation", "frequency"),),
     ),
     Pair("semantic_poc", "LabelProb", lambda o, m: 1 - o, "1 - ours"),
     Pair("sentence_sar", "SentenceSAR"),
     Pair("sar", "SAR"),
     Pair("p_true", "PTrueEmpirical", lambda o, m: 1 - o, "1 - ours", (("num_samples", N_SAMPLES),)),
-)  # fmt: skip
+)
 
 
 def trace_of(g: Generation) -> Any:

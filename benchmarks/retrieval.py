@@ -227,9 +227,8 @@ def judge(folders: Sequence[Path], scratch: Path) -> list[str]:
                 flush=True,
             )
         if folder.name in PLAIN:
-            print(
-                f"{'':<28}{'all words':<12}{PLAIN[folder.name][0]:>9.3f}{PLAIN[folder.name][1]:>11.3f}"
-            )
+            gain, found = PLAIN[folder.name]
+            print(f"{'':<28}{'all words':<12}{gain:>9.3f}{found:>11.3f}")
     return texts
 
 
@@ -243,7 +242,8 @@ def sets_of_queries(questions: Sequence[str]) -> dict[str, list[str]]:
 
 def speed(corpora: Sequence[Path], scratch: Path, asked: Mapping[str, list[str]], few: int) -> None:
     print(
-        f"\n{'speed':<12}{'queries':<18}{'asked':>6}{'open, s':>9}{'queries/s':>11}{'peak MiB':>10}{'mapped MiB':>12}"
+        f"\n{'speed':<12}{'queries':<18}{'asked':>6}{'open, s':>9}{'queries/s':>11}"
+        f"{'peak MiB':>10}{'mapped MiB':>12}"
     )
     alone(opening, "bm25s", corpora, scratch)
     for kind in ("rank_bm25", "bm25s"):
@@ -257,8 +257,9 @@ def speed(corpora: Sequence[Path], scratch: Path, asked: Mapping[str, list[str]]
                 queries,
                 0 if kind == "rank_bm25" else len(queries),
             )
-            numbers = f"{got['open']:>9.2f}{got['per_s']:>11,.1f}{got['peak']:>10,.0f}{got['mapped']:>12,.0f}"
-            print(f"{kind:<12}{name:<18}{len(queries):>6}{numbers}", flush=True)
+            speeds = f"{got['open']:>9.2f}{got['per_s']:>11,.1f}"
+            memory = f"{got['peak']:>10,.0f}{got['mapped']:>12,.0f}"
+            print(f"{kind:<12}{name:<18}{len(queries):>6}{speeds}{memory}", flush=True)
     print(f"a process that has only imported what it needs: {got['imports']:,.0f} MiB")
 
 
@@ -267,7 +268,8 @@ def growth(
 ) -> None:
     columns = "".join(f"{name + '/s':>20}" for name in asked)
     print(
-        f"\n{'growth (bm25s)':<15}{'corpus MiB':>11}{'build s':>9}{'build MiB':>11}{'index MiB':>11}",
+        f"\n{'growth (bm25s)':<15}{'corpus MiB':>11}"
+        f"{'build s':>9}{'build MiB':>11}{'index MiB':>11}",
         end="",
     )
     print(f"{'open s':>8}{'peak MiB':>10}{columns}")
@@ -282,7 +284,8 @@ def growth(
             }
             peak, opened = (max(g[what] for g in got.values()) for what in ("peak", "open"))
             print(
-                f"{n:<15,}{corpus.stat().st_size / MIB:>11,.0f}{built['seconds']:>9.1f}{built['peak']:>11,.0f}",
+                f"{n:<15,}{corpus.stat().st_size / MIB:>11,.0f}"
+                f"{built['seconds']:>9.1f}{built['peak']:>11,.0f}",
                 end="",
             )
             print(f"{built['bytes'] / MIB:>11,.0f}{opened:>8.2f}{peak:>10,.0f}", end="")

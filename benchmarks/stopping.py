@@ -144,7 +144,8 @@ def main() -> None:
         " turns\n"
     )
     print(
-        f"{'population':<16}{'cases':>7}{'draws that break it':>22}{'draws with a threshold':>25}{'stopped early':>16}"
+        f"{'population':<16}{'cases':>7}{'draws that break it':>22}"
+        f"{'draws with a threshold':>25}{'stopped early':>16}"
     )
     allowed = o.delta + 3 * np.sqrt(o.delta * (1 - o.delta) / o.draws)
     worst = 0.0

@@ -41,7 +41,8 @@ def review(
         "n_doctors": len(diagnoses), "safety": True, "level": 100, "case_id": case_id,
         "diagnoses": tuple(diagnoses), "diagnosis": diagnosis, "tied": tied,
         "correct": float(diagnosis == right) if known else np.nan,
-        "correct_share": float(np.mean([d == right for d in tied or [diagnosis]])) if known else np.nan,
+        "correct_share":
+            float(np.mean([d == right for d in tied or [diagnosis]])) if known else np.nan,
         "cosine": 0.5, "cosine_missing": "", "cosine_med": 0.8, "cosine_med_missing": "",
         "n_prescriptions": 1, "n_safe": 1, "n_caution": 0, "n_unsafe": 0, "n_rx_unknown": 0,
         "n_rx_unreadable": 0, "n_tests": 1, "n_unflagged": 1, "n_risky": 0, "n_redundant": 0,

@@ -99,9 +99,8 @@ class Server:
     latency_s: float = 0.0
     hang_s: float = 1.0
     ignores_n: bool = False
-    logprobs: str = (  # or "null", "content null", "empty", "sentinel", "infinite", "none without top", "malformed"
-        "given"
-    )
+    # or "null", "content null", "empty", "sentinel", "infinite", "none without top", "malformed"
+    logprobs: str = "given"
     refuses: set[str] = field(default_factory=set)
     refuses_in: int = 400
     most_top: int = 20

@@ -142,8 +142,9 @@ def test_the_test_that_a_printed_p_fits_is_named(
 @each(
     ("p", "fits"),
     [
-        ("<0.05", "t"), ("<=0.05", "t"), ("≤ 0.05", "t"), ("p < .05", "t"), ("P=0.042", "t"), ("<0.001", "neither"),
-        (">0.05", "exact"), (">= 0.04", "t and exact"), ("n.s.", "exact"), ("ns", "exact"), (">0.2", "neither"), (0.042, "t"),
+        ("<0.05", "t"), ("<=0.05", "t"), ("≤ 0.05", "t"), ("p < .05", "t"), ("P=0.042", "t"),
+        ("<0.001", "neither"), (">0.05", "exact"), (">= 0.04", "t and exact"), ("n.s.", "exact"),
+        ("ns", "exact"), (">0.2", "neither"), (0.042, "t"),
     ],
 )  # fmt: skip
 def test_thresholds_are_read_and_compared(p: object, fits: str) -> None:
@@ -215,10 +216,11 @@ def test_the_value_that_has_the_printed_p_has_it() -> None:
 @each(
     ("value", "n", "attainable", "nearest"),
     [
-        ("0.943", 6, "yes", ""), ("-0.943", 6, "yes", ""), ("1.000", 6, "yes", ""), ("0.042", 6, "no", "0.029, 0.086"),
-        ("0.500", 6, "only with ties", "0.486, 0.543"), ("-0.042", 6, "no", "-0.086, -0.029"), ("0.995", 6, "no", "0.943, 1.000"),
-        ("0.5", 6, "yes", ""), ("0.571", 7, "yes", ""), ("0.500", 3, "yes", ""), ("0.013", 8, "not without ties", "0.000, 0.024"),
-        ("0.987", 7, "no", "0.964, 1.000"),
+        ("0.943", 6, "yes", ""), ("-0.943", 6, "yes", ""), ("1.000", 6, "yes", ""),
+        ("0.042", 6, "no", "0.029, 0.086"), ("0.500", 6, "only with ties", "0.486, 0.543"),
+        ("-0.042", 6, "no", "-0.086, -0.029"), ("0.995", 6, "no", "0.943, 1.000"),
+        ("0.5", 6, "yes", ""), ("0.571", 7, "yes", ""), ("0.500", 3, "yes", ""),
+        ("0.013", 8, "not without ties", "0.000, 0.024"), ("0.987", 7, "no", "0.964, 1.000"),
     ],
 )  # fmt: skip
 def test_a_spearman_over_few_points_takes_few_values(
@@ -292,8 +294,9 @@ def test_further_columns_index_and_order_are_kept_and_the_input_is_not_changed()
 @each(
     ("value", "p", "n", "reason"),
     [
-        (None, "0.2", 6, "no value"), ("", "0.2", 6, "no value"), ("0.5", "0.2", None, "no number of points"),
-        ("0.5", "0.2", 2, "fewer than 3 points"), ("0.5", None, 6, "no printed p"), ("0.5", float("nan"), 6, "no printed p"),
+        (None, "0.2", 6, "no value"), ("", "0.2", 6, "no value"),
+        ("0.5", "0.2", None, "no number of points"), ("0.5", "0.2", 2, "fewer than 3 points"),
+        ("0.5", None, 6, "no printed p"), ("0.5", float("nan"), 6, "no printed p"),
         ("0.5", pd.NA, 6, "no printed p"), ("0.5", "0.2", 6, ""),
     ],
 )  # fmt: skip
@@ -322,10 +325,14 @@ def test_no_rows_give_no_rows() -> None:
 @each(
     ("column", "cell", "words"),
     [
-        ("value", "1.2", "a number from -1 to 1"), ("value", "high", "a number from -1 to 1"), ("value", np.inf, "from -1 to 1"),
-        ("value", "nan", "from -1 to 1"), ("value", True, "from -1 to 1"), ("statistic", "kendall", "'pearson' or 'spearman'"),
-        ("statistic", None, "'pearson' or 'spearman'"), ("p_printed", "1.5", "from 0 to 1"), ("p_printed", "-0.1", "0 to 1"),
-        ("p_printed", "small", "'<0.001'"), ("p_printed", "<", "'<0.001'"), ("n", 5.5, "a whole number"), ("n", 0, "at least 1"),
+        ("value", "1.2", "a number from -1 to 1"), ("value", "high", "a number from -1 to 1"),
+        ("value", np.inf, "from -1 to 1"), ("value", "nan", "from -1 to 1"),
+        ("value", True, "from -1 to 1"),
+        ("statistic", "kendall", "'pearson' or 'spearman'"),
+        ("statistic", None, "'pearson' or 'spearman'"),
+        ("p_printed", "1.5", "from 0 to 1"), ("p_printed", "-0.1", "0 to 1"),
+        ("p_printed", "small", "'<0.001'"), ("p_printed", "<", "'<0.001'"),
+        ("n", 5.5, "a whole number"), ("n", 0, "at least 1"),
         ("n", "six", "a whole number"), ("n", np.inf, "a whole number"),
     ],
 )  # fmt: skip
@@ -382,9 +389,13 @@ def test_the_worked_example_does_what_it_shows() -> None:
 
 def test_every_n_over_which_the_means_can_be_taken() -> None:
     brute = [
-        n for n in range(1, 61)
-        if all(any(abs(total / n - mean) <= 0.005 + 1e-9 for total in range(3 * n + 1)) for mean in (1.33, 2.25))
-    ]  # fmt: skip
+        n
+        for n in range(1, 61)
+        if all(
+            any(abs(total / n - mean) <= 0.005 + 1e-9 for total in range(3 * n + 1))
+            for mean in (1.33, 2.25)
+        )
+    ]
     assert attainable_n(["1.33", "2.25"], 60) == brute
     assert attainable_n(["1.33"], 6) == [3, 6] and attainable_n(["1.33", "2.25"], 12) == [12]
 
@@ -412,8 +423,9 @@ def test_without_rounding_only_multiples_remain() -> None:
 @pytest.mark.parametrize(
     ("means", "options", "words"),
     [
-        ([], {}, "at least one mean"), (["1.0"], {"max_n": 0}, "max_n 0"), (["1.0"], {"step": 0}, "step 0"),
-        (["1.0"], {"decimals": -1}, "decimals -1"), (["many"], {}, "received 'many'"), ([float("nan")], {}, "received nan"),
+        ([], {}, "at least one mean"), (["1.0"], {"max_n": 0}, "max_n 0"),
+        (["1.0"], {"step": 0}, "step 0"), (["1.0"], {"decimals": -1}, "decimals -1"),
+        (["many"], {}, "received 'many'"), ([float("nan")], {}, "received nan"),
         ([float("inf")], {}, "received inf"),
     ],
 )  # fmt: skip

@@ -80,9 +80,7 @@ def test_additions_stand_after_what_is_shown_as_told(make, n: int, level: int) -
     )
 
 
-def test_small_talk_is_two_of_our_exchanges_and_none_of_them_speaks_of_a_finding_or_a_condition() -> (
-    None
-):
+def test_small_talk_is_two_of_our_exchanges_and_none_names_a_finding_or_a_condition() -> None:
     lines = yaml.safe_load((DATA / "smalltalk.yml").read_text(encoding="utf-8"))
     assert len(lines) >= 24 and len({q for q, _ in lines}) == len(lines)
     texts = {f"Doctor: {q}\nPatient: {a}" for q, a in lines}

@@ -115,8 +115,9 @@ def test_greedy_answer_and_samples_are_asked_together_about_the_same_messages():
 def test_every_request_speaks_the_prompt_of_its_purpose():
     model, _ = asked_by("all")
     assert {(r.purpose, prompt_of(r)) for r in model.requests} == {
-        ("diagnosis", "diagnosis"), ("samples", "diagnosis"), ("ce", "ce"), ("cot_ce", "cot_ce"), ("topk_ce", "topk_ce"),
-        ("p_true", "p_true"), ("keyword", "keyword"), ("profile", "profile"), ("evidence", "evidence"),
+        ("diagnosis", "diagnosis"), ("samples", "diagnosis"),
+        ("ce", "ce"), ("cot_ce", "cot_ce"), ("topk_ce", "topk_ce"), ("p_true", "p_true"),
+        ("keyword", "keyword"), ("profile", "profile"), ("evidence", "evidence"),
         ("doctor", "doctor"),
     }  # fmt: skip
 
@@ -136,7 +137,8 @@ def test_settings_reach_the_requests():
     settings = Settings(asking, seed=11, **lengths, medconf=medconf)
     model, generations = asked_by("all", settings=settings)
     assert {(r.purpose, r.n, r.temperature, r.seed, r.max_tokens) for r in model.requests} == {
-        ("diagnosis", 1, 0.0, 11, 20), ("samples", 4, 0.9, 11, 20), ("ce", 1, 0.0, 11, 5), ("p_true", 4, 0.7, 11, 5),
+        ("diagnosis", 1, 0.0, 11, 20), ("samples", 4, 0.9, 11, 20),
+        ("ce", 1, 0.0, 11, 5), ("p_true", 4, 0.7, 11, 5),
         ("cot_ce", 1, 0.0, 11, 30), ("topk_ce", 1, 0.0, 11, 40),
         ("keyword", 1, 0.0, 11, 50), ("profile", 1, 0.0, 11, 60), ("evidence", 1, 0.0, 11, 70),
         ("doctor", 2, 0.6, 11, 512),

@@ -513,8 +513,9 @@ def turns_of(*rows: tuple[str, str, str]) -> ConsultationRun:
 
 def test_the_model_patient_is_held_against_the_rule_patient() -> None:
     run = turns_of(
-        ("answered", "1", "1"), ("does not know", "", "2"), ("invented", "", "3"), ("answered", "4", "5"),
-        ("does not know", "", "not told"), ("answered", "2", "not told"), ("leaked", "", "findings not marked"),
+        ("answered", "1", "1"), ("does not know", "", "2"), ("invented", "", "3"),
+        ("answered", "4", "5"), ("does not know", "", "not told"), ("answered", "2", "not told"),
+        ("leaked", "", "findings not marked"),
     )  # fmt: skip
     table = consultation.patient_table(run).set_index("metric")
     assert table["n_hits"].to_dict() == {

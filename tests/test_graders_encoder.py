@@ -66,9 +66,7 @@ def test_a_threshold_is_a_cosine(threshold: float) -> None:
         EncoderGrader(threshold=threshold)
 
 
-def test_the_default_threshold_is_the_smallest_that_takes_no_condition_of_the_table_for_another() -> (
-    None
-):
+def test_the_default_threshold_is_the_smallest_that_takes_no_condition_for_another() -> None:
     conditions = list(load_knowledge().conditions.values())
     names = [(i, name) for i, c in enumerate(conditions) for name in c.names]
     cosine = Encoder().similarity([bare_name(name) for _, name in names]).round(3)

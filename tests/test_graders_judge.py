@@ -44,9 +44,7 @@ def test_the_single_verdict_of_a_judge_that_cannot_tell_is_an_error() -> None:
         JudgeGrader(SaysTrue("perhaps"), knowledge=NO_TABLE).correct("Lung inflammation", PNEUMONIA)
 
 
-def test_the_judge_sees_every_true_name_and_the_answer_between_delimiters_and_nothing_of_the_patient() -> (
-    None
-):
+def test_the_judge_sees_every_true_name_and_answer_delimited_and_nothing_of_the_patient() -> None:
     model = SaysTrue()
     JudgeGrader(model, knowledge=TABLE).grade(
         ["Winter <proposed> fever"], [case("Influenza", "Seasonal fever")]

@@ -21,13 +21,16 @@ from trustlab.knowledge import (
 from trustlab.paths import DATA, ROOT
 
 DDXPLUS = """
-Spontaneous pneumothorax; Cluster headache; Boerhaave; Spontaneous rib fracture; GERD; HIV (initial infection); Anemia;
-Viral pharyngitis; Inguinal hernia; Myasthenia gravis; Whooping cough; Anaphylaxis; Epiglottitis; Guillain-Barré syndrome;
-Acute laryngitis; Croup; PSVT; Atrial fibrillation; Bronchiectasis; Allergic sinusitis; Chagas; Scombroid food poisoning;
-Myocarditis; Larygospasm; Acute dystonic reactions; Localized edema; SLE; Tuberculosis; Unstable angina; Stable angina; Ebola;
-Acute otitis media; Panic attack; Bronchospasm / acute asthma exacerbation; Bronchitis; Acute COPD exacerbation / infection;
-Pulmonary embolism; URTI; Influenza; Pneumonia; Acute rhinosinusitis; Chronic rhinosinusitis; Bronchiolitis;
-Pulmonary neoplasm; Possible NSTEMI / STEMI; Sarcoidosis; Pancreatic neoplasm; Acute pulmonary edema; Pericarditis
+Spontaneous pneumothorax; Cluster headache; Boerhaave; Spontaneous rib fracture; GERD;
+HIV (initial infection); Anemia; Viral pharyngitis; Inguinal hernia; Myasthenia gravis;
+Whooping cough; Anaphylaxis; Epiglottitis; Guillain-Barré syndrome; Acute laryngitis; Croup; PSVT;
+Atrial fibrillation; Bronchiectasis; Allergic sinusitis; Chagas; Scombroid food poisoning;
+Myocarditis; Larygospasm; Acute dystonic reactions; Localized edema; SLE; Tuberculosis;
+Unstable angina; Stable angina; Ebola; Acute otitis media; Panic attack;
+Bronchospasm / acute asthma exacerbation; Bronchitis; Acute COPD exacerbation / infection;
+Pulmonary embolism; URTI; Influenza; Pneumonia; Acute rhinosinusitis; Chronic rhinosinusitis;
+Bronchiolitis; Pulmonary neoplasm; Possible NSTEMI / STEMI; Sarcoidosis; Pancreatic neoplasm;
+Acute pulmonary edema; Pericarditis
 """
 FURTHER = [
     "acute_appendicitis",

@@ -545,17 +545,23 @@ FAILURES: list[tuple[str, Script, str]] = [
     ("profile", json.dumps(FEVER), "symptom profile: no JSON list"),
     ("profile", "[" * 100_000, "symptom profile: no JSON"),
     ("profile", '[{"id": ' + "1" * 5000 + "}]", "symptom profile: criterion 1, "),
-    ("profile", rows(FEVER, {"id": 2, "description": "cough"}), "symptom profile: a criterion without importance"),
-    ("profile", rows(FEVER, COUGH | {"importance": "high"}), "symptom profile: criterion 2, importance: "),
+    ("profile", rows(FEVER, {"id": 2, "description": "cough"}),
+     "symptom profile: a criterion without importance"),
+    ("profile", rows(FEVER, COUGH | {"importance": "high"}),
+     "symptom profile: criterion 2, importance: "),
     ("profile", rows(FEVER, COUGH | {"id": 1}), "symptom profile: an id comes twice"),
     ("profile", rows(FEVER, COUGH | {"id": "2"}), "symptom profile: criterion 2, id: "),
     ("profile", rows(FEVER, COUGH | {"id": True}), "symptom profile: criterion 2, id: "),
-    ("profile", rows(FEVER, COUGH | {"description": " "}), "symptom profile: criterion 2, description: "),
-    ("profile", rows(FEVER, COUGH | {"description": "c" * 501}), "symptom profile: criterion 2, description: "),
-    ("profile", rows(FEVER, {"id": 2, "importance": "weak"}), "symptom profile: criterion 2, description: "),
+    ("profile", rows(FEVER, COUGH | {"description": " "}),
+     "symptom profile: criterion 2, description: "),
+    ("profile", rows(FEVER, COUGH | {"description": "c" * 501}),
+     "symptom profile: criterion 2, description: "),
+    ("profile", rows(FEVER, {"id": 2, "importance": "weak"}),
+     "symptom profile: criterion 2, description: "),
     ("profile", rows(FEVER, "cough"), "symptom profile: criterion 2: "),
     ("profile", Reply(profile_json(), finish="length"), "symptom profile: ran out of tokens"),
-    ("profile", Reply(None, missing="the server is silent"), "symptom profile: the server is silent"),
+    ("profile", Reply(None, missing="the server is silent"),
+     "symptom profile: the server is silent"),
     ("profile", Reply(None), "symptom profile: no reply"),
     ("evidence", "I am sure: <<90>>", "confidence from evidence: no JSON"),
     ("evidence", "[]", "confidence from evidence: no JSON object"),
@@ -567,10 +573,13 @@ FAILURES: list[tuple[str, Script, str]] = [
     ("evidence", json.dumps({"criteria": [*rows_of(), *rows_of({3: "missing"})], **confidence()}),
      "confidence from evidence: a criterion is assessed twice"),
     ("evidence", first(id="1"), "confidence from evidence: criterion 1, id: "),
-    ("evidence", first(support_level="Supported"), "confidence from evidence: criterion 1, support_level: "),
+    ("evidence", first(support_level="Supported"),
+     "confidence from evidence: criterion 1, support_level: "),
     ("evidence", first(evidence=["Yes"]), "confidence from evidence: criterion 1, evidence: "),
-    ("evidence", Reply(evidence_json(), finish="length"), "confidence from evidence: ran out of tokens"),
-    ("evidence", Reply(None, missing="the server is silent"), "confidence from evidence: the server is silent"),
+    ("evidence", Reply(evidence_json(), finish="length"),
+     "confidence from evidence: ran out of tokens"),
+    ("evidence", Reply(None, missing="the server is silent"),
+     "confidence from evidence: the server is silent"),
     ("evidence", Reply(None), "confidence from evidence: no reply"),
 ]  # fmt: skip
 SCORES_REFUSED = [
@@ -681,9 +690,7 @@ def test_a_fence_and_a_missing_comma_are_read(form) -> None:
     assert read_score(form(evidence_json())) == (70.0, "It fits well.")
 
 
-def test_a_profile_inside_an_object_is_read_and_importance_is_left_out_where_it_was_not_asked_for() -> (
-    None
-):
+def test_a_profile_inside_an_object_is_read_and_importance_left_out_where_not_asked_for() -> None:
     assert read_profile(f'{{"profile": {profile_json()}}}') == CRITERIA
     for text in (profile_json(), profile_json(importance=False)):
         assert [(c.id, c.importance) for c in read_profile(text, importance=False)] == [

@@ -378,8 +378,11 @@ def test_a_closed_model_opens_again(opened):
 
 
 def test_a_program_that_forgets_to_close_ends_without_a_warning(server):
-    program = f"from trustlab.models.openai import OpenAIModel; from trustlab.models.base import Request\n" \
-              f"print(OpenAIModel('toy', base_url={server.url!r}).generate([Request((('user', 'a'),))])[0][0].text)"  # fmt: skip
+    program = (
+        "from trustlab.models.openai import OpenAIModel; from trustlab.models.base import Request\n"
+        f"print(OpenAIModel('toy', base_url={server.url!r})"
+        ".generate([Request((('user', 'a'),))])[0][0].text)"
+    )
     command = [sys.executable, "-W", "default", "-c", program]
     done = subprocess.run(
         command,

@@ -187,4 +187,7 @@ def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
     assert turns(told, "auto")[0] == {"role": "system", "content": "You are a doctor."}
     assert turns(told, "developer")[0]["role"] == "developer"
     assert [(t["role"], t["content"]) for t in turns(told, "user")] == [
-        ("user", "You are a doctor.\n\nCough."), ("assistant", "[flu]"), ("user", "Sure?")]  # fmt: skip
+        ("user", "You are a doctor.\n\nCough."),
+        ("assistant", "[flu]"),
+        ("user", "Sure?"),
+    ]

@@ -29,8 +29,10 @@ def thought(words: str) -> str:
     ("reply", "thinking", "diagnosis", "missing"),
     [
         (thought("Cough and fever.") + "\n[Influenza]", "Cough and fever.", "Influenza", ""),
-        (thought("\n Cough.\nFever. \n") + " It is [ Influenza ].", "Cough.\nFever.", "Influenza", ""),
-        (thought("[Croup] or [Asthma]?") + "\n[Influenza]", "[Croup] or [Asthma]?", "Influenza", ""),
+        (thought("\n Cough.\nFever. \n") + " It is [ Influenza ].",
+         "Cough.\nFever.", "Influenza", ""),
+        (thought("[Croup] or [Asthma]?") + "\n[Influenza]",
+         "[Croup] or [Asthma]?", "Influenza", ""),
         (thought("Surely [Croup].") + "\nInfluenza", "Surely [Croup].", None, NO_DIAGNOSIS),
         (thought("Cough.") + "\n[1]", "Cough.", None, NO_DIAGNOSIS),
         ("[Croup]" + thought("Cough.") + "", "Cough.", None, NO_DIAGNOSIS),
@@ -331,8 +333,8 @@ def test_a_reason_is_kept_where_there_is_one(read, key, words, reason, kept) -> 
 @BOTH
 @each(
     "extra",
-    [{"quote": ["penicillin"]}, {"quote": 27}, {"reason": 1}, {"reason": "x" * 501}, {"quote": "a\x00b"}, {"reason": "\x00"},
-     {"quote": "\ud800"}, {"reason": "\udfff"}],
+    [{"quote": ["penicillin"]}, {"quote": 27}, {"reason": 1}, {"reason": "x" * 501},
+     {"quote": "a\x00b"}, {"reason": "\x00"}, {"quote": "\ud800"}, {"reason": "\udfff"}],
 )  # fmt: skip
 def test_words_that_no_file_could_hold_or_no_words_make_the_item_unreadable(
     read, key, words, extra: dict

@@ -110,7 +110,8 @@ def test_an_alternative_that_closes_the_bracket_ends_the_diagnosis():
     )
     alternative_classes(judge, [(answer, "")], 10)
     assert set(judge.asked[0]) == {
-        ("Pneumonia", "Asthmonia"), ("Asthmonia", "Pneumonia"), ("Pneumonia", "Pneu"), ("Pneu", "Pneumonia"),
+        ("Pneumonia", "Asthmonia"), ("Asthmonia", "Pneumonia"),
+        ("Pneumonia", "Pneu"), ("Pneu", "Pneumonia"),
     }  # fmt: skip
 
 

@@ -165,9 +165,7 @@ def test_the_run_as_told_is_the_benchmark_s_and_a_second_experiment_asks_nothing
     assert more.calls.groupby("condition")["n_made"].sum().loc["original"] == 0
 
 
-def test_each_distinct_statement_that_is_drawn_is_worded_once_and_the_calls_are_counted_with_the_first_run(
-    tmp_path,
-) -> None:
+def test_each_statement_drawn_is_worded_once_and_calls_count_with_the_first_run(tmp_path) -> None:
     voice = Voice()
     found, cases, _ = run(tmp_path, wording=voice)
     drawn = [s.text for k in (1, 2, 3) for c in cases for q in LEVELS for s in picked(c, q, k)]
@@ -368,9 +366,7 @@ def test_variation_is_over_the_paraphrased_conditions_alone() -> None:
     assert np.isnan(row["low"]) and list(found["level"].unique()) == ["100", "all"]
 
 
-def test_a_row_that_a_condition_did_not_change_is_missing_and_methods_without_a_nought_are_left_out() -> (
-    None
-):
+def test_unchanged_rows_are_missing_and_methods_without_a_nought_are_left_out() -> None:
     table = confidence(THREE)
     table.loc[(table["case_id"] == "c0") & (table["condition"] == "paraphrase_2"), "changed"] = (
         False
@@ -458,9 +454,7 @@ def test_levels_are_kept_apart_and_together() -> None:
     ) == ["20", "100", "all"]
 
 
-def test_a_condition_that_changed_nothing_says_so_and_shifts_have_an_interval_over_their_cases() -> (
-    None
-):
+def test_a_condition_without_a_change_says_so_and_shifts_have_an_interval_over_cases() -> None:
     table = answers({"original": ["Flu"] * 12, "small_talk": ["Flu"] * 12})
     same = accuracy_table(table.assign(changed=False))
     row = one(same, condition="small_talk", level="all", metric="difference")

@@ -151,9 +151,8 @@ def test_shifts_of_all_methods_are_over_the_same_rows() -> None:
     found = shift_table(said, pd.concat([first, other, few]), 50)
     found = found[(found["level"] == "all") & (found["among"] == "all answers")].set_index("method")
     assert found["value"].to_dict() == pytest.approx({"poc": 0.05, "asp": -0.05, "ce": 0.3})
-    assert found["n"].to_dict() == {"poc": 2, "asp": 2, "ce": 1} and found["own_rows"].to_dict() == {
-        "poc": False, "asp": False, "ce": True
-    }  # fmt: skip
+    assert found["n"].to_dict() == {"poc": 2, "asp": 2, "ce": 1}
+    assert found["own_rows"].to_dict() == {"poc": False, "asp": False, "ce": True}
 
 
 def test_the_p_of_a_shift_is_a_paired_t_over_cases_corrected_over_the_field() -> None:

@@ -114,9 +114,7 @@ def test_drugs_of_one_plan_speak_against_each_other() -> None:
     ]
 
 
-def test_a_drug_that_is_taken_or_stands_in_the_plan_already_is_a_duplicate_and_no_interaction_with_itself() -> (
-    None
-):
+def test_a_drug_taken_or_planned_already_is_a_duplicate_and_no_interaction_with_itself() -> None:
     taken = check_prescriptions(plan("ibuprofen"), Chart(medication=("ibuprofen",)), safety=MADE)
     assert taken == (Mark(CAUTION, "ibuprofen", True, DUPLICATE, "duplicate"),)
     twice = check_prescriptions(plan("amoxicillin", "cefalexin", "Amoxil"), Chart(), safety=MADE)

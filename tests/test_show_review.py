@@ -76,7 +76,8 @@ def test_a_review_tells_the_whole_story() -> None:
         "case-7: panel of 3, 100 % told", "Age: 40 years", "Allergies: penicillin",
         "Yes, since Monday.", "A fever, so influenza.", "cosine of reasoning and diagnosis 0.40",
         "(no readable diagnosis)", "no diagnosis in square brackets",
-        "Influenza 1, Pneumonia 1, unreadable 1; the diagnosis is Influenza (a tie, drawn by the case",
+        ("Influenza 1, Pneumonia 1, unreadable 1; the diagnosis is Influenza"
+         " (a tie, drawn by the case"),
         "✓ right", "amoxicillin, 500 mg, by mouth", "allergic to it", "a penicillin", "spirometry",
         "UNREADABLE", "no JSON list", "What it was: Influenza",
     ):  # fmt: skip

@@ -1,5 +1,5 @@
-"""Is one method more stable than another on the same views? Differences of CVs, and the most stable of
-each family."""
+"""Is one method more stable than another on the same views? Differences of CVs, and the most stable
+of each family."""
 
 from __future__ import annotations
 

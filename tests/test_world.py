@@ -108,7 +108,9 @@ LISTED = {  # w: the grade where listed, else 0.15 of the background
     "woman": {"ache": 0.30, "cough": 0.015, "discharge": 0.70, "smoking": 0.06, "jolt": 0.015},
     "man": {"ache": 0.03, "cough": 0.70, "discharge": 0.0075, "smoking": 0.06, "jolt": 0.015},
 }
-ASKED = {  # a: near where a condition of the same system lists it; smoking is common everywhere, so never specific
+# a: near where a condition of the same system lists it; smoking is common everywhere,
+# so never specific
+ASKED = {
     "gut": {"ache": NEAR, "cough": FAR, "discharge": NEAR, "smoking": FAR, "jolt": NEAR},
     "chest": {"ache": FAR, "cough": NEAR, "discharge": FAR, "smoking": FAR, "jolt": FAR},
 }

@@ -42,15 +42,16 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3": ("Qwen3Config", SHAPE | {"head_dim": 8}),
     "mistral": ("MistralConfig", SHAPE | {"sliding_window": 8}),
     "gemma2": ("Gemma2Config", SHAPE | {"head_dim": 8, "sliding_window": 12}),
-    "bloom": ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0, "eos_token_id": 1,
-                              "initializer_range": 0.3}),
+    "bloom": ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0,
+                              "eos_token_id": 1, "initializer_range": 0.3}),
     "openai-gpt": ("OpenAIGPTConfig", GPT | {"n_positions": 512}),
     "mamba": ("MambaConfig", MAMBA),
     "lfm2": ("Lfm2Config", SHAPE | {"full_attn_idxs": [1], "block_auto_adjust_ff_dim": False}),
-    "recurrent_gemma": ("RecurrentGemmaConfig", {k: v for k, v in SHAPE.items() if k != "max_position_embeddings"}
+    "recurrent_gemma": ("RecurrentGemmaConfig",
+                        {k: v for k, v in SHAPE.items() if k != "max_position_embeddings"}
                         | {"num_hidden_layers": 3, "attention_window_size": 8, "lru_width": 32}),
-    "rwkv": ("RwkvConfig", {"context_length": 512, "hidden_size": 32, "num_hidden_layers": 2, "bos_token_id": 0,
-                            "eos_token_id": 1}),
+    "rwkv": ("RwkvConfig", {"context_length": 512, "hidden_size": 32, "num_hidden_layers": 2,
+                            "bos_token_id": 0, "eos_token_id": 1}),
 }  # fmt: skip
 """Config class and values. Sliding windows of 8 and 12; no positions asked for (bloom); no cache
 (openai-gpt, rwkv); a recurrent state in the cache (mamba, lfm2) or inside the modules

@@ -186,8 +186,8 @@ def methods(
         shown = (f"{row[head] or '-':<{width}}" for head, width in heads.items())
         typer.echo("".join(shown) + ", ".join(row["needs"]))
     typer.echo(
-        f"\n{len(_methods())} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026."
-        " Parameters and defaults:"
+        f"\n{len(_methods())} methods. K: samples per answer (n_samples). Equations: Ren et al."
+        " 2026. Parameters and defaults:"
     )
     typer.echo("  " + ", ".join(f"{name}={value}" for name, value in asdict(PARAMETERS).items()))
 

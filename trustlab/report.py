@@ -290,8 +290,8 @@ class Report:
     """A methods paragraph, the table of costs, and AUROC beside them.
 
     ``costs`` is the table of ``method_costs``, ``pareto`` that of ``pareto_table`` (``None`` where
-    the metrics hold no level-stratified AUROC). Printed, or shown in a notebook, it is the paragraph
-    and the costs; :meth:`figure` draws the rest.
+    the metrics hold no level-stratified AUROC). Printed, or shown in a notebook, it is the
+    paragraph and the costs; :meth:`figure` draws the rest.
     """
 
     paragraph: str
@@ -345,7 +345,8 @@ class Report:
     def __str__(self) -> str:
         """The paragraph in lines of 100 letters, and the costs of one answer, as plain text."""
         table = "\n\n".join(f"{who}\n{_plain_text(part)}" for who, part in self._printed())
-        return f"{textwrap.fill(self.paragraph, 100)}\n\n{textwrap.fill(self.cost_words, 100)}\n\n{table}\n\n{NOTICE}"
+        paragraph, costs = (textwrap.fill(t, 100) for t in (self.paragraph, self.cost_words))
+        return "\n\n".join([paragraph, costs, table, NOTICE])
 
     __repr__ = __str__
 

@@ -36,15 +36,18 @@ AGAIN, UNASKED = "the same question as an earlier one", "not among ids"
 ASKING = "questions that ask for a diagnosis"
 CAUSE = "of these, by its cause or an explanation, which a disease answers"
 
-_ADJECTIVES = r"(?:(?:single|most|likely|probable|accurate|appropriate|best|correct|primary|underlying|current) )*"
+_ADJECTIVES = (
+    r"(?:(?:single|most|likely|probable|accurate|appropriate|best|correct|primary|underlying"
+    r"|current) )*"
+)
 _PATIENT = (
     r"(?:this|the|his|her|their) (?:\w+ )?"
     r"(?:patient|man|woman|boy|girl|child|infant|newborn|neonate|fetus|case|presentation)"
 )
 _PEOPLE = rf"(?:(?:in|of|for) {_PATIENT}|at this time|{_PATIENT} (?:has|have))"
 _KINDS = (
-    r"(?:\w+"
-    r" )?(?:conditions|disorders|diseases|syndromes|diagnoses|condition|disorder|disease|syndrome|diagnosis)"
+    r"(?:\w+ )?(?:conditions|disorders|diseases|syndromes|diagnoses"
+    r"|condition|disorder|disease|syndrome|diagnosis)"
 )
 _FINDINGS = (
     r"(?:signs and )?(?:symptoms|findings|presentation|condition|clinical presentation|clinical"

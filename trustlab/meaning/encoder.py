@@ -220,7 +220,8 @@ class Encoder:
         return vectors
 
     def _key(self, text: str) -> str:
-        return f"{self.fingerprint}:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{self.fingerprint}:{digest}"
 
 
 def packaged_folder() -> Path:

@@ -317,8 +317,12 @@ class HuggingFaceModel:
         ):
             owners = [(share, i, k) for share in here for row in share.rows for i, k in row]
             ids = [grown.ids(r) for r in range(len(owners))]
-            pairs = [(prior_ids[q.prior_messages], said) if "prior" in q.want and q.prior_messages is not None else None
-                     for q, said in zip(grown.requests, ids, strict=True)]  # fmt: skip
+            pairs = [
+                (prior_ids[q.prior_messages], said)
+                if "prior" in q.want and q.prior_messages is not None
+                else None
+                for q, said in zip(grown.requests, ids, strict=True)
+            ]
             scores |= self._score({pair for pair in pairs if pair} - scores.keys())
             pieces = {said: text_pieces(said, self._decode) for said in dict.fromkeys(ids)}
             for r, (share, i, k) in enumerate(owners):

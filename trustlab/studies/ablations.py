@@ -507,7 +507,8 @@ def readings(
 
 
 def differences(answers: pd.DataFrame, read: pd.DataFrame, **how: Any) -> pd.DataFrame:
-    """Level-stratified AUROC under each choice against the default: ``paired_differences`` by choice.
+    """Level-stratified AUROC under each choice against the default: ``paired_differences`` by
+    choice.
 
     A formula stands under its base's name with ``option`` its own; rules and contexts under the
     method that they change. ``how``: n_draws, seed and min_per_class.

@@ -628,7 +628,8 @@ def _parts(
     n_repeats: int = 20,
     seed: int = 0,
 ) -> Iterator[tuple[dict[str, str], Callable, dict[str, Rows], dict[str, np.ndarray]]]:
-    """Each run pooled and level-stratified: its keys, how a statistic is taken there, and by method.
+    """Each run pooled and level-stratified: its keys, how a statistic is taken there, and by
+    method.
 
     - The rows of each method ('' is the answers).
     - Its AUROC (1 + rates, 1 + n_repeats): first without noise, and first the mean over repeats.

@@ -305,10 +305,10 @@ def coincidence(audit: pd.DataFrame) -> pd.DataFrame:
             a.dataset == b.dataset,
             a.method == b.method,
         )
-        kind = (
-            "one method, two data sets" if same_model and same_method
-            else "two methods, one data set" if same_model and same_set else "another model or both differ"
-        )  # fmt: skip
+        kind = "another model or both differ"
+        if same_model and (same_method or same_set):
+            one_method, one_set = "one method, two data sets", "two methods, one data set"
+            kind = one_method if same_method else one_set
         kinds[kind].append((round(1000 * abs(a.pearson - b.pearson)), a.spearman == b.spearman))
     rows = []
     for kind, pairs in [*kinds.items(), ("all", sum(kinds.values(), []))]:

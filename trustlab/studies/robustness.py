@@ -183,12 +183,12 @@ class Robustness:
     """The tables of every condition, tidy, and what made them.
 
     ``answers`` and ``confidence`` are those of :class:`~trustlab.run.Run` with three columns more:
-    ``condition`` (``original`` among them), ``changed`` (whether what was shown differs from what is
-    shown in its original form: at one statement no order changes, and a paraphrase may not have been had) and
-    ``shown`` (a digest of the text that was shown, so that conditions which happen to show the same
-    are known). ``paraphrases`` has a row for each distinct statement that a paraphrased condition
-    drew (:func:`paraphrases`). ``left_out``: why there is no paraphrased condition. ``parameters``
-    are the runs' own, by condition.
+    ``condition`` (``original`` among them), ``changed`` (whether what was shown differs from what
+    is shown in its original form: at one statement no order changes, and a paraphrase may not have
+    been had) and ``shown`` (a digest of the text that was shown, so that conditions which happen to
+    show the same are known). ``paraphrases`` has a row for each distinct statement that a
+    paraphrased condition drew (:func:`paraphrases`). ``left_out``: why there is no paraphrased
+    condition. ``parameters`` are the runs' own, by condition.
     """
 
     answers: pd.DataFrame
@@ -530,8 +530,9 @@ def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 def accuracy_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """What each condition does to the answers, over the rows that it changed and that both have.
 
-    ``metric``: "accuracy" under the condition, "difference" (less that of the original on the same rows) or
-    "other_answer" (share of answers in other words than originally; case and punctuation aside).
+    ``metric``: "accuracy" under the condition, "difference" (less that of the original on the same
+    rows) or "other_answer" (share of answers in other words than originally; case and punctuation
+    aside).
     """
     is_told = answers["condition"] == ORIGINAL.name
     both = _with_told(answers, ROW, "correct")
@@ -552,8 +553,8 @@ def shift_table(
 ) -> pd.DataFrame:
     """How far each condition moves each method's mean confidence, in the method's own units.
 
-    - Less the original, paired by case and level, over the rows that the condition changed and that have
-      a value in both: the same for all methods of a condition but those with ``own_rows``.
+    - Less the original, paired by case and level, over the rows that the condition changed and that
+      have a value in both: the same for all methods of a condition but those with ``own_rows``.
     - ``among``: "all answers" or "same answer", since where the answer changed, the confidence may
       rightly change with it.
     - ``p``: two-sided paired t over cases, a case's shift its mean over levels, where there is an
@@ -586,7 +587,8 @@ def shift_table(
 
 
 def _with_told(rows: pd.DataFrame, index: list[str], column: str) -> Any:
-    """The rows with what the same ones have in the original beside them: ``column`` and the answer."""
+    """The rows with what the same ones have in the original beside them: ``column`` and the
+    answer."""
     told = rows[rows["condition"] == ORIGINAL.name].set_index(index)[[column, "answer"]]
     return rows.join(told.add_suffix("_told"), on=index)
 
