@@ -21,6 +21,7 @@ from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_replies
 from trustlab.prompts import render
 from trustlab.records import Case, Reply, Statement
+from trustlab.words import word_lists
 
 UNKNOWN = "I don't know."
 OUTCOMES = (
@@ -38,20 +39,12 @@ MAX_TOKENS = 160
 LEAST = 3
 """Words that a part of a fact's answer needs to point at it: telling ones (not :data:`_BARE`),
 unless its question is asked."""
-_UNKNOWNS = """
-I don't know/I do not know/I dont know/I don't know that/don't know/unknown/I'm not sure/I am not sure/im not sure/not sure
-"""
-_UNKNOWN = {normalise(words) for words in _UNKNOWNS.split("/")}
+_WORDS = word_lists("patient")
+_UNKNOWN = {normalise(words) for words in _WORDS["unknown"]}
 _EXCHANGE = re.compile(r"Doctor: (.+?)\nPatient: (.+)", re.DOTALL)
 _ALONE = re.compile(r"(Doctor|Patient): (.+)", re.DOTALL)
 _BETWEEN = frozenset(("", "and", "also", "and also", "but"))
-_FILLERS = """
-yes yeah yep no nope not never always sometimes often ok okay sure right maybe perhaps well oh a an the any some none
-i you he she it that this they we me my m s t d re ve ll am is are was were be been isn wasn aren do does did don doesn didn
-have has had haven hasn hadn can could will would so too very really quite just only bit little lot out of on in at for to and
-or all think guess afraid doctor one two three four five six seven eight nine ten nought zero
-"""
-_BARE = frozenset(_FILLERS.split())
+_BARE = frozenset(_WORDS["bare"].split())
 """Words that tell nothing without their question: an answer made of these and of digits alone fits
 its own question only."""
 
