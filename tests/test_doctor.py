@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fake_consultation import Talker, told_case
 
-from trustlab.agents.doctor import repeats, requests_after
+from trustlab.agents.consultation import repeats, requests_after
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Statement
 

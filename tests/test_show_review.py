@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from trustlab.agents.plan import Proposed
-from trustlab.agents.reviewers import Review
+from trustlab.agents.panel import Proposed, Review
 from trustlab.html.show import (
     NO_PLAN,
     NO_QUOTE,

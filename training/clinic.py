@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from trustlab.agents.reviewers import plan_text
+from trustlab.agents.panel import plan_text
 from trustlab.knowledge import phrase_list
 from trustlab.prompts import render
 from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription

@@ -2,11 +2,19 @@
 
 from trustlab.agents.consultation import Consultation, consult, turn_view
 from trustlab.agents.medconf import MedConf, assess
-from trustlab.agents.panel import Doctor, convene, decide, doctors_of, in_charge
+from trustlab.agents.panel import (
+    Doctor,
+    Proposed,
+    Review,
+    convene,
+    decide,
+    doctors_of,
+    in_charge,
+    propose,
+    review,
+)
 from trustlab.agents.patient import FactPatient, ModelPatient
-from trustlab.agents.plan import Proposed, propose
 from trustlab.agents.rephrase import Rephrased, rephrase
-from trustlab.agents.reviewers import Review, review
 
 __all__ = [
     "Consultation",

@@ -1,7 +1,10 @@
-"""Doctors who judge a patient independently, and the majority that decides; ``prompts/doctor.txt``.
+"""Doctors who judge a patient independently, the plan of the one in charge, reviewers who check it.
 
 METHODS: trust indices. K doctors (3 by default) reason and diagnose, each from a random stream of
-its own, of one model or of several. Synonyms of the knowledge table count as one diagnosis.
+its own, of one model or of several. Synonyms of the knowledge table count as one diagnosis. What a
+reviewer says is held beside the rule check (:mod:`trustlab.safety.rule_check`), which knows the
+safety table and nothing else. Prompts: ``doctor.txt``, ``plan.txt``, ``review_prescriptions.txt``,
+``review_tests.txt``.
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ from trustlab.agents.medconf import Ask, reply_room
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.metrics.trust import majority
 from trustlab.models.base import Model, Request
-from trustlab.parsing.agents import read_opinion
+from trustlab.parsing import Unreadable
+from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.prompts import render
-from trustlab.records import Opinion, Panel, Reply, View
+from trustlab.records import Mark, Opinion, Panel, Plan, Reply, View
 from trustlab.safety.chart import chart_of, chart_text
 
-MAX_TOKENS = 512
+MAX_TOKENS, MAX_TOKENS_REVIEW = 512, 768
 
 
 @dataclass(frozen=True)
@@ -113,3 +117,112 @@ def in_charge(panel: Panel) -> int | None:
     """The place of the doctor in charge: the first who voted for the panel's diagnosis; ``None``
     where there is none."""
     return panel.votes.index(panel.diagnosis) if panel.diagnosis is not None else None
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A plan, or why there is none; ``raw`` keeps the reply as it came."""
+
+    plan: Plan | None
+    missing: str = ""
+    raw: str | None = None
+
+
+def propose(
+    model: Model,
+    asked: Sequence[tuple[View, str]],
+    *,
+    temperature: float = 0.5,
+    seed: int = 0,
+    ask: Ask | None = None,
+) -> list[Proposed]:
+    """A plan for each (view, diagnosis), drawn at ``temperature`` as the doctors' opinions are, in
+    one batch."""
+    put, room = ask or (lambda m, requests, _: m.generate(requests)), reply_room(model, MAX_TOKENS)
+    requests = [
+        Request(
+            render(
+                "plan",
+                chart=chart_text(chart_of(view.case, view.statements)),
+                patient=view.text,
+                answer=diagnosis,
+            ),
+            temperature=temperature,
+            max_tokens=room,
+            seed=seed,
+            purpose="plan",
+        )
+        for view, diagnosis in asked
+    ]
+    made = []
+    for row in put(model, requests, "plans") if requests else []:
+        try:
+            made.append(Proposed(read_plan(row[0]), raw=row[0].text))
+        except Unreadable as error:
+            made.append(Proposed(None, str(error), row[0].text))
+    return made
+
+
+Planned = tuple[View, str, Plan]
+"""What is reviewed: a patient, the diagnosis, and the plan for it."""
+
+
+@dataclass(frozen=True)
+class Review:
+    """A mark for each prescription and each test of a plan, in its order."""
+
+    prescriptions: tuple[Mark, ...]
+    tests: tuple[Mark, ...]
+
+
+def review(
+    model: Model, asked: Sequence[Planned], *, seed: int = 0, ask: Ask | None = None
+) -> list[Review]:
+    """The review of each plan, greedy; one batch for prescriptions and one for tests. An empty list
+    is not asked about."""
+    put, room = (
+        ask or (lambda m, requests, _: m.generate(requests)),
+        reply_room(model, MAX_TOKENS_REVIEW),
+    )
+
+    def marked(name: str, items: Sequence[Sequence[str]], read) -> list[tuple[Mark, ...]]:
+        at = [i for i, listed in enumerate(items) if listed]
+        messages = [_messages(name, asked[i], items[i]) for i in at]
+        requests = [Request(m, max_tokens=room, seed=seed, purpose=name) for m in messages]
+        replies = put(model, requests, name.replace("_", " of ")) if requests else []
+        found: list[tuple[Mark, ...]] = [()] * len(asked)
+        for i, row in zip(at, replies, strict=True):
+            found[i] = read(row[0], len(items[i]), shown_text(asked[i], items[i]))
+        return found
+
+    drugs = marked(
+        "review_prescriptions",
+        [[str(p) for p in plan.prescriptions] for _, _, plan in asked],
+        read_ratings,
+    )
+    tests = marked("review_tests", [list(plan.tests) for _, _, plan in asked], read_flags)
+    return [Review(a, b) for a, b in zip(drugs, tests, strict=True)]
+
+
+def plan_text(items: Sequence[str]) -> str:
+    """Prescriptions or tests as a prompt shows them: numbered, one a line."""
+    return "\n".join(f"{i}. {' '.join(item.split())}" for i, item in enumerate(items, 1))
+
+
+def shown_text(asked: Planned, items: Sequence[str]) -> str:
+    """All that a reviewer may quote: chart, patient, diagnosis and the items that it is shown."""
+    view, diagnosis, _ = asked
+    return "\n".join(
+        [chart_text(chart_of(view.case, view.statements)), view.text, diagnosis, *items]
+    )
+
+
+def _messages(name: str, asked: Planned, items: Sequence[str]):
+    view, diagnosis, _ = asked
+    return render(
+        name,
+        chart=chart_text(chart_of(view.case, view.statements)),
+        patient=view.text,
+        answer=diagnosis,
+        plan=plan_text(items),
+    )

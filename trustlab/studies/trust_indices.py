@@ -16,9 +16,17 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from trustlab.agents.panel import Doctor, convene, decide, doctors_of, in_charge
-from trustlab.agents.plan import Proposed, propose
-from trustlab.agents.reviewers import Review, review
+from trustlab.agents.panel import (
+    Doctor,
+    Proposed,
+    Review,
+    convene,
+    decide,
+    doctors_of,
+    in_charge,
+    propose,
+    review,
+)
 from trustlab.graders import Grader
 from trustlab.levels import views as views_of
 from trustlab.meaning.encoder import Encoder
