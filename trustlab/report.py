@@ -24,8 +24,6 @@ from trustlab.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 CHOICES: dict[str, frozenset[str]] = {
     "renyi_alpha": frozenset({"answer.renyi"}),

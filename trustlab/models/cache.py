@@ -30,8 +30,6 @@ from trustlab.records import Reply, TokenTrace
 
 if TYPE_CHECKING:
     import pandas as pd
-if TYPE_CHECKING:
-    import pandas as pd
 
 to_json = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 _REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"}

@@ -21,54 +21,37 @@ from trustlab.parsing.reply import (
 )
 from trustlab.records import Mark, Plan, Prescription, Reply
 
-MAX_CHARACTERS = 600
+MAX_WORDING, MAX_QUESTION = 600, 300
+"""Characters of the longest wording, and of the longest question."""
+MAX_GROUPS = 20
+"""Groups that a patient's reply may have."""
 _SPEAKER = re.compile(r"\b(?:doctor|patient)\s*:", re.IGNORECASE)
 
 
 def read_wording(reply: Reply) -> str:
-    """The new wording: the content of the reply's only group in square brackets, white space made
-    single.
+    """The new wording: the reply's only group in square brackets, white space made single.
 
-    Raises :class:`Unreadable` where there is no group or more than one, where it holds no letter,
-    more than :data:`MAX_CHARACTERS` characters or characters that no file takes, where it speaks
-    for somebody ("Doctor:"), and where the reply was cut off.
+    Raises :class:`Unreadable` where there is none or more than one, where it holds no letter, more
+    than :data:`MAX_WORDING` characters or some that no file takes, where it speaks for somebody
+    ("Doctor:"), and where the reply was cut off or is missing.
     """
-    found = [span.text for span in groups(whole(reply))]
-    if len(found) != 1:
-        raise Unreadable(f"{len(found) or 'no'} wordings in square brackets, one is needed")
-    text = " ".join(found[0].split())
-    if not any(c.isalpha() for c in text) or len(text) > MAX_CHARACTERS or UNWRITABLE.search(text):
-        raise Unreadable(
-            f"the wording holds no letter, more than {MAX_CHARACTERS} characters, or some that no"
-            " file takes"
-        )
-    if _SPEAKER.search(text):
-        raise Unreadable("the wording speaks for doctor or patient")
-    return text
-
-
-MAX_QUESTION = 300
-"""Characters of the longest question."""
-MAX_GROUPS = 20
-"""Groups that a patient's reply may have."""
-_SPOKEN_FOR = re.compile(r"\b(?:doctor|patient)\s*:", re.IGNORECASE)
+    return _spoken(reply, "wording", MAX_WORDING)
 
 
 def read_question(reply: Reply) -> str:
-    """The doctor's question: the reply's only group in square brackets, white space made single.
+    """The doctor's question, as :func:`read_wording` reads, of at most :data:`MAX_QUESTION`
+    characters; a question mark is not asked for."""
+    return _spoken(reply, "question", MAX_QUESTION)
 
-    Raises :class:`Unreadable` where there is none or more than one, where it holds no letter, more
-    than :data:`MAX_QUESTION` characters or some that no file takes, where it speaks for somebody
-    ("Patient:"), and where the reply was cut off or is missing. A question mark is not asked for.
-    """
-    text = _only(reply, "question")
-    if not any(c.isalpha() for c in text) or len(text) > MAX_QUESTION or UNWRITABLE.search(text):
+
+def _spoken(reply: Reply, what: str, most: int) -> str:
+    text = _only(reply, what)
+    if not any(c.isalpha() for c in text) or len(text) > most or UNWRITABLE.search(text):
         raise Unreadable(
-            f"the question holds no letter, more than {MAX_QUESTION} characters, or some that no"
-            " file takes"
+            f"the {what} holds no letter, more than {most} characters, or some that no file takes"
         )
-    if _SPOKEN_FOR.search(text):
-        raise Unreadable("the question speaks for doctor or patient")
+    if _SPEAKER.search(text):
+        raise Unreadable(f"the {what} speaks for doctor or patient")
     return text
 
 

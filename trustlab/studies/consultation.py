@@ -288,6 +288,10 @@ def purposes_of(method: str) -> frozenset[str]:
     return frozenset(found | (set(STEPS) if "assessment" in needs else set()))
 
 
+COUNTED = ("n", "n_tokens_in", "n_tokens_out")
+"""What a row of a run's calls counts."""
+
+
 def spent_rows(talked: Sequence[Consultation], run: Run) -> Iterator[tuple]:
     """What was spent on each consultation's state: the rows of ``spent``, see
     :class:`ConsultationRun`.
@@ -310,16 +314,7 @@ def spent_rows(talked: Sequence[Consultation], run: Run) -> Iterator[tuple]:
             if _asks(g, purpose):
                 call = next(rows[purpose])
                 if g.level <= length[g.case_id]:
-                    yield (
-                        name,
-                        g.case_id,
-                        g.level,
-                        purpose,
-                        1,
-                        call["n"],
-                        call["n_tokens_in"],
-                        call["n_tokens_out"],
-                    )
+                    yield (name, g.case_id, g.level, purpose, 1, *(call[c] for c in COUNTED))
     for purpose in ("keyword", "profile"):
         answers: dict[str, dict[str, Any]] = {}
         seen = set()
@@ -331,17 +326,8 @@ def spent_rows(talked: Sequence[Consultation], run: Run) -> Iterator[tuple]:
                 answers[text] = next(rows[purpose])
             if (g.case_id, text) not in seen:
                 seen.add((g.case_id, text))
-                call = answers[text]
-                yield (
-                    name,
-                    g.case_id,
-                    g.level,
-                    purpose,
-                    1,
-                    call["n"],
-                    call["n_tokens_in"],
-                    call["n_tokens_out"],
-                )
+                counts = (answers[text][c] for c in COUNTED)
+                yield (name, g.case_id, g.level, purpose, 1, *counts)
 
 
 def _asks(g: Any, purpose: str) -> bool:

@@ -16,8 +16,6 @@ from trustlab.metrics.ties import reaches
 
 if TYPE_CHECKING:
     from trustlab.run import Run
-if TYPE_CHECKING:
-    from trustlab.run import Run
 
 KEYS = ["case_id", "level", "model"]
 MIN_ANSWERS = 10
