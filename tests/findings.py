@@ -115,7 +115,7 @@ def walkthrough() -> Bullets:
         [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?", line.partition(":")[2])]
         for line in printed("00_walkthrough", "walk-23").splitlines()
     )
-    beyond = table("00_out_of_distribution")
+    beyond = table("00_beyond")
     unknown = {m: row(beyond, set="unknown diseases", method=m) for m in ("poc", "ce", "medconf")}
     n_wrong, n_patients, rho = re.findall(
         r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27")

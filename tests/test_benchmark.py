@@ -265,8 +265,8 @@ def test_run_json_says_what_made_the_run(tmp_path):
         "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
         "medical_encoder": None, "usage": {},
         "entailment": {
-            "name": "stand-in", "stand_in": True,
-            "revision": "stand-in (word rules, knowledge table, lay names, letters r1)",
+            "name": "rule-based proxy", "stand_in": True,
+            "revision": "rule-based proxy (word rules, knowledge table, lay names, letters r1)",
         },
     }  # fmt: skip
     for name, digest in found["prompts"].items():

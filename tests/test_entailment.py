@@ -89,8 +89,8 @@ def test_it_is_named_as_a_stand_in(stand_in: StandInEntailment):
     assert isinstance(stand_in, Entailment)
     assert (
         stand_in.stand_in
-        and stand_in.name == "stand-in"
-        and stand_in.revision.startswith("stand-in")
+        and stand_in.name == "rule-based proxy"
+        and stand_in.revision.startswith("rule-based proxy")
     )
 
 
@@ -350,7 +350,7 @@ def test_its_revision_follows_its_weights(nli_folder: Path, tmp_path: Path):
 
 def test_a_judge_is_opened_by_name(nli_folder: Path, tmp_path: Path):
     assert open_entailment(None, encoder=FakeEncoder()).stand_in  # type: ignore[arg-type]
-    assert open_entailment("stand-in", encoder=FakeEncoder()).stand_in  # type: ignore[arg-type]
+    assert open_entailment("rule-based proxy", encoder=FakeEncoder()).stand_in  # type: ignore[arg-type]
     assert open_entailment(str(nli_folder)).name == str(nli_folder)
     with pytest.raises(ValueError, match="a folder that exists or a hub name"):
         open_entailment(str(tmp_path / "absent"))

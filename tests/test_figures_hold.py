@@ -67,7 +67,7 @@ DRAWN: dict[str, list[Marks]] = {
     "00_evidence": [],  # words of one answer, no number
     "00_moves": [Marks("confidence", missing=("missing",), **SINGLE)],
     "00_consistent": PLAIN,
-    "00_out_of_distribution": PLAIN,
+    "00_beyond": PLAIN,
     "01_auroc": RANKED,
     "01_auroc_by_cost": [Marks(ranks=everywhere), Marks("cost", "n_answers", "n_answers", ends=())],
     "01_compared": ONE_OF_MANY,

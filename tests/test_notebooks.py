@@ -329,7 +329,7 @@ def test_the_walkthrough_leaves_its_figures_and_shows_its_tables(walk):
         NOTICE,
     ):
         assert said in page, said
-    beyond = pd.read_csv(walk / "figures" / "00_out_of_distribution.csv")
+    beyond = pd.read_csv(walk / "figures" / "00_beyond.csv")
     accuracy = beyond[beyond["metric"] == "accuracy"].set_index("set")["value"]
     assert len(accuracy) == 4 and accuracy["unknown diseases"] == 0
 

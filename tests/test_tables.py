@@ -432,12 +432,12 @@ def test_coverage_names_who_judged_entailment() -> None:
         ],
     )
     found = formatted.coverage_table(
-        confidence, {"entailment": {"name": "stand-in", "stand_in": True}}
+        confidence, {"entailment": {"name": "rule-based proxy", "stand_in": True}}
     )
     assert dict(zip(found["method"], found["judge"], strict=True)) == {
         "asp": "",
-        "num_set": "stand-in",
-        "ccp": "stand-in",
+        "num_set": "rule-based proxy",
+        "ccp": "rule-based proxy",
         "own": "",
     }
     assert "judge" not in formatted.coverage_table(confidence)

@@ -175,7 +175,7 @@ def _read(p: Mapping[str, Any], methods: Sequence[Method], needs: frozenset[str]
         judge = p["entailment"]
         if judge["stand_in"]:
             yield (
-                "Entailment was judged by a stand-in, not by a model of natural language"
+                "Entailment was judged by a rule-based proxy, not by a model of natural language"
                 f" inference: {judge['revision']}."
             )
         else:

@@ -39,7 +39,7 @@ from trustlab.paths import offline
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
 """Columns of the probabilities."""
-STAND_IN = "stand-in"
+STAND_IN = "rule-based proxy"
 SCHEMA = "CREATE TABLE IF NOT EXISTS entailment (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
 BATCH, ROUND = 64, 1024
 DECIMALS = 3
@@ -434,8 +434,8 @@ def open_entailment(
     encoder: Encoder | None = None,
     cache_path: str | os.PathLike[str] | None = None,
 ) -> Entailment:
-    """The judge called ``name``: ``None`` or ``"stand-in"``, else the folder or hub name of an NLI
-    cross-encoder."""
+    """The judge called ``name``: ``None`` or ``"rule-based proxy"``, else the folder or hub name of
+    an NLI cross-encoder."""
     if name is None or str(name) == STAND_IN:
         return StandInEntailment(encoder)
     return CrossEncoderEntailment(name, cache_path=cache_path)

@@ -219,11 +219,11 @@ def variants_and_bases(methods: Sequence[str]) -> list[str]:
 
 
 def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
-    """What a caption says where any of ``methods`` was judged by a stand-in for an NLI model."""
+    """What a caption says where any of ``methods`` was judged by a rule-based proxy for an NLI model."""
     reading = [m for m in dict.fromkeys(methods) if _is_judged(m)]
     if not reading or not parameters["entailment"]["stand_in"]:
         return ""
-    return f"entailment by a stand-in, no NLI model: {', '.join(reading)}"
+    return f"entailment by a rule-based proxy, no NLI model: {', '.join(reading)}"
 
 
 def coverage_table(
@@ -237,7 +237,7 @@ def coverage_table(
       "lower, upper"; ``reasons`` of the ``n_missing`` rows without one, most frequent first.
     - ``family`` and ``access`` are '' for a method that is not registered.
     - ``judge``, with a run's ``parameters``: who judged entailment, where a method needs that:
-      "stand-in", or the name of an NLI model.
+      "rule-based proxy", or the name of an NLI model.
     """
     lines = []
     for line, part in groups(confidence, ["model", "method"]):
