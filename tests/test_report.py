@@ -189,7 +189,8 @@ def test_open_choices_are_told_where_a_method_of_the_run_reads_them():
 def test_the_judge_of_entailment_is_named_as_a_stand_in_where_it_is_one():
     words = told(made(1, methods=["num_set"]))
     assert (
-        "Entailment was judged by a rule-based proxy, not by a model of natural language inference: "
+        "Entailment was judged by a rule-based proxy, not by a model of natural language"
+        " inference: "
         "rule-based proxy (word rules, knowledge table" in words
     )
     run = made(1, methods=["num_set"])

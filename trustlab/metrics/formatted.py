@@ -219,7 +219,7 @@ def variants_and_bases(methods: Sequence[str]) -> list[str]:
 
 
 def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
-    """What a caption says where any of ``methods`` was judged by a rule-based proxy for an NLI model."""
+    """What a caption says where a rule-based proxy for an NLI model judged for ``methods``."""
     reading = [m for m in dict.fromkeys(methods) if _is_judged(m)]
     if not reading or not parameters["entailment"]["stand_in"]:
         return ""
