@@ -259,7 +259,7 @@ def _with_assessments(
     at = [i for i, g in enumerate(generations) if g.answer and g.answer.text]
     found = assess(
         model,
-        [(views[i].text, str(generations[i].answer.text)) for i in at],  # pyright: ignore[reportOptionalMemberAccess]
+        [(views[i].text, str(generations[i].answer.text)) for i in at],  # pyright: ignore
         retriever or BM25(load_corpus()),
         settings.medconf,
         assessor=assessor,

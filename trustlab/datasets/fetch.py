@@ -206,7 +206,7 @@ class _Member:
     size: int
 
 
-def unpack(archive: Path, folder: Path, kind: str, limits: Limits = Limits()) -> list[Path]:  # noqa: B008 (frozen)
+def unpack(archive: Path, folder: Path, kind: str, limits: Limits | None = None) -> list[Path]:
     """Unpacks ``archive`` into the new ``folder`` and returns its files, in the archive's order.
 
     ``kind`` is "zip" or "tar.gz". Archives within it stay as they are. The folder appears whole or
@@ -218,7 +218,7 @@ def unpack(archive: Path, folder: Path, kind: str, limits: Limits = Limits()) ->
         raise ValueError(f"kind is {kind!r}; allowed are {', '.join(_READERS)}")
     if folder.exists() or folder.is_symlink():
         raise ValueError(f"{folder} is there already; move it away to unpack {archive.name}")
-    reader = _READERS[kind]
+    limits, reader = limits or Limits(), _READERS[kind]
     allowed = min(limits.n_bytes, limits.ratio * archive.stat().st_size)
     with _explained(archive):
         places = _places(

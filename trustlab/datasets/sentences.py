@@ -45,7 +45,8 @@ _INITIAL = re.compile(r"[A-Z]\.")
 _NAME = re.compile(r"[A-Z][a-z]+")
 _APPOSED = re.compile(r"[a-z]+,")
 _INTRODUCES = re.compile(
-    r"\b(?:are|is|was|were|shows?|showed|shown|reveal(?:s|ed)?|follows?|following|below|demonstrate[sd]?|includ(?:es?|ing))\b"
+    r"\b(?:are|is|was|were|shows?|showed|shown|reveal(?:s|ed)?|follows?|following|below"
+    r"|demonstrate[sd]?|includ(?:es?|ing))\b"
 )
 _VALUE = re.compile(r"\d|:\s*$")
 _LONGEST_ROW = 12

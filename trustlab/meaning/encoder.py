@@ -173,7 +173,7 @@ class Encoder:
         with closing(connect(path, SCHEMA)) as connection:
             keys = {self._key(text): text for text in unknown}
             for key, blob in select(connection, "vectors", "value", keys):
-                vectors[keys[key]] = np.frombuffer(blob, dtype="<f4").astype(np.float32)  # type: ignore[arg-type]
+                vectors[keys[key]] = np.frombuffer(blob, dtype="<f4").astype(np.float32)  # type: ignore
             self._encode_rounds([text for text in unknown if text not in vectors], connection)
 
     def _encode_rounds(

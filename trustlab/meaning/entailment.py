@@ -145,7 +145,7 @@ class CrossEncoderEntailment:
             with closing(connect(self.cache_path, SCHEMA)) as connection:
                 keys = {self._key(pair): pair for pair in unknown}
                 for key, blob in select(connection, "entailment", "value", keys):
-                    self._known[keys[key]] = np.frombuffer(blob, dtype="<f8").copy()  # type: ignore[arg-type]
+                    self._known[keys[key]] = np.frombuffer(blob, dtype="<f8").copy()  # type: ignore
                 self._judge([pair for pair in unknown if pair not in self._known], connection)
         else:
             self._judge(unknown)

@@ -82,7 +82,7 @@ def decode_reply(value: str | Mapping[str, object]) -> Reply:
         if not isinstance(fields[name], kinds):
             raise ValueError(f"{name} has the wrong type: {fields[name]!r}")
     trace = fields["trace"]
-    return Reply(**{**fields, "trace": None if trace is None else _decode_trace(trace)})  # type: ignore[arg-type]
+    return Reply(**{**fields, "trace": None if trace is None else _decode_trace(trace)})  # type: ignore
 
 
 def decode_abilities(fields: object) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """04: consultations recorded to their full length, and what stopping at a threshold brings."""
 
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportReturnType=false, reportCallIssue=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
+# pyright: reportReturnType=false, reportCallIssue=false
 # pyright: reportOptionalMemberAccess=false
 # pyright: reportArgumentType=false, reportReturnType=false
 

@@ -1,6 +1,7 @@
 """06: the tables and claims of Ren et al. 2026 (arXiv 2601.15645 v1), recomputed from print."""
 
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
+# pyright: reportCallIssue=false, reportGeneralTypeIssues=false
 # pyright: reportReturnType=false, reportOperatorIssue=false
 
 from __future__ import annotations

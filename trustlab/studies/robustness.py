@@ -1,6 +1,7 @@
 """02: does a confidence stay put when the telling changes? And two patients told as one."""
 
-# pyright: reportArgumentType=false, reportReturnType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+# pyright: reportArgumentType=false, reportReturnType=false
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 
