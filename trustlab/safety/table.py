@@ -35,7 +35,8 @@ NUMBERS = ("age_below", "age_from", "egfr_below")
 _DOSE = re.compile(r"\s*(?:[(\[,;]|\d).*", re.DOTALL)
 _FORMS = re.compile(
     r"\b(?:tablets?|capsules?|caplets?|syrup|suspension|solution|inhalers?|nebuli[sz]ed|injections?"
-    r"|infusion|spray|patch|gel|cream|ointment|drops|suppository|oral|intravenous|iv|po|im|sc|modified release|slow release)\b"
+    r"|infusion|spray|patch|gel|cream|ointment|drops|suppository|oral|intravenous|iv|po|im|sc"
+    r"|modified release|slow release)\b"
 )
 """Words for the form and way of a drug that may stand beside its name."""
 
