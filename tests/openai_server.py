@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import socket
 import struct
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -90,16 +92,19 @@ class Server:
     """What the server does, to be set by a test, and what it saw.
 
     ``plan(k, body)`` names what happens to the k-th request (from 0): None for an answer, a number
-    for that HTTP status, or one of "garbage", "no choices", "null content", "hang", "cut",
-    "filter", "refusal", "error in 200", "other form". ``refuses``: parameters that get a 400 by
-    name, ``refuses_in`` the status. ``said``: tokens (bytes) of every reply.
+    for that HTTP status, or one of "garbage", "no choices", "null content", "hang", "drip", "cut",
+    "filter", "refusal", "error in 200", "other form", "redirect" (to ``elsewhere``), "echo" (of the
+    key) and "large". ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status.
+    ``said``: tokens (bytes) of every reply. ``per_second``: calls that are answered in each second,
+    others get a 429. ``named(k)``: the model that it says it used.
     """
 
     plan: Callable[[int, dict], str | int | None] = lambda k, body: None
     latency_s: float = 0.0
     hang_s: float = 1.0
     ignores_n: bool = False
-    # or "null", "content null", "empty", "sentinel", "infinite", "none without top", "malformed"
+    # or "null", "content null", "empty", "sentinel", "infinite", "none without top", "malformed",
+    # "zero", "nan", "positive"
     logprobs: str = "given"
     refuses: set[str] = field(default_factory=set)
     refuses_in: int = 400
@@ -113,6 +118,11 @@ class Server:
     content: str | None = None
     usage: bool = True
     fingerprint: str | None = None
+    named: Callable[[int], str | None] = lambda k: None
+    n_tokens: float | None = None
+    elsewhere: str = ""
+    per_second: int = 0
+    seconds: Counter = field(default_factory=Counter)
     received: list[dict] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -205,7 +215,9 @@ class Server:
             "choices": [] if action == "no choices" else choices,
         }
         if self.usage:
-            answer["usage"] = {"prompt_tokens": len(cut(prompt)), "completion_tokens": n_out}
+            n_in = len(cut(prompt)) if self.n_tokens is None else self.n_tokens
+            n_out = n_out if self.n_tokens is None else self.n_tokens
+            answer["usage"] = {"prompt_tokens": n_in, "completion_tokens": n_out}
         return answer | ({"system_fingerprint": self.fingerprint} if self.fingerprint else {})
 
     def entry(self, logprobs: np.ndarray, i: int, n_top: int | None) -> dict:
@@ -235,6 +247,12 @@ class Server:
             return None
         if self.logprobs == "malformed":
             return ["-0.1", 3]
+        if self.logprobs in ("zero", "nan", "positive"):
+            value = {"zero": 0.0, "nan": math.nan, "positive": 0.5}[self.logprobs]
+            for entry in entries:
+                entry["logprob"] = value
+                for t in entry["top_logprobs"]:
+                    t["logprob"] = value
         if self.logprobs in ("sentinel", "infinite"):
             entries[1]["logprob"] = -9999.0 if self.logprobs == "sentinel" else -float("inf")
             for t in entries[1]["top_logprobs"]:
@@ -286,9 +304,12 @@ class Handler(BaseHTTPRequestHandler):
             server.connections.add(self.client_address)
             server.n_in_flight += 1
             server.most_in_flight = max(server.most_in_flight, server.n_in_flight)
+            second = int(time.monotonic())
+            server.seconds[second] += 1
+            over = 0 < server.per_second < server.seconds[second]
         try:
-            time.sleep(server.latency_s)
-            action = server.plan(k, body)
+            time.sleep(0 if over else server.latency_s)
+            action = 429 if over else server.plan(k, body)
             problem = server.problem(body)
         finally:
             with (
@@ -315,12 +336,33 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(problem[0], json.dumps(problem[1]).encode(), server.retry_after)
         elif action == "error in 200":
             self.answer(200, json.dumps({"error": {"message": "overloaded"}}).encode())
+        elif action == "redirect":
+            self.answer(307, b"", {"location": server.elsewhere})
+        elif action == "echo":
+            key = self.headers["authorization"].split()[-1]
+            said = server.chat(body, None)
+            said["choices"][0]["message"]["content"] += f" {key}"
+            self.answer(200, json.dumps(said).encode())
+        elif action == "drip":
+            self.drip(json.dumps(server.chat(body, None)).encode())
         elif self.path == "/v1/chat/completions":
-            self.answer(200, json.dumps(server.chat(body, action)).encode())
+            said = server.chat(body, action) | ({"model": m} if (m := server.named(k)) else {})
+            self.answer(200, json.dumps(said).encode() + b" " * 100_000 * (action == "large"))
         elif self.path == "/v1/completions":
             self.answer(200, json.dumps(server.score(body)).encode())
         else:
             self.answer(404, b'{"error": {"message": "no such path"}}')
+
+    def drip(self, body: bytes) -> None:
+        """A byte every 50 ms: each in time, the whole never."""
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        with suppress(OSError):
+            for k in range(len(body)):
+                self.wfile.write(body[k : k + 1])
+                self.wfile.flush()
+                time.sleep(0.05)
 
     def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

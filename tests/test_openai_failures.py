@@ -6,16 +6,25 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sqlite3
+import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
+from email.utils import formatdate
 
 import pytest
+from asking import ask as ask_benchmark
+from fake_model import made_cases
 from openai_server import KEY, TEMPLATE, Server, opening
 
-from trustlab.models import open_model
-from trustlab.models.base import Request, Stopped
+from trustlab.models import open_model, openai_wire
+from trustlab.models.base import Gone, Request, Stopped
 from trustlab.models.cache import CachedModel
 from trustlab.models.openai import OpenAIModel
+from trustlab.models.openai_wire import ALL_ZERO, NOT_NUMBERS, pause_of
+from trustlab.run import benchmark
 
 PASSWORD = "open-sesame"
 
@@ -47,7 +56,6 @@ def patient_of(body: dict) -> str:
     ("action", "reason", "n_calls"),
     [
         (500, "HTTP 500 after 1 retry: Something", 2),
-        (429, "HTTP 429 after 1 retry: Something", 2),
         (400, "HTTP 400: Something", 1),
         ("garbage", "not JSON after 1 retry: '<html>502 Bad Gateway</html>'", 2),
         ("hang", "no answer within 0.3 s after 1 retry", 2),
@@ -85,20 +93,192 @@ def test_a_failure_that_passes_is_tried_again_and_counted(server, opened, action
     assert (model.usage["requests"], model.usage["retries"], model.usage["failures"]) == (1, 1, 0)
 
 
-def test_the_server_says_how_long_to_wait_before_the_next_try(server, opened, monkeypatch):
-    import anyio
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_the_server_says_how_long_to_wait_before_the_next_try(server, opened, status):
+    server.retry_after = {"retry-after": "0.4"}
+    server.plan = lambda k, body: status if k == 0 else None
+    model = opened(max_retries=3)
+    began = time.monotonic()
+    assert model.generate([ask()])[0][0].text
+    assert 0.4 <= time.monotonic() - began < 3 and len(server.chats()) == 2
 
-    waited: list[float] = []
-    sleep = anyio.sleep
 
-    async def noted(seconds: float) -> None:
-        waited.append(seconds)
-        await sleep(0)
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after": formatdate(time.time() + 3600, usegmt=True)}, 3600),
+        ({"retry-after": formatdate(time.time() - 3600, usegmt=True)}, 0),
+        ({"retry-after": "soon"}, 0),
+        ({"retry-after": "-3"}, 0),
+        ({"retry-after": "1e999"}, 0),
+        ({}, 0),
+    ],
+)
+def test_how_long_is_read_in_every_form(headers: dict[str, str], seconds: float) -> None:
+    assert pause_of(headers) == pytest.approx(seconds, abs=60 if seconds > 60 else 1e-9)
 
-    monkeypatch.setattr(anyio, "sleep", noted)
-    server.retry_after, server.plan = {"retry-after": "7"}, lambda k, body: 429 if k == 0 else None
+
+def test_a_call_that_is_refused_is_not_given_up_while_others_get_through(server, opened):
+    refused = Counter()
+
+    def plan(k, body):
+        refused[patient_of(body)] += patient_of(body) == "bad"
+        time.sleep(0.02)
+        return 429 if 0 < refused[patient_of(body)] <= 5 else None
+
+    server.plan = plan
+    model = opened(max_retries=1, concurrency=2)
+    rows = model.generate([ask("bad"), *(ask(str(k)) for k in range(40))])
+    assert all(row[0].text for row in rows) and model.usage["failures"] == 0
+    assert model.usage["retries"] == 5
+
+
+def test_a_call_that_is_refused_alone_is_given_up_after_its_retries(server, opened):
+    server.plan = lambda k, body: 429
+    ((reply,),) = opened(max_retries=2).generate([ask()])
+    assert reply.missing is not None and reply.missing.startswith("HTTP 429 after 2 retries: ")
+
+
+def test_calls_beyond_a_rate_are_not_lost_and_few_are_refused(server, opened):
+    server.per_second, server.retry_after = 20, {}
+    model = opened(concurrency=32)
+    rows = model.generate([ask(str(k)) for k in range(60)])
+    assert all(row[0].text for row in rows)
+    assert len(server.chats()) < 60 + 32 + 20  # the first burst, and one more
+
+
+def test_a_server_that_is_gone_stops_the_run_and_a_rerun_goes_on(server, opened, tmp_path):
+    server.plan = lambda k, body: None if k < 5 else 500
+    requests = [ask(str(k)) for k in range(60)]
+    cached = CachedModel(opened(max_retries=0, concurrency=4), tmp_path / "replies.sqlite")
+    with pytest.raises(Gone, match=r"127.0.0.1:.* is gone: 10 calls in a row failed, the last"):
+        cached.generate(requests)
+    cached.close()
+    assert len(server.chats()) <= 5 + 10 + 4
+    server.plan = lambda k, body: None
+    before = len(server.chats())
+    again = CachedModel(opened(), tmp_path / "replies.sqlite")
+    assert all(row[0].text for row in again.generate(requests))
+    again.close()
+    assert len(server.chats()) - before == 55
+
+
+def test_a_few_failures_among_others_do_not_stop_a_run(server, opened):
+    server.plan = lambda k, body: 500 if k % 2 else None
+    rows = opened(max_retries=0, concurrency=1).generate([ask(str(k)) for k in range(60)])
+    assert sum(row[0].text is None for row in rows) == 30
+
+
+def test_a_server_that_asks_to_wait_for_an_hour_stops_the_run(server, opened):
+    server.retry_after = {"retry-after": "3600"}
+    server.plan = lambda k, body: 429 if k == 3 else None
+    began = time.monotonic()
+    with pytest.raises(Gone, match="asks to wait 3,600 s: HTTP 429") as caught:
+        opened(concurrency=1).generate([ask(str(k)) for k in range(9)])
+    assert time.monotonic() - began < 5
+    assert sum(row[0].text is not None for row in caught.value.replies) == 3
+
+
+def test_a_call_has_its_time_from_beginning_to_end(server, opened):
+    server.plan = lambda k, body: "drip"
+    began = time.monotonic()
+    ((reply,),) = opened(timeout_s=0.4, max_retries=0).generate([ask()])
+    assert reply.missing == "no answer within 0.4 s" and time.monotonic() - began < 2
+
+
+def test_an_answer_without_end_is_not_read(server, opened, monkeypatch):
+    monkeypatch.setattr(openai_wire, "MOST_BYTES", 50_000)
+    server.plan = lambda k, body: "large"
+    ((reply,),) = opened(max_retries=3).generate([ask()])
+    assert "has more than" in str(reply.missing) and len(server.chats()) == 1
+
+
+def test_a_redirect_to_another_address_is_not_followed(server, opened):
+    with Server() as other:
+        server.elsewhere = f"{other.url}/chat/completions"
+        server.plan = lambda k, body: "redirect"
+        ((reply,),) = opened(max_retries=3).generate([ask("Secret cough.")])
+        assert reply.missing == "the server redirects to another address, 127.0.0.1"
+        assert other.received == [] and len(server.chats()) == 1
+
+
+def test_a_redirect_at_the_same_address_is(server, opened):
+    server.elsewhere = f"{server.url}/chat/completions"
+    server.plan = lambda k, body: "redirect" if k == 0 else None
     assert opened().generate([ask()])[0][0].text
-    assert waited == [7.0]
+
+
+def test_a_reply_that_holds_the_key_is_missing_and_kept_nowhere(server, opened, tmp_path):
+    server.plan = lambda k, body: "echo" if patient_of(body) == "bad" else None
+    with CachedModelClosing(opened(max_retries=3), tmp_path / "replies.sqlite") as cached:
+        (good,), (bad,) = cached.generate([ask("good"), ask("bad")])
+    assert good.text and (bad.text, bad.missing) == (None, "the server echoed the key")
+    assert len(server.chats()) == 2
+    assert not any(KEY.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_short_key_is_not_searched_for_in_words(server, opened, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    server.content = "[Hypoxia]"
+    assert opened().generate([ask()])[0][0].text == "[Hypoxia]"
+    server.plan = lambda k, body: 400
+    ((reply,),) = opened(max_retries=0).generate([ask()])
+    assert reply.missing == "HTTP 400: Something about x went wrong (400)"
+
+
+def test_a_count_of_tokens_that_cannot_be_is_not_believed(server, opened, tmp_path):
+    server.n_tokens = 1e30
+    model = opened()
+    with CachedModelClosing(model, tmp_path / "replies.sqlite") as cached:
+        ((reply,),) = cached.generate([ask()])
+        assert (reply.n_tokens_in, model.usage["n_tokens_in"]) == (0, 0)
+        assert cached.calls_table()["n_tokens_in"].tolist() == [0]
+        assert cached.generate([ask()]) == [[reply]]
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "why"), [("zero", ALL_ZERO), ("nan", NOT_NUMBERS), ("positive", NOT_NUMBERS)]
+)
+def test_log_probabilities_that_cannot_be_are_missing_with_the_reason(
+    server, opened, tmp_path, logprobs, why
+):
+    server.logprobs = logprobs
+    case = made_cases(1)[0]
+    with CachedModelClosing(opened(), tmp_path / "replies.sqlite") as cached:
+        for _ in range(2):  # once as it comes, once as it was kept
+            methods = ["asp", "perplexity", "mc_se", "ce"]
+            run = ask_benchmark(benchmark, [case], [cached], methods, levels=[100], samples=2)
+            missing = run.confidence.set_index("method")["missing"]
+            assert missing["asp"] == missing["perplexity"] == missing["mc_se"] == why
+    assert len(server.chats()) == 3
+
+
+def test_the_model_that_a_server_names_is_counted_also_from_kept_replies(server, opened, tmp_path):
+    server.named = lambda k: "toy-1" if k < 3 else "toy-2"
+    requests = [ask(str(k)) for k in range(4)]
+    for _ in range(2):
+        with CachedModelClosing(opened(concurrency=1), tmp_path / "replies.sqlite") as cached:
+            cached.generate(requests)
+            assert cached.served == {"toy-1": 3, "toy-2": 1}
+    assert len(server.chats()) == 4
+
+
+def test_each_reply_is_kept_as_it_comes_and_waits_for_no_other(server, opened, tmp_path):
+    file, seen = tmp_path / "replies.sqlite", []
+
+    def plan(k, body):
+        if patient_of(body) == "slow":
+            time.sleep(0.5)
+            with closing(sqlite3.connect(file)) as kept:
+                seen.append(kept.execute("SELECT count(*) FROM replies").fetchone()[0])
+
+    server.plan = plan
+    with CachedModelClosing(opened(concurrency=2), file) as cached:
+        done = []
+        cached.generate([ask("slow"), *(ask(str(k)) for k in range(30))], progress=done.append)
+    assert seen == [30] and sum(done) == 31
 
 
 @pytest.mark.parametrize(

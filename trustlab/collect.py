@@ -230,6 +230,8 @@ def _generation(
             **reasons,
             "answer": reasons.get("answer", "the backend gave no token statistics with this reply"),
         }
+    lacks = {f"answer.{name}": why for name, why in _lacks([answer])}
+    lacks |= {f"samples.{name}": why for name, why in _lacks(samples or ())}
     return Generation(
         case_id=view.case.case_id,
         level=view.level,
@@ -240,10 +242,15 @@ def _generation(
         n_words=view.n_words,
         answer=answer,
         samples=samples,
-        reasons=reasons,
+        reasons={**lacks, **reasons},
         parameters=settings.parameters,
         told=view.text,
     )
+
+
+def _lacks(replies: Iterable[Reply]) -> Iterator[tuple[str, str]]:
+    """What single replies lack, and why."""
+    return (told for r in replies if r.trace is not None for told in r.trace.lacks.items())
 
 
 def _with_assessments(

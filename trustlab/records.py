@@ -86,7 +86,8 @@ class TokenTrace:
 
     Natural logarithms. ``None`` where a backend cannot say. ``alternatives[l]`` lists the most
     probable tokens at position l as (token, log-probability), best first. ``bounds`` maps a field's
-    name to ``"lower"`` or ``"upper"`` where it came from a truncated distribution.
+    name to ``"lower"`` or ``"upper"`` where it came from a truncated distribution; ``lacks`` one
+    that is ``None`` to why, where this reply alone has none.
     """
 
     tokens: tuple[str, ...]
@@ -97,6 +98,7 @@ class TokenTrace:
     prior_logprobs: np.ndarray | None = None
     alternatives: tuple[tuple[tuple[str, float], ...], ...] | None = None
     bounds: Mapping[str, str] = field(default_factory=dict)
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
     ARRAYS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs")
 
@@ -120,7 +122,7 @@ class Reply:
     ``text`` is ``None`` where there is nothing readable, and ``missing`` says why. ``raw`` keeps
     the words as they came when ``text`` has been parsed out of them. ``finish`` is "stop", "length"
     (the tokens ran out: no answer, whatever the text says, see :func:`trustlab.parsing.no_answer`)
-    or "error".
+    or "error". ``served_by`` is the model that a server says it used.
     """
 
     text: str | None
@@ -130,6 +132,7 @@ class Reply:
     finish: str = "stop"
     missing: str | None = None
     raw: str | None = None
+    served_by: str = ""
 
 
 IMPORTANCES = ("strong", "moderate", "weak")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trustlab import paths
-from trustlab.models.cache import connect, select, shortened
+from trustlab.models.cache import connect, is_read_only, select, shortened
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -174,7 +174,8 @@ class Encoder:
             keys = {self._key(text): text for text in unknown}
             for key, blob in select(connection, "vectors", "value", keys):
                 vectors[keys[key]] = np.frombuffer(blob, dtype="<f4").astype(np.float32)  # type: ignore
-            self._encode_rounds([text for text in unknown if text not in vectors], connection)
+            left = [text for text in unknown if text not in vectors]
+            self._encode_rounds(left, None if is_read_only(path) else connection)
 
     def _encode_rounds(
         self, texts: list[str], connection: sqlite3.Connection | None = None

@@ -34,7 +34,7 @@ from trustlab.graders.same_diagnosis import (
 )
 from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
 from trustlab.meaning.encoder import Encoder, model_fingerprint
-from trustlab.models.cache import connect, select
+from trustlab.models.cache import connect, is_read_only, select
 from trustlab.paths import offline
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
@@ -146,7 +146,8 @@ class CrossEncoderEntailment:
                 keys = {self._key(pair): pair for pair in unknown}
                 for key, blob in select(connection, "entailment", "value", keys):
                     self._known[keys[key]] = np.frombuffer(blob, dtype="<f8").copy()  # type: ignore
-                self._judge([pair for pair in unknown if pair not in self._known], connection)
+                left = [pair for pair in unknown if pair not in self._known]
+                self._judge(left, None if is_read_only(self.cache_path) else connection)
         else:
             self._judge(unknown)
         return np.stack([self._known[pair] for pair in pairs]) if pairs else np.zeros((0, 3))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -58,6 +58,14 @@ class Stopped(RuntimeError):
         self.replies = replies
 
 
+class Gone(Stopped):
+    """The server does not answer any more, or asks for too long a pause."""
+
+
+Keep = Callable[[int, int, list[Reply]], None]
+"""Gets (request, index of the first of these replies, replies) as they come."""
+
+
 @runtime_checkable
 class Model(Protocol):
     """A backend. ``provides`` is a subset of {"text", *STATISTICS}; ``name`` is what tables show.
@@ -65,7 +73,8 @@ class Model(Protocol):
     A reply that could not be had has ``text`` ``None`` and the reason in ``missing``. One that its
     ``max_tokens`` or the window cut off has finish "length", also where its text is empty. A
     backend may count what it did in ``usage``, a mapping of names to numbers (retries, say), which
-    reaches the manifest.
+    reaches the manifest. One whose ``streams`` is true takes ``keep`` (:data:`Keep`) in
+    ``generate``, and is asked for everything at once.
     """
 
     name: str
@@ -81,7 +90,7 @@ class Model(Protocol):
         ...
 
 
-SHOWN = ("window", "count_tokens", "usage", "lacks")
+SHOWN = ("window", "count_tokens", "usage", "lacks", "streams")
 """What else of the wrapped model can be read, where it has it."""
 
 
@@ -97,13 +106,13 @@ class TextOnly:
     def __init__(self, model: Model, name: str | None = None) -> None:
         self.model, self.name, self.revision = model, name or model.name, f"{model.revision}-text"
 
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+    def generate(self, requests: Sequence[Request], **named: Any) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order; what it wants beside the text is
         not passed on."""
         asked = [replace(request, want=frozenset(), prior_messages=None) for request in requests]
         return [
             [replace(reply, trace=None) for reply in replies]
-            for replies in self.model.generate(asked)
+            for replies in self.model.generate(asked, **named)
         ]
 
     def __getattr__(self, name: str) -> Any:

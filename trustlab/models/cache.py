@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 to_json = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 _REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"}
+_MORE = {"served_by", "lacks"}
+"""Fields of a reply, or its trace, that are written where they hold something."""
 ABILITY_FIELDS = {"lacks", "provides"}
 _TRACE_FIELDS = {"tokens", "alternatives", "bounds", *TokenTrace.ARRAYS}
 
@@ -64,20 +67,21 @@ def encode_reply(reply: Reply) -> str:
             "tokens": trace.tokens,
             "alternatives": best,
             "bounds": dict(trace.bounds),
+            **({"lacks": dict(trace.lacks)} if trace.lacks else {}),
             **listed,
         }
-    return to_json(fields)
+    return to_json(fields | ({"served_by": reply.served_by} if reply.served_by else {}))
 
 
 def decode_reply(value: str | Mapping[str, object]) -> Reply:
     """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ValueError or TypeError if
     it is anything else."""
     fields = json.loads(value, parse_constant=refuse_constant) if isinstance(value, str) else value
-    if not isinstance(fields, Mapping) or set(fields) != _REPLY_FIELDS:
+    if not isinstance(fields, Mapping) or set(fields) - _MORE != _REPLY_FIELDS:
         raise ValueError(
             f"a reply has the fields {sorted(_REPLY_FIELDS)}, got {shortened(str(fields))}"
         )
-    for name in _REPLY_FIELDS - {"trace"}:
+    for name in fields.keys() - {"trace"}:
         kinds = int if name.startswith("n_") else (str, type(None)) if name == "raw" else str
         if not isinstance(fields[name], kinds):
             raise ValueError(f"{name} has the wrong type: {fields[name]!r}")
@@ -101,7 +105,7 @@ def decode_abilities(fields: object) -> dict[str, Any]:
 
 
 def _decode_trace(trace: object) -> TokenTrace:
-    if not isinstance(trace, Mapping) or set(trace) != _TRACE_FIELDS:
+    if not isinstance(trace, Mapping) or set(trace) - _MORE != _TRACE_FIELDS:
         raise ValueError(
             f"a trace has the fields {sorted(_TRACE_FIELDS)}, got {shortened(str(trace))}"
         )
@@ -121,8 +125,15 @@ def _decode_trace(trace: object) -> TokenTrace:
             raise ValueError(
                 f"alternatives must have {len(tokens)} positions, got {len(alternatives)}"
             )
+    lacks = trace.get("lacks", {})
+    if not isinstance(lacks, Mapping) or not all(isinstance(why, str) for why in lacks.values()):
+        raise ValueError(f"lacks must map fields to reasons, got {lacks!r}")
     return TokenTrace(
-        tokens=tuple(tokens), alternatives=alternatives, bounds=dict(bounds), **arrays
+        tokens=tuple(tokens),
+        alternatives=alternatives,
+        bounds=dict(bounds),
+        lacks=dict(lacks),
+        **arrays,
     )
 
 
@@ -146,7 +157,8 @@ def shortened(text: str, limit: int = 200) -> str:
 CALL_COLUMNS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached")
 BUSY_TIMEOUT_S = 60.0
 CHUNK = 500
-SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID"
+SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value TEXT)"
+"""With row ids: without, replies of 1 kB take three times the room (older files are read on)."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -200,11 +212,13 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connect
     """Open or make an SQLite file in WAL mode with the table of ``schema``; None or ":memory:"
     stays in memory.
 
-    A commit survives the death of the process; other processes may read and write meanwhile.
-    ValueError if the file is something else.
+    A commit survives the death of the process; other processes may read and write meanwhile. A file
+    that may not be written is only read (:func:`is_read_only`). ValueError if it is something else.
     """
     target = ":memory:" if path is None else os.fspath(path)
     if target != ":memory:":
+        if is_read_only(target):
+            return _connect_to_read(Path(target).resolve().as_uri())
         Path(target).parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(target, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
     deadline = time.monotonic() + BUSY_TIMEOUT_S
@@ -222,6 +236,27 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connect
         except sqlite3.DatabaseError as error:
             connection.close()
             raise ValueError(f"{path} is not an SQLite file: {error}") from error
+
+
+def _connect_to_read(address: str) -> sqlite3.Connection:
+    for how in ("mode=ro", "mode=ro&immutable=1"):  # in a folder that takes no file beside it
+        connection = sqlite3.connect(f"{address}?{how}", uri=True, check_same_thread=False)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master")
+            return connection
+        except sqlite3.OperationalError:
+            connection.close()
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise ValueError(f"{address} is not an SQLite file: {error}") from error
+    raise ValueError(f"{address} cannot be read")
+
+
+def is_read_only(path: str | os.PathLike[str] | None) -> bool:
+    """Whether an SQLite file is there and it, or its folder, may not be written."""
+    if path is None or not (file := Path(path)).is_file():
+        return False
+    return not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK))
 
 
 def select(
@@ -271,9 +306,15 @@ def _unknown_parts(
 class CachedModel:
     """A model whose complete replies are kept in an SQLite file and never asked for again.
 
-    ``path`` None keeps them in memory. ``block``: how many distinct message lists go to the model
-    before the replies are committed. ``offline`` (None: as TRUSTLAB_OFFLINE says): a reply that is
-    not there raises :class:`CacheMiss`. ``calls`` lists the requests served.
+    - ``path`` None keeps them in memory.
+    - ``block``: how many distinct message lists go to the model before the replies are committed. A
+      model that streams gets all at once, and each reply is committed as it comes.
+    - ``offline`` (None: as TRUSTLAB_OFFLINE says, or where the file may not be written): a reply
+      that is not there raises :class:`CacheMiss`.
+    - ``calls`` lists the requests served; ``served`` counts the replies by the model that their
+      server says it used, where it says so.
+    - Several processes may share the file: what one has asked for is not asked for again, but two
+      that miss the same reply at the same time both ask.
     """
 
     def __init__(
@@ -284,7 +325,10 @@ class CachedModel:
         offline: bool | None = None,
         block: int = 128,
     ) -> None:
-        offline = told_offline() if offline is None else offline
+        read_only = is_read_only(path)
+        offline = (told_offline() or read_only) if offline is None else offline
+        if read_only and not offline:
+            raise ValueError(f"{path} may not be written: replies that are asked for would be lost")
         if block < 1:
             raise ValueError(f"block must be at least 1, got {block}")
         if offline and path not in (None, ":memory:") and not Path(path).is_file():
@@ -292,11 +336,13 @@ class CachedModel:
                 f"offline, but there is no reply cache at {path}; import one or run once online"
             )
         self.model, self.path, self.offline, self.block = model, path, offline, block
+        self._why_offline = "it may not be written" if read_only else "offline=True"
         self.name, self.revision = model.name, model.revision
         self.window: float = getattr(model, "window", math.inf)
         self.count_tokens = getattr(model, "count_tokens", None)
         self.usage: Mapping[str, float] = getattr(model, "usage", {})
         self.calls: list[dict[str, object]] = []
+        self.served: Counter[str] = Counter()
         self._connection = connect(path, SCHEMA)
         self._writing = threading.Lock()
 
@@ -351,10 +397,14 @@ class CachedModel:
         made: dict[int, tuple[int, float]] = {}
         if done := len(requests) - len(missing):
             report(done)
-        for block in _blocks(requests, missing, self.block):
-            made |= self._ask(requests, keys, block, known)
-            report(len(block))
+        if getattr(self.model, "streams", False):
+            made |= self._ask(requests, keys, missing, known, report) if missing else {}
+        else:
+            for block in _blocks(requests, missing, self.block):
+                made |= self._ask(requests, keys, block, known)
+                report(len(block))
         replies = [[known[key] for key in row] for row in keys]
+        self.served.update(r.served_by for row in replies for r in row if r.served_by)
         for i, (request, row) in enumerate(zip(requests, replies, strict=True)):
             n_made, seconds = made.get(i, (0, 0.0))
             n_tokens = (
@@ -379,9 +429,13 @@ class CachedModel:
         keys: list[list[str]],
         block: list[int],
         known: dict[str, Reply],
+        report: Callable[[int], None] | None = None,
     ) -> dict[int, tuple[int, float]]:
         """Ask the model for a block, commit, add to ``known``; request -> (replies asked for,
-        seconds)."""
+        seconds).
+
+        With ``report`` each reply is committed, and each request reported, as it comes.
+        """
         # Each unknown reply is asked for once, by the request with the most replies that it belongs
         # to.
         parts: list[tuple[int, Request, list[str]]] = []
@@ -390,10 +444,23 @@ class CachedModel:
             for part, row in _unknown_parts(requests[i], keys[i], known.keys() | claimed):
                 parts.append((i, part, row))
                 claimed.update(row)
-        parts.sort(key=lambda part: block.index(part[0]))
+        place = {i: k for k, i in enumerate(block)}
+        parts.sort(key=lambda part: place[part[0]])
+        left = Counter(i for i, part, _ in parts for _ in range(part.n))
+        if report is not None:
+            report(len(block) - len(left))  # their replies are others' too
+
+        def keep(k: int, first: int, replies: list[Reply]) -> None:
+            i, _, row = parts[k]
+            self._store(dict(zip(row[first:], replies, strict=False)))
+            left[i] -= len(replies)
+            if report is not None and left[i] == 0:
+                report(1)
+
+        named = {} if report is None else {"keep": keep}
         start = time.perf_counter()
         try:
-            answers = self.model.generate([part for _, part, _ in parts])
+            answers = self.model.generate([part for _, part, _ in parts], **named)
         except Stopped as stopped:
             self._keep(parts, stopped.replies)
             raise
@@ -452,8 +519,8 @@ class CachedModel:
     def _miss(self, request: Request, n_known: int, n_missing: int) -> str:
         lines = [
             (
-                f"{n_missing} request(s) not in the reply cache {self.path}, and offline=True. The"
-                " first:"
+                f"{n_missing} request(s) not in the reply cache {self.path}, and"
+                f" {self._why_offline}. The first:"
             ),
             (
                 f"model {self.name}, revision {self.revision}; purpose {request.purpose!r};"
@@ -487,8 +554,9 @@ class CachedModel:
         )
 
     def reset_calls(self) -> None:
-        """Forget the rows of ``calls``."""
+        """Forget the rows of ``calls``, and what ``served`` counted."""
         self.calls.clear()
+        self.served.clear()
 
     def close(self) -> None:
         """Close the file."""

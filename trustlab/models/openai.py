@@ -13,15 +13,19 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
 
-from trustlab.models.base import STATISTICS, Request, Stopped
+from trustlab.models.base import STATISTICS, Gone, Keep, Request, Stopped
 from trustlab.models.decoding import check
+from trustlab.models.limiter import LONGEST_WAIT_S
 from trustlab.models.openai_wire import (
+    MAX_WORDS,
+    MOST_TOKENS,
     NO_TEMPLATE,
+    OTHER_TOKENS,
     Address,
     ChatAnswer,
     Dialect,
@@ -42,6 +46,8 @@ from trustlab.records import Reply
 SYSTEM_ROLES = ("auto", "system", "developer", "user")
 FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError}
 """HTTP statuses that every further call would get too."""
+GONE_AFTER = 10
+"""Calls given up in a row, none passing meanwhile, after which a server is gone."""
 
 _PROBE = Request(
     (("user", "Say: ok"),), max_tokens=4, want=frozenset({"logprobs", "distributions"})
@@ -56,6 +62,8 @@ class _Run:
     requests: Sequence[Request]
     priors: Sequence[str | None]  # the text under which each request's replies are scored
     rows: list[list[Reply | None]]
+    keep: Keep | None
+    jobs: asyncio.Queue[tuple[int, int, int] | None] = field(default_factory=asyncio.Queue)
     stopped: str = ""
     error: type[Exception] | None = None
 
@@ -67,16 +75,26 @@ class _Run:
 class OpenAIModel:
     """A model behind an OpenAI-compatible server.
 
-    ``base_url``: such as ``http://localhost:8000/v1``. ``concurrency`` calls at once; each waits
-    ``timeout_s`` and is tried again ``max_retries`` times, with growing pauses or as the server
-    says. ``max_calls`` and ``max_tokens_total`` (in and out) bound what this object spends: then no
-    call is begun, and :class:`~trustlab.models.base.Stopped` hands over what is finished.
-    ``n_top``: alternatives asked for at each position. ``system_role``: what a system message is
-    sent as; "user" puts it before the first user message, which "auto" turns to where the server
-    refuses. ``one_by_one`` never asks for several replies in one call: for servers that give the
-    same one several times. ``chat_template``: a Jinja template, or a tokenizer's name or folder,
-    for scoring; ``vocabulary_size`` for distances from the uniform distribution. ``extra_body``
-    goes into every chat call. ``provides``: what the server gives, where it shall not be tried out.
+    - ``base_url``: such as ``http://localhost:8000/v1``.
+    - ``concurrency``: most calls at once, fewer where the server refuses them
+      (:class:`~trustlab.models.limiter.Limiter`).
+    - ``timeout_s``: a call has so long from beginning to end.
+    - ``max_retries``: how often it is tried again, with growing pauses or as the server says; a
+      refusal for too many calls does not count while others get through.
+    - ``max_calls``, ``max_tokens_total`` (in and out) bound what this object spends: then no call
+      is begun, and :class:`~trustlab.models.base.Stopped` hands over what is finished.
+    - ``n_top``: alternatives asked for at each position.
+    - ``system_role``: what a system message is sent as; "user" puts it before the first user
+      message, which "auto" turns to where the server refuses.
+    - ``one_by_one`` never asks for several replies in one call: for servers that give the same one
+      several times.
+    - ``chat_template``: a Jinja template, or a tokenizer's name or folder, for scoring;
+      ``vocabulary_size`` for distances from the uniform distribution.
+    - ``extra_body`` goes into every chat call. ``provides``: what the server gives, where it shall
+      not be tried out.
+
+    After 10 calls given up in a row, or where the server asks for a pause of more than 120 s,
+    :class:`~trustlab.models.base.Gone` hands over what is finished.
 
     Reply i of a request has the seed (a hash of the request's seed and messages) + i, in one call
     with n as alone.
@@ -128,9 +146,8 @@ class OpenAIModel:
         )
         self._template = None if chat_template is None else Template(chat_template)
         address = Address.of(base_url)
-        self._line = Line(
-            address, timeout_s=timeout_s, max_retries=max_retries, concurrency=concurrency
-        )
+        self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
+        self._max_retries, self._concurrency = max_retries, concurrency
         self._dialect = Dialect(takes_n=not one_by_one, most_top=n_top, system_role=system_role)
         self._provides = None if provides is None else frozenset({"text", *provides})
         template = None if self._template is None else self._template.text
@@ -160,20 +177,26 @@ class OpenAIModel:
             self.provides, self._template is not None, self.vocabulary_size is not None
         )
 
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+    streams = True
+
+    def generate(
+        self, requests: Sequence[Request], *, keep: Keep | None = None
+    ) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order. What fails after its retries is
         missing, with the reason.
 
-        :class:`~trustlab.models.base.Stopped` hands over what is finished when a budget is spent,
-        the server refuses the key or the model, or the user interrupts. ``PermissionError``,
-        ``FileNotFoundError``: refused, and nothing is finished. ``ValueError``: an impossible
-        request.
+        ``keep(i, k, replies)`` gets replies ``k`` and on of request ``i`` as they come, in another
+        thread, before they count as finished. :class:`~trustlab.models.base.Stopped` hands over
+        what is finished when a budget is spent, the server refuses the key or the model or is gone,
+        or the user interrupts. ``PermissionError``, ``FileNotFoundError``: refused, and nothing is
+        finished. ``ValueError``: an impossible request.
         """
         for request in requests:
             check(request)
         if not requests:
             return []
-        run = _Run(requests, self._priors(requests), [[None] * request.n for request in requests])
+        rows: list[list[Reply | None]] = [[None] * request.n for request in requests]
+        run = _Run(requests, self._priors(requests), rows, keep)
         try:
             self._line.run(self._answer_all(run))
         except KeyboardInterrupt:
@@ -181,15 +204,13 @@ class OpenAIModel:
         replies = run.replies()
         if run.stopped:
             cells = [reply.text is not None for row in replies for reply in row]
-            if run.error is not None and not any(cells):
+            if run.error not in (None, Gone) and not any(cells):
                 raise run.error(run.stopped)
-            how = (
-                "run again with a larger one to go on"
-                if run.stopped.startswith("the budget")
-                else "run again to go on"
-            )
-            raise Stopped(
-                f"{run.stopped}; {sum(cells)} of {len(cells)} replies are finished; {how}", replies
+            larger = " with a larger one" if run.stopped.startswith("the budget") else ""
+            raise (Gone if run.error is Gone else Stopped)(
+                f"{run.stopped}; {sum(cells)} of {len(cells)} replies are finished; run again"
+                f"{larger} to go on",
+                replies,
             )
         return replies
 
@@ -227,15 +248,27 @@ class OpenAIModel:
     # What follows runs in the client's thread.
 
     async def _answer_all(self, run: _Run) -> None:
+        """All jobs (request, first reply, how many), as places get free: no job waits for another's
+        end."""
+        for i, row in enumerate(run.rows):
+            run.jobs.put_nowait((i, 0, len(row)))
+        workers = [asyncio.create_task(self._work(run)) for _ in range(self._concurrency)]
+
+        async def end() -> None:
+            await run.jobs.join()
+            for _ in workers:
+                run.jobs.put_nowait(None)
+
         try:
-            await asyncio.gather(
-                *(self._answer(run, i, 0, len(row)) for i, row in enumerate(run.rows))
-            )
+            await asyncio.gather(end(), *workers)
         except BaseException:
-            run.stopped = (
-                run.stopped or "interrupted"
-            )  # calls that still wait for a place are not begun
+            run.stopped = run.stopped or "interrupted"  # no call is begun any more
             raise
+
+    async def _work(self, run: _Run) -> None:
+        while job := await run.jobs.get():
+            await self._answer(run, *job)
+            run.jobs.task_done()
 
     async def _answer(self, run: _Run, i: int, start: int, n: int) -> None:
         """Fill replies ``start`` to ``start + n - 1`` of request ``i``; greedy ones are all the
@@ -243,7 +276,8 @@ class OpenAIModel:
         request = run.requests[i]
         asked = 1 if request.temperature == 0 else n
         if asked > 1 and not self._dialect.takes_n:
-            await asyncio.gather(*(self._answer(run, i, start + k, 1) for k in range(n)))
+            for k in range(n):
+                run.jobs.put_nowait((i, start + k, 1))
             return
         body = functools.partial(chat_body, self.name, request, start, asked, self.n_top)
         called = await self._call("chat", body, run)
@@ -255,43 +289,79 @@ class OpenAIModel:
                 *(self._with_prior(run, prompt, reply) for reply in replies)
             )
             replies = [reply for reply in scored if reply is not None]
-            if len(replies) < len(
-                scored
-            ):  # stopped before all were scored: better asked again than kept without
+            if len(replies) < len(scored):  # stopped before all were scored: better asked again
                 return
         self.usage["failures"] += sum(reply.text is None for reply in replies)
         if asked < n:
             replies = replies * n
+        if run.keep is not None:
+            run.keep(i, start, replies)
         run.rows[i][start : start + len(replies)] = replies
         if len(replies) < n:  # the server ignores n
             self._dialect = replace(self._dialect, takes_n=False)
-            await self._answer(run, i, start + len(replies), n - len(replies))
+            run.jobs.put_nowait((i, start + len(replies), n - len(replies)))
 
     async def _call(
         self, kind: str, body: Callable[[Dialect], dict[str, Any]], run: _Run | None
     ) -> tuple[Outcome, dict[str, Any]] | None:
         """One call in the server's dialect, learned on the way, and what was sent; ``None``:
         stopped before it."""
+        retries = begun = 0
         while True:
-            async with self._line.slots:
+            limiter = self._line.limiter
+            taken, passed, pause = await limiter.take(), False, None
+            try:
                 if run is not None:
-                    run.stopped = run.stopped or self._spent()
+                    run.stopped = run.stopped or ("" if begun else self._spent())
                     if run.stopped:
                         return None
                 sent = body(self._dialect)
-                self.usage["requests"] += 1
+                self.usage["requests"] += not begun
+                begun = 1
                 outcome = await self._line.post(
                     kind, sent | (self._extra if kind == "chat" else {})
                 )
+                passed = outcome.answer is not None or not outcome.passing
+                if outcome.refused:
+                    pause = outcome.pause if outcome.pause <= LONGEST_WAIT_S else 0.0
+            finally:
+                await limiter.give(taken, passed=passed, pause=pause)
+            outcome = replace(outcome, retries=retries)
             self._count(outcome)
             if outcome.answer is None:
                 if body(self._dialect) == sent:
                     self._dialect = self._dialect.after(sent, outcome)
                 if body(self._dialect) != sent:
+                    begun = 0
                     continue
                 if run is not None and kind == "chat":
                     self._give_up(run, outcome)
+                hopeless = run.stopped if run is not None else outcome.pause > LONGEST_WAIT_S
+                tried = (
+                    limiter.refused > self._max_retries
+                    if outcome.refused
+                    else (retries >= self._max_retries)
+                )
+                if outcome.passing and not tried and not hopeless:
+                    retries += 1
+                    self.usage["retries"] += 1
+                    if not outcome.refused:  # a refused call waits for its place
+                        await asyncio.sleep(outcome.pause or min(0.5 * 2 ** (retries - 1), 8.0))
+                    continue
+                if outcome.passing and run is not None:
+                    self._miss(run, outcome)
             return outcome, sent
+
+    def _miss(self, run: _Run, outcome: Outcome) -> None:
+        """Count a call given up; after too many in a row the server is gone."""
+        limiter = self._line.limiter
+        limiter.failed += 1
+        if limiter.failed >= GONE_AFTER and not run.stopped:
+            run.error = Gone
+            run.stopped = (
+                f"{self._line.address.shown} is gone: {limiter.failed} calls in a row failed, the"
+                f" last with {outcome.reason}"
+            )
 
     def _spent(self) -> str:
         """Which budget is spent, '' if none."""
@@ -306,7 +376,6 @@ class OpenAIModel:
 
     def _count(self, outcome: Outcome) -> None:
         """Add a call to ``usage``; a server's fingerprint is a name there, counted."""
-        self.usage["retries"] += outcome.n_retries
         answer = outcome.answer if isinstance(outcome.answer, dict) else {}
         counted = answer.get("usage")
         for ours, theirs in (
@@ -314,18 +383,24 @@ class OpenAIModel:
             ("n_tokens_out", "completion_tokens"),
         ):
             n = counted.get(theirs) if isinstance(counted, dict) else None
-            self.usage[ours] += n if isinstance(n, int) and n > 0 else 0
+            self.usage[ours] += n if isinstance(n, int) and 0 < n <= MOST_TOKENS else 0
         if isinstance(fingerprint := answer.get("system_fingerprint"), str):
             name = f"fingerprint {fingerprint[:40]}"
             self.usage[name] = self.usage.get(name, 0.0) + 1
 
     def _give_up(self, run: _Run, outcome: Outcome) -> None:
         """Stop the run where every further call would fail in the same way."""
-        if outcome.status in FATAL:
-            run.error = FATAL[outcome.status]
-        elif outcome.status != 402 and outcome.code != "insufficient_quota":
+        shown = self._line.address.shown
+        if outcome.pause > LONGEST_WAIT_S and outcome.passing:
+            run.error = Gone
+            stopped = f"{shown} asks to wait {outcome.pause:,.0f} s: {outcome.reason}"
+        elif outcome.status in FATAL:
+            run.error, stopped = FATAL[outcome.status], self._refused(outcome)
+        elif outcome.status == 402 or outcome.code == "insufficient_quota":
+            stopped = self._refused(outcome)
+        else:
             return
-        run.stopped = run.stopped or self._refused(outcome)
+        run.stopped = run.stopped or stopped
 
     def _refused(self, outcome: Outcome) -> str:
         return f"{self._line.address.shown} refuses {self.name!r}: {outcome.reason}"
@@ -344,17 +419,18 @@ class OpenAIModel:
             return [missing(f"the server's answer has another form: {shortened(words)}")] * asked
         if not answer.choices:
             return [missing("the server sent no choices")] * asked
-        n_in = answer.usage.prompt_tokens if answer.usage else 0
+        n_in = (answer.usage.prompt_tokens or 0) if answer.usage else 0
         n_out = (
             round((answer.usage.completion_tokens or 0) / len(answer.choices))
             if answer.usage
             else 0
         )
         n_top = sent.get("top_logprobs", 0)
-        return [
+        replies = [
             reply_of(c, request, (n_in, n_out), n_top, self.vocabulary_size)
             for c in answer.choices[:asked]
         ]
+        return [replace(reply, served_by=(answer.model or "")[:MAX_WORDS]) for reply in replies]
 
     async def _with_prior(self, run: _Run, prompt: str, reply: Reply) -> Reply | None:
         """The reply with its tokens scored after ``prompt``; ``None``: stopped before.
@@ -371,15 +447,15 @@ class OpenAIModel:
             return None
         outcome = called[0]
         if outcome.answer is None:
-            passing = (
-                outcome.status is None or outcome.status in (408, 409, 429) or outcome.status >= 500
-            )
-            return replace(reply, missing=f"not scored: {outcome.reason}") if passing else reply
+            why = f"not scored: {outcome.reason}"
+            return replace(reply, missing=why) if outcome.passing else reply
         try:
             prior = prior_of(ScoreAnswer.model_validate(outcome.answer), reply.trace.tokens)
         except ValidationError:
             prior = None
-        return replace(reply, trace=replace(reply.trace, prior_logprobs=prior))
+        lacks = {} if prior is not None else {"prior_logprobs": OTHER_TOKENS}
+        trace = replace(reply.trace, prior_logprobs=prior, lacks={**reply.trace.lacks, **lacks})
+        return replace(reply, trace=trace)
 
     async def _probe(self) -> frozenset[str]:
         """Ask one short question for log-probabilities, and where there is a template for the score

@@ -6,22 +6,26 @@ import asyncio
 import base64
 import contextlib
 import hashlib
+import importlib
 import json
 import math
 import os
 import re
 import threading
+import time
 import weakref
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
-from pydantic import BaseModel, ValidationError, WrapValidator
+from pydantic import BaseModel, Field, ValidationError, WrapValidator
 
 from trustlab.models.base import Messages, Request
 from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
+from trustlab.models.limiter import Limiter
 from trustlab.records import Reply, TokenTrace
 
 T = TypeVar("T")
@@ -30,6 +34,14 @@ OPENAI = "https://api.openai.com/v1"
 NO_KEY = "none"
 """Sent where a server of one's own needs no key: the client insists on one."""
 HIDDEN = "[key]"
+SHORTEST_KEY = 8
+"""Characters of the shortest key that is searched for: a shorter one may be part of a word."""
+ECHOED = "the server echoed the key"
+MOST_BYTES = 64 * 2**20
+"""Of one answer."""
+TOO_LONG = f"the server's answer has more than {MOST_BYTES:,} bytes"
+UNFIT = 0
+"""In place of an HTTP status: the server did what is not allowed, and would do it again."""
 
 _KEY_LIKE = re.compile(r"\bsk-[\w*.-]{4,}|(?<=Bearer )\S+")
 _NAMED_N = re.compile(
@@ -80,15 +92,36 @@ class Outcome:
     none.
 
     ``status`` is the HTTP status (``None``: no answer came); ``named`` the parameter and words the
-    server complained with.
+    server complained with; ``pause`` the seconds that it asks to wait. ``retries`` stands inside
+    ``reason``, between ``what`` and ``words``.
     """
 
     answer: Any = None
-    reason: str = ""
+    what: str = ""
+    words: str = ""
     status: int | None = None
     named: str = ""
     code: str = ""
-    n_retries: int = 0
+    pause: float = 0.0
+    retries: int = 0
+
+    @property
+    def reason(self) -> str:
+        """Why there is no answer."""
+        return f"{self.what}{_after(self.retries)}{self.words}"
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server takes no more calls for now."""
+        return self.status in (429, 503)
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same call may well pass later."""
+        if self.answer is not None or self.what == ECHOED:
+            return False
+        known = self.status in (None, 200, 408, 409)
+        return known or self.refused or (self.status or 0) >= 500
 
 
 @dataclass(frozen=True)
@@ -148,18 +181,11 @@ class Line:
     """A client with its event loop, in a thread of its own; opened by the first call, and again
     after :meth:`close`."""
 
-    def __init__(
-        self, address: Address, *, timeout_s: float, max_retries: int, concurrency: int
-    ) -> None:
-        self.address, self.timeout_s, self.max_retries, self.concurrency = (
-            address,
-            timeout_s,
-            max_retries,
-            concurrency,
-        )
+    def __init__(self, address: Address, *, timeout_s: float, concurrency: int) -> None:
+        self.address, self.timeout_s, self.concurrency = address, timeout_s, concurrency
         self._secrets: tuple[str, ...] = ()
         self._opening = threading.Lock()
-        self._open: tuple[asyncio.AbstractEventLoop, Any, asyncio.Semaphore] | None = None
+        self._open: tuple[asyncio.AbstractEventLoop, Any, Limiter] | None = None
         self._finalizer: weakref.finalize | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -178,16 +204,16 @@ class Line:
             raise
 
     @property
-    def slots(self) -> asyncio.Semaphore:
-        """Free places for calls, shared by all that use the line; to be taken inside the thread."""
+    def limiter(self) -> Limiter:
+        """Places for calls, shared by all that use the line; to be taken inside the thread."""
         return self._now()[2]
 
-    def _now(self) -> tuple[asyncio.AbstractEventLoop, Any, asyncio.Semaphore]:
+    def _now(self) -> tuple[asyncio.AbstractEventLoop, Any, Limiter]:
         if self._open is None:
             raise RuntimeError("the model was closed while it was being asked")
         return self._open
 
-    def _opened(self) -> tuple[asyncio.AbstractEventLoop, Any, asyncio.Semaphore]:
+    def _opened(self) -> tuple[asyncio.AbstractEventLoop, Any, Limiter]:
         with self._opening:
             if self._open is None:
                 key = os.environ.get("OPENAI_API_KEY") or (
@@ -202,14 +228,15 @@ class Line:
                     self.address.login and base64.b64encode(self.address.login.encode()).decode()
                 )
                 password = (self.address.login or "").partition(":")[2]
-                self._secrets = tuple(s for s in (key, basic, password) if s and s != NO_KEY)
+                known = (key, basic, password)
+                self._secrets = tuple(s for s in known if s and len(s) >= SHORTEST_KEY)
                 loop = asyncio.new_event_loop()
                 client = self._client(key, {"Authorization": f"Basic {basic}"} if basic else None)
                 thread = threading.Thread(
                     target=loop.run_forever, name="trustlab-openai", daemon=True
                 )
                 thread.start()
-                self._open = loop, client, asyncio.Semaphore(self.concurrency)
+                self._open = loop, client, Limiter(self.concurrency)
                 self._finalizer = weakref.finalize(self, _shut, loop, client, thread)
             return self._open
 
@@ -218,16 +245,20 @@ class Line:
             import openai
         except ImportError as error:
             raise ImportError("OpenAIModel needs the openai client: pip install openai") from error
-        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+        limits = _http().Limits(
             max_connections=self.concurrency,
             max_keepalive_connections=self.concurrency,
             keepalive_expiry=60.0,
         )
+        http = _guarded(openai.DefaultAsyncHttpxClient)(limits=limits, timeout=self.timeout_s)
         return openai.AsyncOpenAI(
-            api_key=key, base_url=self.address.url, timeout=self.timeout_s,
-            max_retries=self.max_retries, default_headers=headers,
-            http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=self.timeout_s),
-        )  # fmt: skip
+            api_key=key,
+            base_url=self.address.url,
+            timeout=self.timeout_s,
+            max_retries=0,
+            default_headers=headers,
+            http_client=http,
+        )
 
     def close(self) -> None:
         """Give the connections back and end the thread."""
@@ -243,79 +274,131 @@ class Line:
         return _KEY_LIKE.sub(HIDDEN, text)
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
-        """One call of ``/chat/completions`` (kind "chat") or ``/completions`` ("score"), with the
-        client's retries.
+        """One call of ``/chat/completions`` (kind "chat") or ``/completions`` ("score"), in a place
+        that the limiter gave, within ``timeout_s`` from its beginning to its end.
 
-        An answer that is not JSON is asked for again as often as any other failure. Never raises
-        for what a server does.
+        Never raises for what a server does.
         """
-        client = self._now()[1]
-        endpoint = client.chat.completions if kind == "chat" else client.completions
-        n_retries, words = 0, ""
-        for attempt in range(self.max_retries + 1):
-            if attempt:
-                n_retries += 1
-                await asyncio.sleep(min(0.5 * 2 ** (attempt - 1), 8.0))
-            raw, failed = await self._once(endpoint, body)
-            if failed is not None:
-                return replace(failed, n_retries=failed.n_retries + n_retries)
-            n_retries += raw.retries_taken
-            text = raw.http_response.content.decode("utf-8", "replace")
-            for secret in self._secrets:
-                text = text.replace(secret, HIDDEN)
-            try:
-                return Outcome(
-                    json.loads(text), status=raw.http_response.status_code, n_retries=n_retries
-                )
-            except (json.JSONDecodeError, RecursionError):
-                words = shortened(self.scrubbed(text))
-        return Outcome(
-            reason=f"the server's answer is not JSON{_after(n_retries)}: {words!r}",
-            status=200,
-            n_retries=n_retries,
-        )
-
-    async def _once(self, endpoint: Any, body: Mapping[str, Any]) -> tuple[Any, Outcome | None]:
         import openai
 
+        client = self._now()[1]
+        endpoint = client.chat.completions if kind == "chat" else client.completions
         # Everything goes as extra fields: the client passes these on as they are, and walks through
         # its own one by one.
         empty = {"model": body["model"]} | (
             {"messages": []} if "messages" in body else {"prompt": ""}
         )
         try:
-            return await endpoint.with_raw_response.create(**empty, extra_body=body), None
-        except openai.APITimeoutError as error:
-            n = _retries(error)
-            return None, Outcome(
-                reason=f"no answer within {self.timeout_s:g} s{_after(n)}", n_retries=n
-            )
-        except openai.APIConnectionError as error:
-            n, cause = _retries(error), type(error.__cause__).__name__
-            return None, Outcome(
-                reason=f"the connection to {self.address.shown} failed{_after(n)} ({cause})",
-                n_retries=n,
-            )
+            async with asyncio.timeout(self.timeout_s):
+                streamed = endpoint.with_streaming_response.create(**empty, extra_body=body)
+                async with streamed as response:
+                    content = bytearray()
+                    async for part in response.iter_bytes():  # unpacked, which may be much more
+                        content += part
+                        if len(content) > MOST_BYTES:
+                            raise Unfit(TOO_LONG)
+                    return self._told(bytes(content))
+        except (TimeoutError, openai.APITimeoutError):
+            return Outcome(what=f"no answer within {self.timeout_s:g} s")
         except openai.APIStatusError as error:
-            n, said = _retries(error), error.body
-            words = (
-                (said.get("message") or said.get("detail") or said)
-                if isinstance(said, dict)
-                else said
-            )
-            words = self.scrubbed(str(words or error.response.reason_phrase))
-            named = f"{error.param} {words}" if error.param else words
-            reason = f"HTTP {error.status_code}{_after(n)}: {shortened(words)}"
-            return None, Outcome(None, reason, error.status_code, named, str(error.code or ""), n)
-        except openai.OpenAIError as error:
-            return None, Outcome(
-                reason=shortened(self.scrubbed(f"{type(error).__name__}: {error}"))
-            )
+            return self._refusal(error)
+        except (openai.OpenAIError, OSError, Unfit, _http().HTTPError) as error:
+            cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+            if isinstance(cause, Unfit):
+                return Outcome(what=str(cause), status=UNFIT)
+            what = f"the connection to {self.address.shown} failed"
+            return Outcome(what=what, words=f" ({type(cause).__name__})")
+
+    def _told(self, content: bytes) -> Outcome:
+        """The JSON of an answer's ``content``; one that holds the key is none."""
+        text = content.decode("utf-8", "replace")
+        try:
+            answer = json.loads(text)
+        except (json.JSONDecodeError, RecursionError):
+            words = shortened(self.scrubbed(text))
+            return Outcome(what="the server's answer is not JSON", words=f": {words!r}", status=200)
+        plain = text + json.dumps(answer, ensure_ascii=False) if "\\" in text else text
+        if any(secret in plain for secret in self._secrets):
+            return Outcome(what=ECHOED, status=200)
+        return Outcome(answer, status=200)
+
+    def _refusal(self, error: Any) -> Outcome:
+        said = error.body
+        if isinstance(said, dict):
+            said = said.get("message") or said.get("detail") or said
+        words = self.scrubbed(str(said or error.response.reason_phrase))
+        return Outcome(
+            what=f"HTTP {error.status_code}",
+            words=f": {shortened(words)}",
+            status=error.status_code,
+            named=f"{error.param} {words}" if error.param else words,
+            code=str(error.code or ""),
+            pause=pause_of(error.response.headers),
+        )
 
 
-def _retries(error: Any) -> int:
-    """How often the client tried again before it gave up: it numbers its requests."""
-    return int(error.request.headers.get("x-stainless-retry-count", 0))
+def pause_of(headers: Mapping[str, str]) -> float:
+    """The seconds that a server asks to wait: a number, in milliseconds, or a date; 0 if none."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        with contextlib.suppress(TypeError, ValueError):
+            seconds = unit * float(headers.get(name, ""))
+            return seconds if 0 <= seconds < math.inf else 0.0
+    with contextlib.suppress(TypeError, ValueError):
+        until = parsedate_to_datetime(headers.get("retry-after", ""))
+        return max(0.0, until.timestamp() - time.time())
+    return 0.0
+
+
+class Unfit(Exception):
+    """A server that does what is not allowed; its words say what."""
+
+
+def _http() -> Any:
+    """The HTTP library that the installed client is made of (httpx, or its successor)."""
+    import openai
+
+    library = type(openai.DEFAULT_CONNECTION_LIMITS).__module__
+    return importlib.import_module(library.partition(".")[0])
+
+
+def _guarded(client: type[Any]) -> type[Any]:
+    """The client, but it follows no redirect to another host and reads no endless answer."""
+
+    class Guarded(client):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(event_hooks={"request": [self._same_host]}, **options)
+            self._host: tuple[str, str] | None = None
+
+        async def _same_host(self, request: Any) -> None:
+            here = (request.url.scheme, request.url.netloc)
+            self._host = self._host or here
+            if here != self._host:
+                raise Unfit(f"the server redirects to another address, {request.url.host}")
+
+        async def send(self, request: Any, **options: Any) -> Any:
+            response = await super().send(request, **options)
+            response.stream = _bounded(response.stream)
+            return response
+
+    return Guarded
+
+
+def _bounded(stream: Any) -> Any:
+    """The stream of an answer, as long as it has no more than :data:`MOST_BYTES`."""
+
+    class Bounded(_http().AsyncByteStream):
+        async def __aiter__(self):
+            n_bytes = 0
+            async for part in stream:
+                n_bytes += len(part)
+                if n_bytes > MOST_BYTES:
+                    raise Unfit(TOO_LONG)
+                yield part
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Bounded()
 
 
 def _after(n_retries: int) -> str:
@@ -484,6 +567,7 @@ NO_LOGPROBS = "the server tells no log-probabilities"
 NO_LIST = "the server lists no alternative tokens"
 NO_SIZE = "the server does not tell the size of its vocabulary; give vocabulary_size"
 NO_TEMPLATE = "a server does not tell its chat template, which scoring needs; give chat_template"
+OTHER_TOKENS = "the server scored other tokens than the reply's, or gave no log-probabilities"
 NO_ECHO = "the server does not score a given text (completions with echo)"
 
 _SPECIAL = re.compile(rb"\s*(<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])?\s*", re.DOTALL)
@@ -534,11 +618,16 @@ class Choice(BaseModel):
     logprobs: Annotated[Logprobs | None, WrapValidator(_or_none)] = None
 
 
-class Usage(BaseModel):
-    """Tokens of the prompt, and of all replies together."""
+MOST_TOKENS = 10_000_000
+"""Of one call, in or out; a server that counts more is not believed."""
+Tokens = Annotated[Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None, WrapValidator(_or_none)]
 
-    prompt_tokens: int = 0
-    completion_tokens: int | None = None
+
+class Usage(BaseModel):
+    """Tokens of the prompt, and of all replies together; ``None``: not told, or not believed."""
+
+    prompt_tokens: Tokens = None
+    completion_tokens: Tokens = None
 
 
 class ChatAnswer(BaseModel):
@@ -547,6 +636,7 @@ class ChatAnswer(BaseModel):
     choices: list[Choice]
     usage: Annotated[Usage | None, WrapValidator(_or_none)] = None
     system_fingerprint: Annotated[str | None, WrapValidator(_or_none)] = None
+    model: Annotated[str | None, WrapValidator(_or_none)] = None
 
 
 class Scored(BaseModel):
@@ -673,16 +763,22 @@ def trace_of(
 ) -> TokenTrace | None:
     """The statistics of a reply's tokens; ``None`` if the tokens do not spell the text.
 
-    A statistic that any token lacks is ``None``. Entropies are lower bounds, Rényi divergences and
-    Fisher-Rao distances upper ones (``None`` without ``vocabulary_size``): see
+    A statistic that any token lacks is ``None``, and all are, with ``lacks`` saying why, where the
+    log-probabilities of the whole reply are 0, or no numbers. Entropies are lower bounds, Rényi
+    divergences and Fisher-Rao distances upper ones (``None`` without ``vocabulary_size``): see
     :mod:`trustlab.models.decoding`.
     """
     found = pieces(text, [token_bytes(s) for s in said])
     if found is None:
         return None
     first, tokens = found
+    if (doubt := _doubtful([s.logprob for s in said])) in (NOT_NUMBERS, ALL_ZERO):
+        return TokenTrace(tuple(tokens), lacks=dict.fromkeys(NEEDED, doubt))
     said = said[first : first + len(tokens)]
-    logprobs = _logprobs([s.logprob for s in said])
+    values = [s.logprob for s in said]
+    logprobs, lacks = _logprobs(values), {}
+    if logprobs is None and "logprobs" in request.want:
+        lacks = {"logprobs": _doubtful(values)}
     wide: dict[str, Any] = {}
     if "distributions" in request.want and all(_told(s) for s in said):
         at_least = [
@@ -699,13 +795,28 @@ def trace_of(
         named = zip(said, tokens, strict=True)
         wide["alternatives"] = tuple(_alternatives(s, t, request.n_alternatives) for s, t in named)
         wide["bounds"] = {name: side for name, side in BOUNDS.items() if wide[name] is not None}
-    return TokenTrace(tuple(tokens), logprobs if "logprobs" in request.want else None, **wide)
+    shown = logprobs if "logprobs" in request.want else None
+    return TokenTrace(tuple(tokens), shown, lacks=lacks, **wide)
+
+
+NOT_ALL = "the server tells no log-probability of a token"
+NOT_NUMBERS = "the server's log-probabilities are not all numbers of at most 0"
+ALL_ZERO = "the server's log-probabilities are all 0"
+NEEDED = (*TokenTrace.ARRAYS, "alternatives")
+
+
+def _doubtful(values: Sequence[float | None]) -> str:
+    """Why a reply's log-probabilities are not believed; "" where they are."""
+    if any(value is None or value <= SENTINEL for value in values):
+        return NOT_ALL
+    if not all(SENTINEL < (value or 0.0) <= ROUNDING for value in values):  # NaN, too
+        return NOT_NUMBERS
+    return "" if any(values) or not values else ALL_ZERO
 
 
 def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
-    """The log-probabilities as an array (L,); ``None`` if one is not told, or is above 0 by more
-    than rounding."""
-    if any(value is None or not SENTINEL < value <= ROUNDING for value in values):
+    """The log-probabilities as an array (L,); ``None`` where they are not believed."""
+    if _doubtful(values):
         return None
     return np.minimum(np.array(values, dtype=np.float64), 0.0)
 

@@ -1,0 +1,91 @@
+"""How many calls a server takes at once, and how often: learned from what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+
+LONGEST_WAIT_S = 120.0
+"""A server that asks for a longer pause is gone for this run."""
+LONGEST_PAUSE_S = 30.0
+"""Between two tries of a server that does not say how long."""
+FEW = 5
+"""Calls passed before the first refusals that are too few to tell a rate from."""
+
+
+class Limiter:
+    """Places for calls, at most ``most`` at once; to be used inside one event loop.
+
+    - A refusal (HTTP 429 or 503) halves the places and makes all wait: as long as the server says,
+      else 0.5 s, doubled with each refusal in a row, and a random part more. One call then tries;
+      each that passes opens a place more, up to the halved number, and one a round above it.
+    - The rate at which calls passed before a refusal becomes the pace at which they begin: 10 %
+      less after each further refusal, and 2 % of it more each second without one.
+    - ``refused``: refusals in a row; ``failed``: calls given up in a row. A call that passes sets
+      both to 0.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.refused, self.failed = most, 0, 0
+        self._places, self._enough, self._taken = 1.0 * most, 1.0 * most, 0
+        self._rate = self._steady = math.inf  # calls a second
+        self._searching = False
+        self._cut = self._opens = self._next = -math.inf  # loop times
+        self._passed = 0
+        self._change = asyncio.Condition()
+        self._random = random.Random()
+
+    async def take(self) -> float:
+        """Wait for a place; the loop's time, to be given back with it."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            now = clock()
+            wait = max(self._opens, self._next) - now
+            if wait <= 0 and self._taken < int(self._places):
+                self._taken += 1
+                self._next = now + 1 / self._rate
+                return now
+            async with self._change:
+                try:
+                    async with asyncio.timeout(wait if wait > 0 else None):
+                        await self._change.wait()
+                except TimeoutError:
+                    pass
+
+    async def give(self, taken: float, *, passed: bool, pause: float | None = None) -> None:
+        """Give the place back that was ``taken``. Not ``passed``, with a ``pause`` (seconds) that
+        the server asked for or 0: it refused. Neither: the call failed, which teaches nothing."""
+        self._taken -= 1
+        now = asyncio.get_running_loop().time()
+        if passed:
+            self._pass()
+        elif pause is not None and taken >= self._cut:  # earlier ones are of the same crowd
+            self._refuse(now, pause)
+        async with self._change:
+            self._change.notify_all()
+
+    def _pass(self) -> None:
+        self.refused = self.failed = 0
+        self._passed += 1
+        more = 1.0 if self._places < self._enough else 1 / self._places
+        self._places = min(self.most, self._places + more)
+        if self._searching:
+            self._rate *= 1.1
+        elif self._rate < math.inf:
+            self._rate += 0.02 * self._steady / self._rate
+
+    def _refuse(self, now: float, pause: float) -> None:
+        self._enough, self._places = max(1.0, self._places / 2), 1.0
+        if math.isinf(self._rate):
+            if self._passed and self._cut > -math.inf:
+                self._rate = self._passed / (now - self._cut)
+                self._searching = self._passed < FEW
+        elif self._passed or not self._searching:
+            self._rate *= 0.85 if self._searching else 0.9
+            self._searching = False
+        self._steady, self._passed = self._rate, 0
+        own = min(0.5 * 2**self.refused, LONGEST_PAUSE_S)
+        wait = max(pause, own / 2) if pause and self.refused else pause or own
+        self._cut, self._opens = now, now + wait * self._random.uniform(1, 1.25)
+        self.refused += 1
