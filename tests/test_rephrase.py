@@ -84,7 +84,7 @@ def test_each_distinct_text_is_asked_about_once_and_a_cache_asks_nothing_twice(t
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ("no brackets", "question: no wordings in square brackets, one is needed"),
+        ("no brackets", "question: no wording in square brackets, one is needed"),
         ("[one] [two]", "question: 2 wordings in square brackets, one is needed"),
         ("[Doctor: Coughing? Patient: Yes]", "question: the wording speaks for doctor or patient"),
         (Reply("[Coughing", finish="length"), "question: ran out of tokens"),
@@ -105,7 +105,7 @@ def test_what_cannot_be_read_keeps_the_old_words_and_says_why(said: str | Reply,
 
 def test_where_nothing_got_new_words_nothing_is_called_reworded() -> None:
     with pytest.raises(
-        ValueError, match=r"parrot gave none of 2 statements new words: 2 \(question: no wordings"
+        ValueError, match=r"parrot gave none of 2 statements new words: 2 \(question: no wording"
     ):
         rephrase([case(COUGH, FEVER)], Parrot(lambda _: "cannot"))
 
@@ -117,7 +117,7 @@ def test_half_an_exchange_is_never_mixed() -> None:
     done = rephrase([case(COUGH, FEVER)], half)
     assert done.cases[0].statements[0].text == COUGH and done.wordings["missing"].tolist()[
         0
-    ].startswith("reply: no wordings")
+    ].startswith("reply: no wording")
 
 
 def test_new_words_that_name_the_diagnosis_are_not_taken_in_that_case() -> None:
@@ -180,7 +180,7 @@ def test_the_account_counts_what_was_reworded_and_what_was_not() -> None:
     model = Parrot(lambda prompt: "cannot" if "fever" in prompt else "[Is it croup?]")
     assert (
         rephrase([case(COUGH, FEVER)], model).told
-        == "1 of 2 distinct statements have new words; 1 kept theirs (question: no wordings in"
+        == "1 of 2 distinct statements have new words; 1 kept theirs (question: no wording in"
         " square brackets, one is needed); 1 times the old words stayed because the new ones"
         " name the case's diagnosis"
     )

@@ -247,7 +247,7 @@ def test_where_no_paraphrase_can_be_had_the_rest_runs_and_the_reason_is_told(tmp
     assert [c.name for c in found.conditions][:2] == ["original", "small_talk"]
     assert (
         "voice gave no usable paraphrase of" in found.left_out
-        and "no wordings in square brackets" in found.told
+        and "no wording in square brackets" in found.told
     )
     assert variation_table(found.confidence).empty and not found.paraphrases["used"].any()
 
