@@ -320,9 +320,11 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         from trustlab.confidence import select
         from trustlab.datasets import check_sets
         from trustlab.graders import JUDGE, check_grader
-        from trustlab.models import check_model_name, check_options
+        from trustlab.models import check_model_name, check_no_key, check_options
         from trustlab.retrieval.corpus import corpus_files
 
+        for name in names_of(type(self)):
+            check_no_key(name, getattr(self, name))
         check_sets(self.dataset, self.path, self.data_options)
         if self.methods is not None:
             select(self.methods)

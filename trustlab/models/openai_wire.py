@@ -43,6 +43,8 @@ TOO_LONG = f"the server's answer has more than {MOST_BYTES:,} bytes"
 UNFIT = 0
 """In place of an HTTP status: the server did what is not allowed, and would do it again."""
 
+_PLAIN = re.compile(r"[a-zA-Z._-]{1,14}|v\d[a-z0-9.]{0,8}")
+"""A part of an address's path that is no token: a short word, or a version."""
 _KEY_LIKE = re.compile(r"\bsk-[\w*.-]{4,}|(?<=Bearer )\S+")
 _NAMED_N = re.compile(
     r"['\"`]n['\"`]|\bn\s*(=|>|!=|must|is not|should)|only one completion", re.IGNORECASE
@@ -54,8 +56,8 @@ _SYSTEM_ROLE = re.compile(
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is. ``url`` goes to the client; ``shown`` is host, port and path; ``login`` is
-    kept out of both."""
+    """Where a server is. ``url`` goes to the client; ``shown`` is host, port and path without what
+    may be a token; ``login`` is kept out of both."""
 
     url: str
     shown: str
@@ -83,7 +85,15 @@ class Address:
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         path = parts.path.rstrip("/")
-        return cls(f"{parts.scheme}://{host}{path}", f"{host}{path}", login)
+        shown = "/".join(_segment(part) for part in path.split("/"))
+        return cls(f"{parts.scheme}://{host}{path}", f"{host}{shown}", login)
+
+
+def _segment(part: str) -> str:
+    """A part of a path as it is shown: one that may be a token by a short hash of it."""
+    if not part or _PLAIN.fullmatch(part):
+        return part
+    return f"({hashlib.sha256(part.encode()).hexdigest()[:6]})"
 
 
 @dataclass(frozen=True)
