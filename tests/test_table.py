@@ -327,6 +327,32 @@ def test_a_json_value_of_the_wrong_type_is_refused(tmp_path: Path, row: object, 
     refused(jsonl_file(tmp_path, ROW | {"id": "a"}, row), 2, field)
 
 
+@each(
+    ("changes", "field"),
+    [
+        ({"id": "b\ud800"}, "id"),
+        ({"diagnosis": "\udfffGout"}, "diagnosis"),
+        ({"statements": [*TOLD, "\ud83d"]}, "statements"),
+        ({"chart": {"allergies": ["\ud83d"]}}, "chart"),
+        ({"chart": {"\ud83d": []}}, "chart"),
+        ({"age\ud800": "58"}, "key"),
+    ],
+    ids=ascii,
+)
+def test_half_a_character_is_refused(tmp_path: Path, changes: dict, field: str) -> None:
+    rows = [ROW, ROW | {"id": "b"} | changes]
+    error = refused(written(tmp_path, "\n".join(map(json.dumps, rows)), "mine.jsonl"), 2, field)
+    assert error.allowed == "text that UTF-8 can write, without half surrogates"
+    assert str(error).encode()  # the words themselves can be written
+
+
+def test_a_whole_character_spelled_in_two_halves_is_read(tmp_path: Path) -> None:
+    line = json.dumps(ROW | {"id": "\U0001f600"})
+    assert r"\ud83d\ude00" in line
+    (case,) = tl.load_cases("table", path=written(tmp_path, line, "mine.jsonl"))
+    assert case.case_id == "\U0001f600"
+
+
 @each("line", ["{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000])
 def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
     refused(written(tmp_path, f"{json.dumps(ROW)}\n{line}\n", "mine.jsonl"), 2, "line")

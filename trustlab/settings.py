@@ -28,6 +28,8 @@ from typing import (
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
+from trustlab.paths import WRITABLE, utf8
+
 if TYPE_CHECKING:
     from trustlab.agents import MedConf
     from trustlab.graders import Grader
@@ -56,6 +58,9 @@ def choices(chosen: Chosen) -> Chosen:
 
     @functools.wraps(checked)
     def init(self: Any, **values: Any) -> None:
+        for name, value in values.items():
+            if not utf8(value):
+                raise ValueError(f"{name} is {value!r}; it must be {WRITABLE}")
         try:
             checked(self, **values)
         except ValidationError as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 from trustlab.datasets.giveaway import names_its_diagnosis
 from trustlab.datasets.sentences import sentences
 from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
-from trustlab.paths import DATA
+from trustlab.paths import DATA, WRITABLE, utf8
 from trustlab.records import Case, Statement
 from trustlab.safety.chart import FIELDS, chart_from
 
@@ -86,11 +86,6 @@ def whole_json(file: Path) -> object:
         return json.loads(text, object_pairs_hook=each_key_once)
     except (ValueError, RecursionError) as error:
         raise DataError(file, None, "JSON", text[:60], f"one whole JSON value ({error})") from error
-
-
-def utf8(text: str) -> bool:
-    r"""Whether ``text`` can be written as UTF-8: JSON may spell half a character, ``\ud800``."""
-    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 NAMED = "cases whose text names their diagnosis"
@@ -172,13 +167,18 @@ def read_cases(
 
 
 def json_object(bad: partial[DataError], line: str) -> dict:
-    """The JSON object that ``line`` holds."""
+    """The JSON object that ``line`` holds, all of it :data:`trustlab.paths.WRITABLE`."""
     try:
         row = json.loads(line, object_pairs_hook=each_key_once)
+        writable = utf8(row)
     except (ValueError, RecursionError) as error:
         raise bad("line", line, f"one JSON object a line ({error})") from error
     if not isinstance(row, dict):
         raise bad("line", row, "one JSON object a line")
+    if not writable:
+        pairs = ((field, one) for name in row for field, one in (("key", name), (name, row[name])))
+        field, value = next(pair for pair in pairs if not utf8(pair[1]))
+        raise bad(field, value, WRITABLE)
     return row
 
 

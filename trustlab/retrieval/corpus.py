@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trustlab.datasets.cases_file import DataError, each_key_once
 from trustlab.datasets.sentences import sentences
-from trustlab.paths import DATA
+from trustlab.paths import DATA, WRITABLE, utf8
 
 SNIPPETS, TEXTS = (".jsonl", ".jsonl.gz"), (".txt", ".md")
 ALLOWED = (
@@ -240,12 +240,8 @@ def _passage(file: Path, number: int, line: str) -> Passage:
         raise DataError(file, number, "contents", contents, "a str")
     passage = Passage(row["id"], row["title"], row["content"], contents)
     for field, value in vars(passage).items():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise DataError(
-                file, number, field, value, "characters that UTF-8 can write, no half surrogates"
-            ) from error
+        if not utf8(value):
+            raise DataError(file, number, field, value, WRITABLE)
     return passage
 
 
