@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trustlab.datasets.cases_file import DataError, each_key_once
+from trustlab.datasets.cases_file import DataError, each_key_once, wrong_encoding
 from trustlab.datasets.sentences import sentences
 from trustlab.paths import DATA, WRITABLE, utf8
 
@@ -110,9 +110,7 @@ def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DataError(
-                file.path, number, "encoding", raw[error.start : error.start + 4], "UTF-8 text"
-            ) from error
+            raise wrong_encoding(file.path, error, row=number) from error
         yield number, text.rstrip("\r\n")
 
 
