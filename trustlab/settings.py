@@ -448,12 +448,16 @@ def _opened(model: Any, options: Mapping[str, Any]) -> Any:
 
 
 def _local(name: str, value: Any) -> None:
-    """``ValueError`` for text that can only be a local path, where there is nothing."""
+    """``ValueError`` for text that can only be a local path, where there is nothing, and for a
+    folder whose weights are a pickle."""
     if isinstance(value, str | Path):
         from trustlab.models import is_path
+        from trustlab.models.opening import refuse_pickle
 
         if is_path(str(value)) and not Path(value).expanduser().exists():
             raise ValueError(f"{name} is {str(value)!r}; there is no such file or folder")
+        if Path(value).expanduser().is_dir():
+            refuse_pickle(Path(value).expanduser(), within=True)
 
 
 def given(*values: T | None) -> T:
