@@ -13,6 +13,7 @@ from made_ddxplus import patients, release
 from trustlab.datasets import LOADERS, DataError, cases_file, load_cases, load_sets
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.levels import view
+from trustlab.paths import utf8
 from trustlab.records import LEVELS
 
 
@@ -138,7 +139,7 @@ def one_more(item: object) -> dict:
 
 def starter_file(folder: Path, *rows: dict) -> Path:
     file = folder / "structured.jsonl"
-    file.write_text("\n".join(json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8")
+    file.write_text("\n".join(json.dumps(r, ensure_ascii=not utf8(r)) for r in rows), "utf-8")
     return file
 
 
@@ -181,6 +182,7 @@ def test_starter_row_becomes_a_case(tmp_path: Path) -> None:
         (one_more({"text": " ", "finding": "fever", "affirmed": True}), "statement 12, text"),
         (one_more({"text": "x", "finding": "E_91", "affirmed": True}), "statement 12, finding"),
         (one_more({"text": "x", "finding": "fever", "affirmed": 1}), "statement 12, affirmed"),
+        (one_more({"text": "\ud800", "finding": "fever", "affirmed": True}), "statements"),
     ],
 )
 def test_a_bad_starter_row_is_refused(tmp_path: Path, changes: dict, field: str) -> None:

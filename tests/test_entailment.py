@@ -3,12 +3,14 @@ cross-encoder with random weights."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_model import FakeEncoder
+from tiny_models import as_pickle
 
 from trustlab.datasets.sentences import LAY_NAMES
 from trustlab.meaning.entailment import (
@@ -20,6 +22,7 @@ from trustlab.meaning.entailment import (
     matrices,
     open_entailment,
 )
+from trustlab.settings import Setup
 
 SAYS = {
     ("a", "b"): (0.7, 0.2, 0.1), ("b", "a"): (0.1, 0.8, 0.1),
@@ -335,6 +338,20 @@ def test_other_labels_are_refused(nli_folder: Path):
         ValueError, match="label_0.*entailment, neutral and contradiction are needed"
     ):
         judge.probabilities(PAIRS)
+
+
+def test_a_folder_whose_weights_are_a_pickle_is_refused_before_it_is_opened(
+    nli_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    copy = Path(shutil.copytree(nli_folder, tmp_path / "copy"))
+    as_pickle(copy)
+    monkeypatch.setattr("torch.load", lambda *args, **options: pytest.fail("it was opened"))
+    for opened in (
+        lambda: CrossEncoderEntailment(copy).probabilities(PAIRS),
+        lambda: Setup(entailment=str(copy)),
+    ):
+        with pytest.raises(ValueError, match=r"copy' holds its weights as a pickle \(pytorch_mod"):
+            opened()
 
 
 def test_its_revision_follows_its_weights(nli_folder: Path, tmp_path: Path):

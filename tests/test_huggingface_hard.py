@@ -16,6 +16,7 @@ from each import each
 from tiny_models import (
     KINDS,
     adds,
+    as_pickle,
     byte_level,
     byte_tokenizer,
     metaspace_tokenizer,
@@ -23,12 +24,14 @@ from tiny_models import (
     speaking,
 )
 
+from trustlab.models import open_model
 from trustlab.models.base import STATISTICS, Request
 from trustlab.models.huggingface import HuggingFaceModel, Share, in_batches, prompt_text
 from trustlab.models.opening import window_of
 from trustlab.parsing import diagnosis_reply
 from trustlab.paths import DATA
 from trustlab.records import Reply
+from trustlab.settings import Setup
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -502,6 +505,46 @@ def test_a_folder_that_is_no_whole_causal_model_is_refused_in_plain_words(
 ):
     change(save_tiny(tmp_path))
     with pytest.raises(error, match=f"(?s){tmp_path.name}.*{words}"):
+        HuggingFaceModel(tmp_path, device="cpu")
+
+
+PICKLE = r"holds its weights as a pickle \(.*\), which can run code when it is opened; use safetens"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "weights.pt", "a.ckpt", "a.pth"],
+)
+def test_a_folder_whose_weights_are_a_pickle_is_refused_before_it_is_opened(
+    tmp_path, monkeypatch, name
+):
+    as_pickle(save_tiny(tmp_path), name)
+    monkeypatch.setattr("torch.load", lambda *args, **options: pytest.fail("it was opened"))
+    for opened in (
+        lambda: HuggingFaceModel(tmp_path, device="cpu"),
+        lambda: open_model(f"hf:{tmp_path}", device="cpu"),
+        lambda: Setup(model=["embedded", f"hf:{tmp_path}"]),
+        lambda: Setup(grader=f"judge:hf:{tmp_path}"),
+    ):
+        with pytest.raises(ValueError, match=PICKLE) as told:
+            opened()
+        assert f"'{tmp_path}'" in str(told.value) and f"({name})" in str(told.value)
+        assert "\n" not in str(told.value)
+
+
+def test_a_pickle_beside_safetensors_is_left_alone(tmp_path, monkeypatch):
+    save_tiny(tmp_path)
+    for name in ("pytorch_model.bin", "training_args.bin"):
+        (tmp_path / name).write_bytes(b"\x80\x04.")
+    (tmp_path / "checkpoint-1").mkdir()
+    (tmp_path / "checkpoint-1" / "pytorch_model.bin").write_bytes(b"\x80\x04.")
+    monkeypatch.setattr("torch.load", lambda *args, **options: pytest.fail("it was opened"))
+    assert HuggingFaceModel(tmp_path, device="cpu").window == 512
+
+
+def test_a_pickle_that_holds_no_weights_is_not_taken_for_them(tmp_path):
+    (save_tiny(tmp_path) / "model.safetensors").rename(tmp_path / "training_args.bin")
+    with pytest.raises(FileNotFoundError, match="has no weights"):
         HuggingFaceModel(tmp_path, device="cpu")
 
 

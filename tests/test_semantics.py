@@ -7,9 +7,11 @@ import sqlite3
 
 import numpy as np
 import pytest
+from each import each
 
 from trustlab.meaning import encoder as semantics
 from trustlab.meaning.encoder import Encoder
+from trustlab.settings import Setup
 
 
 class FakeModel:
@@ -174,6 +176,37 @@ def test_other_weights_are_refused_before_loading(tmp_path, monkeypatch):
         ValueError, match=f"sha256 {found}, expected {semantics.PACKAGE_SHA256}; reinstall"
     ):
         Encoder().encode(["flu"])
+
+
+@each("place", ["", "2_Dense"])
+def test_a_folder_whose_weights_are_a_pickle_is_refused_before_it_is_opened(
+    tmp_path, monkeypatch, place
+):
+    monkeypatch.setattr(
+        "sentence_transformers.SentenceTransformer",
+        lambda *args, **options: pytest.fail("it was opened"),
+    )
+    folder = tmp_path / "encoder"
+    (folder / place).mkdir(parents=True)
+    (folder / place / "pytorch_model.bin").write_bytes(b"\x80\x04.")
+    if place:
+        (folder / "model.safetensors").write_bytes(b"")
+    for opened in (
+        lambda: Encoder(folder).encode(["flu"]),
+        lambda: Setup(encoder=folder),
+        lambda: Setup(medical_encoder=str(folder)),
+    ):
+        with pytest.raises(ValueError, match=r"a pickle \(pytorch_model\.bin\), which can") as told:
+            opened()
+        assert str(told.value).startswith(repr(str(folder / place)))
+
+
+def test_a_pickle_beside_safetensors_and_files_that_are_none_are_left_alone(tmp_path):
+    for name in ("2_Dense/model.safetensors", "2_Dense/pytorch_model.bin", "training_args.bin",
+                 "openvino/openvino_model.bin"):  # fmt: skip
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"\x80\x04.")
+    Setup(encoder=tmp_path)
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):

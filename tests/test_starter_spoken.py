@@ -100,6 +100,7 @@ def test_a_row_becomes_a_case_from_a_file_or_its_folder(tmp_path: Path, name: st
         ({"statements": "text"}, "statements"),
         ({"statements": ["x"] * 10}, "statements"),
         ({"statements": ["x"] * 11 + [" "]}, "statement 12"),
+        ({"statements": ["x"] * 11 + ["\ud800"]}, "statements"),
         ({"statements": ["x"] * 11 + [{"text": "x"}]}, "statement 12"),
     ],
     ids=str,

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.datasets import DataError
-from trustlab.datasets.cases_file import sentences
+from trustlab.datasets.cases_file import HEAD, check_table, sentences
 from trustlab.paths import DATA
+from trustlab.run_notebooks import check_parameters, notebook_path
 
 TOLD = [f"Sentence number {i}." for i in range(1, 12)]
 ROW = {
@@ -327,6 +328,32 @@ def test_a_json_value_of_the_wrong_type_is_refused(tmp_path: Path, row: object, 
     refused(jsonl_file(tmp_path, ROW | {"id": "a"}, row), 2, field)
 
 
+@each(
+    ("changes", "field"),
+    [
+        ({"id": "b\ud800"}, "id"),
+        ({"diagnosis": "\udfffGout"}, "diagnosis"),
+        ({"statements": [*TOLD, "\ud83d"]}, "statements"),
+        ({"chart": {"allergies": ["\ud83d"]}}, "chart"),
+        ({"chart": {"\ud83d": []}}, "chart"),
+        ({"age\ud800": "58"}, "key"),
+    ],
+    ids=ascii,
+)
+def test_half_a_character_is_refused(tmp_path: Path, changes: dict, field: str) -> None:
+    rows = [ROW, ROW | {"id": "b"} | changes]
+    error = refused(written(tmp_path, "\n".join(map(json.dumps, rows)), "mine.jsonl"), 2, field)
+    assert error.allowed == "text that UTF-8 can write, without half surrogates"
+    assert str(error).encode()  # the words themselves can be written
+
+
+def test_a_whole_character_spelled_in_two_halves_is_read(tmp_path: Path) -> None:
+    line = json.dumps(ROW | {"id": "\U0001f600"})
+    assert r"\ud83d\ude00" in line
+    (case,) = tl.load_cases("table", path=written(tmp_path, line, "mine.jsonl"))
+    assert case.case_id == "\U0001f600"
+
+
 @each("line", ["{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000])
 def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
     refused(written(tmp_path, f"{json.dumps(ROW)}\n{line}\n", "mine.jsonl"), 2, "line")
@@ -339,7 +366,9 @@ def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
         ("id,statements", "missing: diagnosis"),
         ("id,diagnosis,age", "missing: statements or text"),
         ("ID,Text,Diagnosis", "missing: id, diagnosis, statements or text"),
-        ("id;text;diagnosis", "commas between; missing: id, diagnosis"),
+        ("id;text;diagnosis", "commas, and no semicolons; save the table as CSV, with commas, in"),
+        ('"id";"text";"diagnosis"', "commas, and no semicolons; save the table as CSV, with"),
+        ("id;text,diagnosis", "commas between; missing: id"),
         ("", "missing: id, diagnosis"),
         ("id,text,diagnosis,age,age", "no name twice"),
         (",id,text,diagnosis", "a name for every column"),
@@ -368,11 +397,61 @@ def test_a_csv_row_with_other_cells_than_the_header_or_open_quotes_is_refused(
 @each("name", ["mine.csv", "mine.tsv", "mine.jsonl"])
 @each("encoding", ["latin-1", "utf-16"])
 def test_another_encoding_is_refused(tmp_path: Path, name: str, encoding: str) -> None:
-    refused(
-        written(tmp_path, "id,text,diagnosis\na,Ménière,b\n".encode(encoding), name),
-        None,
-        "encoding",
-    )
+    content = "id,text,diagnosis\na,Ménière,b\n".encode(encoding)
+    line = 2 if encoding == "latin-1" else 1
+    error = refused(written(tmp_path, content, name), None, "encoding")
+    assert error.allowed == f"UTF-8 text, which line {line} is not; save the file as UTF-8"
+
+
+def test_another_encoding_far_down_is_refused_with_its_line(tmp_path: Path) -> None:
+    lines = b"id,text,diagnosis\n" + b"a,b,c\n" * 99_999 + b"a,M\xe9ni\xe8re,c\n"
+    file = written(tmp_path, lines, "mine.csv")
+    error = refused(file, None, "encoding")
+    assert error.value == b"\xe9ni\xe8" and "which line 100,001 is not" in error.allowed
+
+
+@each("longer", range(-2, 3))
+def test_a_character_across_the_first_bytes_is_no_other_encoding(
+    tmp_path: Path, longer: int
+) -> None:
+    text = "x" * (HEAD - len("id,text,diagnosis\n") + longer) + "é\n"
+    check_table(written(tmp_path, f"id,text,diagnosis\n{text}", "mine.csv"))
+
+
+@each("name", ["mine.csv", "mine.tsv", "mine.jsonl", "mine.xlsx", "mine.XLS", "mine.ods"])
+@each("content", [b"PK\x03\x04 and so on", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"])
+def test_a_spreadsheet_is_told_how_to_be_saved_whatever_its_name(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    error = refused(written(tmp_path, content, name), None, "file")
+    assert "a spreadsheet's own or an archive; save the table as CSV, with commas" in error.allowed
+
+
+@each(
+    ("content", "name", "words"),
+    [
+        (b"PK\x03\x04", "mine.csv", "a spreadsheet's own"),
+        (b"PK\x03\x04", "mine.xlsx", "a spreadsheet's own"),
+        (b"id;text;diagnosis\n", "mine.csv", "and no semicolons"),
+        (b"id,text,diagnosis\na,M\xe9n,b", "mine.csv", "UTF-8 text, which line 2 is not"),
+        (b"{}", "mine.json", "a .csv, .tsv or .jsonl file"),
+    ],
+)
+def test_what_no_table_begins_with_is_refused_before_a_kernel_starts(
+    tmp_path: Path, content: bytes, name: str, words: str
+) -> None:
+    file = written(tmp_path, content, name)
+    given = {"dataset": ["starter", "table"], "path": [None, str(file)]}
+    with pytest.raises(ValueError) as told:
+        check_parameters(notebook_path("01_benchmark"), given)
+    assert str(told.value).startswith(str(file)) and words in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_before_a_kernel_starts_a_table_is_not_read_further(tmp_path: Path) -> None:
+    file = written(tmp_path, b"id,text,diagnosis\n" + b"a,b,c\n" * HEAD + b"\xe9", "mine.csv")
+    tl.Setup(dataset="table", path=file)
+    refused(file, None, "encoding")
 
 
 @each("name", ["mine.xlsx", "mine.parquet", "mine", "mine.json"])

@@ -58,6 +58,15 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 (recurrent_gemma)."""
 
 
+def as_pickle(folder: Path, name: str = "pytorch_model.bin") -> None:
+    """A folder's weights as torch pickles them, in place of its safetensors."""
+    import torch
+    from safetensors.torch import load_file
+
+    torch.save(load_file(folder / "model.safetensors"), folder / name)
+    (folder / "model.safetensors").unlink()
+
+
 def byte_names() -> list[str]:
     """The names of the 256 bytes in byte-level vocabularies, byte b at place b."""
     from transformers.convert_slow_tokenizer import bytes_to_unicode

@@ -27,7 +27,7 @@ from trustlab.meaning.parts import Readers
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import NO_DIAGNOSIS
-from trustlab.paths import NOTICE
+from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
 from trustlab.records import LEVELS, Case, Generation, View
@@ -69,12 +69,8 @@ class Run:
     def save(self, folder: Path) -> None:
         """Write the three tables (CSV, full precision) and ``run.json`` (parameters, versions,
         hashes, calls)."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in ("answers", "confidence", "calls"):
-            getattr(self, name).to_csv(folder / f"{name}.csv", index=False)
-        (folder / "run.json").write_text(
-            json.dumps(self.manifest(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        save_tables(self, ("answers", "confidence", "calls"), folder)
+        save_json(self.manifest(), folder / "run.json")
 
     def manifest(self) -> dict[str, Any]:
         """What a reader needs to know to make the run again, and how many calls were made and taken

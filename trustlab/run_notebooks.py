@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
+from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS, save_json, save_text, whole
 from trustlab.settings import Setup, unknown
 
 MANIFEST, RUN = "manifest.json", "run.json"
@@ -189,9 +189,7 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
         manifest["ok"] = True
     finally:
         manifest |= {"finished": _now(), **_run_facts(folder)}
-        (folder / MANIFEST).write_text(
-            json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        save_json(manifest, folder / MANIFEST)
         if target.is_file():
             write_html(target)
     return folder
@@ -248,7 +246,7 @@ def write_html(notebook: Path) -> Path:
     body, _ = exporter.from_notebook_node(shown, resources={"metadata": {"name": notebook.stem}})
     target = notebook.with_suffix(".html")
     body = without_remote_scripts(body).replace("</head>", f"{PRINT_STYLE}</head>", 1)
-    target.write_text(body, encoding="utf-8")
+    save_text(body, target)
     return target
 
 
@@ -309,7 +307,8 @@ def publish(run_dir: Path, name: str) -> None:
             output.pop("execution_count", None)
             if output.output_type == "execute_result":
                 output["execution_count"] = None
-    nbformat.write(ours, source)
+    with whole(source) as beside:
+        nbformat.write(ours, beside)
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
     reference = FIGURES / "reference" / source.stem
     files |= {
@@ -320,16 +319,16 @@ def publish(run_dir: Path, name: str) -> None:
     ):
         old.unlink()
     for file, target in files.items():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
+        with whole(target) as beside:
+            shutil.copyfile(file, beside)
 
 
 def _run_facts(folder: Path) -> dict[str, Any]:
     """What ``run.json`` says; of a notebook with several runs, each below its own folder's name,
     and their calls in all."""
-    whole, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
-    if whole.is_file():
-        return json.loads(whole.read_text(encoding="utf-8"))
+    own, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
+    if own.is_file():
+        return json.loads(own.read_text(encoding="utf-8"))
     runs = {
         str(file.parent.relative_to(folder)): json.loads(file.read_text(encoding="utf-8"))
         for file in parts

@@ -28,6 +28,8 @@ from typing import (
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
+from trustlab.paths import WRITABLE, utf8
+
 if TYPE_CHECKING:
     from trustlab.agents import MedConf
     from trustlab.graders import Grader
@@ -56,6 +58,9 @@ def choices(chosen: Chosen) -> Chosen:
 
     @functools.wraps(checked)
     def init(self: Any, **values: Any) -> None:
+        for name, value in values.items():
+            if not utf8(value):
+                raise ValueError(f"{name} is {value!r}; it must be {WRITABLE}")
         try:
             checked(self, **values)
         except ValidationError as error:
@@ -445,12 +450,16 @@ def _opened(model: Any, options: Mapping[str, Any]) -> Any:
 
 
 def _local(name: str, value: Any) -> None:
-    """``ValueError`` for text that can only be a local path, where there is nothing."""
+    """``ValueError`` for text that can only be a local path, where there is nothing, and for a
+    folder whose weights are a pickle."""
     if isinstance(value, str | Path):
         from trustlab.models import is_path
+        from trustlab.models.opening import refuse_pickle
 
         if is_path(str(value)) and not Path(value).expanduser().exists():
             raise ValueError(f"{name} is {str(value)!r}; there is no such file or folder")
+        if Path(value).expanduser().is_dir():
+            refuse_pickle(Path(value).expanduser(), within=True)
 
 
 def given(*values: T | None) -> T:

@@ -134,7 +134,8 @@ def _pairs(names: Any, path: Any, options: Any) -> list[tuple[str, Any]]:
 def check_sets(names: Any, path: Any, options: Any) -> None:
     """Refuse, before anything is read, what :func:`load_sets` would for names, paths and options.
 
-    ``ValueError`` too for a path that is lacking or not there.
+    ``ValueError`` too for a path that is lacking or not there, and for a table of one's own whose
+    first bytes are no table's.
     """
     for name, where in _pairs(names, path, options):
         _known(name, options.get(name, {}))
@@ -144,6 +145,8 @@ def check_sets(names: Any, path: Any, options: Any) -> None:
             raise ValueError(
                 f"path is {str(where)!r}, which does not exist; {name} is {ABOUT[name]}"
             )
+        if where is not None and LOADERS[name] is cases_file.read_table:
+            cases_file.check_table(Path(where).expanduser())
 
 
 def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **options: Any) -> Read:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -14,7 +15,7 @@ from pathlib import Path
 from trustlab.datasets.giveaway import names_its_diagnosis
 from trustlab.datasets.sentences import sentences
 from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
-from trustlab.paths import DATA
+from trustlab.paths import DATA, WRITABLE, utf8
 from trustlab.records import Case, Statement
 from trustlab.safety.chart import FIELDS, chart_from
 
@@ -49,11 +50,14 @@ class DataError(ValueError):
         return f"{self.file}{row}, {self.field}: received {found}; allowed: {self.allowed}"
 
 
-def wrong_encoding(file: Path | str, error: UnicodeDecodeError) -> DataError:
-    """The :class:`DataError` for bytes that are not UTF-8."""
-    return DataError(
-        file, None, "encoding", error.object[error.start : error.start + 4], "UTF-8 text"
-    )
+def wrong_encoding(
+    file: Path | str, error: UnicodeDecodeError, row: int | None = None, line: int | None = None
+) -> DataError:
+    """The :class:`DataError` for bytes that are not UTF-8, with the row or line where it is
+    known."""
+    where = "" if line is None else f", which line {line:,} is not"
+    found = error.object[error.start : error.start + 4]
+    return DataError(file, row, "encoding", found, f"UTF-8 text{where}; save the file as UTF-8")
 
 
 def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -73,7 +77,12 @@ def read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise wrong_encoding(file, error) from error
+        raise wrong_encoding(file, error, line=_line(error)) from error
+
+
+def _line(error: UnicodeDecodeError) -> int:
+    """The line, from 1, of what was decoded from its beginning."""
+    return error.object.count(b"\n", 0, error.start) + 1
 
 
 def whole_json(file: Path) -> object:
@@ -86,11 +95,6 @@ def whole_json(file: Path) -> object:
         return json.loads(text, object_pairs_hook=each_key_once)
     except (ValueError, RecursionError) as error:
         raise DataError(file, None, "JSON", text[:60], f"one whole JSON value ({error})") from error
-
-
-def utf8(text: str) -> bool:
-    r"""Whether ``text`` can be written as UTF-8: JSON may spell half a character, ``\ud800``."""
-    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 NAMED = "cases whose text names their diagnosis"
@@ -172,13 +176,18 @@ def read_cases(
 
 
 def json_object(bad: partial[DataError], line: str) -> dict:
-    """The JSON object that ``line`` holds."""
+    """The JSON object that ``line`` holds, all of it :data:`trustlab.paths.WRITABLE`."""
     try:
         row = json.loads(line, object_pairs_hook=each_key_once)
+        writable = utf8(row)
     except (ValueError, RecursionError) as error:
         raise bad("line", line, f"one JSON object a line ({error})") from error
     if not isinstance(row, dict):
         raise bad("line", row, "one JSON object a line")
+    if not writable:
+        pairs = ((field, one) for name in row for field, one in (("key", name), (name, row[name])))
+        field, value = next(pair for pair in pairs if not utf8(pair[1]))
+        raise bad(field, value, WRITABLE)
     return row
 
 
@@ -262,6 +271,11 @@ def _statement(
 
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""How a spreadsheet's own file begins: it is a zip, or Excel's older format."""
+AS_CSV = "save the table as CSV, with commas, in UTF-8"
+HEAD = 1 << 16
+"""Bytes of a table that are looked at before it is read."""
 OWN = ("id", "statements", "text", "diagnosis", "accepted")
 """The columns with a meaning; every other one describes the patient."""
 
@@ -337,12 +351,35 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
 # --------------------------------------------------------------------------------------------------
 
 
+def check_table(file: Path) -> None:
+    """Refuse, by its name and first bytes, what :func:`read_table` cannot read.
+
+    :class:`DataError` for another kind of file, a spreadsheet's own, whatever its name, semicolons
+    for commas, and another encoding.
+    """
+    kind, head = file.suffix.lower(), b""
+    if file.is_file():
+        with file.open("rb") as stream:
+            head = stream.read(HEAD)
+    if head.startswith(SHEETS):
+        sheet = "a .csv, .tsv or .jsonl file, and this is a spreadsheet's own or an archive"
+        raise DataError(file, None, "file", head[:4], f"{sheet}; {AS_CSV}")
+    if not file.is_file() or kind not in (*DELIMITERS, ".jsonl"):
+        raise DataError(file, None, "file", file.name, "a .csv, .tsv or .jsonl file")
+    try:
+        text = getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
+    except UnicodeDecodeError as error:
+        raise wrong_encoding(file, error, line=_line(error)) from error
+    header = text.partition("\n")[0].strip()
+    if kind == ".csv" and ";" in header and "," not in header:
+        raise DataError(file, None, "header", header, f"commas, and no semicolons; {AS_CSV}")
+
+
 def _rows(file: Path) -> Iterator[tuple[int, dict[str, object]]]:
     """(row number from 1, columns) of every row, empty ones too; blank lines at the end are
     none."""
+    check_table(file)
     kind = file.suffix.lower()
-    if not file.is_file() or kind not in (*DELIMITERS, ".jsonl"):
-        raise DataError(file, None, "file", file.name, "a .csv, .tsv or .jsonl file")
     text = read_text(file).rstrip("\n")
     if kind in DELIMITERS:
         yield from _csv_rows(file, text, DELIMITERS[kind])

@@ -10,9 +10,10 @@ from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 
-from trustlab.datasets.cases_file import MIN_STATEMENTS, DataError, Read, utf8, whole_json
+from trustlab.datasets.cases_file import MIN_STATEMENTS, DataError, Read, whole_json
 from trustlab.datasets.giveaway import giveaway
 from trustlab.knowledge import load_knowledge, normalise
+from trustlab.paths import utf8
 from trustlab.records import Case, Statement
 
 NEEDED = (

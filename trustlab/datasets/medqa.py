@@ -15,12 +15,12 @@ from trustlab.datasets.cases_file import (
     Read,
     json_object,
     read_text,
-    utf8,
     whole_json,
 )
 from trustlab.datasets.fetch import SOURCE
 from trustlab.datasets.sentences import sentences
 from trustlab.knowledge import load_knowledge, normalise
+from trustlab.paths import utf8
 from trustlab.records import Case, Statement
 from trustlab.words import word_lists
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from trustlab import paths
 from trustlab.models.cache import connect, is_read_only, select, shortened
+from trustlab.models.opening import refuse_pickle
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -95,7 +96,7 @@ class Encoder:
     @cached_property
     def model(self) -> SentenceTransformer:
         """The encoder itself, loaded when first needed; ValueError if the packaged weights are not
-        the expected ones."""
+        the expected ones, or a folder's are a pickle."""
         if self._folder is None:
             folder = packaged_folder()
             check_sha256(folder / "model.safetensors", PACKAGE_SHA256)
@@ -105,6 +106,7 @@ class Encoder:
         from sentence_transformers import SentenceTransformer
 
         if folder is not None:
+            refuse_pickle(folder, within=True)
             return SentenceTransformer(str(folder), device=self.device, local_files_only=True)
         return SentenceTransformer(self.name, device=self.device, revision=self.fingerprint)
 

@@ -35,6 +35,7 @@ from trustlab.graders.same_diagnosis import (
 from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
 from trustlab.meaning.encoder import Encoder, model_fingerprint
 from trustlab.models.cache import connect, is_read_only, select
+from trustlab.models.opening import refuse_pickle
 from trustlab.paths import offline
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
@@ -115,10 +116,12 @@ class CrossEncoderEntailment:
 
     @cached_property
     def model(self) -> Any:
-        """The cross-encoder itself, loaded when first needed."""
+        """The cross-encoder itself, loaded when first needed; ValueError for a folder whose weights
+        are a pickle."""
         from sentence_transformers import CrossEncoder
 
         if self._folder is not None:
+            refuse_pickle(self._folder, within=True)
             return CrossEncoder(str(self._folder), device=self.device, local_files_only=True)
         return CrossEncoder(self.name, device=self.device, revision=self.fingerprint)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from trustlab.models.base import Messages, Model, Request, TextOnly
+from trustlab.models.opening import refuse_pickle
 from trustlab.paths import DATA
 
 EMBEDDED = {
@@ -52,8 +53,9 @@ def open_model(name: str, **options) -> Model:
 def check_model_name(name: object) -> None:
     """``ValueError`` unless :func:`open_model` takes a name of this form.
 
-    ``FileNotFoundError`` for one that can only be a local path, where there is nothing; whether the
-    hub or a server has another is not looked at.
+    ``FileNotFoundError`` for one that can only be a local path, where there is nothing, and
+    ``ValueError`` for a folder whose weights are a pickle; whether the hub or a server has another
+    is not looked at.
     """
     kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
     if name not in EMBEDDED and not (kind in ("hf", "openai") and rest):
@@ -64,6 +66,8 @@ def check_model_name(name: object) -> None:
         raise FileNotFoundError(
             f"no model at {rest!r}: expected a folder with config.json, weights and a tokenizer"
         )
+    if kind == "hf" and (folder := Path(rest).expanduser()).is_dir():
+        refuse_pickle(folder)
 
 
 def is_path(text: str) -> bool:

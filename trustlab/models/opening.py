@@ -15,6 +15,11 @@ MODEL_FILES = (
     "merges.txt", "chat_template.*",
 )  # fmt: skip
 """What the revision of a local folder is a hash of."""
+WHOLE = ("model.safetensors", "model.safetensors.index.json")
+"""Where one of these is, the libraries open no pickle beside it."""
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+NO_WEIGHTS = ("training_args", "openvino")
+"""How names of other files with such endings begin."""
 BOTH_WAYS = ("bert-generation", "xlnet")
 """Model types that read both ways, beside those listed by the library as masked language models."""
 NO_LENGTH = 1_000_000
@@ -33,6 +38,19 @@ def folder_revision(folder: Path) -> str:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
     return digest.hexdigest()[:16]
+
+
+def refuse_pickle(folder: Path, *, within: bool = False) -> None:
+    """ValueError, before anything is opened, where a folder holds its weights as a pickle alone;
+    ``within``: the folders in it too."""
+    for place in [folder, *sorted(p for p in folder.rglob("*") if within and p.is_dir())]:
+        found = sorted(p.name for p in place.iterdir() if p.suffix in PICKLES)
+        found = [name for name in found if not name.startswith(NO_WEIGHTS)]
+        if found and not any((place / name).is_file() for name in WHOLE):
+            raise ValueError(
+                f"{str(place)!r} holds its weights as a pickle ({found[0]}), which can run code"
+                " when it is opened; use safetensors"
+            )
 
 
 def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
@@ -74,9 +92,11 @@ def open_checkpoint(source: str, commit: str | None, dtype: Any) -> tuple[Any, A
     """The tokenizer and the model, on the CPU, of what :func:`locate` found; ``dtype``: torch's, or
     "auto".
 
-    FileNotFoundError: weights or tokenizer are absent. ValueError: a file is damaged, or it is no
-    causal language model.
+    FileNotFoundError: weights or tokenizer are absent. ValueError: a file is damaged, it is no
+    causal language model, or a folder's weights are a pickle.
     """
+    if commit is None:
+        refuse_pickle(Path(source))
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     at: dict[str, Any] = {"trust_remote_code": False} | ({"revision": commit} if commit else {})

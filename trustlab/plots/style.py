@@ -22,6 +22,7 @@ from scipy.optimize import isotonic_regression
 
 from trustlab.confidence.registry import label  # noqa: F401 (figures take it from here)
 from trustlab.metrics.estimate import MIN_CASES
+from trustlab.paths import save_table, whole
 
 FAMILY_COLOURS: dict[str, str] = {
     "token": "#0072B2",
@@ -350,17 +351,16 @@ def save_figure(
         plt.close(fig)
         return None
     base = Path(folder)
-    base.mkdir(parents=True, exist_ok=True)
     png, svg, csv = (base / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
     look: Any = {"dpi": DPI, "bbox_inches": "tight", "pad_inches": 0.12, "facecolor": "white"}
-    with plt.rc_context(SVG):
-        fig.savefig(png, metadata={"Software": None}, **look)
-        fig.savefig(svg, metadata={"Date": None, "Creator": None}, **look)
+    with plt.rc_context(SVG), whole(png) as dots, whole(svg) as lines:
+        fig.savefig(dots, format="png", metadata={"Software": None}, **look)
+        fig.savefig(lines, format="svg", metadata={"Date": None, "Creator": None}, **look)
     rounded = table.copy()
     for column in table.select_dtypes("floating").columns:
         rounded[column] = table[column].round(6) + 0.0  # + 0.0 turns -0.0 into 0.0
     counted = isinstance(table.index, pd.RangeIndex)
-    rounded.to_csv(csv, index=not counted, lineterminator="\n", encoding="utf-8")
+    save_table(rounded, csv, index=not counted)
     return png, svg, csv
 
 

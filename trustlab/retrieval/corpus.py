@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trustlab.datasets.cases_file import DataError, each_key_once
+from trustlab.datasets.cases_file import DataError, each_key_once, wrong_encoding
 from trustlab.datasets.sentences import sentences
-from trustlab.paths import DATA
+from trustlab.paths import DATA, WRITABLE, utf8
 
 SNIPPETS, TEXTS = (".jsonl", ".jsonl.gz"), (".txt", ".md")
 ALLOWED = (
@@ -110,9 +110,7 @@ def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DataError(
-                file.path, number, "encoding", raw[error.start : error.start + 4], "UTF-8 text"
-            ) from error
+            raise wrong_encoding(file.path, error, row=number) from error
         yield number, text.rstrip("\r\n")
 
 
@@ -240,12 +238,8 @@ def _passage(file: Path, number: int, line: str) -> Passage:
         raise DataError(file, number, "contents", contents, "a str")
     passage = Passage(row["id"], row["title"], row["content"], contents)
     for field, value in vars(passage).items():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise DataError(
-                file, number, field, value, "characters that UTF-8 can write, no half surrogates"
-            ) from error
+        if not utf8(value):
+            raise DataError(file, number, field, value, WRITABLE)
     return passage
 
 

@@ -52,6 +52,7 @@ from trustlab.metrics.stopping import Guarantee, along, fold_of, stop_turns
 from trustlab.metrics.ties import reaches
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
+from trustlab.paths import save_tables
 from trustlab.records import Case, Reply
 from trustlab.run import Run, benchmark
 from trustlab.settings import Chance, Count, Setup, Weight, choices, given, takes_setup
@@ -123,9 +124,8 @@ class ConsultationRun:
 
     def save(self, folder: Path) -> None:
         """Write the tables as CSV, in full precision."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in ("turns", "ended", "enough", "answers", "confidence", "spent", "calls"):
-            getattr(self, name).to_csv(folder / f"{name}.csv", index=False)
+        names = ("turns", "ended", "enough", "answers", "confidence", "spent", "calls")
+        save_tables(self, names, folder)
 
 
 @takes_setup

@@ -59,6 +59,7 @@ from trustlab.metrics.stability import (
 )
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
+from trustlab.paths import save_table
 from trustlab.records import Case, Statement
 from trustlab.run import Run, benchmark
 from trustlab.settings import Seed, Setup, choices, given, takes_setup
@@ -264,8 +265,7 @@ def robustness(
         wordings = paraphrases(cases, levels, paraphrase_seeds, voice[0], checker)
         left_out = _none_usable(wordings, voice[0].name)
         if out := setup.run_dir:
-            out.mkdir(parents=True, exist_ok=True)
-            wordings.to_csv(out / "paraphrases.csv", index=False)
+            save_table(wordings, out / "paraphrases.csv")
     usable = dict(
         zip(
             *(wordings.loc[wordings["used"].astype(bool), c] for c in ("text", "wording")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +62,7 @@ from trustlab.metrics.trust_table import (
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
-from trustlab.paths import NOTICE
+from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
 from trustlab.run import cases_hash, given_once
 from trustlab.safety.chart import Chart, chart_of
@@ -282,9 +281,7 @@ class TrustRun:
 
     def save(self, folder: Path) -> None:
         """Write the tables (CSV) and ``run.json``."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in ("reviews", "opinions", "marks", "calls"):
-            getattr(self, name).to_csv(folder / f"{name}.csv", index=False)
+        save_tables(self, ("reviews", "opinions", "marks", "calls"), folder)
         made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
         facts = {
             "notice": NOTICE,
@@ -292,9 +289,7 @@ class TrustRun:
             "calls_made": made,
             "calls_from_cache": cached,
         }
-        (folder / "run.json").write_text(
-            json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        save_json(facts, folder / "run.json")
 
 
 @takes_setup
