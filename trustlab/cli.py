@@ -83,7 +83,11 @@ def run(
     ] = None,
 ) -> None:
     """Execute a notebook (or all, with their reference parameters) and keep notebook, HTML,
-    figures, tables and manifest."""
+    figures, tables and manifest.
+
+    Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 4 the server is gone (3 is
+    kept for a batch that waits).
+    """
     from trustlab.run_notebooks import MANIFEST
 
     every = notebook == "all"
@@ -318,13 +322,18 @@ def cache_import(
 
 def _executed(name: str, values: dict[str, Any], out: Path | None) -> Path:
     """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as
-    far as it came)."""
+    far as it came), a server that is gone with status 4."""
     from papermill.exceptions import PapermillExecutionError
 
+    from trustlab.models.base import Gone
     from trustlab.run_notebooks import run_notebook
 
     try:
         return _refused(lambda: run_notebook(name, values, out))
+    except Gone as gone:
+        typer.echo(f"trustlab: {name} stopped: {' '.join(str(gone).split())}", err=True)
+        typer.echo("  the same command goes on where it stopped", err=True)
+        raise typer.Exit(4) from gone
     except PapermillExecutionError as error:
         typer.echo(
             f"trustlab: {name} stopped in cell {error.exec_count}: {error.ename}: {error.evalue}",

@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from trustlab.models.base import Gone
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
 from trustlab.settings import Setup, unknown
 
@@ -158,10 +159,11 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
-    given. A failing cell leaves the notebook as far as it came and raises papermill's error; the
-    manifest then says so.
+    given. A failing cell leaves the notebook as far as it came and raises papermill's error, or
+    :class:`~trustlab.models.base.Gone` where that was the cell's; the manifest then says so.
     """
     import papermill
+    from papermill.exceptions import PapermillExecutionError
 
     source = notebook_path(name)
     check_parameters(source, values)
@@ -187,6 +189,11 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
             kernel_name="python3",
         )
         manifest["ok"] = True
+    except PapermillExecutionError as error:
+        if error.ename != Gone.__name__:
+            raise
+        manifest["stopped"] = error.evalue
+        raise Gone(error.evalue, []) from error
     finally:
         manifest |= {"finished": _now(), **_run_facts(folder)}
         (folder / MANIFEST).write_text(

@@ -58,6 +58,10 @@ class Stopped(RuntimeError):
         self.replies = replies
 
 
+class Gone(Stopped):
+    """The server does not answer any more, or asks to wait too long."""
+
+
 @runtime_checkable
 class Model(Protocol):
     """A backend. ``provides`` is a subset of {"text", *STATISTICS}; ``name`` is what tables show.
