@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trustlab.paths import NOTEBOOKS, NOTICE, ROOT, RUNS
+from trustlab.paths import NOTEBOOKS, NOTICE, REPLIES, ROOT, RUNS
 
 if TYPE_CHECKING:
     from trustlab.settings import Setup
@@ -25,7 +25,6 @@ data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
 app.add_typer(cache_app, name="cache")
 app.add_typer(data_app, name="data")
 
-REPLIES = RUNS / "replies.sqlite"
 _CHECKED = {
     "sha256": "as expected",
     "size": "its size is as expected, its sha256 is not known",

@@ -114,8 +114,9 @@ def benchmark(
     """Ask every model about every case at every level, and score every method on what came back.
 
     - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
-    - ``setup.run_dir`` receives the tables and, unless ``cache`` names another file, the replies: a
-      killed run resumes from it. What was found of meaning is kept beside the replies.
+    - ``setup.run_dir`` receives the tables and, unless ``cache`` names another file, the replies,
+      which go to ``runs/replies.sqlite`` without one: a killed run resumes from it. What was found
+      of meaning is kept beside the replies.
     - ``asked_before``: models whose calls belong to this run, such as one that worded the cases.
     - ``show`` makes what is shown of a case at a level, where that is not its first statements.
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.

@@ -28,6 +28,8 @@ from typing import (
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
+from trustlab import paths
+
 if TYPE_CHECKING:
     from trustlab.agents import MedConf
     from trustlab.graders import Grader
@@ -43,6 +45,8 @@ Chosen = TypeVar("Chosen", bound="type[Any]")
 
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
 """No text for a number, no True for a 1, no other names."""
+MEMORY = ":memory:"
+"""The cache that is no file: replies are kept in memory."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -258,6 +262,8 @@ class Keep:
     run_dir: Folder = None
     """The run's tables and, unless ``cache`` names another file, its replies."""
     cache: Folder = None
+    """The file of replies; ``None``: ``replies.sqlite`` in ``run_dir``, without one in ``runs/``;
+    ":memory:" keeps them in memory."""
     n_jobs: Annotated[
         int, Field(ge=-1, description="a whole number, at least 1, or -1 for all (int)")
     ] = 1
@@ -293,16 +299,14 @@ class Flat:
         Replies are kept in ``runs/replies.sqlite``; all else goes to ``run_dir``, by default
         ``runs/interactive``.
         """
-        from trustlab.paths import RUNS
-
         literal = (str, int, float, list, dict, type(None))
         given: dict[str, Any] = {
             name: variables[name] for name in names_of(cls) if name in variables
         }
         given = {name: value for name, value in given.items() if isinstance(value, literal)}
-        given["run_dir"] = given.get("run_dir") or RUNS / "interactive"
+        given["run_dir"] = given.get("run_dir") or paths.RUNS / "interactive"
         if "cache" in names_of(cls):
-            given["cache"] = RUNS / "replies.sqlite"
+            given["cache"] = paths.REPLIES
         return cls(**given)
 
 
@@ -363,7 +367,9 @@ class Setup(Keep, Read, Roles, Ask, Flat):
     @property
     def store(self) -> Path | None:
         """The file of replies; ``None`` keeps them in memory."""
-        return self.cache or (self.run_dir / "replies.sqlite" if self.run_dir else None)
+        beside = self.run_dir / "replies.sqlite" if self.run_dir else paths.REPLIES
+        kept = self.cache or beside
+        return None if str(kept) == MEMORY else kept
 
     @cached_property
     def judge(self) -> Grader:
@@ -420,7 +426,7 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         """The same with everything open and one store, for several runs to share."""
         r = self.readers
         read = {"encoder": r.encoder, "medical_encoder": r.medical, "entailment": r.entailment}
-        read |= {"grader": self.judge, "retriever": self.library, "cache": self.store}
+        read |= {"grader": self.judge, "retriever": self.library, "cache": self.store or MEMORY}
         return self.with_(**read, assessor=self.assessed_by)
 
     @cached_property
