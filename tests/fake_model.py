@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -136,6 +137,16 @@ class FakeModel:
         for request in self.requests:
             counts[request.purpose] += request.n
         return counts
+
+
+class Cold(FakeModel):
+    """Ignores the temperature, but for the reply ``warm(request, i)`` to a patient."""
+
+    warm: Callable[[Request, int], bool] = staticmethod(lambda request, i: False)
+
+    def reply(self, request: Request, i: int) -> Reply:
+        cold = not self.warm(request, i)
+        return super().reply(replace(request, temperature=0.0) if cold else request, i)
 
 
 class FakeEncoder:

@@ -169,6 +169,13 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     assert not asked
 
 
+def test_a_run_prints_the_warnings_of_its_manifest(tmp_path, monkeypatch):
+    monkeypatch.setattr("trustlab.cli._executed", lambda name, values, out: tmp_path)
+    (tmp_path / "manifest.json").write_text('{"warnings": ["a: all alike", "b: changed"]}')
+    lines = trustlab("run", "01_benchmark").splitlines()
+    assert lines[1:3] == ["  warning: a: all alike", "  warning: b: changed"]
+
+
 @each(
     ("raised", "status", "words"),
     [

@@ -172,6 +172,7 @@ def test_the_manifest_says_what_was_run(smoke):
     assert found["benchmark"]["cases"] == N_CASES
     assert found["benchmark"]["dataset"] == ["starter", "starter-dialogue"]
     assert {"prompts", "versions", "missing"} <= set(found)
+    assert found["benchmark"]["samples_alike"] == found["warnings"] == []
 
 
 @pytest.mark.slow
@@ -433,6 +434,13 @@ def test_a_manifest_holds_no_facts_of_an_earlier_run_in_the_same_folder(tmp_path
         run_notebook("09_small", {}, tmp_path / "out")
     assert "calls_made" not in manifest(tmp_path / "out")
     assert [p.name for p in (tmp_path / "out" / "figures").iterdir()] == ["10_kept.png"]
+
+
+def test_a_manifest_holds_the_warnings_of_all_its_runs_once(tmp_path):
+    for name, told in (("a", ["x: alike"]), ("b", ["x: alike", "y: alike"])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(json.dumps({"warnings": told}))
+    assert run_notebooks._run_facts(tmp_path)["warnings"] == ["x: alike", "y: alike"]
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,8 @@ def run(
         typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
         for line in _missing_lines(manifest.get("missing", [])):
             typer.echo(f"  missing: {line}")
+        for line in manifest.get("warnings", []):
+            typer.echo(f"  warning: {line}")
         typer.echo(f"  {_short(folder / (name + '.html'))}\n{NOTICE}")
 
 

@@ -272,9 +272,10 @@ class Generation:
     ``relevance`` (L,) says how much each token matters, 0 to 1; ``alternative_entailment`` holds,
     for each position, the class of each alternative put in its place, (A,): 1 entails the answer,
     -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies
-    it got. A part that nobody asked for, or that the backend cannot give, is ``None``, and
-    ``reasons`` may say why. ``parameters`` are the open choices that its methods read; ``told`` the
-    patient's words, so that a number in them is never taken for the model's.
+    it got. ``n_wordings`` is how many different texts the samples came in, readable or not, where
+    there are two or more. A part that nobody asked for, or that the backend cannot give, is
+    ``None``, and ``reasons`` may say why. ``parameters`` are the open choices that its methods
+    read; ``told`` the patient's words, so that a number in them is never taken for the model's.
     """
 
     case_id: str
@@ -286,6 +287,7 @@ class Generation:
     n_words: int
     answer: Reply | None = None
     samples: tuple[Reply, ...] | None = None
+    n_wordings: int | None = None
     similarity: np.ndarray | None = None
     similarity_med: np.ndarray | None = None
     entailment: np.ndarray | None = None

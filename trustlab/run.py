@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,12 +19,13 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-from trustlab.collect import Settings, collect
+from trustlab.collect import Settings, collect, samples_alike
 from trustlab.confidence import Method, select
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers
+from trustlab.metrics.formatted import remark_lines
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import NO_DIAGNOSIS
@@ -92,6 +94,7 @@ class Run:
                 g.assessment.n_dropped for g in self.generations if g.assessment
             ),
             "missing": [{"method": m, "reason": r, "n": int(n)} for (m, r), n in missing.items()],
+            "warnings": remark_lines(self.parameters),
             "prompts": {
                 n: hashlib.sha256("\0".join(template(n)).encode()).hexdigest()[:16]
                 for n in prompt_names()
@@ -152,7 +155,10 @@ def benchmark(
         "grader": grader.name,
         "collect_s": seconds,
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
+        "samples_alike": samples_alike(generations),
     }
+    for line in remark_lines(facts):
+        warnings.warn(line, stacklevel=3)
     run = Run(
         answers=answers,
         confidence=score(every, generations, chosen, setup.n_jobs),

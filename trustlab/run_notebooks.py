@@ -333,7 +333,7 @@ def publish(run_dir: Path, name: str) -> None:
 
 def _run_facts(folder: Path) -> dict[str, Any]:
     """What ``run.json`` says; of a notebook with several runs, each below its own folder's name,
-    and their calls in all."""
+    and their calls, what is missing and warnings in all."""
     whole, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
     if whole.is_file():
         return json.loads(whole.read_text(encoding="utf-8"))
@@ -350,7 +350,8 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]
-    return {"runs": runs, **counted, "missing": missing}
+    told = [line for facts in runs.values() for line in facts.get("warnings", [])]
+    return {"runs": runs, **counted, "missing": missing, "warnings": list(dict.fromkeys(told))}
 
 
 def _now() -> str:

@@ -120,6 +120,15 @@ class ConsultationRun:
         """Method -> family, for the methods of this run."""
         return next(iter(self.runs.values())).families if self.runs else {}
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those of the first model's benchmark, with what the benchmarks of all hold of their
+        models."""
+        each = [run.parameters for run in self.runs.values()]
+        alike = [model for p in each for model in p.get("samples_alike", ())]
+        models = {name: revision for p in each for name, revision in p["models"].items()}
+        return each[0] | {"models": models, "samples_alike": alike} if each else {}
+
     def save(self, folder: Path) -> None:
         """Write the tables as CSV, in full precision."""
         folder.mkdir(parents=True, exist_ok=True)
