@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import warnings
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
@@ -13,7 +14,16 @@ import pandas as pd
 import pytest
 from asking import ask
 from each import each
-from fake_model import NAMES, TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_case, made_cases
+from fake_model import (
+    NAMES,
+    TEXT_ONLY,
+    Cold,
+    FakeEncoder,
+    FakeModel,
+    Served,
+    made_case,
+    made_cases,
+)
 
 from trustlab.agents import MedConf
 from trustlab.collect import ROWS_ALIKE, samples_alike
@@ -266,6 +276,7 @@ def test_run_json_says_what_made_the_run(tmp_path):
         "max_tokens_guesses": 64, "medconf": asdict(MedConf()), "encoder": "letters r1",
         "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
         "medical_encoder": None, "usage": {}, "samples_alike": [],
+        "served_by": {},
         "entailment": {
             "name": "rule-based proxy", "stand_in": True,
             "revision": "rule-based proxy (word rules, knowledge table, lay names, letters r1)",
@@ -362,6 +373,39 @@ def test_of_one_sample_or_few_rows_or_one_row_that_differs_nothing_is_said():
 def test_five_rows_are_needed_that_have_two_samples(n_rows, said):
     rows = made(Cold(), methods=["poc"], levels=[1, 60]).generations[:n_rows]
     assert samples_alike(rows) == samples_alike([*rows, replace(rows[0], n_wordings=None)]) == said
+
+
+# What the server calls its model
+
+CHANGED = "fake: the server changed its model during the run: A 1,200, B 40 replies"
+
+
+def test_the_names_that_servers_give_are_counted_and_more_than_one_is_said(tmp_path):
+    models: Any = [Served(FakeModel(), A=1200, B=40), Served(FakeModel("other"), C=3)]
+    with pytest.warns(UserWarning, match=CHANGED):
+        run = made(*models, methods=["ce"], levels=[1], run_dir=tmp_path)
+    assert run.parameters["served_by"] == {"fake": {"A": 1200, "B": 40}, "other": {"C": 3}}
+    written = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert written["benchmark"]["served_by"] == run.parameters["served_by"]
+    assert written["warnings"] == [CHANGED]
+
+
+def test_one_name_and_none_are_not_warned_of():
+    judge: Any = Served(Yes("judge"), J=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = made(Served(FakeModel(), A=5), methods=["ce"], levels=[1], grader=JudgeGrader(judge))
+        assert made(methods=["ce"], levels=[1]).parameters["served_by"] == {}
+    assert run.parameters["served_by"] == {"fake": {"A": 5}, "judge": {"J": 2}}
+
+
+def test_who_words_and_judges_under_the_model_s_own_name_is_counted_with_it():
+    model: Any = Served(FakeModel(), A=5)
+    voice: Any = Served(Yes(), A=1, B=2)
+    voice.generate([Request((("user", "Word this anew."),))])
+    with pytest.warns(UserWarning, match="A 6, B 2 replies"):
+        run = made(model, methods=["ce"], levels=[1], asked_before=[voice, model])
+    assert run.parameters["served_by"] == {"fake": {"A": 6, "B": 2}}
 
 
 # Where the backend fails

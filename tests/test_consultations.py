@@ -137,9 +137,11 @@ def test_captions_are_told_what_the_benchmarks_of_all_models_hold_of_them() -> N
     run = asked()
     (parameters,) = (one.parameters for one in run.runs.values())
     assert run.parameters == parameters
-    two = SimpleNamespace(parameters={"models": {"b": "r2"}, "samples_alike": ["b"]})
+    held = {"models": {"b": "r2"}, "samples_alike": ["b"], "served_by": {"b": {"B": 1}}}
+    two = SimpleNamespace(parameters=held)
     both = replace(run, runs={**run.runs, "b": two}).parameters  # type: ignore[dict-item]
-    assert both["models"] == {"fake": "r1", "b": "r2"} and both["samples_alike"] == ["b"]
+    assert both["models"] == {"fake": "r1", "b": "r2"}
+    assert (both["samples_alike"], both["served_by"]) == (["b"], {"b": {"B": 1}})
     assert replace(run, runs={}).parameters == {}
 
 

@@ -436,11 +436,17 @@ def test_a_manifest_holds_no_facts_of_an_earlier_run_in_the_same_folder(tmp_path
     assert [p.name for p in (tmp_path / "out" / "figures").iterdir()] == ["10_kept.png"]
 
 
-def test_a_manifest_holds_the_warnings_of_all_its_runs_once(tmp_path):
-    for name, told in (("a", ["x: alike"]), ("b", ["x: alike", "y: alike"])):
+def test_a_manifest_holds_the_warnings_of_all_its_runs_together(tmp_path):
+    """Each run was served by one model, but not all by the same."""
+    for name, kind, alike in (("a", "benchmark", ["x", "y"]), ("b", "trust", ["x"])):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "run.json").write_text(json.dumps({"warnings": told}))
-    assert run_notebooks._run_facts(tmp_path)["warnings"] == ["x: alike", "y: alike"]
+        held = {"samples_alike": alike, "served_by": {"x": {name: 3, "both": 1}, "y": {"y": 1}}}
+        (tmp_path / name / "run.json").write_text(json.dumps({kind: held}))
+    assert run_notebooks._run_facts(tmp_path)["warnings"] == [
+        "x: all samples alike (temperature ignored?); the server changed its model during the run:"
+        " a 3, both 2, b 3 replies",
+        "y: all samples alike (temperature ignored?)",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from fake_model import NAMES, TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_case, made_cases
+from fake_model import (
+    NAMES,
+    TEXT_ONLY,
+    Cold,
+    FakeEncoder,
+    FakeModel,
+    Served,
+    made_case,
+    made_cases,
+)
 
 from trustlab.agents import MedConf
 from trustlab.confidence import Parameters
@@ -265,6 +274,13 @@ def test_a_caution_is_told_of_samples_that_are_all_alike(tmp_path):
     shown = run.answers[run.answers["model"].eq("other")]
     assert alike in caption("poc") and alike in caption()
     assert alike not in caption("ce") + caption("poc", answers=shown)
+
+
+def test_a_caution_is_told_of_a_server_that_changed_its_model():
+    run = made(1, Served(FakeModel(), A=120, B=40), methods=["ce"])  # type: ignore[arg-type]
+    words = "the server changed its model during the run: A 120, B 40 replies"
+    assert f" A caution on fake: {words}. " in told(run)
+    assert report(run, n_draws=20).note == f"fake: {words}"
 
 
 def test_unreadable_and_failed_answers_are_counted_apart():

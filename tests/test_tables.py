@@ -422,6 +422,20 @@ def test_coverage_notes_samples_all_alike_beside_the_methods_that_read_them() ->
     pd.testing.assert_frame_equal(found.drop(columns="note"), plain)
 
 
+def test_a_server_that_changed_its_model_is_told_of_in_coverage_and_captions() -> None:
+    _, confidence = run_tables([("a", 1, 0, 0.3, 0.5)], ("ce", "poc"))
+    parameters: dict[str, Any] = {"entailment": {"name": "proxy", "stand_in": True}}
+    parameters |= {"models": {"x": "r1", "y": "r1"}, "samples_alike": ["x"]}
+    parameters["served_by"] = {"x": {"A": 3, "B": 1}, "y": {"A": 2}, "judge": {"J": 1, "K": 1}}
+    changed = "the server changed its model during the run: A 3, B 1 replies"
+    alike = "all samples alike (temperature ignored?)"
+    found = formatted.coverage_table(confidence, parameters)
+    assert found["note"].tolist() == [changed, f"{alike}; {changed}"]
+    judge = f"judge: {changed.replace('A 3, B', 'J 1, K')}"
+    assert formatted.run_notes(parameters, ["ce"], ["x"]) == [f"x: {changed}", judge]
+    assert formatted.run_notes(parameters, ["ce"], ["y"]) == [judge]
+
+
 @each(
     ("methods", "models", "lines"),
     [

@@ -120,7 +120,7 @@ class Reply:
     ``text`` is ``None`` where there is nothing readable, and ``missing`` says why. ``raw`` keeps
     the words as they came when ``text`` has been parsed out of them. ``finish`` is "stop", "length"
     (the tokens ran out: no answer, whatever the text says, see :func:`trustlab.parsing.no_answer`)
-    or "error".
+    or "error". ``served_by`` is the model that the server says it used, '' where it says none.
     """
 
     text: str | None
@@ -130,6 +130,7 @@ class Reply:
     finish: str = "stop"
     missing: str | None = None
     raw: str | None = None
+    served_by: str = ""
 
 
 IMPORTANCES = ("strong", "moderate", "weak")

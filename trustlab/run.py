@@ -8,7 +8,7 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +25,7 @@ from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers
-from trustlab.metrics.formatted import remark_lines
+from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import NO_DIAGNOSIS
@@ -138,7 +138,7 @@ def benchmark(
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
     others = {"readers": readers, "retriever": setup.library, "assessor": assessor}
-    generations, tables, seconds = _asked(models, setup, shown, chosen, settings, others)
+    generations, held, tables, seconds = _asked(models, setup, shown, chosen, settings, others)
     every = list(shown) * len(models)
     answers = _answers(every, generations, grader)
     tables += [one.calls_table().assign(model=one.name) for one in [*asked_before, *own]]
@@ -156,9 +156,8 @@ def benchmark(
         "collect_s": seconds,
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
         "samples_alike": samples_alike(generations),
+        "served_by": served_by([*held, *asked_before, *own]),
     }
-    for line in remark_lines(facts):
-        warnings.warn(line, stacklevel=3)
     run = Run(
         answers=answers,
         confidence=score(every, generations, chosen, setup.n_jobs),
@@ -168,7 +167,21 @@ def benchmark(
     )
     if setup.run_dir:
         run.save(setup.run_dir)
+    warn(facts)
     return run
+
+
+def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
+    """Model -> name that its server gave -> replies handed out under it; without the models whose
+    servers give none."""
+    each = {id(m): {m.name: served} for m in models if (served := getattr(m, "served", None))}
+    return together({"served_by": of} for of in each.values())["served_by"]
+
+
+def warn(parameters: Mapping[str, Any]) -> None:
+    """Warn the caller of a study of what a run's ``parameters`` hold against its models."""
+    for line in remark_lines(parameters):
+        warnings.warn(line, stacklevel=4)
 
 
 def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
@@ -191,10 +204,10 @@ def _asked(
     methods: Sequence[Method],
     settings: Settings,
     others: Mapping[str, Any],
-) -> tuple[list[Generation], list[pd.DataFrame], dict[str, float]]:
-    """What each model replied, one model after the other: the generations, a table of calls and the
-    seconds for each."""
-    generations, tables, seconds = [], [], {}
+) -> tuple[list[Generation], list[CachedModel], list[pd.DataFrame], dict[str, float]]:
+    """What each model replied, one model after the other: the generations, and for each the model
+    over its cache, a table of calls and the seconds."""
+    generations, held, tables, seconds = [], [], [], {}
     for model in models:
         cached = model if isinstance(model, CachedModel) else CachedModel(model, setup.store)
         cached.reset_calls()
@@ -208,10 +221,11 @@ def _asked(
             **others,
         )
         seconds[model.name] = round(perf_counter() - began, 3)
+        held.append(cached)
         tables.append(cached.calls_table().assign(model=model.name))
         if cached is not model:
             cached.close()
-    return generations, tables, seconds
+    return generations, held, tables, seconds
 
 
 def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:

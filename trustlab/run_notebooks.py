@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS
 from trustlab.settings import Setup, unknown
@@ -350,8 +351,9 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]
-    told = [line for facts in runs.values() for line in facts.get("warnings", [])]
-    return {"runs": runs, **counted, "missing": missing, "warnings": list(dict.fromkeys(told))}
+    held = [facts.get("benchmark") or facts.get("trust") or {} for facts in runs.values()]
+    told = remark_lines(together(held))
+    return {"runs": runs, **counted, "missing": missing, "warnings": told}
 
 
 def _now() -> str:

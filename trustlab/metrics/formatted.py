@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -227,18 +228,37 @@ def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
     return f"entailment by a rule-based proxy, no NLI model: {', '.join(reading)}"
 
 
+def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the parameters of several runs hold against their models: ``samples_alike`` of any of
+    them, ``served_by`` summed."""
+    alike: dict[str, None] = {}
+    served: dict[str, Counter[str]] = {}
+    for one in parameters:
+        alike |= dict.fromkeys(one.get("samples_alike", ()))
+        for model, names in one.get("served_by", {}).items():
+            served.setdefault(model, Counter()).update(names)
+    counts = {model: dict(names) for model, names in served.items()}
+    return {"samples_alike": list(alike), "served_by": counts}
+
+
 def remarks(
     parameters: Mapping[str, Any], methods: Iterable[str] | None = None
 ) -> dict[str, list[str]]:
     """Model -> what must be known of it before its numbers are believed, by a run's ``parameters``.
 
-    That all its samples are alike is said where one of ``methods`` (``None``: any) reads samples.
+    - That all its samples are alike is said where one of ``methods`` (``None``: any) reads samples.
+    - Where its server named more than one model, each is named with its number of replies.
     """
     found: dict[str, list[str]] = {}
     known = None if methods is None else [METHODS[m] for m in methods if m in METHODS]
     if known is None or needs_of(known) & SAMPLE_NEEDS:
         for model in parameters.get("samples_alike", ()):
-            found.setdefault(model, []).append("all samples alike (temperature ignored?)")
+            found[model] = ["all samples alike (temperature ignored?)"]
+    for model, served in parameters.get("served_by", {}).items():
+        if len(served) > 1:
+            told = ", ".join(f"{name} {n:,}" for name, n in served.items())
+            words = f"the server changed its model during the run: {told} replies"
+            found.setdefault(model, []).append(words)
     return found
 
 

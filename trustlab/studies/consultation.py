@@ -44,7 +44,7 @@ from trustlab.metrics.estimate import (
     measure,
     share,
 )
-from trustlab.metrics.formatted import pivoted
+from trustlab.metrics.formatted import pivoted, together
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import table
 from trustlab.metrics.stopping import Guarantee, along, fold_of, stop_turns
@@ -125,9 +125,8 @@ class ConsultationRun:
         """Those of the first model's benchmark, with what the benchmarks of all hold of their
         models."""
         each = [run.parameters for run in self.runs.values()]
-        alike = [model for p in each for model in p.get("samples_alike", ())]
         models = {name: revision for p in each for name, revision in p["models"].items()}
-        return each[0] | {"models": models, "samples_alike": alike} if each else {}
+        return each[0] | {"models": models} | together(each) if each else {}
 
     def save(self, folder: Path) -> None:
         """Write the tables as CSV, in full precision."""

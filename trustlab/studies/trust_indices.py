@@ -48,7 +48,7 @@ from trustlab.metrics.estimate import (
     mean,
     measure,
 )
-from trustlab.metrics.formatted import pivoted
+from trustlab.metrics.formatted import pivoted, remark_lines
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.trust_table import (
@@ -65,7 +65,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
-from trustlab.run import cases_hash, given_once
+from trustlab.run import cases_hash, given_once, served_by, warn
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
@@ -291,6 +291,7 @@ class TrustRun:
             "trust": self.parameters,
             "calls_made": made,
             "calls_from_cache": cached,
+            "warnings": remark_lines(self.parameters),
         }
         (folder / "run.json").write_text(
             json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
@@ -358,10 +359,12 @@ def trust(
         "encoder": encoder.revision,
         "medical_encoder": medical and medical.revision,
         "medical_proxy": proxy,
+        "served_by": served_by(asked),
     }
     run = _tables(checked, calls, parameters)
     if setup.run_dir:
         run.save(setup.run_dir)
+    warn(parameters)
     return run
 
 
