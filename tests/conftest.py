@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -60,6 +61,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return ByFile(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _in_memory() -> Iterator[None]:
+    """Replies that a test names no file for stay in memory: no test is given another's."""
+    from trustlab import paths  # here, after TRUSTLAB_RUNS is set
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "REPLIES", Path(":memory:"))
+        yield
 
 
 @pytest.fixture(scope="session")

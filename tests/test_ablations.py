@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from asking import ask
-from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
+from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, Served, made_cases
 
 from trustlab.agents import MedConf
 from trustlab.graders import JudgeGrader
@@ -102,6 +102,11 @@ def test_a_second_run_and_the_whole_after_a_benchmark_ask_nothing_new(tmp_path):
     again = made(model, cache=cache).calls
     assert again["n_made"].sum() == 0 and len(model.requests) == n_asked
     assert (again["n_cached"] == again["n_replies"]).all()
+
+
+def test_each_variant_says_which_models_its_server_named():
+    runs = made(Served(FakeModel(), A=3)).runs  # type: ignore[arg-type]
+    assert [run.parameters["served_by"] for run in runs.values()] == [{"fake": {"A": 3}}] * 5
 
 
 def test_variants_share_their_replies_without_a_file():

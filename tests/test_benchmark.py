@@ -5,16 +5,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import warnings
 from dataclasses import asdict, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
 from asking import ask
 from each import each
-from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made_cases
+from fake_model import (
+    NAMES,
+    TEXT_ONLY,
+    Cold,
+    FakeEncoder,
+    FakeModel,
+    Served,
+    made_case,
+    made_cases,
+)
 
 from trustlab.agents import MedConf
+from trustlab.collect import ROWS_ALIKE, samples_alike
 from trustlab.confidence import METHODS, Parameters, select
 from trustlab.graders import JudgeGrader
 from trustlab.levels import views
@@ -263,7 +275,8 @@ def test_run_json_says_what_made_the_run(tmp_path):
         "max_tokens_answer": 64, "max_tokens_score": 16, "max_tokens_reasoning": 256,
         "max_tokens_guesses": 64, "medconf": asdict(MedConf()), "encoder": "letters r1",
         "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
-        "medical_encoder": None, "usage": {},
+        "medical_encoder": None, "usage": {}, "samples_alike": [],
+        "served_by": {},
         "entailment": {
             "name": "rule-based proxy", "stand_in": True,
             "revision": "rule-based proxy (word rules, knowledge table, lay names, letters r1)",
@@ -303,6 +316,96 @@ def test_the_hash_of_the_cases_is_of_what_the_model_sees():
     )
     assert cases_hash([labelled, *rest]) == cases_hash(CASES) == cases_hash(made_cases(4))
     assert len(cases_hash(CASES)) == 16 and int(cases_hash(CASES), 16) >= 0
+
+
+# A server that ignores the temperature
+
+ALIKE = "fake: all samples alike (temperature ignored?)"
+
+
+def test_samples_that_are_all_alike_are_said_and_nothing_is_dropped(tmp_path):
+    how: dict[str, Any] = {"methods": ["poc", "ce"], "levels": [1, 100], "run_dir": tmp_path}
+    for n_asked in (4 * 2 * 2 * 7, 0):  # the second time from kept replies
+        with pytest.warns(UserWarning, match=re.escape(ALIKE)):
+            run = made(Cold(), FakeModel("warm"), **how)
+        assert run.calls["n_made"].sum() == n_asked
+        assert run.parameters["samples_alike"] == ["fake"]
+        written = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+        assert written["benchmark"]["samples_alike"] == ["fake"]
+        assert written["warnings"] == run.manifest()["warnings"] == [ALIKE]
+        sure = run.confidence.query("model == 'fake' and method == 'poc'")["confidence"]
+        assert len(sure) == 8 and (sure == 1).all()
+
+
+class Thinking(Cold):
+    """Thinks otherwise before each of its samples, which all name one diagnosis."""
+
+    def reply(self, request: Request, i: int) -> Reply:
+        return replace(reply := super().reply(request, i), text=f"Thought {i}. {reply.text}")
+
+
+@each(
+    ("model", "said"),
+    [
+        (Cold(), True),
+        (Cold(unreadable=lambda r, i: True), True),
+        (Cold(unreadable=lambda r, i: i == 1), False),
+        (Thinking(provides=TEXT_ONLY), False),
+        (FakeModel(), False),
+    ],
+)
+def test_samples_are_alike_word_for_word_readable_or_not(model, said):
+    found = made(model, methods=["poc"], levels=[1, 60]).parameters["samples_alike"]
+    assert found == ["fake"] * said
+
+
+def test_of_one_sample_or_few_rows_or_one_row_that_differs_nothing_is_said():
+    how: dict[str, Any] = {"methods": ["poc"], "levels": [1, 60]}
+    assert made(Cold(), methods=["poc"], levels=[1]).parameters["samples_alike"] == []
+    assert made(Cold(), **how, samples=1).parameters["samples_alike"] == []
+    one = Cold()
+    one.warm = lambda request, i: "Question 6 for a?" in request.messages[-1][1]
+    assert made(one, **how).parameters["samples_alike"] == []
+    assert made(Cold(), methods=["ce"], levels=[1, 60]).parameters["samples_alike"] == []
+
+
+@each(("n_rows", "said"), [(ROWS_ALIKE, ["fake"]), (ROWS_ALIKE - 1, [])])
+def test_five_rows_are_needed_that_have_two_samples(n_rows, said):
+    rows = made(Cold(), methods=["poc"], levels=[1, 60]).generations[:n_rows]
+    assert samples_alike(rows) == samples_alike([*rows, replace(rows[0], n_wordings=None)]) == said
+
+
+# What the server calls its model
+
+CHANGED = "fake: the server changed its model during the run: A 1,200, B 40 replies"
+
+
+def test_the_names_that_servers_give_are_counted_and_more_than_one_is_said(tmp_path):
+    models: Any = [Served(FakeModel(), A=1200, B=40), Served(FakeModel("other"), C=3)]
+    with pytest.warns(UserWarning, match=CHANGED):
+        run = made(*models, methods=["ce"], levels=[1], run_dir=tmp_path)
+    assert run.parameters["served_by"] == {"fake": {"A": 1200, "B": 40}, "other": {"C": 3}}
+    written = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert written["benchmark"]["served_by"] == run.parameters["served_by"]
+    assert written["warnings"] == [CHANGED]
+
+
+def test_one_name_and_none_are_not_warned_of():
+    judge: Any = Served(Yes("judge"), J=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = made(Served(FakeModel(), A=5), methods=["ce"], levels=[1], grader=JudgeGrader(judge))
+        assert made(methods=["ce"], levels=[1]).parameters["served_by"] == {}
+    assert run.parameters["served_by"] == {"fake": {"A": 5}, "judge": {"J": 2}}
+
+
+def test_who_words_and_judges_under_the_model_s_own_name_is_counted_with_it():
+    model: Any = Served(FakeModel(), A=5)
+    voice: Any = Served(Yes(), A=1, B=2)
+    voice.generate([Request((("user", "Word this anew."),))])
+    with pytest.warns(UserWarning, match="A 6, B 2 replies"):
+        run = made(model, methods=["ce"], levels=[1], asked_before=[voice, model])
+    assert run.parameters["served_by"] == {"fake": {"A": 6, "B": 2}}
 
 
 # Where the backend fails

@@ -10,6 +10,7 @@ import pytest
 from asking import ask
 from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
+from papermill.exceptions import PapermillExecutionError
 from typer.testing import CliRunner
 
 from trustlab.cli import app, methods_markdown
@@ -17,6 +18,7 @@ from trustlab.confidence import METHODS, PARAMETERS
 from trustlab.confidence.registry import FAMILIES, calls, readers
 from trustlab.datasets import LOADERS
 from trustlab.datasets.fetch import HOMES
+from trustlab.models.base import Gone
 from trustlab.models.cache import CachedModel
 from trustlab.paths import ROOT, RUNS
 from trustlab.run import benchmark
@@ -165,6 +167,36 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     asked.clear()
     assert "01_benchmark has no parameter 'smaples'" in trustlab("run", "all", status=2)
     assert not asked
+
+
+def test_a_run_prints_the_warnings_of_its_manifest(tmp_path, monkeypatch):
+    monkeypatch.setattr("trustlab.cli._executed", lambda name, values, out: tmp_path)
+    (tmp_path / "manifest.json").write_text('{"warnings": ["a: all alike", "b: changed"]}')
+    lines = trustlab("run", "01_benchmark").splitlines()
+    assert lines[1:3] == ["  warning: a: all alike", "  warning: b: changed"]
+
+
+@each(
+    ("raised", "status", "words"),
+    [
+        (PapermillExecutionError(1, 1, "1 / 0", "ZeroDivisionError", "by 0", []), 1, "by 0"),
+        (ValueError("n is many"), 2, "n is many"),
+        (Gone("no answer", []), 4, "no answer"),
+    ],
+)
+def test_each_end_has_its_exit_code_and_run_all_begins_no_other_notebook(raised, status, words):
+    begun = []
+
+    def run_notebook(name, values, out):
+        begun.append(name)
+        raise raised
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trustlab.run_notebooks.run_notebook", run_notebook)
+        assert words in trustlab("run", "01_benchmark", status=status)
+        assert words in trustlab("run", "all", status=status)
+    assert begun == ["01_benchmark", notebook_names()[0]]
+    assert f"\n| {status} | " in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 # Bad input

@@ -133,6 +133,18 @@ def test_a_second_run_over_the_same_cache_asks_nothing_and_gives_the_same(tmp_pa
         pd.testing.assert_frame_equal(getattr(first, name), getattr(again, name))
 
 
+def test_captions_are_told_what_the_benchmarks_of_all_models_hold_of_them() -> None:
+    run = asked()
+    (parameters,) = (one.parameters for one in run.runs.values())
+    assert run.parameters == parameters
+    held = {"models": {"b": "r2"}, "samples_alike": ["b"], "served_by": {"b": {"B": 1}}}
+    two = SimpleNamespace(parameters=held)
+    both = replace(run, runs={**run.runs, "b": two}).parameters  # type: ignore[dict-item]
+    assert both["models"] == {"fake": "r1", "b": "r2"}
+    assert (both["samples_alike"], both["served_by"]) == (["b"], {"b": {"B": 1}})
+    assert replace(run, runs={}).parameters == {}
+
+
 def test_the_manifest_counts_the_talk_and_the_diagnoses(tmp_path) -> None:
     run = asked(run_dir=tmp_path)
     found = json.loads((tmp_path / "fake" / "run.json").read_text())

@@ -17,9 +17,12 @@ import pytest
 from papermill.exceptions import PapermillExecutionError
 from smoke import SMOKE, contents
 from test_figures_hold import violations
+from typer.testing import CliRunner
 
 from trustlab import run_notebooks
+from trustlab.cli import app
 from trustlab.confidence import METHODS, select
+from trustlab.models.base import Gone
 from trustlab.paths import NOTEBOOKS, NOTICE, ROOT
 from trustlab.records import LEVELS
 from trustlab.run_notebooks import (
@@ -169,6 +172,7 @@ def test_the_manifest_says_what_was_run(smoke):
     assert found["benchmark"]["cases"] == N_CASES
     assert found["benchmark"]["dataset"] == ["starter", "starter-dialogue"]
     assert {"prompts", "versions", "missing"} <= set(found)
+    assert found["benchmark"]["samples_alike"] == found["warnings"] == []
 
 
 @pytest.mark.slow
@@ -363,8 +367,8 @@ def test_the_walkthrough_publishes_figures_only(walk, repository):
 # What goes wrong
 
 
-def small_notebook(folder: Path, *cells: str) -> None:
-    """A folder of notebooks with one, ``09_small``, whose only parameters are ``n`` and
+def small_notebook(folder: Path, *cells: str, name: str = "09_small") -> None:
+    """One more notebook in a folder, ``09_small``, whose only parameters are ``n`` and
     ``run_dir``."""
     folder.mkdir(exist_ok=True)
     made = nbformat.v4.new_notebook(
@@ -376,7 +380,7 @@ def small_notebook(folder: Path, *cells: str) -> None:
         "display_name": "Python 3",
         "language": "python",
     }
-    nbformat.write(made, folder / "09_small.ipynb")
+    nbformat.write(made, folder / f"{name}.ipynb")
 
 
 @pytest.mark.notebook
@@ -387,12 +391,34 @@ def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(tmp_path
         run_notebook("09_small", {"n": 7}, tmp_path / "out")
     found = manifest(tmp_path / "out")
     assert (found["ok"], found["parameters"], "calls_made" in found) == (False, {"n": 7}, False)
+    assert "stopped" not in found
     made = nbformat.read(tmp_path / "out" / "09_small.ipynb", 4)
     outputs = json.dumps([cell.outputs for cell in code(made)])
     assert (
         "came here 7" in outputs and "ZeroDivisionError" in outputs and "never here" not in outputs
     )
     assert "ZeroDivisionError" in (tmp_path / "out" / "09_small.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.notebook
+def test_a_server_that_is_gone_ends_with_4_and_the_manifest_says_so(tmp_path, monkeypatch):
+    for name, folder in (("NOTEBOOKS", "notebooks"), ("RUNS", "runs")):
+        monkeypatch.setattr(run_notebooks, name, tmp_path / folder)
+    monkeypatch.setattr(run_notebooks, "read_sections", lambda file: {})
+    gone = "from trustlab.models.base import Gone\nraise Gone('no answer\\nfor 9 minutes', [])"
+    small_notebook(tmp_path / "notebooks", gone, name="08_gone")
+    small_notebook(tmp_path / "notebooks", "print('never here')")
+    done = CliRunner().invoke(app, ["run", "all"])
+    assert done.exit_code == 4, done.output
+    assert done.stderr.splitlines()[-2:] == [  # after the progress bar
+        "trustlab: 08_gone stopped: no answer for 9 minutes",
+        "  the same command goes on where it stopped",
+    ]
+    found = manifest(tmp_path / "runs" / "08_gone")
+    assert (found["ok"], found["stopped"]) == (False, "no answer\nfor 9 minutes")
+    assert not (tmp_path / "runs" / "09_small").exists()
+    with pytest.raises(Gone, match="for 9 minutes"):
+        run_notebook("08_gone", {}, tmp_path / "out")
 
 
 @pytest.mark.notebook
@@ -408,6 +434,19 @@ def test_a_manifest_holds_no_facts_of_an_earlier_run_in_the_same_folder(tmp_path
         run_notebook("09_small", {}, tmp_path / "out")
     assert "calls_made" not in manifest(tmp_path / "out")
     assert [p.name for p in (tmp_path / "out" / "figures").iterdir()] == ["10_kept.png"]
+
+
+def test_a_manifest_holds_the_warnings_of_all_its_runs_together(tmp_path):
+    """Each run was served by one model, but not all by the same."""
+    for name, kind, alike in (("a", "benchmark", ["x", "y"]), ("b", "trust", ["x"])):
+        (tmp_path / name).mkdir()
+        held = {"samples_alike": alike, "served_by": {"x": {name: 3, "both": 1}, "y": {"y": 1}}}
+        (tmp_path / name / "run.json").write_text(json.dumps({kind: held}))
+    assert run_notebooks._run_facts(tmp_path)["warnings"] == [
+        "x: all samples alike (temperature ignored?); the server changed its model during the run:"
+        " a 3, both 2, b 3 replies",
+        "y: all samples alike (temperature ignored?)",
+    ]
 
 
 @pytest.mark.parametrize(

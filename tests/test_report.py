@@ -16,7 +16,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case, made_cases
+from fake_model import (
+    NAMES,
+    TEXT_ONLY,
+    Cold,
+    FakeEncoder,
+    FakeModel,
+    Served,
+    made_case,
+    made_cases,
+)
 
 from trustlab.agents import MedConf
 from trustlab.confidence import Parameters
@@ -24,8 +33,9 @@ from trustlab.metrics import metrics_table
 from trustlab.metrics.costs import pareto_table
 from trustlab.paths import NOTICE
 from trustlab.records import Reply
-from trustlab.report import CHOICES, Report, report
+from trustlab.report import CHOICES, Figures, Report, report
 from trustlab.run import Run, benchmark
+from trustlab.settings import Setup
 
 TOLD_ELSEWHERE = {
     "n_samples",
@@ -245,6 +255,32 @@ def test_what_is_missing_is_told_by_model_with_its_reason(twelve):
         " no logprobs" in words
     )
     assert "No confidence is missing." in told(made(1, methods=["random", "poc"]))
+
+
+def test_a_caution_is_told_of_samples_that_are_all_alike(tmp_path):
+    run = made(3, FakeModel("other"), Cold(), methods=["poc", "ce"])
+    alike = "fake: all samples alike (temperature ignored?)"
+    assert f" A caution on {alike}. " in told(run)
+    assert "A caution" not in told(made(3, methods=["poc", "ce"]))
+    assert report(run, n_draws=20).note == alike
+
+    def caption(*methods: str, **how: Any) -> str:
+        figure, axes = plt.subplots()
+        table = pd.DataFrame({"method": methods} if methods else {"metric": ["accuracy"]})
+        Figures("01", Setup(run_dir=tmp_path), run)(axes, table, "x", **how)
+        plt.close(figure)
+        return " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+
+    shown = run.answers[run.answers["model"].eq("other")]
+    assert alike in caption("poc") and alike in caption()
+    assert alike not in caption("ce") + caption("poc", answers=shown)
+
+
+def test_a_caution_is_told_of_a_server_that_changed_its_model():
+    run = made(1, Served(FakeModel(), A=120, B=40), methods=["ce"])  # type: ignore[arg-type]
+    words = "the server changed its model during the run: A 120, B 40 replies"
+    assert f" A caution on fake: {words}. " in told(run)
+    assert report(run, n_draws=20).note == f"fake: {words}"
 
 
 def test_unreadable_and_failed_answers_are_counted_apart():

@@ -3,6 +3,7 @@ starts."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import asdict, fields
@@ -15,6 +16,7 @@ from fake_model import FakeEncoder, FakeModel, made_cases
 from typer.testing import CliRunner
 
 import trustlab as tl
+from trustlab import paths
 from trustlab.cli import app
 from trustlab.paths import ROOT, RUNS
 from trustlab.run_notebooks import (
@@ -271,6 +273,35 @@ def test_what_is_opened_is_opened_once_and_shared(tmp_path: Path):
     assert Setup().below("parts").run_dir is None
 
 
+def test_without_a_folder_replies_are_kept_in_runs_or_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "REPLIES", tmp_path / "runs" / "replies.sqlite")
+    how: dict[str, Any] = {"methods": ["poc"], "samples": 2, "levels": [1], "quiet": True}
+
+    def asked(**more: Any) -> int:
+        """Replies asked of the model."""
+        run = tl.benchmark(made_cases(2), [FakeModel()], setup=Setup(**how, **more))
+        return int(run.calls["n_made"].sum())
+
+    in_memory = {"cache": ":memory:"}
+    first = asked(**in_memory)
+    assert first > 0 and not (tmp_path / "runs").exists()
+    assert asked() == first and asked() == 0
+    assert (tmp_path / "runs" / "replies.sqlite").is_file()
+    assert Setup().readers.encoder.cache_path == tmp_path / "runs" / "vectors.sqlite"
+    assert asked(**in_memory) == asked(**in_memory, run_dir=tmp_path / "own") == first
+    assert not (tmp_path / "own" / "replies.sqlite").exists()
+    memory = Setup(cache=cast(Any, ":memory:")).opened().below("parts")
+    assert memory.store is None and memory.readers.encoder.cache_path is None
+
+
+def test_the_reply_cache_of_whatever_names_no_other_follows_trustlab_runs(tmp_path):
+    """In a process of its own: the tests' own setting is in memory."""
+    code = "from trustlab.settings import Setup; print(Setup().store)"
+    env = os.environ | {"TRUSTLAB_RUNS": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True)
+    assert done.stdout.decode().strip() == str(tmp_path / "replies.sqlite")
+
+
 def test_names_and_objects_are_as_welcome():
     model = FakeModel()
     assert Setup(model=model).models() == [model]
@@ -287,7 +318,8 @@ def test_a_study_takes_methods_and_levels_of_the_setup():
     assert (told["methods"], told["levels"]) == (["random"], [100])
 
 
-def test_a_notebook_s_variables_become_its_setup():
+def test_a_notebook_s_variables_become_its_setup(monkeypatch):
+    monkeypatch.setattr(paths, "REPLIES", RUNS / "replies.sqlite")
     variables = default_parameters(notebook_path("04_consultation"))
     asked = choices_of("04_consultation").of(variables | {"tl": tl, "seed": 3, "grader": object()})
     assert (asked.seed, asked.max_turns, asked.grader) == (3, 6, "synonym")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -406,6 +408,47 @@ def test_a_stand_in_is_named_where_a_method_shown_was_judged_by_it() -> None:
     )
     assert formatted.stand_in_note(stand_in, ["asp", "poc", ""]) == ""
     assert formatted.stand_in_note(real, ["ccp"]) == ""
+
+
+def test_coverage_notes_samples_all_alike_beside_the_methods_that_read_them() -> None:
+    given = (("entropy", "poc", "ccp", "num_set", "own"), "x"), (("poc", "ce"), "y")
+    both = pd.concat([run_tables([("a", 1, 0, *[0.5] * len(m))], m, who)[1] for m, who in given])
+    parameters: dict[str, Any] = {"entailment": {"name": "proxy", "stand_in": True}}
+    assert "note" not in formatted.coverage_table(both, parameters | {"samples_alike": []})
+    found = formatted.coverage_table(both, parameters | {"samples_alike": ["x"]})
+    alike = "all samples alike (temperature ignored?)"
+    assert found["note"].tolist() == ["", alike, "", alike, "", "", ""]
+    plain = formatted.coverage_table(both, parameters)
+    pd.testing.assert_frame_equal(found.drop(columns="note"), plain)
+
+
+def test_a_server_that_changed_its_model_is_told_of_in_coverage_and_captions() -> None:
+    _, confidence = run_tables([("a", 1, 0, 0.3, 0.5)], ("ce", "poc"))
+    parameters: dict[str, Any] = {"entailment": {"name": "proxy", "stand_in": True}}
+    parameters |= {"models": {"x": "r1", "y": "r1"}, "samples_alike": ["x"]}
+    parameters["served_by"] = {"x": {"A": 3, "B": 1}, "y": {"A": 2}, "judge": {"J": 1, "K": 1}}
+    changed = "the server changed its model during the run: A 3, B 1 replies"
+    alike = "all samples alike (temperature ignored?)"
+    found = formatted.coverage_table(confidence, parameters)
+    assert found["note"].tolist() == [changed, f"{alike}; {changed}"]
+    judge = f"judge: {changed.replace('A 3, B', 'J 1, K')}"
+    assert formatted.run_notes(parameters, ["ce"], ["x"]) == [f"x: {changed}", judge]
+    assert formatted.run_notes(parameters, ["ce"], ["y"]) == [judge]
+
+
+@each(
+    ("methods", "models", "lines"),
+    [
+        (None, None, ["x: ", "y: "]),
+        (["poc"], ["x"], ["x: "]),
+        (["ce", "poc", ""], ["z"], []),
+        (["ce", "ccp", ""], None, []),
+    ],
+)
+def test_a_caption_says_it_of_the_models_shown_where_a_method_reads_samples(methods, models, lines):
+    parameters = {"models": dict.fromkeys("xyz", "r1"), "samples_alike": ["x", "y"]}
+    found = formatted.run_notes(parameters, methods, models)
+    assert found == [f"{line}all samples alike (temperature ignored?)" for line in lines]
 
 
 def test_variants_stand_behind_what_they_vary_and_plain_methods_stay_away() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from asking import ask
+from fake_model import Served
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
 from trustlab import trust, trust_indices
@@ -387,7 +388,7 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
         "models": {"m1": "r1"}, "reviewer": None, "dataset": ["made"], "cases": 4,
         "levels": [1, 100], "n_doctors": 2, "doctor_temperature": 0.8, "seed": 3, "mixed": False,
         "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
-        "medical_proxy": "proxy: wordy, no biomedical encoder",
+        "medical_proxy": "proxy: wordy, no biomedical encoder", "served_by": {},
     }  # fmt: skip
     assert {k: v for k, v in run.parameters.items() if k != "cases_sha256"} == expected
     assert (
@@ -395,6 +396,17 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
         and (tmp_path / "marks.csv").is_file()
     )
     assert run.reviews.groupby("level").size().to_dict() == {1: 16, 100: 16}
+
+
+def test_a_run_says_where_the_server_of_a_doctor_or_reviewer_changed_its_model(tmp_path) -> None:
+    doctor: Any = Served(scripted("m1"), A=9)
+    reviewer: Any = Served(scripted("m2"), A=2, B=1)
+    changed = "m2: the server changed its model during the run: A 2, B 1 replies"
+    with pytest.warns(UserWarning, match=changed):
+        run = run_of([doctor], run_dir=tmp_path, reviewer=reviewer)
+    assert run.parameters["served_by"] == {"m1": {"A": 9}, "m2": {"A": 2, "B": 1}}
+    facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert (facts["trust"], facts["warnings"]) == (run.parameters, [changed])
 
 
 def test_temperature_and_seed_reach_doctors_and_plans_and_reviewers_are_greedy() -> None:

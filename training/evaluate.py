@@ -86,7 +86,7 @@ def ceiling(world: World, patients: list[Patient]) -> dict[str, float]:
 def report(world: World, cases: list[Case], model: Model) -> dict[str, Any]:
     """Accuracy by level, how well each confidence separates and is calibrated over all levels, and
     MedConf's steps."""
-    run = tl.benchmark(cases, [model], METHODS)
+    run = tl.benchmark(cases, [model], METHODS, setup=tl.Setup(cache=":memory:"))
     rows: Any = run.confidence.merge(
         run.answers[["case_id", "level", "correct"]],
         on=["case_id", "level"],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trustlab.paths import NOTEBOOKS, NOTICE, ROOT, RUNS
+from trustlab.paths import NOTEBOOKS, NOTICE, REPLIES, ROOT, RUNS
 
 if TYPE_CHECKING:
     from trustlab.settings import Setup
@@ -25,7 +25,6 @@ data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
 app.add_typer(cache_app, name="cache")
 app.add_typer(data_app, name="data")
 
-REPLIES = RUNS / "replies.sqlite"
 _CHECKED = {
     "sha256": "as expected",
     "size": "its size is as expected, its sha256 is not known",
@@ -83,7 +82,11 @@ def run(
     ] = None,
 ) -> None:
     """Execute a notebook (or all, with their reference parameters) and keep notebook, HTML,
-    figures, tables and manifest."""
+    figures, tables and manifest.
+
+    Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 4 the server is gone (3 is
+    kept for a batch that waits).
+    """
     from trustlab.run_notebooks import MANIFEST
 
     every = notebook == "all"
@@ -101,6 +104,8 @@ def run(
         typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
         for line in _missing_lines(manifest.get("missing", [])):
             typer.echo(f"  missing: {line}")
+        for line in manifest.get("warnings", []):
+            typer.echo(f"  warning: {line}")
         typer.echo(f"  {_short(folder / (name + '.html'))}\n{NOTICE}")
 
 
@@ -318,13 +323,18 @@ def cache_import(
 
 def _executed(name: str, values: dict[str, Any], out: Path | None) -> Path:
     """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as
-    far as it came)."""
+    far as it came), a server that is gone with status 4."""
     from papermill.exceptions import PapermillExecutionError
 
+    from trustlab.models.base import Gone
     from trustlab.run_notebooks import run_notebook
 
     try:
         return _refused(lambda: run_notebook(name, values, out))
+    except Gone as gone:
+        typer.echo(f"trustlab: {name} stopped: {' '.join(str(gone).split())}", err=True)
+        typer.echo("  the same command goes on where it stopped", err=True)
+        raise typer.Exit(4) from gone
     except PapermillExecutionError as error:
         typer.echo(
             f"trustlab: {name} stopped in cell {error.exec_count}: {error.ename}: {error.evalue}",

@@ -46,6 +46,8 @@ TRACE_NEEDS = {
 """Needs of the greedy answer's trace, and the statistic that a request wants for each."""
 SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MATRICES})
 """Needs of the samples; the second and third of their traces."""
+ROWS_ALIKE = 5
+"""Fewer rows whose samples are all alike do not speak for a temperature that is ignored."""
 
 Progress = Callable[[str, int], Any]
 """Called with a step's name and its number of requests; gives a bar with ``update(n_done)`` and
@@ -222,8 +224,9 @@ def _generation(
     wants_trace: bool,
 ) -> Generation:
     answer = diagnosis_reply(replies[0][0])
-    samples = None
+    samples, texts = None, []
     if len(replies) > 1:
+        texts = [s.text for s in replies[1] if s.text]
         samples = tuple(s for s in map(diagnosis_reply, replies[1]) if s.text is not None)
     if answer.text is not None and answer.trace is None and wants_trace:
         reasons = {
@@ -242,6 +245,7 @@ def _generation(
         n_words=view.n_words,
         answer=answer,
         samples=samples,
+        n_wordings=len(set(texts)) if len(texts) > 1 else None,
         reasons={**lacks, **reasons},
         parameters=settings.parameters,
         told=view.text,
@@ -296,6 +300,18 @@ def _split(rows: list, sizes: Sequence[int]) -> list[list]:
         cut.append(rows[start : start + size])
         start += size
     return cut
+
+
+def samples_alike(generations: Iterable[Generation]) -> list[str]:
+    """The models whose samples are alike, word for word, in every row that has two or more.
+
+    Of fewer than :data:`ROWS_ALIKE` such rows nothing is said.
+    """
+    n_wordings: dict[str, list[int]] = {}
+    for g in generations:
+        if g.n_wordings is not None:
+            n_wordings.setdefault(g.model, []).append(g.n_wordings)
+    return [m for m, each in n_wordings.items() if len(each) >= ROWS_ALIKE and max(each) == 1]
 
 
 WORDS_PER_TOKEN = 0.75

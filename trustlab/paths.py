@@ -21,6 +21,8 @@ FIGURES = ROOT / "figures"
 RUNS = ROOT / (os.environ.get("TRUSTLAB_RUNS") or "runs")
 """What runs leave behind, the reply cache among it; the environment variable TRUSTLAB_RUNS names
 another folder."""
+REPLIES = RUNS / "replies.sqlite"
+"""The reply cache of whatever names no other."""
 
 
 def offline() -> bool:

@@ -122,7 +122,7 @@ class Reply:
     ``text`` is ``None`` where there is nothing readable, and ``missing`` says why. ``raw`` keeps
     the words as they came when ``text`` has been parsed out of them. ``finish`` is "stop", "length"
     (the tokens ran out: no answer, whatever the text says, see :func:`trustlab.parsing.no_answer`)
-    or "error". ``served_by`` is the model that a server says it used.
+    or "error". ``served_by`` is the model that the server says it used, '' where it says none.
     """
 
     text: str | None
@@ -275,9 +275,10 @@ class Generation:
     ``relevance`` (L,) says how much each token matters, 0 to 1; ``alternative_entailment`` holds,
     for each position, the class of each alternative put in its place, (A,): 1 entails the answer,
     -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies
-    it got. A part that nobody asked for, or that the backend cannot give, is ``None``, and
-    ``reasons`` may say why. ``parameters`` are the open choices that its methods read; ``told`` the
-    patient's words, so that a number in them is never taken for the model's.
+    it got. ``n_wordings`` is how many different texts the samples came in, readable or not, where
+    there are two or more. A part that nobody asked for, or that the backend cannot give, is
+    ``None``, and ``reasons`` may say why. ``parameters`` are the open choices that its methods
+    read; ``told`` the patient's words, so that a number in them is never taken for the model's.
     """
 
     case_id: str
@@ -289,6 +290,7 @@ class Generation:
     n_words: int
     answer: Reply | None = None
     samples: tuple[Reply, ...] | None = None
+    n_wordings: int | None = None
     similarity: np.ndarray | None = None
     similarity_med: np.ndarray | None = None
     entailment: np.ndarray | None = None

@@ -64,6 +64,7 @@ def _sentences(run: Run, methods: Sequence[Method], n_draws: int, seed: int) -> 
     yield f"Whether an answer is correct was decided by the grader {p['grader']!r}."
     yield _measured(run.answers, n_draws, seed)
     yield _missing(run.confidence, list(p["models"]))
+    yield from (f"A caution on {line}." for line in formatted.remark_lines(p))
     made, cached = manifest["calls_made"], manifest["calls_from_cache"]
     yield (
         f"{counted(made + cached, 'model reply', 'model replies')} {_was(made + cached)} used:"
@@ -413,7 +414,7 @@ def report(
         pareto=pareto_table(costs, metrics, cost=cost) if ranked else None,
         families=families,
         answers=run.answers,
-        note=formatted.stand_in_note(run.parameters, families),
+        note="; ".join(formatted.run_notes(run.parameters, families)),
         cost_words=_cost_words(costs, usd_in, usd_out, prompts),
     )
 
@@ -529,9 +530,8 @@ class Figures:
                 ending = plots.file_ending(who, self.models) + plots.file_ending(where, sets)
             told = formatted.about(shown)
         parameters = getattr(run, "parameters", {})
-        notes = [note, *self.notes]
-        if "entailment" in parameters:
-            notes.insert(1, formatted.stand_in_note(parameters, table.get("method", ())))
+        about_run = formatted.run_notes(parameters, table.get("method"), told.get("model"))
+        notes = [note, *about_run, *self.notes]
         notes.append("*: on rows of its own" if any(table.get("own_rows", ())) else "")
         said = self.interval if interval is None else interval
         figure = (axes[0] if isinstance(axes, list | tuple) else axes).figure

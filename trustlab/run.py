@@ -6,8 +6,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -18,12 +19,13 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-from trustlab.collect import Settings, collect
+from trustlab.collect import Settings, collect, samples_alike
 from trustlab.confidence import Method, select
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers
+from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import NO_DIAGNOSIS
@@ -88,6 +90,7 @@ class Run:
                 g.assessment.n_dropped for g in self.generations if g.assessment
             ),
             "missing": [{"method": m, "reason": r, "n": int(n)} for (m, r), n in missing.items()],
+            "warnings": remark_lines(self.parameters),
             "prompts": {
                 n: hashlib.sha256("\0".join(template(n)).encode()).hexdigest()[:16]
                 for n in prompt_names()
@@ -110,8 +113,9 @@ def benchmark(
     """Ask every model about every case at every level, and score every method on what came back.
 
     - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
-    - ``setup.run_dir`` receives the tables and, unless ``cache`` names another file, the replies: a
-      killed run resumes from it. What was found of meaning is kept beside the replies.
+    - ``setup.run_dir`` receives the tables and, unless ``cache`` names another file, the replies,
+      which go to ``runs/replies.sqlite`` without one: a killed run resumes from it. What was found
+      of meaning is kept beside the replies.
     - ``asked_before``: models whose calls belong to this run, such as one that worded the cases.
     - ``show`` makes what is shown of a case at a level, where that is not its first statements.
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
@@ -130,7 +134,7 @@ def benchmark(
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
     others = {"readers": readers, "retriever": setup.library, "assessor": assessor}
-    generations, tables, seconds = _asked(models, setup, shown, chosen, settings, others)
+    generations, held, tables, seconds = _asked(models, setup, shown, chosen, settings, others)
     every = list(shown) * len(models)
     answers = _answers(every, generations, grader)
     tables += [one.calls_table().assign(model=one.name) for one in [*asked_before, *own]]
@@ -147,6 +151,8 @@ def benchmark(
         "grader": grader.name,
         "collect_s": seconds,
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
+        "samples_alike": samples_alike(generations),
+        "served_by": served_by([*held, *asked_before, *own]),
     }
     run = Run(
         answers=answers,
@@ -157,7 +163,21 @@ def benchmark(
     )
     if setup.run_dir:
         run.save(setup.run_dir)
+    warn(facts)
     return run
+
+
+def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
+    """Model -> name that its server gave -> replies handed out under it; without the models whose
+    servers give none."""
+    each = {id(m): {m.name: served} for m in models if (served := getattr(m, "served", None))}
+    return together({"served_by": of} for of in each.values())["served_by"]
+
+
+def warn(parameters: Mapping[str, Any]) -> None:
+    """Warn the caller of a study of what a run's ``parameters`` hold against its models."""
+    for line in remark_lines(parameters):
+        warnings.warn(line, stacklevel=4)
 
 
 def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
@@ -180,10 +200,10 @@ def _asked(
     methods: Sequence[Method],
     settings: Settings,
     others: Mapping[str, Any],
-) -> tuple[list[Generation], list[pd.DataFrame], dict[str, float]]:
-    """What each model replied, one model after the other: the generations, a table of calls and the
-    seconds for each."""
-    generations, tables, seconds = [], [], {}
+) -> tuple[list[Generation], list[CachedModel], list[pd.DataFrame], dict[str, float]]:
+    """What each model replied, one model after the other: the generations, and for each the model
+    over its cache, a table of calls and the seconds."""
+    generations, held, tables, seconds = [], [], [], {}
     for model in models:
         cached = model if isinstance(model, CachedModel) else CachedModel(model, setup.store)
         cached.reset_calls()
@@ -197,10 +217,11 @@ def _asked(
             **others,
         )
         seconds[model.name] = round(perf_counter() - began, 3)
+        held.append(cached)
         tables.append(cached.calls_table().assign(model=model.name))
         if cached is not model:
             cached.close()
-    return generations, tables, seconds
+    return generations, held, tables, seconds
 
 
 def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:

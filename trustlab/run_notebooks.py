@@ -20,6 +20,8 @@ from typing import Any
 
 import yaml
 
+from trustlab.metrics.formatted import remark_lines, together
+from trustlab.models.base import Gone
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS, save_json, save_text, whole
 from trustlab.settings import Setup, unknown
 
@@ -158,10 +160,11 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
-    given. A failing cell leaves the notebook as far as it came and raises papermill's error; the
-    manifest then says so.
+    given. A failing cell leaves the notebook as far as it came and raises papermill's error, or
+    :class:`~trustlab.models.base.Gone` where that was the cell's; the manifest then says so.
     """
     import papermill
+    from papermill.exceptions import PapermillExecutionError
 
     source = notebook_path(name)
     check_parameters(source, values)
@@ -187,6 +190,11 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
             kernel_name="python3",
         )
         manifest["ok"] = True
+    except PapermillExecutionError as error:
+        if error.ename != Gone.__name__:
+            raise
+        manifest["stopped"] = error.evalue
+        raise Gone(error.evalue, []) from error
     finally:
         manifest |= {"finished": _now(), **_run_facts(folder)}
         save_json(manifest, folder / MANIFEST)
@@ -325,7 +333,7 @@ def publish(run_dir: Path, name: str) -> None:
 
 def _run_facts(folder: Path) -> dict[str, Any]:
     """What ``run.json`` says; of a notebook with several runs, each below its own folder's name,
-    and their calls in all."""
+    and their calls, what is missing and warnings in all."""
     own, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
     if own.is_file():
         return json.loads(own.read_text(encoding="utf-8"))
@@ -342,7 +350,9 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]
-    return {"runs": runs, **counted, "missing": missing}
+    held = [facts.get("benchmark") or facts.get("trust") or {} for facts in runs.values()]
+    told = remark_lines(together(held))
+    return {"runs": runs, **counted, "missing": missing, "warnings": told}
 
 
 def _now() -> str:

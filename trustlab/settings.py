@@ -28,6 +28,7 @@ from typing import (
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
+from trustlab import paths
 from trustlab.paths import WRITABLE, utf8
 
 if TYPE_CHECKING:
@@ -45,20 +46,26 @@ Chosen = TypeVar("Chosen", bound="type[Any]")
 
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
 """No text for a number, no True for a 1, no other names."""
+MEMORY = ":memory:"
+"""The cache that is no file: replies are kept in memory."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def choices(chosen: Chosen) -> Chosen:
     """Make the class a frozen dataclass whose values pydantic checks.
 
-    Its errors are one line: parameter, received value, what is allowed.
+    Its errors are one line: parameter, received value, what is allowed. What may be a key is refused
+    first, so that no other error repeats it.
     """
     made: Any = dataclass(frozen=True, kw_only=True, config=STRICT)(chosen)
     checked = made.__init__
 
     @functools.wraps(checked)
     def init(self: Any, **values: Any) -> None:
+        from trustlab.models import check_no_key
+
         for name, value in values.items():
+            check_no_key(name, value)
             if not utf8(value):
                 raise ValueError(f"{name} is {value!r}; it must be {WRITABLE}")
         try:
@@ -263,6 +270,8 @@ class Keep:
     run_dir: Folder = None
     """The run's tables and, unless ``cache`` names another file, its replies."""
     cache: Folder = None
+    """The file of replies; ``None``: ``replies.sqlite`` in ``run_dir``, without one in ``runs/``;
+    ":memory:" keeps them in memory."""
     n_jobs: Annotated[
         int, Field(ge=-1, description="a whole number, at least 1, or -1 for all (int)")
     ] = 1
@@ -298,16 +307,14 @@ class Flat:
         Replies are kept in ``runs/replies.sqlite``; all else goes to ``run_dir``, by default
         ``runs/interactive``.
         """
-        from trustlab.paths import RUNS
-
         literal = (str, int, float, list, dict, type(None))
         given: dict[str, Any] = {
             name: variables[name] for name in names_of(cls) if name in variables
         }
         given = {name: value for name, value in given.items() if isinstance(value, literal)}
-        given["run_dir"] = given.get("run_dir") or RUNS / "interactive"
+        given["run_dir"] = given.get("run_dir") or paths.RUNS / "interactive"
         if "cache" in names_of(cls):
-            given["cache"] = RUNS / "replies.sqlite"
+            given["cache"] = paths.REPLIES
         return cls(**given)
 
 
@@ -325,11 +332,9 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         from trustlab.confidence import select
         from trustlab.datasets import check_sets
         from trustlab.graders import JUDGE, check_grader
-        from trustlab.models import check_model_name, check_no_key, check_options
+        from trustlab.models import check_model_name, check_options
         from trustlab.retrieval.corpus import corpus_files
 
-        for name in names_of(type(self)):
-            check_no_key(name, getattr(self, name))
         check_sets(self.dataset, self.path, self.data_options)
         if self.methods is not None:
             select(self.methods)
@@ -370,7 +375,9 @@ class Setup(Keep, Read, Roles, Ask, Flat):
     @property
     def store(self) -> Path | None:
         """The file of replies; ``None`` keeps them in memory."""
-        return self.cache or (self.run_dir / "replies.sqlite" if self.run_dir else None)
+        beside = self.run_dir / "replies.sqlite" if self.run_dir else paths.REPLIES
+        kept = self.cache or beside
+        return None if str(kept) == MEMORY else kept
 
     @cached_property
     def judge(self) -> Grader:
@@ -427,7 +434,7 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         """The same with everything open and one store, for several runs to share."""
         r = self.readers
         read = {"encoder": r.encoder, "medical_encoder": r.medical, "entailment": r.entailment}
-        read |= {"grader": self.judge, "retriever": self.library, "cache": self.store}
+        read |= {"grader": self.judge, "retriever": self.library, "cache": self.store or MEMORY}
         return self.with_(**read, assessor=self.assessed_by)
 
     @cached_property

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
 from trustlab.metrics import schema
 from trustlab.metrics.correlation import pearson_p, spearman
@@ -226,6 +228,63 @@ def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
     return f"entailment by a rule-based proxy, no NLI model: {', '.join(reading)}"
 
 
+def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the parameters of several runs hold against their models: ``samples_alike`` of any of
+    them, ``served_by`` summed."""
+    alike: dict[str, None] = {}
+    served: dict[str, Counter[str]] = {}
+    for one in parameters:
+        alike |= dict.fromkeys(one.get("samples_alike", ()))
+        for model, names in one.get("served_by", {}).items():
+            served.setdefault(model, Counter()).update(names)
+    counts = {model: dict(names) for model, names in served.items()}
+    return {"samples_alike": list(alike), "served_by": counts}
+
+
+def remarks(
+    parameters: Mapping[str, Any], methods: Iterable[str] | None = None
+) -> dict[str, list[str]]:
+    """Model -> what must be known of it before its numbers are believed, by a run's ``parameters``.
+
+    - That all its samples are alike is said where one of ``methods`` (``None``: any) reads samples.
+    - Where its server named more than one model, each is named with its number of replies.
+    """
+    found: dict[str, list[str]] = {}
+    known = None if methods is None else [METHODS[m] for m in methods if m in METHODS]
+    if known is None or needs_of(known) & SAMPLE_NEEDS:
+        for model in parameters.get("samples_alike", ()):
+            found[model] = ["all samples alike (temperature ignored?)"]
+    for model, served in parameters.get("served_by", {}).items():
+        if len(served) > 1:
+            told = ", ".join(f"{name} {n:,}" for name, n in served.items())
+            words = f"the server changed its model during the run: {told} replies"
+            found.setdefault(model, []).append(words)
+    return found
+
+
+def remark_lines(
+    parameters: Mapping[str, Any],
+    methods: Iterable[str] | None = None,
+    models: Collection[str] | None = None,
+) -> list[str]:
+    """A line a model of :func:`remarks`; of the models asked only ``models``, where they are
+    given."""
+    others = () if models is None else set(parameters.get("models", ())) - set(models)
+    found = remarks(parameters, methods).items()
+    return [f"{model}: {'; '.join(words)}" for model, words in found if model not in others]
+
+
+def run_notes(
+    parameters: Mapping[str, Any],
+    methods: Iterable[str] | None = None,
+    models: Collection[str] | None = None,
+) -> list[str]:
+    """What a caption says of a run: a stand-in among its readers, and :func:`remark_lines`."""
+    shown = [] if methods is None else list(methods)
+    judged = stand_in_note(parameters, shown) if "entailment" in parameters else ""
+    return list(filter(None, [judged, *remark_lines(parameters, methods, models)]))
+
+
 def coverage_table(
     confidence: pd.DataFrame, parameters: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
@@ -237,7 +296,8 @@ def coverage_table(
       "lower, upper"; ``reasons`` of the ``n_missing`` rows without one, most frequent first.
     - ``family`` and ``access`` are '' for a method that is not registered.
     - ``judge``, with a run's ``parameters``: who judged entailment, where a method needs that:
-      "rule-based proxy", or the name of an NLI model.
+      "rule-based proxy", or the name of an NLI model. ``note``: its :func:`remarks`, where there
+      are any.
     """
     lines = []
     for line, part in groups(confidence, ["model", "method"]):
@@ -245,6 +305,8 @@ def coverage_table(
         line |= {"family": known.family if known else "", "access": known.access if known else ""}
         if parameters is not None:
             line["judge"] = parameters["entailment"]["name"] if _is_judged(line["method"]) else ""
+            noted = remarks(parameters, [line["method"]]).get(line["model"], ())
+            line["note"] = "; ".join(noted)
         had = part["confidence"].notna()
         bounds = part.loc[had, "bound"].astype(object).fillna("")
         bounds = bounds[bounds != ""]
@@ -259,6 +321,8 @@ def coverage_table(
     columns += ["n", "n_bound", "bound", "n_missing", "reasons"]
     if parameters is None:
         columns.remove("judge")
+    elif any(line["note"] for line in lines):
+        columns.append("note")
     return pd.DataFrame(lines, columns=columns)
 
 

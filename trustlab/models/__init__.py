@@ -95,10 +95,8 @@ _IS_KEY = re.compile(r"\bsk-[\w-]{16,}|\bBearer \S{8,}")
 
 
 def check_no_key(called: str, value: object) -> None:
-    """``ValueError`` for what carries a key, or may: it would be written into notebook and manifest.
-
-    Nothing of the value is repeated.
-    """
+    """``ValueError`` for what may carry a key, which would be written into notebook and manifest;
+    nothing of the value is repeated."""
     where = "set OPENAI_API_KEY, and OPENAI_BASE_URL, in the environment: parameters are written"
     where += " into notebooks and manifests"
     if isinstance(value, Mapping):

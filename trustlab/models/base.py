@@ -59,7 +59,7 @@ class Stopped(RuntimeError):
 
 
 class Gone(Stopped):
-    """The server does not answer any more, or asks for too long a pause."""
+    """The server does not answer any more, or asks to wait too long."""
 
 
 Keep = Callable[[int, int, list[Reply]], None]

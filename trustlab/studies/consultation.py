@@ -45,7 +45,7 @@ from trustlab.metrics.estimate import (
     measure,
     share,
 )
-from trustlab.metrics.formatted import pivoted
+from trustlab.metrics.formatted import pivoted, together
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import table
 from trustlab.metrics.stopping import Guarantee, along, fold_of, stop_turns
@@ -121,6 +121,14 @@ class ConsultationRun:
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this run."""
         return next(iter(self.runs.values())).families if self.runs else {}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those of the first model's benchmark, with what the benchmarks of all hold of their
+        models."""
+        each = [run.parameters for run in self.runs.values()]
+        models = {name: revision for p in each for name, revision in p["models"].items()}
+        return each[0] | {"models": models} | together(each) if each else {}
 
     def save(self, folder: Path) -> None:
         """Write the tables as CSV, in full precision."""

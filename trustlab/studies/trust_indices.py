@@ -47,7 +47,7 @@ from trustlab.metrics.estimate import (
     mean,
     measure,
 )
-from trustlab.metrics.formatted import pivoted
+from trustlab.metrics.formatted import pivoted, remark_lines
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.trust_table import (
@@ -64,7 +64,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
-from trustlab.run import cases_hash, given_once
+from trustlab.run import cases_hash, given_once, served_by, warn
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
@@ -288,6 +288,7 @@ class TrustRun:
             "trust": self.parameters,
             "calls_made": made,
             "calls_from_cache": cached,
+            "warnings": remark_lines(self.parameters),
         }
         save_json(facts, folder / "run.json")
 
@@ -353,10 +354,12 @@ def trust(
         "encoder": encoder.revision,
         "medical_encoder": medical and medical.revision,
         "medical_proxy": proxy,
+        "served_by": served_by(asked),
     }
     run = _tables(checked, calls, parameters)
     if setup.run_dir:
         run.save(setup.run_dir)
+    warn(parameters)
     return run
 
 
