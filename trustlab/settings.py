@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
@@ -50,20 +51,45 @@ MEMORY = ":memory:"
 """The cache that is no file: replies are kept in memory."""
 
 
+_NAMES_KEY = re.compile(
+    r"(.*[_-])?(api[_-]?key|auth|authorization|(auth|access|bearer)[_-]?token|password|secret"
+    r"|headers?|cookies?|credentials?)",
+    re.IGNORECASE,
+)
+_IS_KEY = re.compile(r"\bsk-[\w-]{16,}|\bBearer \S{8,}")
+
+
+def check_no_key(called: str, value: object) -> None:
+    """``ValueError`` for what may carry a key, which would be written into notebook and manifest;
+    nothing of the value is repeated."""
+    where = "set OPENAI_API_KEY, and OPENAI_BASE_URL, in the environment: parameters are written"
+    where += " into notebooks and manifests"
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            if _NAMES_KEY.fullmatch(str(name)):
+                raise ValueError(f"{called} has {str(name)!r}, which may carry a key; {where}")
+            if name == "base_url" and re.search(r"[@?#]", str(part)):
+                raise ValueError(f"{called} has a base_url with a login or a query; {where}")
+            check_no_key(called, part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            check_no_key(called, part)
+    elif isinstance(value, str) and _IS_KEY.search(value):
+        raise ValueError(f"{called} holds what looks like a key; {where}")
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def choices(chosen: Chosen) -> Chosen:
     """Make the class a frozen dataclass whose values pydantic checks.
 
-    Its errors are one line: parameter, received value, what is allowed. What may be a key is refused
-    first, so that no other error repeats it.
+    Its errors are one line: parameter, received value, what is allowed. What may be a key is
+    refused first, so that no other error repeats it.
     """
     made: Any = dataclass(frozen=True, kw_only=True, config=STRICT)(chosen)
     checked = made.__init__
 
     @functools.wraps(checked)
     def init(self: Any, **values: Any) -> None:
-        from trustlab.models import check_no_key
-
         for name, value in values.items():
             check_no_key(name, value)
             if not utf8(value):

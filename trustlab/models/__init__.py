@@ -86,33 +86,6 @@ def backend_of(name: str) -> type[Model]:
     return HuggingFaceModel
 
 
-_NAMES_KEY = re.compile(
-    r"(.*[_-])?(api[_-]?key|auth|authorization|(auth|access|bearer)[_-]?token|password|secret"
-    r"|headers?|cookies?|credentials?)",
-    re.IGNORECASE,
-)
-_IS_KEY = re.compile(r"\bsk-[\w-]{16,}|\bBearer \S{8,}")
-
-
-def check_no_key(called: str, value: object) -> None:
-    """``ValueError`` for what may carry a key, which would be written into notebook and manifest;
-    nothing of the value is repeated."""
-    where = "set OPENAI_API_KEY, and OPENAI_BASE_URL, in the environment: parameters are written"
-    where += " into notebooks and manifests"
-    if isinstance(value, Mapping):
-        for name, part in value.items():
-            if _NAMES_KEY.fullmatch(str(name)):
-                raise ValueError(f"{called} has {str(name)!r}, which may carry a key; {where}")
-            if name == "base_url" and re.search(r"[@?#]", str(part)):
-                raise ValueError(f"{called} has a base_url with a login or a query; {where}")
-            check_no_key(called, part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            check_no_key(called, part)
-    elif isinstance(value, str) and _IS_KEY.search(value):
-        raise ValueError(f"{called} holds what looks like a key; {where}")
-
-
 def check_options(called: str, options: Mapping[str, object], names: Sequence[object]) -> None:
     """``ValueError`` for an option that a backend of ``names`` does not have.
 
@@ -148,7 +121,6 @@ __all__ = [
     "Request",
     "TextOnly",
     "check_model_name",
-    "check_no_key",
     "check_options",
     "is_path",
     "open_model",
