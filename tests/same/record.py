@@ -90,7 +90,8 @@ def record(name: str, values: dict[str, Any], folder: Path) -> dict[str, Table]:
         patch.object(shell.display_formatter, "format", show),
         patch.object(type(shell.displayhook), "write_output_prompt", lambda _: None),
         saved_by(save),
-        patch("matplotlib.figure.Figure.savefig", lambda *_, **__: None),  # its table is enough
+        # its table is enough
+        patch("matplotlib.figure.Figure.savefig", lambda _, path, **__: Path(path).touch()),
         contextlib.chdir(source.parent),
     ):
         for cell in nbformat.read(source, 4).cells:
