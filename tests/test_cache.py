@@ -8,11 +8,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import lzma
 import os
 import sqlite3
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +24,7 @@ import numpy as np
 import pytest
 from each import each
 
+from trustlab.models import cache
 from trustlab.models.base import Model, Request, Stopped
 from trustlab.models.cache import (
     CachedModel,
@@ -715,6 +718,7 @@ GOOD = json.loads(encode_reply(Reply("x", TokenTrace(("a",), logprobs=np.array([
     [
         ("{", "Expecting property name"),
         ("[]", "a line is"),
+        ("[" * 100_000, "recursion"),
         (json.dumps({"key": "ab", "value": GOOD}), "key must be 64 hex digits, got 'ab'"),
         (
             json.dumps({"key": "0" * 64, "value": {**GOOD, "text": None}}),
@@ -769,6 +773,37 @@ def test_import_names_the_bad_line_and_adds_nothing(line, message, tmp_path):
     with pytest.raises(ValueError, match=f"in.gz, line 2: .*{message}"):
         import_cache(tmp_path / "c", tmp_path / "in.gz")
     assert n_rows(tmp_path / "c") == 0
+
+
+@each("name", ["in.gz", "in.xz"])
+def test_an_import_s_line_that_never_ends_is_refused_without_filling_memory(
+    tmp_path, monkeypatch, name
+):
+    monkeypatch.setattr(cache, "LONGEST_LINE", 1 << 20)
+    good = json.dumps({"key": "f" * 64, "value": GOOD})
+    with (lzma.open if name == "in.xz" else gzip.open)(tmp_path / name, "wt") as file:
+        file.write(f"{good}\n")
+        for _ in range(64):
+            file.write("a" * (1 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=f"{name}, line 2: a line has at most 1,048,576 byt"):
+            import_cache(tmp_path / "c", tmp_path / name)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert n_rows(tmp_path / "c") == 0
+
+
+def test_an_import_s_line_may_be_as_long_as_is_allowed(tmp_path, monkeypatch):
+    CachedModel(Fake(), tmp_path / "a").generate(batch(4))
+    n = export_cache(tmp_path / "a", tmp_path / "in.gz")
+    with gzip.open(tmp_path / "in.gz") as file:
+        monkeypatch.setattr(cache, "LONGEST_LINE", max(map(len, file)))
+    assert import_cache(tmp_path / "c", tmp_path / "in.gz")["new"] == n
+    monkeypatch.setattr(cache, "LONGEST_LINE", cache.LONGEST_LINE - 1)
+    with pytest.raises(ValueError, match="this one has more"):
+        import_cache(tmp_path / "d", tmp_path / "in.gz")
 
 
 def test_import_of_a_cut_or_plain_file_is_an_error(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from made_corpora import ids, row, written
 
 from trustlab.datasets import DataError
 from trustlab.paths import ROOT
-from trustlab.retrieval import Passage, load_corpus
+from trustlab.retrieval import Passage, corpus, load_corpus
 from trustlab.retrieval.corpus import LONGEST, cut
 
 REAL = ROOT.parent / "shared" / "datasets" / "corpora"
@@ -229,6 +230,35 @@ def test_a_file_that_is_no_corpus_is_refused(
     with pytest.raises(DataError, match=said) as refused:
         load_corpus(tmp_path / name)
     assert refused.value.file == str(tmp_path / name)
+
+
+@each("name", ["c.jsonl", "c.jsonl.gz", "c.txt"])
+def test_a_line_that_never_ends_is_refused_without_filling_memory(
+    tmp_path: Path, name: str
+) -> None:
+    with (gzip.open if name.endswith(".gz") else open)(tmp_path / name, "wb") as file:
+        file.write(LINE)
+        for _ in range(100):
+            file.write(b"a" * 1_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="more than.*allowed: at most 10,000,000 bytes") as told:
+            load_corpus(tmp_path / name)
+        assert tracemalloc.get_traced_memory()[1] < 60_000_000
+    finally:
+        tracemalloc.stop()
+    assert (told.value.row, told.value.field) == (2, "line")
+
+
+def test_a_line_may_be_as_long_as_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "c.jsonl").write_bytes(LINE)
+    monkeypatch.setattr(corpus, "LONGEST_LINE", len(LINE))
+    assert len(load_corpus(tmp_path / "c.jsonl")) == 1
+    monkeypatch.setattr(corpus, "LONGEST_LINE", len(LINE) - 1)
+    with pytest.raises(DataError, match="at most 6[0-9] bytes a line"):
+        load_corpus(tmp_path / "c.jsonl")
 
 
 def test_a_path_that_names_no_corpus_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from time import perf_counter
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from trustlab.collect import Settings, collect, samples_alike
@@ -26,6 +25,7 @@ from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers
 from trustlab.metrics.formatted import remark_lines, together
+from trustlab.metrics.processes import processes, spread
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import NO_DIAGNOSIS
@@ -249,12 +249,13 @@ def score(
     methods: Sequence[Method],
     n_jobs: int = 1,
 ) -> pd.DataFrame:
-    """The confidence table: every method on every generation."""
-    size = max(1, -(-len(generations) // max(1, abs(n_jobs) * 4)))
+    """The confidence table: every method on every generation, in
+    :func:`~trustlab.metrics.processes.processes` of ``n_jobs``."""
+    size = max(1, -(-len(generations) // (processes(n_jobs) * 4)))
     parts = [generations[i : i + size] for i in range(0, len(generations), size)]
     names = [m.name for m in methods]
-    scored = Parallel(n_jobs=n_jobs)(delayed(_score_part)(part, names) for part in parts)
-    rows = [row for part in scored for row in part]  # type: ignore[union-attr]
+    scored = spread(_score_part, ((part, names) for part in parts), n_jobs)
+    rows = [row for part in scored for row in part]
     dataset = {v.case.case_id: v.case.dataset for v in views}
     table = pd.DataFrame(
         rows, columns=["case_id", "level", "model", "method", "confidence", "bound", "missing"]

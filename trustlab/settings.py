@@ -301,7 +301,7 @@ class Keep:
     n_jobs: Annotated[
         int, Field(ge=-1, description="a whole number, at least 1, or -1 for all (int)")
     ] = 1
-    """Processes for scoring."""
+    """Processes for scoring; at most those that joblib's backend offers."""
     quiet: Switch = False
     draws: Count = 2000
     """Bootstrap draws for the intervals."""

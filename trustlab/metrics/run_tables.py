@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
 from trustlab.metrics.calibration import CALIBRATION
 from trustlab.metrics.correlation import MAX_EXACT, OVER_LEVELS, PERMUTATION_P, rising_band
@@ -25,6 +24,7 @@ from trustlab.metrics.estimate import (
     mean,
     within,
 )
+from trustlab.metrics.processes import spread
 from trustlab.metrics.schema import need, refuse, table
 
 KEYS = ["case_id", "dataset", "level", "model"]
@@ -196,11 +196,10 @@ def metrics_table(
     scales = _registered_scales() if scales is None else scales
     every = rows_of_methods(run.answers, run.confidence, n_draws, seed)
     least = max(min_per_class, 1)
-    jobs = (
-        delayed(_lines)(label, rows, scales.get(label["method"]) == "probability", least)
-        for label, rows in every
+    calls = (
+        (label, rows, scales.get(label["method"]) == "probability", least) for label, rows in every
     )
-    done: Any = Parallel(n_jobs=n_jobs)(jobs)
+    done = spread(_lines, calls, n_jobs)
     return table([line for lines in done for line in lines], COLUMNS, ["n_rarer", *CHANCE, "p"])
 
 

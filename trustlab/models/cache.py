@@ -612,13 +612,22 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
     return counts
 
 
+LONGEST_LINE = 64 << 20
+"""Bytes of an exported reply at most; no more of a line is unpacked."""
+
+
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
     n_lines = 0
     try:
         opened = lzma.open if source.suffix == ".xz" else gzip.open
-        with opened(source, "rt", encoding="utf-8") as file:
-            for line in file:
+        with opened(source, "rb") as file:
+            for raw in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
                 n_lines += 1
+                if len(raw) > LONGEST_LINE:
+                    raise ValueError(
+                        f"a line has at most {LONGEST_LINE:,} bytes, this one has more"
+                    )
+                line = raw.decode("utf-8")
                 fields = json.loads(line, parse_constant=refuse_constant)
                 if (
                     not isinstance(fields, dict)
@@ -644,5 +653,5 @@ def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
         kind = "xz" if source.suffix == ".xz" else "gzip"
         where = f"{source} is not a whole {kind} file (after line {n_lines})"
         raise ValueError(f"{where}: {error}") from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"{source}, line {n_lines}: {error}") from error

@@ -20,6 +20,9 @@ ALLOWED = (
     f"files that end in {', '.join((*SNIPPETS, *TEXTS))}, folders of such files, or a list of these"
 )
 
+LONGEST_LINE = 10_000_000
+"""Bytes of a line at most: a packed file of some kilobytes may hold one that fills the memory."""
+
 CorpusPath = str | Path | Sequence[str | Path]
 
 
@@ -95,9 +98,15 @@ def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
     """(number from 1, line without its end) of a UTF-8 file, gzipped or not, without a byte-order
     mark.
 
-    Raises :class:`DataError` for another encoding and for a broken gzip file.
+    Raises :class:`DataError` for another encoding, a broken gzip file, and a line of more than
+    :data:`LONGEST_LINE` bytes, of which no more is read.
     """
     for number, raw in enumerate(_raw_lines(file.path), 1):
+        if len(raw) > LONGEST_LINE:
+            most = f"{LONGEST_LINE:,} bytes"
+            raise DataError(
+                file.path, number, "line", f"more than {most}", f"at most {most} a line"
+            )
         raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
         if b"\0" in raw:  # JSON and text have none, and UTF-16 has one beside nearly every letter
             raise DataError(
@@ -119,7 +128,7 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
         with (
             gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
         ) as stream:
-            yield from stream
+            yield from iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(path, None, "file", str(error), "a whole gzip file") from error
 

@@ -1,0 +1,61 @@
+"""Work spread over processes: no more than there are, and none that outlives who asked for it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, TypeVar
+
+from joblib import Parallel, delayed, effective_n_jobs
+
+T = TypeVar("T")
+LOOKS_EVERY_S = 1.0
+"""Seconds between two looks of a worker at whether its parent still lives."""
+
+
+def processes(n_jobs: int) -> int:
+    """How many are used for ``n_jobs``, -1 for all: at most those that joblib's active backend
+    offers, which a warning tells once. ``ValueError`` for 0."""
+    most = effective_n_jobs(-1)
+    if n_jobs > most:
+        _told(n_jobs, most)
+    return min(effective_n_jobs(n_jobs), most)
+
+
+@cache
+def _told(n_jobs: int, most: int) -> None:
+    offered = f"joblib's backend offers {most} at most"
+    warnings.warn(f"n_jobs is {n_jobs}; {offered}, and no more are used", stacklevel=3)
+
+
+def spread(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> list[T]:
+    """``function`` of each of the calls' arguments, in their order, in :func:`processes` of
+    ``n_jobs``; these end with their parent, however it ends."""
+    jobs = (delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls)
+    done: Any = Parallel(n_jobs=processes(n_jobs))(jobs)
+    return done
+
+
+def _in_worker(asker: int, function: Callable[..., T], *arguments: Any) -> T:
+    _end_with(asker, os.getpid())
+    return function(*arguments)
+
+
+@cache  # once in each process: a fork inherits what its parent remembers, not its number
+def _end_with(asker: int, own: int) -> None:
+    """In a child of ``asker``, watch that it lives; nothing in itself, or in another's process."""
+    parent = multiprocessing.parent_process()
+    # A fork server's children have another parent; 1 adopts those whose own is gone.
+    if parent is not None and parent.pid == asker and os.getppid() in (asker, 1):
+        threading.Thread(target=_watch, args=(asker,), daemon=True).start()
+
+
+def _watch(asker: int) -> None:
+    while os.getppid() == asker:
+        time.sleep(LOOKS_EVERY_S)
+    os._exit(1)
