@@ -390,6 +390,22 @@ def test_the_names_that_servers_give_are_counted_and_more_than_one_is_said(tmp_p
     assert written["warnings"] == [CHANGED]
 
 
+class Named(FakeModel):
+    """Whose server calls itself A, and B where it scores an answer."""
+
+    def reply(self, request: Request, i: int) -> Reply:
+        named = "B" if request.purpose == "ce" else "A"
+        return replace(super().reply(request, i), served_by=named)
+
+
+def test_a_run_from_kept_replies_names_the_same_models(tmp_path):
+    for n_asked in (8, 0):
+        with pytest.warns(UserWarning, match="A 4, B 4 replies"):
+            run = made(Named(), methods=["ce"], levels=[1], run_dir=tmp_path)
+        assert run.calls["n_made"].sum() == n_asked
+        assert run.parameters["served_by"] == {"fake": {"A": 4, "B": 4}}
+
+
 def test_one_name_and_none_are_not_warned_of():
     judge: Any = Served(Yes("judge"), J=2)
     with warnings.catch_warnings():
