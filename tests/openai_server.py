@@ -121,6 +121,7 @@ class Server:
     named: Callable[[int], str | None] = lambda k: None
     n_tokens: float | None = None
     elsewhere: str = ""
+    prefix: str = ""
     per_second: int = 0
     seconds: Counter = field(default_factory=Counter)
     received: list[dict] = field(default_factory=list)
@@ -134,6 +135,7 @@ class Server:
 
     def __enter__(self) -> Server:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
+        self._http.handle_error = lambda *_: None  # a client that went away is no error here
         self._http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
         self._thread = threading.Thread(
@@ -295,6 +297,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         server = self.behaviour
+        self.path = self.path.removeprefix(server.prefix)
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with server.lock:
             k = len(server.received)

@@ -1,31 +1,38 @@
 """A benchmark killed again and again asks for nothing that it finished, and ends with the tables of
 one left alone.
 
-Run as a script it is the run that gets killed: ``test_kill.py FOLDER``.
+Run as a script it is the run that gets killed: ``test_kill.py FOLDER``, or with the address of a
+server ``test_kill.py FOLDER ADDRESS``.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from asking import ask
+from openai_server import Server
 
 from trustlab.datasets import load_cases
 from trustlab.models import Model, Request, open_model
 from trustlab.models.cache import CachedModel, request_keys
+from trustlab.models.openai import OpenAIModel
 from trustlab.records import Reply
 from trustlab.run import Run, benchmark
 
 ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}
 N_CASES, SAMPLES, BLOCK = 6, 5, 4
 N_VIEWS = N_CASES * 6
 POINTS = (0, 1 / 3, 2 / 3)  # share of all replies kept, above which the run is killed
@@ -77,9 +84,7 @@ def keys_asked(folder: Path) -> list[str]:
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, __file__, str(folder)], env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+    return subprocess.Popen([sys.executable, __file__, str(folder)], env=ENVIRONMENT)
 
 
 def start_and_kill(folder: Path, n_rows: int) -> None:
@@ -140,5 +145,55 @@ def test_killed_three_times_nothing_finished_is_asked_again(tmp_path):
         pd.testing.assert_frame_equal(mine, theirs, rtol=0, atol=1e-6)
 
 
+KILLS, IN_FLIGHT = 30, 4
+LATENCY_S = 0.06
+
+
+def ask_server(folder: Path, address: str) -> Run:
+    """The small benchmark by a server, ``IN_FLIGHT`` calls at once."""
+    model = OpenAIModel("toy", base_url=address, concurrency=IN_FLIGHT, provides=["logprobs"])
+    cases = load_cases("starter", n=2 * N_CASES, seed=0)
+    methods = ["asp", "poc", "ce", "p_true"]
+    with model:
+        return ask(benchmark, cases, [model], methods, samples=SAMPLES, run_dir=folder)
+
+
+def killed_again_and_again(folder: Path, kills: int) -> tuple[int, int]:
+    """Run in ``folder``, killed at random moments, and at last to its end: calls that the server
+    saw, and those of them that it had seen before."""
+    rng = random.Random(0)
+    command = [sys.executable, __file__, str(folder / "killed")]
+    with Server(latency_s=LATENCY_S) as server:
+        ask_server(folder / "alone", server.url)
+        total = len(server.received)
+        server.received.clear()
+        for _ in range(kills):
+            before, seen = len(server.received), Counter(map(json.dumps, server.received))
+            with subprocess.Popen([*command, server.url], env=ENVIRONMENT) as process:
+                while len(server.received) == before:
+                    assert process.poll() is None, "the run ended before it was killed"
+                    time.sleep(0.002)
+                time.sleep(rng.uniform(0, 2 * LATENCY_S))
+                process.kill()
+            time.sleep(2 * LATENCY_S)  # what was in flight is answered into nothing
+            asked = Counter(map(json.dumps, server.received[before:]))
+            assert max(asked.values()) == 1 and sum((asked & seen).values()) <= IN_FLIGHT
+        assert len(server.received) < total, "nothing was left for the last run"
+        subprocess.run([*command, server.url], env=ENVIRONMENT, check=True, timeout=LIMIT_S)
+        assert len(Counter(map(json.dumps, server.received))) == total
+        return len(server.received), len(server.received) - total
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL on Windows")
+def test_killed_thirty_times_only_calls_in_flight_are_asked_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    _, again = killed_again_and_again(tmp_path, KILLS)
+    assert again <= KILLS * IN_FLIGHT
+    for name in ("answers.csv", "confidence.csv"):
+        alone, killed = ((tmp_path / which / name).read_bytes() for which in ("alone", "killed"))
+        assert alone == killed
+
+
 if __name__ == "__main__":
-    run_in(Path(sys.argv[1]))
+    ask_server(Path(sys.argv[1]), sys.argv[2]) if sys.argv[2:] else run_in(Path(sys.argv[1]))

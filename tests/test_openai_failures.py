@@ -3,6 +3,7 @@ the key reaches nothing."""
 
 from __future__ import annotations
 
+import base64
 import logging
 import os
 import signal
@@ -25,6 +26,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.models.openai import OpenAIModel
 from trustlab.models.openai_wire import ALL_ZERO, NOT_NUMBERS, pause_of
 from trustlab.run import benchmark
+from trustlab.run_notebooks import run_notebook
 
 PASSWORD = "open-sesame"
 
@@ -502,3 +504,60 @@ def test_a_key_in_the_query_of_an_address_is_refused_without_being_repeated():
     with pytest.raises(ValueError, match="a key belongs in OPENAI_API_KEY") as caught:
         OpenAIModel("toy", base_url=f"http://127.0.0.1:9/v1?key={KEY}")
     assert KEY not in str(caught.value)
+
+
+CANARIES = ("canary-key-0123456789", "canary-password", "canary0token1in2path")
+
+
+@pytest.mark.slow
+@pytest.mark.notebook
+@pytest.mark.parametrize("failure", ["echo", 401, 500])
+def test_no_canary_reaches_a_file_of_a_run(server, tmp_path, monkeypatch, caplog, capfd, failure):
+    """Key, password and token of the environment, with a server that repeats what it gets."""
+    caplog.set_level(logging.DEBUG)
+    key, password, token = CANARIES
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    host = server.url.split("/")[2]
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://me:{password}@{host}/{token}/v1")
+    monkeypatch.setenv("TRUSTLAB_RUNS", str(tmp_path / "runs"))
+    server.plan = lambda k, body: failure if k > 4 and (failure != "echo" or k % 3 == 0) else None
+    monkeypatch.setattr(server, "prefix", f"/{token}")
+    few = {"n": 2, "levels": [100], "methods": ["asp", "ce"], "samples": 2, "draws": 20}
+    seen = []
+    try:
+        options = {"max_retries": 0, "concurrency": 1}
+        run_notebook(
+            "01_benchmark", {**few, "model": "openai:toy", "model_options": options}, tmp_path / "r"
+        )
+    except Exception as error:
+        seen += traceback.format_exception(error, chain=True)
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert {"manifest.json", "01_benchmark.ipynb"} <= {file.name for file in files}
+    seen += [file.read_bytes().decode("latin-1") for file in files]
+    seen += [caplog.text, *map(str, capfd.readouterr())]
+    assert len(server.received) > 4
+    encoded = base64.b64encode(f"me:{password}".encode()).decode()
+    for canary in (*CANARIES, encoded):
+        found = [text.partition(canary)[0][-200:] for text in seen if canary in text]
+        assert not found, canary
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"api_key": CANARIES[0]},
+        {"base_url": f"http://me:{CANARIES[1]}@host/v1"},
+        {"base_url": f"http://host/v1?token={CANARIES[1]}"},
+        {"extra_body": {"extra_headers": {"x": CANARIES[0]}}},
+        {"extra_body": [{"password": CANARIES[1]}]},
+        {"extra_body": {"user": "Bearer " + CANARIES[0]}},
+    ],
+)
+@pytest.mark.parametrize("name", ["model_options", "reader_options"])
+def test_options_that_may_carry_a_key_are_refused_before_anything_is_written(
+    tmp_path, name, options
+):
+    with pytest.raises(ValueError, match=f"{name} (has|holds) .*OPENAI_API_KEY") as caught:
+        run_notebook("01_benchmark", {"model": "openai:toy", name: options}, tmp_path / "run")
+    assert not any(canary in str(caught.value) for canary in CANARIES)
+    assert not (tmp_path / "run").exists()

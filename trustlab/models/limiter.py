@@ -30,7 +30,7 @@ class Limiter:
         self.most, self.refused, self.failed = most, 0, 0
         self._places, self._enough, self._taken = 1.0 * most, 1.0 * most, 0
         self._rate = self._steady = math.inf  # calls a second
-        self._searching = False
+        self._searching, self._least = False, 0.0
         self._cut = self._opens = self._next = -math.inf  # loop times
         self._passed = 0
         self._change = asyncio.Condition()
@@ -77,13 +77,13 @@ class Limiter:
 
     def _refuse(self, now: float, pause: float) -> None:
         self._enough, self._places = max(1.0, self._places / 2), 1.0
-        if math.isinf(self._rate):
-            if self._passed and self._cut > -math.inf:
-                self._rate = self._passed / (now - self._cut)
-                self._searching = self._passed < FEW
-        elif self._passed or not self._searching:
-            self._rate *= 0.85 if self._searching else 0.9
-            self._searching = False
+        if self._rate < math.inf:
+            slower = self._rate * (0.85 if self._searching else 0.9)
+            self._rate = max(self._least, slower)
+            self._searching = self._searching and not self._passed
+        elif self._passed and self._cut > -math.inf:
+            self._rate = self._passed / (now - self._cut)
+            self._least, self._searching = self._rate / 2, self._passed < FEW
         self._steady, self._passed = self._rate, 0
         own = min(0.5 * 2**self.refused, LONGEST_PAUSE_S)
         wait = max(pause, own / 2) if pause and self.refused else pause or own
