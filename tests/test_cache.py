@@ -16,6 +16,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -823,6 +824,71 @@ def test_a_damaged_row_is_named(tmp_path):
         connection.execute("UPDATE replies SET value = '{}'")
     with pytest.raises(ValueError, match="damaged reply under"):
         CachedModel(Fake(), tmp_path / "c").generate([ONE])
+
+
+# Files of other times, and files that may not be written
+
+WITHOUT_ROW_IDS = "CREATE TABLE replies (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID"
+
+
+def written(rows: list[list[Reply]]) -> list[list[str]]:
+    return [[encode_reply(reply) for reply in row] for row in rows]
+
+
+def test_a_cache_of_before_is_read_and_written_on(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "old")) as old, old:
+        old.execute(WITHOUT_ROW_IDS)
+        keys = request_keys(ONE, "fake", "r1")
+        rows = zip(keys, map(encode_reply, Fake().generate([ONE])[0]), strict=True)
+        old.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", rows)
+    cached = CachedModel(model := Fake(), tmp_path / "old")
+    assert written(cached.generate([ONE])) == written(Fake().generate([ONE])) and not model.asked
+    cached.generate(batch(4))
+    cached.close()
+    assert n_rows(tmp_path / "old") > len(set(keys))
+
+
+def test_replies_of_a_kilobyte_take_little_more_room_than_their_bytes(tmp_path):
+    sizes = []
+    for schema in (cache.SCHEMA, WITHOUT_ROW_IDS):
+        with closing(sqlite3.connect(file := tmp_path / f"{len(sizes)}")) as made, made:
+            made.execute(schema)
+            rows = ((hashlib.sha256(b"%d" % k).hexdigest(), "x" * 1024) for k in range(3000))
+            made.executemany("INSERT INTO replies VALUES (?, ?)", rows)
+        sizes.append(file.stat().st_size / 3000)
+    assert sizes[0] < 1.6 * 1024 < 2 * 1024 < sizes[1]
+
+
+@pytest.fixture
+def read_only(tmp_path, monkeypatch) -> Path:
+    """A cache with the replies of ``batch(4)`` in a folder that takes no file."""
+    made = CachedModel(Fake(), tmp_path / "shelf" / "replies.sqlite")
+    made.generate(batch(4))
+    made.close()
+    (tmp_path / "shelf" / "replies.sqlite").chmod(0o444)
+    (tmp_path / "shelf").chmod(0o555)
+    if os.access(tmp_path / "shelf", os.W_OK):  # whoever may write everywhere
+        monkeypatch.setattr(cache.os, "access", lambda path, how: False)
+    yield tmp_path / "shelf" / "replies.sqlite"
+    (tmp_path / "shelf").chmod(0o755)
+
+
+def test_a_cache_that_may_not_be_written_is_read(read_only):
+    before = read_only.read_bytes(), sorted(read_only.parent.iterdir())
+    cached = CachedModel(model := Fake(), read_only)
+    assert written(cached.generate(batch(4))) == written(Fake().generate(batch(4)))
+    assert not model.asked
+    cached.close()
+    assert before == (read_only.read_bytes(), sorted(read_only.parent.iterdir()))
+
+
+def test_what_it_does_not_hold_is_not_asked_for(read_only):
+    cached = CachedModel(model := Fake(), read_only)
+    with pytest.raises(CacheMiss, match="it may not be written. The first:"):
+        cached.generate(batch(5))
+    assert model.asked == []
+    with pytest.raises(ValueError, match="may not be written: replies that are asked for"):
+        CachedModel(Fake(), read_only, offline=False)
 
 
 if __name__ == "__main__":

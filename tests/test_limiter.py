@@ -1,0 +1,110 @@
+"""The places that a server's refusals leave: halved, opened again one by one, at a pace."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from trustlab.models.limiter import Limiter
+
+
+async def free(limiter: Limiter) -> int:
+    """How many places can be taken at once; they are given back as failed, which teaches
+    nothing."""
+    taken = []
+    for _ in range(limiter.most + 1):
+        try:
+            async with asyncio.timeout(0.01):
+                taken.append(await limiter.take())
+        except TimeoutError:
+            break
+    for place in taken:
+        await limiter.give(place, passed=False)
+    return len(taken)
+
+
+async def passes(limiter: Limiter, n: int) -> None:
+    for _ in range(n):
+        await limiter.give(await limiter.take(), passed=True)
+
+
+def test_there_are_as_many_places_as_asked_for_until_a_server_refuses() -> None:
+    async def scene() -> None:
+        assert await free(limiter := Limiter(8)) == 8
+        await passes(limiter, 50)
+        assert await free(limiter) == 8
+
+    asyncio.run(scene())
+
+
+def test_a_refusal_halves_the_places_which_open_one_by_one_and_then_slowly() -> None:
+    async def scene() -> None:
+        limiter = Limiter(8)
+        await limiter.give(await limiter.take(), passed=False, pause=0.001)
+        await asyncio.sleep(0.01)
+        counted = [await free(limiter)]
+        for _ in range(5):
+            await passes(limiter, 1)
+            counted.append(await free(limiter))
+        assert counted == [1, 2, 3, 4, 4, 4]
+        await passes(limiter, 3)
+        assert await free(limiter) == 5
+
+    asyncio.run(scene())
+
+
+def test_refusals_of_one_crowd_count_once() -> None:
+    async def scene() -> None:
+        limiter = Limiter(16)
+        crowd = [await limiter.take() for _ in range(16)]
+        for place in crowd:
+            await limiter.give(place, passed=False, pause=0.001)
+        assert limiter.refused == 1
+        await asyncio.sleep(0.01)
+        await passes(limiter, 7)
+        assert await free(limiter) == 8
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(("pause", "least"), [(0.3, 0.3), (0.0, 0.5)])
+def test_all_wait_as_long_as_the_server_says_else_half_a_second(pause, least) -> None:
+    async def scene() -> float:
+        limiter, clock = Limiter(4), asyncio.get_running_loop().time
+        await limiter.give(await limiter.take(), passed=False, pause=pause)
+        began = clock()
+        await limiter.take()
+        return clock() - began
+
+    assert least <= asyncio.run(scene()) < 1.25 * least + 0.2
+
+
+def test_calls_begin_at_the_pace_that_passed() -> None:
+    async def scene() -> None:
+        limiter, clock = Limiter(32), asyncio.get_running_loop().time
+        await limiter.give(await limiter.take(), passed=False, pause=0.001)
+        began = clock()
+        for _ in range(10):  # 100 calls a second
+            await passes(limiter, 1)
+            await asyncio.sleep(0.01)
+        await limiter.give(await limiter.take(), passed=False, pause=0.001)
+        rate = 10 / (clock() - began)
+        began = clock()
+        await passes(limiter, 20)
+        assert 0.6 * 20 / rate < clock() - began < 1.5 * 20 / rate
+
+    asyncio.run(scene())
+
+
+def test_failures_teach_nothing_and_what_passes_ends_a_row_of_them() -> None:
+    async def scene() -> None:
+        limiter = Limiter(4)
+        for _ in range(20):
+            await limiter.give(await limiter.take(), passed=False)
+        limiter.failed = 7
+        assert await free(limiter) == 4
+        await passes(limiter, 1)
+        assert (limiter.failed, limiter.refused) == (0, 0)
+
+    asyncio.run(scene())
