@@ -236,6 +236,8 @@ OF_ROWS = [
     "of_answers", "part", "at_least", "most_frequent", "mean_of_known", "share",
 ]  # fmt: skip
 ELSEWHERE = {
+    "processes.processes": "no numbers; test_processes.py",
+    "processes.spread": "no numbers; test_processes.py",
     "paired.paired_differences": "test_degenerate_tables.py",
     "run_tables.metrics_table": "test_degenerate_tables.py",
     "run_tables.shared_rows": "keys alone; test_metrics_table.py",
