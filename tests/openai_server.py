@@ -95,7 +95,8 @@ class Server:
     for that HTTP status, or one of "garbage", "no choices", "null content", "hang", "drip", "cut",
     "filter", "refusal", "error in 200", "other form", "redirect" (to ``elsewhere``), "echo" (of the
     key) and "large". ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status.
-    ``said``: tokens (bytes) of every reply. ``per_second``: calls that are answered in each second,
+    ``said``: tokens (bytes) of every reply, ``finish`` and ``message`` how it ends and what is in
+    its message besides. ``per_second``: calls that are answered in each second,
     others get a 429. ``named(k)``: the model that it says it used.
     """
 
@@ -116,6 +117,8 @@ class Server:
     retry_after: dict[str, str] = field(default_factory=lambda: {"retry-after-ms": "1"})
     said: list[bytes] | None = None
     content: str | None = None
+    finish: str | None = None
+    message: dict = field(default_factory=dict)
     usage: bool = True
     fingerprint: str | None = None
     named: Callable[[int], str | None] = lambda k: None
@@ -201,6 +204,7 @@ class Server:
                 "refusal": None,
             }
             finish = "stop" if len(ids) == LENGTH or self.said else "length"
+            finish, message = self.finish or finish, message | self.message
             if action == "null content":
                 message["content"] = None
             elif action == "refusal":

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 to_json = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 _REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"}
-_MORE = {"served_by", "lacks"}
+_MORE = {"served_by", "lacks", "reasoning"}
 """Fields of a reply, or its trace, that are written where they hold something."""
 ABILITY_FIELDS = {"lacks", "provides"}
 _TRACE_FIELDS = {"tokens", "alternatives", "bounds", *TokenTrace.ARRAYS}
@@ -70,7 +70,8 @@ def encode_reply(reply: Reply) -> str:
             **({"lacks": dict(trace.lacks)} if trace.lacks else {}),
             **listed,
         }
-    return to_json(fields | ({"served_by": reply.served_by} if reply.served_by else {}))
+    more = {"served_by": reply.served_by, "reasoning": reply.reasoning}
+    return to_json(fields | {name: value for name, value in more.items() if value})
 
 
 def decode_reply(value: str | Mapping[str, object]) -> Reply:

@@ -30,6 +30,7 @@ from trustlab.models.decoding import (
     text_pieces,
 )
 from trustlab.models.opening import end_tokens, locate, open_checkpoint, window_of
+from trustlab.models.thought import Thinking, apart, check_thinking
 from trustlab.records import Reply, TokenTrace
 
 
@@ -243,6 +244,7 @@ class HuggingFaceModel:
     def __init__(
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
         device: str | None = None, dtype: str = "float32", batch_tokens: int = 16384,
+        thinking: Thinking = "auto",
     ) -> None:  # fmt: skip
         """Open the model.
 
@@ -261,7 +263,8 @@ class HuggingFaceModel:
             raise ImportError(
                 "HuggingFaceModel needs torch and transformers: pip install torch transformers"
             ) from error
-        self.batch_tokens = batch_tokens
+        check_thinking(thinking)
+        self.batch_tokens, self._thinking = batch_tokens, thinking
         self.usage: dict[str, float] = {}
         self._torch: Any = torch
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -273,6 +276,8 @@ class HuggingFaceModel:
         self._tokenizer, self._model = tokenizer, model.to(self.device).eval()
         kind = str(model.dtype).removeprefix("torch.")
         self.revision = revision if kind == "float32" else f"{revision}-{kind}"
+        if thinking != "auto":
+            self.revision += f"-thinking {thinking}"
         self._passes = Passes(self._model, self.device)
         self.window: float = window_of(model.config, tokenizer)
         self._ends = np.array(end_tokens(model, tokenizer), dtype=np.int64)
@@ -487,9 +492,14 @@ class HuggingFaceModel:
                 fisher_rao=fields[3] if wide else None, prior_logprobs=prior,
                 alternatives=self._named(grown, r, pieces) if wide else None,
             )  # fmt: skip
-        return Reply(
+        reply = Reply(
             "".join(pieces), trace, n_in, length + stopped, "stop" if stopped else "length"
         )
+        named = [
+            self._shown((), i) if i in self._special else piece
+            for i, piece in zip(grown.ids(r), pieces, strict=True)
+        ]
+        return apart(reply, self._thinking, pieces, named)
 
     def _named(
         self, grown: GrowingReplies, r: int, pieces: list[str]

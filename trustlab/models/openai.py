@@ -41,6 +41,7 @@ from trustlab.models.openai_wire import (
     score_body,
     shortened,
 )
+from trustlab.models.thought import Thinking, check_thinking
 from trustlab.records import Reply
 
 SYSTEM_ROLES = ("auto", "system", "developer", "user")
@@ -90,6 +91,7 @@ class OpenAIModel:
       several times.
     - ``chat_template``: a Jinja template, or a tokenizer's name or folder, for scoring;
       ``vocabulary_size`` for distances from the uniform distribution.
+    - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`).
     - ``extra_body`` goes into every chat call. ``provides``: what the server gives, where it shall
       not be tried out.
 
@@ -106,10 +108,11 @@ class OpenAIModel:
         max_tokens_total: int | None = None, n_top: int = 20, system_role: str = "auto",
         one_by_one: bool = False, chat_template: str | None = None,
         vocabulary_size: int | None = None, extra_body: Mapping[str, Any] | None = None,
-        provides: Iterable[str] | None = None,
+        provides: Iterable[str] | None = None, thinking: Thinking = "auto",
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one
         is needed."""
+        check_thinking(thinking)
         least = {
             "concurrency": 1,
             "max_retries": 0,
@@ -151,8 +154,10 @@ class OpenAIModel:
         self._dialect = Dialect(takes_n=not one_by_one, most_top=n_top, system_role=system_role)
         self._provides = None if provides is None else frozenset({"text", *provides})
         template = None if self._template is None else self._template.text
+        shaping = [self._extra, n_top, system_role, template, vocabulary_size]
+        self._thinking = thinking
         decisive = json.dumps(
-            [self._extra, n_top, system_role, template, vocabulary_size], sort_keys=True
+            shaping if thinking == "auto" else [*shaping, thinking], sort_keys=True
         )
         digest = hashlib.sha256(decisive.encode()).hexdigest()[:8]
         self.revision = f"{address.shown} {name} {digest}"
@@ -427,7 +432,7 @@ class OpenAIModel:
         )
         n_top = sent.get("top_logprobs", 0)
         replies = [
-            reply_of(c, request, (n_in, n_out), n_top, self.vocabulary_size)
+            reply_of(c, request, (n_in, n_out), n_top, self.vocabulary_size, self._thinking)
             for c in answer.choices[:asked]
         ]
         return [replace(reply, served_by=(answer.model or "")[:MAX_WORDS]) for reply in replies]

@@ -26,6 +26,7 @@ from pydantic import BaseModel, Field, ValidationError, WrapValidator
 from trustlab.models.base import Messages, Request
 from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
 from trustlab.models.limiter import Limiter
+from trustlab.models.thought import Thinking, apart
 from trustlab.records import Reply, TokenTrace
 
 T = TypeVar("T")
@@ -617,6 +618,8 @@ class Message(BaseModel):
     """What was said, or why not."""
 
     content: str | None = None
+    reasoning: Annotated[str | None, WrapValidator(_or_none)] = None
+    reasoning_content: Annotated[str | None, WrapValidator(_or_none)] = None
     refusal: Annotated[str | None, WrapValidator(_or_none)] = None
 
 
@@ -704,6 +707,7 @@ def reply_of(
     n_tokens: tuple[int, int],
     n_top: int,
     vocabulary_size: int | None,
+    thinking: Thinking = "auto",
 ) -> Reply:
     """One reply, with its trace where the request wants statistics and the server's tokens spell
     the text.
@@ -721,12 +725,20 @@ def reply_of(
         return missing("withheld by the server's content filter", counts)
     end = choice.finish_reason
     cut = end in CUT_SHORT or (end is None and counts[1] >= request.max_tokens)
-    if choice.message.content is None and not cut:
+    thought = choice.message.reasoning or choice.message.reasoning_content
+    if choice.message.content is None and not cut and not thought:
         return missing(f"the server sent no text (finish {choice.finish_reason!r})", counts)
     # A lone surrogate cannot be written to any file.
     text = (choice.message.content or "").encode("utf-8", "replace").decode()
-    trace = trace_of(text, said, request, n_top, vocabulary_size) if request.want and said else None
-    return Reply(text, trace, *counts, finish="length" if cut else "stop")
+    if thought is not None and thinking != "none":
+        thought, text = thought.encode("utf-8", "replace").decode(), text.lstrip()
+        reply = Reply(text, None, *counts, reasoning=thought)
+    else:
+        reply = apart(Reply(text, None, *counts), thinking)
+    trace = None
+    if request.want and said and reply.text:
+        trace = trace_of(reply.text, said, request, n_top, vocabulary_size)
+    return replace(reply, trace=trace, finish="length" if cut else "stop")
 
 
 def token_bytes(said: Said) -> bytes:

@@ -11,6 +11,8 @@ from trustlab.records import Reply
 
 CUT = "ran out of tokens"
 """Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
+THINKING = f"{CUT} while thinking"
+"""Why a reply that is all thought is no answer."""
 UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no text file takes: NUL and halves of surrogate pairs."""
 
@@ -20,10 +22,13 @@ class Unreadable(ValueError):
 
 
 def no_answer(reply: Reply) -> str:
-    """Why a reply is no answer, neither right nor wrong: :data:`CUT`, or why it is missing.
+    """Why a reply is no answer, neither right nor wrong: :data:`CUT`, :data:`THINKING`, or why it
+    is missing.
 
     '' where it is one, readable or not.
     """
+    if reply.reasoning is not None and reply.text == "":
+        return THINKING
     if reply.finish == "length":
         return CUT
     return "" if reply.text is not None else reply.missing or "no reply"

@@ -1,0 +1,175 @@
+"""Thought told apart from the answer, the same in every backend; what is all thought is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from each import each
+from openai_server import Server, opening
+from tiny_models import byte_tokenizer, speaking
+
+from trustlab.models.base import Request
+from trustlab.models.cache import CachedModel, decode_reply, encode_reply
+from trustlab.models.thought import MARKERS, apart, check_thinking, parts
+from trustlab.parsing import NO_DIAGNOSIS, Unreadable, diagnosis_reply
+from trustlab.parsing.agents import read_opinion
+from trustlab.parsing.reply import THINKING, no_answer, whole
+from trustlab.records import Reply
+
+WANT = frozenset({"logprobs", "distributions"})
+
+
+@each(("opens", "closes"), MARKERS)
+def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
+    text = f"{opens}Maybe [flu], but no.{closes}\n\n[Cold]"
+    told = apart(Reply(text))
+    assert (told.text, told.reasoning) == ("[Cold]", "Maybe [flu], but no.")
+    assert no_answer(apart(Reply(f"{opens}Maybe [flu], but"))) == THINKING
+    assert no_answer(apart(Reply(f"{opens}Maybe [flu].{closes}\n"))) == THINKING
+    # A template has opened it already.
+    assert apart(Reply(f"Maybe [flu].{closes}[Cold]")).text == "[Cold]"
+
+
+@each(
+    ("text", "thought", "answer"),
+    [
+        ("[Cold]", None, "[Cold]"),
+        ("<think></think>[Cold]", "", "[Cold]"),
+        ("<think>a</think><think>b</think>[Cold]", "a</think><think>b", "[Cold]"),
+        ("Well. <think>a</think> [Cold]", "a", "[Cold]"),
+        ("<think>the tag </think> ends it</think>[Cold]", "the tag </think> ends it", "[Cold]"),
+        ("[Flu]<think>or not", "or not", ""),
+        ("<think>a</think>[Cold]<think>or", "a</think>[Cold]<think>or", ""),
+        (
+            "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
+            "<|channel|>final<|message|>[Cold]<|return|>",
+            "a<|end|><|start|>assistant",
+            "[Cold]",
+        ),
+        ("<thinking_process>a</thinking_process>[Cold]", None, None),
+        ("a < b and c > d [Cold]", None, None),
+    ],
+)
+def test_the_last_marker_decides(text: str, thought: str | None, answer: str | None) -> None:
+    told = apart(Reply(text))
+    assert (told.reasoning, told.text) == (thought, text if answer is None else answer)
+
+
+def test_what_doctors_are_asked_to_think_is_part_of_their_answer() -> None:
+    text = "<think>Hm.</think><thinking_process>A cough.</thinking_process>\n[Cold]"
+    assert read_opinion(apart(Reply(text))) == ("A cough.", "Cold", "")
+
+
+def test_markers_of_ones_own_and_none() -> None:
+    text = "((a)) [Cold]"
+    assert apart(Reply(text), ["((", "))"]).text == "[Cold]"
+    assert parts("<think>a</think>[Cold]", "none") == (None, 0, 22)
+    for wrong in ("yes", ["<a>"], ["<a>", ""], 3):
+        with pytest.raises(ValueError, match="'auto', 'none', or a list of two texts"):
+            check_thinking(wrong)  # pyright: ignore
+
+
+def test_all_thought_is_neither_right_nor_wrong() -> None:
+    for reply in (apart(Reply("<think>[flu]", finish="length")), apart(Reply("<think>[flu]"))):
+        with pytest.raises(Unreadable, match="ran out of tokens while thinking"):
+            whole(reply)
+    told = diagnosis_reply(apart(Reply("<think>[flu]</think>I cannot say.")))
+    assert (told.text, told.missing) == (None, NO_DIAGNOSIS)
+
+
+def test_thought_is_kept_with_the_reply() -> None:
+    reply = apart(Reply("<think>a</think>[Cold]"))
+    assert decode_reply(encode_reply(reply)) == reply
+    assert '"reasoning"' not in encode_reply(Reply("[Cold]"))
+
+
+# A server
+
+
+@pytest.fixture
+def server(monkeypatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with Server() as running:
+        yield running
+
+
+ANSWER = (b"\n\n", b"[", b"Cold", b"]")
+FORMS: dict[str, tuple[bytes, ...]] = {
+    opens: (opens.encode(), b" Maybe [", b"flu], but", closes.encode(), *ANSWER)
+    for opens, closes in MARKERS
+} | {"opened by the template": (b"Maybe [", b"flu].", b"</think>", *ANSWER)}
+
+
+def asked(server: Server, **options) -> Reply:
+    with opening(server, provides=["logprobs", "distributions"]) as open_it:
+        cached = CachedModel(open_it(**options), None)
+        return cached.generate([Request((("user", "Cough."),), max_tokens=64, want=WANT)])[0][0]
+
+
+@each("form", list(FORMS))
+def test_a_server_s_text_is_parted_and_only_the_answer_s_tokens_are_read(form: str) -> None:
+    with Server(said=list(FORMS[form])) as server:
+        reply = asked(server)
+        assert reply.text == "[Cold]" and "Maybe [flu]" in str(reply.reasoning)
+        assert reply.trace is not None and reply.trace.tokens == ("[", "Cold", "]")
+        assert reply.trace.logprobs is not None and reply.trace.logprobs.tolist() == [-0.5] * 3
+        server.logprobs = "null"
+        assert asked(server).text == "[Cold]" and asked(server).trace is None
+        server.logprobs, server.finish = "given", "length"
+        server.said = list(FORMS[form][:2])
+        if form != "opened by the template":
+            assert no_answer(asked(server)) == THINKING
+        else:  # nothing tells that this is thought, but it was cut
+            assert no_answer(asked(server)) == "ran out of tokens"
+
+
+@each("name", ["reasoning", "reasoning_content"])
+def test_a_server_s_own_field_is_thought(name: str) -> None:
+    with Server(said=[b"[", b"Cold", b"]"], message={name: "Maybe [flu]."}) as server:
+        reply = asked(server)
+        assert (reply.text, reply.reasoning) == ("[Cold]", "Maybe [flu].")
+        assert reply.trace is not None and reply.trace.tokens == ("[", "Cold", "]")
+        server.finish, server.message = "length", {name: "Maybe [flu]", "content": None}
+        assert no_answer(asked(server)) == THINKING
+        server.finish = "stop"
+        assert no_answer(asked(server)) == THINKING
+
+
+def test_tokens_of_a_thought_moved_elsewhere_are_passed_over() -> None:
+    said = [b"Maybe", b" flu.", b"[", b"Cold", b"]"]
+    message = {"reasoning": "Maybe flu.", "content": "[Cold]"}
+    with Server(said=said, message=message) as server:
+        reply = asked(server)
+        assert reply.trace is not None and reply.trace.tokens == ("[", "Cold", "]")
+
+
+def test_markers_change_the_key_and_auto_does_not(server) -> None:
+    with opening(server, provides=["text"]) as open_it:
+        plain, auto = open_it().revision, open_it(thinking="auto").revision
+        assert plain == auto != open_it(thinking="none").revision
+
+
+# A model of Hugging Face's
+
+
+@each(("opens", "closes"), [("<think>", "</think>"), ("<unused94>", "<unused95>")])
+def test_a_model_that_thinks_answers_behind_its_thought(
+    opens: str, closes: str, tmp_path_factory, monkeypatch
+) -> None:
+    folder = tmp_path_factory.mktemp("thinks")
+    tokenizer = byte_tokenizer()
+    if opens == "<unused94>":  # as special tokens, which a text does not show
+        tokenizer.add_special_tokens({"additional_special_tokens": [opens, closes]})
+    ids = tokenizer(f"{opens}a [b]{closes}\n[c]", add_special_tokens=False)["input_ids"]
+    with monkeypatch.context() as patch:
+        model = speaking(folder / "whole", tokenizer, ids, patch)
+        request = Request((("user", "x"),), max_tokens=64, want=frozenset({"logprobs"}))
+        ((reply,),) = model.generate([request])
+        assert (reply.text, reply.reasoning, reply.finish) == ("[c]", "a [b]", "stop")
+        assert reply.trace is not None and "".join(reply.trace.tokens) == "[c]"
+        assert reply.trace.logprobs is not None and len(reply.trace.logprobs) == 3
+    with monkeypatch.context() as patch:
+        model = speaking(folder / "cut", tokenizer, ids, patch)
+        ((reply,),) = model.generate([Request((("user", "x"),), max_tokens=8)])
+        assert no_answer(reply) == THINKING

@@ -1,0 +1,95 @@
+"""Thought apart from the answer: what a model says to itself before it replies.
+
+A server may send it in a field of its own; else it stands in front of the answer, between markers.
+A chat template may have opened it already, so that only its end is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import NamedTuple
+
+from trustlab.records import Reply
+
+MARKERS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("[THINK]", "[/THINK]"),
+    ("<seed:think>", "</seed:think>"),
+    ("<unused94>", "<unused95>"),
+    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+)
+"""Beginning and end of a thought, as families of models write them."""
+ENDINGS = ("<|return|>", "<|end|>")
+"""What may stand behind the answer of a model that has channels."""
+Thinking = str | Sequence[str]
+"""``"auto"`` (:data:`MARKERS`), ``"none"``, or a beginning and an end of one's own."""
+
+
+class Parts(NamedTuple):
+    """A reply's ``thought`` (``None``: it has none), and where its answer starts and stops;
+    ``start`` is ``None`` where the thought has no end."""
+
+    thought: str | None
+    start: int | None
+    stop: int
+
+
+def check_thinking(thinking: Thinking) -> None:
+    """``ValueError`` for what is no way to tell thought apart."""
+    ends = tuple(thinking) if isinstance(thinking, list | tuple) else ()
+    if thinking not in ("auto", "none") and not (len(ends) == 2 and all(ends)):
+        allowed = "'auto', 'none', or a list of two texts, the markers of its beginning and end"
+        raise ValueError(f"thinking is {thinking!r}; it must be {allowed}")
+
+
+def parts(text: str, thinking: Thinking = "auto") -> Parts:
+    """Where thought ends and the answer begins. The last marker decides: an answer stands behind
+    the last end, and a beginning behind that has no end."""
+    stop = len(text.rstrip())
+    for ending in ENDINGS if thinking == "auto" else ():
+        stop = stop - len(ending) if text[:stop].endswith(ending) else stop
+    own = thinking if not isinstance(thinking, str) else None
+    for opens, closes in [own] if own else MARKERS if thinking == "auto" else ():
+        first, last, end = text.find(opens), text.rfind(opens), text.rfind(closes)
+        if last > end:
+            return Parts(text[first + len(opens) :], None, stop)
+        if end >= 0:
+            thought = text[first + len(opens) : end] if 0 <= first < end else text[:end]
+            answer = text[end + len(closes) :]
+            return Parts(thought, len(text) - len(answer.lstrip()), stop)
+    return Parts(None, 0, len(text))
+
+
+def apart(
+    reply: Reply,
+    thinking: Thinking = "auto",
+    pieces: Sequence[str] = (),
+    named: Sequence[str] = (),
+) -> Reply:
+    """The reply with its thought in ``reasoning``, its text and trace the answer's alone.
+
+    - ``pieces``: what each token adds to the text; ``named``: the same with the names of special
+      tokens, which the text lacks. Without them only the text is parted.
+    - A thought without an end, and one without an answer behind it, leave an empty text.
+    """
+    if reply.text is None:
+        return reply
+    told = "".join(named) or reply.text
+    thought, start, stop = parts(told, thinking)
+    if thought is None:
+        return reply
+    thought = thought.strip()
+    if start is None or start >= stop:
+        return replace(reply, text="", trace=None, reasoning=thought)
+    if not named:
+        return replace(reply, text=told[start:stop], trace=None, reasoning=thought)
+    ends = list(accumulate(map(len, named)))
+    k = next(i for i, end in enumerate(ends) if end > start)
+    begins = named[k][start - ends[k] :] if named[k] == pieces[k] else ""
+    said = (begins, *pieces[k + 1 :])
+    trace = reply.trace and replace(reply.trace.part(k, len(named)), tokens=said)
+    return replace(reply, text="".join(said), trace=trace, reasoning=thought)
