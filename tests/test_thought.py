@@ -144,10 +144,19 @@ def test_tokens_of_a_thought_moved_elsewhere_are_passed_over() -> None:
         assert reply.trace is not None and reply.trace.tokens == ("[", "Cold", "]")
 
 
-def test_markers_change_the_key_and_auto_does_not(server) -> None:
+def test_markers_and_a_budget_change_the_key_and_the_defaults_do_not(server) -> None:
     with opening(server, provides=["text"]) as open_it:
-        plain, auto = open_it().revision, open_it(thinking="auto").revision
-        assert plain == auto != open_it(thinking="none").revision
+        plain, default = open_it(), open_it(thinking="auto", thinking_tokens=0)
+        others = [open_it(thinking="none"), open_it(thinking_tokens=100)]
+        assert plain.revision == default.revision
+        assert len({model.revision for model in (plain, *others)}) == 3
+
+
+def test_a_budget_for_thought_is_added_to_every_reply_s(server) -> None:
+    asked(server), asked(server, thinking_tokens=1000)
+    assert [body["max_tokens"] for body in server.received] == [64, 1064]
+    with pytest.raises(ValueError, match="thinking_tokens must be at least 0, got -1"):
+        asked(server, thinking_tokens=-1)
 
 
 # A model of Hugging Face's
@@ -173,3 +182,8 @@ def test_a_model_that_thinks_answers_behind_its_thought(
         model = speaking(folder / "cut", tokenizer, ids, patch)
         ((reply,),) = model.generate([Request((("user", "x"),), max_tokens=8)])
         assert no_answer(reply) == THINKING
+    with monkeypatch.context() as patch:
+        model = speaking(folder / "room", tokenizer, ids, patch)
+        model._thinking_tokens = 56
+        ((reply,),) = model.generate([Request((("user", "x"),), max_tokens=8)])
+        assert reply.text == "[c]"

@@ -30,7 +30,7 @@ from trustlab.models.decoding import (
     text_pieces,
 )
 from trustlab.models.opening import end_tokens, locate, open_checkpoint, window_of
-from trustlab.models.thought import Thinking, apart, check_thinking
+from trustlab.models.thought import Thinking, apart, check_thinking, with_thought
 from trustlab.records import Reply, TokenTrace
 
 
@@ -244,7 +244,7 @@ class HuggingFaceModel:
     def __init__(
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
         device: str | None = None, dtype: str = "float32", batch_tokens: int = 16384,
-        thinking: Thinking = "auto",
+        thinking: Thinking = "auto", thinking_tokens: int = 0,
     ) -> None:  # fmt: skip
         """Open the model.
 
@@ -264,7 +264,10 @@ class HuggingFaceModel:
                 "HuggingFaceModel needs torch and transformers: pip install torch transformers"
             ) from error
         check_thinking(thinking)
+        if thinking_tokens < 0:
+            raise ValueError(f"thinking_tokens must be at least 0, got {thinking_tokens}")
         self.batch_tokens, self._thinking = batch_tokens, thinking
+        self._thinking_tokens = thinking_tokens
         self.usage: dict[str, float] = {}
         self._torch: Any = torch
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -276,8 +279,8 @@ class HuggingFaceModel:
         self._tokenizer, self._model = tokenizer, model.to(self.device).eval()
         kind = str(model.dtype).removeprefix("torch.")
         self.revision = revision if kind == "float32" else f"{revision}-{kind}"
-        if thinking != "auto":
-            self.revision += f"-thinking {thinking}"
+        if thinking != "auto" or thinking_tokens:
+            self.revision += f"-thinking {thinking} {thinking_tokens}"
         self._passes = Passes(self._model, self.device)
         self.window: float = window_of(model.config, tokenizer)
         self._ends = np.array(end_tokens(model, tokenizer), dtype=np.int64)
@@ -293,6 +296,7 @@ class HuggingFaceModel:
         if one reply to one prompt does not fit, after a warning for every time that the batches
         were made smaller.
         """
+        requests = with_thought(requests, self._thinking_tokens)
         sharing: dict[Messages, list[int]] = {}
         for i, request in enumerate(requests):
             check(request)

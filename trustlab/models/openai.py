@@ -41,7 +41,7 @@ from trustlab.models.openai_wire import (
     score_body,
     shortened,
 )
-from trustlab.models.thought import Thinking, check_thinking
+from trustlab.models.thought import Thinking, check_thinking, with_thought
 from trustlab.records import Reply
 
 SYSTEM_ROLES = ("auto", "system", "developer", "user")
@@ -91,7 +91,8 @@ class OpenAIModel:
       several times.
     - ``chat_template``: a Jinja template, or a tokenizer's name or folder, for scoring;
       ``vocabulary_size`` for distances from the uniform distribution.
-    - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`).
+    - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
+      ``thinking_tokens`` are added to every budget, for a model that thinks.
     - ``extra_body`` goes into every chat call. ``provides``: what the server gives, where it shall
       not be tried out.
 
@@ -109,6 +110,7 @@ class OpenAIModel:
         one_by_one: bool = False, chat_template: str | None = None,
         vocabulary_size: int | None = None, extra_body: Mapping[str, Any] | None = None,
         provides: Iterable[str] | None = None, thinking: Thinking = "auto",
+        thinking_tokens: int = 0,
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one
         is needed."""
@@ -120,8 +122,10 @@ class OpenAIModel:
             "max_tokens_total": 0,
             "n_top": 0,
             "vocabulary_size": 2,
+            "thinking_tokens": 0,
         }
         values = (concurrency, max_retries, max_calls, max_tokens_total, n_top, vocabulary_size)
+        values = (*values, thinking_tokens)
         for (option, at_least), value in zip(least.items(), values, strict=True):
             if value is not None and value < at_least:
                 raise ValueError(f"{option} must be at least {at_least}, got {value}")
@@ -155,10 +159,10 @@ class OpenAIModel:
         self._provides = None if provides is None else frozenset({"text", *provides})
         template = None if self._template is None else self._template.text
         shaping = [self._extra, n_top, system_role, template, vocabulary_size]
-        self._thinking = thinking
-        decisive = json.dumps(
-            shaping if thinking == "auto" else [*shaping, thinking], sort_keys=True
-        )
+        if thinking != "auto" or thinking_tokens:
+            shaping += [thinking, thinking_tokens]
+        self._thinking, self._thinking_tokens = thinking, thinking_tokens
+        decisive = json.dumps(shaping, sort_keys=True)
         digest = hashlib.sha256(decisive.encode()).hexdigest()[:8]
         self.revision = f"{address.shown} {name} {digest}"
 
@@ -200,6 +204,7 @@ class OpenAIModel:
             check(request)
         if not requests:
             return []
+        requests = with_thought(requests, self._thinking_tokens)
         rows: list[list[Reply | None]] = [[None] * request.n for request in requests]
         run = _Run(requests, self._priors(requests), rows, keep)
         try:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
+from trustlab.models.base import Request
 from trustlab.records import Reply
 
 MARKERS = (
@@ -62,6 +63,11 @@ def parts(text: str, thinking: Thinking = "auto") -> Parts:
             answer = text[end + len(closes) :]
             return Parts(thought, len(text) - len(answer.lstrip()), stop)
     return Parts(None, 0, len(text))
+
+
+def with_thought(requests: Sequence[Request], n_tokens: int) -> list[Request]:
+    """The requests with ``n_tokens`` more for what is thought before each reply."""
+    return [replace(q, max_tokens=q.max_tokens + n_tokens) for q in requests]
 
 
 def apart(
