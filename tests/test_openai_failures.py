@@ -145,7 +145,7 @@ def test_a_call_that_is_refused_alone_is_given_up_after_its_retries(server, open
 
 def test_calls_beyond_a_rate_are_not_lost_and_few_are_refused(server, opened):
     server.per_second, server.retry_after = 20, {}
-    model = opened(concurrency=32)
+    model = opened(concurrency=32, max_retries=5)
     rows = model.generate([ask(str(k)) for k in range(60)])
     assert all(row[0].text for row in rows)
     assert len(server.chats()) < 60 + 32 + 20  # the first burst, and one more
