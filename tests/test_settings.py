@@ -324,3 +324,19 @@ def test_a_notebook_s_variables_become_its_setup(monkeypatch):
     asked = choices_of("04_consultation").of(variables | {"tl": tl, "seed": 3, "grader": object()})
     assert (asked.seed, asked.max_turns, asked.grader) == (3, 6, "synonym")
     assert asked.run_dir == RUNS / "interactive" and asked.store == RUNS / "replies.sqlite"
+
+
+def test_budgets_reach_the_requests_and_the_run_s_parameters() -> None:
+    setup = tl.Setup(methods=["ce"], levels=[100], budgets={"answer": 500, "score": 30}, samples=2)
+    model = FakeModel()
+    run = tl.benchmark(made_cases(1), [model], setup=setup)
+    assert (run.parameters["max_tokens_answer"], run.parameters["max_tokens_score"]) == (500, 30)
+    assert run.parameters["max_tokens_reasoning"] == 256
+    asked = {(q.purpose, q.max_tokens) for batch in model.asked for q in batch}
+    assert asked == {("diagnosis", 500), ("ce", 30)}
+
+
+@each("budgets", [{"answer": 0}, {"answers": 5}, {"score": 1.5}, {"score": True}, [5]])
+def test_budgets_that_cannot_be_are_refused(budgets) -> None:
+    with pytest.raises(ValueError, match="budgets is .*; it must be whole numbers of at least 1"):
+        tl.Setup(budgets=budgets)

@@ -67,6 +67,12 @@ class Settings:
     medconf: MedConf = field(default_factory=MedConf)
 
 
+def settings_of(setup: Setup) -> Settings:
+    """What a setup says of how answers are asked for."""
+    budgets: Any = {f"max_tokens_{name}": most for name, most in setup.budgets.items()}
+    return Settings(setup.chosen, seed=setup.seed, medconf=setup.procedure, **budgets)
+
+
 def needs_of(methods: Iterable[Method]) -> frozenset[str]:
     """Everything the methods read."""
     return frozenset(need for m in methods for need in m.needs)
@@ -335,7 +341,7 @@ def plan_benchmark(setup: Setup) -> pd.DataFrame:
     cases, p = setup.cases(), setup.chosen
     shown = views(cases, given(setup.levels, LEVELS))
     needs = needs_of(select(given(setup.methods, "paper")))
-    settings = Settings(p, seed=setup.seed, medconf=setup.procedure)
+    settings = settings_of(setup)
     rows = []
     for v in shown:
         asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from trustlab.collect import Settings, collect, samples_alike
+from trustlab.collect import Settings, collect, samples_alike, settings_of
 from trustlab.confidence import Method, select
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
@@ -125,7 +125,7 @@ def benchmark(
     given_once(cases, models, levels)
     chosen = select(given(methods, setup.methods, "paper"))
     shown = views_of(cases, levels, show)
-    settings = Settings(setup.chosen, seed=setup.seed, medconf=setup.procedure)
+    settings = settings_of(setup)
     grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
     own = [
         *([assessor] if assessor else []),

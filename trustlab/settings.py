@@ -236,6 +236,13 @@ class Ask:
     temperature: Warmth = 0.5
     """Of the samples, and of doctors on a panel; the answer itself is greedy."""
     seed: Seed = 0
+    budgets: Annotated[
+        dict[Literal["answer", "score", "reasoning", "guesses"], Count],
+        Field(
+            description="whole numbers of at least 1 for some of answer, score, reasoning, guesses"
+        ),
+    ] = Field(default_factory=dict)
+    """Most tokens of a reply, where they are not those of :class:`trustlab.collect.Settings`."""
     parameters: Annotated[
         Parameters, BeforeValidator(_parameters), Field(description="a dict or tl.Parameters")
     ] = PARAMETERS
