@@ -350,6 +350,8 @@ class Handler(BaseHTTPRequestHandler):
             said = server.chat(body, None)
             said["choices"][0]["message"]["content"] += f" {key}"
             self.answer(200, json.dumps(said).encode())
+        elif action == "digits":
+            self.answer(200, b'{"choices": [' + b"9" * 5000 + b"]}")
         elif action == "drip":
             self.drip(json.dumps(server.chat(body, None)).encode())
         elif self.path == "/v1/chat/completions":

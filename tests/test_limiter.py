@@ -108,3 +108,20 @@ def test_failures_teach_nothing_and_what_passes_ends_a_row_of_them() -> None:
         assert (limiter.failed, limiter.refused) == (0, 0)
 
     asyncio.run(scene())
+
+
+def test_an_hour_without_calls_is_no_part_of_the_pace(monkeypatch) -> None:
+    async def scene() -> None:
+        limiter, loop = Limiter(8), asyncio.get_running_loop()
+        await limiter.give(await limiter.take(), passed=False, pause=0.001)
+        await asyncio.sleep(0.01)
+        await passes(limiter, 5)
+        clock = loop.time
+        monkeypatch.setattr(loop, "time", lambda: clock() + 3600)
+        await limiter.give(await limiter.take(), passed=False, pause=0.001)
+        monkeypatch.setattr(loop, "time", clock)
+        began = clock()
+        await passes(Limiter(1), 1)
+        assert limiter._rate > 1 and clock() - began < 1
+
+    asyncio.run(scene())

@@ -202,7 +202,7 @@ def test_a_redirect_to_another_address_is_not_followed(server, opened):
         server.elsewhere = f"{other.url}/chat/completions"
         server.plan = lambda k, body: "redirect"
         ((reply,),) = opened(max_retries=3).generate([ask("Secret cough.")])
-        assert reply.missing == "the server redirects to another address, 127.0.0.1"
+        assert reply.missing == "the server redirects to another address"
         assert other.received == [] and len(server.chats()) == 1
 
 
@@ -561,3 +561,36 @@ def test_options_that_may_carry_a_key_are_refused_before_anything_is_written(
         run_notebook("01_benchmark", {"model": "openai:toy", name: options}, tmp_path / "run")
     assert not any(canary in str(caught.value) for canary in CANARIES)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("finish", ["error", "abort", "tool_calls"])
+def test_a_reply_that_the_server_broke_off_is_none(server, opened, finish):
+    server.finish = finish
+    ((reply,),) = opened().generate([ask()])
+    assert reply.missing == f"the server broke the reply off (finish {finish!r})"
+
+
+def test_a_stop_is_told_at_once_though_many_jobs_are_left(server, opened):
+    server.per_second, server.retry_after = 20, {}
+    began = time.monotonic()
+    with pytest.raises(Stopped, match="the budget of 30 calls"):
+        opened(max_calls=30, max_retries=5).generate([ask(str(k)) for k in range(2000)])
+    assert time.monotonic() - began < 8
+
+
+def test_what_a_run_ended_with_does_not_end_the_next(server, opened):
+    model = opened(max_retries=0, concurrency=2)
+    server.plan = lambda k, body: 500
+    with pytest.raises(Gone):
+        model.generate([ask(str(k)) for k in range(30)])
+    first = len(server.chats())
+    server.plan = lambda k, body: 500 if k == first else None
+    assert sum(row[0].text is None for row in model.generate([ask(str(k)) for k in range(12)])) == 1
+
+
+@pytest.mark.parametrize("patient", ["half \ud83d", "whole"])
+def test_what_cannot_be_written_or_read_makes_one_reply_missing(server, opened, patient):
+    server.message = {"content": "[Flu]"} if patient == "whole" else {}
+    server.plan = lambda k, body: "digits" if patient_of(body) == "whole" else None
+    bad, good = opened(max_retries=0).generate([ask(patient), ask("well")])
+    assert bad[0].text is None and bad[0].missing and good[0].text

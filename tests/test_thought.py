@@ -187,3 +187,16 @@ def test_a_model_that_thinks_answers_behind_its_thought(
         model._thinking_tokens = 56
         ((reply,),) = model.generate([Request((("user", "x"),), max_tokens=8)])
         assert reply.text == "[c]"
+
+
+@each(
+    "extra", [{"reasoning_content": "Maybe [flu]."}, {"reasoning": ""}, {"reasoning_content": ""}]
+)
+def test_a_field_beside_a_thought_in_the_text(extra: dict) -> None:
+    message = extra | {"content": "<think>Maybe [flu].</think>[Cold]"}
+    with Server(message=message) as server:
+        assert asked(server).text == "[Cold]"
+        server.message = extra | {"content": "<think>Maybe [flu]"}
+        assert no_answer(asked(server)) == THINKING
+        server.message = {"reasoning_content": "", "content": ""}
+        assert no_answer(asked(server)) == ""  # an empty reply, without a thought

@@ -53,10 +53,17 @@ MEMORY = ":memory:"
 
 _NAMES_KEY = re.compile(
     r"(.*[_-])?(api[_-]?key|auth|authorization|(auth|access|bearer)[_-]?token|password|secret"
-    r"|headers?|cookies?|credentials?)",
+    r"|(secret|access)[_-]?key|passwd|headers?|cookies?|credentials?)|key|token",
     re.IGNORECASE,
 )
-_IS_KEY = re.compile(r"\bsk-[\w-]{16,}|\bBearer \S{8,}")
+_IS_KEY = re.compile(r"\b(?:sk-|gsk_|hf_)[\w-]{16,}|\bBearer \S{8,}")
+
+
+def may_be_token(part: str) -> bool:
+    """Whether a part of an address's path may be a token: 12 letters and digits mixed, or more,
+    without a break."""
+    pieces = re.split(r"[-._]", part)
+    return any(len(p) >= 12 and re.search(r"\d", p) and re.search("[a-zA-Z]", p) for p in pieces)
 
 
 def check_no_key(called: str, value: object) -> None:
@@ -68,8 +75,11 @@ def check_no_key(called: str, value: object) -> None:
         for name, part in value.items():
             if _NAMES_KEY.fullmatch(str(name)):
                 raise ValueError(f"{called} has {str(name)!r}, which may carry a key; {where}")
-            if name == "base_url" and re.search(r"[@?#]", str(part)):
-                raise ValueError(f"{called} has a base_url with a login or a query; {where}")
+            if name == "base_url" and (
+                re.search(r"[@?#]", str(part)) or any(map(may_be_token, str(part).split("/")[3:]))
+            ):
+                what = "a login, a query or what looks like a token"
+                raise ValueError(f"{called} has a base_url with {what}; {where}")
             check_no_key(called, part)
     elif isinstance(value, list | tuple):
         for part in value:

@@ -90,7 +90,7 @@ class Model(Protocol):
         ...
 
 
-SHOWN = ("window", "count_tokens", "usage", "lacks", "streams")
+SHOWN = ("window", "count_tokens", "usage", "streams")
 """What else of the wrapped model can be read, where it has it."""
 
 

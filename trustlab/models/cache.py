@@ -70,8 +70,8 @@ def encode_reply(reply: Reply) -> str:
             **({"lacks": dict(trace.lacks)} if trace.lacks else {}),
             **listed,
         }
-    more = {"served_by": reply.served_by, "reasoning": reply.reasoning}
-    return to_json(fields | {name: value for name, value in more.items() if value})
+    more = {"served_by": reply.served_by or None, "reasoning": reply.reasoning}
+    return to_json(fields | {name: value for name, value in more.items() if value is not None})
 
 
 def decode_reply(value: str | Mapping[str, object]) -> Reply:

@@ -10,6 +10,8 @@ LONGEST_WAIT_S = 120.0
 """A server that asks for a longer pause is gone for this run."""
 LONGEST_PAUSE_S = 30.0
 """Between two tries of a server that does not say how long."""
+IDLE_S, SLOWEST = 1.0, 0.2
+"""Seconds without a call that are no part of a rate, and the lowest rate, in calls a second."""
 FEW = 5
 """Calls passed before the first refusals that are too few to tell a rate from."""
 
@@ -32,9 +34,17 @@ class Limiter:
         self._rate = self._steady = math.inf  # calls a second
         self._searching, self._least = False, 0.0
         self._cut = self._opens = self._next = -math.inf  # loop times
+        self._since = (
+            self._last
+        ) = -math.inf  # passes are counted since, a place was given back last
         self._passed = 0
         self._change = asyncio.Condition()
         self._random = random.Random()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no place is taken."""
+        return not self._taken
 
     async def take(self) -> float:
         """Wait for a place; the loop's time, to be given back with it."""
@@ -43,6 +53,8 @@ class Limiter:
             now = clock()
             wait = max(self._opens, self._next) - now
             if wait <= 0 and self._taken < int(self._places):
+                if not self._taken and now - max(self._last, self._opens) > IDLE_S:
+                    self._since, self._passed = now, 0  # time without work tells nothing
                 self._taken += 1
                 self._next = now + 1 / self._rate
                 return now
@@ -57,7 +69,7 @@ class Limiter:
         """Give the place back that was ``taken``. Not ``passed``, with a ``pause`` (seconds) that
         the server asked for or 0: it refused. Neither: the call failed, which teaches nothing."""
         self._taken -= 1
-        now = asyncio.get_running_loop().time()
+        now = self._last = asyncio.get_running_loop().time()
         if passed:
             self._pass()
         elif pause is not None and taken >= self._cut:  # earlier ones are of the same crowd
@@ -82,10 +94,11 @@ class Limiter:
             self._rate = max(self._least, slower)
             self._searching = self._searching and not self._passed
         elif self._passed and self._cut > -math.inf:
-            self._rate = self._passed / (now - self._cut)
+            self._rate = max(self._passed / max(now - self._since, 0.01), SLOWEST)
             self._least, self._searching = self._rate / 2, self._passed < FEW
         self._steady, self._passed = self._rate, 0
         own = min(0.5 * 2**self.refused, LONGEST_PAUSE_S)
         wait = max(pause, own / 2) if pause and self.refused else pause or own
-        self._cut, self._opens = now, now + wait * self._random.uniform(1, 1.25)
+        self._cut = self._since = now
+        self._opens = now + wait * self._random.uniform(1, 1.25)
         self.refused += 1

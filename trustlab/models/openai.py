@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +23,6 @@ from trustlab.models.base import STATISTICS, Gone, Keep, Request, Stopped
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
 from trustlab.models.openai_wire import (
-    MAX_WORDS,
     MOST_TOKENS,
     NO_TEMPLATE,
     OTHER_TOKENS,
@@ -209,7 +209,7 @@ class OpenAIModel:
         run = _Run(requests, self._priors(requests), rows, keep)
         try:
             self._line.run(self._answer_all(run))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, CancelledError):
             run.stopped = run.stopped or "interrupted"
         replies = run.replies()
         if run.stopped:
@@ -260,6 +260,9 @@ class OpenAIModel:
     async def _answer_all(self, run: _Run) -> None:
         """All jobs (request, first reply, how many), as places get free: no job waits for another's
         end."""
+        limiter = self._line.limiter
+        if limiter.idle:  # what another run ended with says nothing of this one
+            limiter.failed = limiter.refused = 0
         for i, row in enumerate(run.rows):
             run.jobs.put_nowait((i, 0, len(row)))
         workers = [asyncio.create_task(self._work(run)) for _ in range(self._concurrency)]
@@ -273,11 +276,15 @@ class OpenAIModel:
             await asyncio.gather(end(), *workers)
         except BaseException:
             run.stopped = run.stopped or "interrupted"  # no call is begun any more
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
             raise
 
     async def _work(self, run: _Run) -> None:
         while job := await run.jobs.get():
-            await self._answer(run, *job)
+            if not run.stopped:
+                await self._answer(run, *job)
             run.jobs.task_done()
 
     async def _answer(self, run: _Run, i: int, start: int, n: int) -> None:
@@ -319,6 +326,8 @@ class OpenAIModel:
         retries = begun = 0
         while True:
             limiter = self._line.limiter
+            if run is not None and run.stopped:
+                return None
             taken, passed, pause = await limiter.take(), False, None
             try:
                 if run is not None:
@@ -344,13 +353,11 @@ class OpenAIModel:
                 if body(self._dialect) != sent:
                     begun = 0
                     continue
-                if run is not None and kind == "chat":
+                if run is not None and (kind == "chat" or outcome.status != 404):
                     self._give_up(run, outcome)
-                hopeless = run.stopped if run is not None else outcome.pause > LONGEST_WAIT_S
-                tried = (
-                    limiter.refused > self._max_retries
-                    if outcome.refused
-                    else (retries >= self._max_retries)
+                hopeless = outcome.pause > LONGEST_WAIT_S or (run is not None and run.stopped)
+                tried = retries >= self._max_retries and not (
+                    outcome.refused and limiter.refused <= self._max_retries
                 )
                 if outcome.passing and not tried and not hopeless:
                     retries += 1
@@ -395,22 +402,23 @@ class OpenAIModel:
             n = counted.get(theirs) if isinstance(counted, dict) else None
             self.usage[ours] += n if isinstance(n, int) and 0 < n <= MOST_TOKENS else 0
         if isinstance(fingerprint := answer.get("system_fingerprint"), str):
-            name = f"fingerprint {fingerprint[:40]}"
+            name = f"fingerprint {shortened(fingerprint)[:40]}"
             self.usage[name] = self.usage.get(name, 0.0) + 1
 
     def _give_up(self, run: _Run, outcome: Outcome) -> None:
         """Stop the run where every further call would fail in the same way."""
         shown = self._line.address.shown
         if outcome.pause > LONGEST_WAIT_S and outcome.passing:
-            run.error = Gone
+            error = Gone
             stopped = f"{shown} asks to wait {outcome.pause:,.0f} s: {outcome.reason}"
         elif outcome.status in FATAL:
-            run.error, stopped = FATAL[outcome.status], self._refused(outcome)
+            error, stopped = FATAL[outcome.status], self._refused(outcome)
         elif outcome.status == 402 or outcome.code == "insufficient_quota":
-            stopped = self._refused(outcome)
+            error, stopped = None, self._refused(outcome)
         else:
             return
-        run.stopped = run.stopped or stopped
+        if not run.stopped:
+            run.error, run.stopped = error, stopped
 
     def _refused(self, outcome: Outcome) -> str:
         return f"{self._line.address.shown} refuses {self.name!r}: {outcome.reason}"
@@ -440,7 +448,7 @@ class OpenAIModel:
             reply_of(c, request, (n_in, n_out), n_top, self.vocabulary_size, self._thinking)
             for c in answer.choices[:asked]
         ]
-        return [replace(reply, served_by=(answer.model or "")[:MAX_WORDS]) for reply in replies]
+        return [replace(reply, served_by=shortened(answer.model or "")) for reply in replies]
 
     async def _with_prior(self, run: _Run, prompt: str, reply: Reply) -> Reply | None:
         """The reply with its tokens scored after ``prompt``; ``None``: stopped before.

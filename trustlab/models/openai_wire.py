@@ -28,6 +28,7 @@ from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
 from trustlab.models.limiter import Limiter
 from trustlab.models.thought import Thinking, apart
 from trustlab.records import Reply, TokenTrace
+from trustlab.settings import may_be_token
 
 T = TypeVar("T")
 
@@ -44,8 +45,6 @@ TOO_LONG = f"the server's answer has more than {MOST_BYTES:,} bytes"
 UNFIT = 0
 """In place of an HTTP status: the server did what is not allowed, and would do it again."""
 
-_PLAIN = re.compile(r"[a-zA-Z._-]{1,14}|v\d[a-z0-9.]{0,8}")
-"""A part of an address's path that is no token: a short word, or a version."""
 _KEY_LIKE = re.compile(r"\bsk-[\w*.-]{4,}|(?<=Bearer )\S+")
 _NAMED_N = re.compile(
     r"['\"`]n['\"`]|\bn\s*(=|>|!=|must|is not|should)|only one completion", re.IGNORECASE
@@ -92,7 +91,7 @@ class Address:
 
 def _segment(part: str) -> str:
     """A part of a path as it is shown: one that may be a token by a short hash of it."""
-    if not part or _PLAIN.fullmatch(part):
+    if not may_be_token(part):
         return part
     return f"({hashlib.sha256(part.encode()).hexdigest()[:6]})"
 
@@ -239,7 +238,10 @@ class Line:
                     self.address.login and base64.b64encode(self.address.login.encode()).decode()
                 )
                 password = (self.address.login or "").partition(":")[2]
-                known = (key, basic, password)
+                if not key.isascii():
+                    raise ValueError("OPENAI_API_KEY holds characters that no key has")
+                user = (self.address.login or "").partition(":")[0]
+                known = (key, basic, password, user)
                 self._secrets = tuple(s for s in known if s and len(s) >= SHORTEST_KEY)
                 loop = asyncio.new_event_loop()
                 client = self._client(key, {"Authorization": f"Basic {basic}"} if basic else None)
@@ -311,6 +313,8 @@ class Line:
                     return self._told(bytes(content))
         except (TimeoutError, openai.APITimeoutError):
             return Outcome(what=f"no answer within {self.timeout_s:g} s")
+        except UnicodeError:
+            return Outcome(what="the prompt holds characters that no call can", status=UNFIT)
         except openai.APIStatusError as error:
             return self._refusal(error)
         except (openai.OpenAIError, OSError, Unfit, _http().HTTPError) as error:
@@ -325,7 +329,7 @@ class Line:
         text = content.decode("utf-8", "replace")
         try:
             answer = json.loads(text)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError, too
             words = shortened(self.scrubbed(text))
             return Outcome(what="the server's answer is not JSON", words=f": {words!r}", status=200)
         plain = text + json.dumps(answer, ensure_ascii=False) if "\\" in text else text
@@ -384,25 +388,27 @@ def _guarded(client: type[Any]) -> type[Any]:
             here = (request.url.scheme, request.url.netloc)
             self._host = self._host or here
             if here != self._host:
-                raise Unfit(f"the server redirects to another address, {request.url.host}")
+                raise Unfit("the server redirects to another address")
 
         async def send(self, request: Any, **options: Any) -> Any:
             response = await super().send(request, **options)
-            response.stream = _bounded(response.stream)
+            # What an error says is short; packed, it may be a thousand times as long.
+            most = MOST_BYTES if response.status_code < 400 else MOST_BYTES // 1024
+            response.stream = _bounded(response.stream, most)
             return response
 
     return Guarded
 
 
-def _bounded(stream: Any) -> Any:
-    """The stream of an answer, as long as it has no more than :data:`MOST_BYTES`."""
+def _bounded(stream: Any, most: int) -> Any:
+    """The stream of an answer, as long as it has no more than ``most`` bytes."""
 
     class Bounded(_http().AsyncByteStream):
         async def __aiter__(self):
             n_bytes = 0
             async for part in stream:
                 n_bytes += len(part)
-                if n_bytes > MOST_BYTES:
+                if n_bytes > most:
                     raise Unfit(TOO_LONG)
                 yield part
 
@@ -571,6 +577,8 @@ SENTINEL = -9998.0
 MAX_WORDS = 200
 """Characters of a server's own words that a reason quotes."""
 
+BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled", "tool_calls", "function_call"})
+"""How servers call an end that is none."""
 CUT_SHORT = frozenset({"length", "max_tokens", "model_length"})
 """How servers call an end by the token budget or the window; "length" is OpenAI's word."""
 
@@ -675,7 +683,7 @@ class ScoreAnswer(BaseModel):
 
 def shortened(text: str) -> str:
     """``text`` on one line, at most :data:`MAX_WORDS` characters."""
-    line = " ".join(text.split())
+    line = " ".join(text.encode("utf-8", "replace").decode().split())
     return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"
 
 
@@ -725,16 +733,18 @@ def reply_of(
         return missing("withheld by the server's content filter", counts)
     end = choice.finish_reason
     cut = end in CUT_SHORT or (end is None and counts[1] >= request.max_tokens)
-    thought = choice.message.reasoning or choice.message.reasoning_content
-    if choice.message.content is None and not cut and not thought:
+    thought = choice.message.reasoning or choice.message.reasoning_content or None
+    if end in BROKEN_OFF:
+        return missing(f"the server broke the reply off (finish {end!r})", counts)
+    if choice.message.content is None and not cut and (not thought or thinking == "none"):
         return missing(f"the server sent no text (finish {choice.finish_reason!r})", counts)
     # A lone surrogate cannot be written to any file.
     text = (choice.message.content or "").encode("utf-8", "replace").decode()
+    reply = apart(Reply(text, None, *counts), thinking)
     if thought is not None and thinking != "none":
-        thought, text = thought.encode("utf-8", "replace").decode(), text.lstrip()
-        reply = Reply(text, None, *counts, reasoning=thought)
-    else:
-        reply = apart(Reply(text, None, *counts), thinking)
+        thoughts = "\n".join(filter(None, [thought, reply.reasoning]))
+        thoughts = thoughts.encode("utf-8", "replace").decode()
+        reply = replace(reply, text=str(reply.text).lstrip(), reasoning=thoughts)
     trace = None
     if request.want and said and reply.text:
         trace = trace_of(reply.text, said, request, n_top, vocabulary_size)
@@ -838,7 +848,7 @@ def _doubtful(values: Sequence[float | None]) -> str:
 
 def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
     """The log-probabilities as an array (L,); ``None`` where they are not believed."""
-    if _doubtful(values):
+    if _doubtful(values) not in ("", ALL_ZERO):  # of a whole reply that alone is in doubt
         return None
     return np.minimum(np.array(values, dtype=np.float64), 0.0)
 

@@ -42,7 +42,8 @@ class Parts(NamedTuple):
 def check_thinking(thinking: Thinking) -> None:
     """``ValueError`` for what is no way to tell thought apart."""
     ends = tuple(thinking) if isinstance(thinking, list | tuple) else ()
-    if thinking not in ("auto", "none") and not (len(ends) == 2 and all(ends)):
+    texts = [end for end in ends if isinstance(end, str) and end]
+    if thinking not in ("auto", "none") and not len(texts) == len(ends) == 2:
         allowed = "'auto', 'none', or a list of two texts, the markers of its beginning and end"
         raise ValueError(f"thinking is {thinking!r}; it must be {allowed}")
 
