@@ -21,10 +21,10 @@ from fake_model import made_cases
 from openai_server import KEY, TEMPLATE, Server, opening
 
 from trustlab.models import open_model, openai_wire
-from trustlab.models.base import Gone, Request, Stopped
+from trustlab.models.base import Gone, Request, Stopped, TextOnly
 from trustlab.models.cache import CachedModel
 from trustlab.models.openai import OpenAIModel
-from trustlab.models.openai_wire import ALL_ZERO, NOT_NUMBERS, pause_of
+from trustlab.models.openai_wire import ALL_ZERO, NOT_NUMBERS, Address, pause_of
 from trustlab.run import benchmark
 from trustlab.run_notebooks import run_notebook
 
@@ -594,3 +594,35 @@ def test_what_cannot_be_written_or_read_makes_one_reply_missing(server, opened, 
     server.plan = lambda k, body: "digits" if patient_of(body) == "whole" else None
     bad, good = opened(max_retries=0).generate([ask(patient), ask("well")])
     assert bad[0].text is None and bad[0].missing and good[0].text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "v1",
+        "compatible-mode/v1",
+        "openai/deployments/gpt-4o",
+        "api/v1beta",
+        "qwen2.5-7b/v1",
+        "llama3",
+    ],
+)
+def test_an_ordinary_address_is_shown_whole_so_that_its_replies_are_found_again(path: str) -> None:
+    assert Address.of(f"http://host:8000/{path}").shown == f"host:8000/{path}"
+
+
+@pytest.mark.parametrize("part", [CANARIES[2], "a1b2c3d4e5f6", "t-0123456789abcdef"])
+def test_what_may_be_a_token_in_an_address_is_not(part: str) -> None:
+    shown = Address.of(f"http://host/{part}/v1").shown
+    assert part not in shown and shown == Address.of(f"http://host/{part}/v1").shown
+
+
+def test_a_text_only_view_of_a_server_is_opened_again_without_asking_it(server, opened, tmp_path):
+    seen = TextOnly(opened(provides=None), "toy-text")
+    with CachedModelClosing(seen, tmp_path / "replies.sqlite") as cached:
+        (row,) = cached.generate([ask()])
+    calls = len(server.received)
+    seen = TextOnly(opened(provides=None), "toy-text")
+    with CachedModelClosing(seen, tmp_path / "replies.sqlite", offline=True) as cached:
+        assert cached.provides == {"text"} and cached.lacks == {}
+        assert cached.generate([ask()]) == [row] and len(server.received) == calls

@@ -200,3 +200,20 @@ def test_a_field_beside_a_thought_in_the_text(extra: dict) -> None:
         assert no_answer(asked(server)) == THINKING
         server.message = {"reasoning_content": "", "content": ""}
         assert no_answer(asked(server)) == ""  # an empty reply, without a thought
+
+
+def test_an_empty_thought_without_an_answer_is_kept_as_that() -> None:
+    with Server(message={"content": "<think></think>"}) as server:
+        reply = asked(server)
+        assert reply.reasoning == "" and no_answer(reply) == THINKING
+
+
+def test_an_answer_as_certain_as_can_be_behind_a_thought_is_believed() -> None:
+    said = [b"<think>", b"Hm", b"</think>", b"[", b"Cold", b"]"]
+    with Server(said=said) as server:
+        server.plain = lambda token: (
+            Server.plain(token) | {"logprob": -0.7 if token == b"Hm" else 0.0}
+        )
+        reply = asked(server)
+        assert reply.trace is not None and reply.trace.logprobs is not None
+        assert reply.trace.logprobs.tolist() == [0.0, 0.0, 0.0] and not reply.trace.lacks
