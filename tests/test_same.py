@@ -22,6 +22,7 @@ from same.tables import lines_of, read_tables, table_of, write_tables
 
 from trustlab import paths
 from trustlab.meaning import encoder as semantics
+from trustlab.meaning.encoder import SCHEMA as ENCODER_SCHEMA
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import CrossEncoderEntailment
 from trustlab.models.base import Request
@@ -439,3 +440,20 @@ def test_every_table_of_every_notebook_is_what_it_was(tmp_path):
     now = guard.recorded(REFERENCE, tmp_path, kept=guard.KEPT)
     found = guard.found_different(now, guard.KEPT, tmp_path, tolerance)
     assert not any(found.values()), guard.told(found, tolerance)
+
+
+def test_a_vector_that_is_kept_stays_when_another_processor_makes_it_again(tmp_path):
+    key = f"model:{'0' * 64}"
+    with closing(sqlite3.connect(tmp_path / "vectors.sqlite")) as made, made:
+        made.execute(ENCODER_SCHEMA)
+        made.execute("INSERT INTO vectors VALUES (?, ?)", (key, np.float32([1, 2]).tobytes()))
+    assert pack(tmp_path, tmp_path / "kept") == {"vectors": 1}
+    before = (tmp_path / "kept" / "vectors.npz").read_bytes()
+    other, new = np.float32([1 + 1e-6, 2]).tobytes(), np.float32([3, 4]).tobytes()
+    with closing(sqlite3.connect(tmp_path / "vectors.sqlite")) as made, made:
+        made.execute("UPDATE vectors SET value = ?", (other,))
+    assert pack(tmp_path, tmp_path / "kept") == {"vectors": 1}
+    assert (tmp_path / "kept" / "vectors.npz").read_bytes() == before
+    with closing(sqlite3.connect(tmp_path / "vectors.sqlite")) as made, made:
+        made.execute("INSERT INTO vectors VALUES (?, ?)", (f"model:{'1' * 64}", new))
+    assert pack(tmp_path, tmp_path / "kept") == {"vectors": 2}

@@ -67,7 +67,7 @@ def test_markers_of_ones_own_and_none() -> None:
     assert parts("<think>a</think>[Cold]", "none") == (None, 0, 22)
     for wrong in ("yes", ["<a>"], ["<a>", ""], 3):
         with pytest.raises(ValueError, match="'auto', 'none', or a list of two texts"):
-            check_thinking(wrong)  # pyright: ignore
+            check_thinking(wrong, 0)  # pyright: ignore
 
 
 def test_all_thought_is_neither_right_nor_wrong() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -45,7 +46,9 @@ def _pack_arrays(path: Path, target: Path, table: str) -> int:
     schema, kind = ARRAYS[table]
     with closing(connect(path, schema)) as connection:
         rows = list(connection.execute(f"SELECT key, value FROM {table} ORDER BY key"))
-    numbers = np.stack([np.frombuffer(value, dtype=kind) for _, value in rows])
+    # What is kept stays: a processor that makes it again differs in last bits, and git keeps both.
+    kept = dict(_kept(target, kind)) if target.is_file() else {}
+    numbers = np.stack([kept.get(key, np.frombuffer(value, dtype=kind)) for key, value in rows])
     models = sorted({key[: -DIGEST - 1] for key, _ in rows})
     digests = b"".join(bytes.fromhex(key[-DIGEST:]) for key, _ in rows)
     # All first bytes, then all second ones: signs and exponents are alike and compress well.
@@ -60,13 +63,18 @@ def _pack_arrays(path: Path, target: Path, table: str) -> int:
     return len(rows)
 
 
-def _unpack_arrays(source: Path, path: Path, table: str) -> None:
-    schema, kind = ARRAYS[table]
+def _kept(source: Path, kind: str) -> Iterator[tuple[str, np.ndarray]]:
+    """Key and numbers of each row of a packed file."""
     with np.load(source, allow_pickle=False) as kept:
         models, model, digests, planes = (kept[k] for k in ("models", "model", "digests", "planes"))
     numbers = np.ascontiguousarray(planes.transpose(1, 2, 0)).reshape(len(digests), -1).view(kind)
     hexed = (digest.tobytes().hex() for digest in digests)
     keys = [f"{models[i]}:{digest}" for i, digest in zip(model, hexed, strict=True)]
+    yield from zip(keys, numbers, strict=True)
+
+
+def _unpack_arrays(source: Path, path: Path, table: str) -> None:
+    schema, kind = ARRAYS[table]
     with closing(connect(path, schema)) as connection, connection:
-        rows = ((key, row.tobytes()) for key, row in zip(keys, numbers, strict=True))
+        rows = ((key, row.tobytes()) for key, row in _kept(source, kind))
         connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)

@@ -263,9 +263,7 @@ class HuggingFaceModel:
             raise ImportError(
                 "HuggingFaceModel needs torch and transformers: pip install torch transformers"
             ) from error
-        check_thinking(thinking)
-        if thinking_tokens < 0:
-            raise ValueError(f"thinking_tokens must be at least 0, got {thinking_tokens}")
+        check_thinking(thinking, thinking_tokens)
         self.batch_tokens, self._thinking = batch_tokens, thinking
         self._thinking_tokens = thinking_tokens
         self.usage: dict[str, float] = {}

@@ -34,9 +34,7 @@ class Limiter:
         self._rate = self._steady = math.inf  # calls a second
         self._searching, self._least = False, 0.0
         self._cut = self._opens = self._next = -math.inf  # loop times
-        self._since = (
-            self._last
-        ) = -math.inf  # passes are counted since, a place was given back last
+        self._since, self._last = -math.inf, -math.inf  # counted since; last given back
         self._passed = 0
         self._change = asyncio.Condition()
         self._random = random.Random()

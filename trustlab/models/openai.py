@@ -114,7 +114,7 @@ class OpenAIModel:
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one
         is needed."""
-        check_thinking(thinking)
+        check_thinking(thinking, thinking_tokens)
         least = {
             "concurrency": 1,
             "max_retries": 0,
@@ -122,10 +122,8 @@ class OpenAIModel:
             "max_tokens_total": 0,
             "n_top": 0,
             "vocabulary_size": 2,
-            "thinking_tokens": 0,
         }
         values = (concurrency, max_retries, max_calls, max_tokens_total, n_top, vocabulary_size)
-        values = (*values, thinking_tokens)
         for (option, at_least), value in zip(least.items(), values, strict=True):
             if value is not None and value < at_least:
                 raise ValueError(f"{option} must be at least {at_least}, got {value}")

@@ -39,8 +39,10 @@ class Parts(NamedTuple):
     stop: int
 
 
-def check_thinking(thinking: Thinking) -> None:
-    """``ValueError`` for what is no way to tell thought apart."""
+def check_thinking(thinking: Thinking, n_tokens: int) -> None:
+    """``ValueError`` for what is no way to tell thought apart, or no budget for it."""
+    if n_tokens < 0:
+        raise ValueError(f"thinking_tokens must be at least 0, got {n_tokens}")
     ends = tuple(thinking) if isinstance(thinking, list | tuple) else ()
     texts = [end for end in ends if isinstance(end, str) and end]
     if thinking not in ("auto", "none") and not len(texts) == len(ends) == 2:
