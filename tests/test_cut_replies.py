@@ -24,7 +24,7 @@ from trustlab.graders import JudgeGrader, SynonymGrader
 from trustlab.metrics import metrics_table
 from trustlab.models.base import Request, TextOnly
 from trustlab.models.cache import CachedModel
-from trustlab.models.openai_wire import Choice, reply_of
+from trustlab.models.openai_replies import Choice, reply_of
 from trustlab.parsing import NO_DIAGNOSIS, Unreadable, diagnosis_reply
 from trustlab.parsing.agents import (
     read_enough,

@@ -24,7 +24,8 @@ from trustlab.models import open_model, openai_wire
 from trustlab.models.base import Gone, Request, Stopped, TextOnly
 from trustlab.models.cache import CachedModel
 from trustlab.models.openai import OpenAIModel
-from trustlab.models.openai_wire import ALL_ZERO, NOT_NUMBERS, Address, pause_of
+from trustlab.models.openai_replies import ALL_ZERO, NOT_NUMBERS
+from trustlab.models.openai_wire import Address, pause_of
 from trustlab.run import benchmark
 from trustlab.run_notebooks import run_notebook
 

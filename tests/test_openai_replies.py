@@ -9,15 +9,15 @@ import pytest
 from each import each
 
 from trustlab.models.base import Request
-from trustlab.models.openai_wire import (
+from trustlab.models.openai_replies import (
     ChatAnswer,
     Reply,
     ScoreAnswer,
     pieces,
     prior_of,
     reply_of,
-    turns,
 )
+from trustlab.models.openai_wire import turns
 from trustlab.parsing import diagnosis_reply
 
 EVERYTHING = frozenset({"logprobs", "distributions"})

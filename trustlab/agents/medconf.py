@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from trustlab.models.base import Model, Request
+from trustlab.models.base import Model, Request, most_tokens
 from trustlab.parsing import (
     Unreadable,
     diagnosis,
@@ -189,21 +190,17 @@ def _fitted(
 ) -> tuple[Request | None, Sequence[Passage]]:
     """The request with as many passages, best first, as fit the model's window; ``None`` if it does
     not fit at all."""
-    kept = list(passages or ())
-    while True:
-        request = _request(
-            name,
-            reply_room(model, max_tokens),
-            seed,
-            passages=library_text(kept),
-            options=options,
-            **fill,
-        )
-        if fits(model, request):
-            return request, kept
-        if len(kept) < 2:
-            return None, []
-        kept.pop()
+    found, room = list(passages or ()), reply_room(model, max_tokens)
+
+    def asked(n: int) -> Request:
+        shown = library_text(found[:n])
+        return _request(name, room, seed, passages=shown, options=options, **fill)
+
+    least, most = min(1, len(found)), len(found)
+    if not fits(model, asked(most)):
+        over = range(least, most)
+        most = least - 1 + bisect_left(over, True, key=lambda n: not fits(model, asked(n)))
+    return (asked(most), found[:most]) if most >= least else (None, [])
 
 
 def reply_room(model: Model, max_tokens: int) -> int:
@@ -216,11 +213,10 @@ def fits(model: Model, request: Request) -> bool:
     """Whether prompt and reply fit the model's window; true where the backend cannot count
     tokens."""
     count, window = getattr(model, "count_tokens", None), getattr(model, "window", math.inf)
-    return (
-        count is None
-        or math.isinf(window)
-        or count(request.messages) + request.max_tokens <= window
-    )
+    if count is None or most_tokens(request.messages) + request.max_tokens <= window:
+        return True
+    n_tokens = count(request.messages)
+    return n_tokens is None or n_tokens + request.max_tokens <= window
 
 
 def _with_keyword(a: Assessment, reply: Reply) -> Assessment:

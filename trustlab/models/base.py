@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, cast, runtime_checkable
 
 from trustlab.records import Reply
 from trustlab.settings import PARAMETERS
@@ -42,6 +43,11 @@ class Request:
     renyi_alpha: float = PARAMETERS.renyi_alpha
     n_alternatives: int = PARAMETERS.n_alternatives
     first: int = 0
+
+
+def most_tokens(messages: Messages) -> int:
+    """More tokens than a prompt of these messages can have: one a byte, and 512 of the template."""
+    return 512 + sum(len(content.encode("utf-8", "replace")) for _, content in messages)
 
 
 class Stopped(RuntimeError):
@@ -90,6 +96,33 @@ class Model(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Abilities:
+    """What a backend had to find out of its model: which statistics it ``provides``, why it
+    ``lacks`` others (need -> reason), its ``window`` of tokens (infinite: not known), whether it
+    ``counts`` the tokens of a prompt, and whether it takes a ``temperature``."""
+
+    provides: frozenset[str]
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    window: float = math.inf
+    counts: bool = False
+    temperature: bool = True
+
+
+def finds_out(model: Any) -> bool:
+    """Whether the model, or the one that it wraps, has to find out what it can do."""
+    inner = model.model if isinstance(model, TextOnly) else model
+    return isinstance(getattr(type(inner), "provides", None), property)
+
+
+def abilities_of(model: Any) -> Abilities:
+    """What the model says that it can do."""
+    if (found := getattr(model, "abilities", None)) is not None:
+        return found
+    window, counts = getattr(model, "window", math.inf), hasattr(model, "count_tokens")
+    return Abilities(model.provides, getattr(model, "lacks", {}), window, counts)
+
+
 SHOWN = ("window", "count_tokens", "usage", "streams")
 """What else of the wrapped model can be read, where it has it."""
 
@@ -114,6 +147,16 @@ class TextOnly:
             [replace(reply, trace=None) for reply in replies]
             for replies in self.model.generate(asked, **named)
         ]
+
+    @property
+    def abilities(self) -> Abilities:
+        """Those of the wrapped model, text alone."""
+        return replace(abilities_of(self.model), provides=self.provides, lacks={})
+
+    @abilities.setter
+    def abilities(self, found: Abilities) -> None:
+        if finds_out(self.model):
+            cast(Any, self.model).abilities = found
 
     def __getattr__(self, name: str) -> Any:
         if name in SHOWN:

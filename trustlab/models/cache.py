@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import lzma
-import math
 import os
 import re
 import sqlite3
@@ -25,7 +24,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from trustlab.models.base import STATISTICS, Messages, Model, Request, Stopped
+from trustlab.models.base import (
+    STATISTICS,
+    Abilities,
+    Messages,
+    Model,
+    Request,
+    Stopped,
+    TextOnly,
+    abilities_of,
+    finds_out,
+)
 from trustlab.paths import offline as told_offline
 from trustlab.records import Reply, TokenTrace
 
@@ -37,6 +46,10 @@ _REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"
 _MORE = {"served_by", "lacks", "reasoning"}
 """Fields of a reply, or its trace, that are written where they hold something."""
 ABILITY_FIELDS = {"lacks", "provides"}
+_MORE_ABILITIES = {"window": int, "counts": bool, "temperature": bool}
+"""Written where they are not what is taken for granted."""
+COUNT_FIELDS = {"n_tokens"}
+"""Of a row that holds the length of a prompt."""
 _TRACE_FIELDS = {"tokens", "alternatives", "bounds", *TokenTrace.ARRAYS}
 
 
@@ -90,9 +103,17 @@ def decode_reply(value: str | Mapping[str, object]) -> Reply:
     return Reply(**{**fields, "trace": None if trace is None else _decode_trace(trace)})  # type: ignore
 
 
-def decode_abilities(fields: object) -> dict[str, Any]:
-    """What a model provides and lacks, as it was kept; ValueError if it is anything else."""
-    if not isinstance(fields, dict) or set(fields) != ABILITY_FIELDS:
+def encode_abilities(able: Abilities) -> str:
+    """What a model can do, as JSON."""
+    granted = Abilities(able.provides)
+    more = {name: getattr(able, name) for name in _MORE_ABILITIES}
+    more = {name: value for name, value in more.items() if value != getattr(granted, name)}
+    return to_json({"provides": sorted(able.provides), "lacks": dict(able.lacks), **more})
+
+
+def decode_abilities(fields: object) -> Abilities:
+    """What :func:`encode_abilities` wrote; ValueError if it is anything else."""
+    if not isinstance(fields, dict) or set(fields) - set(_MORE_ABILITIES) != ABILITY_FIELDS:
         raise ValueError(
             f"what a model provides has the fields {sorted(ABILITY_FIELDS)}, got"
             f" {shortened(str(fields))}"
@@ -102,7 +123,20 @@ def decode_abilities(fields: object) -> dict[str, Any]:
         raise ValueError(f"provides must be among {('text', *STATISTICS)}, got {provides!r}")
     if not isinstance(lacks, dict) or not all(isinstance(why, str) for why in lacks.values()):
         raise ValueError(f"lacks must map needs to reasons, got {lacks!r}")
-    return fields
+    more = {name: fields[name] for name in _MORE_ABILITIES if name in fields}
+    for name, value in more.items():
+        if type(value) is not _MORE_ABILITIES[name] or (name == "window" and value < 1):
+            raise ValueError(f"{name} of a model cannot be {value!r}")
+    return Abilities(frozenset(map(str, provides)), lacks, **more)
+
+
+def _decode_count(fields: object) -> int:
+    """The length of a prompt, as it was kept; ValueError if it is anything else."""
+    if not isinstance(fields, dict) or set(fields) != COUNT_FIELDS:
+        raise ValueError(f"a count has the field n_tokens, got {shortened(str(fields))}")
+    if type(n := fields["n_tokens"]) is not int or n < 0:
+        raise ValueError(f"n_tokens must be a whole number, got {n!r}")
+    return n
 
 
 def _decode_trace(trace: object) -> TokenTrace:
@@ -339,8 +373,6 @@ class CachedModel:
         self.model, self.path, self.offline, self.block = model, path, offline, block
         self._why_offline = "it may not be written" if read_only else "offline=True"
         self.name, self.revision = model.name, model.revision
-        self.window: float = getattr(model, "window", math.inf)
-        self.count_tokens = getattr(model, "count_tokens", None)
         self.usage: Mapping[str, float] = getattr(model, "usage", {})
         self.calls: list[dict[str, object]] = []
         self.served: Counter[str] = Counter()
@@ -349,33 +381,74 @@ class CachedModel:
 
     @property
     def provides(self) -> frozenset[str]:
-        """What the model provides; kept in the file where the model had to find it out, so that a
-        replay need not."""
-        return self._abilities[0]
+        """What the model provides."""
+        return self._told_of("provides")
 
     @property
     def lacks(self) -> Mapping[str, str]:
         """Need -> why the model cannot meet it, where it says so."""
-        return self._abilities[1]
+        return self._told_of("lacks")
+
+    def _told_of(self, what: str) -> Any:
+        """What is known of a view of the text alone without asking the model in it."""
+        asks = finds_out(self.model) and not isinstance(self.model, TextOnly)
+        return getattr(self.abilities if asks else self.model, what, {})
+
+    @property
+    def window(self) -> float:
+        """Tokens that prompt and reply may have together; infinite where that is not known."""
+        return self.abilities.window
 
     @cached_property
-    def _abilities(self) -> tuple[frozenset[str], Mapping[str, str]]:
-        if not isinstance(getattr(type(self.model), "provides", None), property):
-            return self.model.provides, getattr(self.model, "lacks", {})
-        key = hashlib.sha256(to_json(["provides", self.name, self.revision]).encode()).hexdigest()
+    def abilities(self) -> Abilities:
+        """What the model can do; kept in the file where the model had to find it out, so that a
+        replay need not."""
+        if not finds_out(self.model):
+            return abilities_of(self.model)
+        model: Any = self.model
+        key = self._key("provides")
         for _, value in select(self._connection, "replies", "value", [key]):
             found = decode_abilities(json.loads(value))
-            return frozenset(found["provides"]), found["lacks"]
+            if hasattr(type(model), "abilities"):
+                model.abilities = found
+            return found
         if self.offline:
             raise LookupError(
                 f"offline, and the cache {self.path} does not say what {self.name} provides; run"
                 " once online"
             )
-        provides, lacks = self.model.provides, dict(getattr(self.model, "lacks", {}))
+        found = abilities_of(model)
+        self._put(key, encode_abilities(found))
+        return found
+
+    def count_tokens(self, messages: Messages) -> int | None:
+        """Tokens of a prompt; ``None`` where the model does not count. Kept in the file where it
+        has to be asked."""
+        if not self.abilities.counts:
+            return None
+        model: Any = self.model
+        if not finds_out(model):
+            return model.count_tokens(messages)
+        key = self._key("n_tokens", messages)
+        for _, value in select(self._connection, "replies", "value", [key]):
+            return _decode_count(json.loads(value))
+        if self.offline:
+            raise LookupError(
+                f"offline, and the cache {self.path} does not say how long a prompt is for"
+                f" {self.name}; run once online"
+            )
+        n_tokens = model.count_tokens(messages)
+        if n_tokens is not None:
+            self._put(key, to_json({"n_tokens": n_tokens}))
+        return n_tokens
+
+    def _key(self, what: str, *more: object) -> str:
+        content = to_json([what, self.name, self.revision, *more])
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def _put(self, key: str, value: str) -> None:
         with self._writing, self._connection:
-            row = (key, to_json({"provides": sorted(provides), "lacks": lacks}))
-            self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", row)
-        return provides, lacks
+            self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, value))
 
     def generate(
         self, requests: Sequence[Request], *, progress: Callable[[int], None] | None = None
@@ -617,6 +690,15 @@ LONGEST_LINE = 64 << 20
 """Bytes of an exported reply at most; no more of a line is unpacked."""
 
 
+def _checked(value: dict[str, object]) -> str:
+    """An exported value as it is kept; ValueError or TypeError if it is none."""
+    if set(value) >= ABILITY_FIELDS:
+        return encode_abilities(decode_abilities(value))
+    if set(value) == COUNT_FIELDS:
+        return to_json({"n_tokens": _decode_count(value)})
+    return encode_reply(decode_reply(value))
+
+
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
     n_lines = 0
     try:
@@ -640,16 +722,7 @@ def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
                     )
                 if not _KEY.fullmatch(str(fields["key"])):
                     raise ValueError(f"key must be 64 hex digits, got {fields['key']!r}")
-                value = fields["value"]
-                abilities = set(value) == ABILITY_FIELDS
-                yield (
-                    fields["key"],
-                    (
-                        to_json(decode_abilities(value))
-                        if abilities
-                        else encode_reply(decode_reply(value))
-                    ),
-                )
+                yield fields["key"], _checked(fields["value"])
     except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
         kind = "xz" if source.suffix == ".xz" else "gzip"
         where = f"{source} is not a whole {kind} file (after line {n_lines})"

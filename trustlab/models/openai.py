@@ -15,33 +15,48 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
-from trustlab.models.base import STATISTICS, Gone, Keep, Request, Stopped
+from trustlab.models.base import (
+    STATISTICS,
+    Abilities,
+    Gone,
+    Keep,
+    Messages,
+    Request,
+    Stopped,
+    most_tokens,
+)
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
-from trustlab.models.openai_wire import (
+from trustlab.models.openai_replies import (
     MOST_TOKENS,
-    NO_TEMPLATE,
     OTHER_TOKENS,
-    Address,
     ChatAnswer,
-    Dialect,
-    Line,
-    Outcome,
+    PromptAnswer,
     ScoreAnswer,
-    Template,
-    chat_body,
     missing,
+    prior_in_chat,
     prior_of,
     reasons_lacking,
     reply_of,
+)
+from trustlab.models.openai_wire import (
+    Address,
+    Dialect,
+    Line,
+    Outcome,
+    Template,
+    chat_body,
+    prior_body,
     score_body,
     shortened,
+    tokenize_body,
+    window_of,
 )
-from trustlab.models.thought import Thinking, check_thinking, with_thought
+from trustlab.models.thought import Thinking, check_thinking, unscored, with_thought
 from trustlab.records import Reply
 
 SYSTEM_ROLES = ("auto", "system", "developer", "user")
@@ -50,10 +65,45 @@ FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError}
 GONE_AFTER = 10
 """Calls given up in a row, none passing meanwhile, after which a server is gone."""
 
+TEMPERATURES = ("asked", "default")
+ONLY_DEFAULT = "for a model that takes only its own temperature give temperature='default'"
+SAID = frozenset(
+    {"model", "messages", "temperature", "top_p", "n", "seed", "max_tokens", "logprobs", "stream"}
+    | {"max_completion_tokens", "top_logprobs", "prompt_logprobs", "response_format"}
+    | {"add_generation_prompt", "continue_final_message"}
+)
+"""Parts of a call that a run decides, and says of itself."""
+
 _PROBE = Request(
     (("user", "Say: ok"),), max_tokens=4, want=frozenset({"logprobs", "distributions"})
 )
 _SCORED = "The patient has had a cough for three days"
+
+
+def check_extra(extra_body: object, template_options: object) -> None:
+    """``ValueError`` for an ``extra_body`` that contradicts what the run says of itself."""
+    for called, value in (("extra_body", extra_body), ("template_options", template_options)):
+        if value is not None and not isinstance(value, Mapping):
+            raise ValueError(f"{called} is {value!r}; it must be a mapping of names to values")
+    given = set(map(str, extra_body)) if isinstance(extra_body, Mapping) else set()
+    if wrong := sorted(given & SAID):
+        raise ValueError(
+            f"extra_body has {wrong[0]!r}, which the run sets, and says of itself; allowed is what"
+            " no parameter names, such as top_k or repetition_penalty"
+        )
+    if template_options and (wrong := sorted(given & {KWARGS, EFFORT})):
+        raise ValueError(f"extra_body has {wrong[0]!r}, and so have template_options; give one")
+
+
+KWARGS, EFFORT = "chat_template_kwargs", "reasoning_effort"
+"""A template's options in a call, and the one that servers take by itself."""
+
+
+def _for_template(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Template options as parts of a call."""
+    others = {name: value for name, value in options.items() if name != EFFORT}
+    effort = {EFFORT: options[EFFORT]} if EFFORT in options else {}
+    return effort | ({KWARGS: others} if others else {})
 
 
 @dataclass
@@ -61,7 +111,6 @@ class _Run:
     """One ``generate``: its requests, what has come so far, and why it stopped, if it did."""
 
     requests: Sequence[Request]
-    priors: Sequence[str | None]  # the text under which each request's replies are scored
     rows: list[list[Reply | None]]
     keep: Keep | None
     jobs: asyncio.Queue[tuple[int, int, int] | None] = field(default_factory=asyncio.Queue)
@@ -89,12 +138,18 @@ class OpenAIModel:
       message, which "auto" turns to where the server refuses.
     - ``one_by_one`` never asks for several replies in one call: for servers that give the same one
       several times.
-    - ``chat_template``: a Jinja template, or a tokenizer's name or folder, for scoring;
-      ``vocabulary_size`` for distances from the uniform distribution.
+    - ``chat_template``: a Jinja template, or a tokenizer's name or folder, for scoring where the
+      server scores no chat; ``vocabulary_size`` for distances from the uniform distribution, which
+      a tokenizer tells, too.
+    - ``window``: tokens of prompt and reply together, where the server does not tell; a reply's
+      budget is fitted to it.
+    - ``temperature``: "default" never sends one, for a model that takes no other than its own.
+    - ``template_options``: for the server's chat template (``{"enable_thinking": False}``);
+      ``reasoning_effort`` among them goes by itself.
     - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
       ``thinking_tokens`` are added to every budget, for a model that thinks.
-    - ``extra_body`` goes into every chat call. ``provides``: what the server gives, where it shall
-      not be tried out.
+    - ``extra_body`` goes into every chat call, and may not contradict what the run says of itself.
+      ``provides``: what the server gives, where it shall not be tried out.
 
     After 10 calls given up in a row, or where the server asks for a pause of more than 120 s,
     :class:`~trustlab.models.base.Gone` hands over what is finished.
@@ -110,11 +165,13 @@ class OpenAIModel:
         one_by_one: bool = False, chat_template: str | None = None,
         vocabulary_size: int | None = None, extra_body: Mapping[str, Any] | None = None,
         provides: Iterable[str] | None = None, thinking: Thinking = "auto",
-        thinking_tokens: int = 0,
+        thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
+        temperature: str = "asked", window: int | None = None,
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one
         is needed."""
         check_thinking(thinking, thinking_tokens)
+        check_extra(extra_body, template_options)
         least = {
             "concurrency": 1,
             "max_retries": 0,
@@ -122,8 +179,10 @@ class OpenAIModel:
             "max_tokens_total": 0,
             "n_top": 0,
             "vocabulary_size": 2,
+            "window": 1,
         }
         values = (concurrency, max_retries, max_calls, max_tokens_total, n_top, vocabulary_size)
+        values = (*values, window)
         for (option, at_least), value in zip(least.items(), values, strict=True):
             if value is not None and value < at_least:
                 raise ValueError(f"{option} must be at least {at_least}, got {value}")
@@ -135,6 +194,8 @@ class OpenAIModel:
             raise ValueError(
                 f"system_role must be one of {', '.join(SYSTEM_ROLES)}, got {system_role!r}"
             )
+        if temperature not in TEMPERATURES:
+            raise ValueError(f"temperature must be 'asked' or 'default', got {temperature!r}")
         if unknown := set(provides or ()) - {"text", *STATISTICS}:
             raise ValueError(
                 f"provides must be among text, {', '.join(STATISTICS)}, got {sorted(unknown)}"
@@ -145,20 +206,34 @@ class OpenAIModel:
             max_tokens_total,
             n_top,
         )
-        self.vocabulary_size, self._extra = vocabulary_size, dict(extra_body or {})
+        options = dict(template_options or {})
+        self._extra = {**(extra_body or {}), **_for_template(options)}
         self.usage: dict[str, float] = dict.fromkeys(
             ("requests", "retries", "failures", "n_tokens_in", "n_tokens_out", "probes"), 0.0
         )
-        self._template = None if chat_template is None else Template(chat_template)
+        self._template = None if chat_template is None else Template(chat_template, options)
+        named = self._template and self._template.n_vocabulary
+        self.vocabulary_size = vocabulary_size = vocabulary_size or named
         address = Address.of(base_url)
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
         self._max_retries, self._concurrency = max_retries, concurrency
-        self._dialect = Dialect(takes_n=not one_by_one, most_top=n_top, system_role=system_role)
-        self._provides = None if provides is None else frozenset({"text", *provides})
+        self._dialect = Dialect(
+            takes_n=not one_by_one, most_top=n_top, system_role=system_role,
+            takes_temperature=temperature == "asked",
+        )  # fmt: skip
+        self._window = math.inf if window is None else window
+        self._counted: dict[Messages, int | None] = {}
+        self._abilities: Abilities | None = None
+        if provides is not None:
+            self.abilities = self._able(frozenset({"text", *provides}), self._window, False)
         template = None if self._template is None else self._template.text
         shaping = [self._extra, n_top, system_role, template, vocabulary_size]
         if thinking != "auto" or thinking_tokens:
             shaping += [thinking, thinking_tokens]
+        if temperature != "asked":
+            shaping += [f"temperature {temperature}"]
+        if window is not None:
+            shaping += [f"window {window}"]
         self._thinking, self._thinking_tokens = thinking, thinking_tokens
         decisive = json.dumps(shaping, sort_keys=True)
         digest = hashlib.sha256(decisive.encode()).hexdigest()[:8]
@@ -168,21 +243,47 @@ class OpenAIModel:
         return f"OpenAIModel({self.name!r}, at {self._line.address.shown!r})"
 
     @property
-    def provides(self) -> frozenset[str]:
-        """What the server gives; found out by one or two small calls when first read, unless told.
+    def abilities(self) -> Abilities:
+        """What the server gives; found out by some small calls when first read, unless told.
 
         ``ConnectionError``: it cannot be reached. ``PermissionError``, ``FileNotFoundError``: it
         refuses the key, or knows no such model. ``RuntimeError``: any other failure.
         """
-        self._provides = self._provides or self._line.run(self._probe())
-        return self._provides
+        if self._abilities is None:
+            self.abilities = self._line.run(self._probe())
+        return cast(Abilities, self._abilities)
+
+    @abilities.setter
+    def abilities(self, found: Abilities) -> None:
+        """What was found out before."""
+        self._abilities = found
+        if not found.temperature:
+            self._dialect = replace(self._dialect, takes_temperature=False)
+
+    def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
+        told = self._template is not None, self.vocabulary_size is not None
+        lacks = reasons_lacking(provides, *told)
+        return Abilities(provides, lacks, window, counts, self._dialect.takes_temperature)
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """What it can give: "text", and which statistics."""
+        return self.abilities.provides
 
     @property
     def lacks(self) -> Mapping[str, str]:
         """Need -> why this server cannot meet it (``"answer.renyi"``, say)."""
-        return reasons_lacking(
-            self.provides, self._template is not None, self.vocabulary_size is not None
-        )
+        return self.abilities.lacks
+
+    @property
+    def window(self) -> float:
+        """Tokens that prompt and reply may have together; infinite where nobody tells."""
+        return self.abilities.window
+
+    def count_tokens(self, messages: Messages) -> int | None:
+        """Tokens of a prompt as the server, or the named tokenizer, counts them; ``None``: neither
+        does."""
+        return self._line.run(self._count_tokens(messages))
 
     streams = True
 
@@ -204,7 +305,7 @@ class OpenAIModel:
             return []
         requests = with_thought(requests, self._thinking_tokens)
         rows: list[list[Reply | None]] = [[None] * request.n for request in requests]
-        run = _Run(requests, self._priors(requests), rows, keep)
+        run = _Run(requests, rows, keep)
         try:
             self._line.run(self._answer_all(run))
         except (KeyboardInterrupt, CancelledError):
@@ -231,27 +332,6 @@ class OpenAIModel:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _priors(self, requests: Sequence[Request]) -> list[str | None]:
-        """The rendered prior prompt of each request that wants one. ``ValueError`` without a
-        template that takes it."""
-        asked = {
-            q.prior_messages: ""
-            for q in requests
-            if "prior" in q.want and q.prior_messages is not None
-        }
-        if asked and self._template is None:
-            raise ValueError(f"prior is wanted, but {NO_TEMPLATE}")
-        role = self._dialect.system_role
-        rendered = (
-            {messages: self._template.render(messages, role) for messages in asked}
-            if self._template
-            else {}
-        )
-        return [
-            rendered.get(q.prior_messages) if "prior" in q.want and q.prior_messages else None
-            for q in requests
-        ]
 
     # What follows runs in the client's thread.
 
@@ -288,20 +368,25 @@ class OpenAIModel:
     async def _answer(self, run: _Run, i: int, start: int, n: int) -> None:
         """Fill replies ``start`` to ``start + n - 1`` of request ``i``; greedy ones are all the
         same."""
-        request = run.requests[i]
+        request = await self._within(run.requests[i])
         asked = 1 if request.temperature == 0 else n
         if asked > 1 and not self._dialect.takes_n:
             for k in range(n):
                 run.jobs.put_nowait((i, start + k, 1))
             return
-        body = functools.partial(chat_body, self.name, request, start, asked, self.n_top)
-        called = await self._call("chat", body, run)
-        if called is None:
-            return
-        replies = self._read(*called, request, asked)
-        if (prompt := run.priors[i]) is not None:
+        if request.max_tokens < 1:
+            why = f"the prompt is longer than the window of {self.name}, {self._room:.0f} tokens"
+            replies = [missing(why)] * asked
+        else:
+            body = functools.partial(chat_body, self.name, request, start, asked, self.n_top)
+            called = await self._call("chat", body, run)
+            if called is None:
+                return
+            replies = self._read(*called, request, asked)
+        if "prior" in request.want and request.prior_messages is not None:
+            prior = request.prior_messages
             scored = await asyncio.gather(
-                *(self._with_prior(run, prompt, reply) for reply in replies)
+                *(self._with_prior(run, prior, reply) for reply in replies)
             )
             replies = [reply for reply in scored if reply is not None]
             if len(replies) < len(scored):  # stopped before all were scored: better asked again
@@ -315,6 +400,44 @@ class OpenAIModel:
         if len(replies) < n:  # the server ignores n
             self._dialect = replace(self._dialect, takes_n=False)
             run.jobs.put_nowait((i, start + len(replies), n - len(replies)))
+
+    @property
+    def _room(self) -> float:
+        """The window, as far as it is known without a call."""
+        return self._window if self._abilities is None else self._abilities.window
+
+    async def _within(self, request: Request) -> Request:
+        """The request with a budget that fits the window; 0 or less where its prompt does not."""
+        if most_tokens(request.messages) + request.max_tokens <= self._room:
+            return request
+        if math.isinf(self._room) or (n := await self._count_tokens(request.messages)) is None:
+            return request
+        return replace(request, max_tokens=min(request.max_tokens, int(self._room) - n))
+
+    async def _count_tokens(self, messages: Messages) -> int | None:
+        if messages not in self._counted:
+            role = self._dialect.system_role
+            n_tokens = self._template.count(messages, role) if self._template else None
+            if n_tokens is None and (self._abilities is None or self._abilities.counts):
+                body = tokenize_body(self.name, messages, self._dialect) | {
+                    name: value for name, value in self._extra.items() if name == KWARGS
+                }
+                answer = (await self._once("tokenize", body)).answer
+                counted = answer.get("count") if isinstance(answer, dict) else None
+                n_tokens = counted if type(counted) is int and counted > 0 else None
+            self._counted[messages] = n_tokens
+        return self._counted[messages]
+
+    async def _once(self, kind: str, body: dict[str, Any]) -> Outcome:
+        """One call without a second try, for what one can do without."""
+        limiter = self._line.limiter
+        taken, passed = await limiter.take(), False
+        try:
+            outcome = await self._line.post(kind, body)
+            passed = outcome.answer is not None or not outcome.passing
+            return outcome
+        finally:
+            await limiter.give(taken, passed=passed, pause=None)
 
     async def _call(
         self, kind: str, body: Callable[[Dialect], dict[str, Any]], run: _Run | None
@@ -347,7 +470,11 @@ class OpenAIModel:
             self._count(outcome)
             if outcome.answer is None:
                 if body(self._dialect) == sent:
-                    self._dialect = self._dialect.after(sent, outcome)
+                    learned = self._dialect.after(sent, outcome)
+                    if run is not None and not learned.takes_temperature:
+                        self._stop(run, ValueError, f"{self._refused(outcome)}; {ONLY_DEFAULT}")
+                        learned = self._dialect
+                    self._dialect = learned
                 if body(self._dialect) != sent:
                     begun = 0
                     continue
@@ -371,12 +498,15 @@ class OpenAIModel:
         """Count a call given up; after too many in a row the server is gone."""
         limiter = self._line.limiter
         limiter.failed += 1
-        if limiter.failed >= GONE_AFTER and not run.stopped:
-            run.error = Gone
-            run.stopped = (
-                f"{self._line.address.shown} is gone: {limiter.failed} calls in a row failed, the"
-                f" last with {outcome.reason}"
-            )
+        if limiter.failed >= GONE_AFTER:
+            gone = f"{self._line.address.shown} is gone: {limiter.failed} calls in a row failed"
+            self._stop(run, Gone, f"{gone}, the last with {outcome.reason}")
+
+    @staticmethod
+    def _stop(run: _Run, error: type[Exception] | None, why: str) -> None:
+        """End the run; the first reason stays."""
+        if not run.stopped:
+            run.error, run.stopped = error, why
 
     def _spent(self) -> str:
         """Which budget is spent, '' if none."""
@@ -415,8 +545,7 @@ class OpenAIModel:
             error, stopped = None, self._refused(outcome)
         else:
             return
-        if not run.stopped:
-            run.error, run.stopped = error, stopped
+        self._stop(run, error, stopped)
 
     def _refused(self, outcome: Outcome) -> str:
         return f"{self._line.address.shown} refuses {self.name!r}: {outcome.reason}"
@@ -448,40 +577,50 @@ class OpenAIModel:
         ]
         return [replace(reply, served_by=shortened(answer.model or "")) for reply in replies]
 
-    async def _with_prior(self, run: _Run, prompt: str, reply: Reply) -> Reply | None:
-        """The reply with its tokens scored after ``prompt``; ``None``: stopped before.
+    async def _with_prior(self, run: _Run, prior: Messages, reply: Reply) -> Reply | None:
+        """The reply with its tokens scored after ``prior``, in the template that was given or else
+        the server's own; ``None``: stopped before.
 
         A reply that a passing failure kept from being scored can be used, and carries the reason,
         so that no cache keeps it.
         """
         if reply.text is None or reply.trace is None:
             return reply
-        called = await self._call(
-            "score", lambda dialect: score_body(self.name, prompt + str(reply.text)), run
-        )
+        if reply.reasoning:
+            return replace(reply, trace=unscored(reply.trace))
+        template, text = self._template, str(reply.text)
+        if template is None:
+            called = await self._call(
+                "chat", lambda dialect: prior_body(self.name, prior, text, dialect), run
+            )
+        else:
+            prompt = template.render(prior, self._dialect.system_role)
+            called = await self._call("score", lambda _: score_body(self.name, prompt + text), run)
         if called is None:
             return None
         outcome = called[0]
         if outcome.answer is None:
             why = f"not scored: {outcome.reason}"
             return replace(reply, missing=why) if outcome.passing else reply
+        tokens = reply.trace.tokens
         try:
-            prior = prior_of(ScoreAnswer.model_validate(outcome.answer), reply.trace.tokens)
+            if template is None:
+                scored = prior_in_chat(PromptAnswer.model_validate(outcome.answer), tokens)
+            else:
+                scored = prior_of(ScoreAnswer.model_validate(outcome.answer), tokens)
         except ValidationError:
-            prior = None
-        lacks = {} if prior is not None else {"prior_logprobs": OTHER_TOKENS}
-        trace = replace(reply.trace, prior_logprobs=prior, lacks={**reply.trace.lacks, **lacks})
+            scored = None
+        lacks = {} if scored is not None else {"prior_logprobs": OTHER_TOKENS}
+        trace = replace(reply.trace, prior_logprobs=scored, lacks={**reply.trace.lacks, **lacks})
         return replace(reply, trace=trace)
 
-    async def _probe(self) -> frozenset[str]:
-        """Ask one short question for log-probabilities, and where there is a template for the score
-        of a text."""
+    async def _probe(self) -> Abilities:
+        """Ask one short question for log-probabilities, and where that brings some for the score of
+        a text; then what the server says of its window, and of the length of a prompt."""
 
         def body(dialect: Dialect) -> dict[str, Any]:
             full = chat_body(self.name, _PROBE, 0, 1, self.n_top, dialect)
-            return {
-                name: value for name, value in full.items() if name not in ("temperature", "seed")
-            }
+            return {name: value for name, value in full.items() if name != "seed"}
 
         self.usage["probes"] += 1
         outcome, _ = await self._call("chat", body, None) or (Outcome(), {})
@@ -503,13 +642,27 @@ class OpenAIModel:
             provides |= (
                 {"logprobs", "distributions"} if any(s.top_logprobs for s in said) else {"logprobs"}
             )
-        if "logprobs" in provides and self._template is not None and await self._scores():
+        if "logprobs" in provides and await self._scores():
             provides |= {"prior"}
-        return frozenset(provides)
+        window, counts = self._window, False
+        if math.isinf(window):
+            window = window_of((await self._once("models", {})).answer, self.name)
+        if not math.isinf(window):
+            counts = await self._count_tokens(_PROBE.messages) is not None
+        return self._able(frozenset(provides), window, counts)
 
     async def _scores(self) -> bool:
         """Whether the server scores a given text."""
         self.usage["probes"] += 1
+        if self._template is None:
+            asked = prior_body(self.name, _PROBE.messages, _SCORED, self._dialect)
+            answer = (await self._once("chat", asked | self._extra)).answer
+            try:
+                found = PromptAnswer.model_validate(answer).prompt_logprobs[-1:]
+            except ValidationError:
+                return False
+            ends = [told.decoded_token or "" for row in found if row for told in row.values()]
+            return bool(ends) and _SCORED.endswith(ends[0].strip() or "\0")
         outcome, _ = await self._call(
             "score", lambda dialect: score_body(self.name, _SCORED), None
         ) or (Outcome(), {})

@@ -1,4 +1,4 @@
-"""What goes to and comes from an OpenAI-compatible server: client, requests, replies."""
+"""What goes to an OpenAI-compatible server, and how: address, client, requests, dialect."""
 
 from __future__ import annotations
 
@@ -14,20 +14,14 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
-from pydantic import BaseModel, Field, ValidationError, WrapValidator
-
 from trustlab.models.base import Messages, Request
-from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
 from trustlab.models.limiter import Limiter
-from trustlab.models.thought import Thinking, apart
-from trustlab.records import Reply, TokenTrace
 from trustlab.settings import may_be_token
 
 T = TypeVar("T")
@@ -42,6 +36,14 @@ ECHOED = "the server echoed the key"
 MOST_BYTES = 64 * 2**20
 """Of one answer."""
 TOO_LONG = f"the server's answer has more than {MOST_BYTES:,} bytes"
+PATHS = {
+    "chat": "/chat/completions",
+    "score": "/completions",
+    "models": "/models",
+    "tokenize": "/tokenize",
+}
+"""What a server is asked: for replies, for the score of a text, what it has, how long a prompt
+is."""
 UNFIT = 0
 """In place of an HTTP status: the server did what is not allowed, and would do it again."""
 
@@ -143,17 +145,15 @@ class Dialect:
     takes_seed: bool = True
     takes_top_p: bool = True
     takes_logprobs: bool = True
+    takes_temperature: bool = True
     fewest_top: int = 0
     most_top: int = 20
     system_role: str = "auto"
 
     def after(self, sent: Mapping[str, Any], outcome: Outcome) -> Dialect:
         """The dialect that avoids what was refused; the same one where the refusal names nothing
-        that can be left out.
-
-        A temperature is never left out: the reply would come from another distribution than the one
-        asked for.
-        """
+        that can be left out. Without a temperature the reply comes from another distribution than
+        the one asked for: only who says so may leave it out."""
         words = outcome.named
         if (
             outcome.status not in (400, 403, 422, 500, 501)
@@ -174,6 +174,8 @@ class Dialect:
             return replace(self, takes_logprobs=False)
         if _names(words, "seed") and "seed" in sent:
             return replace(self, takes_seed=False)
+        if _names(words, "temperature") and "temperature" in sent:
+            return replace(self, takes_temperature=False)
         if _names(words, "top_p") and "top_p" in sent:
             return replace(self, takes_top_p=False)
         if "n" in sent and (words.startswith("n ") or _NAMED_N.search(words)):
@@ -287,30 +289,17 @@ class Line:
         return _KEY_LIKE.sub(HIDDEN, text)
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
-        """One call of ``/chat/completions`` (kind "chat") or ``/completions`` ("score"), in a place
-        that the limiter gave, within ``timeout_s`` from its beginning to its end.
+        """One call of a kind of :data:`PATHS`, in a place that the limiter gave, within
+        ``timeout_s`` from its beginning to its end.
 
         Never raises for what a server does.
         """
         import openai
 
         client = self._now()[1]
-        endpoint = client.chat.completions if kind == "chat" else client.completions
-        # Everything goes as extra fields: the client passes these on as they are, and walks through
-        # its own one by one.
-        empty = {"model": body["model"]} | (
-            {"messages": []} if "messages" in body else {"prompt": ""}
-        )
         try:
             async with asyncio.timeout(self.timeout_s):
-                streamed = endpoint.with_streaming_response.create(**empty, extra_body=body)
-                async with streamed as response:
-                    content = bytearray()
-                    async for part in response.iter_bytes():  # unpacked, which may be much more
-                        content += part
-                        if len(content) > MOST_BYTES:
-                            raise Unfit(TOO_LONG)
-                    return self._told(bytes(content))
+                return self._told(await self._content(client, kind, body))
         except (TimeoutError, openai.APITimeoutError):
             return Outcome(what=f"no answer within {self.timeout_s:g} s")
         except UnicodeError:
@@ -323,6 +312,28 @@ class Line:
                 return Outcome(what=str(cause), status=UNFIT)
             what = f"the connection to {self.address.shown} failed"
             return Outcome(what=what, words=f" ({type(cause).__name__})")
+
+    async def _content(self, client: Any, kind: str, body: Mapping[str, Any]) -> bytes:
+        """What the server answers, unpacked, which may be much more than it sent."""
+        if kind == "models":
+            return (await client.get(PATHS[kind], cast_to=_http().Response)).content
+        if kind == "tokenize":  # beside, not below, the path of the rest
+            path = self.address.url.removesuffix("/v1") + PATHS[kind]
+            return (await client.post(path, cast_to=_http().Response, body=body)).content
+        endpoint = client.completions if kind == "score" else client.chat.completions
+        # Everything goes as extra fields: the client passes these on as they are, and walks through
+        # its own one by one.
+        empty = {"model": body["model"]} | (
+            {"messages": []} if "messages" in body else {"prompt": ""}
+        )
+        content = bytearray()
+        streamed = endpoint.with_streaming_response.create(**empty, extra_body=body)
+        async with streamed as response:
+            async for part in response.iter_bytes():
+                content += part
+                if len(content) > MOST_BYTES:
+                    raise Unfit(TOO_LONG)
+        return bytes(content)
 
     def _told(self, content: bytes) -> Outcome:
         """The JSON of an answer's ``content``; one that holds the key is none."""
@@ -463,8 +474,10 @@ def chat_body(
     alternatives where wanted."""
     body: dict[str, Any] = {
         "model": name, "messages": turns(request.messages, dialect.system_role),
-        dialect.limit: request.max_tokens, "temperature": request.temperature,
+        dialect.limit: request.max_tokens,
     }  # fmt: skip
+    if dialect.takes_temperature:
+        body["temperature"] = request.temperature
     if request.temperature > 0 and dialect.takes_top_p:
         body["top_p"] = 1.0  # some servers cut the distribution unless told
     if dialect.takes_seed:
@@ -493,6 +506,39 @@ def score_body(name: str, text: str) -> dict[str, Any]:
     }
 
 
+def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> dict[str, Any]:
+    """The call that scores ``reply`` after ``messages`` in the server's own chat template."""
+    said = {"role": "assistant", "content": reply}
+    return {
+        "model": name, "messages": [*turns(messages, dialect.system_role), said],
+        "add_generation_prompt": False, "continue_final_message": True, "prompt_logprobs": 0,
+        dialect.limit: 1, **({"temperature": 0} if dialect.takes_temperature else {}),
+    }  # fmt: skip
+
+
+def tokenize_body(name: str, messages: Messages, dialect: Dialect) -> dict[str, Any]:
+    """The call that counts the tokens of a prompt, up to where the reply begins."""
+    return {
+        "model": name,
+        "messages": turns(messages, dialect.system_role),
+        "add_generation_prompt": True,
+    }
+
+
+WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
+"""What servers call the number of tokens that prompt and reply may have together."""
+
+
+def window_of(answer: Any, name: str) -> float:
+    """The window of the model ``name`` in a server's list of models; infinite where it tells none.
+    Of a list of one model, that one is meant."""
+    rows = answer.get("data") if isinstance(answer, dict) else None
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    named = [row for row in rows if row.get("id") == name] or (rows if len(rows) == 1 else [])
+    told = [row[key] for row in named for key in WINDOWS if type(row.get(key)) is int]
+    return min([n for n in told if n > 0], default=math.inf)
+
+
 def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
     """The conversation as dictionaries; system messages get ``system_role``, "user" puts them
     before the next user message."""
@@ -515,11 +561,12 @@ def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
 class Template:
     """A chat template: a Jinja text, or the name or folder of a tokenizer that has one.
 
-    ``text`` is the Jinja text. ``FileNotFoundError``: no such tokenizer. ``ValueError``: it has no
-    template, or a broken one.
+    ``text`` is the Jinja text; ``n_vocabulary`` the size of a model's vocabulary, where one is
+    named. ``options`` are for the template. ``FileNotFoundError``: no such tokenizer.
+    ``ValueError``: it has no template, or a broken one.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, options: Mapping[str, Any] | None = None) -> None:
         try:
             from transformers import AutoTokenizer
         except ImportError as error:
@@ -527,7 +574,8 @@ class Template:
                 "chat_template needs transformers: pip install transformers"
             ) from error
         self._tokenizer: Any = None
-        self.text = source
+        self.text, self._options = source, dict(options or {})
+        self.n_vocabulary: int | None = None
         if "{{" not in source and "{%" not in source:
             try:
                 self._tokenizer = AutoTokenizer.from_pretrained(source)
@@ -542,6 +590,7 @@ class Template:
                     f"the tokenizer {source!r} has no chat template; give the Jinja text itself"
                 )
             self.text = self._tokenizer.get_chat_template()
+            self.n_vocabulary = _vocabulary_size(source, self._tokenizer)
         self.render((("user", "ok"),), "system")
 
     def render(self, messages: Messages, system_role: str) -> str:
@@ -557,7 +606,7 @@ class Template:
         try:
             if self._tokenizer is not None:
                 text = self._tokenizer.apply_chat_template(
-                    conversation, tokenize=False, add_generation_prompt=True
+                    conversation, tokenize=False, add_generation_prompt=True, **self._options
                 )
                 return text.removeprefix(self._tokenizer.bos_token or "")
             rendered = render_jinja_template(
@@ -566,353 +615,35 @@ class Template:
                 add_generation_prompt=True,
                 bos_token="",
                 eos_token="",
+                **self._options,
             )
         except TemplateError as error:
             raise ValueError(f"the chat template fails: {error}") from error
         return rendered[0][0]
 
+    def count(self, messages: Messages, system_role: str) -> int | None:
+        """Tokens of the prompt; ``None`` where no tokenizer is named."""
+        if self._tokenizer is None:
+            return None
+        return len(self._tokenizer(self.render(messages, system_role))["input_ids"])
 
-SENTINEL = -9998.0
-"""Servers write -9999 for a log-probability that they do not tell."""
+
+def _vocabulary_size(source: str, tokenizer: Any) -> int:
+    """Of the model beside the tokenizer, where its config is there: it may have room to spare."""
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(source).get_text_config()
+    except (OSError, ValueError):
+        return len(tokenizer)
+    return getattr(config, "vocab_size", None) or len(tokenizer)
+
+
 MAX_WORDS = 200
 """Characters of a server's own words that a reason quotes."""
-
-BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled", "tool_calls", "function_call"})
-"""How servers call an end that is none."""
-CUT_SHORT = frozenset({"length", "max_tokens", "model_length"})
-"""How servers call an end by the token budget or the window; "length" is OpenAI's word."""
-
-NO_LOGPROBS = "the server tells no log-probabilities"
-NO_LIST = "the server lists no alternative tokens"
-NO_SIZE = "the server does not tell the size of its vocabulary; give vocabulary_size"
-NO_TEMPLATE = "a server does not tell its chat template, which scoring needs; give chat_template"
-OTHER_TOKENS = "the server scored other tokens than the reply's, or gave no log-probabilities"
-NO_ECHO = "the server does not score a given text (completions with echo)"
-
-_SPECIAL = re.compile(rb"\s*(<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])?\s*", re.DOTALL)
-_ESCAPED = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
-
-
-def _or_none(value: Any, validate: Any) -> Any:
-    try:
-        return validate(value)
-    except ValidationError:
-        return None
-
-
-class Top(BaseModel):
-    """One listed token of a position."""
-
-    token: str
-    logprob: float
-
-
-class Said(BaseModel):
-    """One token of a reply. ``bytes``: its UTF-8 bytes, where it may be part of a character."""
-
-    token: str
-    logprob: Annotated[float | None, WrapValidator(_or_none)] = None
-    bytes: Annotated[list[int] | None, WrapValidator(_or_none)] = None
-    top_logprobs: Annotated[list[Top] | None, WrapValidator(_or_none)] = None
-
-
-class Logprobs(BaseModel):
-    """The tokens of a reply, in order."""
-
-    content: list[Said] | None = None
-
-
-class Message(BaseModel):
-    """What was said, or why not."""
-
-    content: str | None = None
-    reasoning: Annotated[str | None, WrapValidator(_or_none)] = None
-    reasoning_content: Annotated[str | None, WrapValidator(_or_none)] = None
-    refusal: Annotated[str | None, WrapValidator(_or_none)] = None
-
-
-class Choice(BaseModel):
-    """One of the replies to a request."""
-
-    message: Message
-    finish_reason: Annotated[str | None, WrapValidator(_or_none)] = None
-    logprobs: Annotated[Logprobs | None, WrapValidator(_or_none)] = None
-
-
-MOST_TOKENS = 10_000_000
-"""Of one call, in or out; a server that counts more is not believed."""
-Tokens = Annotated[Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None, WrapValidator(_or_none)]
-
-
-class Usage(BaseModel):
-    """Tokens of the prompt, and of all replies together; ``None``: not told, or not believed."""
-
-    prompt_tokens: Tokens = None
-    completion_tokens: Tokens = None
-
-
-class ChatAnswer(BaseModel):
-    """The answer of ``/chat/completions``."""
-
-    choices: list[Choice]
-    usage: Annotated[Usage | None, WrapValidator(_or_none)] = None
-    system_fingerprint: Annotated[str | None, WrapValidator(_or_none)] = None
-    model: Annotated[str | None, WrapValidator(_or_none)] = None
-
-
-class Scored(BaseModel):
-    """The tokens of a text that a server scored, with their log-probabilities."""
-
-    tokens: list[str]
-    token_logprobs: list[float | None]
-
-
-class ScoredChoice(BaseModel):
-    """The one choice of a scoring answer."""
-
-    logprobs: Scored
-    finish_reason: Annotated[str | None, WrapValidator(_or_none)] = None
-
-
-class ScoreAnswer(BaseModel):
-    """The answer of ``/completions`` with ``echo``."""
-
-    choices: list[ScoredChoice]
-    usage: Annotated[Usage | None, WrapValidator(_or_none)] = None
 
 
 def shortened(text: str) -> str:
     """``text`` on one line, at most :data:`MAX_WORDS` characters."""
     line = " ".join(text.encode("utf-8", "replace").decode().split())
     return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"
-
-
-def missing(reason: str, n_tokens: tuple[int, int] = (0, 0)) -> Reply:
-    """A reply that could not be had, with its reason and the tokens it cost, in and out."""
-    return Reply(None, None, *n_tokens, finish="error", missing=reason)
-
-
-def reasons_lacking(provides: frozenset[str], has_template: bool, has_size: bool) -> dict[str, str]:
-    """Need -> why a server that gives no more than ``provides`` cannot meet it."""
-    lacks: dict[str, str] = {}
-    if "logprobs" not in provides:
-        lacks |= dict.fromkeys(("answer.logprobs", "samples.logprobs"), NO_LOGPROBS)
-    if "distributions" not in provides:
-        wide = ("answer.entropies", "answer.renyi", "answer.fisher_rao", "answer.alternatives")
-        lacks |= dict.fromkeys(wide, NO_LIST if "logprobs" in provides else NO_LOGPROBS)
-    elif not has_size:
-        lacks |= dict.fromkeys(("answer.renyi", "answer.fisher_rao"), NO_SIZE)
-    if "prior" not in provides:
-        lacks["answer.prior_logprobs"] = (
-            NO_TEMPLATE if not has_template else NO_ECHO if "logprobs" in provides else NO_LOGPROBS
-        )
-    return lacks
-
-
-def reply_of(
-    choice: Choice,
-    request: Request,
-    n_tokens: tuple[int, int],
-    n_top: int,
-    vocabulary_size: int | None,
-    thinking: Thinking = "auto",
-) -> Reply:
-    """One reply, with its trace where the request wants statistics and the server's tokens spell
-    the text.
-
-    ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many alternatives
-    were asked for. A reply that was cut off has finish "length", and an empty text if it came to
-    none (its thought took all tokens, say); where the server does not say how it ended, its tokens
-    are counted.
-    """
-    said = choice.logprobs.content if choice.logprobs is not None else None
-    counts = n_tokens[0], len(said) if said else n_tokens[1]
-    if choice.message.refusal:
-        return missing(f"the model refused: {shortened(choice.message.refusal)}", counts)
-    if choice.finish_reason == "content_filter":
-        return missing("withheld by the server's content filter", counts)
-    end = choice.finish_reason
-    cut = end in CUT_SHORT or (end is None and counts[1] >= request.max_tokens)
-    thought = choice.message.reasoning or choice.message.reasoning_content or None
-    if end in BROKEN_OFF:
-        return missing(f"the server broke the reply off (finish {end!r})", counts)
-    if choice.message.content is None and not cut and (not thought or thinking == "none"):
-        return missing(f"the server sent no text (finish {choice.finish_reason!r})", counts)
-    # A lone surrogate cannot be written to any file.
-    text = (choice.message.content or "").encode("utf-8", "replace").decode()
-    reply = apart(Reply(text, None, *counts), thinking)
-    if thought is not None and thinking != "none":
-        thoughts = "\n".join(filter(None, [thought, reply.reasoning]))
-        thoughts = thoughts.encode("utf-8", "replace").decode()
-        reply = replace(reply, text=str(reply.text).lstrip(), reasoning=thoughts)
-    trace = None
-    if request.want and said and reply.text:
-        trace = trace_of(reply.text, said, request, n_top, vocabulary_size)
-    return replace(reply, trace=trace, finish="length" if cut else "stop")
-
-
-def token_bytes(said: Said) -> bytes:
-    """The bytes that a token adds to the text."""
-    if said.bytes is not None and all(0 <= b < 256 for b in said.bytes):
-        return bytes(said.bytes)
-    if escaped := _ESCAPED.fullmatch(said.token):
-        return bytes.fromhex(escaped[1].replace("\\x", ""))
-    return said.token.encode("utf-8", "replace")
-
-
-def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
-    """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds; ``None``
-    if they do not spell it.
-
-    Tokens before the text (reasoning that the server moved elsewhere, blanks it stripped) are
-    passed over, and so are blanks and special tokens after it. A token that completes no character
-    adds ''; joined, the pieces are ``text``.
-    """
-    spoken, joined = text.encode(), b"".join(parts)
-    stop, last = len(joined), len(parts)
-    while True:
-        # Stripped blanks first as they came, then without: a text may itself end in some.
-        ends = [end for end in (stop, len(joined[:stop].rstrip())) if joined[:end].endswith(spoken)]
-        if ends:
-            break
-        if last == 0 or not _SPECIAL.fullmatch(parts[last - 1]):
-            return None
-        last -= 1
-        stop -= len(parts[last])
-    start = ends[0] - len(spoken)
-    offsets = np.cumsum([0, *map(len, parts)])
-    inside = [k for k in range(last) if offsets[k] < ends[0] and offsets[k + 1] > start]
-    if not inside:
-        return 0, []
-    first, last = inside[0], inside[-1] + 1
-    within = [min(max(int(o) - start, 0), len(spoken)) for o in offsets[first : last + 1]]
-    seen = [len(spoken[:end].decode("utf-8", "ignore")) for end in within]
-    return first, [text[a:b] for a, b in zip(seen[:-1], seen[1:], strict=True)]
-
-
-def trace_of(
-    text: str, said: list[Said], request: Request, n_top: int, vocabulary_size: int | None
-) -> TokenTrace | None:
-    """The statistics of a reply's tokens; ``None`` if the tokens do not spell the text.
-
-    A statistic that any token lacks is ``None``, and all are, with ``lacks`` saying why, where the
-    log-probabilities of the whole reply are 0, or no numbers. Entropies are lower bounds, Rényi
-    divergences and Fisher-Rao distances upper ones (``None`` without ``vocabulary_size``): see
-    :mod:`trustlab.models.decoding`.
-    """
-    found = pieces(text, [token_bytes(s) for s in said])
-    if found is None:
-        return None
-    first, tokens = found
-    if (doubt := _doubtful([s.logprob for s in said])) in (NOT_NUMBERS, ALL_ZERO):
-        return TokenTrace(tuple(tokens), lacks=dict.fromkeys(NEEDED, doubt))
-    said = said[first : first + len(tokens)]
-    values = [s.logprob for s in said]
-    logprobs, lacks = _logprobs(values), {}
-    if logprobs is None and "logprobs" in request.want:
-        lacks = {"logprobs": _doubtful(values)}
-    wide: dict[str, Any] = {}
-    if "distributions" in request.want and all(_told(s) for s in said):
-        at_least = [
-            bounds(*_listed(s, n_top), alpha=request.renyi_alpha, vocabulary_size=vocabulary_size)
-            for s in said
-        ]
-        for k, name in enumerate(BOUNDS):
-            column = [None if row is None else row[k] for row in at_least]
-            wide[name] = (
-                None
-                if any(value is None for value in column)
-                else np.array(column, dtype=np.float64)
-            )
-        named = zip(said, tokens, strict=True)
-        wide["alternatives"] = tuple(_alternatives(s, t, request.n_alternatives) for s, t in named)
-        wide["bounds"] = {name: side for name, side in BOUNDS.items() if wide[name] is not None}
-    shown = logprobs if "logprobs" in request.want else None
-    return TokenTrace(tuple(tokens), shown, lacks=lacks, **wide)
-
-
-NOT_ALL = "the server tells no log-probability of a token"
-NOT_NUMBERS = "the server's log-probabilities are not all numbers of at most 0"
-ALL_ZERO = "the server's log-probabilities are all 0"
-NEEDED = (*TokenTrace.ARRAYS, "alternatives")
-
-
-def _doubtful(values: Sequence[float | None]) -> str:
-    """Why a reply's log-probabilities are not believed; "" where they are."""
-    if any(value is None or value <= SENTINEL for value in values):
-        return NOT_ALL
-    if not all(SENTINEL < (value or 0.0) <= ROUNDING for value in values):  # NaN, too
-        return NOT_NUMBERS
-    return "" if any(values) or not values else ALL_ZERO
-
-
-def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
-    """The log-probabilities as an array (L,); ``None`` where they are not believed."""
-    if _doubtful(values) not in ("", ALL_ZERO):  # of a whole reply that alone is in doubt
-        return None
-    return np.minimum(np.array(values, dtype=np.float64), 0.0)
-
-
-def _told(said: Said) -> list[Top]:
-    """The listed tokens with a log-probability, best first."""
-    told = [t for t in said.top_logprobs or () if math.isfinite(t.logprob) and t.logprob > SENTINEL]
-    return sorted(told, key=lambda t: -t.logprob)
-
-
-def _listed(said: Said, n_top: int) -> tuple[list[float], float | None]:
-    """Log-probabilities of all known tokens, and the cap on the others.
-
-    There is a cap only where the list is whole: as long as asked for, and not brought to that
-    length by the chosen token put at its end. Servers that key it by the tokens' text lose those
-    that look alike, and these may be any but the most probable.
-    """
-    told = _told(said)
-    known = [t.logprob for t in told]
-    whole = len(told) >= n_top and not (1 < len(told) == n_top and told[-1].token == said.token)
-    cap = known[n_top - 1] if whole and n_top >= 1 else None
-    if (
-        said.logprob is not None
-        and said.token not in {t.token for t in told}
-        and said.logprob > SENTINEL
-    ):
-        known.append(said.logprob)
-    return known, cap
-
-
-def _alternatives(said: Said, piece: str, n: int) -> tuple[tuple[str, float], ...]:
-    """The ``n`` most probable tokens, best first, the chosen one at its place if not among them.
-
-    The chosen one is called as in the trace, ``piece``: servers may write it otherwise.
-    """
-    best = [(t.token, t.logprob) for t in _told(said)[:n]]
-    if (
-        said.logprob is not None
-        and said.token not in {token for token, _ in best}
-        and said.logprob > SENTINEL
-    ):
-        best = sorted([*best, (said.token, said.logprob)], key=lambda pair: -pair[1])
-    return tuple((piece if token == said.token else token, logprob) for token, logprob in best)
-
-
-def prior_of(answer: ScoreAnswer, tokens: Sequence[str]) -> np.ndarray | None:
-    """Log P of each of ``tokens`` (L,) at the end of a scored text; ``None`` unless the server cut
-    the text into the same tokens.
-
-    The scored text was the prompt and the reply; the server was made to add one token, which it may
-    or may not list. The last tokens must be the reply's own, in one way only. Offsets are not used:
-    servers count them differently.
-    """
-    if not answer.choices or not tokens:
-        return np.zeros(0) if not tokens else None
-    choice = answer.choices[0]
-    scored = choice.logprobs
-    n_made = answer.usage.completion_tokens if answer.usage is not None else None
-    cuts = {n_made} if n_made in (0, 1) else {0, 1}
-    if choice.finish_reason == "stop":
-        cuts.add(0)  # an end token is counted, and listed or not
-    fits = []
-    for cut in cuts:
-        stop = len(scored.tokens) - cut
-        if stop >= len(tokens) and scored.tokens[stop - len(tokens) : stop] == list(tokens):
-            fits.append(scored.token_logprobs[stop - len(tokens) : stop])
-    return _logprobs(fits[0]) if len(fits) == 1 else None

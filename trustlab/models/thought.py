@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from trustlab.models.base import Request
-from trustlab.records import Reply
+from trustlab.records import Reply, TokenTrace
 
 MARKERS = (
     ("<think>", "</think>"),
@@ -73,6 +73,16 @@ def with_thought(requests: Sequence[Request], n_tokens: int) -> list[Request]:
     return [replace(q, max_tokens=q.max_tokens + n_tokens) for q in requests]
 
 
+NOT_SCORED = "the answer stands behind a thought, which tells what the patient said"
+"""Why an answer has no probability without the patient's words."""
+
+
+def unscored(trace: TokenTrace) -> TokenTrace:
+    """The trace of an answer behind a thought: without a prior, which is the answer's probability
+    where nothing is told of the patient."""
+    return replace(trace, prior_logprobs=None, lacks={**trace.lacks, "prior_logprobs": NOT_SCORED})
+
+
 def apart(
     reply: Reply,
     thinking: Thinking = "auto",
@@ -101,4 +111,6 @@ def apart(
     begins = named[k][start - ends[k] :] if named[k] == pieces[k] else ""
     said = (begins, *pieces[k + 1 :])
     trace = reply.trace and replace(reply.trace.part(k, len(named)), tokens=said)
+    if trace is not None and trace.prior_logprobs is not None and thought:
+        trace = unscored(trace)
     return replace(reply, text="".join(said), trace=trace, reasoning=thought)
