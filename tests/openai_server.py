@@ -97,7 +97,8 @@ class Server:
     key) and "large". ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status.
     ``said``: tokens (bytes) of every reply, ``finish`` and ``message`` how it ends and what is in
     its message besides. ``per_second``: calls that are answered in each second,
-    others get a 429. ``named(k)``: the model that it says it used.
+    others get a 429. ``named(k)``: the model that it says it used. ``window``, ``scores_chats``:
+    what vLLM tells besides.
     """
 
     plan: Callable[[int, dict], str | int | None] = lambda k, body: None
@@ -124,6 +125,10 @@ class Server:
     named: Callable[[int], str | None] = lambda k: None
     n_tokens: float | None = None
     elsewhere: str = ""
+    window: int | None = None  # told, and held to
+    counts: bool = True  # the tokens of a prompt, where it has a window
+    scores_chats: bool = False
+    only_default: bool = False  # temperature
     prefix: str = ""
     per_second: int = 0
     seconds: Counter = field(default_factory=Counter)
@@ -165,13 +170,25 @@ class Server:
             return self.refuses_in, {
                 "error": {"message": message, "param": name, "code": "unsupported_parameter"}
             }
+        if self.only_default and body.get("temperature", 1) != 1:
+            message = (
+                "Unsupported value: 'temperature' does not support"
+                f" {body['temperature']} with this model. Only the default (1) value is supported."
+            )
+            error = {"message": message, "param": "temperature", "code": "unsupported_value"}
+            return 400, {"error": error}
+        if self.window and self.limit in body and "messages" in body:
+            n_in = len(cut(rendered(body["messages"])))
+            if n_in + body[self.limit] > self.window:
+                message = f"This model's maximum context length is {self.window} tokens."
+                return 400, {"error": {"message": message, "param": None}}
         if body.get("top_logprobs", 0) > self.most_top:
             message = (
                 f"Requested sample logprobs of {body['top_logprobs']}, which is greater than max"
                 f" allowed: {self.most_top}"
             )
             return 400, {"error": {"message": message, "param": None}}
-        if "messages" in body and self.limit not in body:
+        if "messages" in body and self.limit not in body and not body.get("add_generation_prompt"):
             message = (
                 "Unsupported parameter: 'max_tokens' is not supported with this model. Use"
                 f" '{self.limit}' instead."
@@ -220,6 +237,8 @@ class Server:
             "object": "chat.completion",
             "choices": [] if action == "no choices" else choices,
         }
+        if self.scores_chats and "prompt_logprobs" in body:
+            answer["prompt_logprobs"] = self.prompt(body["messages"])
         if self.usage:
             n_in = len(cut(prompt)) if self.n_tokens is None else self.n_tokens
             n_out = n_out if self.n_tokens is None else self.n_tokens
@@ -264,6 +283,16 @@ class Server:
             for t in entries[1]["top_logprobs"]:
                 t["logprob"] = entries[1]["logprob"]
         return {"content": {"content null": None, "empty": []}.get(self.logprobs, entries)}
+
+    @staticmethod
+    def prompt(messages: list[dict[str, str]]) -> list[dict | None]:
+        """The tokens of a chat whose last message is the assistant's, as vLLM lists them."""
+        text = rendered(messages[:-1]) + messages[-1]["content"]
+        pairs = zip(cut(text), scored(text), strict=True)
+        return [
+            None if p is None else {str(k): {"logprob": p, "rank": 1, "decoded_token": token}}
+            for k, (token, p) in enumerate(pairs)
+        ]
 
     def score(self, body: dict) -> dict:
         """The answer to a scoring call: the echoed tokens, and one made after them."""
@@ -357,10 +386,19 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/v1/chat/completions":
             said = server.chat(body, action) | ({"model": m} if (m := server.named(k)) else {})
             self.answer(200, json.dumps(said).encode() + b" " * 100_000 * (action == "large"))
+        elif self.path == "/tokenize" and server.window and server.counts:
+            told = {"count": len(cut(rendered(body["messages"]))), "max_model_len": server.window}
+            self.answer(200, json.dumps(told).encode())
         elif self.path == "/v1/completions":
             self.answer(200, json.dumps(server.score(body)).encode())
         else:
             self.answer(404, b'{"error": {"message": "no such path"}}')
+
+    def do_GET(self) -> None:
+        told = {"id": "toy"} | (
+            {"max_model_len": self.behaviour.window} if self.behaviour.window else {}
+        )
+        self.answer(200, json.dumps({"object": "list", "data": [told]}).encode())
 
     def drip(self, body: bytes) -> None:
         """A byte every 50 ms: each in time, the whole never."""

@@ -14,6 +14,7 @@ import pandas as pd
 
 from trustlab.agents import MedConf, assess, convene, doctors_of
 from trustlab.agents.medconf import library_text, profile_text
+from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
 from trustlab.agents.panel import doctor_request
 from trustlab.agents.rephrase import rephrase_requests
 from trustlab.confidence import PARAMETERS, Method, Parameters, select
@@ -64,12 +65,14 @@ class Settings:
     max_tokens_score: int = 16
     max_tokens_reasoning: int = 256
     max_tokens_guesses: int = 64
+    max_tokens_doctor: int = MAX_TOKENS_DOCTOR
     medconf: MedConf = field(default_factory=MedConf)
 
 
 def settings_of(setup: Setup) -> Settings:
     """What a setup says of how answers are asked for."""
-    budgets: Any = {f"max_tokens_{name}": most for name, most in setup.budgets.items()}
+    set_so = setup.most_tokens("answer", "score", "reasoning", "guesses", "doctor")
+    budgets: Any = {f"max_tokens_{name}": most for name, most in set_so.items()}
     return Settings(setup.chosen, seed=setup.seed, medconf=setup.procedure, **budgets)
 
 
@@ -210,6 +213,7 @@ def collect(
             doctors,
             temperature=p.doctor_temperature,
             seed=settings.seed,
+            max_tokens=settings.max_tokens_doctor,
             ask=lambda m, requests, step: _ask(m, requests, step, progress),
         )
         generations = [
@@ -347,7 +351,8 @@ def plan_benchmark(setup: Setup) -> pd.DataFrame:
         asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)
         asked += probe_requests(v, v.case.diagnosis, needs, settings).values()
         if "panel" in needs:
-            asked.append(doctor_request(v, p.doctor_temperature, settings.seed, p.n_doctors))
+            most = {"n": p.n_doctors, "max_tokens": settings.max_tokens_doctor}
+            asked.append(doctor_request(v, p.doctor_temperature, settings.seed, **most))
         rows += [_row(r) for r in asked]
     if "assessment" in needs:
         rows += [_row(r) for r in _medconf_requests(shown, settings, setup.library)]

@@ -127,9 +127,14 @@ def _answered(answers: pd.DataFrame) -> str:
 
 def _decoded(p: Mapping[str, Any], needs: frozenset[str]) -> str:
     k = p["n_samples"]
+    own = p.get("own_temperature", ())
+    but = ","
+    if own:
+        whose = "its" if len(own) == 1 else "their"
+        but = f" (by {_listed(own)} at {whose} own default temperature, as all that follows),"
     told = [
-        f"Answers were decoded greedily, with at most {counted(p['max_tokens_answer'], 'token')}"
-        f" (seed {p['seed']})"
+        f"Answers were decoded greedily{but} with at most"
+        f" {counted(p['max_tokens_answer'], 'token')} (seed {p['seed']})"
     ]
     if needs & SAMPLE_NEEDS:
         told.append(

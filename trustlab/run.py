@@ -153,6 +153,7 @@ def benchmark(
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
         "samples_alike": samples_alike(generations),
         "served_by": served_by([*held, *asked_before, *own]),
+        "own_temperature": own_temperature([*held, *asked_before, *own]),
     }
     run = Run(
         answers=answers,
@@ -172,6 +173,12 @@ def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
     servers give none."""
     each = {id(m): {m.name: served} for m in models if (served := getattr(m, "served", None))}
     return together({"served_by": of} for of in each.values())["served_by"]
+
+
+def own_temperature(models: Iterable[Model]) -> list[str]:
+    """The models that were asked at their own default temperature, since they take no other."""
+    known = {m.name: vars(m).get("abilities") for m in models}
+    return [name for name, able in known.items() if able is not None and not able.temperature]
 
 
 def warn(parameters: Mapping[str, Any]) -> None:

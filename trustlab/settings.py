@@ -24,6 +24,7 @@ from typing import (
     TypeVar,
     cast,
     dataclass_transform,
+    get_args,
 )
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -214,6 +215,10 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
+Budget = Literal[
+    "answer", "score", "reasoning", "guesses", "keyword", "profile", "evidence", "doctor", "plan",
+    "review", "thinking",
+]  # fmt: skip
 Folder = Annotated[Path | None, BeforeValidator(_folder), Field(description="a folder or file")]
 Names = Annotated[str | Sequence[str], Field(description="a name or a list of names (str or list)")]
 Rate = Annotated[float | None, Field(ge=0, description="US dollars for a million tokens")]
@@ -247,12 +252,11 @@ class Ask:
     """Of the samples, and of doctors on a panel; the answer itself is greedy."""
     seed: Seed = 0
     budgets: Annotated[
-        dict[Literal["answer", "score", "reasoning", "guesses"], Count],
-        Field(
-            description="whole numbers of at least 1 for some of answer, score, reasoning, guesses"
-        ),
+        dict[Budget, Count],
+        Field(description=f"whole numbers of at least 1 for some of {', '.join(get_args(Budget))}"),
     ] = Field(default_factory=dict)
-    """Most tokens of a reply, where they are not those of :class:`trustlab.collect.Settings`."""
+    """Most tokens of a reply, where they are not those of :class:`trustlab.collect.Settings`, of
+    :class:`trustlab.agents.MedConf` and of the panel; "thinking" is added to each."""
     parameters: Annotated[
         Parameters, BeforeValidator(_parameters), Field(description="a dict or tl.Parameters")
     ] = PARAMETERS
@@ -413,7 +417,19 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         """MedConf's parameters."""
         from trustlab.agents import MedConf
 
-        return self.medconf or MedConf()
+        given: Any = self.medconf or MedConf()
+        steps = self.most_tokens("keyword", "profile", "evidence")
+        most = {f"max_tokens_{name}": n for name, n in steps.items()}
+        return replace(given, **most) if most else given
+
+    def most_tokens(self, *names: Budget) -> dict[str, int]:
+        """Those budgets that are set, by name."""
+        return {name: self.budgets[name] for name in names if name in self.budgets}
+
+    def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """A backend's options, with the budget for thought where they do not have their own."""
+        thought = self.budgets.get("thinking")
+        return ({} if thought is None else {"thinking_tokens": thought}) | dict(options)
 
     @property
     def store(self) -> Path | None:
@@ -428,7 +444,8 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         from trustlab.graders import JUDGE, open_grader
 
         judged = str(self.grader).startswith(JUDGE)
-        return open_grader(self.grader, cache=self.store, **(self.reader_options if judged else {}))
+        options = self._options(self.reader_options) if judged else {}
+        return open_grader(self.grader, cache=self.store, **options)
 
     @cached_property
     def library(self) -> Retriever:
@@ -466,12 +483,14 @@ class Setup(Keep, Read, Roles, Ask, Flat):
 
     def models(self) -> list[Model]:
         """The models to ask."""
-        return [_opened(model, self.model_options) for model in as_list(self.model)]
+        options = self._options(self.model_options)
+        return [_opened(model, options) for model in as_list(self.model)]
 
     def role(self, name: Literal["assessor", "patient", "reviewer", "wording"]) -> Any:
         """Who has a role, opened; ``None``, and a patient "facts", stay what they are."""
         who = getattr(self, name)
-        return who if who is None or who == "facts" else _opened(who, self.reader_options)
+        options = self._options(self.reader_options)
+        return who if who is None or who == "facts" else _opened(who, options)
 
     def opened(self) -> Self:
         """The same with everything open and one store, for several runs to share."""

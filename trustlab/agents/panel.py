@@ -65,6 +65,7 @@ def convene(
     *,
     temperature: float = 0.5,
     seed: int = 0,
+    max_tokens: int = MAX_TOKENS,
     ask: Ask | None = None,
 ) -> list[Panel]:
     """The panel's opinions and its majority for each view; all doctors of a model share one request
@@ -79,7 +80,7 @@ def convene(
     for model in {id(d.model): d.model for d in doctors}.values():
         numbers = [d.number for d in doctors if d.model is model]
         first, n = min(numbers), max(numbers) - min(numbers) + 1
-        room = reply_room(model, MAX_TOKENS)
+        room = reply_room(model, max_tokens)
         rows = put(
             model, [doctor_request(v, temperature, seed, n, first, room) for v in views], "doctors"
         )
@@ -134,11 +135,12 @@ def propose(
     *,
     temperature: float = 0.5,
     seed: int = 0,
+    max_tokens: int = MAX_TOKENS,
     ask: Ask | None = None,
 ) -> list[Proposed]:
     """A plan for each (view, diagnosis), drawn at ``temperature`` as the doctors' opinions are, in
     one batch."""
-    put, room = ask or (lambda m, requests, _: m.generate(requests)), reply_room(model, MAX_TOKENS)
+    put, room = ask or (lambda m, requests, _: m.generate(requests)), reply_room(model, max_tokens)
     requests = [
         Request(
             render(
@@ -176,13 +178,18 @@ class Review:
 
 
 def review(
-    model: Model, asked: Sequence[Planned], *, seed: int = 0, ask: Ask | None = None
+    model: Model,
+    asked: Sequence[Planned],
+    *,
+    seed: int = 0,
+    max_tokens: int = MAX_TOKENS_REVIEW,
+    ask: Ask | None = None,
 ) -> list[Review]:
     """The review of each plan, greedy; one batch for prescriptions and one for tests. An empty list
     is not asked about."""
     put, room = (
         ask or (lambda m, requests, _: m.generate(requests)),
-        reply_room(model, MAX_TOKENS_REVIEW),
+        reply_room(model, max_tokens),
     )
 
     def marked(name: str, items: Sequence[Sequence[str]], read) -> list[tuple[Mark, ...]]:

@@ -230,15 +230,20 @@ def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
 
 def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """What the parameters of several runs hold against their models: ``samples_alike`` of any of
-    them, ``served_by`` summed."""
+    them, ``own_temperature`` too, ``served_by`` summed."""
     alike: dict[str, None] = {}
+    own: dict[str, None] = {}
     served: dict[str, Counter[str]] = {}
     for one in parameters:
         alike |= dict.fromkeys(one.get("samples_alike", ()))
+        own |= dict.fromkeys(one.get("own_temperature", ()))
         for model, names in one.get("served_by", {}).items():
             served.setdefault(model, Counter()).update(names)
     counts = {model: dict(names) for model, names in served.items()}
-    return {"samples_alike": list(alike), "served_by": counts}
+    return {"samples_alike": list(alike), "own_temperature": list(own), "served_by": counts}
+
+
+OWN_TEMPERATURE = "asked at its own default temperature, since it takes no other: not greedily"
 
 
 def remarks(
@@ -247,6 +252,7 @@ def remarks(
     """Model -> what must be known of it before its numbers are believed, by a run's ``parameters``.
 
     - That all its samples are alike is said where one of ``methods`` (``None``: any) reads samples.
+    - That it takes no temperature but its own.
     - Where its server named more than one model, each is named with its number of replies.
     """
     found: dict[str, list[str]] = {}
@@ -254,6 +260,8 @@ def remarks(
     if known is None or needs_of(known) & SAMPLE_NEEDS:
         for model in parameters.get("samples_alike", ()):
             found[model] = ["all samples alike (temperature ignored?)"]
+    for model in parameters.get("own_temperature", ()):
+        found.setdefault(model, []).append(OWN_TEMPERATURE)
     for model, served in parameters.get("served_by", {}).items():
         if len(served) > 1:
             told = ", ".join(f"{name} {n:,}" for name, n in served.items())

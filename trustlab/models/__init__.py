@@ -106,6 +106,8 @@ def check_options(called: str, options: Mapping[str, object], names: Sequence[ob
                     f"{called} has no option {option!r}; allowed are"
                     f" {', '.join(sorted(set(known)))}"
                 )
+    for name in dict.fromkeys(given):
+        getattr(backend_of(name), "check_options", lambda _: None)(options)
 
 
 def open_models(names: str | Sequence[str], **options) -> list[Model]:

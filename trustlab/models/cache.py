@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import lzma
+import math
 import os
 import re
 import sqlite3
@@ -396,8 +397,12 @@ class CachedModel:
 
     @property
     def window(self) -> float:
-        """Tokens that prompt and reply may have together; infinite where that is not known."""
-        return self.abilities.window
+        """Tokens that prompt and reply may have together; infinite where that is not known, also
+        offline to a file that was kept before it was asked for."""
+        try:
+            return self.abilities.window
+        except LookupError:
+            return math.inf
 
     @cached_property
     def abilities(self) -> Abilities:

@@ -171,7 +171,7 @@ class OpenAIModel:
         """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one
         is needed."""
         check_thinking(thinking, thinking_tokens)
-        check_extra(extra_body, template_options)
+        self.check_options({"extra_body": extra_body, "template_options": template_options})
         least = {
             "concurrency": 1,
             "max_retries": 0,
@@ -238,6 +238,11 @@ class OpenAIModel:
         decisive = json.dumps(shaping, sort_keys=True)
         digest = hashlib.sha256(decisive.encode()).hexdigest()[:8]
         self.revision = f"{address.shown} {name} {digest}"
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """``ValueError`` for options that contradict what a run says of itself, or each other."""
+        check_extra(options.get("extra_body"), options.get("template_options"))
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, at {self._line.address.shown!r})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import combinations
@@ -64,7 +64,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
-from trustlab.run import cases_hash, given_once, served_by, warn
+from trustlab.run import cases_hash, given_once, own_temperature, served_by, warn
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
@@ -330,7 +330,7 @@ def trust(
     shown, checked = views_of(cases, levels), []
     for name, team in teams.items():
         by, how = cached.get(id(reviewer)), (setup.temperature, setup.seed)
-        checked += _checked(name, team, shown, by, *how, *readers, setup.quiet)
+        checked += _checked(name, team, shown, by, *how, *readers, setup.budgets, setup.quiet)
     checked = _graded(checked, judge)
     asked = {id(one): one for one in cached.values()}.values()
     calls = pd.concat(
@@ -350,11 +350,13 @@ def trust(
         "doctor_temperature": setup.temperature,
         "seed": setup.seed,
         "mixed": setup.mixed,
+        "budgets": dict(setup.budgets),
         "grader": judge.name,
         "encoder": encoder.revision,
         "medical_encoder": medical and medical.revision,
         "medical_proxy": proxy,
         "served_by": served_by(asked),
+        "own_temperature": own_temperature(asked),
     }
     run = _tables(checked, calls, parameters)
     if setup.run_dir:
@@ -404,13 +406,16 @@ def _checked(
     encoder: Encoder,
     medical: Encoder | None,
     proxy: str,
+    budgets: Mapping[Any, int],
     quiet: bool,
 ) -> list[Checked]:
     """Every configuration of one team: the panel, and its first doctor alone."""
     put = None if quiet else with_progress(name)
-    whole = with_cosines(
-        encoder, convene(views, doctors, temperature=temperature, seed=seed, ask=put)
+    asked, plan_asked, review_asked = (
+        {"seed": seed, "ask": put} | ({"max_tokens": budgets[step]} if step in budgets else {})
+        for step in ("doctor", "plan", "review")
     )
+    whole = with_cosines(encoder, convene(views, doctors, temperature=temperature, **asked))
     medical_cosines = [cosines(medical, p.opinions) for p in whole] if medical else None
     configurations = (
         {ONE: [_first(p, v.case.case_id) for p, v in zip(whole, views, strict=True)]}
@@ -422,8 +427,8 @@ def _checked(
     made = []
     for configuration, panels in configurations.items():
         n = 1 if configuration == ONE else len(doctors)
-        plans = _plans(doctors, views, panels, temperature, seed, put)
-        reviews = _reviews(doctors, views, panels, plans, reviewer, seed, put)
+        plans = _plans(doctors, views, panels, {"temperature": temperature} | plan_asked)
+        reviews = _reviews(doctors, views, panels, plans, reviewer, review_asked)
         for i, (view, panel) in enumerate(zip(views, panels, strict=True)):
             med = tuple(medical_cosines[i][:n]) if medical_cosines else None
             made.append(
@@ -450,9 +455,7 @@ def _first(panel: Panel, case_id: str) -> Panel:
     return replace(alone, cosines=panel.cosines and panel.cosines[:1])
 
 
-def _plans(
-    doctors, views, panels: Sequence[Panel], temperature: float, seed: int, put
-) -> list[Proposed]:
+def _plans(doctors, views, panels: Sequence[Panel], how: Mapping[str, Any]) -> list[Proposed]:
     """The plan of the doctor in charge for each panel's diagnosis; a panel without a diagnosis has
     none."""
     made = [Proposed(None, "no diagnosis to plan for")] * len(views)
@@ -463,15 +466,18 @@ def _plans(
             if (k := in_charge(p)) is not None and doctors[k].model is model
         ]
         asked = [(views[i], str(panels[i].diagnosis)) for i in at]
-        for i, proposed in zip(
-            at, propose(model, asked, temperature=temperature, seed=seed, ask=put), strict=True
-        ):
+        for i, proposed in zip(at, propose(model, asked, **how), strict=True):
             made[i] = proposed
     return made
 
 
 def _reviews(
-    doctors, views, panels, plans: Sequence[Proposed], reviewer: Model | None, seed: int, put
+    doctors,
+    views,
+    panels,
+    plans: Sequence[Proposed],
+    reviewer: Model | None,
+    how: Mapping[str, Any],
 ) -> list[Review | None]:
     made: list[Review | None] = [None] * len(views)
     for model in [reviewer] if reviewer else list({id(d.model): d.model for d in doctors}.values()):
@@ -486,7 +492,7 @@ def _reviews(
             for i in at
             if (plan := plans[i].plan) is not None
         ]
-        for i, found in zip(at, review(model, asked, seed=seed, ask=put), strict=True):
+        for i, found in zip(at, review(model, asked, **how), strict=True):
             made[i] = found
     return made
 
