@@ -411,11 +411,13 @@ def _checked(
 ) -> list[Checked]:
     """Every configuration of one team: the panel, and its first doctor alone."""
     put = None if quiet else with_progress(name)
-    asked, plan_asked, review_asked = (
-        {"seed": seed, "ask": put} | ({"max_tokens": budgets[step]} if step in budgets else {})
+    how: dict[str, dict[str, Any]] = {
+        step: {"seed": seed, "ask": put}
+        | ({"max_tokens": budgets[step]} if step in budgets else {})
+        | ({} if step == "review" else {"temperature": temperature})
         for step in ("doctor", "plan", "review")
-    )
-    whole = with_cosines(encoder, convene(views, doctors, temperature=temperature, **asked))
+    }
+    whole = with_cosines(encoder, convene(views, doctors, **how["doctor"]))
     medical_cosines = [cosines(medical, p.opinions) for p in whole] if medical else None
     configurations = (
         {ONE: [_first(p, v.case.case_id) for p, v in zip(whole, views, strict=True)]}
@@ -427,8 +429,8 @@ def _checked(
     made = []
     for configuration, panels in configurations.items():
         n = 1 if configuration == ONE else len(doctors)
-        plans = _plans(doctors, views, panels, {"temperature": temperature} | plan_asked)
-        reviews = _reviews(doctors, views, panels, plans, reviewer, review_asked)
+        plans = _plans(doctors, views, panels, how["plan"])
+        reviews = _reviews(doctors, views, panels, plans, reviewer, how["review"])
         for i, (view, panel) in enumerate(zip(views, panels, strict=True)):
             med = tuple(medical_cosines[i][:n]) if medical_cosines else None
             made.append(
