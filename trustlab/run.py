@@ -153,7 +153,7 @@ def benchmark(
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
         "samples_alike": samples_alike(generations),
         "served_by": served_by([*held, *asked_before, *own]),
-        "own_temperature": own_temperature([*held, *asked_before, *own]),
+        **not_as_asked([*held, *asked_before, *own]),
     }
     run = Run(
         answers=answers,
@@ -175,10 +175,14 @@ def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
     return together({"served_by": of} for of in each.values())["served_by"]
 
 
-def own_temperature(models: Iterable[Model]) -> list[str]:
-    """The models that were asked at their own default temperature, since they take no other."""
-    known = {m.name: vars(m).get("abilities") for m in models}
-    return [name for name, able in known.items() if able is not None and not able.temperature]
+def not_as_asked(models: Iterable[Model]) -> dict[str, list[str]]:
+    """The models that were asked at their own default temperature, since they take no other, and
+    those whose replies were not held to a schema, since their servers do not do that."""
+    known = {m.name: able for m in models if (able := vars(m).get("abilities"))}
+    return {
+        "own_temperature": [name for name, able in known.items() if not able.temperature],
+        "unstructured": [name for name, able in known.items() if not able.structured],
+    }
 
 
 def warn(parameters: Mapping[str, Any]) -> None:

@@ -26,6 +26,7 @@ from trustlab.parsing import (
     read_score,
 )
 from trustlab.parsing.reply import whole
+from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
 from trustlab.records import Assessment, Criterion, Reply
 from trustlab.retrieval import Passage, Retriever
@@ -176,7 +177,8 @@ def library_text(passages: Sequence[Contents]) -> str:
 
 
 def _request(name: str, max_tokens: int, seed: int, **fill: Any) -> Request:
-    return Request(render(name, **fill), max_tokens=max_tokens, seed=seed, purpose=name)
+    messages, schema = render(name, **fill), schema_of(name, fill.get("options", ()))
+    return Request(messages, max_tokens=max_tokens, seed=seed, purpose=name, schema=schema)
 
 
 def _fitted(

@@ -18,6 +18,7 @@ from trustlab.metrics.trust import majority
 from trustlab.models.base import Model, Request
 from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
+from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
 from trustlab.records import Mark, Opinion, Panel, Plan, Reply, View
 from trustlab.safety.chart import chart_of, chart_text
@@ -153,6 +154,7 @@ def propose(
             max_tokens=room,
             seed=seed,
             purpose="plan",
+            schema=schema_of("plan"),
         )
         for view, diagnosis in asked
     ]
@@ -195,7 +197,8 @@ def review(
     def marked(name: str, items: Sequence[Sequence[str]], read) -> list[tuple[Mark, ...]]:
         at = [i for i, listed in enumerate(items) if listed]
         messages = [_messages(name, asked[i], items[i]) for i in at]
-        requests = [Request(m, max_tokens=room, seed=seed, purpose=name) for m in messages]
+        asks = {"max_tokens": room, "seed": seed, "purpose": name, "schema": schema_of(name)}
+        requests = [Request(m, **asks) for m in messages]
         replies = put(model, requests, name.replace("_", " of ")) if requests else []
         found: list[tuple[Mark, ...]] = [()] * len(asked)
         for i, row in zip(at, replies, strict=True):

@@ -229,21 +229,25 @@ def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
 
 
 def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the parameters of several runs hold against their models: ``samples_alike`` of any of
-    them, ``own_temperature`` too, ``served_by`` summed."""
-    alike: dict[str, None] = {}
-    own: dict[str, None] = {}
+    """What the parameters of several runs hold against their models: those that any of them names
+    in :data:`NAMED`, ``served_by`` summed."""
+    named: dict[str, dict[str, None]] = {what: {} for what in NAMED}
     served: dict[str, Counter[str]] = {}
     for one in parameters:
-        alike |= dict.fromkeys(one.get("samples_alike", ()))
-        own |= dict.fromkeys(one.get("own_temperature", ()))
+        for what, models in named.items():
+            models |= dict.fromkeys(one.get(what, ()))
         for model, names in one.get("served_by", {}).items():
             served.setdefault(model, Counter()).update(names)
     counts = {model: dict(names) for model, names in served.items()}
-    return {"samples_alike": list(alike), "own_temperature": list(own), "served_by": counts}
+    return {what: list(models) for what, models in named.items()} | {"served_by": counts}
 
 
-OWN_TEMPERATURE = "asked at its own default temperature, since it takes no other: not greedily"
+NAMED = {
+    "samples_alike": "all samples alike (temperature ignored?)",
+    "own_temperature": "asked at its own temperature, since it takes no other: not greedily",
+    "unstructured": "its server does not hold replies to a schema: they were asked for in words",
+}
+"""What a run's parameters may name models for -> what is said of them."""
 
 
 def remarks(
@@ -252,16 +256,15 @@ def remarks(
     """Model -> what must be known of it before its numbers are believed, by a run's ``parameters``.
 
     - That all its samples are alike is said where one of ``methods`` (``None``: any) reads samples.
-    - That it takes no temperature but its own.
+    - That it takes no temperature but its own; that its server holds no reply to a schema.
     - Where its server named more than one model, each is named with its number of replies.
     """
     found: dict[str, list[str]] = {}
     known = None if methods is None else [METHODS[m] for m in methods if m in METHODS]
-    if known is None or needs_of(known) & SAMPLE_NEEDS:
-        for model in parameters.get("samples_alike", ()):
-            found[model] = ["all samples alike (temperature ignored?)"]
-    for model in parameters.get("own_temperature", ()):
-        found.setdefault(model, []).append(OWN_TEMPERATURE)
+    sampled = known is None or needs_of(known) & SAMPLE_NEEDS
+    for what, words in NAMED.items():
+        for model in parameters.get(what, ()) if sampled or what != "samples_alike" else ():
+            found.setdefault(model, []).append(words)
     for model, served in parameters.get("served_by", {}).items():
         if len(served) > 1:
             told = ", ".join(f"{name} {n:,}" for name, n in served.items())

@@ -28,8 +28,8 @@ class Request:
     left out, under which the reply's tokens are scored when ``prior`` is wanted. With
     ``distributions``, ``renyi_alpha`` is the order of the Rényi divergence and ``n_alternatives``
     how many tokens are listed at each position. ``first`` is the index of the first reply, so that
-    later ones can be asked for alone. ``purpose`` labels the call in tables and plays no part in
-    the answer.
+    later ones can be asked for alone. ``schema``: the JSON schema of the reply, for a backend whose
+    ``structured`` is true. ``purpose`` labels the call in tables and plays no part in the answer.
     """
 
     messages: Messages
@@ -43,6 +43,7 @@ class Request:
     renyi_alpha: float = PARAMETERS.renyi_alpha
     n_alternatives: int = PARAMETERS.n_alternatives
     first: int = 0
+    schema: str | None = None
 
 
 def most_tokens(messages: Messages) -> int:
@@ -100,13 +101,15 @@ class Model(Protocol):
 class Abilities:
     """What a backend had to find out of its model: which statistics it ``provides``, why it
     ``lacks`` others (need -> reason), its ``window`` of tokens (infinite: not known), whether it
-    ``counts`` the tokens of a prompt, and whether it takes a ``temperature``."""
+    ``counts`` the tokens of a prompt, whether it takes a ``temperature``, and, where it is to be
+    ``structured``, whether it holds a reply to a schema."""
 
     provides: frozenset[str]
     lacks: Mapping[str, str] = field(default_factory=dict)
     window: float = math.inf
     counts: bool = False
     temperature: bool = True
+    structured: bool = True
 
 
 def finds_out(model: Any) -> bool:
@@ -123,7 +126,7 @@ def abilities_of(model: Any) -> Abilities:
     return Abilities(model.provides, getattr(model, "lacks", {}), window, counts)
 
 
-SHOWN = ("window", "count_tokens", "usage", "streams")
+SHOWN = ("window", "count_tokens", "usage", "streams", "structured")
 """What else of the wrapped model can be read, where it has it."""
 
 

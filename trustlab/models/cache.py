@@ -47,7 +47,7 @@ _REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"
 _MORE = {"served_by", "lacks", "reasoning"}
 """Fields of a reply, or its trace, that are written where they hold something."""
 ABILITY_FIELDS = {"lacks", "provides"}
-_MORE_ABILITIES = {"window": int, "counts": bool, "temperature": bool}
+_MORE_ABILITIES = {"window": int, "counts": bool, "temperature": bool, "structured": bool}
 """Written where they are not what is taken for granted."""
 COUNT_FIELDS = {"n_tokens"}
 """Of a row that holds the length of a prompt."""
@@ -212,8 +212,8 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
     decides a reply.
 
     ``purpose`` and ``n`` play no part, ``prior_messages`` only where ``prior`` is wanted, the order
-    of the Rényi divergence and the number of alternatives only where ``distributions`` are; greedy
-    replies share index 0.
+    of the Rényi divergence and the number of alternatives only where ``distributions`` are, a
+    schema only where there is one; greedy replies share index 0.
     """
     if request.n < 1:
         raise ValueError(f"n must be at least 1, got {request.n}")
@@ -232,6 +232,8 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
     ]
     if "distributions" in request.want:
         content += [float(request.renyi_alpha), int(request.n_alternatives)]
+    if request.schema is not None:
+        content += ["schema", request.schema]
     # The index ends the list, so that fifteen samples hash a long prompt once.
     head = hashlib.sha256((to_json(content)[:-1] + ",").encode())
     keys = []
@@ -464,6 +466,8 @@ class CachedModel:
         ``tqdm.update`` takes it.
         """
         report = progress or (lambda n_done: None)
+        if not getattr(self.model, "structured", False):
+            requests = [replace(r, schema=None) if r.schema else r for r in requests]
         keys = [request_keys(request, self.name, self.revision) for request in requests]
         known = self._look_up(key for row in keys for key in row)
         n_cached = [sum(key in known for key in row) for row in keys]

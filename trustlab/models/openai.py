@@ -77,6 +77,12 @@ SAID = frozenset(
 _PROBE = Request(
     (("user", "Say: ok"),), max_tokens=4, want=frozenset({"logprobs", "distributions"})
 )
+_TRIED = Request(
+    (("user", "Is ice cold? Reply with one JSON object: cold (true or false)."),),
+    max_tokens=32,
+    schema='{"type": "object", "properties": {"cold": {"type": "boolean"}}, "required": ["cold"],'
+    ' "additionalProperties": false}',
+)
 _SCORED = "The patient has had a cough for three days"
 
 
@@ -146,6 +152,8 @@ class OpenAIModel:
     - ``temperature``: "default" never sends one, for a model that takes no other than its own.
     - ``template_options``: for the server's chat template (``{"enable_thinking": False}``);
       ``reasoning_effort`` among them goes by itself.
+    - ``structured``: a reply that shall be JSON is held to its schema (``response_format``), where
+      the server does that.
     - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
       ``thinking_tokens`` are added to every budget, for a model that thinks.
     - ``extra_body`` goes into every chat call, and may not contradict what the run says of itself.
@@ -166,7 +174,7 @@ class OpenAIModel:
         vocabulary_size: int | None = None, extra_body: Mapping[str, Any] | None = None,
         provides: Iterable[str] | None = None, thinking: Thinking = "auto",
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
-        temperature: str = "asked", window: int | None = None,
+        temperature: str = "asked", window: int | None = None, structured: bool = False,
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one
         is needed."""
@@ -219,7 +227,7 @@ class OpenAIModel:
         self._max_retries, self._concurrency = max_retries, concurrency
         self._dialect = Dialect(
             takes_n=not one_by_one, most_top=n_top, system_role=system_role,
-            takes_temperature=temperature == "asked",
+            takes_temperature=temperature == "asked", takes_schema=structured,
         )  # fmt: skip
         self._window = math.inf if window is None else window
         self._counted: dict[Messages, int | None] = {}
@@ -232,9 +240,12 @@ class OpenAIModel:
             shaping += [thinking, thinking_tokens]
         if temperature != "asked":
             shaping += [f"temperature {temperature}"]
+        if structured:
+            shaping += ["structured"]
         if window is not None:
             shaping += [f"window {window}"]
         self._thinking, self._thinking_tokens = thinking, thinking_tokens
+        self.structured = structured
         decisive = json.dumps(shaping, sort_keys=True)
         digest = hashlib.sha256(decisive.encode()).hexdigest()[:8]
         self.revision = f"{address.shown} {name} {digest}"
@@ -264,6 +275,8 @@ class OpenAIModel:
         self._abilities = found
         if not found.temperature:
             self._dialect = replace(self._dialect, takes_temperature=False)
+        if not found.structured:
+            self._dialect = replace(self._dialect, takes_schema=False)
 
     def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
         told = self._template is not None, self.vocabulary_size is not None
@@ -654,7 +667,25 @@ class OpenAIModel:
             window = window_of((await self._once("models", {})).answer, self.name)
         if not math.isinf(window):
             counts = await self._count_tokens(_PROBE.messages) is not None
-        return self._able(frozenset(provides), window, counts)
+        able = self._able(frozenset(provides), window, counts)
+        return replace(able, structured=not self.structured or await self._holds_to_schema())
+
+    async def _holds_to_schema(self) -> bool:
+        """Whether the server takes a schema, and what it says is held to it."""
+        self.usage["probes"] += 1
+        (asked,) = with_thought([_TRIED], self._thinking_tokens)
+
+        def body(dialect: Dialect) -> dict[str, Any]:
+            return chat_body(self.name, asked, 0, 1, 0, replace(dialect, takes_schema=True))
+
+        outcome, sent = await self._call("chat", body, None) or (Outcome(), {})
+        reply = self._read(outcome, sent, asked, 1)[0]
+        if reply.finish == "length":  # too long a thought: nothing speaks against it
+            return reply.text is not None
+        try:
+            return isinstance(json.loads(reply.text or "")["cold"], bool)
+        except (ValueError, TypeError, KeyError):
+            return False
 
     async def _scores(self) -> bool:
         """Whether the server scores a given text."""

@@ -146,6 +146,7 @@ class Dialect:
     takes_top_p: bool = True
     takes_logprobs: bool = True
     takes_temperature: bool = True
+    takes_schema: bool = False
     fewest_top: int = 0
     most_top: int = 20
     system_role: str = "auto"
@@ -490,6 +491,9 @@ def chat_body(
             "logprobs": True,
             "top_logprobs": max(min(wished, dialect.most_top), dialect.fewest_top),
         }
+    if request.schema is not None and dialect.takes_schema:
+        told = {"name": "reply", "strict": True, "schema": json.loads(request.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": told}
     return body
 
 
