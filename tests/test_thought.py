@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from each import each
+from fake_medconf import Scripted
 from openai_server import Server, opening
 from tiny_models import byte_tokenizer, speaking
 
@@ -15,7 +18,7 @@ from trustlab.models.thought import MARKERS, apart, check_thinking, parts
 from trustlab.parsing import NO_DIAGNOSIS, Unreadable, diagnosis_reply
 from trustlab.parsing.agents import read_opinion
 from trustlab.parsing.reply import THINKING, no_answer, whole
-from trustlab.records import Reply
+from trustlab.records import Reply, TokenTrace
 
 WANT = frozenset({"logprobs", "distributions"})
 
@@ -82,6 +85,22 @@ def test_thought_is_kept_with_the_reply() -> None:
     reply = apart(Reply("<think>a</think>[Cold]"))
     assert decode_reply(encode_reply(reply)) == reply
     assert '"reasoning"' not in encode_reply(Reply("[Cold]"))
+
+
+def test_a_reply_kept_with_its_thought_in_the_text_is_parted(tmp_path) -> None:
+    text = ("<think>", "Maybe [flu]", "</think>", "[", "Cold", "]")
+    trace = TokenTrace(text, np.array([-0.1] * 6))
+    kept = Reply("".join(text), trace=trace)
+    model = Scripted(keyword=kept)
+    request = Request((("user", "x"),), purpose="keyword")
+    for thinking, expected in (("auto", "[Cold]"), ("none", kept.text)):
+        model.thinking = thinking  # pyright: ignore
+        path = tmp_path / thinking
+        CachedModel(model, path).generate([request])
+        ((reply,),) = CachedModel(model, path, offline=True).generate([request])
+        assert reply.text == expected
+        assert reply.trace is not None and "".join(reply.trace.tokens) == expected
+        assert no_answer(apart(replace(kept, text="<think>[flu]", trace=None))) == THINKING
 
 
 # A server

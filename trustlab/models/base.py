@@ -126,7 +126,7 @@ def abilities_of(model: Any) -> Abilities:
     return Abilities(model.provides, getattr(model, "lacks", {}), window, counts)
 
 
-SHOWN = ("window", "count_tokens", "usage", "streams", "structured")
+SHOWN = ("window", "count_tokens", "usage", "streams", "structured", "thinking")
 """What else of the wrapped model can be read, where it has it."""
 
 

@@ -36,6 +36,7 @@ from trustlab.models.base import (
     abilities_of,
     finds_out,
 )
+from trustlab.models.thought import apart
 from trustlab.paths import offline as told_offline
 from trustlab.records import Reply, TokenTrace
 
@@ -574,14 +575,18 @@ class CachedModel:
         return fresh
 
     def _look_up(self, keys: Iterable[str]) -> dict[str, Reply]:
-        found = {}
+        """The kept replies; one that was kept with a thought in its text is parted now."""
+        found, parted = {}, getattr(self.model, "thinking", "auto") == "auto"
         for key, value in select(self._connection, "replies", "value", keys):
             try:
-                found[key] = decode_reply(str(value))
+                reply = decode_reply(str(value))
             except (ValueError, TypeError) as error:
                 raise ValueError(
                     f"the cache {self.path} holds a damaged reply under {key}: {error}"
                 ) from error
+            tokens = reply.trace.tokens if reply.trace else ()
+            whole = parted and reply.reasoning is None
+            found[key] = apart(reply, pieces=tokens, named=tokens) if whole else reply
         return found
 
     def _store(self, fresh: Mapping[str, Reply]) -> None:

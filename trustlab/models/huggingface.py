@@ -264,7 +264,7 @@ class HuggingFaceModel:
                 "HuggingFaceModel needs torch and transformers: pip install torch transformers"
             ) from error
         check_thinking(thinking, thinking_tokens)
-        self.batch_tokens, self._thinking = batch_tokens, thinking
+        self.batch_tokens, self.thinking = batch_tokens, thinking
         self._thinking_tokens = thinking_tokens
         self.usage: dict[str, float] = {}
         self._torch: Any = torch
@@ -501,7 +501,7 @@ class HuggingFaceModel:
             self._shown((), i) if i in self._special else piece
             for i, piece in zip(grown.ids(r), pieces, strict=True)
         ]
-        return apart(reply, self._thinking, pieces, named)
+        return apart(reply, self.thinking, pieces, named)
 
     def _named(
         self, grown: GrowingReplies, r: int, pieces: list[str]

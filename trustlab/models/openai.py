@@ -244,7 +244,7 @@ class OpenAIModel:
             shaping += ["structured"]
         if window is not None:
             shaping += [f"window {window}"]
-        self._thinking, self._thinking_tokens = thinking, thinking_tokens
+        self.thinking, self._thinking_tokens = thinking, thinking_tokens
         self.structured = structured
         decisive = json.dumps(shaping, sort_keys=True)
         digest = hashlib.sha256(decisive.encode()).hexdigest()[:8]
@@ -590,7 +590,7 @@ class OpenAIModel:
         )
         n_top = sent.get("top_logprobs", 0)
         replies = [
-            reply_of(c, request, (n_in, n_out), n_top, self.vocabulary_size, self._thinking)
+            reply_of(c, request, (n_in, n_out), n_top, self.vocabulary_size, self.thinking)
             for c in answer.choices[:asked]
         ]
         return [replace(reply, served_by=shortened(answer.model or "")) for reply in replies]
