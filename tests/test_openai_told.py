@@ -39,6 +39,7 @@ from trustlab.settings import Setup
 
 ASKED = (("system", "You are a doctor."), ("user", "Cough?"))
 PRIOR = (("system", "You are a doctor."), ("user", "Nothing."))
+IN_MEMORY: dict[str, Any] = {"cache": ":memory:", "quiet": True}
 EVERYTHING = frozenset({"logprobs", "distributions", "prior"})
 ONE = (Criterion(1, "fever", "strong"),)
 N_PROMPT = 38
@@ -231,15 +232,21 @@ def test_a_named_tokenizer_tells_the_size_of_the_vocabulary_and_counts(server, o
     )
 
 
+def test_a_run_says_with_which_options_its_models_were_asked(server, opened):
+    options = {"template_options": {"enable_thinking": False}, "thinking_tokens": 50}
+    for given in ({}, options):
+        setup = Setup(**IN_MEMORY)
+        run = tl.benchmark(tl.load_cases("starter", n=1), [opened(**given)], "asp", [100], setup)
+        assert run.manifest()["benchmark"]["model_options"] == ({"toy": given} if given else {})
+
+
 # Temperature
 
 
 def test_a_model_that_takes_only_its_own_temperature_is_asked_so_and_it_is_said(server, opened):
     server.only_default = True
     cases = tl.load_cases("starter", n=2)
-    run = tl.benchmark(
-        cases, [opened()], ["asp", "poc"], [100], Setup(samples=2, cache=":memory:", quiet=True)
-    )
+    run = tl.benchmark(cases, [opened()], ["asp", "poc"], [100], Setup(samples=2, **IN_MEMORY))
     assert run.parameters["own_temperature"] == ["toy"]
     assert all(run.answers["missing"] == "")
     assert not any("temperature" in body for body in server.chats()[1:])
@@ -321,7 +328,7 @@ def test_a_budget_for_thought_reaches_the_models(server, monkeypatch):
     for model in (setup.models()[0], setup.role("reviewer")):
         model.generate([Request(ASKED, max_tokens=4)])
         assert server.received[-1]["max_tokens"] == 104
-        model.close()
+        model.close()  # pyright: ignore
     setup = setup.with_(model_options={"thinking_tokens": 7})
     setup.models()[0].generate([Request(ASKED, max_tokens=4)])
     assert server.received[-1]["max_tokens"] == 11
@@ -340,7 +347,7 @@ def test_replies_are_held_to_their_schemas_where_that_is_asked_for_and_the_serve
     for model in (plain, held):
         run = tl.benchmark(
             tl.load_cases("starter", n=1), [model], "medconf", [100],
-            Setup(cache=":memory:", quiet=True),
+            Setup(**IN_MEMORY),
         )  # fmt: skip
         sent = [b["response_format"] for b in server.chats() if "response_format" in b]
         assert run.parameters["unstructured"] == []
@@ -359,12 +366,13 @@ def test_replies_are_held_to_their_schemas_where_that_is_asked_for_and_the_serve
 def test_a_server_that_holds_no_reply_to_a_schema_is_asked_in_words_and_it_is_said(
     how, server, opened
 ):
-    server.received.clear(), server.paths.clear()
+    server.received.clear()
+    server.paths.clear()
     server.refuses = {"response_format"} if how == "refused" else set()
     model = opened(structured=True)
     run = tl.benchmark(
         tl.load_cases("starter", n=1), [model], "medconf", [100],
-        Setup(cache=":memory:", quiet=True),
+        Setup(**IN_MEMORY),
     )  # fmt: skip
     assert run.parameters["unstructured"] == ["toy"] and not model.abilities.structured
     assert sum("response_format" in body for body in server.chats()) == 1
@@ -378,7 +386,8 @@ def test_a_schema_is_part_of_the_key_only_where_it_is_sent(server, opened):
     keys = [request_keys(r, "m", "1") for r in (bare, PLAN)]
     assert keys[0] != keys[1]
     cached = CachedModel(opened(), None)
-    cached.generate([PLAN]), cached.generate([bare])
+    for request in (PLAN, bare):
+        cached.generate([request])
     assert cached.calls_table()["n_cached"].tolist() == [0, 1]
 
 

@@ -93,11 +93,12 @@ class Thinker(Server):
 @pytest.fixture
 def thinker(monkeypatch) -> Iterator[Thinker]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with Thinker() as running:
+    running = Thinker()
+    with running:
         yield running
 
 
-def run_of(server: Thinker, form: Any, budgets: dict[str, int]) -> tl.Run:
+def run_of(server: Thinker, form: Any, budgets: dict[str, int]) -> Any:
     server.form = form
     own = {"thinking": list(form)} if form == OWN else {}
     with opening(server) as open_it:
@@ -112,7 +113,7 @@ def test_a_budget_that_suffices_gives_the_right_answers(form, logprobs, thinker)
     thinker.logprobs = logprobs
     run = run_of(thinker, form, ENOUGH)
     assert run.answers["correct"].tolist() == [1, 1, 1]
-    found = run.confidence.groupby("method")["confidence"].agg(["mean", "count"])
+    found: Any = run.confidence.groupby("method")["confidence"].agg(["mean", "count"])
     assert (found["count"].drop("asp") == 3).all()
     assert found["mean"].drop("asp").round(3).to_dict() == {
         "agreement": 1, "ce": 0.8, "cot_ce": 0.8, "medconf": 0.8, "p_true": 1, "poc": 1, "rdc": 1,

@@ -172,7 +172,8 @@ def test_markers_and_a_budget_change_the_key_and_the_defaults_do_not(server) -> 
 
 
 def test_a_budget_for_thought_is_added_to_every_reply_s(server) -> None:
-    asked(server), asked(server, thinking_tokens=1000)
+    for options in ({}, {"thinking_tokens": 1000}):
+        asked(server, **options)
     assert [body["max_tokens"] for body in server.received] == [64, 1064]
     with pytest.raises(ValueError, match="thinking_tokens must be at least 0, got -1"):
         asked(server, thinking_tokens=-1)

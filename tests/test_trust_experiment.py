@@ -389,6 +389,7 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
         "levels": [1, 100], "n_doctors": 2, "doctor_temperature": 0.8, "seed": 3, "mixed": False,
         "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
         "medical_proxy": "proxy: wordy, no biomedical encoder", "served_by": {},
+        "budgets": {}, "model_options": {}, "own_temperature": [], "unstructured": [],
     }  # fmt: skip
     assert {k: v for k, v in run.parameters.items() if k != "cases_sha256"} == expected
     assert (

@@ -153,7 +153,7 @@ def benchmark(
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
         "samples_alike": samples_alike(generations),
         "served_by": served_by([*held, *asked_before, *own]),
-        **not_as_asked([*held, *asked_before, *own]),
+        **how_asked([*held, *asked_before, *own]),
     }
     run = Run(
         answers=answers,
@@ -175,11 +175,15 @@ def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
     return together({"served_by": of} for of in each.values())["served_by"]
 
 
-def not_as_asked(models: Iterable[Model]) -> dict[str, list[str]]:
-    """The models that were asked at their own default temperature, since they take no other, and
-    those whose replies were not held to a schema, since their servers do not do that."""
+def how_asked(models: Iterable[Model]) -> dict[str, Any]:
+    """The models' options that are not the default; the models that were asked at their own default
+    temperature, since they take no other, and those whose replies were not held to a schema, since
+    their servers do not do that."""
+    models = list(models)
+    options = {m.name: getattr(getattr(m, "model", m), "asked_with", {}) for m in models}
     known = {m.name: able for m in models if (able := vars(m).get("abilities"))}
     return {
+        "model_options": {name: dict(given) for name, given in options.items() if given},
         "own_temperature": [name for name, able in known.items() if not able.temperature],
         "unstructured": [name for name, able in known.items() if not able.structured],
     }

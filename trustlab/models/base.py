@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any, Protocol, cast, runtime_checkable
 
 from trustlab.records import Reply
@@ -80,7 +81,8 @@ class Model(Protocol):
     A reply that could not be had has ``text`` ``None`` and the reason in ``missing``. One that its
     ``max_tokens`` or the window cut off has finish "length", also where its text is empty. A
     backend may count what it did in ``usage``, a mapping of names to numbers (retries, say), which
-    reaches the manifest. One whose ``streams`` is true takes ``keep`` (:data:`Keep`) in
+    reaches the manifest, as do the options that are not the default, where it has them in
+    ``asked_with``. One whose ``streams`` is true takes ``keep`` (:data:`Keep`) in
     ``generate``, and is asked for everything at once.
     """
 
@@ -126,7 +128,13 @@ def abilities_of(model: Any) -> Abilities:
     return Abilities(model.provides, getattr(model, "lacks", {}), window, counts)
 
 
-SHOWN = ("window", "count_tokens", "usage", "streams", "structured", "thinking")
+def not_default(backend: type[Any], given: Mapping[str, Any], beside: Collection[str]) -> Any:
+    """The options of a backend that are not the default, without those ``beside`` its replies."""
+    known = {n: p.default for n, p in signature(backend).parameters.items() if n not in beside}
+    return {n: given[n] for n, default in known.items() if given[n] != default}
+
+
+SHOWN = ("window", "count_tokens", "usage", "streams", "structured", "thinking", "asked_with")
 """What else of the wrapped model can be read, where it has it."""
 
 

@@ -28,6 +28,7 @@ from trustlab.models.base import (
     Request,
     Stopped,
     most_tokens,
+    not_default,
 )
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
@@ -67,6 +68,10 @@ GONE_AFTER = 10
 
 TEMPERATURES = ("asked", "default")
 ONLY_DEFAULT = "for a model that takes only its own temperature give temperature='default'"
+BESIDE = frozenset(
+    {"name", "base_url", "concurrency", "timeout_s", "max_retries", "max_calls", "max_tokens_total"}
+)
+"""Options that shape no reply."""
 SAID = frozenset(
     {"model", "messages", "temperature", "top_p", "n", "seed", "max_tokens", "logprobs", "stream"}
     | {"max_completion_tokens", "top_logprobs", "prompt_logprobs", "response_format"}
@@ -178,6 +183,7 @@ class OpenAIModel:
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one
         is needed."""
+        self.asked_with: dict[str, Any] = not_default(OpenAIModel, locals(), BESIDE)
         check_thinking(thinking, thinking_tokens)
         self.check_options({"extra_body": extra_body, "template_options": template_options})
         least = {

@@ -64,7 +64,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
-from trustlab.run import cases_hash, given_once, not_as_asked, served_by, warn
+from trustlab.run import cases_hash, given_once, how_asked, served_by, warn
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
@@ -356,7 +356,7 @@ def trust(
         "medical_encoder": medical and medical.revision,
         "medical_proxy": proxy,
         "served_by": served_by(asked),
-        **not_as_asked(asked),
+        **how_asked(asked),
     }
     run = _tables(checked, calls, parameters)
     if setup.run_dir:
