@@ -22,11 +22,8 @@ from trustlab.models.decoding import (
     Passes,
     batches,
     check,
-    distribution_statistics,
-    inverse_cdf,
     left_padded,
     piece_after,
-    shift,
     text_pieces,
 )
 from trustlab.models.opening import end_tokens, locate, open_checkpoint, window_of
@@ -220,8 +217,6 @@ def _halve(owner: Batched, here: list[Share]) -> None:
 
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
-BLOCK_VALUES = 1 << 21
-"""Logits worked on at once: keeps the float64 copies of a step to some tens of megabytes."""
 CONTEXT = 4
 """Tokens before an alternative that can change its text: a character has up to four bytes, a token
 each."""
@@ -263,11 +258,13 @@ class HuggingFaceModel:
             raise ImportError(
                 "HuggingFaceModel needs torch and transformers: pip install torch transformers"
             ) from error
+        from trustlab.models.logits import Logits
+
         check_thinking(thinking, thinking_tokens)
         self.batch_tokens, self._thinking = batch_tokens, thinking
         self._thinking_tokens = thinking_tokens
         self.usage: dict[str, float] = {}
-        self._torch: Any = torch
+        self._torch, self._logits = torch, Logits
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         source, commit, revision = locate(name_or_path)
         self.name = name or (source if commit else Path(source).resolve().name)
@@ -405,79 +402,57 @@ class HuggingFaceModel:
         )
         branches = Branches(self._passes, [share.prompt for share in shares])
         active, node = np.arange(len(grown.prompt)), grown.prompt
-        while True:
-            step = len(grown.best)
-            logits = branches.read()
-            chosen = self._choose(logits, node, active, grown)
-            ended = np.isin(chosen, self._ends)
-            grown.stopped[active[ended]] = True
-            grown.length[active[ended]] = step
-            goes_on = ~ended & (grown.limit[active] > step + 1)
-            active = active[goes_on]
-            if not len(active):
-                return grown
-            # Replies that agree so far stay on one node: distinct (node, token) pairs are the next
-            # nodes.
-            pairs, node = np.unique(
-                node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True
-            )
-            branches.extend(*np.divmod(pairs, logits.shape[1]))
+        with self._torch.inference_mode():
+            while True:
+                step = len(grown.best)
+                logits = branches.read()
+                chosen = self._choose(logits, node, active, grown)
+                ended = np.isin(chosen, self._ends)
+                grown.stopped[active[ended]] = True
+                grown.length[active[ended]] = step
+                goes_on = ~ended & (grown.limit[active] > step + 1)
+                active = active[goes_on]
+                if not len(active):
+                    return grown
+                # Replies that agree so far stay on one node: distinct (node, token) pairs are the
+                # next nodes.
+                pairs, node = np.unique(
+                    node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True
+                )
+                branches.extend(*np.divmod(pairs, logits.shape[1]))
 
     def _choose(
-        self, logits: np.ndarray, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
+        self, values: Any, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
     ) -> np.ndarray:
-        """The next tokens (A,) of the ``active`` replies, each at row ``node`` (A,) of ``logits``
-        (n, N); statistics noted."""
+        """The next tokens (A,) of the ``active`` replies, each at row ``node`` (A,) of the logits
+        ``values`` (n, N), a tensor; statistics noted."""
         step = len(grown.best)
         grown.best.append({})
         grown.node[active, step] = node
-        size = max(1, BLOCK_VALUES // logits.shape[1])
-        for start in range(0, len(logits), size):
-            here = (node >= start) & (node < start + size)
-            reply, at = active[here], node[here] - start
-            raw = logits[start : start + size]
-            shifted, log_total = shift(raw)
-            token = np.empty_like(at)
-            for temperature in np.unique(grown.temperature[reply]):
-                same = grown.temperature[reply] == temperature
-                rows, back = np.unique(at[same], return_inverse=True)
-                if temperature == 0:
-                    token[same] = raw[rows].argmax(axis=1)[back]
-                else:
-                    cumulative = np.cumsum(np.exp(shifted[rows] / temperature), axis=1)
-                    token[same] = inverse_cdf(cumulative, back, grown.uniform[reply[same], step])
-            grown.tokens[reply, step] = token
-            grown.statistics[0, reply, step] = shifted[at, token] - log_total[at]
-            wanted = grown.distributions[reply]
-            if wanted.any():
-                for alpha in np.unique(grown.alpha[reply[wanted]]):
-                    same = wanted & (grown.alpha[reply] == alpha)
-                    rows, back = np.unique(at[same], return_inverse=True)
-                    found = distribution_statistics(shifted[rows], log_total[rows], alpha)
-                    grown.statistics[1:, reply[same], step] = found[:, back]
-                rows = np.unique(at[wanted])
-                best = self._alternatives(
-                    raw[rows], shifted[rows] - log_total[rows, None], grown.n_alternatives
-                )
-                grown.best[step].update(zip((rows + start).tolist(), best, strict=True))
-        return grown.tokens[active, step]
-
-    def _alternatives(
-        self, logits: np.ndarray, logprobs: np.ndarray, n: int
-    ) -> Iterator[tuple[tuple[int, float], ...]]:
-        """The most probable tokens of each row as (id, log-probability), best first."""
-        top = self._torch.topk(
-            self._torch.from_numpy(logits), min(n, logits.shape[1])
-        ).indices.numpy()
-        top = np.sort(top, axis=1)
-        values = np.take_along_axis(logprobs, top, axis=1)
-        order = np.argsort(-values, axis=1, kind="stable")
-        top, values = (
-            np.take_along_axis(top, order, axis=1),
-            np.take_along_axis(values, order, axis=1),
-        )
-        for ids, row in zip(top.tolist(), values.tolist(), strict=True):
-            yield tuple(zip(ids, row, strict=True))
+        logits, token = self._logits(values), np.empty_like(node)
+        for temperature in np.unique(grown.temperature[active]):
+            same = grown.temperature[active] == temperature
+            rows, back = np.unique(node[same], return_inverse=True)
+            if temperature == 0:
+                token[same] = logits.likeliest(rows)[back]
+            else:
+                uniform = grown.uniform[active[same], step]
+                token[same] = logits.drawn(rows, back, uniform, temperature)
+        grown.tokens[active, step] = token
+        if any(grown.requests[r].want for r in active):
+            grown.statistics[0, active, step] = logits.logprobs(node, token)
+        wanted = grown.distributions[active]
+        if wanted.any():
+            for alpha in np.unique(grown.alpha[active[wanted]]):
+                same = wanted & (grown.alpha[active] == alpha)
+                rows, back = np.unique(node[same], return_inverse=True)
+                found = logits.statistics(rows, alpha)
+                grown.statistics[1:, active[same], step] = found[:, back]
+            rows = np.unique(node[wanted])
+            best = (part.tolist() for part in logits.best(rows, grown.n_alternatives))
+            named = (tuple(zip(*pair, strict=True)) for pair in zip(*best, strict=True))
+            grown.best[step].update(zip(rows.tolist(), named, strict=True))
+        return token
 
     def _reply(
         self, grown: GrowingReplies, r: int, pieces: list[str], n_in: int, prior: np.ndarray | None
@@ -558,6 +533,5 @@ class HuggingFaceModel:
         found = []
         for (_, ids), rows in zip(here, logits, strict=True):
             said = np.array(ids)
-            shifted, log_total = shift(rows[-len(said) :])
-            found.append(shifted[np.arange(len(said)), said] - log_total)
+            found.append(self._logits(rows[-len(said) :]).logprobs(np.arange(len(said)), said))
         return found
