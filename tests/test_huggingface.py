@@ -461,7 +461,7 @@ def test_revision_follows_the_model_files(tmp_path):
 
 def test_draws_by_hand():
     """Weights 0, 1, 0, 3 and 2, 0, 0, 0; at temperature 1/2 their squares."""
-    logits = Logits(torch.tensor([[0.0, 1.0, 0.0, 3.0], [2.0, 0.0, 0.0, 0.0]]).log())
+    logits = Logits(torch.tensor([[0.0, 1.0, 0.0, 3.0], [2.0, 0.0, 0.0, 0.0]]).log(), (0.5, 1))
     back, u = np.array([0, 0, 0, 0, 1, 1]), np.array([0.0, 0.24, 0.26, 0.999, 0.0, 0.999])
     np.testing.assert_array_equal(logits.drawn(np.arange(2), back, u, 1.0), [1, 1, 3, 3, 0, 0])
     u = np.array([0.0, 0.09, 0.11, 1 - 2**-53, 0.0, 1 - 2**-53])
@@ -480,7 +480,7 @@ def test_logits_read_in_parts_are_those_of_the_whole_row(n_tokens, dtype, values
     given[2, 3:] = -math.inf
     exact = given.double().numpy()
     logprobs = exact - np.log(np.exp(exact).sum(1, keepdims=True))
-    logits, rows, k = Logits(given), np.array([1, 2, 3, 6]), 4
+    logits, rows, k = Logits(given, (0.5, 0.3)), np.array([1, 2, 3, 6]), 4
     np.testing.assert_array_equal(logits.likeliest(rows), exact[rows].argmax(1))
     best, told = logits.best(rows, k)
     wanted = np.argsort(-exact[rows], axis=1, kind="stable")[:, :k]
@@ -502,9 +502,10 @@ def test_logits_read_in_parts_are_those_of_the_whole_row(n_tokens, dtype, values
         angle = 2 / math.pi * np.arccos(np.minimum(1, np.sqrt(p * q).sum(1)))
         np.testing.assert_allclose(found, [entropy, renyi, angle], atol=1e-9)
     back, u = rng.integers(0, 4, 200), rng.random(200)
-    cumulative = np.cumsum(np.exp(2 * logprobs[rows]), axis=1)[back]
-    drawn = logits.drawn(rows, back, u, 0.5)
-    np.testing.assert_array_equal(drawn, (cumulative <= u[:, None] * cumulative[:, -1:]).sum(1))
+    for temperature in (0.5, 0.3):
+        cumulative = np.cumsum(np.exp(logprobs[rows] / temperature), axis=1)[back]
+        drawn = logits.drawn(rows, back, u, temperature)
+        np.testing.assert_array_equal(drawn, (cumulative <= u[:, None] * cumulative[:, -1:]).sum(1))
 
 
 def test_distribution_statistics_by_hand():

@@ -429,8 +429,10 @@ class HuggingFaceModel:
         step = len(grown.best)
         grown.best.append({})
         grown.node[active, step] = node
-        logits, token = self._logits(values), np.empty_like(node)
-        for temperature in np.unique(grown.temperature[active]):
+        wanted, temperatures = grown.distributions[active], np.unique(grown.temperature[active])
+        logits = self._logits(values, temperatures[temperatures > 0].tolist(), wide=wanted.any())
+        token = np.empty_like(node)
+        for temperature in temperatures.tolist():
             same = grown.temperature[active] == temperature
             rows, back = np.unique(node[same], return_inverse=True)
             if temperature == 0:
@@ -441,7 +443,6 @@ class HuggingFaceModel:
         grown.tokens[active, step] = token
         if any(grown.requests[r].want for r in active):
             grown.statistics[0, active, step] = logits.logprobs(node, token)
-        wanted = grown.distributions[active]
         if wanted.any():
             for alpha in np.unique(grown.alpha[active[wanted]]):
                 same = wanted & (grown.alpha[active] == alpha)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,15 +18,32 @@ FLOOR = -1e4
 """Below a row's largest logit: a probability of 0 adds 0 x FLOOR to a sum, and not 0 x inf."""
 
 
+HALF = 0.5 / math.log(2)
+"""Times x is the binary logarithm of the root of e^x; powers of 2 are the quicker ones."""
+
+
+class Sums(NamedTuple):
+    """Of each row (n,), for logits x less the largest: log sum e^x, log sum sqrt(P), sum P x; and
+    for each temperature the sums of e^(x / temperature) over every PART columns, (n, N / PART)."""
+
+    log_total: torch.Tensor
+    log_roots: torch.Tensor
+    depth: torch.Tensor
+    weights: dict[float, torch.Tensor]
+
+
 class Logits:
-    """Rows of logits (n, N) of any floating type; sums are in float64 (on MPS, which has none, in
-    float32). ``rows`` (m,) of a method are sorted row numbers, each once.
+    """Rows of logits (n, N) of any floating type, passed over once for all that is asked of them:
+    tokens drawn at ``temperatures``, and statistics where ``wide``. Sums are in float64 (on MPS,
+    which has none, in float32). ``rows`` (m,) of a method are sorted row numbers, each once.
 
     ValueError: a row's largest logit is not finite.
     """
 
-    def __init__(self, logits: torch.Tensor) -> None:
-        self._raw = logits
+    def __init__(
+        self, logits: torch.Tensor, temperatures: Iterable[float] = (), wide: bool = True
+    ) -> None:
+        self._raw, self._temperatures, self._wide = logits, tuple(temperatures), wide
         self._precise = torch.float32 if logits.device.type == "mps" else torch.float64
         self._maxima = _in_parts(logits, torch.amax)
         self._top = self._maxima.amax(1, keepdim=True)
@@ -45,12 +63,7 @@ class Logits:
     ) -> np.ndarray:
         """Tokens (A,) drawn from ``rows[back]`` (A,) at ``temperature``: the first whose cumulative
         weight exceeds ``uniform`` (A,) in [0, 1) times the row's."""
-        times = 1 / max(temperature, 1e-300)
-        parts: dict[int, list[torch.Tensor]] = {}
-        for start, tile in self._tiles(rows, times):
-            weights = tile.exp_()
-            parts.setdefault(start, []).append(_in_parts(weights, torch.sum))
-        sums = torch.cat([torch.cat(found, 1) for found in parts.values()]).cumsum(1)
+        sums = self._of(self._sums.weights[temperature], rows).cumsum(1)
         below = 1 - 4 * torch.finfo(self._precise).eps
         chance = self._index(uniform).to(self._precise).clamp(max=below)
         of = sums[self._index(back)]
@@ -59,8 +72,8 @@ class Logits:
         target = target - torch.nn.functional.pad(of, (1, 0)).gather(1, part[:, None])[:, 0]
         at = rows[back]
         columns, near = self._near(at, part[:, None])
-        near = (near.to(self._precise) - self._top[self._index(at)]).mul_(times)
-        cumulative = near.exp_().cumsum(1)
+        near = near.to(self._precise) - self._top[self._index(at)]
+        cumulative = _tempered(near * HALF, None, temperature).cumsum(1)
         place = _first_above(cumulative, torch.minimum(target, cumulative[:, -1] * below))
         return columns.gather(1, place[:, None])[:, 0].cpu().numpy()
 
@@ -68,7 +81,7 @@ class Logits:
         """Natural log-probabilities (A,) of ``tokens`` (A,) in ``rows`` (A,), in any order."""
         at = self._index(rows)
         said = self._raw[at, self._index(tokens)].to(self._precise) - self._top[at, 0]
-        return _given(said - self._sums[0][at])
+        return _given(said - self._sums.log_total[at])
 
     def statistics(self, rows: np.ndarray, alpha: float) -> np.ndarray:
         """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1) of each
@@ -78,8 +91,9 @@ class Logits:
         (2/pi) arccos min(1, sum sqrt(P q)).
         """
         log_n = math.log(self._raw.shape[1])
-        log_total, log_roots, depth = (self._of(values, rows) for values in self._sums)
-        entropy = log_total - depth
+        log_total = self._of(self._sums.log_total, rows)
+        log_roots = self._of(self._sums.log_roots, rows)
+        entropy = log_total - self._of(self._sums.depth, rows)
         fisher_rao = 2 / math.pi * (log_roots - log_n / 2).exp().clamp(max=1.0).acos()
         if alpha == 1:
             renyi = log_n - entropy
@@ -87,8 +101,8 @@ class Logits:
             power = log_roots
             if alpha != 0.5:
                 power = torch.zeros_like(log_total)
-                for start, tile in self._tiles(rows, alpha):
-                    power[start : start + len(tile)] += tile.exp_().sum(1)
+                for here, _, tile in self._tiles(rows):
+                    power[here] += tile.mul_(2 * alpha).exp2_().sum(1)
                 power = power.log_() - alpha * log_total
             renyi = (power - (1 - alpha) * log_n) / (alpha - 1)
         return _given(torch.stack([entropy, renyi, fisher_rao]))
@@ -103,30 +117,30 @@ class Logits:
         found, at = near.topk(k, dim=1)
         ids = (at if columns is None else columns.gather(1, at)).cpu().numpy()
         values = found.to(self._precise) - self._of(self._top, rows)
-        logprobs = _given(values - self._of(self._sums[0], rows)[:, None])
+        logprobs = _given(values - self._of(self._sums.log_total, rows)[:, None])
         order = np.lexsort((ids, -logprobs), axis=1)
         return np.take_along_axis(ids, order, 1), np.take_along_axis(logprobs, order, 1)
 
     @functools.cached_property
-    def _sums(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Of each row: log sum e^x, log sum sqrt(P) and sum P x, for logits x less the largest,
-        (n,) each."""
+    def _sums(self) -> Sums:
         total, roots, depth = self._top.new_zeros((3, len(self._raw)))
-        for start, half in self._tiles(np.arange(len(self._raw)), 0.5):
-            root = half.exp()
-            here = slice(start, start + len(root))
-            roots[here] += root.sum(1)
-            weights = root.square_()
-            total[here] += weights.sum(1)
-            if self._hollow:
-                half.clamp_(min=FLOOR)
-            depth[here] += weights.mul_(half).sum(1)
+        weights = {t: self._top.new_empty(self._maxima.shape) for t in self._temperatures}
+        for here, parts, half in self._tiles(np.arange(len(self._raw))):
+            root = half.exp2()
+            for temperature, found in weights.items():
+                found[here, parts] = _in_parts(_tempered(half, root, temperature), torch.sum)
+            if self._wide:
+                roots[here] += root.sum(1)
+            total[here] += root.square_().sum(1)
+            if self._wide:
+                half = half.clamp_(min=FLOOR) if self._hollow else half
+                depth[here] += half.mul_(root).sum(1)
         log_total = total.log()
-        return log_total, roots.log_() - log_total / 2, 2 * depth / total
+        return Sums(log_total, roots.log_() - log_total / 2, depth / total / HALF, weights)
 
-    def _tiles(self, rows: np.ndarray, times: float) -> Iterator[tuple[int, torch.Tensor]]:
-        """``times`` (logits less the row's largest) in tiles (m', N'), which belong to the caller;
-        each with the place in ``rows`` of its first."""
+    def _tiles(self, rows: np.ndarray) -> Iterator[tuple[slice, slice, torch.Tensor]]:
+        """Binary logarithms of the roots of e^x, for logits x less the row's largest, in tiles (m',
+        N') which belong to the caller, each with its places in ``rows`` and among the parts."""
         raw, top = self._raw, self._top
         most = CPU_VALUES if raw.device.type == "cpu" else GPU_VALUES
         width = min(raw.shape[1], most)
@@ -135,8 +149,10 @@ class Logits:
             here = self._index(part)
             if part[-1] - part[0] == len(part) - 1:  # neighbours need no copy
                 here = slice(int(part[0]), int(part[-1]) + 1)
-            for tile in raw[here].split(width, dim=1):
-                yield start, torch.sub(tile.to(self._precise), top[here]).mul_(times)
+            for i, tile in enumerate(raw[here].split(width, dim=1)):
+                parts = slice(i * width // PART, -(-(i * width + tile.shape[1]) // PART))
+                values = torch.sub(tile.to(self._precise), top[here]).mul_(HALF)
+                yield slice(start, start + len(part)), parts, values
 
     def _near(self, rows: np.ndarray, part: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The columns of the parts (m, p) and their logits, -inf beyond the last, (m, p x PART)
@@ -167,6 +183,13 @@ def _in_parts(
     if whole * PART == values.shape[1]:
         return found
     return torch.cat([found, reduce(values[:, whole * PART :], 1)[:, None]], 1)
+
+
+def _tempered(half: torch.Tensor, root: torch.Tensor | None, temperature: float) -> torch.Tensor:
+    """e^(x / temperature) of :meth:`Logits._tiles`' values, of whose 2nd powers ``root`` is."""
+    if root is not None and temperature in (0.5, 1):
+        return root.square() if temperature == 1 else root.square().square_()
+    return (half * (2 / max(temperature, 1e-300))).exp2_()
 
 
 def _first_above(cumulative: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
