@@ -82,15 +82,29 @@ def uniforms(messages: Messages, seed: int, index: int, n: int) -> np.ndarray:
     return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little"))).random(n)
 
 
+STRIDE = 16
+"""Tokens after which a reply's text so far is taken for settled, where it ends with a letter."""
+
+
 def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
     """The text that each token adds; joined they are ``decode(ids)``. A token that completes no
     character adds ''."""
-    text = decode(ids)
-    ends = [0]
+    text, ends = decode(ids), [0]
+    # The ids before ``start`` are text[:settled]; what follows is read behind ids[back:start].
+    back, start, settled, head = 0, 0, 0, ""
     for k in range(1, len(ids)):
-        begun = decode(ids[:k])
-        agreed = begun if text.startswith(begun) else os.path.commonprefix([begun, text])
-        ends.append(max(ends[-1], len(agreed)))
+        begun, known = decode(ids[back:k]), settled
+        if begun.startswith(head):
+            begun = begun[len(head) :]
+        else:  # what seemed settled is not: a byte that fits nothing spoils its neighbours
+            begun, known = decode(ids[:k]), 0
+        whole = text.startswith(begun, known)
+        near = text[known : known + len(begun)]
+        agreed = known + len(begun if whole else os.path.commonprefix([begun, near]))
+        ends.append(max(ends[-1], agreed))
+        if whole and known == settled and k - start >= STRIDE and begun[-1:].isalnum():
+            back, start, settled = start, k, agreed
+            head = decode(ids[back:start])
     ends.append(len(text))
     return [text[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)] if ids else []
 
@@ -244,8 +258,8 @@ class Passes:
     def run(
         self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int
     ) -> tuple[Any, Any]:
-        """Logits of the last ``keep`` positions, a tensor (n, keep, N), and the cache; it held ``past``
-        columns before.
+        """Logits of the last ``keep`` positions, a tensor (n, keep, N), and the cache; it held
+        ``past`` columns before.
 
         ``ids`` (n, width) are the new columns, ``padding`` (n,) how many columns of each row are
         filling. The cache is ``None`` where the model has none whose rows can be chosen: then
