@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
+import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -26,7 +28,15 @@ from trustlab.models.decoding import (
     piece_after,
     text_pieces,
 )
-from trustlab.models.opening import end_tokens, locate, open_checkpoint, window_of
+from trustlab.models.opening import (
+    end_tokens,
+    locate,
+    open_tokenizer,
+    open_weights,
+    quantised,
+    window_of,
+)
+from trustlab.models.templates import check_options, check_template, rendering
 from trustlab.models.thought import Thinking, apart, check_thinking, with_thought
 from trustlab.records import Reply, TokenTrace
 
@@ -75,31 +85,48 @@ def defused(tokenizer: Any, messages: Messages) -> Messages:
     return tuple(out)
 
 
-def prompt_text(tokenizer: Any, messages: Messages) -> str:
-    """The conversation as ``tokenizer``'s chat template writes it, ready for the assistant's turn;
-    :func:`plain` without one.
+def prompt_text(
+    tokenizer: Any, messages: Messages, options: Mapping[str, Any] | None = None
+) -> str:
+    """The conversation as ``tokenizer``'s chat template writes it with ``options``, ready for the
+    assistant's turn; :func:`plain` without one.
 
     A template that refuses the system role, or leaves its text out, gets it in front of the first
-    user message; one that demands alternating roles gets neighbours of one role as one message.
-    Special tokens written out are broken up (:func:`defused`). ValueError, with the template's
-    words, if it refuses even that.
+    user message; one that demands alternating roles gets neighbours of one role as one message; one
+    that writes only contents in parts, as of texts and images, gets such. Special tokens written
+    out are broken up (:func:`defused`). ValueError, with the template's words, if it refuses even
+    that.
     """
     messages = defused(tokenizer, messages)
     if not tokenizer.chat_template:
         return plain(messages)
     from jinja2 import TemplateError
 
-    folded = system_in_user(messages)
+    told, folded = rendering(options or {}), system_in_user(messages)
     refusal: Exception | None = None
-    for attempt in dict.fromkeys((messages, alternating(messages), folded, alternating(folded))):
-        turns = [{"role": role, "content": content} for role, content in attempt]
+    second: str | None = None
+    attempts = dict.fromkeys((messages, alternating(messages), folded, alternating(folded)))
+    for attempt, in_parts in itertools.product(attempts, (False, True)):
+        turns = [
+            {"role": role, "content": [{"type": "text", "text": text}] if in_parts else text}
+            for role, text in attempt
+        ]
         try:
-            text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+            text = tokenizer.apply_chat_template(
+                turns, add_generation_prompt=True, tokenize=False, **told
+            )
         except TemplateError as error:
-            refusal = error
+            refusal = refusal if in_parts else error
             continue
-        if all(content.strip() in text for role, content in attempt if role == "system"):
+        except TypeError:  # a template that adds up texts, given parts, or the reverse
+            continue
+        lost = {role for role, content in attempt if content.strip() not in text}
+        if not lost - {"assistant"}:
             return text
+        if not in_parts and second is None and "system" not in lost:
+            second = text  # it may write a user's words in its own way
+    if second is not None:
+        return second
     roles = [role for role, _ in messages]
     raise ValueError(f"the model's chat template refuses the roles {roles}: {refusal}") from refusal
 
@@ -223,23 +250,37 @@ each."""
 
 
 class HuggingFaceModel:
-    """A causal language model with all token statistics.
+    """A causal language model, or one of images and text asked for text alone, with all token
+    statistics.
 
-    ``name_or_path``: a folder or a hub name. ``device``: None takes a GPU if there is one.
-    ``dtype``: one of :data:`DTYPES`; "auto" is the checkpoint's own, and any but float32 is named
-    in ``revision``. ``batch_tokens`` bounds replies that may differ x (padded length + max_tokens)
-    of a batch, so the cache; large caches are slow on a CPU, and it falls by itself when memory
-    runs out (counted in ``usage``). Prompts go through the tokenizer's chat template, without one
-    as "role: content" paragraphs ending in "assistant:". Where the window ends a reply is cut, with
-    finish "length".
+    - ``name_or_path``: a folder or a hub name.
+    - ``device``: None takes a GPU if there is one. ``device_map`` in its place ("auto", or modules
+      by device) spreads the model over several (needs accelerate).
+    - ``dtype``: one of :data:`DTYPES`; "auto" is the checkpoint's own, and what None means on a
+      GPU, with ``device_map`` and for a quantised checkpoint; else None is float32. Any but float32
+      is named in ``revision``.
+    - ``batch_tokens`` bounds replies that may differ x (padded length + max_tokens) of a batch, so
+      the cache; large caches are slow on a CPU, and it falls by itself when memory runs out
+      (counted in ``usage``).
+    - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
+      ``thinking_tokens`` are added to every budget, for a model that thinks.
+    - ``template_options``: for the chat template (``{"enable_thinking": False}``); ``today``
+      (YYYY-MM-DD) is the date that it prints, else always
+      :data:`~trustlab.models.templates.TODAY`.
+
+    Prompts go through the tokenizer's chat template, without one as "role: content" paragraphs
+    ending in "assistant:". Where the window ends a reply is cut, with finish "length". A quantised
+    checkpoint is opened as its config says.
     """
 
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
 
     def __init__(
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
-        device: str | None = None, dtype: str = "float32", batch_tokens: int = 16384,
+        device: str | None = None, dtype: str | None = None, batch_tokens: int = 16384,
         thinking: Thinking = "auto", thinking_tokens: int = 0,
+        template_options: Mapping[str, Any] | None = None,
+        device_map: str | Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         """Open the model.
 
@@ -247,7 +288,10 @@ class HuggingFaceModel:
         files, or no causal language model. PermissionError: a gated model. ImportError: library
         absent.
         """
-        if dtype not in DTYPES:
+        self.check_options(
+            {"device": device, "device_map": device_map, "template_options": template_options}
+        )
+        if dtype is not None and dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
@@ -265,22 +309,41 @@ class HuggingFaceModel:
         self._thinking_tokens = thinking_tokens
         self.usage: dict[str, float] = {}
         self._torch, self._logits = torch, Logits
-        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         source, commit, revision = locate(name_or_path)
         self.name = name or (source if commit else Path(source).resolve().name)
-        tokenizer, model = open_checkpoint(
-            source, commit, dtype if dtype == "auto" else getattr(torch, dtype)
-        )
-        self._tokenizer, self._model = tokenizer, model.to(self.device).eval()
+        config, tokenizer = open_tokenizer(source, commit)
+        self._tokenizer, self._template_options = tokenizer, dict(template_options or {})
+        template = tokenizer.get_chat_template() if tokenizer.chat_template else None
+        check_template(template, self._template_options)
+        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        placed = {"": self.device} if device_map is None and quantised(config) else device_map
+        if dtype is None:
+            dtype = "auto" if placed is not None or self.device.startswith("cuda") else "float32"
+        kind = dtype if dtype == "auto" else getattr(torch, dtype)
+        model = open_weights(source, commit, config, kind, placed)
+        if placed is None:
+            model.to(self.device)
+        else:
+            self.device = str(model.device)
+        self._model = model.eval()
         kind = str(model.dtype).removeprefix("torch.")
         self.revision = revision if kind == "float32" else f"{revision}-{kind}"
         if thinking != "auto" or thinking_tokens:
             self.revision += f"-thinking {thinking} {thinking_tokens}"
+        if self._template_options:
+            self.revision += f"-template {json.dumps(self._template_options, sort_keys=True)}"
         self._passes = Passes(self._model, self.device)
         self.window: float = window_of(model.config, tokenizer)
         self._ends = np.array(end_tokens(model, tokenizer), dtype=np.int64)
         self._special = frozenset(tokenizer.all_special_ids)
         self._shown = functools.lru_cache(1 << 16)(self._text_after)
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """``ValueError`` for options that contradict each other."""
+        check_options(options.get("template_options"))
+        if options.get("device") is not None and options.get("device_map") is not None:
+            raise ValueError("device and device_map both say where the model goes; give one")
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order.
@@ -374,7 +437,8 @@ class HuggingFaceModel:
         return [tuple(ids) for ids in encoded]
 
     def _tokenized(self, conversations: list[Messages]) -> tuple[list[str], list[list[int]]]:
-        texts = [prompt_text(self._tokenizer, messages) for messages in conversations]
+        options = self._template_options
+        texts = [prompt_text(self._tokenizer, messages, options) for messages in conversations]
         if (
             not texts or self._tokenizer.chat_template
         ):  # a chat template writes the special tokens itself

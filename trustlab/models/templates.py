@@ -33,7 +33,9 @@ def rendering(options: Mapping[str, Any]) -> dict[str, Any]:
 def check_options(options: object) -> None:
     """ValueError unless ``options`` (or None) is a mapping of names to values."""
     if options is not None and not isinstance(options, Mapping):
-        raise ValueError(f"template_options is {options!r}; it must be a mapping of names to values")
+        raise ValueError(
+            f"template_options is {options!r}; it must be a mapping of names to values"
+        )
 
 
 def check_template(template: str | None, options: Mapping[str, Any]) -> None:
