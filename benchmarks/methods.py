@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.parity import N_SAMPLES, PAIRS, Pair, available, semantic_classes_of, statistics
 from benchmarks.records import Made, random_records
 from trustlab.confidence import METHODS, consistency
-from trustlab.models.decoding import distribution_statistics, shift
+from trustlab.models.logits import statistics_of
 
 AIM = 10
 """How many times faster our side should be on the methods that both have."""
@@ -56,7 +56,7 @@ def scoring(name: str, made: list[Made]) -> Task:
 def our_statistics(made: list[Made]) -> Task:
     """Entropy, Rényi divergence and Fisher-Rao distance of every token, all in one, as a model's
     backend does."""
-    return lambda: [distribution_statistics(*shift(m.log_distributions), 0.5) for m in made]
+    return lambda: [statistics_of(m.log_distributions, 0.5) for m in made]
 
 
 def their_entropies(made: list[Made]) -> Task:

@@ -31,7 +31,7 @@ import numpy as np
 from benchmarks.records import Made, random_records
 from trustlab.confidence import METHODS, PARAMETERS
 from trustlab.confidence.meaning_sets import meanings
-from trustlab.models.decoding import distribution_statistics, shift
+from trustlab.models.logits import statistics_of
 from trustlab.records import Generation
 
 VERSION = "0.7.0"
@@ -77,9 +77,7 @@ def tempered(name: str, statistic: str, temperature: float) -> Callable[[list[Ma
     def values(made: list[Made]) -> np.ndarray:
         row, out = ("entropies", "renyi", "fisher_rao").index(statistic), []
         for m in made:
-            found = distribution_statistics(
-                *shift(m.log_distributions / temperature), P.renyi_alpha
-            )[row]
+            found = statistics_of(m.log_distributions / temperature, P.renyi_alpha)[row]
             answer = m.generation.answer
             assert answer is not None and answer.trace is not None
             trace = replace(answer.trace, **{statistic: found})

@@ -12,9 +12,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 
 from trustlab.metrics.trust import majority
-from trustlab.models.decoding import distribution_statistics, shift
+from trustlab.models.logits import statistics_of
 from trustlab.records import (
     IMPORTANCES,
     SUPPORT_LEVELS,
@@ -142,8 +143,8 @@ def _answer(
 ) -> tuple[Reply, tuple[np.ndarray, ...], np.ndarray]:
     """The greedy answer, the classes of its alternatives, and its distributions."""
     n_tokens, n_listed = int(rng.integers(1, 7)), parameters.n_alternatives + int(rng.integers(3))
-    shifted, log_total = shift(rng.normal(0, rng.uniform(0.5, 4), size=(n_tokens, n_vocabulary)))
-    log_distributions = shifted - log_total[:, None]
+    logits = rng.normal(0, rng.uniform(0.5, 4), size=(n_tokens, n_vocabulary))
+    log_distributions = logits - logsumexp(logits, axis=1, keepdims=True)
     best = np.argsort(-log_distributions, axis=1)[:, :n_listed]
     classes = rng.integers(-1, 2, size=(n_tokens, min(n_listed, parameters.n_alternatives)))
     classes[:, 0] = 1  # the token itself entails
@@ -158,7 +159,7 @@ def _answer(
         **dict(
             zip(
                 STATISTICS,
-                distribution_statistics(shifted, log_total, parameters.renyi_alpha),
+                statistics_of(logits, parameters.renyi_alpha),
                 strict=True,
             )
         ),

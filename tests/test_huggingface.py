@@ -15,13 +15,11 @@ from tiny_models import TEMPLATE, byte_tokenizer
 from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.models.decoding import (
     batches,
-    distribution_statistics,
-    inverse_cdf,
-    shift,
     text_pieces,
     uniforms,
 )
 from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.logits import PART, Logits
 from trustlab.models.opening import folder_revision
 from trustlab.records import Reply
 
@@ -461,23 +459,67 @@ def test_revision_follows_the_model_files(tmp_path):
     assert folder_revision(tmp_path) != first
 
 
-def test_inverse_cdf_by_hand():
-    cumulative = np.array([[0.0, 1.0, 1.0, 4.0], [2.0, 2.0, 2.0, 2.0]])
-    row, u = np.array([0, 0, 0, 0, 1, 1]), np.array([0.0, 0.24, 0.25, 0.999, 0.0, 0.999])
-    np.testing.assert_array_equal(inverse_cdf(cumulative, row, u), [1, 1, 3, 3, 0, 0])
+def test_draws_by_hand():
+    """Weights 0, 1, 0, 3 and 2, 0, 0, 0; at temperature 1/2 their squares."""
+    logits = Logits(torch.tensor([[0.0, 1.0, 0.0, 3.0], [2.0, 0.0, 0.0, 0.0]]).log(), (0.5, 1))
+    back, u = np.array([0, 0, 0, 0, 1, 1]), np.array([0.0, 0.24, 0.26, 0.999, 0.0, 0.999])
+    np.testing.assert_array_equal(logits.drawn(np.arange(2), back, u, 1.0), [1, 1, 3, 3, 0, 0])
+    u = np.array([0.0, 0.09, 0.11, 1 - 2**-53, 0.0, 1 - 2**-53])
+    np.testing.assert_array_equal(logits.drawn(np.arange(2), back, u, 0.5), [1, 1, 3, 3, 0, 0])
+
+
+@pytest.mark.parametrize("n_tokens", [5, PART, PART + 1, 3 * PART - 1])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("values", [1 << 17, 2 * PART])
+def test_logits_read_in_parts_are_those_of_the_whole_row(n_tokens, dtype, values, monkeypatch):
+    """Also where a row is many tiles, a tile many rows; with equals, and with tokens of probability
+    0."""
+    monkeypatch.setattr("trustlab.models.logits.CPU_VALUES", values)
+    rng = np.random.default_rng(3)
+    given = torch.from_numpy(rng.normal(0, 3, (7, n_tokens)).round(1)).to(getattr(torch, dtype))
+    given[2, 3:] = -math.inf
+    exact = given.double().numpy()
+    logprobs = exact - np.log(np.exp(exact).sum(1, keepdims=True))
+    logits, rows, k = Logits(given, (0.5, 0.3)), np.array([1, 2, 3, 6]), 4
+    np.testing.assert_array_equal(logits.likeliest(rows), exact[rows].argmax(1))
+    best, told = logits.best(rows, k)
+    wanted = np.argsort(-exact[rows], axis=1, kind="stable")[:, :k]
+    np.testing.assert_allclose(told, np.take_along_axis(logprobs[rows], wanted, 1), atol=1e-12)
+    np.testing.assert_allclose(told, np.take_along_axis(logprobs[rows], best, 1), atol=1e-12)
+    assert all(len(set(row)) == k for row in best.tolist())
+    any_order = np.array([6, 0, 0])
+    np.testing.assert_allclose(
+        logits.logprobs(any_order, np.array([4, 0, 1])), logprobs[any_order, [4, 0, 1]], atol=1e-12
+    )
+    p, q = np.exp(logprobs[rows]), 1 / n_tokens
+    with np.errstate(invalid="ignore"):
+        entropy = -np.nansum(p * logprobs[rows], axis=1)
+    for alpha in (0.5, 1, 2):
+        found = logits.statistics(rows, alpha)
+        renyi = math.log(n_tokens) - entropy
+        if alpha != 1:
+            renyi = np.log((p**alpha * q ** (1 - alpha)).sum(1)) / (alpha - 1)
+        angle = 2 / math.pi * np.arccos(np.minimum(1, np.sqrt(p * q).sum(1)))
+        np.testing.assert_allclose(found, [entropy, renyi, angle], atol=1e-9)
+    back, u = rng.integers(0, 4, 200), rng.random(200)
+    for temperature in (0.5, 0.3):
+        cumulative = np.cumsum(np.exp(logprobs[rows] / temperature), axis=1)[back]
+        drawn = logits.drawn(rows, back, u, temperature)
+        np.testing.assert_array_equal(drawn, (cumulative <= u[:, None] * cumulative[:, -1:]).sum(1))
 
 
 def test_distribution_statistics_by_hand():
     """P = (1/2, 1/2, 0, 0) and uniform over four: entropies log 2, log 4; divergences log 2, 0;
     angles 1/2, 0."""
-    logits = np.array([[3.0, 3.0, -np.inf, -np.inf], [7.0, 7.0, 7.0, 7.0]])
+    logits = Logits(torch.tensor([[3.0, 3.0, -math.inf, -math.inf], [7.0, 7.0, 7.0, 7.0]]))
     for alpha in (0.5, 1, 2):
-        found = distribution_statistics(*shift(logits), alpha)
         np.testing.assert_allclose(
-            found, [[math.log(2), math.log(4)], [math.log(2), 0], [0.5, 0]], atol=1e-7
+            logits.statistics(np.arange(2), alpha),
+            [[math.log(2), math.log(4)], [math.log(2), 0], [0.5, 0]],
+            atol=1e-7,
         )
     with pytest.raises(ValueError, match="not finite"):
-        shift(np.array([[0.0, np.nan]]))
+        Logits(torch.tensor([[0.0, math.nan]]))
 
 
 def test_batches_keep_to_the_limit():

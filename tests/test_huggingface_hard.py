@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from each import each
 from tiny_models import (
+    IMAGE_TEXT,
     KINDS,
     adds,
     as_pickle,
@@ -309,7 +310,7 @@ def test_a_tokenizer_s_length_is_kept_to(tmp_path):
 # Kinds of models
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *IMAGE_TEXT])
 def test_replies_of_every_kind_of_model_are_those_of_plain_passes(kind, tmp_path, monkeypatch):
     """Prompts of different lengths, beyond the sliding windows of 8 and 12, in one call.
 

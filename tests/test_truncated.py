@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustlab.models.decoding import bounds, distribution_statistics, shift
+from trustlab.models.decoding import bounds
+from trustlab.models.logits import statistics_of
 
 ALPHAS = st.sampled_from([0.1, 0.5, 0.999, 1.0, 1.5, 2.0, 7.0])
 
@@ -18,7 +19,7 @@ def whole(p: np.ndarray, alpha: float) -> np.ndarray:
     """Entropy, Rényi divergence and Fisher-Rao distance of a whole distribution, by the backend
     that sees all of it."""
     with np.errstate(divide="ignore"):
-        return distribution_statistics(*shift(np.log(p)[None]), alpha)[:, 0]
+        return statistics_of(np.log(p)[None], alpha)[:, 0]
 
 
 @settings(deadline=None)

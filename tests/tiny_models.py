@@ -52,10 +52,66 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
                         | {"num_hidden_layers": 3, "attention_window_size": 8, "lru_width": 32}),
     "rwkv": ("RwkvConfig", {"context_length": 512, "hidden_size": 32, "num_hidden_layers": 2,
                             "bos_token_id": 0, "eos_token_id": 1}),
+    "qwen2": ("Qwen2Config", SHAPE),
+    "gemma": ("GemmaConfig", SHAPE | {"head_dim": 8}),
+    "phi3": ("Phi3Config", SHAPE),
+    "mixtral": ("MixtralConfig", SHAPE | {"num_local_experts": 4}),
+    "olmo2": ("Olmo2Config", SHAPE),
+    "gpt_neox": ("GPTNeoXConfig",
+                 {k: v for k, v in SHAPE.items() if k != "num_key_value_heads"}),
+    "opt": ("OPTConfig", {"hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 2,
+                          "num_attention_heads": 4, "max_position_embeddings": 512,
+                          "word_embed_proj_dim": 32, "bos_token_id": 0, "eos_token_id": 1,
+                          "pad_token_id": None, "init_std": 0.3}),
+    "falcon": ("FalconConfig", {"hidden_size": 32, "num_hidden_layers": 2,
+                                "num_attention_heads": 4, "bos_token_id": 0, "eos_token_id": 1,
+                                "initializer_range": 0.3}),
+    "cohere": ("CohereConfig", SHAPE),
+    "granite": ("GraniteConfig", SHAPE),
+    "stablelm": ("StableLmConfig", SHAPE),
 }  # fmt: skip
 """Config class and values. Sliding windows of 8 and 12; no positions asked for (bloom); no cache
 (openai-gpt, rwkv); a recurrent state in the cache (mamba, lfm2) or inside the modules
 (recurrent_gemma)."""
+
+
+SEES = {
+    "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+    "image_size": 16, "patch_size": 8, "initializer_range": 0.3,
+}  # fmt: skip
+QWEN_SEES = {"depth": 1, "num_heads": 2, "patch_size": 8, "spatial_merge_size": 2,
+             "temporal_patch_size": 2}  # fmt: skip
+ROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}
+IMAGES = {"image_token_id": 10, "video_token_id": 11, "vision_start_token_id": 12,
+          "vision_end_token_id": 13}  # fmt: skip
+TEXT = SHAPE | {"head_dim": 8}
+IMAGE_TEXT: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "llava": ("LlavaConfig", TEXT | {"model_type": "llama"},
+              SEES | {"model_type": "clip_vision_model"}, {"image_token_index": 10}),
+    "mistral3": ("Mistral3Config", TEXT | {"model_type": "mistral"},
+                 SEES | {"model_type": "pixtral", "head_dim": 8}, {"image_token_index": 10}),
+    "qwen2_vl": ("Qwen2VLConfig", TEXT | {"rope_parameters": ROPE},
+                 QWEN_SEES | {"embed_dim": 16, "hidden_size": 32}, IMAGES),
+    "qwen2_5_vl": ("Qwen2_5_VLConfig", TEXT | {"rope_parameters": ROPE},
+                   QWEN_SEES | {"hidden_size": 16, "out_hidden_size": 32, "intermediate_size": 32,
+                                "fullatt_block_indexes": [0]}, IMAGES),
+    "qwen3_vl": ("Qwen3VLConfig",
+                 TEXT | {"rope_parameters": ROPE | {"mrope_interleaved": True}},
+                 QWEN_SEES | {"hidden_size": 16, "out_hidden_size": 32, "intermediate_size": 32,
+                              "deepstack_visual_indexes": [0], "num_position_embeddings": 16},
+                 IMAGES),
+    "gemma3": ("Gemma3Config", TEXT | {"sliding_window": 12, "query_pre_attn_scalar": 8},
+               SEES | {"model_type": "siglip_vision_model"},
+               {"mm_tokens_per_image": 4, "image_token_index": 10, "boi_token_index": 12,
+                "eoi_token_index": 13}),
+    "idefics3": ("Idefics3Config", TEXT | {"model_type": "llama"}, SEES,
+                 {"image_token_id": 10, "scale_factor": 2}),
+    "smolvlm": ("SmolVLMConfig", TEXT | {"model_type": "llama"}, SEES,
+                {"image_token_id": 10, "scale_factor": 2}),
+    "internvl": ("InternVLConfig", TEXT | {"model_type": "qwen2"},
+                 SEES | {"image_size": [16, 16], "patch_size": [8, 8]}, {"image_token_id": 10}),
+}  # fmt: skip
+"""Models of images and text: config class, and values of its text, its vision and itself."""
 
 
 def as_pickle(folder: Path, name: str = "pytorch_model.bin") -> None:
@@ -152,15 +208,23 @@ def adds(tokenizer: Any, single: str) -> Any:
 def save_tiny(
     folder: Path, kind: str = "llama", tokenizer: Any = None, dtype: str = "float32", **changes: Any
 ) -> Path:
-    """A random model of one of :data:`KINDS` with its tokenizer; ``changes`` go to the config."""
+    """A random model of one of :data:`KINDS` or :data:`IMAGE_TEXT` with its tokenizer; ``changes`` go
+    to the config (of the text)."""
     import torch
     import transformers
 
     torch.manual_seed(5)
     tokenizer = tokenizer or byte_tokenizer()
-    name, values = KINDS[kind]
-    config = getattr(transformers, name)(**{"vocab_size": len(tokenizer), **values, **changes})
-    model: Any = transformers.AutoModelForCausalLM.from_config(config)
+    if kind in IMAGE_TEXT:
+        name, text, vision, values = IMAGE_TEXT[kind]
+        text = {"vocab_size": len(tokenizer), **text, **changes}
+        config = getattr(transformers, name)(text_config=text, vision_config=vision, **values)
+        auto: Any = transformers.AutoModelForImageTextToText
+    else:
+        name, values = KINDS[kind]
+        config = getattr(transformers, name)(**{"vocab_size": len(tokenizer), **values, **changes})
+        auto = transformers.AutoModelForCausalLM
+    model: Any = auto.from_config(config)
     model.to(getattr(torch, dtype)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

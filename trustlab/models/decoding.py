@@ -82,61 +82,29 @@ def uniforms(messages: Messages, seed: int, index: int, n: int) -> np.ndarray:
     return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little"))).random(n)
 
 
-def inverse_cdf(cumulative: np.ndarray, row: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """First column of ``cumulative[row[i]]`` above ``u[i]`` times that row's last value, for (n,
-    N), (A,) and (A,)."""
-    target = u * cumulative[row, -1]
-    low, high = np.zeros_like(row), np.full_like(row, cumulative.shape[1] - 1)
-    while (low < high).any():
-        middle = (low + high) // 2
-        above = cumulative[row, middle] > target
-        low, high = (
-            np.where(above, low, np.minimum(middle + 1, high)),
-            np.where(above, middle, high),
-        )
-    return low
-
-
-def shift(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Float64 logits less their row's maximum (n, N), and the log of their exponentials' sum
-    (n,)."""
-    shifted = logits.astype(np.float64)
-    top = shifted.max(axis=1, keepdims=True)
-    if not np.isfinite(top).all():
-        raise ValueError('the model gave logits that are not finite; try dtype="float32"')
-    shifted -= top
-    return shifted, np.log(np.exp(shifted).sum(axis=1))
-
-
-def distribution_statistics(shifted: np.ndarray, log_total: np.ndarray, alpha: float) -> np.ndarray:
-    """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1) of each row,
-    (3, n).
-
-    Takes what :func:`shift` gives. With q = 1/N: H = -sum P log P; 1/(a-1) log sum P^a q^(1-a), its
-    limit log N - H at a = 1; (2/pi) arccos min(1, sum sqrt(P q)).
-    """
-    n_tokens = shifted.shape[1]
-    # A logit of -inf has probability 0 and adds nothing; the floor keeps 0 x inf out of the sum.
-    logprobs = np.maximum(shifted, -1e4) - log_total[:, None]
-    roots = np.exp(logprobs / 2)
-    entropy = -(roots * roots * logprobs).sum(axis=1)
-    fisher_rao = 2 / math.pi * np.arccos(np.minimum(1.0, roots.sum(axis=1) / math.sqrt(n_tokens)))
-    if alpha == 1:
-        return np.stack([entropy, math.log(n_tokens) - entropy, fisher_rao])
-    power = roots if alpha == 0.5 else np.exp(alpha * logprobs)
-    renyi = (np.log(power.sum(axis=1)) - (1 - alpha) * math.log(n_tokens)) / (alpha - 1)
-    return np.stack([entropy, renyi, fisher_rao])
+STRIDE = 16
+"""Tokens after which a reply's text so far is taken for settled, where it ends with a letter."""
 
 
 def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
     """The text that each token adds; joined they are ``decode(ids)``. A token that completes no
     character adds ''."""
-    text = decode(ids)
-    ends = [0]
+    text, ends = decode(ids), [0]
+    # The ids before ``start`` are text[:settled]; what follows is read behind ids[back:start].
+    back, start, settled, head = 0, 0, 0, ""
     for k in range(1, len(ids)):
-        begun = decode(ids[:k])
-        agreed = begun if text.startswith(begun) else os.path.commonprefix([begun, text])
-        ends.append(max(ends[-1], len(agreed)))
+        begun, known = decode(ids[back:k]), settled
+        if begun.startswith(head):
+            begun = begun[len(head) :]
+        else:  # what seemed settled is not: a byte that fits nothing spoils its neighbours
+            begun, known = decode(ids[:k]), 0
+        whole = text.startswith(begun, known)
+        near = text[known : known + len(begun)]
+        agreed = known + len(begun if whole else os.path.commonprefix([begun, near]))
+        ends.append(max(ends[-1], agreed))
+        if whole and known == settled and k - start >= STRIDE and begun[-1:].isalnum():
+            back, start, settled = start, k, agreed
+            head = decode(ids[back:start])
     ends.append(len(text))
     return [text[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)] if ids else []
 
@@ -289,9 +257,9 @@ class Passes:
 
     def run(
         self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int
-    ) -> tuple[np.ndarray, Any]:
-        """Logits of the last ``keep`` positions, (n, keep, N), and the cache; it held ``past``
-        columns before.
+    ) -> tuple[Any, Any]:
+        """Logits of the last ``keep`` positions, a tensor (n, keep, N), and the cache; it held
+        ``past`` columns before.
 
         ``ids`` (n, width) are the new columns, ``padding`` (n,) how many columns of each row are
         filling. The cache is ``None`` where the model has none whose rows can be chosen: then
@@ -321,10 +289,7 @@ class Passes:
         held = getattr(out, self._cache, None) if self._cache else None
         if not hasattr(held, "reorder_cache"):
             self._cache = held = None
-        logits = out.logits[:, -keep:]
-        return (
-            logits if logits.dtype == self._torch.float64 else logits.float()
-        ).cpu().numpy(), held
+        return out.logits[:, -keep:], held
 
 
 class Branches:
@@ -336,8 +301,8 @@ class Branches:
         self._ids, self._padding = left_padded(prompts)
         self._past, self._cache = 0, None
 
-    def read(self) -> np.ndarray:
-        """Logits of the next token at every node, (n, N)."""
+    def read(self) -> Any:
+        """Logits of the next token at every node, a tensor (n, N)."""
         logits, self._cache = self._passes.run(
             self._ids, self._padding, self._past, self._cache, keep=1
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
+import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -22,14 +24,19 @@ from trustlab.models.decoding import (
     Passes,
     batches,
     check,
-    distribution_statistics,
-    inverse_cdf,
     left_padded,
     piece_after,
-    shift,
     text_pieces,
 )
-from trustlab.models.opening import end_tokens, locate, open_checkpoint, window_of
+from trustlab.models.opening import (
+    end_tokens,
+    locate,
+    open_tokenizer,
+    open_weights,
+    quantised,
+    window_of,
+)
+from trustlab.models.templates import check_options, check_template, rendering
 from trustlab.models.thought import Thinking, apart, check_thinking, with_thought
 from trustlab.records import Reply, TokenTrace
 
@@ -78,31 +85,48 @@ def defused(tokenizer: Any, messages: Messages) -> Messages:
     return tuple(out)
 
 
-def prompt_text(tokenizer: Any, messages: Messages) -> str:
-    """The conversation as ``tokenizer``'s chat template writes it, ready for the assistant's turn;
-    :func:`plain` without one.
+def prompt_text(
+    tokenizer: Any, messages: Messages, options: Mapping[str, Any] | None = None
+) -> str:
+    """The conversation as ``tokenizer``'s chat template writes it with ``options``, ready for the
+    assistant's turn; :func:`plain` without one.
 
     A template that refuses the system role, or leaves its text out, gets it in front of the first
-    user message; one that demands alternating roles gets neighbours of one role as one message.
-    Special tokens written out are broken up (:func:`defused`). ValueError, with the template's
-    words, if it refuses even that.
+    user message; one that demands alternating roles gets neighbours of one role as one message; one
+    that writes only contents in parts, as of texts and images, gets such. Special tokens written
+    out are broken up (:func:`defused`). ValueError, with the template's words, if it refuses even
+    that.
     """
     messages = defused(tokenizer, messages)
     if not tokenizer.chat_template:
         return plain(messages)
     from jinja2 import TemplateError
 
-    folded = system_in_user(messages)
+    told, folded = rendering(options or {}), system_in_user(messages)
     refusal: Exception | None = None
-    for attempt in dict.fromkeys((messages, alternating(messages), folded, alternating(folded))):
-        turns = [{"role": role, "content": content} for role, content in attempt]
+    second: str | None = None
+    attempts = dict.fromkeys((messages, alternating(messages), folded, alternating(folded)))
+    for attempt, in_parts in itertools.product(attempts, (False, True)):
+        turns = [
+            {"role": role, "content": [{"type": "text", "text": text}] if in_parts else text}
+            for role, text in attempt
+        ]
         try:
-            text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+            text = tokenizer.apply_chat_template(
+                turns, add_generation_prompt=True, tokenize=False, **told
+            )
         except TemplateError as error:
-            refusal = error
+            refusal = refusal if in_parts else error
             continue
-        if all(content.strip() in text for role, content in attempt if role == "system"):
+        except TypeError:  # a template that adds up texts, given parts, or the reverse
+            continue
+        lost = {role for role, content in attempt if content.strip() not in text}
+        if not lost - {"assistant"}:
             return text
+        if not in_parts and second is None and "system" not in lost:
+            second = text  # it may write a user's words in its own way
+    if second is not None:
+        return second
     roles = [role for role, _ in messages]
     raise ValueError(f"the model's chat template refuses the roles {roles}: {refusal}") from refusal
 
@@ -220,31 +244,43 @@ def _halve(owner: Batched, here: list[Share]) -> None:
 
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
-BLOCK_VALUES = 1 << 21
-"""Logits worked on at once: keeps the float64 copies of a step to some tens of megabytes."""
 CONTEXT = 4
 """Tokens before an alternative that can change its text: a character has up to four bytes, a token
 each."""
 
 
 class HuggingFaceModel:
-    """A causal language model with all token statistics.
+    """A causal language model, or one of images and text asked for text alone, with all token
+    statistics.
 
-    ``name_or_path``: a folder or a hub name. ``device``: None takes a GPU if there is one.
-    ``dtype``: one of :data:`DTYPES`; "auto" is the checkpoint's own, and any but float32 is named
-    in ``revision``. ``batch_tokens`` bounds replies that may differ x (padded length + max_tokens)
-    of a batch, so the cache; large caches are slow on a CPU, and it falls by itself when memory
-    runs out (counted in ``usage``). Prompts go through the tokenizer's chat template, without one
-    as "role: content" paragraphs ending in "assistant:". Where the window ends a reply is cut, with
-    finish "length".
+    - ``name_or_path``: a folder or a hub name.
+    - ``device``: None takes a GPU if there is one. ``device_map`` in its place ("auto", or modules
+      by device) spreads the model over several (needs accelerate).
+    - ``dtype``: one of :data:`DTYPES`; "auto" is the checkpoint's own, and what None means on a
+      GPU, with ``device_map`` and for a quantised checkpoint; else None is float32. Any but float32
+      is named in ``revision``.
+    - ``batch_tokens`` bounds replies that may differ x (padded length + max_tokens) of a batch, so
+      the cache; large caches are slow on a CPU, and it falls by itself when memory runs out
+      (counted in ``usage``).
+    - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
+      ``thinking_tokens`` are added to every budget, for a model that thinks.
+    - ``template_options``: for the chat template (``{"enable_thinking": False}``); ``today``
+      (YYYY-MM-DD) is the date that it prints, else always
+      :data:`~trustlab.models.templates.TODAY`.
+
+    Prompts go through the tokenizer's chat template, without one as "role: content" paragraphs
+    ending in "assistant:". Where the window ends a reply is cut, with finish "length". A quantised
+    checkpoint is opened as its config says.
     """
 
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
 
     def __init__(
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
-        device: str | None = None, dtype: str = "float32", batch_tokens: int = 16384,
+        device: str | None = None, dtype: str | None = None, batch_tokens: int = 16384,
         thinking: Thinking = "auto", thinking_tokens: int = 0,
+        template_options: Mapping[str, Any] | None = None,
+        device_map: str | Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         """Open the model.
 
@@ -252,7 +288,10 @@ class HuggingFaceModel:
         files, or no causal language model. PermissionError: a gated model. ImportError: library
         absent.
         """
-        if dtype not in DTYPES:
+        self.check_options(
+            {"device": device, "device_map": device_map, "template_options": template_options}
+        )
+        if dtype is not None and dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
@@ -263,27 +302,48 @@ class HuggingFaceModel:
             raise ImportError(
                 "HuggingFaceModel needs torch and transformers: pip install torch transformers"
             ) from error
+        from trustlab.models.logits import Logits
+
         check_thinking(thinking, thinking_tokens)
         self.batch_tokens, self.thinking = batch_tokens, thinking
         self._thinking_tokens = thinking_tokens
         self.usage: dict[str, float] = {}
-        self._torch: Any = torch
-        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._torch, self._logits = torch, Logits
         source, commit, revision = locate(name_or_path)
         self.name = name or (source if commit else Path(source).resolve().name)
-        tokenizer, model = open_checkpoint(
-            source, commit, dtype if dtype == "auto" else getattr(torch, dtype)
-        )
-        self._tokenizer, self._model = tokenizer, model.to(self.device).eval()
+        config, tokenizer = open_tokenizer(source, commit)
+        self._tokenizer, self._template_options = tokenizer, dict(template_options or {})
+        template = tokenizer.get_chat_template() if tokenizer.chat_template else None
+        check_template(template, self._template_options)
+        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        placed = {"": self.device} if device_map is None and quantised(config) else device_map
+        if dtype is None:
+            dtype = "auto" if placed is not None or self.device.startswith("cuda") else "float32"
+        kind = dtype if dtype == "auto" else getattr(torch, dtype)
+        model = open_weights(source, commit, config, kind, placed)
+        if placed is None:
+            model.to(self.device)
+        else:
+            self.device = str(model.device)
+        self._model = model.eval()
         kind = str(model.dtype).removeprefix("torch.")
         self.revision = revision if kind == "float32" else f"{revision}-{kind}"
         if thinking != "auto" or thinking_tokens:
             self.revision += f"-thinking {thinking} {thinking_tokens}"
+        if self._template_options:
+            self.revision += f"-template {json.dumps(self._template_options, sort_keys=True)}"
         self._passes = Passes(self._model, self.device)
         self.window: float = window_of(model.config, tokenizer)
         self._ends = np.array(end_tokens(model, tokenizer), dtype=np.int64)
         self._special = frozenset(tokenizer.all_special_ids)
         self._shown = functools.lru_cache(1 << 16)(self._text_after)
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """``ValueError`` for options that contradict each other."""
+        check_options(options.get("template_options"))
+        if options.get("device") is not None and options.get("device_map") is not None:
+            raise ValueError("device and device_map both say where the model goes; give one")
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order.
@@ -377,7 +437,8 @@ class HuggingFaceModel:
         return [tuple(ids) for ids in encoded]
 
     def _tokenized(self, conversations: list[Messages]) -> tuple[list[str], list[list[int]]]:
-        texts = [prompt_text(self._tokenizer, messages) for messages in conversations]
+        options = self._template_options
+        texts = [prompt_text(self._tokenizer, messages, options) for messages in conversations]
         if (
             not texts or self._tokenizer.chat_template
         ):  # a chat template writes the special tokens itself
@@ -405,79 +466,58 @@ class HuggingFaceModel:
         )
         branches = Branches(self._passes, [share.prompt for share in shares])
         active, node = np.arange(len(grown.prompt)), grown.prompt
-        while True:
-            step = len(grown.best)
-            logits = branches.read()
-            chosen = self._choose(logits, node, active, grown)
-            ended = np.isin(chosen, self._ends)
-            grown.stopped[active[ended]] = True
-            grown.length[active[ended]] = step
-            goes_on = ~ended & (grown.limit[active] > step + 1)
-            active = active[goes_on]
-            if not len(active):
-                return grown
-            # Replies that agree so far stay on one node: distinct (node, token) pairs are the next
-            # nodes.
-            pairs, node = np.unique(
-                node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True
-            )
-            branches.extend(*np.divmod(pairs, logits.shape[1]))
+        with self._torch.inference_mode():
+            while True:
+                step = len(grown.best)
+                logits = branches.read()
+                chosen = self._choose(logits, node, active, grown)
+                ended = np.isin(chosen, self._ends)
+                grown.stopped[active[ended]] = True
+                grown.length[active[ended]] = step
+                goes_on = ~ended & (grown.limit[active] > step + 1)
+                active = active[goes_on]
+                if not len(active):
+                    return grown
+                # Replies that agree so far stay on one node: distinct (node, token) pairs are the
+                # next nodes.
+                pairs, node = np.unique(
+                    node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True
+                )
+                branches.extend(*np.divmod(pairs, logits.shape[1]))
 
     def _choose(
-        self, logits: np.ndarray, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
+        self, values: Any, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
     ) -> np.ndarray:
-        """The next tokens (A,) of the ``active`` replies, each at row ``node`` (A,) of ``logits``
-        (n, N); statistics noted."""
+        """The next tokens (A,) of the ``active`` replies, each at row ``node`` (A,) of the logits
+        ``values`` (n, N), a tensor; statistics noted."""
         step = len(grown.best)
         grown.best.append({})
         grown.node[active, step] = node
-        size = max(1, BLOCK_VALUES // logits.shape[1])
-        for start in range(0, len(logits), size):
-            here = (node >= start) & (node < start + size)
-            reply, at = active[here], node[here] - start
-            raw = logits[start : start + size]
-            shifted, log_total = shift(raw)
-            token = np.empty_like(at)
-            for temperature in np.unique(grown.temperature[reply]):
-                same = grown.temperature[reply] == temperature
-                rows, back = np.unique(at[same], return_inverse=True)
-                if temperature == 0:
-                    token[same] = raw[rows].argmax(axis=1)[back]
-                else:
-                    cumulative = np.cumsum(np.exp(shifted[rows] / temperature), axis=1)
-                    token[same] = inverse_cdf(cumulative, back, grown.uniform[reply[same], step])
-            grown.tokens[reply, step] = token
-            grown.statistics[0, reply, step] = shifted[at, token] - log_total[at]
-            wanted = grown.distributions[reply]
-            if wanted.any():
-                for alpha in np.unique(grown.alpha[reply[wanted]]):
-                    same = wanted & (grown.alpha[reply] == alpha)
-                    rows, back = np.unique(at[same], return_inverse=True)
-                    found = distribution_statistics(shifted[rows], log_total[rows], alpha)
-                    grown.statistics[1:, reply[same], step] = found[:, back]
-                rows = np.unique(at[wanted])
-                best = self._alternatives(
-                    raw[rows], shifted[rows] - log_total[rows, None], grown.n_alternatives
-                )
-                grown.best[step].update(zip((rows + start).tolist(), best, strict=True))
-        return grown.tokens[active, step]
-
-    def _alternatives(
-        self, logits: np.ndarray, logprobs: np.ndarray, n: int
-    ) -> Iterator[tuple[tuple[int, float], ...]]:
-        """The most probable tokens of each row as (id, log-probability), best first."""
-        top = self._torch.topk(
-            self._torch.from_numpy(logits), min(n, logits.shape[1])
-        ).indices.numpy()
-        top = np.sort(top, axis=1)
-        values = np.take_along_axis(logprobs, top, axis=1)
-        order = np.argsort(-values, axis=1, kind="stable")
-        top, values = (
-            np.take_along_axis(top, order, axis=1),
-            np.take_along_axis(values, order, axis=1),
-        )
-        for ids, row in zip(top.tolist(), values.tolist(), strict=True):
-            yield tuple(zip(ids, row, strict=True))
+        wanted, temperatures = grown.distributions[active], np.unique(grown.temperature[active])
+        logits = self._logits(values, temperatures[temperatures > 0].tolist(), wide=wanted.any())
+        token = np.empty_like(node)
+        for temperature in temperatures.tolist():
+            same = grown.temperature[active] == temperature
+            rows, back = np.unique(node[same], return_inverse=True)
+            if temperature == 0:
+                token[same] = logits.likeliest(rows)[back]
+            else:
+                uniform = grown.uniform[active[same], step]
+                token[same] = logits.drawn(rows, back, uniform, temperature)
+        grown.tokens[active, step] = token
+        if any(grown.requests[r].want for r in active):
+            grown.statistics[0, active, step] = logits.logprobs(node, token)
+        if wanted.any():
+            for alpha in np.unique(grown.alpha[active[wanted]]):
+                same = wanted & (grown.alpha[active] == alpha)
+                rows, back = np.unique(node[same], return_inverse=True)
+                found = logits.statistics(rows, alpha)
+                grown.statistics[1:, active[same], step] = found[:, back]
+            rows = np.unique(node[wanted])
+            best = (part.tolist() for part in logits.best(rows, grown.n_alternatives))
+            named = (tuple(zip(*pair, strict=True)) for pair in zip(*best, strict=True))
+            grown.best[step].update(zip(rows.tolist(), named, strict=True))
+        return token
 
     def _reply(
         self, grown: GrowingReplies, r: int, pieces: list[str], n_in: int, prior: np.ndarray | None
@@ -558,6 +598,5 @@ class HuggingFaceModel:
         found = []
         for (_, ids), rows in zip(here, logits, strict=True):
             said = np.array(ids)
-            shifted, log_total = shift(rows[-len(said) :])
-            found.append(shifted[np.arange(len(said)), said] - log_total)
+            found.append(self._logits(rows[-len(said) :]).logprobs(np.arange(len(said)), said))
         return found

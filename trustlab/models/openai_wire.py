@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from trustlab.models.base import Messages, Request
 from trustlab.models.limiter import Limiter
+from trustlab.models.templates import rendering
 from trustlab.settings import may_be_token
 
 T = TypeVar("T")
@@ -566,8 +567,8 @@ class Template:
     """A chat template: a Jinja text, or the name or folder of a tokenizer that has one.
 
     ``text`` is the Jinja text; ``n_vocabulary`` the size of a model's vocabulary, where one is
-    named. ``options`` are for the template. ``FileNotFoundError``: no such tokenizer.
-    ``ValueError``: it has no template, or a broken one.
+    named. ``options`` are for the template; the date it prints is fixed.
+    ``FileNotFoundError``: no such tokenizer. ``ValueError``: it has no template, or a broken one.
     """
 
     def __init__(self, source: str, options: Mapping[str, Any] | None = None) -> None:
@@ -578,7 +579,7 @@ class Template:
                 "chat_template needs transformers: pip install transformers"
             ) from error
         self._tokenizer: Any = None
-        self.text, self._options = source, dict(options or {})
+        self.text, self._options = source, rendering(options or {})
         self.n_vocabulary: int | None = None
         if "{{" not in source and "{%" not in source:
             try:

@@ -4,8 +4,11 @@ said in plain words."""
 from __future__ import annotations
 
 import hashlib
+import inspect
+import json
 import math
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -88,23 +91,22 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
     return source, config.parent.name, config.parent.name  # .../snapshots/<commit>/config.json
 
 
-def open_checkpoint(source: str, commit: str | None, dtype: Any) -> tuple[Any, Any]:
-    """The tokenizer and the model, on the CPU, of what :func:`locate` found; ``dtype``: torch's, or
-    "auto".
+def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
+    """The config and the tokenizer, with its chat template, of what :func:`locate` found.
 
-    FileNotFoundError: weights or tokenizer are absent. ValueError: a file is damaged, it is no
-    causal language model, or a folder's weights are a pickle.
+    FileNotFoundError: no tokenizer. ValueError: a file is damaged, the model continues no text, or
+    a folder's weights are a pickle.
     """
     if commit is None:
         refuse_pickle(Path(source))
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoConfig, AutoTokenizer
 
-    at: dict[str, Any] = {"trust_remote_code": False} | ({"revision": commit} if commit else {})
+    at = _at(commit)
     try:
         config = AutoConfig.from_pretrained(source, **at)
     except (OSError, ValueError) as error:
         raise _refusal(source, "config.json cannot be read", error) from error
-    require_causal(config, source)
+    class_of(config, source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **at)
     except Exception as error:  # the library raises whatever its parsers raise
@@ -114,11 +116,48 @@ def open_checkpoint(source: str, commit: str | None, dtype: Any) -> tuple[Any, A
             f"{source!r} has no tokenizer: expected tokenizer.json, tokenizer.model or vocab and"
             " merges"
         )
-    from safetensors import SafetensorError
+    if not tokenizer.chat_template:
+        tokenizer.chat_template = _processor_template(source, commit)
+    return config, tokenizer
+
+
+def _at(commit: str | None) -> dict[str, Any]:
+    return {"trust_remote_code": False} | ({"revision": commit} if commit else {})
+
+
+def _processor_template(source: str, commit: str | None) -> str | None:
+    """The chat template of a model that reads images, which may lie beside the tokenizer."""
+    from transformers.utils.hub import cached_file
 
     try:
-        opened: Any = AutoModelForCausalLM.from_pretrained(
-            source, dtype=dtype, output_loading_info=True, **at
+        found = cached_file(
+            source, "chat_template.json", **({"revision": commit} if commit else {})
+        )
+        return json.loads(Path(found or "").read_text("utf-8"))["chat_template"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def open_weights(
+    source: str, commit: str | None, config: Any, dtype: Any, device_map: Any = None
+) -> Any:
+    """The model of what :func:`locate` found; ``dtype``: torch's, or "auto". On the CPU, or spread
+    as ``device_map`` says.
+
+    FileNotFoundError: the weights are absent. ValueError: they are damaged, or ``device_map`` is
+    wrong. ImportError: a library is absent that a quantised checkpoint or ``device_map`` needs.
+    """
+    import transformers
+    from safetensors import SafetensorError
+
+    if device_map is not None and find_spec("accelerate") is None:
+        raise ImportError(
+            f"opening {source!r} with device_map needs accelerate: pip install accelerate"
+        )
+    spread = {} if device_map is None else {"device_map": device_map}
+    try:
+        opened: Any = getattr(transformers, class_of(config, source)).from_pretrained(
+            source, dtype=dtype, output_loading_info=True, **spread, **_at(commit)
         )
     except SafetensorError as error:
         raise ValueError(
@@ -128,6 +167,9 @@ def open_checkpoint(source: str, commit: str | None, dtype: Any) -> tuple[Any, A
         raise FileNotFoundError(
             f"{source!r} has no weights: {str(error).splitlines()[0]}"
         ) from error
+    except ImportError as error:
+        how = f" (quantised: {method})" if (method := quantised(config)) else ""
+        raise ImportError(f"{source!r}{how} needs a library: {error}") from error
     except (RuntimeError, ValueError) as error:
         raise _refusal(source, "the weights cannot be read", error) from error
     model, report = opened
@@ -137,29 +179,49 @@ def open_checkpoint(source: str, commit: str | None, dtype: Any) -> tuple[Any, A
             f"the weights of {source!r} lack {len(missing)} of the model's tensors, {missing[0]}"
             " among them"
         )
-    return tokenizer, model
+    return model
 
 
-def require_causal(config: Any, source: str) -> None:
-    """ValueError unless ``config`` describes a model that continues a text from left to right."""
+def quantised(config: Any) -> str | None:
+    """How the checkpoint's weights are quantised; None: they are not."""
+    for holder in (config, config.get_text_config()):
+        if found := getattr(holder, "quantization_config", None):
+            told = found if isinstance(found, dict) else vars(found)
+            return str(told.get("quant_method") or "bitsandbytes")
+    return None
+
+
+def class_of(config: Any, source: str) -> str:
+    """The library's class that opens a model which continues a text from left to right: one of
+    language, or of images and text, which answers text alone. ValueError: it is neither."""
     from transformers.models.auto import modeling_auto as auto
 
     kind = config.model_type
     what = None
-    if config.is_encoder_decoder:
+    if config.is_encoder_decoder or config.get_text_config().is_encoder_decoder:
         what = "an encoder-decoder (sequence-to-sequence) model"
     elif kind in (*auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BOTH_WAYS) and not (
         getattr(config, "is_decoder", False) or getattr(config, "causal", False)
     ):
         what = "an encoder, which reads a text both ways"
-    elif type(config) not in auto.MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in (
+    elif type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in (
         getattr(config, "auto_map", None) or {}
     ):
+        return "AutoModelForCausalLM"
+    elif type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        forward = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)].forward
+        given = inspect.signature(forward).parameters.values()
+        needs = [
+            p.name for p in given if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+        ]
+        if "input_ids" in (p.name for p in given) and set(needs) <= {"self", "input_ids"}:
+            return "AutoModelForImageTextToText"
+        what = "a model that answers nothing without an image"
+    if what is None:
         what = "of another kind"
-    if what:
-        raise ValueError(
-            f"{source!r} is {what} (model_type {kind!r}); a causal language model is needed"
-        )
+    raise ValueError(
+        f"{source!r} is {what} (model_type {kind!r}); a causal language model is needed"
+    )
 
 
 def window_of(config: Any, tokenizer: Any) -> float:

@@ -1,0 +1,58 @@
+"""Options of chat templates: checked against the names that a template reads, and a fixed date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+TODAY = "2024-07-26"
+"""The day that a template prints as today's, so that a prompt is the same tomorrow; the option
+``today`` names another."""
+GIVEN = frozenset(
+    {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}
+)
+"""Names in templates that no option may set."""
+
+
+def rendering(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as a template gets them, with the date it prints. ValueError: ``today`` is none
+    (YYYY-MM-DD)."""
+    told = options.get("today", TODAY)
+    try:
+        today = datetime.fromisoformat(told)
+    except (TypeError, ValueError):
+        raise ValueError(f"the template option today is {told!r}; give YYYY-MM-DD") from None
+
+    def strftime_now(form: str) -> str:
+        return today.strftime(form)
+
+    return {**options, "strftime_now": strftime_now}
+
+
+def check_options(options: object) -> None:
+    """ValueError unless ``options`` (or None) is a mapping of names to values."""
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(
+            f"template_options is {options!r}; it must be a mapping of names to values"
+        )
+
+
+def check_template(template: str | None, options: Mapping[str, Any]) -> None:
+    """ValueError for an option that the chat template does not read, or any where there is no
+    template."""
+    if not options:
+        return
+    rendering(options)
+    if template is None:
+        raise ValueError(f"template_options are {sorted(options)}, and there is no chat template")
+    from jinja2.meta import find_undeclared_variables
+    from transformers.utils.chat_template_utils import _compile_jinja_template
+
+    environment = _compile_jinja_template(template).environment  # knows its tags and functions
+    read = find_undeclared_variables(environment.parse(template)) - GIVEN
+    read |= {"today"} if "strftime_now" in template else set()
+    for name in options:
+        if name not in read:
+            allowed = ", ".join(sorted(read)) or "none"
+            raise ValueError(f"the chat template has no option {name!r}; allowed: {allowed}")
