@@ -48,7 +48,7 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _NO_NAME = re.compile(
-    r"[,;/?|<>=:]|\.\s|\b(?:or|vs|versus|is|are|was|has|have|can|cannot|not|please|patient|you"
+    r"[][,;/?|<>=:]|\.\s|\b(?:or|vs|versus|is|are|was|has|have|can|cannot|not|please|patient|you"
     r"|because|certain|likely|unlikely|important|unclear|therefore)\b",
     re.IGNORECASE,
 )
@@ -159,7 +159,7 @@ def score(text: str, patient: str | None = None) -> float | None:
     lines = list(_lines(text))
     if not lines:
         return None
-    said = re.sub(r"[*_`$]", "", text[slice(*lines[-1])]).strip(" \t-\u2022.\"'")
+    said = _plain(text[slice(*lines[-1])]).strip(" \t-\u2022.\"'")
     label = _LABELLED.match(said)
     manner, value = _number(said[label.end() :] if label else said)
     if value is None:
@@ -209,8 +209,12 @@ def _value(found: re.Match[str]) -> float:
     return float(next(d for d in found.groups() if d and d[0].isdigit()))
 
 
+_MARKS = re.compile(r"(?<![0-9])[*_`$]+|[*_`$]+(?![0-9])")
+
+
 def _plain(text: str) -> str:
-    return re.sub(r"[*_`$]", "", text)
+    """``text`` without Markdown's and LaTeX's marks, save those between two digits."""
+    return _MARKS.sub("", text)
 
 
 def _told(patient: str, manner: str) -> set[float]:

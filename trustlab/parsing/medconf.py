@@ -21,7 +21,7 @@ from trustlab.parsing.json_reply import (
     valid,
 )
 from trustlab.parsing.reply import UNWRITABLE, Unreadable, read
-from trustlab.parsing.scores import out_of, score_0_100
+from trustlab.parsing.scores import out_of
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence
 from trustlab.settings import Reading
 
@@ -158,7 +158,7 @@ def read_score(
 
 def _bare(text: str, patient: str | None) -> tuple[float, str | None]:
     """The score that a reply without JSON ends on."""
-    if (score := score_0_100(text, patient)) is None:
+    if (score := chat.score(text, patient)) is None:
         raise Unreadable("no JSON")
     return score, None
 
