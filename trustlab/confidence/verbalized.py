@@ -38,8 +38,7 @@ def topk_ce(generation: Generation) -> float:
     words, reading = _words(generation.probes["topk_ce"][0]), generation.parameters.reading
     scores = guesses(words, patient=generation.told, reading=reading)
     if scores is None:
-        strictly = " in square brackets" if reading == "strict" else ""
-        raise MissingValue(f"not exactly five guesses G1 to G5 from 0 to 100{strictly}")
+        raise MissingValue("not exactly five guesses G1 to G5 from 0 to 100 in square brackets")
     return COMBINATIONS[generation.parameters.topk_combination](scores) / 100
 
 
@@ -66,8 +65,7 @@ def _stated(probe: str, generation: Generation) -> float:
     reading = generation.parameters.reading
     score = score_0_100(_words(generation.probes[probe][0]), generation.told, reading)
     if score is None:
-        strictly = " in square brackets" if reading == "strict" else ""
-        raise MissingValue(f"no single number from 0 to 100{strictly}")
+        raise MissingValue("no single number from 0 to 100 in square brackets")
     return score / 100
 
 

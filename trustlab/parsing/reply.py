@@ -30,14 +30,17 @@ T = TypeVar("T")
 def read(printed: Callable[[], T], chatted: Callable[[], T], reading: Reading) -> T:
     """What ``printed`` reads; where it refuses and ``reading`` is "chat", what ``chatted`` reads.
 
-    Raises the :class:`Unreadable` of the last that was tried.
+    Raises the :class:`Unreadable` of the first, or of the second where the first found no JSON.
     """
     try:
         return printed()
-    except Unreadable:
+    except Unreadable as refused:
         if reading == "strict":
             raise
-    return chatted()
+        try:
+            return chatted()
+        except Unreadable as again:
+            raise (again if str(refused).startswith("no JSON") else refused) from None
 
 
 def no_answer(reply: Reply) -> str:
