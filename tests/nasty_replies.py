@@ -4,13 +4,16 @@ its parser.
 ``diagnosis``, ``score``, ``guesses`` and ``verdict`` are what ``trustlab.parsing`` reads from
 ``text`` as an answer, a score from 0 to 100, five guesses of one, and True or False. ``profile``,
 ``levels`` (of criteria 1, 2, 3) and ``medconf`` are what it reads from ``text`` as MedConf's
-profile, its table of evidence and its score.
+profile, its table of evidence and its score: in the printed form alone (``reading="strict"``).
+``chat`` holds what ``reading="chat"`` reads besides.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from fake_medconf import CRITERIA, LEVELS, confidence, evidence_json, profile_json, rows_of
 
@@ -30,6 +33,11 @@ class Nasty:
     profile: tuple[Criterion, ...] | None = None
     levels: dict[int, str] | None = None
     medconf: float | None = None
+    chat: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, reading: str) -> Nasty:
+        """The row with what this reading gives."""
+        return replace(self, chat={}, **(self.chat if reading == "chat" else {}))
 
 
 NUMBERS = [
@@ -38,15 +46,15 @@ NUMBERS = [
     Nasty("out of, no brackets", "95 out of 100"),
     Nasty("out of, inside the brackets", "[95 out of 100]", diagnosis="95 out of 100"),
     Nasty("out of, across the brackets", "[95] out of 100"),
-    Nasty("a fraction across the brackets", "[95]/100"),
-    Nasty("a fraction inside the brackets", "[95/100]"),
+    Nasty("a fraction across the brackets", "[95]/100", chat={"score": 95, "medconf": 95}),
+    Nasty("a fraction inside the brackets", "[95/100]", chat={"score": 95, "medconf": 95}),
     Nasty("the y of x out of y", "95 of [100]"),
     Nasty("over 100", "[101]"),
     Nasty("negative", "[-5]"),
     Nasty("negative with a real minus sign", "[\u22125]"),
     Nasty("a plus sign", "[+5]"),
-    Nasty("percent inside", "[85%]", score=85),
-    Nasty("percent outside", "[85] %", score=85),
+    Nasty("percent inside", "[85%]", score=85, chat={"medconf": 85}),
+    Nasty("percent outside", "[85] %", score=85, chat={"medconf": 85}),
     Nasty("per mille", "[85\u2030]"),
     Nasty("a share of one is not scaled up", "[0.85]", score=0.85),
     Nasty("a letter O for a zero", "[8O]", diagnosis="8O"),
@@ -68,7 +76,7 @@ NUMBERS = [
     Nasty("a range across two brackets", "[80]-[90]"),
     Nasty("about", "[~85]"),
     Nasty("more than", "[>85]"),
-    Nasty("spaces inside", "[ 85 ]", score=85),
+    Nasty("spaces inside", "[ 85 ]", score=85, chat={"medconf": 85}),
     Nasty("a no-break space inside", "[\u00a085\u00a0]", score=85),
     Nasty("a space between digits", "[8 5]"),
     Nasty("a zero-width space between digits", "[8\u200b5]"),
@@ -83,10 +91,10 @@ NUMBERS = [
     Nasty("nothing before the point", "[.5]"),
     Nasty("a decimal comma", "[85,5]"),
     Nasty("two points", "[8.5.0]"),
-    Nasty("a leading zero", "[085]", score=85),
-    Nasty("no brackets", "85"),
+    Nasty("a leading zero", "[085]", score=85, chat={"medconf": 85}),
+    Nasty("no brackets", "85", chat={"score": 85, "medconf": 85}),
     Nasty("round brackets", "(85)"),
-    Nasty("angle brackets of another prompt", "<<85>>"),
+    Nasty("angle brackets of another prompt", "<<85>>", chat={"score": 85, "medconf": 85}),
     Nasty("the example copied", "[number]", diagnosis="number"),
     Nasty("a number in words", "[eighty-five]", diagnosis="eighty-five"),
     Nasty("a number with its unit in words", "[85 percent]", diagnosis="85 percent"),
@@ -103,9 +111,9 @@ NUMBERS = [
     Nasty("a link's text", "[85](http://example.org)"),
     Nasty("a link by reference", "[85][1]"),
     Nasty("LaTeX display mathematics", "\\[85\\]"),
-    Nasty("LaTeX inline", "$[85]$", score=85),
-    Nasty("bold", "**[85]**", score=85),
-    Nasty("code", "`[85]`", score=85),
+    Nasty("LaTeX inline", "$[85]$", score=85, chat={"medconf": 85}),
+    Nasty("bold", "**[85]**", score=85, chat={"medconf": 85}),
+    Nasty("code", "`[85]`", score=85, chat={"medconf": 85}),
     Nasty("doubled brackets of a wiki", "[[85]]", score=85),
     Nasty("nested brackets", "[8[5]]"),
     Nasty("a number inside a name", "[Flu [85]]"),
@@ -140,9 +148,10 @@ GUESSES = [
     Nasty("a sixth guess", FIVE + " G6: [80]"),
     Nasty("a guess repeated", FIVE.replace("G3", "G2")),
     Nasty("guesses out of order", "G2: [85] G1: [80] G3: [90] G4: [75] G5: [80]"),
-    Nasty("guesses without brackets", _bare(FIVE)),
-    Nasty("one guess without brackets", FIVE.replace("[80] G2", "80 G2")),
-    Nasty("all guesses in one bracket", f"[{_bare(FIVE)}]", diagnosis=_bare(FIVE)),
+    Nasty("guesses without brackets", _bare(FIVE), chat={"guesses": READ}),
+    Nasty("one guess without brackets", FIVE.replace("[80] G2", "80 G2"), chat={"guesses": READ}),
+    Nasty("all guesses in one bracket", f"[{_bare(FIVE)}]", diagnosis=_bare(FIVE),
+          chat={"guesses": READ}),
     Nasty("guesses with a bracket around them all", f"[{FIVE}]", guesses=READ),
     Nasty("guesses numbered without labels", "1. [80] 2. [85] 3. [90] 4. [75] 5. [80]"),
     Nasty("guesses labelled in words", FIVE.replace("G", "Guess ")),
@@ -153,7 +162,7 @@ GUESSES = [
     Nasty("a guess cut off", FIVE[:-1]),
     Nasty("guesses, then their mean", FIVE + " Mean: [82]"),
     Nasty("guesses twice", f"{FIVE}\n{FIVE}"),
-    Nasty("guesses out of 10", FIVE.replace("]", "]/100")),
+    Nasty("guesses out of 10", FIVE.replace("]", "]/100"), chat={"guesses": READ}),
     Nasty("guesses as JSON", '{"G1": [80], "G2": [85], "G3": [90], "G4": [75], "G5": [80]}'),
 ]  # fmt: skip
 
@@ -191,16 +200,16 @@ NAMES = [
 VERDICTS = [
     Nasty("True with a full stop", "True.", verdict=True),
     Nasty("TRUE, loud", "TRUE!", verdict=True),
-    Nasty("True in bold", "**True**", verdict=True),
+    Nasty("True in bold", "**True**", verdict=True, chat={"diagnosis": "True"}),
     Nasty("False in brackets", "[False]", diagnosis="False", verdict=False),
     Nasty("False in a fence", "```\nFalse\n```", verdict=False),
     Nasty("not true", "not true"),
     Nasty("both", "True or False"),
     Nasty("both, without a word between", "True/False"),
     Nasty("False with a reason", "False, because there is no fever."),
-    Nasty("a label before it", "Answer: True"),
+    Nasty("a label before it", "Answer: True", chat={"diagnosis": "True", "verdict": True}),
     Nasty("yes", "Yes"),
-    Nasty("one", "1"),
+    Nasty("one", "1", chat={"score": 1, "medconf": 1}),
     Nasty("T", "T"),
     Nasty("said twice", "True True"),
     Nasty("reasoning before it", "<think>hm</think>True"),
@@ -232,11 +241,13 @@ PROFILES = [
     Nasty("a profile in a fence", f"```json\n{PROFILE}\n```", profile=CRITERIA),
     Nasty("a profile in a fence without a name", f"```\n{PROFILE}\n```", profile=CRITERIA),
     Nasty("a profile in a fence with CRLF", f"```JSON\r\n{PROFILE}\r\n```", profile=CRITERIA),
-    Nasty("words before the fence", f"Here it is:\n```json\n{PROFILE}\n```"),
-    Nasty("words after the fence", f"```json\n{PROFILE}\n```\nHope this helps."),
-    Nasty("a fence never closed", f"```json\n{PROFILE}"),
+    Nasty("words before the fence", f"Here it is:\n```json\n{PROFILE}\n```",
+          chat={"profile": CRITERIA}),
+    Nasty("words after the fence", f"```json\n{PROFILE}\n```\nHope this helps.",
+          chat={"profile": CRITERIA}),
+    Nasty("a fence never closed", f"```json\n{PROFILE}", chat={"profile": CRITERIA}),
     Nasty("two fences", f"```json\n{PROFILE}\n```\n```json\n{PROFILE}\n```"),
-    Nasty("a byte order mark before JSON", "\ufeff" + PROFILE),
+    Nasty("a byte order mark before JSON", "\ufeff" + PROFILE, chat={"profile": CRITERIA}),
     Nasty("a trailing comma", PROFILE.replace("}]", "},]"), profile=CRITERIA),
     Nasty("a trailing comma in an object", PROFILE.replace("}]", ",}]"), profile=CRITERIA),
     Nasty("single quotes", PROFILE.replace('"', "'"), profile=CRITERIA),
@@ -253,13 +264,13 @@ PROFILES = [
     Nasty("a profile without its last bracket", PROFILE[:-1]),
     Nasty("an id twice", PROFILE.replace('"id": 2', '"id": 1')),
     Nasty("a key twice", PROFILE.replace('"id": 1', '"id": 1, "id": 7')),
-    Nasty("an id in quotes", PROFILE.replace('"id": 1', '"id": "1"')),
+    Nasty("an id in quotes", PROFILE.replace('"id": 1', '"id": "1"'), chat={"profile": CRITERIA}),
     Nasty("an id with a point", PROFILE.replace('"id": 1', '"id": 1.0')),
     Nasty("an id that is True", PROFILE.replace('"id": 1', '"id": True')),
     Nasty("an id that is NaN", PROFILE.replace('"id": 1', '"id": NaN')),
     Nasty("an id below nothing", PROFILE.replace('"id": 1', '"id": -1')),
     Nasty("an id of 5,000 digits", PROFILE.replace('"id": 1', '"id": ' + "1" * 5000)),
-    Nasty("an unknown importance", PROFILE.replace("strong", "Strong")),
+    Nasty("an unknown importance", PROFILE.replace("strong", "Strong"), chat={"profile": CRITERIA}),
     Nasty("a description of 600 letters", PROFILE.replace("fever", "f" * 600)),
     Nasty("a description with a lone surrogate", PROFILE.replace("fever", "fev\ud800er")),
     Nasty("a description with an escaped surrogate", PROFILE.replace("fever", "fev\\ud800er")),
@@ -290,7 +301,8 @@ ASSESSMENTS = [
     Nasty("an unknown support level",
           EVIDENCE.replace('"supported", "evidence"', '"supports", "evidence"'), medconf=70),
     Nasty("a support level in capitals",
-          EVIDENCE.replace('"supported", "evidence"', '"SUPPORTED", "evidence"'), medconf=70),
+          EVIDENCE.replace('"supported", "evidence"', '"SUPPORTED", "evidence"'), medconf=70,
+          chat={"levels": LEVELS}),
     Nasty("two support levels",
           EVIDENCE.replace('"missing"', '"missing", "support_level": "supported"', 1), medconf=70),
     Nasty("two tables", EVIDENCE[:-1] + ', "criteria": []}', medconf=70),
@@ -304,11 +316,13 @@ ASSESSMENTS = [
     Nasty("the table alone", json.dumps({"criteria": rows_of()}), levels=LEVELS),
     Nasty("the score alone", json.dumps(confidence()), medconf=70),
     Nasty("an assessment inside a list", f"[{EVIDENCE}]"),
-    Nasty("words before the object", f"Sure! {EVIDENCE}"),
-    Nasty("words after the object", f"{EVIDENCE} I am sure."),
-    Nasty("a score without angle brackets", _said("70"), levels=LEVELS),
-    Nasty("a score in square brackets", _said("[70]"), levels=LEVELS),
-    Nasty("a score that is a number", EVIDENCE.replace('"<<70>>"', "70"), levels=LEVELS),
+    Nasty("words before the object", f"Sure! {EVIDENCE}", chat=KEPT),
+    Nasty("words after the object", f"{EVIDENCE} I am sure.", chat=KEPT),
+    Nasty("a score without angle brackets", _said("70"), levels=LEVELS,
+          chat={"medconf": 70}),
+    Nasty("a score in square brackets", _said("[70]"), levels=LEVELS, chat={"medconf": 70}),
+    Nasty("a score that is a number", EVIDENCE.replace('"<<70>>"', "70"), levels=LEVELS,
+          chat={"medconf": 70}),
     Nasty("two scores", _said("<<70>> or <<80>>"), levels=LEVELS),
     Nasty("a score and a word in angle brackets", _said("<<very>> <<80>>"), levels=LEVELS),
     Nasty("a negative score and another", _said("<<-5>> <<80>>"), levels=LEVELS),

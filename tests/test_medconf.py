@@ -43,6 +43,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing import Unreadable, read_evidence, read_profile, read_score
 from trustlab.prompts import render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Assessment, Generation, Reply
+from trustlab.settings import Reading
 
 IDS = tuple(p.id for p in PASSAGES)
 OTHER = "Doctor: Are you well?\nPatient: My throat is sore."
@@ -59,10 +60,13 @@ def assessed(
     *,
     diagnosis: str = "Influenza",
     patient: str = PATIENT,
+    reading: Reading = "chat",
     **parameters,
 ) -> Assessment:
     """One question to a scripted model."""
-    return assess(model or Scripted(), [(patient, diagnosis)], Shelf(), MedConf(**parameters))[0]
+    asked_for = [(patient, diagnosis)]
+    procedure = MedConf(**parameters)
+    return assess(model or Scripted(), asked_for, Shelf(), procedure, reading=reading)[0]
 
 
 def asked(**switches: bool) -> dict[str, Request]:
@@ -607,9 +611,8 @@ def test_a_step_that_fails_stops_that_assessment_and_no_other(
         "evidence": asked_evidence,
     }[step]
     model = Scripted(**{step: about("Croup", reply, good)})
-    before, found, after = assess(
-        model, [(PATIENT, "Influenza"), (PATIENT, "Croup"), (OTHER, "Mumps")], Shelf()
-    )
+    questions = [(PATIENT, "Influenza"), (PATIENT, "Croup"), (OTHER, "Mumps")]
+    before, found, after = assess(model, questions, Shelf(), reading="strict")
     assert found.missing is not None and found.missing.startswith(reason)
     assert (
         found.score is None
@@ -631,7 +634,7 @@ def test_a_step_that_fails_stops_that_assessment_and_no_other(
 
 @each("text", SCORES_REFUSED)
 def test_evidence_is_kept_where_only_the_score_fails(text: str) -> None:
-    found = assessed(Scripted(evidence=evidence_json(score=text)))
+    found = assessed(Scripted(evidence=evidence_json(score=text)), reading="strict")
     assert found.missing == f"confidence from evidence: {NO_NUMBER}"
     assert (found.score, len(found.evidence), found.summary_agrees) == (None, 3, True)
     whole = answered(found)
@@ -643,7 +646,8 @@ def test_evidence_is_kept_where_only_the_score_fails(text: str) -> None:
     "made", [{}, {"confidence": 70}, {"confidence": {"confidence_score": 70}}, {"confidence": None}]
 )
 def test_a_confidence_that_is_not_as_asked_for_is_missing(made: dict) -> None:
-    found = assessed(Scripted(evidence=json.dumps({"criteria": rows_of(), **made})))
+    said = json.dumps({"criteria": rows_of(), **made})
+    found = assessed(Scripted(evidence=said), reading="strict")
     assert found.missing is not None and found.missing.startswith(
         "confidence from evidence: confidence"
     )

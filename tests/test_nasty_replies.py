@@ -27,8 +27,14 @@ from trustlab.parsing import (
     true_or_false,
 )
 from trustlab.records import Assessment, Generation, Reply
+from trustlab.settings import Parameters, Reading
 
-every_reply = each("row", NASTY, ids=lambda row: row.name)
+READINGS: list[Reading] = ["strict", "chat"]
+every_reply = each(
+    ("row", "reading"),
+    [(row.read(how), how) for row in NASTY for how in READINGS],
+    ids=lambda value: value.name if isinstance(value, Nasty) else value,
+)
 
 
 def or_none(read: Callable[[], Any]) -> Any:
@@ -39,23 +45,24 @@ def or_none(read: Callable[[], Any]) -> Any:
         return None
 
 
-def levels(text: str) -> dict[int, str]:
-    return {e.criterion.id: e.support_level for e in read_evidence(text, CRITERIA, PATIENT)[0]}
+def levels(text: str, reading: Reading) -> dict[int, str]:
+    found = read_evidence(text, CRITERIA, PATIENT, reading)[0]
+    return {e.criterion.id: e.support_level for e in found}
 
 
 @every_reply
-def test_a_reply_says_what_its_row_says_and_nothing_else(row: Nasty) -> None:
-    named = diagnosis(row.text)
+def test_a_reply_says_what_its_row_says_and_nothing_else(row: Nasty, reading: Reading) -> None:
+    named = diagnosis(row.text, reading)
     said = Nasty(
         row.name,
         row.text,
         diagnosis=None if named is None else named.text,
-        score=score_0_100(row.text),
-        guesses=guesses(row.text),
-        verdict=true_or_false(row.text),
-        profile=or_none(lambda: read_profile(row.text)),
-        levels=or_none(lambda: levels(row.text)),
-        medconf=or_none(lambda: read_score(row.text)[0]),
+        score=score_0_100(row.text, reading=reading),
+        guesses=guesses(row.text, reading=reading),
+        verdict=true_or_false(row.text, reading),
+        profile=or_none(lambda: read_profile(row.text, reading=reading)),
+        levels=or_none(lambda: levels(row.text, reading)),
+        medconf=or_none(lambda: read_score(row.text, reading=reading)[0]),
     )
     assert said == row
 
@@ -65,13 +72,17 @@ def test_names_and_replies_are_not_repeated() -> None:
 
 
 def answered(
-    probe: str = "", *texts: str | None, assessment: Assessment | None = None
+    probe: str = "",
+    *texts: str | None,
+    assessment: Assessment | None = None,
+    reading: Reading = "chat",
 ) -> Generation:
     """An answer about which ``probe`` was asked and got these replies."""
     asked = {probe: tuple(map(Reply, texts))} if probe else {}
     return Generation(
-        "c", 100, "m", 0, 1, 1, 1, answer=Reply("Flu"), probes=asked, assessment=assessment
-    )
+        "c", 100, "m", 0, 1, 1, 1, answer=Reply("Flu"), probes=asked, assessment=assessment,
+        parameters=Parameters(reading=reading),
+    )  # fmt: skip
 
 
 def confidence_is(method: str, generation: Generation, expected: float | None) -> None:
@@ -87,29 +98,30 @@ def confidence_is(method: str, generation: Generation, expected: float | None) -
 @every_reply
 @each("method", ["ce", "cot_ce", "topk_ce", "p_true"])
 def test_a_question_about_the_answer_gives_the_confidence_that_was_said_or_a_reason(
-    method: str, row: Nasty
+    method: str, row: Nasty, reading: Reading
 ) -> None:
     expected = {
         "topk_ce": None if row.guesses is None else sum(row.guesses) / 500,
         "p_true": None if row.verdict is None else float(row.verdict),
     }.get(method, None if row.score is None else row.score / 100)
     n = 2 if method == "p_true" else 1
-    confidence_is(method, answered(method, *[row.text] * n), expected)
+    confidence_is(method, answered(method, *[row.text] * n, reading=reading), expected)
 
 
 @every_reply
-def test_an_unreadable_judgement_is_no_vote(row: Nasty) -> None:
+def test_an_unreadable_judgement_is_no_vote(row: Nasty, reading: Reading) -> None:
     votes = Counter([True, True, False, row.verdict])
     confidence_is(
         "p_true",
-        answered("p_true", "True", row.text, "True", "False"),
+        answered("p_true", "True", row.text, "True", "False", reading=reading),
         votes[True] / (votes[True] + votes[False]),
     )
 
 
 @every_reply
-def test_evidence_gives_the_score_that_was_said_or_a_reason(row: Nasty) -> None:
-    found = assess(Scripted(evidence=row.text), [(PATIENT, "Flu")], Shelf())[0]
+def test_evidence_gives_the_score_that_was_said_or_a_reason(row: Nasty, reading: Reading) -> None:
+    model = Scripted(evidence=row.text)
+    found = assess(model, [(PATIENT, "Flu")], Shelf(), reading=reading)[0]
     whole = answered(assessment=found)
     assert {e.criterion.id: e.support_level for e in found.evidence} == (row.levels or {})
     confidence_is(
@@ -121,15 +133,18 @@ def test_evidence_gives_the_score_that_was_said_or_a_reason(row: Nasty) -> None:
 
 
 @every_reply
-def test_a_profile_is_read_or_stops_the_assessment_with_a_reason(row: Nasty) -> None:
-    found = assess(Scripted(profile=row.text), [(PATIENT, "Flu")], Shelf())[0]
+def test_a_profile_is_read_or_stops_the_assessment_with_a_reason(
+    row: Nasty, reading: Reading
+) -> None:
+    model = Scripted(profile=row.text)
+    found = assess(model, [(PATIENT, "Flu")], Shelf(), reading=reading)[0]
     assert found.profile == (row.profile or ())
     confidence_is("medconf", answered(assessment=found), 0.7 if row.profile == CRITERIA else None)
 
 
 @every_reply
-def test_an_unreadable_answer_has_no_confidence(row: Nasty) -> None:
-    answer = diagnosis_reply(Reply(row.text))
+def test_an_unreadable_answer_has_no_confidence(row: Nasty, reading: Reading) -> None:
+    answer = diagnosis_reply(Reply(row.text), reading)
     found = Generation("c", 100, "m", 0, 1, 1, 1, answer=answer, probes={"ce": (Reply("[80]"),)})
     assert answer.text == row.diagnosis and answer.raw == row.text
     confidence_is("ce", found, None if row.diagnosis is None else 0.8)
@@ -229,5 +244,6 @@ def test_a_reason_is_short_however_long_the_reply() -> None:
 )
 def test_a_reason_says_what_is_wrong(name: str, reason: str | None) -> None:
     row = next(r for r in NASTY if r.name == name)
-    found = assess(Scripted(profile=row.text), [(PATIENT, "Flu")], Shelf())[0]
+    model = Scripted(profile=row.text)
+    found = assess(model, [(PATIENT, "Flu")], Shelf(), reading="strict")[0]
     assert found.missing == (reason and f"symptom profile: {reason}")

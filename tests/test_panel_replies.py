@@ -144,7 +144,7 @@ def test_a_plan_is_one_json_object_with_both_lists(reply: str, plan: Plan) -> No
 )
 def test_another_plan_is_unreadable_as_a_whole(reply: str, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
-        read_plan(Reply(reply))
+        read_plan(Reply(reply), "strict")
 
 
 def test_a_drug_that_comes_with_two_names_has_none() -> None:
@@ -203,7 +203,8 @@ def test_every_word_that_is_asked_for_is_read_for_its_item(
 def test_another_word_makes_its_item_unreadable_and_no_other(
     read, key: str, words: tuple[str, ...], verdict: object
 ) -> None:
-    first, second, third = read(Reply(marked(key, words[1], verdict, words[2])), 3, SHOWN)
+    reply = Reply(marked(key, words[1], verdict, words[2]))
+    first, second, third = read(reply, 3, SHOWN, "strict")
     assert (first, third) == (Mark(words[1]), Mark(words[2]))
     assert second.verdict is None and second.missing.startswith(f"item 2, {key}: ")
 
@@ -245,7 +246,8 @@ def test_an_item_that_is_not_marked_is_missing(read, key: str, words: tuple[str,
 def test_items_doubled_strange_or_too_many_make_every_mark_unreadable(
     read, key, words, ids: tuple, why: str
 ) -> None:
-    found = read(Reply(json.dumps([{"id": i, key: words[2]} for i in ids])), 2, SHOWN)
+    rows = json.dumps([{"id": i, key: words[2]} for i in ids])
+    found = read(Reply(rows), 2, SHOWN, "strict")
     assert [m.verdict for m in found] == [None, None]
     assert all(m.missing.startswith(why) and len(m.missing) < 200 for m in found)
 
@@ -277,7 +279,7 @@ def test_a_reply_that_is_no_list_of_marks_makes_every_mark_unreadable(
 ) -> None:
     rows = marked(key, words[0], words[2])
     text = form.format(rows=rows, cut=rows[:-6], word=words[0], other=words[2], key=key)
-    found = read(Reply(text), 2, SHOWN)
+    found = read(Reply(text), 2, SHOWN, "strict")
     assert [m.verdict for m in found] == [None, None] and all(why in m.missing for m in found), (
         found
     )

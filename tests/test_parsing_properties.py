@@ -24,6 +24,7 @@ from trustlab.parsing import (
     true_or_false,
 )
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Reply
+from trustlab.settings import Reading
 
 some = settings(max_examples=150, deadline=None)
 
@@ -79,13 +80,13 @@ WORDS = st.one_of(
 PROFILE, EVIDENCE = profile_json(), evidence_json()
 
 
-def read(text: str) -> dict[str, Any]:
+def read(text: str, reading: Reading = "chat") -> dict[str, Any]:
     """All that MedConf's parsers read from ``text``; a parser that refuses is left out."""
     found = {}
     for name, parse in {
-        "profile": lambda: read_profile(text),
-        "evidence": lambda: read_evidence(text, CRITERIA, PATIENT),
-        "score": lambda: read_score(text),
+        "profile": lambda: read_profile(text, reading=reading),
+        "evidence": lambda: read_evidence(text, CRITERIA, PATIENT, reading),
+        "score": lambda: read_score(text, reading=reading),
     }.items():
         try:
             found[name] = parse()
@@ -105,10 +106,10 @@ def bracketed(number: float, text: str) -> bool:
 @given(WORDS)
 def test_what_is_read_from_brackets_stands_in_the_reply(text: str) -> None:
     named, score, five, verdict = (
-        diagnosis(text),
-        score_0_100(text),
-        guesses(text, 2),
-        true_or_false(text),
+        diagnosis(text, "strict"),
+        score_0_100(text, reading="strict"),
+        guesses(text, 2, reading="strict"),
+        true_or_false(text, "strict"),
     )
     if named is not None:
         assert text[named.start : named.stop] == named.text and len(named.text) <= 200
@@ -123,7 +124,7 @@ def test_what_is_read_from_brackets_stands_in_the_reply(text: str) -> None:
 @some
 @given(WORDS)
 def test_what_is_read_from_json_stands_in_the_reply(text: str) -> None:
-    found = read(text)
+    found = read(text, "strict")
     for criterion in found.get("profile", ()):
         assert (
             str(criterion.id) in text
@@ -210,7 +211,8 @@ def test_a_reply_cut_off_anywhere_is_refused_or_says_the_same(text: str) -> None
     for stop in range(len(text)):
         cut = read(text[:stop])
         assert cut in ({}, whole)
-        assert cut == {} or not text[stop:].strip()  # only white space is missing
+        assert cut == {} or not text[stop:].strip(" \n`")  # white space, or the fence's end
+        assert read(text[:stop], "strict") == ({} if text[stop:].strip() else cut)
 
 
 @some

@@ -37,6 +37,7 @@ def test_the_defaults_are_those_that_are_written_down():
         "pmi_weight": 0.5, "pmi_threshold": 1.0, "n_alternatives": 10, "sar_temperature": 0.001,
         "eigenvalue_cut": 0.9, "topk_combination": "mean", "relevance_context": "answer",
         "entailment_context": "answer", "n_doctors": 3, "doctor_temperature": 0.5,
+        "reading": "chat", "reasoning_from": "section",
     }  # fmt: skip
 
 

@@ -214,6 +214,8 @@ def collect(
             temperature=p.doctor_temperature,
             seed=settings.seed,
             max_tokens=settings.max_tokens_doctor,
+            reading=p.reading,
+            reasoning_from=p.reasoning_from,
             ask=lambda m, requests, step: _ask(m, requests, step, progress),
         )
         generations = [
@@ -233,11 +235,13 @@ def _generation(
     reasons: dict[str, str],
     wants_trace: bool,
 ) -> Generation:
-    answer = diagnosis_reply(replies[0][0])
+    reading = settings.parameters.reading
+    answer = diagnosis_reply(replies[0][0], reading)
     samples, texts = None, []
     if len(replies) > 1:
         texts = [s.text for s in replies[1] if s.text]
-        samples = tuple(s for s in map(diagnosis_reply, replies[1]) if s.text is not None)
+        named = (diagnosis_reply(reply, reading) for reply in replies[1])
+        samples = tuple(s for s in named if s.text is not None)
     if answer.text is not None and answer.trace is None and wants_trace:
         reasons = {
             **reasons,
@@ -285,6 +289,7 @@ def _with_assessments(
         settings.medconf,
         assessor=assessor,
         seed=settings.seed,
+        reading=settings.parameters.reading,
         ask=lambda m, requests, step: _ask(m, requests, step, progress),
     )
     done = list(generations)

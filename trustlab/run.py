@@ -29,6 +29,7 @@ from trustlab.metrics.processes import processes, spread
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import NO_DIAGNOSIS
+from trustlab.parsing.counts import replies_of, tally
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
@@ -152,6 +153,10 @@ def benchmark(
         "collect_s": seconds,
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
         "samples_alike": samples_alike(generations),
+        "replies_read": tally(
+            replies_of(generations, settings.medconf.importance, settings.medconf.structure),
+            setup.reading,
+        ),
         "served_by": served_by([*held, *asked_before, *own]),
         **how_asked([*held, *asked_before, *own]),
     }

@@ -151,6 +151,13 @@ Counts = Annotated[
 ]
 Combination = Literal["mean", "first", "max"]
 Context = Literal["answer", "full"]
+Reading = Literal["chat", "strict"]
+"""How replies are read: in the printed form alone, or also as chat models write them."""
+ReasoningFrom = Literal["section", "thought"]
+"""Whence a doctor's reasoning comes where its reply has no section of it: from nowhere, or from its
+thought."""
+Readings = Annotated[Reading, Field(description="'chat' or 'strict'")]
+Reasoned = Annotated[ReasoningFrom, Field(description="'section' or 'thought'")]
 InContext = Annotated[Context, Field(description="'answer' or 'full'")]
 
 
@@ -192,14 +199,28 @@ class Parameters:
         float, Field(ge=0, lt=100, description="a number, at least 0 and below 100")
     ] = 0.5
     """Temperature of a panel's doctors: not stated by the sources."""
+    reading: Readings = "chat"
+    """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
+    reasoning_from: Reasoned = "section"
+    """A doctor's reasoning: the section that was asked for, or ("thought"), where a reply has none,
+    what the model thought."""
 
 
 PARAMETERS = Parameters()
 
 
+GIVEN_AS = {
+    "n_samples": "samples",
+    "sample_temperature": "temperature",
+    "reading": "reading",
+    "reasoning_from": "reasoning_from",
+}
+"""Open choices that a :class:`Setup` has itself, by its own names."""
+
+
 def _parameters(value: Any) -> Any:
     if isinstance(value, Mapping):
-        for name, instead in (("n_samples", "samples"), ("sample_temperature", "temperature")):
+        for name, instead in GIVEN_AS.items():
             if name in value:
                 raise ValueError(f"parameters has {name!r}; it must be given as {instead}")
         return Parameters(**value)
@@ -257,6 +278,10 @@ class Ask:
     ] = Field(default_factory=dict)
     """Most tokens of a reply, where they are not those of :class:`trustlab.collect.Settings`, of
     :class:`trustlab.agents.MedConf` and of the panel; "thinking" is added to each."""
+    reading: Readings = "chat"
+    """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
+    reasoning_from: Reasoned = "section"
+    """Of a panel's doctors: "thought" stands in where a reply has no section of reasoning."""
     parameters: Annotated[
         Parameters, BeforeValidator(_parameters), Field(description="a dict or tl.Parameters")
     ] = PARAMETERS
@@ -407,10 +432,10 @@ class Setup(Keep, Read, Roles, Ask, Flat):
 
     @property
     def chosen(self) -> Parameters:
-        """The methods' open choices with samples, temperature and doctors as they are set here."""
+        """The methods' open choices, those that are set here as they are set here."""
         panel = {} if self.n_doctors is None else {"n_doctors": self.n_doctors}
-        of_samples = {"n_samples": self.samples, "sample_temperature": self.temperature}
-        return replace(self.parameters, **of_samples, **panel)
+        own = {name: getattr(self, given) for name, given in GIVEN_AS.items()}
+        return replace(self.parameters, **own, **panel)
 
     @property
     def procedure(self) -> MedConf:
@@ -445,7 +470,7 @@ class Setup(Keep, Read, Roles, Ask, Flat):
 
         judged = str(self.grader).startswith(JUDGE)
         options = self._options(self.reader_options) if judged else {}
-        return open_grader(self.grader, cache=self.store, **options)
+        return open_grader(self.grader, cache=self.store, reading=self.reading, **options)
 
     @cached_property
     def library(self) -> Retriever:

@@ -30,6 +30,7 @@ from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
 from trustlab.records import Assessment, Criterion, Reply
 from trustlab.retrieval import Passage, Retriever
+from trustlab.settings import Reading
 
 Ask = Callable[[Model, list[Request], str], list[list[Reply]]]
 """Puts requests to a model: (model, requests, what for) -> replies."""
@@ -90,14 +91,16 @@ def assess(
     *,
     assessor: Model | None = None,
     seed: int = 0,
+    reading: Reading = "chat",
     ask: Ask | None = None,
 ) -> list[Assessment]:
     """One :class:`Assessment` for each (patient information, diagnosis); greedy replies, every step
     in one batch.
 
     ``assessor``, where given, does all that follows the diagnosis in the model's place. A step that
-    fails leaves the assessment missing with its reason and stops that assessment only. ``ask`` is
-    how requests are put (default: at once).
+    fails leaves the assessment missing with its reason and stops that assessment only. ``reading``
+    is how replies are read (:mod:`trustlab.parsing`), ``ask`` how requests are put (default: at
+    once).
     """
     judge, p = assessor or model, parameters or MedConf()
     put = ask or (lambda m, requests, _: m.generate(requests))
@@ -110,7 +113,7 @@ def assess(
     if p.retrieval:
         requests = [_request("keyword", p.max_tokens_keyword, seed, answer=a) for a in found]
         for answer, reply in zip(found, told(requests, "keywords"), strict=True):
-            found[answer] = _with_keyword(found[answer], reply)
+            found[answer] = _with_keyword(found[answer], reply, reading)
         for answer, a in found.items():
             library[answer] = retriever.search(a.keyword, p.n_passages) if a.keyword else []
             if a.keyword and not library[answer]:
@@ -134,7 +137,7 @@ def assess(
         for (answer, _), reply in zip(
             waiting, told([r for _, r in waiting], "symptom profiles"), strict=True
         ):
-            found[answer] = _with_profile(found[answer], reply, p)
+            found[answer] = _with_profile(found[answer], reply, p, reading)
 
     assessed = [found[answer] for _, answer in questions]
     asked: list[tuple[int, Request]] = []
@@ -156,7 +159,7 @@ def assess(
     for (i, _), reply in zip(
         asked, told([r for _, r in asked], "confidence from evidence"), strict=True
     ):
-        assessed[i] = _with_evidence(assessed[i], reply, questions[i][0], p)
+        assessed[i] = _with_evidence(assessed[i], reply, questions[i][0], p, reading)
     return assessed
 
 
@@ -221,10 +224,10 @@ def fits(model: Model, request: Request) -> bool:
     return n_tokens is None or n_tokens + request.max_tokens <= window
 
 
-def _with_keyword(a: Assessment, reply: Reply) -> Assessment:
+def _with_keyword(a: Assessment, reply: Reply, reading: Reading) -> Assessment:
     a = _noted(a, "keyword", reply)
     why = no_answer(reply)
-    span = None if why else diagnosis(reply.text)
+    span = None if why else diagnosis(reply.text, reading)
     if span is None:
         return replace(a, missing=f"keyword: {why or 'none in square brackets'}")
     return replace(a, keyword=span.text)
@@ -245,25 +248,28 @@ def _with_passages(
     )
 
 
-def _with_profile(a: Assessment, reply: Reply, p: MedConf) -> Assessment:
+def _with_profile(a: Assessment, reply: Reply, p: MedConf, reading: Reading) -> Assessment:
     a = _noted(a, "profile", reply)
     try:
         text = whole(reply)
         if p.structure:
-            return replace(a, profile=read_profile(text, importance=p.importance))
+            profile = read_profile(text, importance=p.importance, reading=reading)
+            return replace(a, profile=profile)
         return replace(a, prose=read_prose(text))
     except Unreadable as error:
         return replace(a, missing=f"symptom profile: {error}")
 
 
-def _with_evidence(a: Assessment, reply: Reply, patient: str, p: MedConf) -> Assessment:
+def _with_evidence(
+    a: Assessment, reply: Reply, patient: str, p: MedConf, reading: Reading
+) -> Assessment:
     a = _noted(a, "evidence", reply)
     try:
         text = whole(reply)
         if p.profile and p.structure:
-            evidence, agrees = read_evidence(text, a.profile, patient)
+            evidence, agrees = read_evidence(text, a.profile, patient, reading)
             a = replace(a, evidence=evidence, summary_agrees=agrees)
-        score, reasoning = read_score(text)
+        score, reasoning = read_score(text, patient, reading)
         return replace(a, score=score, reasoning=reasoning)
     except Unreadable as error:
         return replace(a, missing=f"confidence from evidence: {error}")

@@ -9,8 +9,8 @@ safety table and nothing else. Prompts: ``doctor.txt``, ``plan.txt``, ``review_p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.knowledge import load_knowledge, normalise
@@ -22,6 +22,7 @@ from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
 from trustlab.records import Mark, Opinion, Panel, Plan, Reply, View
 from trustlab.safety.chart import chart_of, chart_text
+from trustlab.settings import Reading, ReasoningFrom
 
 MAX_TOKENS, MAX_TOKENS_REVIEW = 512, 768
 
@@ -67,11 +68,14 @@ def convene(
     temperature: float = 0.5,
     seed: int = 0,
     max_tokens: int = MAX_TOKENS,
+    reading: Reading = "chat",
+    reasoning_from: ReasoningFrom = "section",
     ask: Ask | None = None,
 ) -> list[Panel]:
     """The panel's opinions and its majority for each view; all doctors of a model share one request
     a view.
 
+    ``reading`` and ``reasoning_from``: see :func:`trustlab.parsing.agents.read_opinion`.
     ``ValueError`` where a doctor is listed twice.
     """
     put = ask or (lambda m, requests, _: m.generate(requests))
@@ -88,13 +92,15 @@ def convene(
         given |= {(id(model), number): [row[number - first] for row in rows] for number in numbers}
     seats = [[(d, given[id(d.model), d.number][i]) for d in doctors] for i in range(len(views))]
     return [
-        decide([_opinion(d, reply) for d, reply in seat], v.case.case_id)
+        decide([_opinion(d, reply, reading, reasoning_from) for d, reply in seat], v.case.case_id)
         for seat, v in zip(seats, views, strict=True)
     ]
 
 
-def _opinion(doctor: Doctor, reply: Reply) -> Opinion:
-    thinking, named, missing = read_opinion(reply)
+def _opinion(
+    doctor: Doctor, reply: Reply, reading: Reading, reasoning_from: ReasoningFrom
+) -> Opinion:
+    thinking, named, missing = read_opinion(reply, reading, reasoning_from)
     return Opinion(doctor.model.name, doctor.number, thinking, named, missing, reply.text)
 
 
@@ -137,6 +143,7 @@ def propose(
     temperature: float = 0.5,
     seed: int = 0,
     max_tokens: int = MAX_TOKENS,
+    reading: Reading = "chat",
     ask: Ask | None = None,
 ) -> list[Proposed]:
     """A plan for each (view, diagnosis), drawn at ``temperature`` as the doctors' opinions are, in
@@ -161,7 +168,7 @@ def propose(
     made = []
     for row in put(model, requests, "plans") if requests else []:
         try:
-            made.append(Proposed(read_plan(row[0]), raw=row[0].text))
+            made.append(Proposed(read_plan(row[0], reading), raw=row[0].text))
         except Unreadable as error:
             made.append(Proposed(None, str(error), row[0].text))
     return made
@@ -173,10 +180,12 @@ Planned = tuple[View, str, Plan]
 
 @dataclass(frozen=True)
 class Review:
-    """A mark for each prescription and each test of a plan, in its order."""
+    """A mark for each prescription and each test of a plan, in its order; ``replies`` keeps the
+    replies as they came, by prompt."""
 
     prescriptions: tuple[Mark, ...]
     tests: tuple[Mark, ...]
+    replies: Mapping[str, Reply] = field(default_factory=dict, compare=False)
 
 
 def review(
@@ -185,6 +194,7 @@ def review(
     *,
     seed: int = 0,
     max_tokens: int = MAX_TOKENS_REVIEW,
+    reading: Reading = "chat",
     ask: Ask | None = None,
 ) -> list[Review]:
     """The review of each plan, greedy; one batch for prescriptions and one for tests. An empty list
@@ -202,8 +212,11 @@ def review(
         replies = put(model, requests, name.replace("_", " of ")) if requests else []
         found: list[tuple[Mark, ...]] = [()] * len(asked)
         for i, row in zip(at, replies, strict=True):
-            found[i] = read(row[0], len(items[i]), shown_text(asked[i], items[i]))
+            found[i] = read(row[0], len(items[i]), shown_text(asked[i], items[i]), reading)
+            came[i][name] = row[0]
         return found
+
+    came: list[dict[str, Reply]] = [{} for _ in asked]
 
     drugs = marked(
         "review_prescriptions",
@@ -211,7 +224,7 @@ def review(
         read_ratings,
     )
     tests = marked("review_tests", [list(plan.tests) for _, _, plan in asked], read_flags)
-    return [Review(a, b) for a, b in zip(drugs, tests, strict=True)]
+    return [Review(*each) for each in zip(drugs, tests, came, strict=True)]
 
 
 def plan_text(items: Sequence[str]) -> str:

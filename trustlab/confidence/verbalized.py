@@ -19,14 +19,14 @@ COMBINATIONS = {"mean": fmean, "first": lambda scores: scores[0], "max": max}
 @_method("CE", "probability", "probes.ce", "", "tian2023just")
 def ce(generation: Generation) -> float:
     """The score from 0 to 100 that the model gives its answer, divided by 100, in [0, 1]."""
-    return _stated(generation.probes["ce"][0], generation.told)
+    return _stated("ce", generation)
 
 
 @_method("CoT-CE", "probability", "probes.cot_ce", "", "xiong2024can")
 def cot_ce(generation: Generation) -> float:
     """The score from 0 to 100 that the model gives its answer after saying why, divided by 100, in
     [0, 1]."""
-    return _stated(generation.probes["cot_ce"][0], generation.told)
+    return _stated("cot_ce", generation)
 
 
 @_method("Top-k CE", "probability", "probes.topk_ce", "", "tian2023just")
@@ -35,7 +35,8 @@ def topk_ce(generation: Generation) -> float:
 
     The parameter ``topk_combination`` may take the first or the highest guess instead of the mean.
     """
-    scores = guesses(_words(generation.probes["topk_ce"][0]), patient=generation.told)
+    words, reading = _words(generation.probes["topk_ce"][0]), generation.parameters.reading
+    scores = guesses(words, patient=generation.told, reading=reading)
     if scores is None:
         raise MissingValue("not exactly five guesses G1 to G5 from 0 to 100 in square brackets")
     return COMBINATIONS[generation.parameters.topk_combination](scores) / 100
@@ -49,7 +50,8 @@ def p_true(generation: Generation) -> float:
     method. The paper calls it white-box; sampling needs text only.
     """
     replies = generation.probes["p_true"]
-    judged = [true_or_false(reply.text) for reply in replies if not no_answer(reply)]
+    reading = generation.parameters.reading
+    judged = [true_or_false(reply.text, reading) for reply in replies if not no_answer(reply)]
     readable = [verdict for verdict in judged if verdict is not None]
     if len(readable) < 2:
         why, *others = {no_answer(reply) for reply in replies}
@@ -58,10 +60,10 @@ def p_true(generation: Generation) -> float:
     return sum(readable) / len(readable)
 
 
-def _stated(reply: Reply, told: str | None) -> float:
-    """The one score of a reply, divided by 100; a number that the patient put in brackets is
-    none."""
-    score = score_0_100(_words(reply), told)
+def _stated(probe: str, generation: Generation) -> float:
+    """The one score of the reply to a probe, divided by 100; a number of the patient's is none."""
+    reading = generation.parameters.reading
+    score = score_0_100(_words(generation.probes[probe][0]), generation.told, reading)
     if score is None:
         raise MissingValue("no single number from 0 to 100 in square brackets")
     return score / 100

@@ -38,6 +38,7 @@ from trustlab.graders.graders import (
     SynonymGrader,
 )
 from trustlab.models import check_model_name, open_model
+from trustlab.settings import Reading
 
 GRADERS: Mapping[str, Callable[[], Grader]] = {
     "synonym": SynonymGrader,
@@ -63,18 +64,26 @@ def check_grader(grader: object) -> None:
     check_model_name(grader.removeprefix(JUDGE))
 
 
-def open_grader(grader: str | Grader, *, cache: str | Path | None = None, **options) -> Grader:
+def open_grader(
+    grader: str | Grader,
+    *,
+    cache: str | Path | None = None,
+    reading: Reading = "chat",
+    **options,
+) -> Grader:
     """The grader of that name, or the one given: ``"synonym"``, ``"exact"``, ``"encoder"``, or
     ``"judge:MODEL"``.
 
     MODEL and ``options`` (a budget, say) are as :func:`trustlab.open_model` takes them; ``cache``
-    is the SQLite file that keeps the judge's replies. ``ValueError`` for an unknown name.
+    is the SQLite file that keeps the judge's replies, ``reading`` how they are read. ``ValueError``
+    for an unknown name.
     """
     check_grader(grader)
     if not isinstance(grader, str):
         return grader
     if grader.startswith(JUDGE):
-        return JudgeGrader(open_model(grader.removeprefix(JUDGE), **options), cache=cache)
+        model = open_model(grader.removeprefix(JUDGE), **options)
+        return JudgeGrader(model, cache=cache, reading=reading)
     return GRADERS[grader]()
 
 

@@ -26,6 +26,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing import no_answer, true_or_false
 from trustlab.prompts import render
 from trustlab.records import Case, Reply
+from trustlab.settings import Reading
 
 Key = tuple[str | None, str, tuple[str, ...]]
 T = TypeVar("T")
@@ -223,7 +224,8 @@ class JudgeGrader:
     rules settle is not asked: a true name is right; no single diagnosis, an option's letter, more
     than 200 characters, and a true name with another qualifier, degree or kind ("viral pneumonia"
     for "pneumonia", "mild A" for "severe A") are wrong. A reply other than the one word True or
-    False, one that was cut off, and a call that failed leave the answer ungraded, never wrong.
+    False, one that was cut off, and a call that failed leave the answer ungraded, never wrong;
+    ``reading`` is that of :func:`trustlab.parsing.true_or_false`.
     ``cache``: the SQLite file that keeps the replies (memory where ``None``; a ``CachedModel``
     keeps its own).
     """
@@ -235,9 +237,11 @@ class JudgeGrader:
         cache: str | Path | None = None,
         knowledge: Knowledge | None = None,
         seed: int = 0,
+        reading: Reading = "chat",
     ) -> None:
         self.model = model if isinstance(model, CachedModel) else CachedModel(model, cache)
         self.knowledge, self.seed = knowledge, seed
+        self.reading: Reading = reading
 
     @property
     def name(self) -> str:
@@ -264,7 +268,8 @@ class JudgeGrader:
             else:
                 asked[key] = judge_request(str(answer), names, self.seed)
         replies = self.model.generate(list(asked.values())) if asked else []
-        found |= {key: _verdict(row[0]) for key, row in zip(asked, replies, strict=True)}
+        verdicts = (_verdict(row[0], self.reading) for row in replies)
+        found |= dict(zip(asked, verdicts, strict=True))
         return [found[key] for key in keys]
 
 
@@ -274,10 +279,10 @@ def judge_request(answer: str, names: Sequence[str], seed: int = 0) -> Request:
     return Request(messages, max_tokens=MAX_TOKENS, seed=seed, purpose="judge")
 
 
-def _verdict(reply: Reply) -> Grade:
+def _verdict(reply: Reply, reading: Reading) -> Grade:
     if why := no_answer(reply):
         return Grade(None, f"the judge gave no reply: {why}")
-    same = true_or_false(reply.text)
+    same = true_or_false(reply.text, reading)
     if same is None:
         said = " ".join(str(reply.text).split())
         return Grade(None, f"the judge's reply is not the one word True or False: {said[:SHOWN]!r}")

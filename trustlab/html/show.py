@@ -177,7 +177,8 @@ def replies(generation: Generation) -> Html:
         raw, remark = "\n".join(map(_raw, came)), ""
         if name == "p_true" and came:
             raw = "\n".join(f"{n} × {text}" for text, n in Counter(map(_raw, came)).items())
-            judged = [true_or_false(reply.text) for reply in came if not no_answer(reply)]
+            how = generation.parameters.reading
+            judged = [true_or_false(reply.text, how) for reply in came if not no_answer(reply)]
             readable = sum(verdict is not None for verdict in judged)
             remark = f"{readable} of {len(came)} are True or False"
         value, missing, _ = METHODS[name].evaluate(generation)

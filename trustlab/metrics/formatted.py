@@ -19,6 +19,8 @@ from trustlab.metrics import schema
 from trustlab.metrics.correlation import pearson_p, spearman
 from trustlab.metrics.estimate import MIN_CASES, groups
 from trustlab.metrics.significance import cases_shown
+from trustlab.parsing.counts import Counts
+from trustlab.parsing.counts import words as chat_words
 from trustlab.records import Assessment
 
 BRIEF = {
@@ -230,16 +232,22 @@ def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
 
 def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """What the parameters of several runs hold against their models: those that any of them names
-    in :data:`NAMED`, ``served_by`` summed."""
+    in :data:`NAMED`; ``served_by`` and ``replies_read`` summed."""
     named: dict[str, dict[str, None]] = {what: {} for what in NAMED}
     served: dict[str, Counter[str]] = {}
+    read: Counts = {}
     for one in parameters:
         for what, models in named.items():
             models |= dict.fromkeys(one.get(what, ()))
         for model, names in one.get("served_by", {}).items():
             served.setdefault(model, Counter()).update(names)
+        for model, steps in one.get("replies_read", {}).items():
+            for step, n in steps.items():
+                sums = read.setdefault(model, {}).setdefault(step, dict.fromkeys(n, 0))
+                sums |= {kind: sums[kind] + n[kind] for kind in n}
     counts = {model: dict(names) for model, names in served.items()}
-    return {what: list(models) for what, models in named.items()} | {"served_by": counts}
+    told = {what: list(models) for what, models in named.items()}
+    return told | {"served_by": counts, "replies_read": read}
 
 
 NAMED = {
@@ -258,6 +266,7 @@ def remarks(
     - That all its samples are alike is said where one of ``methods`` (``None``: any) reads samples.
     - That it takes no temperature but its own; that its server holds no reply to a schema.
     - Where its server named more than one model, each is named with its number of replies.
+    - How many replies of a step are read only as chat models write them, where there are some.
     """
     found: dict[str, list[str]] = {}
     known = None if methods is None else [METHODS[m] for m in methods if m in METHODS]
@@ -270,6 +279,9 @@ def remarks(
             told = ", ".join(f"{name} {n:,}" for name, n in served.items())
             words = f"the server changed its model during the run: {told} replies"
             found.setdefault(model, []).append(words)
+    for model, steps in parameters.get("replies_read", {}).items():
+        if told := chat_words(steps):
+            found.setdefault(model, []).append(told)
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from trustlab.models.base import STATISTICS, Messages, Request
+from trustlab.models.base import STATISTICS, Messages, Request, not_default
 from trustlab.models.decoding import (
     Branches,
     GrowingReplies,
@@ -244,6 +244,8 @@ def _halve(owner: Batched, here: list[Share]) -> None:
 
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
+BESIDE = frozenset({"name_or_path", "name", "device", "device_map", "batch_tokens"})
+"""Options that shape no reply."""
 CONTEXT = 4
 """Tokens before an alternative that can change its text: a character has up to four bytes, a token
 each."""
@@ -288,6 +290,7 @@ class HuggingFaceModel:
         files, or no causal language model. PermissionError: a gated model. ImportError: library
         absent.
         """
+        self.asked_with: dict[str, Any] = not_default(HuggingFaceModel, locals(), BESIDE)
         self.check_options(
             {"device": device, "device_map": device_map, "template_options": template_options}
         )

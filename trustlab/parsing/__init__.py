@@ -1,9 +1,11 @@
 """What a model's reply says, by written rules, all in one place: what they do not read is refused,
 and nothing is guessed.
 
-``brackets``: groups in square brackets, and the diagnosis among them. ``scores``: numbers in square
-brackets, and True or False. ``structured``: MedConf's JSON. ``panel``: what doctors and reviewers
-reply. Each file's head states its rules. These hold for every reply:
+``reply``: groups in square brackets, and the diagnosis among them. ``scores``: numbers in square
+brackets, and True or False. ``medconf``: MedConf's JSON. ``agents``: what doctors, reviewers and
+patients reply. ``chat``: the same as chat models write it, tried by every reader with
+``reading="chat"`` (the default) on what it refuses in the form that was asked for; with "strict"
+that form is all. Each file's head states its rules. These hold for every reply:
 
 - Nothing is stripped or set aside first: reasoning between ``<think>`` tags, a quotation and an
   aside count as the reply.

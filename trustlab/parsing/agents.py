@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import islice
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
 from trustlab.knowledge import normalise
-from trustlab.parsing.json_reply import Strict, json_object, json_value, valid
+from trustlab.parsing import chat
+from trustlab.parsing.json_reply import Strict, an_object, as_text, chat_value, json_value, valid
+from trustlab.parsing.medconf import only_value
 from trustlab.parsing.reply import (
     NO_DIAGNOSIS,
     UNWRITABLE,
+    Span,
     Unreadable,
     diagnosis,
     groups,
+    read,
     whole,
     writable,
 )
 from trustlab.records import Mark, Plan, Prescription, Reply
+from trustlab.settings import Reading, ReasoningFrom
 
 MAX_WORDING, MAX_QUESTION = 600, 300
 """Characters of the longest wording, and of the longest question."""
@@ -126,13 +132,16 @@ class _Flagged(_Said):
     flag: Literal["FINE", "RISKY", "REDUNDANT", "UNKNOWN"]
 
 
-def read_opinion(reply: Reply) -> tuple[str | None, str | None, str]:
+def read_opinion(
+    reply: Reply, reading: Reading = "chat", reasoning_from: ReasoningFrom = "section"
+) -> tuple[str | None, str | None, str]:
     """(reasoning, diagnosis, why something is missing).
 
     The diagnosis is the last group in square brackets after the reasoning that can name a disease;
     where there is no such section at all, the last one of the reply. A section that is not closed,
     two sections, and a reply that was cut off make the whole unreadable; an empty section is no
-    reasoning.
+    reasoning. Where there is no section, ``reasoning_from="thought"`` takes what the model thought
+    before its reply.
     """
     try:
         text = writable(reply)
@@ -140,70 +149,101 @@ def read_opinion(reply: Reply) -> tuple[str | None, str | None, str]:
         return None, None, str(error)
     marks = (text.count(OPEN), text.count(CLOSE))
     if marks == (0, 0):
-        found = diagnosis(text)
-        return None, found.text if found else None, "no reasoning" if found else NO_DIAGNOSIS
+        found = diagnosis(text, reading)
+        thought = (reply.reasoning or "").strip() if reasoning_from == "thought" else ""
+        return thought or None, found.text if found else None, _why(found, thought)
     if marks != (1, 1) or text.index(CLOSE) < text.index(OPEN):
         return None, None, "the reasoning does not stand in one closed section"
     thinking, _, rest = text.partition(OPEN)[2].partition(CLOSE)
-    found = diagnosis(rest)
-    thinking = thinking.strip() or None
-    why = "" if found and thinking else "no reasoning" if found else NO_DIAGNOSIS
-    return thinking, found.text if found else None, why
+    found, thinking = diagnosis(rest, reading), thinking.strip()
+    return thinking or None, found.text if found else None, _why(found, thinking)
 
 
-def read_plan(reply: Reply) -> Plan:
+def _why(found: Span | None, thinking: str) -> str:
+    """What an opinion lacks."""
+    return NO_DIAGNOSIS if found is None else "" if thinking else "no reasoning"
+
+
+def read_plan(reply: Reply, reading: Reading = "chat") -> Plan:
     """The plan; :class:`Unreadable` unless it is one JSON object with both lists, every entry
     whole."""
-    found = valid(_Plan, json_object(writable(reply)), "plan")
+    text = writable(reply)
+    return read(
+        lambda: _plan(an_object(json_value(text))),
+        lambda: _plan(chat.unwrapped(an_object(chat_value(text)))),
+        reading,
+    )
+
+
+def _plan(made: dict[str, Any]) -> Plan:
+    found = valid(_Plan, made, "plan")
     return Plan(
         tuple(Prescription(p.drug, p.dose, p.route) for p in found.prescriptions),
         tuple(found.tests),
     )
 
 
-def read_ratings(reply: Reply, n: int, shown: str) -> tuple[Mark, ...]:
+def read_ratings(reply: Reply, n: int, shown: str, reading: Reading = "chat") -> tuple[Mark, ...]:
     """A mark for each of ``n`` prescriptions; see :func:`_marks`."""
-    return _marks(reply, n, shown, _Rated, "rating")
+    return _marks(reply, n, shown, _Rated, "rating", reading)
 
 
-def read_flags(reply: Reply, n: int, shown: str) -> tuple[Mark, ...]:
+def read_flags(reply: Reply, n: int, shown: str, reading: Reading = "chat") -> tuple[Mark, ...]:
     """A mark for each of ``n`` tests; see :func:`_marks`."""
-    return _marks(reply, n, shown, _Flagged, "flag")
+    return _marks(reply, n, shown, _Flagged, "flag", reading)
+
+
+_Marked = type[_Rated] | type[_Flagged]
 
 
 def _marks(
-    reply: Reply, n: int, shown: str, kind: type[_Rated] | type[_Flagged], key: str
+    reply: Reply, n: int, shown: str, kind: _Marked, key: str, reading: Reading
 ) -> tuple[Mark, ...]:
     """A mark for each item, by its number from 1; ``shown`` is what quotations are looked up in.
 
     An item that is not marked, or marked wrongly, is unreadable, the others are not. Where the
     reply is no list, marks an item twice or one that there is not, or uses the key more often than
-    it has entries, every item is unreadable.
+    it has entries, every item is unreadable. What is unreadable ``reading="chat"`` tries as chat
+    models write it.
     """
-    try:
-        text = writable(reply)
-        rows = json_value(text)
-        if isinstance(rows, dict) and len(rows) == 1:
-            rows = next(iter(rows.values()))
-        if not isinstance(rows, list):
-            raise Unreadable("no JSON list")
-        ids = [row.get("id") if isinstance(row, dict) else None for row in rows]
-        if (
-            any(type(i) is not int for i in ids)
-            or len(set(ids)) < len(ids)
-            or set(ids) - set(range(1, n + 1))
-        ):
-            raise Unreadable(f"the items marked are {str(ids)[:60]}, those asked for 1 to {n}")
-        if text.count(f'"{key}"') > len(rows):
-            raise Unreadable(f"{key} stands more often than there are entries")
-    except Unreadable as error:
-        return (Mark(None, missing=str(error)),) * n
-    by_id = {row["id"]: row for row in rows}
-    said = f" {normalise(shown)} "
-    return tuple(_mark(by_id.get(i), i, said, kind, key) for i in range(1, n + 1))
+
+    def each(rows_of: Callable[[str], tuple[Any, str]]) -> tuple[Mark, ...]:
+        try:
+            by_id = _by_id(*rows_of(writable(reply)), n, key)
+        except Unreadable as error:
+            return (Mark(None, missing=str(error)),) * n
+        said = f" {normalise(shown)} "
+        return tuple(_mark(by_id.get(i), i, said, kind, key) for i in range(1, n + 1))
+
+    found = each(lambda text: (only_value(json_value(text)), text))
+    if reading == "strict" or all(mark.verdict for mark in found):
+        return found
+    return tuple(a if a.verdict else b for a, b in zip(found, each(_chatted), strict=True))
 
 
-def _mark(row: Any, number: int, said: str, kind: type[_Rated] | type[_Flagged], key: str) -> Mark:
+def _chatted(text: str) -> tuple[Any, str]:
+    """The entries of a review as chat models write it, and their text."""
+    rows = chat.rows(chat_value(text))
+    return rows, as_text(rows)
+
+
+def _by_id(rows: Any, text: str, n: int, key: str) -> dict[int, Any]:
+    """The entries by their numbers; :class:`Unreadable` where they are not of 1 to ``n``."""
+    if not isinstance(rows, list):
+        raise Unreadable("no JSON list")
+    ids = [row.get("id") if isinstance(row, dict) else None for row in rows]
+    if (
+        any(type(i) is not int for i in ids)
+        or len(set(ids)) < len(ids)
+        or set(ids) - set(range(1, n + 1))
+    ):
+        raise Unreadable(f"the items marked are {str(ids)[:60]}, those asked for 1 to {n}")
+    if text.count(f'"{key}"') > len(rows):
+        raise Unreadable(f"{key} stands more often than there are entries")
+    return {row["id"]: row for row in rows}
+
+
+def _mark(row: Any, number: int, said: str, kind: _Marked, key: str) -> Mark:
     if row is None:
         return Mark(None, missing="it is not marked")
     try:

@@ -19,6 +19,7 @@ from typing import Annotated, Any, TypeVar
 import json_repair
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
+from trustlab.parsing import chat
 from trustlab.parsing.reply import Unreadable
 
 MAX_MENDED = 10_000
@@ -43,12 +44,36 @@ class Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
 
 
-def json_object(text: str) -> dict[str, Any]:
-    """The JSON object that the reply is; :class:`Unreadable` otherwise."""
-    found = json_value(text)
+def an_object(found: Any) -> dict[str, Any]:
+    """``found``, a JSON object; :class:`Unreadable` otherwise."""
     if not isinstance(found, dict):
         raise Unreadable("no JSON object")
     return found
+
+
+def chat_value(text: str) -> Any:
+    """The one JSON object, or list of objects, that a reply holds among other words, its fixed
+    words as they are asked for (:mod:`trustlab.parsing.chat`); :class:`Unreadable` otherwise."""
+    try:
+        found = json_value(text)
+    except Unreadable:
+        if not (part := chat.only_value(text)):
+            raise
+        found = json_value(part)
+    try:
+        return chat.printed(found)
+    except RecursionError as error:
+        raise Unreadable("no JSON: nested too deep") from error
+    except ValueError as error:
+        raise Unreadable(str(error)) from error
+
+
+def as_text(value: Any) -> str:
+    """A value of :func:`chat_value` as JSON; :class:`Unreadable` where it is nested too deep."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError as error:
+        raise Unreadable("no JSON: nested too deep") from error
 
 
 def json_value(text: str) -> Any:

@@ -10,10 +10,20 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from trustlab.knowledge import normalise
-from trustlab.parsing.json_reply import Strict, Words, json_object, json_value, valid
-from trustlab.parsing.reply import UNWRITABLE, Unreadable
+from trustlab.parsing import chat
+from trustlab.parsing.json_reply import (
+    Strict,
+    Words,
+    an_object,
+    as_text,
+    chat_value,
+    json_value,
+    valid,
+)
+from trustlab.parsing.reply import UNWRITABLE, Unreadable, read
 from trustlab.parsing.scores import out_of
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence
+from trustlab.settings import Reading
 
 _SCORE = re.compile(r"<<\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*>>")
 _Id = Annotated[int, Field(ge=0, le=9999)]
@@ -36,16 +46,28 @@ class _Confidence(Strict):
     confidence_score: str
 
 
-def read_profile(text: str, *, importance: bool = True) -> tuple[Criterion, ...]:
+def read_profile(
+    text: str, *, importance: bool = True, reading: Reading = "chat"
+) -> tuple[Criterion, ...]:
     """The criteria of a symptom profile: a JSON list of id, description and (where asked for)
     importance.
 
     :class:`Unreadable` for anything else, an id that comes twice, a missing importance, and an
     empty list.
     """
-    rows = json_value(text)
-    if isinstance(rows, dict) and len(rows) == 1:
-        rows = next(iter(rows.values()))
+    return read(
+        lambda: _profile(only_value(json_value(text)), importance),
+        lambda: _profile(chat.rows(chat_value(text)), importance),
+        reading,
+    )
+
+
+def only_value(found: Any) -> Any:
+    """What an object with one key holds; anything else as it is."""
+    return next(iter(found.values())) if isinstance(found, dict) and len(found) == 1 else found
+
+
+def _profile(rows: Any, importance: bool) -> tuple[Criterion, ...]:
     if not isinstance(rows, list):
         raise Unreadable("no JSON list")
     if not rows:
@@ -71,7 +93,7 @@ def read_prose(text: str) -> str:
 
 
 def read_evidence(
-    text: str, profile: tuple[Criterion, ...], patient: str
+    text: str, profile: tuple[Criterion, ...], patient: str, reading: Reading = "chat"
 ) -> tuple[tuple[Evidence, ...], bool | None]:
     """Every criterion's support level and quotation, in the profile's order, and whether the
     summary agrees (``None``: none).
@@ -79,7 +101,22 @@ def read_evidence(
     :class:`Unreadable` unless each criterion of the profile is assessed exactly once, by its id,
     and nothing else is.
     """
-    whole = json_object(text)
+    return read(
+        lambda: _evidence(an_object(json_value(text)), text, profile, patient),
+        lambda: _evidence(*_assessment(text), profile, patient),
+        reading,
+    )
+
+
+def _assessment(text: str) -> tuple[dict[str, Any], str]:
+    """MedConf's evidence as chat models write it, in its printed form: the object and its text."""
+    whole = an_object(chat.assessment(chat_value(text)))
+    return whole, as_text(whole)
+
+
+def _evidence(
+    whole: dict[str, Any], text: str, profile: tuple[Criterion, ...], patient: str
+) -> tuple[tuple[Evidence, ...], bool | None]:
     rows = whole.get("criteria")
     if not isinstance(rows, list):
         raise Unreadable("no list of criteria")
@@ -103,13 +140,30 @@ def read_evidence(
     return tuple(evidence), _summary_agrees(whole.get("summary"), evidence)
 
 
-def read_score(text: str) -> tuple[float, str | None]:
+def read_score(
+    text: str, patient: str | None = None, reading: Reading = "chat"
+) -> tuple[float, str | None]:
     """The confidence from 0 to 100 in double angle brackets, and the reasoning.
 
     It stands in ``confidence``, at the top or inside ``summary`` (the paper's printed form), once,
-    and is not the x of "x out of y". :class:`Unreadable` otherwise.
+    and is not the x of "x out of y". :class:`Unreadable` otherwise. With ``reading="chat"`` a reply
+    without any JSON may end on the score alone, not one of the ``patient``'s numbers.
     """
-    whole = json_object(text)
+    return read(
+        lambda: _confidence(an_object(json_value(text)), text),
+        lambda: _confidence(*_assessment(text)) if "{" in text else _bare(text, patient),
+        reading,
+    )
+
+
+def _bare(text: str, patient: str | None) -> tuple[float, str | None]:
+    """The score that a reply without JSON ends on."""
+    if (score := chat.score(text, patient)) is None:
+        raise Unreadable("no JSON")
+    return score, None
+
+
+def _confidence(whole: dict[str, Any], text: str) -> tuple[float, str | None]:
     inner = whole.get("summary")
     confidence = whole.get(
         "confidence", inner.get("confidence") if isinstance(inner, dict) else None

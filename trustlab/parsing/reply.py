@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import TypeVar
 
+from trustlab.parsing import chat
 from trustlab.records import Reply
+from trustlab.settings import Reading
 
 CUT = "ran out of tokens"
 """Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
@@ -19,6 +22,25 @@ UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 class Unreadable(ValueError):
     """A reply that does not have the asked-for form; its words say what is wrong."""
+
+
+T = TypeVar("T")
+
+
+def read(printed: Callable[[], T], chatted: Callable[[], T], reading: Reading) -> T:
+    """What ``printed`` reads; where it refuses and ``reading`` is "chat", what ``chatted`` reads.
+
+    Raises the :class:`Unreadable` of the first, or of the second where the first found no JSON.
+    """
+    try:
+        return printed()
+    except Unreadable as refused:
+        if reading == "strict":
+            raise
+        try:
+            return chatted()
+        except Unreadable as again:
+            raise (again if str(refused).startswith("no JSON") else refused) from None
 
 
 def no_answer(reply: Reply) -> str:
@@ -91,7 +113,7 @@ def groups(text: str) -> Iterator[Span]:
             yield Span(trimmed, start, start + len(trimmed))
 
 
-def diagnosis(text: str | None) -> Span | None:
+def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
     """The last group that can name a disease, with its place in ``text``; ``None`` if there is
     none.
 
@@ -99,16 +121,20 @@ def diagnosis(text: str | None) -> Span | None:
     no lone surrogate). It is neither a number ("1e2", "nan" are) nor one Latin letter: the ``[1]``
     of a citation, the ``[x]`` of a box that is ticked and the ``[B]`` of an option are passed over.
     Of two names the last counts. Words that name no disease are read all the same: whether "no" or
-    "unknown" is right is for the grader to say.
+    "unknown" is right is for the grader to say. Where no group names one, ``reading="chat"`` takes
+    the answer's other forms (:mod:`trustlab.parsing.chat`).
     """
     found = None
     for span in groups(text or ""):
         if _can_name(span.text):
             found = span
+    if found is None and text and reading == "chat" and (place := chat.name(text)):
+        span = Span(text[slice(*place)], *place)
+        found = span if _can_name(span.text) else None
     return found
 
 
-def diagnosis_reply(reply: Reply) -> Reply:
+def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:
     """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole, ``trace`` only the
     name's tokens.
 
@@ -119,7 +145,7 @@ def diagnosis_reply(reply: Reply) -> Reply:
     Raises ``ValueError`` if the trace's tokens do not spell the reply.
     """
     why = no_answer(reply)
-    span = None if why else diagnosis(reply.text)
+    span = None if why else diagnosis(reply.text, reading)
     if span is None or reply.text is None:
         raw = reply.raw if reply.text is None else reply.text
         return replace(reply, text=None, raw=raw, trace=None, missing=why or NO_DIAGNOSIS)

@@ -14,10 +14,12 @@ reply with no other number is read as 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from trustlab.parsing import chat
 from trustlab.parsing.reply import Span, groups
+from trustlab.settings import Reading
 
 _PLAIN_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
 _OUT_OF = r"\s*%?\s*(?:/|\b(?:out\s+)?of\b)\s*"
@@ -30,18 +32,25 @@ _NEAR = 40
 _DECORATION = " \t\r\n\v\f.,!\"'`*_()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u00a0"
 
 
-def score_0_100(text: str | None, patient: str | None = None) -> float | None:
+def score_0_100(
+    text: str | None, patient: str | None = None, reading: Reading = "chat"
+) -> float | None:
     """The one bracketed number of a reply, 0 to 100; ``None`` if there is none, or any doubt.
 
     There must be exactly one numeric group; it must be a plain number within 0..100 (``[85%]`` is
     85). ``patient``, where given, are the patient's words: a number that stands in square brackets
-    there too is refused, whether the reply quotes it or obeys it.
+    there too is refused, whether the reply quotes it or obeys it. What is refused
+    ``reading="chat"`` tries in the score's other forms (:mod:`trustlab.parsing.chat`).
     """
     found = _score(text or "")
-    return None if found is None or found[1] in _bracketed(patient) else found[1]
+    if found is not None and found[1] not in _bracketed(patient):
+        return found[1]
+    return chat.score(text or "", patient) if reading == "chat" else None
 
 
-def guesses(text: str | None, n: int = 5, patient: str | None = None) -> tuple[float, ...] | None:
+def guesses(
+    text: str | None, n: int = 5, patient: str | None = None, reading: Reading = "chat"
+) -> tuple[float, ...] | None:
     """The numbers of "G1: [80] G2: [85] ..." in order, ``n`` of them, each 0 to 100; ``None`` if
     there is any doubt.
 
@@ -49,29 +58,44 @@ def guesses(text: str | None, n: int = 5, patient: str | None = None) -> tuple[f
     label and its number stand only spaces, line breaks and Markdown's stars. From a label to the
     next, or to the end, is exactly one bracketed number, by the rules of :func:`score_0_100`;
     before the first label there is none. Other words are passed over. Guesses that all stand in
-    square brackets in the ``patient``'s words, where given, are refused.
+    square brackets in the ``patient``'s words, where given, are refused. With ``reading="chat"``
+    the numbers may be written as a score may, and no other digit stands between them; then guesses
+    that all stand in the ``patient``'s words are refused.
     """
     before, *rest = _GUESS.split(text or "")
     labels, parts = rest[::2], rest[1::2]
     if labels != [str(k) for k in range(1, n + 1)] or any(_numeric(before)):
         return None
+    scores = _bracketed_guesses(parts)
+    if scores is not None and not set(scores) <= _bracketed(patient):
+        return scores
+    if reading == "strict":
+        return None
+    written = [value for part in parts if (value := chat.guess(part)) is not None]
+    known = chat.all_numbers(patient or "")
+    return tuple(written) if len(written) == n and not set(written) <= known else None
+
+
+def _bracketed_guesses(parts: Sequence[str]) -> tuple[float, ...] | None:
+    """The bracketed number that each part begins with; ``None`` where one has none, or another."""
     found = [_score(part) for part in parts]
     if any(
         score is None or part[: score[0]].strip(" \t\r\n*[")
         for part, score in zip(parts, found, strict=True)
     ):
         return None
-    scores = tuple(score[1] for score in found if score is not None)
-    return None if set(scores) <= _bracketed(patient) else scores
+    return tuple(score[1] for score in found if score is not None)
 
 
-def true_or_false(text: str | None) -> bool | None:
-    """Whether the reply is the one word True or False, in any case; ``None`` for anything else.
+def true_or_false(text: str | None, reading: Reading = "chat") -> bool | None:
+    r"""Whether the reply is the one word True or False, in any case; ``None`` for anything else.
 
     Spaces, full stops, commas, exclamation marks, quotes, brackets and Markdown's marks around the
     word are ignored. More words, both words or neither are not read: "not true" would otherwise be.
+    Only ``reading="chat"`` reads "Answer: True" and ``\boxed{True}``.
     """
-    return {"true": True, "false": False}.get((text or "").strip(_DECORATION).lower())
+    found = {"true": True, "false": False}.get((text or "").strip(_DECORATION).lower())
+    return chat.verdict(text or "") if found is None and reading == "chat" else found
 
 
 def out_of(before: str, after: str) -> bool:

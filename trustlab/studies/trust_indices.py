@@ -61,14 +61,16 @@ from trustlab.metrics.trust_table import (
 )
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
+from trustlab.parsing.agents import read_flags, read_plan, read_ratings
+from trustlab.parsing.counts import Read, opinions_of, tally
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
-from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
+from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Reply, View
 from trustlab.run import cases_hash, given_once, how_asked, served_by, warn
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
-from trustlab.settings import Parameters, Setup, choices, given, takes_setup
+from trustlab.settings import Budget, Parameters, Reading, Setup, choices, given, takes_setup
 from trustlab.studies.consultation import with_progress
 
 REVIEW_KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
@@ -329,8 +331,7 @@ def trust(
         teams[MIXED] = doctors_of(doctors, max(n_doctors, len(doctors)))
     shown, checked = views_of(cases, levels), []
     for name, team in teams.items():
-        by, how = cached.get(id(reviewer)), (setup.temperature, setup.seed)
-        checked += _checked(name, team, shown, by, *how, *readers, setup.budgets, setup.quiet)
+        checked += _checked(name, team, shown, cached.get(id(reviewer)), *readers, setup)
     checked = _graded(checked, judge)
     asked = {id(one): one for one in cached.values()}.values()
     calls = pd.concat(
@@ -351,6 +352,9 @@ def trust(
         "seed": setup.seed,
         "mixed": setup.mixed,
         "budgets": dict(setup.budgets),
+        "reading": setup.reading,
+        "reasoning_from": setup.reasoning_from,
+        "replies_read": tally(_replies(checked, n_doctors), setup.reading),
         "grader": judge.name,
         "encoder": encoder.revision,
         "medical_encoder": medical and medical.revision,
@@ -380,12 +384,36 @@ def _cached(models: Sequence[Model], store: str | Path | None) -> dict[int, Cach
     return found
 
 
+def _panels(checked: Sequence[Checked], n_doctors: int) -> list[Checked]:
+    """Without those of one doctor, who is on the panel already, unless there is no panel."""
+    return [c for c in checked if c.n_doctors > 1 or n_doctors == 1]
+
+
+def _replies(checked: Sequence[Checked], n_doctors: int) -> Iterator[Read]:
+    """What was read of doctors and reviewers."""
+    for c in _panels(checked, n_doctors):
+        yield from opinions_of(c.model, c.panel.opinions)
+    for c in checked:
+        if c.proposed.plan is not None:
+            yield c.model, "plan", partial(read_plan, Reply(c.proposed.raw))
+        for name, reply in (c.review.replies if c.review else {}).items():
+            drugs = name == "review_prescriptions"
+            marks = c.review.prescriptions if drugs else c.review.tests  # pyright: ignore
+            if any(mark.verdict for mark in marks):
+                reads = partial(read_ratings if drugs else read_flags, reply, len(marks), "")
+                yield c.model, "review", partial(_same, reads, [mark.verdict for mark in marks])
+
+
+def _same(reads: Callable[..., Sequence[Mark]], found: Sequence[Any], reading: Reading) -> Any:
+    """Whether ``reading`` gives these verdicts; ``None`` where it does not."""
+    return True if [mark.verdict for mark in reads(reading)] == found else None
+
+
 def _tables(
     checked: Sequence[Checked], calls: pd.DataFrame, parameters: dict[str, Any]
 ) -> TrustRun:
-    """Everything as tables; one doctor is a row of the panel's opinions already, unless there is no
-    panel."""
-    panels = [c for c in checked if c.n_doctors > 1 or parameters["n_doctors"] == 1]
+    """Everything as tables."""
+    panels = _panels(checked, parameters["n_doctors"])
     return TrustRun(
         reviews=pd.DataFrame([row for c in checked for row in review_rows(c)], columns=REVIEWS),
         opinions=pd.DataFrame([row for c in panels for row in opinion_rows(c)], columns=OPINIONS),
@@ -401,22 +429,21 @@ def _checked(
     doctors: Sequence[Doctor],
     views: Sequence[View],
     reviewer: Model | None,
-    temperature: float,
-    seed: int,
     encoder: Encoder,
     medical: Encoder | None,
     proxy: str,
-    budgets: Mapping[Any, int],
-    quiet: bool,
+    setup: Setup,
 ) -> list[Checked]:
     """Every configuration of one team: the panel, and its first doctor alone."""
-    put = None if quiet else with_progress(name)
-    how: dict[str, dict[str, Any]] = {
-        step: {"seed": seed, "ask": put}
-        | ({"max_tokens": budgets[step]} if step in budgets else {})
-        | ({} if step == "review" else {"temperature": temperature})
-        for step in ("doctor", "plan", "review")
+    common = {"seed": setup.seed, "reading": setup.reading}
+    common["ask"] = None if setup.quiet else with_progress(name)
+    how: dict[Budget, dict[str, Any]] = {
+        "doctor": {"temperature": setup.temperature, "reasoning_from": setup.reasoning_from},
+        "plan": {"temperature": setup.temperature},
+        "review": {},
     }
+    for step, own in how.items():
+        own |= common | ({"max_tokens": most} if (most := setup.budgets.get(step)) else {})
     whole = with_cosines(encoder, convene(views, doctors, **how["doctor"]))
     medical_cosines = [cosines(medical, p.opinions) for p in whole] if medical else None
     configurations = (

@@ -1,0 +1,367 @@
+r"""Replies as chat models write them: read only where the printed form is not (``reading="chat"``).
+
+- An answer: ``\boxed{Flu}``, a last line "Diagnosis: Flu" (or answer, or keyword), or, where
+  neither stands, the only words in bold. No other square bracket than a citation's stands beside
+  it; two names are none, and so are several in one, a heading and a sentence.
+- A score: the last line is the number alone or behind "Confidence:". The number is bare, in square
+  or double angle brackets or boxed, with ``%`` or ``/100``. A share of one (0.85) is no score, and
+  no other number in the reply may look like one. A number that the patient's words have in the same
+  manner is never the model's.
+- JSON: the only object, or list of objects, in the reply, whatever words or fence stand around it.
+  Of its fixed words case, spaces, hyphens and underscores do not count; an id may be text.
+
+Places and plain values come back, what is not read is ``None`` or left as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from trustlab.records import FLAGS, IMPORTANCES, RATINGS, SUPPORT_LEVELS
+
+# Answers
+
+Place = tuple[int, int]
+"""Where a part of a text begins, and where it ends."""
+_BOXED = re.compile(
+    r"\\boxed\{[ \t]*(?:\\(?:text|textbf|textit|mathrm|mathbf)\{[ \t]*)?([^{}\\$\n]{1,200})\}"
+)
+_BOLD = re.compile(r"(?<!\*)\*\*([^*\n]{1,199}[^*\n:]|[^*\n:])\*\*(?![*:])")
+_LABEL = re.compile(
+    r"[ \t>#*_-]{0,20}(?:(?:my|the|final|main|primary|working|likely|most likely|single)[ \t]+)*"
+    r"(?:diagnosis|answer|keyword)[*_ \t]{0,9}:[*_ \t]{0,9}",
+    re.IGNORECASE,
+)
+_LEADS = re.compile(
+    r"\A[\s>]*\Z|\b(?:is|be|likely|probably|with|of|suggests?|indicates?|diagnosis|has|have|as)"
+    r"(?:[ \t]+an?|[ \t]+the)?[\s:\u2013\u2014-]{0,9}\Z",
+    re.IGNORECASE,
+)
+"""What stands before a name in bold: nothing, or the last words of a sentence that gives it."""
+_HEADING = re.compile(
+    r"(?:\w+ )?(?:reasoning|explanation|rationale|summary|assessment|analysis|conclusion|findings?"
+    r"|impression|disclaimer|warning|note|thinking|evidence|answer|(?:differential )?diagnos[ei]s"
+    r"|confidence)",
+    re.IGNORECASE,
+)
+_NO_NAME = re.compile(
+    r"[][,;/?|<>=:]|\.\s|\b(?:or|vs|versus|is|are|was|has|have|can|cannot|not|please|patient|you"
+    r"|because|certain|likely|unlikely|important|unclear|therefore)\b",
+    re.IGNORECASE,
+)
+"""What makes words a sentence, a note or several names."""
+_BRACKET = re.compile(r"(?<!\\)\[(?!\s{0,9}[0-9, ]{1,9}\])")
+_TRIM = " \t*_\"'`\u201c\u201d.!"
+
+
+def name(text: str) -> Place | None:
+    """Where the one answer of a reply stands; ``None`` where there is none, or any doubt."""
+    if _BRACKET.search(text):
+        return None
+    lines = list(_lines(text))
+    boxed = [_trimmed(text, *found.span(1)) for found in _BOXED.finditer(text)]
+    labelled = [place for line in lines if (place := _after_label(text, *line))]
+    last = [place for place in labelled if place[1] > lines[-1][0]]
+    bold = [_unlabelled(text, *found.span(1)) for found in _BOLD.finditer(text)]
+    bold = [(a, b) for a, b in bold if not _HEADING.fullmatch(text[a:b])]
+    bold = [(a, b) for a, b in bold if re.search(r"[^\W\d]", text[a:b])]
+    told = [place for place in bold if _is_told(text, *place)]
+    taken = sorted([*boxed, *last])
+    rivals = [*boxed, *labelled, *(told if taken else bold)]
+    taken = taken or told
+    names = {" ".join(text[a:b].casefold().split()) for a, b in rivals}
+    if not taken or len(names) != 1 or _NO_NAME.search(text[slice(*taken[-1])]):
+        return None
+    return taken[-1]
+
+
+def _lines(text: str) -> Iterator[Place]:
+    """The lines with something in them, white space and a list's mark taken off."""
+    for line in re.finditer(r"[^\r\n\u2028\u2029]+", text):
+        a, b = _trimmed(text, *line.span(), " \t\v\f\x85\u00a0")
+        if a < b:
+            yield a, b
+
+
+def _trimmed(text: str, start: int, stop: int, marks: str = _TRIM) -> Place:
+    part = text[start:stop]
+    start += len(part) - len(part.lstrip(marks))
+    return start, start + len(part.strip(marks))
+
+
+def _after_label(text: str, start: int, stop: int) -> Place | None:
+    """The words behind "Diagnosis:" in this line, where there are some and no box."""
+    label = _LABEL.match(text, start, stop)
+    if label is None or "\\boxed" in text[start:stop]:
+        return None
+    a, b = _trimmed(text, label.end(), stop)
+    return (a, b) if a < b else None
+
+
+def _unlabelled(text: str, start: int, stop: int) -> Place:
+    """Words in bold without the label that stands among them."""
+    return _after_label(text, start, stop) or _trimmed(text, start, stop)
+
+
+def _is_told(text: str, start: int, stop: int) -> bool:
+    """Whether words in bold end their line and are what it says; a line of theirs alone is the
+    reply's first or last."""
+    a, b = text.rfind("\n", 0, start) + 1, text.find("\n", stop)
+    before, after, rest = text[a:start], text[stop:], ""
+    if b >= 0:
+        after, rest = text[stop:b], text[b:]
+    if label := _LABEL.match(before):
+        before = before[label.end() :]
+    before = before[max(0, len(before) - 80) :].rstrip(" \t*")
+    if after.strip(f"{_TRIM}\r") or not _LEADS.search(before):
+        return False
+    return bool(before.strip(f"{_TRIM}->#:")) or not text[:a].strip() or not rest.strip()
+
+
+# Scores
+
+_N = r"([0-9]{1,3}(?:\.[0-9]{1,9})?)"
+_OF = r"[ \t]{0,3}(?:\\?%|/[ \t]{0,3}100)"
+_FORMS = {
+    "bracket": rf"\[[ \t]{{0,3}}{_N}(?:{_OF})?[ \t]{{0,3}}\]|\[[ \t]{{0,3}}{_N}[ \t]{{0,3}}\]{_OF}"
+    rf"|<<[ \t]{{0,3}}{_N}(?:{_OF})?[ \t]{{0,3}}>>|\\boxed\{{[ \t]{{0,3}}{_N}(?:{_OF})?\}}",
+    "fraction": rf"{_N}[ \t]{{0,3}}/[ \t]{{0,3}}100",
+    "percent": rf"{_N}[ \t]{{0,3}}%",
+    "bare": _N,
+}
+"""How a score may be written, each a manner of its own."""
+_FORM = {manner: re.compile(form) for manner, form in _FORMS.items()}
+_LABELLED = re.compile(
+    r"(?:(?:my|the|final|overall|estimated)[ \t]+)*(?:confidence|certainty|score|answer)"
+    r"(?:[ \t]+(?:score|level|rating|estimate))?[ \t]*:[ \t]*",
+    re.IGNORECASE,
+)
+_DIGITS = r"([0-9]{1,20}(?:\.[0-9]{1,20})?)"
+_LOOKS = re.compile(
+    rf"(?P<bracket>\[\s{{0,3}}{_DIGITS}|<<\s{{0,3}}{_DIGITS}|\\boxed\{{\s{{0,3}}{_DIGITS})"
+    r"|(?:confiden\w{0,9}|certain\w{0,9}|score|rating|probability|likelihood)\b"
+    rf"[^0-9\n]{{0,20}}{_DIGITS}"
+    rf"|(?<![0-9.]){_DIGITS}[ \t]{{0,3}}(?:%[ \t]{{0,3}})?"
+    r"(?:/[ \t]{0,3}100(?![0-9])|out of 100|confiden|certain|sure\b|likely|probab)",
+    re.IGNORECASE,
+)
+"""Numbers that look like a score, wherever they stand."""
+_PERCENT = re.compile(rf"(?<![0-9.]){_DIGITS}[ \t]{{0,3}}%")
+_PLAIN = re.compile(rf"(?<![0-9.]){_DIGITS}")
+_GUESS = re.compile(rf"[\s*`]{{0,9}}(?:{'|'.join(_FORMS.values())})(?![\w%/.][0-9\w]|\w)")
+
+
+def score(text: str, patient: str | None = None) -> float | None:
+    """The number from 0 to 100 that the last line is; ``None`` where it is none, or any doubt."""
+    lines = list(_lines(text))
+    if not lines:
+        return None
+    said = _plain(text[slice(*lines[-1])]).strip(" \t-\u2022.\"'")
+    label = _LABELLED.match(said)
+    manner, value = _number(said[label.end() :] if label else said)
+    if value is None:
+        return None
+    looks = [(found["bracket"], _value(found)) for found in _LOOKS.finditer(_plain(text))]
+    if {v for _, v in looks} - {value} or sum(b is not None for b, _ in looks) > 1:
+        return None
+    own = "label" if label else manner
+    return None if value in _told(patient or "", own) else value
+
+
+def guess(part: str) -> float | None:
+    """The number that ``part`` begins with, where no other digit stands behind it; ``None``
+    otherwise."""
+    found = _GUESS.match(part)
+    if found is None or re.search("[0-9]", part[found.end() :]):
+        return None
+    return _in_range(found)
+
+
+def all_numbers(text: str) -> set[float]:
+    """Every number of ``text`` in plain digits."""
+    return set(map(_value, _PLAIN.finditer(text)))
+
+
+def number(said: str) -> float | None:
+    """The score from 0 to 100 that ``said`` is and nothing else; ``None`` otherwise."""
+    return _number(said.strip())[1]
+
+
+def _number(said: str) -> tuple[str, float | None]:
+    """The manner in which ``said`` is written, and the score that it is."""
+    for manner, form in _FORM.items():
+        if found := form.fullmatch(said):
+            return manner, _in_range(found)
+    return "", None
+
+
+def _in_range(found: re.Match[str]) -> float | None:
+    """The number found; ``None`` over 100, and of a share of one."""
+    digits = next(filter(None, found.groups()))
+    value = float(digits)
+    return None if value > 100 or ("." in digits and value <= 1) else value
+
+
+def _value(found: re.Match[str]) -> float:
+    return float(next(d for d in found.groups() if d and d[0].isdigit()))
+
+
+_MARKS = re.compile(r"(?<![0-9])[*_`$]+|[*_`$]+(?![0-9])")
+
+
+def _plain(text: str) -> str:
+    """``text`` without Markdown's and LaTeX's marks, save those between two digits."""
+    return _MARKS.sub("", text)
+
+
+def _told(patient: str, manner: str) -> set[float]:
+    """The numbers that stand in the patient's words as a score, or in the manner of this one."""
+    found = {_value(one) for one in _LOOKS.finditer(_plain(patient))}
+    more = {"percent": _PERCENT, "bare": _PLAIN}.get(manner)
+    return found if more is None else found | {_value(one) for one in more.finditer(patient)}
+
+
+_VERDICT = re.compile(
+    r"(?:(?:my|the|final)\s+)*(?:answer|verdict|judge?ment)\s*:\s*(true|false)"
+    r"|\\boxed\{\s*(?:\\text\{\s*)?(true|false)\s*\}{1,2}",
+    re.IGNORECASE,
+)
+
+
+def verdict(text: str) -> bool | None:
+    """True or False, where the whole reply is "Answer: True" or a box around the word."""
+    found = _VERDICT.fullmatch(re.sub(r"[*_`$]", "", text).strip(" \t\r\n.!\"'"))
+    return None if found is None else (found[1] or found[2]).casefold() == "true"
+
+
+# JSON
+
+_KEYS = (
+    "id", "description", "importance", "support_level", "evidence", "criteria", "summary",
+    "confidence", "reasoning", "confidence_score", "prescriptions", "tests", "drug", "dose",
+    "route", "quote", "reason", "rating", "flag",
+)  # fmt: skip
+_WORDS = {
+    "importance": IMPORTANCES,
+    "support_level": SUPPORT_LEVELS,
+    "rating": RATINGS,
+    "flag": FLAGS,
+}
+_IDS = (*IMPORTANCES, *SUPPORT_LEVELS)
+"""Keys of a summary, whose lists hold ids."""
+_OPENS = re.compile(r"\{|\[\s{0,99}\{")
+_UNQUOTED = re.compile(r"""(confidence_?score["']?\s{0,9}:\s{0,9})(<<[^<>"\n]{1,20}>>)""", re.I)
+_DECODER = json.JSONDecoder()
+_JSON = (dict, list, str, int, float, type(None))
+"""What a key may hold that comes once."""
+
+
+def _fold(word: str) -> str:
+    return re.sub(r"[\s_-]+", "", word).casefold()
+
+
+_PRINTED = {_fold(word): word for word in (*_KEYS, *_IDS)} | {"criterion": "description"}
+_SPELLED = {key: {_fold(w): w for w in words} for key, words in _WORDS.items()}
+
+
+def only_value(text: str) -> str:
+    """The object, or list of objects, that stands in ``text``; '' where there is none or another,
+    and where a bracket is left over: a part of something longer is none."""
+    opens = _OPENS.search(text)
+    if opens is None:
+        return ""
+    start = opens.start()
+    try:
+        stop = _DECODER.raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        stop = _closes(text, start)
+    rest = text[:start] + text[stop:]
+    if re.search("[{}]", rest) or rest.count("[") != rest.count("]"):
+        return ""
+    return _UNQUOTED.sub(r'\1"\2"', text[start:stop])
+
+
+def _closes(text: str, start: int) -> int:
+    """Behind the bracket that closes the one at ``start``, strings not told apart; ``start`` where
+    none does."""
+    deep = 0
+    for mark in re.compile(r"[\[\]{}]").finditer(text, start):
+        deep += 1 if mark[0] in "[{" else -1
+        if deep == 0:
+            return mark.end()
+    return start
+
+
+def printed(value: Any, key: str = "") -> Any:
+    """``value`` with its fixed words as they are asked for; ``ValueError`` with the key where one
+    of an object's comes twice then."""
+    if isinstance(value, dict):
+        found: dict[str, Any] = {}
+        for said, part in value.items():
+            fixed = _PRINTED.get(_fold(said))
+            if fixed and (fixed in found or not isinstance(part, _JSON)):
+                raise ValueError(f"{fixed} comes twice")
+            found[fixed or said] = printed(part, fixed or "")
+        return found
+    if isinstance(value, list):
+        return [printed(part, "id" if key in _IDS else "") for part in value]
+    if not isinstance(value, str):
+        return value
+    if key == "id":
+        return int(value) if re.fullmatch(r"\s{0,9}[0-9]{1,4}\s{0,9}", value) else value
+    return _SPELLED.get(key, {}).get(_fold(value), value)
+
+
+def rows(value: Any, having: str = "") -> Any:
+    """The list that ``value`` is, or its only list, or its only one of objects (which have the key
+    ``having``); ``None`` where there is none, or more."""
+    if isinstance(value, list):
+        return value
+    lists = [
+        part
+        for part in (unwrapped(value).values() if isinstance(value, dict) else ())
+        if isinstance(part, list) and all(isinstance(row, dict) for row in part)
+    ]
+    if having or len(lists) > 1:
+        lists = [part for part in lists if part and all(having in row for row in part if having)]
+    return lists[0] if len(lists) == 1 else None
+
+
+def unwrapped(value: dict[str, Any]) -> dict[str, Any]:
+    """``value``, or the object that it holds under a single key of no meaning."""
+    for key, part in value.items():
+        if len(value) == 1 and key not in _KEYS and isinstance(part, dict):
+            return part
+    return value
+
+
+def assessment(value: Any) -> Any:
+    """MedConf's evidence in its printed place: the table under ``criteria``, the score as
+    "<<number>>" in ``confidence``."""
+    if isinstance(value, list) and value:
+        return {"criteria": value}
+    if not isinstance(value, dict):
+        return value
+    value = _confident(unwrapped(value))
+    if "criteria" not in value and (table := rows(value, "support_level")) is not None:
+        value = {"criteria" if part is table else key: part for key, part in value.items()}
+    summary = value.get("summary")
+    return value | ({"summary": _confident(summary)} if isinstance(summary, dict) else {})
+
+
+def _confident(held: dict[str, Any]) -> dict[str, Any]:
+    """The same with the confidence, and its score, where they are asked for."""
+    found = held.get("confidence")
+    if "confidence" not in held and "confidence_score" in held:
+        found = {k: held[k] for k in ("reasoning", "confidence_score") if k in held}
+        held = {k: part for k, part in held.items() if k not in found}
+    elif isinstance(found, str | int | float):
+        found = {"confidence_score": found}
+    if not isinstance(found, dict):
+        return held
+    value = number(str(found.get("confidence_score")))
+    said = {} if value is None else {"confidence_score": f"<<{value!r}>>"}
+    return held | {"confidence": found | said}
