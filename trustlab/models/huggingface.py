@@ -36,7 +36,7 @@ from trustlab.models.opening import (
     quantised,
     window_of,
 )
-from trustlab.models.templates import check_options, check_template, rendering
+from trustlab.models.templates import check_options, check_template, dated
 from trustlab.models.thought import Thinking, apart, check_thinking, with_thought
 from trustlab.records import Reply, TokenTrace
 
@@ -102,7 +102,9 @@ def prompt_text(
         return plain(messages)
     from jinja2 import TemplateError
 
-    told, folded = rendering(options or {}), system_in_user(messages)
+    told = dict(options or {})
+    told["chat_template"] = dated(tokenizer.get_chat_template(), told)
+    folded = system_in_user(messages)
     refusal: Exception | None = None
     second: str | None = None
     attempts = dict.fromkeys((messages, alternating(messages), folded, alternating(folded)))
@@ -118,7 +120,10 @@ def prompt_text(
         except TemplateError as error:
             refusal = refusal if in_parts else error
             continue
-        except TypeError:  # a template that adds up texts, given parts, or the reverse
+        except TypeError as error:  # a template that adds up texts, given parts
+            if in_parts:
+                continue
+            refusal = error
             continue
         lost = {role for role, content in attempt if content.strip() not in text}
         if not lost - {"assistant"}:
