@@ -152,7 +152,7 @@ def test_a_model_that_needs_an_image_is_refused(name, words, tmp_path_factory):
 # Thought
 
 
-ALLOWS = THINKS.replace("<think>\\n", "/think\\n")
+ALLOWS = THINKS.replace("<think>\n", "/think\n")
 THOUGHT = "Is it [a cold]? " * 16
 
 
@@ -183,17 +183,17 @@ def thinking_model(
     return model
 
 
-@each(("template", "reason"), [(THINKS, "ran out of tokens"), (ALLOWS, THINKING)])
+@each("template", [THINKS, ALLOWS])
 def test_a_model_that_thinks_is_right_with_room_for_it_and_missing_without(
-    template, reason, tmp_path_factory
+    template, tmp_path_factory
 ):
-    """Where the template has opened the thought, nothing tells that what was cut is one."""
     folder, cases = tmp_path_factory.mktemp("thinks"), tl.load_cases("starter", n=3)
     truths = {case.statements[0].text: case.diagnosis for case in cases}
 
     def run(**options: Any) -> Any:
         model = thinking_model(folder, truths, template, **options)
-        setup = Setup(samples=2, cache=":memory:", quiet=True)
+        memory: Any = ":memory:"
+        setup = Setup(samples=2, cache=memory, quiet=True)
         return tl.benchmark(cases, [model], ["asp", "poc"], [100], setup)
 
     enough, direct = run(thinking_tokens=300), run(template_options={"enable_thinking": False})
@@ -203,11 +203,11 @@ def test_a_model_that_thinks_is_right_with_room_for_it_and_missing_without(
     values = [made.confidence["confidence"].astype(float) for made in (enough, direct)]
     np.testing.assert_allclose(*values)
     little = run()
-    assert little.answers["missing"].tolist() == [reason] * 3
+    assert little.answers["missing"].tolist() == [THINKING] * 3
     assert little.answers["correct"].isna().all()
     assert little.confidence["confidence"].isna().all()
     table = tl.metrics_table(little)
-    assert (table["n"] == 0).all() and (table["n_missing"] > 0).any()
+    assert set(table["n"]) == {0} and table["n_missing"].max() == 3
 
 
 def test_the_trace_of_an_answer_behind_a_thought_is_the_answer_s(tmp_path):

@@ -37,7 +37,7 @@ from trustlab.models.opening import (
     window_of,
 )
 from trustlab.models.templates import check_options, check_template, dated
-from trustlab.models.thought import Thinking, apart, check_thinking, with_thought
+from trustlab.models.thought import Thinking, apart, check_thinking, opened, with_thought
 from trustlab.records import Reply, TokenTrace
 
 
@@ -254,6 +254,10 @@ CONTEXT = 4
 each."""
 
 
+TAIL = 64
+"""Last tokens of a prompt, where its template may have opened a thought."""
+
+
 class HuggingFaceModel:
     """A causal language model, or one of images and text asked for text alone, with all token
     statistics.
@@ -400,7 +404,7 @@ class HuggingFaceModel:
             for r, (share, i, k) in enumerate(owners):
                 pair = pairs[r]
                 prior = None if pair is None else scores[pair]
-                replies[i][k] = self._reply(grown, r, pieces[ids[r]], len(share.prompt), prior)
+                replies[i][k] = self._reply(grown, r, pieces[ids[r]], share.prompt, prior)
         return [[found[k] for k in sorted(found)] for found in replies]
 
     @staticmethod
@@ -499,7 +503,9 @@ class HuggingFaceModel:
         grown.best.append({})
         grown.node[active, step] = node
         wanted, temperatures = grown.distributions[active], np.unique(grown.temperature[active])
-        logits = self._logits(values, temperatures[temperatures > 0].tolist(), wide=wanted.any())
+        logits = self._logits(
+            values, temperatures[temperatures > 0].tolist(), wide=bool(wanted.any())
+        )
         token = np.empty_like(node)
         for temperature in temperatures.tolist():
             same = grown.temperature[active] == temperature
@@ -525,7 +531,12 @@ class HuggingFaceModel:
         return token
 
     def _reply(
-        self, grown: GrowingReplies, r: int, pieces: list[str], n_in: int, prior: np.ndarray | None
+        self,
+        grown: GrowingReplies,
+        r: int,
+        pieces: list[str],
+        prompt: Ids,
+        prior: np.ndarray | None,
     ) -> Reply:
         q, length, stopped = grown.requests[r], int(grown.length[r]), bool(grown.stopped[r])
         want = q.want
@@ -540,13 +551,14 @@ class HuggingFaceModel:
                 alternatives=self._named(grown, r, pieces) if wide else None,
             )  # fmt: skip
         reply = Reply(
-            "".join(pieces), trace, n_in, length + stopped, "stop" if stopped else "length"
+            "".join(pieces), trace, len(prompt), length + stopped, "stop" if stopped else "length"
         )
         named = [
             self._shown((), i) if i in self._special else piece
             for i, piece in zip(grown.ids(r), pieces, strict=True)
         ]
-        return apart(reply, self._thinking, pieces, named)
+        ends = self._tokenizer.decode(list(prompt[-TAIL:]))
+        return apart(reply, self._thinking, pieces, named, begun=opened(ends, self._thinking))
 
     def _named(
         self, grown: GrowingReplies, r: int, pieces: list[str]

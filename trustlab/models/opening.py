@@ -209,8 +209,8 @@ def class_of(config: Any, source: str) -> str:
     ):
         return "AutoModelForCausalLM"
     elif type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        forward = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)].forward
-        given = inspect.signature(forward).parameters.values()
+        opens: Any = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)]
+        given = inspect.signature(opens.forward).parameters.values()
         needs = [
             p.name for p in given if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
         ]
