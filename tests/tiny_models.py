@@ -208,8 +208,8 @@ def adds(tokenizer: Any, single: str) -> Any:
 def save_tiny(
     folder: Path, kind: str = "llama", tokenizer: Any = None, dtype: str = "float32", **changes: Any
 ) -> Path:
-    """A random model of one of :data:`KINDS` or :data:`IMAGE_TEXT` with its tokenizer; ``changes`` go
-    to the config (of the text)."""
+    """A random model of one of :data:`KINDS` or :data:`IMAGE_TEXT` with its tokenizer; ``changes``
+    go to the config (of the text)."""
     import torch
     import transformers
 

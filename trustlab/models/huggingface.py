@@ -36,8 +36,8 @@ from trustlab.models.opening import (
     quantised,
     window_of,
 )
-from trustlab.models.templates import check_options, check_template, rendering
-from trustlab.models.thought import Thinking, apart, check_thinking, with_thought
+from trustlab.models.templates import check_options, check_template, dated
+from trustlab.models.thought import Thinking, apart, check_thinking, opened, with_thought
 from trustlab.records import Reply, TokenTrace
 
 
@@ -102,7 +102,9 @@ def prompt_text(
         return plain(messages)
     from jinja2 import TemplateError
 
-    told, folded = rendering(options or {}), system_in_user(messages)
+    told = dict(options or {})
+    told["chat_template"] = dated(tokenizer.get_chat_template(), told)
+    folded = system_in_user(messages)
     refusal: Exception | None = None
     second: str | None = None
     attempts = dict.fromkeys((messages, alternating(messages), folded, alternating(folded)))
@@ -118,7 +120,10 @@ def prompt_text(
         except TemplateError as error:
             refusal = refusal if in_parts else error
             continue
-        except TypeError:  # a template that adds up texts, given parts, or the reverse
+        except TypeError as error:  # a template that adds up texts, given parts
+            if in_parts:
+                continue
+            refusal = error
             continue
         lost = {role for role, content in attempt if content.strip() not in text}
         if not lost - {"assistant"}:
@@ -249,6 +254,10 @@ BESIDE = frozenset({"name_or_path", "name", "device", "device_map", "batch_token
 CONTEXT = 4
 """Tokens before an alternative that can change its text: a character has up to four bytes, a token
 each."""
+
+
+TAIL = 64
+"""Last tokens of a prompt, where its template may have opened a thought."""
 
 
 class HuggingFaceModel:
@@ -398,7 +407,7 @@ class HuggingFaceModel:
             for r, (share, i, k) in enumerate(owners):
                 pair = pairs[r]
                 prior = None if pair is None else scores[pair]
-                replies[i][k] = self._reply(grown, r, pieces[ids[r]], len(share.prompt), prior)
+                replies[i][k] = self._reply(grown, r, pieces[ids[r]], share.prompt, prior)
         return [[found[k] for k in sorted(found)] for found in replies]
 
     @staticmethod
@@ -497,7 +506,9 @@ class HuggingFaceModel:
         grown.best.append({})
         grown.node[active, step] = node
         wanted, temperatures = grown.distributions[active], np.unique(grown.temperature[active])
-        logits = self._logits(values, temperatures[temperatures > 0].tolist(), wide=wanted.any())
+        logits = self._logits(
+            values, temperatures[temperatures > 0].tolist(), wide=bool(wanted.any())
+        )
         token = np.empty_like(node)
         for temperature in temperatures.tolist():
             same = grown.temperature[active] == temperature
@@ -523,7 +534,12 @@ class HuggingFaceModel:
         return token
 
     def _reply(
-        self, grown: GrowingReplies, r: int, pieces: list[str], n_in: int, prior: np.ndarray | None
+        self,
+        grown: GrowingReplies,
+        r: int,
+        pieces: list[str],
+        prompt: Ids,
+        prior: np.ndarray | None,
     ) -> Reply:
         q, length, stopped = grown.requests[r], int(grown.length[r]), bool(grown.stopped[r])
         want = q.want
@@ -538,13 +554,14 @@ class HuggingFaceModel:
                 alternatives=self._named(grown, r, pieces) if wide else None,
             )  # fmt: skip
         reply = Reply(
-            "".join(pieces), trace, n_in, length + stopped, "stop" if stopped else "length"
+            "".join(pieces), trace, len(prompt), length + stopped, "stop" if stopped else "length"
         )
         named = [
             self._shown((), i) if i in self._special else piece
             for i, piece in zip(grown.ids(r), pieces, strict=True)
         ]
-        return apart(reply, self.thinking, pieces, named)
+        ends = self._tokenizer.decode(list(prompt[-TAIL:]))
+        return apart(reply, self.thinking, pieces, named, begun=opened(ends, self.thinking))
 
     def _named(
         self, grown: GrowingReplies, r: int, pieces: list[str]

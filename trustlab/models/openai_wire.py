@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from trustlab.models.base import Messages, Request
 from trustlab.models.limiter import Limiter
-from trustlab.models.templates import rendering
+from trustlab.models.templates import dated
 from trustlab.settings import may_be_token
 
 T = TypeVar("T")
@@ -579,7 +579,7 @@ class Template:
                 "chat_template needs transformers: pip install transformers"
             ) from error
         self._tokenizer: Any = None
-        self.text, self._options = source, rendering(options or {})
+        self.text, self._options = source, dict(options or {})
         self.n_vocabulary: int | None = None
         if "{{" not in source and "{%" not in source:
             try:
@@ -607,16 +607,20 @@ class Template:
         from jinja2 import TemplateError
         from transformers.utils.chat_template_utils import render_jinja_template
 
-        conversation = turns(messages, system_role)
+        conversation, template = turns(messages, system_role), dated(self.text, self._options)
         try:
             if self._tokenizer is not None:
                 text = self._tokenizer.apply_chat_template(
-                    conversation, tokenize=False, add_generation_prompt=True, **self._options
+                    conversation,
+                    chat_template=template,
+                    tokenize=False,
+                    add_generation_prompt=True,
+                    **self._options,
                 )
                 return text.removeprefix(self._tokenizer.bos_token or "")
             rendered = render_jinja_template(
                 [conversation],
-                chat_template=self.text,
+                chat_template=template,
                 add_generation_prompt=True,
                 bos_token="",
                 eos_token="",

@@ -20,6 +20,11 @@ MODEL_FILES = (
 """What the revision of a local folder is a hash of."""
 WHOLE = ("model.safetensors", "model.safetensors.index.json")
 """Where one of these is, the libraries open no pickle beside it."""
+QUANTISERS = {
+    "bitsandbytes": "bitsandbytes", "compressed-tensors": "compressed-tensors",
+    "gptq": "gptqmodel", "awq": "gptqmodel", "torchao": "torchao", "hqq": "hqq",
+}  # fmt: skip
+"""Ways to quantise, and what opens such weights; accelerate places them."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 NO_WEIGHTS = ("training_args", "openvino")
 """How names of other files with such endings begin."""
@@ -150,10 +155,12 @@ def open_weights(
     import transformers
     from safetensors import SafetensorError
 
-    if device_map is not None and find_spec("accelerate") is None:
-        raise ImportError(
-            f"opening {source!r} with device_map needs accelerate: pip install accelerate"
-        )
+    method = quantised(config)
+    needed = ["accelerate"] if device_map is not None else []
+    needed += [QUANTISERS[method]] if method in QUANTISERS else []
+    if absent := [name for name in needed if find_spec(name.replace("-", "_")) is None]:
+        why = f"is quantised ({method}), which" if method else "with device_map"
+        raise ImportError(f"{source!r} {why} needs {absent[0]}: pip install {' '.join(absent)}")
     spread = {} if device_map is None else {"device_map": device_map}
     try:
         opened: Any = getattr(transformers, class_of(config, source)).from_pretrained(
@@ -168,8 +175,7 @@ def open_weights(
             f"{source!r} has no weights: {str(error).splitlines()[0]}"
         ) from error
     except ImportError as error:
-        how = f" (quantised: {method})" if (method := quantised(config)) else ""
-        raise ImportError(f"{source!r}{how} needs a library: {error}") from error
+        raise ImportError(f"{source!r} needs a library: {error}") from error
     except (RuntimeError, ValueError) as error:
         raise _refusal(source, "the weights cannot be read", error) from error
     model, report = opened
@@ -209,8 +215,8 @@ def class_of(config: Any, source: str) -> str:
     ):
         return "AutoModelForCausalLM"
     elif type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        forward = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)].forward
-        given = inspect.signature(forward).parameters.values()
+        opens: Any = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)]
+        given = inspect.signature(opens.forward).parameters.values()
         needs = [
             p.name for p in given if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
         ]

@@ -15,19 +15,27 @@ GIVEN = frozenset(
 """Names in templates that no option may set."""
 
 
-def rendering(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as a template gets them, with the date it prints. ValueError: ``today`` is none
-    (YYYY-MM-DD)."""
+CODES = ("%Y", "%y", "%m", "%-m", "%B", "%b", "%d", "%-d", "%j", "%A", "%a", "%H", "%I", "%M", "%S")
+"""Parts of a date that templates print."""
+
+
+def dated(template: str, options: Mapping[str, Any]) -> str:
+    """The template with a ``strftime_now`` of its own where it has the library's, so that it prints
+    a fixed day's date. ValueError: the option ``today`` is none (YYYY-MM-DD)."""
     told = options.get("today", TODAY)
     try:
         today = datetime.fromisoformat(told)
     except (TypeError, ValueError):
         raise ValueError(f"the template option today is {told!r}; give YYYY-MM-DD") from None
-
-    def strftime_now(form: str) -> str:
-        return today.strftime(form)
-
-    return {**options, "strftime_now": strftime_now}
+    if "strftime_now" not in template:
+        return template
+    parts = [(code, today.strftime(code.replace("-", "")), "-" in code) for code in CODES]
+    steps = "".join(
+        f" | replace({code!r}, {(text.lstrip('0') if bare else text)!r})"
+        for code, text, bare in parts
+    )
+    # The line's end is no part of the text: the block before it takes it away.
+    return f"{{% macro strftime_now(form) %}}{{{{ form{steps} }}}}{{% endmacro %}}\n{template}"
 
 
 def check_options(options: object) -> None:
@@ -43,9 +51,9 @@ def check_template(template: str | None, options: Mapping[str, Any]) -> None:
     template."""
     if not options:
         return
-    rendering(options)
     if template is None:
         raise ValueError(f"template_options are {sorted(options)}, and there is no chat template")
+    dated(template, options)
     from jinja2.meta import find_undeclared_variables
     from transformers.utils.chat_template_utils import _compile_jinja_template
 

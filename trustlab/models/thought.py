@@ -50,14 +50,23 @@ def check_thinking(thinking: Thinking, n_tokens: int) -> None:
         raise ValueError(f"thinking is {thinking!r}; it must be {allowed}")
 
 
+def _markers(thinking: Thinking) -> Sequence[Sequence[str]]:
+    own = [thinking] if not isinstance(thinking, str) else []
+    return own or (MARKERS if thinking == "auto" else ())
+
+
+def opened(prompt: str, thinking: Thinking = "auto") -> bool:
+    """Whether a prompt ends with the beginning of a thought, which its template wrote."""
+    return prompt.rstrip().endswith(tuple(opens.rstrip() for opens, _ in _markers(thinking)))
+
+
 def parts(text: str, thinking: Thinking = "auto") -> Parts:
     """Where thought ends and the answer begins. The last marker decides: an answer stands behind
     the last end, and a beginning behind that has no end."""
     stop = len(text.rstrip())
     for ending in ENDINGS if thinking == "auto" else ():
         stop = stop - len(ending) if text[:stop].endswith(ending) else stop
-    own = thinking if not isinstance(thinking, str) else None
-    for opens, closes in [own] if own else MARKERS if thinking == "auto" else ():
+    for opens, closes in _markers(thinking):
         first, last, end = text.find(opens), text.rfind(opens), text.rfind(closes)
         if last > end:
             return Parts(text[first + len(opens) :], None, stop)
@@ -88,17 +97,23 @@ def apart(
     thinking: Thinking = "auto",
     pieces: Sequence[str] = (),
     named: Sequence[str] = (),
+    *,
+    begun: bool = False,
 ) -> Reply:
     """The reply with its thought in ``reasoning``, its text and trace the answer's alone.
 
     - ``pieces``: what each token adds to the text; ``named``: the same with the names of special
       tokens, which the text lacks. Without them only the text is parted.
+    - ``begun``: the prompt has :func:`opened` a thought; a reply that was cut before its end is all
+      thought.
     - A thought without an end, and one without an answer behind it, leave an empty text.
     """
     if reply.text is None:
         return reply
     told = "".join(named) or reply.text
     thought, start, stop = parts(told, thinking)
+    if thought is None and begun and reply.finish == "length":
+        thought, start = told, None
     if thought is None:
         return reply
     thought = thought.strip()
