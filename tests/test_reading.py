@@ -38,7 +38,8 @@ class Chatty(FakeModel):
         elif request.purpose == "p_true":
             text = f"Answer: {text}"
         else:
-            text = re.sub(r"\[(\d+)\]", r"\1", text.replace("fits. ", "fits.\n\nConfidence: "))
+            text = re.sub(r"(?:\A|fits\. )\[", r"It fits.\n\nConfidence: [", text)
+            text = re.sub(r"\[(\d+)\]", r"\1", text)
         return replace(found, text=text)
 
 
