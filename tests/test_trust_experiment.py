@@ -389,6 +389,13 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
         "levels": [1, 100], "n_doctors": 2, "doctor_temperature": 0.8, "seed": 3, "mixed": False,
         "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
         "medical_proxy": "proxy: wordy, no biomedical encoder", "served_by": {},
+        "own_temperature": [], "budgets": {}, "reading": "chat", "reasoning_from": "section",
+        "replies_read": {"m1": {
+            "opinion": {"read": 12, "chat": 0},  # of 16: nobody reads what c's doctors say
+            "plan": {"read": sum(c.proposed.plan is not None for c in run.checked), "chat": 0},
+            "review": {"read": sum(len(c.review.replies) for c in run.checked if c.review),
+                       "chat": 0},
+        }},
     }  # fmt: skip
     assert {k: v for k, v in run.parameters.items() if k != "cases_sha256"} == expected
     assert (
