@@ -392,9 +392,8 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
         "own_temperature": [], "budgets": {}, "reading": "chat", "reasoning_from": "section",
         "replies_read": {"m1": {
             "opinion": {"read": 12, "chat": 0},  # of 16: nobody reads what c's doctors say
-            "plan": {"read": sum(c.proposed.plan is not None for c in run.checked), "chat": 0},
-            "review": {"read": sum(len(c.review.replies) for c in run.checked if c.review),
-                       "chat": 0},
+            "plan": {"read": 6, "chat": 0},
+            "review": {"read": 8, "chat": 0},  # of 10: one of tests is unreadable at each level
         }},
     }  # fmt: skip
     assert {k: v for k, v in run.parameters.items() if k != "cases_sha256"} == expected
