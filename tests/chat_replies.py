@@ -148,6 +148,8 @@ SCORES = [
     Told("Phi", "score", "Answer: 85", 85),
     Told("Phi", "score", "Confidence: 85\n\nThe fever speaks for it.", why="not the last line",
          unless=("The fever speaks for it.\n\nConfidence: 85", 85)),
+    Told("Phi", "score", "-5", why="a sign", unless=("- 5", 5)),
+    Told("Phi", "score", ".5", why="nothing before the point", unless=("5.", 5)),
     Told("Phi", "score", "eighty-five", why="in words", unless=("85", 85)),
     Told("Claude", "score", "Fever fits; no contact is known.\n\n**85**", 85),
     Told("Claude", "score", "The probability is 60%.\n\nConfidence: 85", why="two scores",
