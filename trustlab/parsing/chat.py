@@ -48,7 +48,7 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _NO_NAME = re.compile(
-    r"[][,;/?|<>=:]|\.\s|\b(?:or|vs|versus|is|are|was|has|have|can|cannot|not|please|patient|you"
+    r"[][{}\\$*,;/?|<>=:]|\.\s|\b(?:or|vs|versus|is|are|was|has|have|can|cannot|not|please|patient|you"
     r"|because|certain|likely|unlikely|important|unclear|therefore)\b",
     re.IGNORECASE,
 )
