@@ -73,8 +73,8 @@ def test_strict_reading_asks_nothing_else_and_refuses_it_all(tmp_path: Path) -> 
         ran(Chatty(), cache=store["cache"])
     model = Chatty()
     strict = ran(model, reading="strict", **store)
-    assert not model.asked and strict.answers["answer"].isna().all()
-    assert strict.confidence["confidence"].isna().all()
+    assert not model.asked and strict.answers["answer"].isna().to_numpy().all()
+    assert strict.confidence["confidence"].isna().to_numpy().all()
     found = json.loads((tmp_path / "strict" / "run.json").read_text(encoding="utf-8"))
     assert found["benchmark"]["reading"] == "strict" and found["warnings"] == []
     assert found["benchmark"]["replies_read"] == {}
