@@ -159,6 +159,12 @@ def test_the_whole_procedure_reads_every_step_alike(reading: Reading) -> None:
         assert found.missing == "keyword: none in square brackets"
 
 
+def test_a_summary_whose_ids_are_text_is_held_against_the_list() -> None:
+    said = re.sub(r"\[([123])\]", r'["\1"]', evidence_json())
+    assert read_evidence(f"So: {said}", CRITERIA, PATIENT)[1] is True
+    assert read_evidence(said, CRITERIA, PATIENT)[1] is False  # strict reads it, as ever
+
+
 def test_a_score_in_prose_is_not_one_of_the_patient_s() -> None:
     model = Scripted(evidence="It fits.\n\nConfidence: 70")
     off = MedConf(profile=False)

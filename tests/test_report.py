@@ -43,6 +43,8 @@ TOLD_ELSEWHERE = {
     "p_true_temperature",
     "n_doctors",
     "doctor_temperature",
+    "reading",
+    "reasoning_from",
 }
 """Parameters that have a sentence of their own."""
 
@@ -194,6 +196,14 @@ def test_open_choices_are_told_where_a_method_of_the_run_reads_them():
     assert "with renyi_alpha = 2.0, eigenvalue_cut = 0.9, entailment_context = answer." in words
     assert "renyi_alpha" not in told(made(1, methods=["asp"]))
     assert set(CHOICES) == {f.name for f in fields(Parameters)} - TOLD_ELSEWHERE
+
+
+def test_how_replies_were_read_is_told_where_it_was_chosen():
+    strict, thought = "in the form that was asked for alone.", "A doctor's thought stood in"
+    assert strict in told(made(1, methods=["asp"], reading="strict"))
+    panel = told(made(1, methods=["agreement"], reasoning_from="thought"))
+    assert thought in panel and strict not in panel
+    assert thought not in told(made(1, methods=["asp"], reasoning_from="thought"))
 
 
 def test_the_judge_of_entailment_is_named_as_a_stand_in_where_it_is_one():

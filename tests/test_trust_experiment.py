@@ -390,6 +390,12 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
         "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
         "medical_proxy": "proxy: wordy, no biomedical encoder", "served_by": {},
         "budgets": {}, "model_options": {}, "own_temperature": [], "unstructured": [],
+        "reading": "chat", "reasoning_from": "section",
+        "replies_read": {"m1": {
+            "opinion": {"read": 12, "chat": 0},  # of 16: nobody reads what c's doctors say
+            "plan": {"read": 6, "chat": 0},
+            "review": {"read": 8, "chat": 0},  # of 10: one of tests is unreadable at each level
+        }},
     }  # fmt: skip
     assert {k: v for k, v in run.parameters.items() if k != "cases_sha256"} == expected
     assert (

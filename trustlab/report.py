@@ -172,7 +172,12 @@ def _computed(p: Mapping[str, Any], methods: Sequence[Method], needs: frozenset[
 
 
 def _read(p: Mapping[str, Any], methods: Sequence[Method], needs: frozenset[str]) -> Iterator[str]:
-    """Who else read: encoders, the judge of entailment, and MedConf's library and assessor."""
+    """How replies were read, and who else read: encoders, the judge of entailment, and MedConf's
+    library and assessor."""
+    if p["reading"] == "strict":
+        yield "Replies were read in the form that was asked for alone."
+    if p["reasoning_from"] == "thought" and "panel" in needs:
+        yield "A doctor's thought stood in where its reply had no section of reasoning."
     reading = {reader for m in methods for reader in readers(m).split(", ")}
     if "encoder" in reading:
         yield f"Sentences were compared by the encoder {p['encoder']}."

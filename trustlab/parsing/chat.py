@@ -48,7 +48,7 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _NO_NAME = re.compile(
-    r"[][,;/?|<>=:]|\.\s|\b(?:or|vs|versus|is|are|was|has|have|can|cannot|not|please|patient|you"
+    r"[][{}\\$*,;/?|<>=:]|\.\s|\b(?:or|vs|versus|is|are|was|has|have|can|cannot|not|please|patient|you"
     r"|because|certain|likely|unlikely|important|unclear|therefore)\b",
     re.IGNORECASE,
 )
@@ -159,7 +159,8 @@ def score(text: str, patient: str | None = None) -> float | None:
     lines = list(_lines(text))
     if not lines:
         return None
-    said = _plain(text[slice(*lines[-1])]).strip(" \t-\u2022.\"'")
+    said = _plain(text[slice(*lines[-1])]).strip(" \t\"'").rstrip(".")
+    said = re.sub(r"\A[-\u2022][ \t]+", "", said)
     label = _LABELLED.match(said)
     manner, value = _number(said[label.end() :] if label else said)
     if value is None:

@@ -1,0 +1,175 @@
+"""``reading`` and ``reasoning_from`` through whole runs: what is read, counted, said, and asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from asking import ask
+from each import each
+from fake_model import FakeModel, made_cases
+from fake_panel import FakePanel, Wordy, case, marks_json, plan_json
+
+import trustlab as tl
+from trustlab.metrics.formatted import remark_lines, together
+from trustlab.models.base import Request
+from trustlab.records import Reply
+from trustlab.settings import Parameters
+
+METHODS = ["ce", "cot_ce", "topk_ce", "p_true", "poc", "medconf", "agreement"]
+WHY = 'read as chat models write them (reading="strict" refuses them)'
+
+
+class Chatty(FakeModel):
+    """The model without weights, in the manner of chat models."""
+
+    def reply(self, request: Request, i: int) -> Reply:
+        found = super().reply(request, i)
+        text = str(found.text)
+        if request.purpose in ("diagnosis", "samples", "keyword", "doctor"):
+            text = re.sub(r"\[(.*)\]\Z", r"**\1**", text)
+        elif request.purpose in ("profile", "evidence"):
+            text = f"Here it is:\n\n```json\n{text}\n```"
+        elif request.purpose == "p_true":
+            text = f"Answer: {text}"
+        else:
+            text = re.sub(r"(?:\A|fits\. )\[", r"It fits.\n\nConfidence: [", text)
+            text = re.sub(r"\[(\d+)\]", r"\1", text)
+        return replace(found, text=text)
+
+
+def ran(model: FakeModel, **choices: Any) -> tl.Run:
+    return ask(tl.benchmark, made_cases(2), [model], METHODS, [100], samples=3, **choices)
+
+
+def test_a_model_that_chats_is_read_as_one_that_does_not_and_it_is_counted() -> None:
+    plain = ran(FakeModel())
+    with pytest.warns(UserWarning, match="2 of 2 answers, 6 of 6 samples, "):
+        chat = ran(Chatty())
+    assert list(chat.answers["answer"]) == list(plain.answers["answer"])
+    np.testing.assert_array_equal(chat.confidence["confidence"], plain.confidence["confidence"])
+    counts = chat.parameters["replies_read"]["fake"]
+    assert counts == {
+        step: {"read": n["read"], "chat": n["read"]}
+        for step, n in plain.parameters["replies_read"]["fake"].items()
+    }
+    steps = ["answer", "samples", "ce", "cot_ce", "topk_ce", "p_true"]
+    assert set(counts) == {*steps, "keyword", "profile", "evidence", "score", "opinion"}
+    assert counts["samples"]["read"] == 6 and counts["opinion"]["read"] == 6
+    assert {n["chat"] for n in plain.parameters["replies_read"]["fake"].values()} == {0}
+    (line,) = remark_lines(chat.parameters)
+    assert line.startswith("fake: 2 of 2 answers, ") and line.endswith(WHY)
+    assert remark_lines(plain.parameters) == []
+
+
+def test_strict_reading_asks_nothing_else_and_refuses_it_all(tmp_path: Path) -> None:
+    store = {"cache": tmp_path / "replies.sqlite", "run_dir": tmp_path / "strict"}
+    with pytest.warns(UserWarning, match=re.escape(WHY)):
+        ran(Chatty(), cache=store["cache"])
+    model = Chatty()
+    strict = ran(model, reading="strict", **store)
+    assert not model.asked and strict.answers["answer"].isna().to_numpy().all()
+    assert strict.confidence["confidence"].isna().to_numpy().all()
+    found = json.loads((tmp_path / "strict" / "run.json").read_text(encoding="utf-8"))
+    assert found["benchmark"]["reading"] == "strict" and found["warnings"] == []
+    assert found["benchmark"]["replies_read"] == {}
+
+
+def test_counts_of_several_runs_are_summed() -> None:
+    one = {"replies_read": {"m": {"ce": {"read": 4, "chat": 1}}}}
+    two = {"replies_read": {"m": {"ce": {"read": 6, "chat": 0}, "plan": {"read": 1, "chat": 0}}}}
+    both = together([one, two, {}])["replies_read"]
+    assert both == {"m": {"ce": {"read": 10, "chat": 1}, "plan": {"read": 1, "chat": 0}}}
+    assert remark_lines({"replies_read": both}) == [f"m: 1 of 10 scores (CE) {WHY}"]
+    assert one["replies_read"]["m"]["ce"]["read"] == 4
+
+
+def test_a_judge_s_verdict_is_read_as_the_run_reads(tmp_path: Path) -> None:
+    setup = tl.Setup(grader="judge:embedded", cache=tmp_path / "c.sqlite", reading="strict")
+    assert vars(setup.judge)["reading"] == "strict"
+    assert vars(setup.with_(reading="chat").judge)["reading"] == "chat"
+
+
+# Doctors and reviewers
+
+SCRIPT: dict[str, Any] = {
+    "doctor": [Reply("**Fever disease**", reasoning="Fever."),
+               Reply("Diagnosis: Fever disease", reasoning="Cough."),
+               Reply("<thinking_process>Fever, cough.</thinking_process>[Fever disease]",
+                     reasoning="Cough.")],
+    "plan": f"The plan:\n{plan_json('Paracetamol', tests=['ECG'])}",
+    "review_prescriptions": marks_json("rating", "Safe"),
+    "review_tests": marks_json("flag", "FINE"),
+}  # fmt: skip
+
+
+def trusted(tmp_path: Path, **choices: Any) -> Any:
+    study: Any = tl.trust
+    return ask(study, [case("a", "Fever disease")], [FakePanel(**SCRIPT)], encoder=Wordy(),
+               cache=tmp_path / "replies.sqlite", **choices)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*read as chat models write them")
+def test_a_panel_is_read_and_counted_and_thought_stands_in_where_it_may(tmp_path: Path) -> None:
+    run = trusted(tmp_path, run_dir=tmp_path / "run")
+    assert [o.thinking for o in run.checked[-1].panel.opinions] == [None, None, "Fever, cough."]
+    told = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert (told["trust"]["reading"], told["trust"]["reasoning_from"]) == ("chat", "section")
+    assert told["trust"]["replies_read"] == {
+        "fake": {
+            "opinion": {"read": 3, "chat": 2},
+            "plan": {"read": 2, "chat": 2},
+            "review": {"read": 4, "chat": 2},
+        }
+    }
+    words = "2 of 3 doctors' diagnoses, 2 of 2 plans, 2 of 4 reviews"
+    assert told["warnings"] == [f"fake: {words} {WHY}"]
+    safe = run.reviews[run.reviews["safety"]]
+    assert list(safe["n_safe"]) == [1, 1] and list(safe["n_unflagged"]) == [1, 1]
+    thought = trusted(tmp_path, reasoning_from="thought")
+    opinions = thought.checked[-1].panel.opinions
+    assert [o.thinking for o in opinions] == ["Fever.", "Cough.", "Fever, cough."]
+    assert thought.parameters["reasoning_from"] == "thought"
+    strict = trusted(tmp_path, reading="strict")
+    assert [o.diagnosis for o in strict.checked[-1].panel.opinions] == [None, None, "Fever disease"]
+    assert strict.parameters["replies_read"] == {"fake": {"opinion": {"read": 1, "chat": 0}}}
+
+
+def test_thought_reaches_a_panel_s_methods() -> None:
+    class Thinks(FakeModel):
+        def reply(self, request: Request, i: int) -> Reply:
+            found = super().reply(request, i)
+            if request.purpose != "doctor":
+                return found
+            bare = str(found.text).partition("</thinking_process>\n")[2]
+            return replace(found, text=bare, reasoning="It may be this.")
+
+    for source, n_missing in (("section", 2), ("thought", 0)):
+        study: Any = tl.benchmark
+        run = ask(study, made_cases(2), [Thinks()], ["rdc"], [100], reasoning_from=source)
+        assert run.confidence["confidence"].isna().sum() == n_missing
+        assert run.parameters["reasoning_from"] == source
+
+
+@each(
+    ("choices", "words"),
+    [
+        ({"reading": "lenient"}, "reading is 'lenient'; it must be 'chat' or 'strict'"),
+        ({"reasoning_from": "air"}, "reasoning_from is 'air'; it must be 'section' or 'thought'"),
+        ({"parameters": {"reading": "strict"}}, "it must be given as reading"),
+    ],
+)
+def test_another_way_to_read_is_refused(choices: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        tl.Setup(**choices)
+
+
+def test_a_setup_s_reading_reaches_the_methods_parameters() -> None:
+    chosen = tl.Setup(reading="strict", reasoning_from="thought").chosen
+    assert (chosen.reading, chosen.reasoning_from) == ("strict", "thought")
+    assert tl.Setup().chosen == Parameters()
