@@ -101,6 +101,15 @@ def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_wha
     assert plan.to_dict() == {"diagnosis": 12, "judge": 12} | asked
 
 
+def test_room_for_thought_is_counted_with_every_reply():
+    setup = Setup(n=2, levels=[100], methods=["poc", "medconf"], grader="judge:embedded")
+    without = plan_benchmark(setup).set_index("purpose")
+    more = setup.with_(budgets={"thinking": 100}, reader_options={"thinking_tokens": 7})
+    table = plan_benchmark(more).set_index("purpose")
+    added = (table["n_tokens_out"] - without["n_tokens_out"]) / without["n_replies"]
+    assert added.to_dict() == {purpose: 100 for purpose in table.index} | {"judge": 7}
+
+
 def test_a_data_set_s_own_options_are_heeded(tmp_path):
     path = official(
         tmp_path, [row(f"{vignette(12, who)} {ASKED}") for who in ("baker", "nurse", "cook")]

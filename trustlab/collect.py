@@ -339,8 +339,8 @@ PROFILE = 8
 def plan_benchmark(setup: Setup) -> pd.DataFrame:
     """Requests, replies and tokens by purpose, for a benchmark with this setup.
 
-    - Tokens in are estimated from words; tokens out are the most that is allowed. The prompt is
-      counted once a request.
+    - Tokens in are estimated from words; tokens out are the most that is allowed, thought included.
+      The prompt is counted once a request.
     - Several models are asked the same and counted together, each as one that gives every
       statistic.
     - MedConf asks for a keyword and a profile once for each distinct answer; here that is each
@@ -351,6 +351,7 @@ def plan_benchmark(setup: Setup) -> pd.DataFrame:
     shown = views(cases, given(setup.levels, LEVELS))
     needs = needs_of(select(given(setup.methods, "paper")))
     settings = settings_of(setup)
+    thought, aside = map(setup.thinking_tokens, (setup.model_options, setup.reader_options))
     rows = []
     for v in shown:
         asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)
@@ -358,15 +359,16 @@ def plan_benchmark(setup: Setup) -> pd.DataFrame:
         if "panel" in needs:
             most = {"n": p.n_doctors, "max_tokens": settings.max_tokens_doctor}
             asked.append(doctor_request(v, p.doctor_temperature, settings.seed, **most))
-        rows += [_row(r) for r in asked]
+        rows += [_row(r, thought) for r in asked]
     if "assessment" in needs:
-        rows += [_row(r) for r in _medconf_requests(shown, settings, setup.library)]
+        most = thought if setup.assessor is None else aside
+        rows += [_row(r, most) for r in _medconf_requests(shown, settings, setup.library)]
     if str(setup.grader).startswith(JUDGE):
-        rows += [_row(judge_request(v.case.diagnosis, v.case.accepted)) for v in shown]
+        rows += [_row(judge_request(v.case.diagnosis, v.case.accepted), aside) for v in shown]
     rows *= len(as_list(setup.model))
     if setup.wording:
         rows += [
-            _row(r)
+            _row(r, aside)
             for r in dict.fromkeys(r for rs in rephrase_requests(cases).values() for r in rs)
         ]
     table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
@@ -374,9 +376,9 @@ def plan_benchmark(setup: Setup) -> pd.DataFrame:
     return grouped.sum().assign(n_requests=grouped.size()).reset_index()
 
 
-def _row(r: Request) -> tuple[str, int, int, int]:
+def _row(r: Request, thought: int) -> tuple[str, int, int, int]:
     words = sum(len(content.split()) for _, content in r.messages)
-    return r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * r.max_tokens
+    return r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * (r.max_tokens + thought)
 
 
 def _medconf_requests(

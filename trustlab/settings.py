@@ -453,8 +453,12 @@ class Setup(Keep, Read, Roles, Ask, Flat):
 
     def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """A backend's options, with the budget for thought where they do not have their own."""
-        thought = self.budgets.get("thinking")
-        return ({} if thought is None else {"thinking_tokens": thought}) | dict(options)
+        thought = self.thinking_tokens(options)
+        return dict(options) | ({"thinking_tokens": thought} if thought else {})
+
+    def thinking_tokens(self, options: Mapping[str, Any]) -> int:
+        """The budget for thought of a backend with these options."""
+        return options.get("thinking_tokens", self.budgets.get("thinking", 0))
 
     @property
     def store(self) -> Path | None:
