@@ -64,8 +64,11 @@ def test_a_result_that_is_not_finite_is_missing(name: str, value: float) -> None
 @each("text", ["85", "[101]", "[80] [90]", None])
 def test_an_unreadable_score_is_missing(text: str | None, name: str) -> None:
     made = generation(probes={name: (Reply(text, missing=None if text else "refused"),)})
+    strict = replace(made, parameters=replace(made.parameters, reading="strict"))
     expected = "no single number from 0 to 100 in square brackets" if text else "refused"
-    assert METHODS[name].evaluate(made).missing == expected
+    assert METHODS[name].evaluate(strict).missing == expected
+    chat = METHODS[name].evaluate(made)
+    assert chat.confidence == 0.85 if text == "85" else chat.missing == expected
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def thinking_model(
     """A model without a cache that thinks where its template opens a thought, or allows one, and
     answers the truth of the patient whose words stand in the prompt."""
     if not (folder / "config.json").exists():
-        save_tiny(folder, "openai-gpt", tokenizer=byte_tokenizer(template), n_positions=1 << 14)
+        save_tiny(folder, "rwkv", tokenizer=byte_tokenizer(template), context_length=1 << 14)
     model = HuggingFaceModel(folder, device="cpu", **options)
     tokenizer = model._tokenizer
 

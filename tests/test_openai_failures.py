@@ -159,7 +159,7 @@ def test_a_server_that_is_gone_stops_the_run_and_a_rerun_goes_on(server, opened,
     with pytest.raises(Gone, match=r"127.0.0.1:.* is gone: 10 calls in a row failed, the last"):
         cached.generate(requests)
     cached.close()
-    assert len(server.chats()) <= 5 + 10 + 4
+    assert len(server.chats()) <= 5 + 10 + 2 * 4  # in flight at the end, or before the last passed
     server.plan = lambda k, body: None
     before = len(server.chats())
     again = CachedModel(opened(), tmp_path / "replies.sqlite")
