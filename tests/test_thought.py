@@ -43,6 +43,9 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
         ("Well. <think>a</think> [Cold]", "a", "[Cold]"),
         ("<think>the tag </think> ends it</think>[Cold]", "the tag </think> ends it", "[Cold]"),
         ("[Flu]<think>or not", "or not", ""),
+        ("<think>a</think><thinking>[Flu]</thinking>[Cold]", "a</think><thinking>[Flu]", "[Cold]"),
+        ("<think>a</think><thinking>[Flu]", "a</think><thinking>[Flu]", ""),
+        ("<thinking>a<think>b</think>[Flu]</thinking>", "a<think>b</think>[Flu]", ""),
         ("<think>a</think>[Cold]<think>or", "a</think>[Cold]<think>or", ""),
         (
             "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
