@@ -108,15 +108,15 @@ def apart(
 
     - ``pieces``: what each token adds to the text; ``named``: the same with the names of special
       tokens, which the text lacks. Without them only the text is parted.
-    - ``begun``: the prompt has :func:`opened` a thought; a reply that was cut before its end is all
-      thought.
+    - ``begun``: the prompt has :func:`opened` a thought; a reply without its end, cut or not, is
+      all thought.
     - A thought without an end, and one without an answer behind it, leave an empty text.
     """
     if reply.text is None:
         return reply
     told = "".join(named) or reply.text
     thought, start, stop = parts(told, thinking)
-    if thought is None and begun and reply.finish == "length":
+    if thought is None and begun:
         thought, start = told, None
     if thought is None:
         return reply
