@@ -140,7 +140,11 @@ def test_the_chat_template_of_a_processor_is_found(tmp_path):
 
 @each(
     ("name", "words"),
-    [("InstructBlipConfig", "nothing without an image"), ("Florence2Config", "sequence-to-seq")],
+    [
+        ("InstructBlipConfig", "nothing without an image"),
+        ("Florence2Config", "sequence-to-seq"),
+        ("PaliGemmaConfig", "from left to right"),
+    ],
 )
 def test_a_model_that_needs_an_image_is_refused(name, words, tmp_path_factory):
     folder = save_tiny(tmp_path_factory.mktemp("tiny"))

@@ -474,6 +474,8 @@ def test_parameters_are_read_from_a_file_and_pairs_over_it(tmp_path):
     assert found == {"n": 20, "methods": "paper", "levels": [1, 100], "path": "", "model": "hf:a/b"}
     (tmp_path / "empty.yml").write_text("# nothing\n")
     assert read_parameters(tmp_path / "empty.yml") == {}
+    dated = read_parameters(None, ["model_options={template_options: {today: 2026-01-31}}"])
+    assert dated["model_options"]["template_options"] == {"today": "2026-01-31"}
 
 
 def test_of_a_file_with_sections_the_one_of_the_notebook_counts(tmp_path, monkeypatch):

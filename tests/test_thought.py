@@ -34,6 +34,13 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
     assert apart(Reply(f"Maybe [flu].{closes}[Cold]")).text == "[Cold]"
 
 
+@each("finish", ["length", "stop"])
+def test_what_follows_an_opened_thought_without_an_end_is_all_thought(finish: str) -> None:
+    said = Reply("Is it [a cold]? I stop.", finish=finish)
+    assert no_answer(apart(said, begun=True)) == THINKING
+    assert apart(replace(said, text="a</think>[Cold]"), begun=True).text == "[Cold]"
+
+
 @each(
     ("text", "thought", "answer"),
     [
@@ -43,6 +50,9 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
         ("Well. <think>a</think> [Cold]", "a", "[Cold]"),
         ("<think>the tag </think> ends it</think>[Cold]", "the tag </think> ends it", "[Cold]"),
         ("[Flu]<think>or not", "or not", ""),
+        ("<think>a</think><thinking>[Flu]</thinking>[Cold]", "a</think><thinking>[Flu]", "[Cold]"),
+        ("<think>a</think><thinking>[Flu]", "a</think><thinking>[Flu]", ""),
+        ("<thinking>a<think>b</think>[Flu]</thinking>", "a<think>b</think>[Flu]", ""),
         ("<think>a</think>[Cold]<think>or", "a</think>[Cold]<think>or", ""),
         (
             "<|channel|>analysis<|message|>a<|end|><|start|>assistant"

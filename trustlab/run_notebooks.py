@@ -118,9 +118,19 @@ def _sections(found: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]
     return {name: values or {} for name, values in found.items()}
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads a date as the text that it is: no parameter takes another."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, form) for tag, form in known if tag != "tag:yaml.org,2002:timestamp"]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def _yaml(text: str, where: str) -> Any:
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise ValueError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
 

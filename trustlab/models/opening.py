@@ -30,6 +30,8 @@ NO_WEIGHTS = ("training_args", "openvino")
 """How names of other files with such endings begin."""
 BOTH_WAYS = ("bert-generation", "xlnet")
 """Model types that read both ways, beside those listed by the library as masked language models."""
+NOT_ONWARDS = ("paligemma", "diffusion_gemma", "shieldgemma2")
+"""Model types of images and text which read a prompt both ways, fill a canvas, or only classify."""
 NO_LENGTH = 1_000_000
 """A tokenizer's ``model_max_length`` from here on stands for unknown."""
 
@@ -214,6 +216,8 @@ def class_of(config: Any, source: str) -> str:
         getattr(config, "auto_map", None) or {}
     ):
         return "AutoModelForCausalLM"
+    elif kind in NOT_ONWARDS:
+        what = "a model that does not read and write from left to right"
     elif type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
         opens: Any = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)]
         given = inspect.signature(opens.forward).parameters.values()

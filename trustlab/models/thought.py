@@ -22,6 +22,7 @@ MARKERS = (
     ("<seed:think>", "</seed:think>"),
     ("<unused94>", "<unused95>"),
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+    ("<|channel|>commentary", "<|channel|>final<|message|>"),
 )
 """Beginning and end of a thought, as families of models write them."""
 ENDINGS = ("<|return|>", "<|end|>")
@@ -62,18 +63,21 @@ def opened(prompt: str, thinking: Thinking = "auto") -> bool:
 
 def parts(text: str, thinking: Thinking = "auto") -> Parts:
     """Where thought ends and the answer begins. The last marker decides: an answer stands behind
-    the last end, and a beginning behind that has no end."""
+    the last end of any pair, and a beginning behind that has no end."""
     stop = len(text.rstrip())
     for ending in ENDINGS if thinking == "auto" else ():
         stop = stop - len(ending) if text[:stop].endswith(ending) else stop
-    for opens, closes in _markers(thinking):
-        first, last, end = text.find(opens), text.rfind(opens), text.rfind(closes)
-        if last > end:
-            return Parts(text[first + len(opens) :], None, stop)
-        if end >= 0:
-            thought = text[first + len(opens) : end] if 0 <= first < end else text[:end]
-            answer = text[end + len(closes) :]
-            return Parts(thought, len(text) - len(answer.lstrip()), stop)
+    pairs = _markers(thinking)
+    begins = [(at, len(opens)) for opens, _ in pairs if (at := text.find(opens)) >= 0]
+    first, length = min(begins, default=(len(text), 0))
+    last = max((text.rfind(opens) for opens, _ in pairs), default=-1)
+    end, closing = max(((text.rfind(closes), len(closes)) for _, closes in pairs), default=(-1, 0))
+    if last > end:
+        return Parts(text[first + length :], None, stop)
+    if end >= 0:
+        thought = text[first + length : end] if first < end else text[:end]
+        answer = text[end + closing :]
+        return Parts(thought, len(text) - len(answer.lstrip()), stop)
     return Parts(None, 0, len(text))
 
 
@@ -104,15 +108,15 @@ def apart(
 
     - ``pieces``: what each token adds to the text; ``named``: the same with the names of special
       tokens, which the text lacks. Without them only the text is parted.
-    - ``begun``: the prompt has :func:`opened` a thought; a reply that was cut before its end is all
-      thought.
+    - ``begun``: the prompt has :func:`opened` a thought; a reply without its end, cut or not, is
+      all thought.
     - A thought without an end, and one without an answer behind it, leave an empty text.
     """
     if reply.text is None:
         return reply
     told = "".join(named) or reply.text
     thought, start, stop = parts(told, thinking)
-    if thought is None and begun and reply.finish == "length":
+    if thought is None and begun:
         thought, start = told, None
     if thought is None:
         return reply

@@ -36,23 +36,49 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _LEADS = re.compile(
-    r"\A[\s>]*\Z|\b(?:is|be|likely|probably|with|of|suggests?|indicates?|diagnosis|has|have|as)"
+    r"\A[\s>]*\Z|\b(?:(?:it|this|here|answer|cause|condition|keyword|diagnosis|likely|probably)"
+    r"[ \t]+is|it['\u2019]s|(?<!should )be|likely|probably|suggests?|indicates?|diagnosis"
+    r"|(?:diagnosis|case)[ \t]+of|(?:patient|he|she|you)(?:[ \t]+\w+ly)?[ \t]+ha(?:s|ve)"
+    r"|(?:consistent|diagnosed)[ \t]+with|diagnosed[ \t]+as)"
     r"(?:[ \t]+an?|[ \t]+the)?[\s:\u2013\u2014-]{0,9}\Z",
     re.IGNORECASE,
 )
 """What stands before a name in bold: nothing, or the last words of a sentence that gives it."""
+_DENIED = re.compile(
+    r"n['\u2019]t\b|\b(?:not|no|nor|never|neither|cannot|without|against|unlikely|less|least|low"
+    r"|rul\w+[ \t]+out|exclu\w+|absen\w+|instead|rather[ \t]+than|alternative\w*|differentials?"
+    r"|history:|previous\w*)(?!\w)",
+    re.IGNORECASE,
+)
+"""Words of a clause which denies the name in bold, or says that there is a better one."""
+_ASKED = re.compile(
+    r"diagnos[ei]s|answer|keyword|likely|impression|assessment|conclusion|condition", re.IGNORECASE
+)
+"""Words of a line with a colon at its end, and the answer in bold below it."""
+_NOT_THIS = re.compile(
+    r"(?:\b(?:not|never|than|format|example)|n['\u2019]t)(?:[ \t]+(?:is|an?|the))*[\s:$*(\\]*\Z",
+    re.IGNORECASE,
+)
+"""What stands before a box that is no answer."""
+_PLACE_HELD = re.compile(
+    r"(?:(?:your|the|my|final|specific|main)[ \t]+)*(?:diagnosis|answer|keyword|disease|name)",
+    re.IGNORECASE,
+)
+"""Words of a form that nobody filled in."""
 _HEADING = re.compile(
-    r"(?:\w+ )?(?:reasoning|explanation|rationale|summary|assessment|analysis|conclusion|findings?"
-    r"|impression|disclaimer|warning|note|thinking|evidence|answer|(?:differential )?diagnos[ei]s"
-    r"|confidence)",
+    r"(?:\w+ ){0,2}(?:symptoms?|history|plan|steps?(?: \d+)?|recommendations?|points?|flags"
+    r"|treatment|management|considerations?|overview|reasoning|explanation|rationale|summary"
+    r"|assessment|analysis|conclusion|findings?|impression|disclaimer|warning|note|thinking"
+    r"|evidence|answer|(?:differential )?diagnos[ei]s|confidence)",
     re.IGNORECASE,
 )
 _NO_NAME = re.compile(
-    r"[][{}\\$*,;/?|<>=:]|\.\s|\b(?:or|vs|versus|is|are|was|has|have|can|cannot|not|please|patient|you"
-    r"|because|certain|likely|unlikely|important|unclear|therefore)\b",
+    r"[][{}\\$*,;/?|<>=:%\u2192]|\.\s|--|\b\d+\)|\b(?:or|vs|versus|is|are|was|has|have|can|cannot"
+    r"|not|please|patient|you|because|certain|likely|unlikely|important|unclear|therefore|no"
+    r"|rul\w+ out|exclu\w+|either|but|rather|wait)\b",
     re.IGNORECASE,
 )
-"""What makes words a sentence, a note or several names."""
+"""What makes words a sentence, a note or several names, or denies the name."""
 _BRACKET = re.compile(r"(?<!\\)\[(?!\s{0,9}[0-9, ]{1,9}\])")
 _TRIM = " \t*_\"'`\u201c\u201d.!"
 
@@ -62,7 +88,10 @@ def name(text: str) -> Place | None:
     if _BRACKET.search(text):
         return None
     lines = list(_lines(text))
-    boxed = [_trimmed(text, *found.span(1)) for found in _BOXED.finditer(text)]
+    boxes = list(_BOXED.finditer(text))
+    if any(_NOT_THIS.search(text[max(0, box.start() - 40) : box.start()]) for box in boxes):
+        return None
+    boxed = [_trimmed(text, *found.span(1)) for found in boxes]
     labelled = [place for line in lines if (place := _after_label(text, *line))]
     last = [place for place in labelled if place[1] > lines[-1][0]]
     bold = [_unlabelled(text, *found.span(1)) for found in _BOLD.finditer(text)]
@@ -74,6 +103,8 @@ def name(text: str) -> Place | None:
     taken = taken or told
     names = {" ".join(text[a:b].casefold().split()) for a, b in rivals}
     if not taken or len(names) != 1 or _NO_NAME.search(text[slice(*taken[-1])]):
+        return None
+    if _PLACE_HELD.fullmatch(text[slice(*taken[-1])]):
         return None
     return taken[-1]
 
@@ -115,6 +146,12 @@ def _is_told(text: str, start: int, stop: int) -> bool:
         after, rest = text[stop:b], text[b:]
     if label := _LABEL.match(before):
         before = before[label.end() :]
+    said = re.split(r"[.,;!?]\s", before[max(0, len(before) - 300) :])[-1]
+    above = text[:a].rstrip().rpartition("\n")[2] if not before.strip(f"{_TRIM}->#:") else ""
+    if _DENIED.search(said):
+        return False
+    if above.rstrip(" *").endswith(":") and (_DENIED.search(above) or not _ASKED.search(above)):
+        return False
     before = before[max(0, len(before) - 80) :].rstrip(" \t*")
     if after.strip(f"{_TRIM}\r") or not _LEADS.search(before):
         return False
@@ -154,6 +191,28 @@ _PLAIN = re.compile(rf"(?<![0-9.]){_DIGITS}")
 _GUESS = re.compile(rf"[\s*`]{{0,9}}(?:{'|'.join(_FORMS.values())})(?![\w%/.][0-9\w]|\w)")
 
 
+_TENTHS = re.compile(r"\b[01][ \t]*(?:-|\u2013|to)[ \t]*10(?![0-9])")
+"""Another scale than the one that was asked for."""
+_ANOTHER = re.compile(
+    r"n['\u2019]t\b|\b(?:uncertain\w*|doubt\w*|incorrect|wrong|not|unlikely|error)\b", re.IGNORECASE
+)
+_SCORED = re.compile(
+    r"confiden|certain|answer|probab|likel|sure\b|100|(?:my|the|final|overall)\s+score",
+    re.IGNORECASE,
+)
+
+
+def _alone(lines: list[str], value: float) -> bool:
+    """Whether a number on a line of its own, the last of these, is one: no part of a list, not
+    another number beside one, and not said of something else."""
+    above = lines[-2].rstrip(" *") if len(lines) > 1 else ""
+    if any(number(_plain(line)) not in (None, value) for line in lines[:-1]):
+        return False
+    if re.match(rf"[-*\s]*{value - 1:g}[.)]|[-*\u2022][ \t]", above) or _ANOTHER.search(above):
+        return False
+    return not above.endswith(":") or _SCORED.search(above) is not None
+
+
 def score(text: str, patient: str | None = None) -> float | None:
     """The number from 0 to 100 that the last line is; ``None`` where it is none, or any doubt."""
     lines = list(_lines(text))
@@ -163,7 +222,9 @@ def score(text: str, patient: str | None = None) -> float | None:
     said = re.sub(r"\A[-\u2022][ \t]+", "", said)
     label = _LABELLED.match(said)
     manner, value = _number(said[label.end() :] if label else said)
-    if value is None:
+    if value is None or _TENTHS.search(text):
+        return None
+    if not label and not _alone([text[slice(*line)] for line in lines], value):
         return None
     looks = [(found["bracket"], _value(found)) for found in _LOOKS.finditer(_plain(text))]
     if {v for _, v in looks} - {value} or sum(b is not None for b, _ in looks) > 1:
