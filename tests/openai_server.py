@@ -139,6 +139,7 @@ class Server:
     counts: bool = True  # the tokens of a prompt, where it has a window
     scores_chats: bool = False
     only_default: bool = False  # temperature
+    no_zero: bool = False  # of temperature
     holds: bool = False  # a reply to its schema
     prefix: str = ""
     per_second: int = 0
@@ -188,6 +189,9 @@ class Server:
             )
             error = {"message": message, "param": "temperature", "code": "unsupported_value"}
             return 400, {"error": error}
+        if self.no_zero and body.get("temperature", 1) <= 0:
+            error = {"message": "`temperature` must be strictly positive", "param": None}
+            return 422, {"error": error}
         if self.window and self.limit in body and "messages" in body:
             n_in = len(cut(rendered(body["messages"])))
             if n_in + body[self.limit] > self.window:

@@ -276,8 +276,9 @@ def test_run_json_says_what_made_the_run(tmp_path):
         "max_tokens_guesses": 64, "medconf": asdict(MedConf()), "encoder": "letters r1",
         "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
         "medical_encoder": None, "usage": {}, "samples_alike": [],
- "own_temperature": [], "unstructured": [], "model_options": {}, "max_tokens_doctor": 512,
- "replies_read": {"fake": {step: {"read": 8, "chat": 0} for step in ("answer", "ce")}},
+        "own_temperature": [], "unstructured": [], "nearly_greedy": [], "model_options": {},
+        "max_tokens_doctor": 512,
+        "replies_read": {"fake": {step: {"read": 8, "chat": 0} for step in ("answer", "ce")}},
         "served_by": {},
         "entailment": {
             "name": "rule-based proxy", "stand_in": True,

@@ -256,6 +256,22 @@ def test_a_model_that_takes_only_its_own_temperature_is_asked_so_and_it_is_said(
     assert "decoded greedily (by toy at its own default temperature, as all that follows)" in told
 
 
+def test_a_model_that_takes_no_temperature_of_0_is_asked_nearly_at_0_and_it_is_said(server, opened):
+    server.no_zero = True
+    cases = tl.load_cases("starter", n=2)
+    run = tl.benchmark(cases, [opened()], ["asp", "poc"], [100], Setup(samples=2, **IN_MEMORY))
+    assert run.parameters["nearly_greedy"] == ["toy"] and run.parameters["own_temperature"] == []
+    assert all(run.answers["missing"] == "")
+    told = [body["temperature"] for body in server.chats()[1:]]
+    assert set(told) == {0.01, 0.5} and told.count(0.5) == 2
+    (line,) = [told for told in remark_lines(run.parameters) if "temperature" in told]
+    assert line == "toy: asked at temperature 0.01 in place of 0, which it does not take"
+    found = Abilities(frozenset({"text"}), coldest=0.01)
+    assert decode_abilities(json.loads(encode_abilities(found))) == found
+    with pytest.raises(ValueError, match="temperature='default'"):  # not tried out
+        opened(provides=["text"]).generate([Request(ASKED)])
+
+
 def test_a_default_temperature_can_be_declared(server, opened):
     model = opened(temperature="default", provides=["text"])
     model.generate([Request(ASKED, max_tokens=4, temperature=0.5)])
@@ -298,6 +314,9 @@ def test_template_options_reach_a_template_of_ones_own(server, opened):
         {"extra_body": {"top_logprobs": 1}},
         {"extra_body": {"chat_template_kwargs": {}}, "template_options": {"date_string": "x"}},
         {"extra_body": ["top_k"]},
+        {"extra_body": {"options": {"temperature": 0.1}}},
+        {"extra_body": {"generation_config": '{"max_new_tokens": 5}'}},
+        {"extra_body": {"guided_json": {}}},
         {"template_options": "enable_thinking"},
     ],
 )
@@ -322,6 +341,14 @@ def test_every_budget_reaches_its_step():
     assert Setup().procedure == MedConf()
 
 
+def test_room_for_thought_is_kept_in_the_window(server, opened):
+    server.window = 200
+    request = Request((("user", "x" * 140),), max_tokens=40)
+    for thought, there in ((0, True), (100, False)):
+        model = CachedModel(opened(thinking_tokens=thought), None)
+        assert fits(model, request) is there
+
+
 def test_a_budget_for_thought_reaches_the_models(server, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     setup = Setup(model="openai:toy", reviewer="openai:toy", budgets={"thinking": 100})
@@ -329,6 +356,10 @@ def test_a_budget_for_thought_reaches_the_models(server, monkeypatch):
         model.generate([Request(ASKED, max_tokens=4)])
         assert server.received[-1]["max_tokens"] == 104
         model.close()  # pyright: ignore
+    with pytest.raises(
+        ValueError, match="a model is open already; open it with thinking_tokens=100"
+    ):
+        setup.with_(model=setup.models()[0])
     setup = setup.with_(model_options={"thinking_tokens": 7})
     setup.models()[0].generate([Request(ASKED, max_tokens=4)])
     assert server.received[-1]["max_tokens"] == 11

@@ -54,14 +54,6 @@ def test_a_run_asks_what_was_planned(changed):
     )
 
 
-def test_what_may_be_thought_is_counted_with_each_reply():
-    setup = Setup(**(DEFAULTS | {"n": 1, "methods": ["ce"], "levels": [100]}))
-    plain = plan_benchmark(setup)
-    thinks = plan_benchmark(setup.with_(budgets={"thinking": 4000}))
-    more = thinks["n_tokens_out"] - plain["n_tokens_out"]
-    assert more.tolist() == (4000 * plain["n_replies"]).tolist()
-
-
 def test_the_counts_of_the_defaults_by_hand():
     changed = {"n": 20, "samples": 15, "levels": [1, 20, 40, 60, 80, 100]}
     plan = plan_benchmark(Setup(**(DEFAULTS | changed))).set_index("purpose")

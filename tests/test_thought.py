@@ -214,7 +214,7 @@ def test_a_model_that_thinks_answers_behind_its_thought(
         assert no_answer(reply) == THINKING
     with monkeypatch.context() as patch:
         model = speaking(folder / "room", tokenizer, ids, patch)
-        model._thinking_tokens = 56
+        model.thinking_tokens = 56
         ((reply,),) = model.generate([Request((("user", "x"),), max_tokens=8)])
         assert reply.text == "[c]"
 

@@ -390,6 +390,7 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
         "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
         "medical_proxy": "proxy: wordy, no biomedical encoder", "served_by": {},
         "budgets": {}, "model_options": {}, "own_temperature": [], "unstructured": [],
+        "nearly_greedy": [],
         "reading": "chat", "reasoning_from": "section",
         "replies_read": {"m1": {
             "opinion": {"read": 12, "chat": 0},  # of 16: nobody reads what c's doctors say

@@ -346,7 +346,6 @@ def plan_benchmark(setup: Setup) -> pd.DataFrame:
     - MedConf asks for a keyword and a profile once for each distinct answer; here that is each
       distinct true diagnosis, an estimate. A judge is counted once an answer, the most it can be.
     - New wordings are asked for once, whatever the number of models.
-    - What may be thought before a reply is counted with it.
     """
     cases, p = setup.cases(), setup.chosen
     shown = views(cases, given(setup.levels, LEVELS))
@@ -373,7 +372,6 @@ def plan_benchmark(setup: Setup) -> pd.DataFrame:
             for r in dict.fromkeys(r for rs in rephrase_requests(cases).values() for r in rs)
         ]
     table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
-    table["n_tokens_out"] += setup.budgets.get("thinking", 0) * table["n_replies"]
     grouped: Any = table.groupby("purpose", sort=False)
     return grouped.sum().assign(n_requests=grouped.size()).reset_index()
 

@@ -181,15 +181,15 @@ def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
 
 
 def how_asked(models: Iterable[Model]) -> dict[str, Any]:
-    """The models' options that are not the default; the models that were asked at their own default
-    temperature, since they take no other, and those whose replies were not held to a schema, since
-    their servers do not do that."""
+    """The models' options that are not the default; and which models were asked otherwise than was
+    wished: at their own temperature, nearly at 0 in place of 0, not held to a schema."""
     models = list(models)
     options = {m.name: getattr(getattr(m, "model", m), "asked_with", {}) for m in models}
     known = {m.name: able for m in models if (able := vars(m).get("abilities"))}
     return {
         "model_options": {name: dict(given) for name, given in options.items() if given},
         "own_temperature": [name for name, able in known.items() if not able.temperature],
+        "nearly_greedy": [name for name, able in known.items() if able.coldest],
         "unstructured": [name for name, able in known.items() if not able.structured],
     }
 

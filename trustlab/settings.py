@@ -422,6 +422,13 @@ class Setup(Keep, Read, Roles, Ask, Flat):
                 check_model_name(name)
         if isinstance(self.grader, str) and self.grader.startswith(JUDGE):
             others.append(self.grader.removeprefix(JUDGE))
+        if "thinking" in self.budgets and any(
+            hasattr(one, "generate") for one in [*models, *others]
+        ):
+            raise ValueError(
+                "budgets has 'thinking', and a model is open already; open it with"
+                f" thinking_tokens={self.budgets['thinking']}"
+            )
         check_options("model_options", self.model_options, models)
         check_options("reader_options", self.reader_options, others)
         for name in ("encoder", "medical_encoder", "entailment"):

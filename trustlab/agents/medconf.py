@@ -215,13 +215,15 @@ def reply_room(model: Model, max_tokens: int) -> int:
 
 
 def fits(model: Model, request: Request) -> bool:
-    """Whether prompt and reply fit the model's window; true where the backend cannot count
+    """Whether prompt, thought and reply fit the model's window; true where the backend cannot count
     tokens."""
     count, window = getattr(model, "count_tokens", None), getattr(model, "window", math.inf)
-    if count is None or most_tokens(request.messages) + request.max_tokens <= window:
+    thought = getattr(getattr(model, "model", model), "thinking_tokens", 0)
+    room = window - request.max_tokens - thought
+    if count is None or most_tokens(request.messages) <= room:
         return True
     n_tokens = count(request.messages)
-    return n_tokens is None or n_tokens + request.max_tokens <= window
+    return n_tokens is None or n_tokens <= room
 
 
 def _with_keyword(a: Assessment, reply: Reply, reading: Reading) -> Assessment:

@@ -103,14 +103,16 @@ class Model(Protocol):
 class Abilities:
     """What a backend had to find out of its model: which statistics it ``provides``, why it
     ``lacks`` others (need -> reason), its ``window`` of tokens (infinite: not known), whether it
-    ``counts`` the tokens of a prompt, whether it takes a ``temperature``, and, where it is to be
-    ``structured``, whether it holds a reply to a schema."""
+    ``counts`` the tokens of a prompt, whether it takes a ``temperature``, which is
+    the ``coldest`` in place of 0, and, where it is to be ``structured``, whether it holds a reply
+    to a schema."""
 
     provides: frozenset[str]
     lacks: Mapping[str, str] = field(default_factory=dict)
     window: float = math.inf
     counts: bool = False
     temperature: bool = True
+    coldest: float = 0.0
     structured: bool = True
 
 
@@ -134,7 +136,10 @@ def not_default(backend: type[Any], given: Mapping[str, Any], beside: Collection
     return {n: given[n] for n, default in known.items() if given[n] != default}
 
 
-SHOWN = ("window", "count_tokens", "usage", "streams", "structured", "thinking", "asked_with")
+SHOWN = (
+    "window", "count_tokens", "usage", "streams", "structured", "thinking", "thinking_tokens",
+    "asked_with",
+)  # fmt: skip
 """What else of the wrapped model can be read, where it has it."""
 
 

@@ -48,7 +48,9 @@ _REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"
 _MORE = {"served_by", "lacks", "reasoning"}
 """Fields of a reply, or its trace, that are written where they hold something."""
 ABILITY_FIELDS = {"lacks", "provides"}
-_MORE_ABILITIES = {"window": int, "counts": bool, "temperature": bool, "structured": bool}
+_MORE_ABILITIES = {
+    "window": int, "counts": bool, "temperature": bool, "coldest": float, "structured": bool,
+}  # fmt: skip
 """Written where they are not what is taken for granted."""
 COUNT_FIELDS = {"n_tokens"}
 """Of a row that holds the length of a prompt."""

@@ -318,7 +318,7 @@ class HuggingFaceModel:
 
         check_thinking(thinking, thinking_tokens)
         self.batch_tokens, self.thinking = batch_tokens, thinking
-        self._thinking_tokens = thinking_tokens
+        self.thinking_tokens = thinking_tokens
         self.usage: dict[str, float] = {}
         self._torch, self._logits = torch, Logits
         source, commit, revision = locate(name_or_path)
@@ -341,7 +341,8 @@ class HuggingFaceModel:
         kind = str(model.dtype).removeprefix("torch.")
         self.revision = revision if kind == "float32" else f"{revision}-{kind}"
         if thinking != "auto" or thinking_tokens:
-            self.revision += f"-thinking {thinking} {thinking_tokens}"
+            told = thinking if isinstance(thinking, str) else list(thinking)
+            self.revision += f"-thinking {told} {thinking_tokens}"
         if self._template_options:
             self.revision += f"-template {json.dumps(self._template_options, sort_keys=True)}"
         self._passes = Passes(self._model, self.device)
@@ -366,7 +367,7 @@ class HuggingFaceModel:
         if one reply to one prompt does not fit, after a warning for every time that the batches
         were made smaller.
         """
-        requests = with_thought(requests, self._thinking_tokens)
+        requests = with_thought(requests, self.thinking_tokens)
         sharing: dict[Messages, list[int]] = {}
         for i, request in enumerate(requests):
             check(request)

@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -75,7 +76,9 @@ BESIDE = frozenset(
 SAID = frozenset(
     {"model", "messages", "temperature", "top_p", "n", "seed", "max_tokens", "logprobs", "stream"}
     | {"max_completion_tokens", "top_logprobs", "prompt_logprobs", "response_format"}
-    | {"add_generation_prompt", "continue_final_message"}
+    | {"add_generation_prompt", "continue_final_message", "max_new_tokens", "max_output_tokens"}
+    | {"num_predict", "n_predict", "min_tokens", "ignore_eos", "best_of", "stop", "grammar"}
+    | {"structured_outputs", "guided_json", "guided_choice", "guided_regex", "guided_grammar"}
 )
 """Parts of a call that a run decides, and says of itself."""
 
@@ -96,7 +99,7 @@ def check_extra(extra_body: object, template_options: object) -> None:
     for called, value in (("extra_body", extra_body), ("template_options", template_options)):
         if value is not None and not isinstance(value, Mapping):
             raise ValueError(f"{called} is {value!r}; it must be a mapping of names to values")
-    given = set(map(str, extra_body)) if isinstance(extra_body, Mapping) else set()
+    given = _names_in(extra_body) if isinstance(extra_body, Mapping) else set()
     if wrong := sorted(given & SAID):
         raise ValueError(
             f"extra_body has {wrong[0]!r}, which the run sets, and says of itself; allowed is what"
@@ -104,6 +107,17 @@ def check_extra(extra_body: object, template_options: object) -> None:
         )
     if template_options and (wrong := sorted(given & {KWARGS, EFFORT})):
         raise ValueError(f"extra_body has {wrong[0]!r}, and so have template_options; give one")
+
+
+def _names_in(extra_body: Mapping[str, Any]) -> set[str]:
+    """The names of what is sent besides, those in servers' own groups of options, too."""
+    names = set(map(str, extra_body))
+    for group in ("options", "generation_config", "sampling_params", "parameters"):
+        value = extra_body.get(group)
+        with suppress(ValueError):  # some servers take the group as a text
+            value = json.loads(value) if isinstance(value, str) else value
+        names |= set(map(str, value)) if isinstance(value, Mapping) else set()
+    return names
 
 
 KWARGS, EFFORT = "chat_template_kwargs", "reasoning_effort"
@@ -250,7 +264,7 @@ class OpenAIModel:
             shaping += ["structured"]
         if window is not None:
             shaping += [f"window {window}"]
-        self.thinking, self._thinking_tokens = thinking, thinking_tokens
+        self.thinking, self.thinking_tokens = thinking, thinking_tokens
         self.structured = structured
         decisive = json.dumps(shaping, sort_keys=True)
         digest = hashlib.sha256(decisive.encode()).hexdigest()[:8]
@@ -281,13 +295,15 @@ class OpenAIModel:
         self._abilities = found
         if not found.temperature:
             self._dialect = replace(self._dialect, takes_temperature=False)
+        self._dialect = replace(self._dialect, coldest=found.coldest)
         if not found.structured:
             self._dialect = replace(self._dialect, takes_schema=False)
 
     def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
         told = self._template is not None, self.vocabulary_size is not None
         lacks = reasons_lacking(provides, *told)
-        return Abilities(provides, lacks, window, counts, self._dialect.takes_temperature)
+        takes, coldest = self._dialect.takes_temperature, self._dialect.coldest
+        return Abilities(provides, lacks, window, counts, takes, coldest if takes else 0.0)
 
     @property
     def provides(self) -> frozenset[str]:
@@ -327,7 +343,7 @@ class OpenAIModel:
             check(request)
         if not requests:
             return []
-        requests = with_thought(requests, self._thinking_tokens)
+        requests = with_thought(requests, self.thinking_tokens)
         rows: list[list[Reply | None]] = [[None] * request.n for request in requests]
         run = _Run(requests, rows, keep)
         try:
@@ -495,7 +511,9 @@ class OpenAIModel:
             if outcome.answer is None:
                 if body(self._dialect) == sent:
                     learned = self._dialect.after(sent, outcome)
-                    if run is not None and not learned.takes_temperature:
+                    if run is not None and (
+                        learned.coldest > self._dialect.coldest or not learned.takes_temperature
+                    ):
                         self._stop(run, ValueError, f"{self._refused(outcome)}; {ONLY_DEFAULT}")
                         learned = self._dialect
                     self._dialect = learned
@@ -625,7 +643,10 @@ class OpenAIModel:
         outcome = called[0]
         if outcome.answer is None:
             why = f"not scored: {outcome.reason}"
-            return replace(reply, missing=why) if outcome.passing else reply
+            if outcome.passing:
+                return replace(reply, missing=why)
+            lacks = {**reply.trace.lacks, "prior_logprobs": why}
+            return replace(reply, trace=replace(reply.trace, lacks=lacks))
         tokens = reply.trace.tokens
         try:
             if template is None:
@@ -679,7 +700,7 @@ class OpenAIModel:
     async def _holds_to_schema(self) -> bool:
         """Whether the server takes a schema, and what it says is held to it."""
         self.usage["probes"] += 1
-        (asked,) = with_thought([_TRIED], self._thinking_tokens)
+        (asked,) = with_thought([_TRIED], self.thinking_tokens)
 
         def body(dialect: Dialect) -> dict[str, Any]:
             return chat_body(self.name, asked, 0, 1, 0, replace(dialect, takes_schema=True))

@@ -45,6 +45,8 @@ PATHS = {
 }
 """What a server is asked: for replies, for the score of a text, what it has, how long a prompt
 is."""
+NEARLY_GREEDY = 0.01
+"""The temperature of greedy replies where a server takes none of 0."""
 UNFIT = 0
 """In place of an HTTP status: the server did what is not allowed, and would do it again."""
 
@@ -147,6 +149,7 @@ class Dialect:
     takes_top_p: bool = True
     takes_logprobs: bool = True
     takes_temperature: bool = True
+    coldest: float = 0.0
     takes_schema: bool = False
     fewest_top: int = 0
     most_top: int = 20
@@ -177,6 +180,9 @@ class Dialect:
         if _names(words, "seed") and "seed" in sent:
             return replace(self, takes_seed=False)
         if _names(words, "temperature") and "temperature" in sent:
+            only_default = "default" in words
+            if sent["temperature"] == 0 and self.coldest == 0 and not only_default:
+                return replace(self, coldest=NEARLY_GREEDY)
             return replace(self, takes_temperature=False)
         if _names(words, "top_p") and "top_p" in sent:
             return replace(self, takes_top_p=False)
@@ -479,7 +485,7 @@ def chat_body(
         dialect.limit: request.max_tokens,
     }  # fmt: skip
     if dialect.takes_temperature:
-        body["temperature"] = request.temperature
+        body["temperature"] = max(request.temperature, dialect.coldest)
     if request.temperature > 0 and dialect.takes_top_p:
         body["top_p"] = 1.0  # some servers cut the distribution unless told
     if dialect.takes_seed:
@@ -517,7 +523,8 @@ def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> d
     return {
         "model": name, "messages": [*turns(messages, dialect.system_role), said],
         "add_generation_prompt": False, "continue_final_message": True, "prompt_logprobs": 0,
-        dialect.limit: 1, **({"temperature": 0} if dialect.takes_temperature else {}),
+        dialect.limit: 1,
+        **({"temperature": dialect.coldest} if dialect.takes_temperature else {}),
     }  # fmt: skip
 
 

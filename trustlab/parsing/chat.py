@@ -61,10 +61,12 @@ _NOT_THIS = re.compile(
 )
 """What stands before a box that is no answer."""
 _PLACE_HELD = re.compile(
-    r"(?:(?:your|the|my|final|specific|main)[ \t]+)*(?:diagnosis|answer|keyword|disease|name)",
+    r"(?:(?:your|the|my|final|specific|main)[ \t]+)*(?:diagnosis|answer|keyword|disease|name)"
+    r"|pending|tbd|n/?a|none|yes|no|unclear|unknown|see (?:above|below)|(?:i )?need.{0,80}"
+    r"|(?:consult|see|seek|call|contact|go to)\b.{0,80}",
     re.IGNORECASE,
 )
-"""Words of a form that nobody filled in."""
+"""Words of a form that nobody filled in, or which name nothing."""
 _HEADING = re.compile(
     r"(?:\w+ ){0,2}(?:symptoms?|history|plan|steps?(?: \d+)?|recommendations?|points?|flags"
     r"|treatment|management|considerations?|overview|reasoning|explanation|rationale|summary"
@@ -316,6 +318,12 @@ _IDS = (*IMPORTANCES, *SUPPORT_LEVELS)
 """Keys of a summary, whose lists hold ids."""
 _OPENS = re.compile(r"\{|\[\s{0,99}\{")
 _UNQUOTED = re.compile(r"""(confidence_?score["']?\s{0,9}:\s{0,9})(<<[^<>"\n]{1,20}>>)""", re.I)
+_NOT_MEANT = re.compile(
+    r"(?:\b|_)(?:not|never|avoid|exclu\w+|contra\w+|reject\w+|unlikely|examples?|templates?|formats?"
+    r"|wrong|incorrect)(?:\b|_)",
+    re.IGNORECASE,
+)
+"""Words of a key, or of the line before the JSON, which say that it is not the reply."""
 _DECODER = json.JSONDecoder()
 _JSON = (dict, list, str, int, float, type(None))
 """What a key may hold that comes once."""
@@ -342,6 +350,8 @@ def only_value(text: str) -> str:
         stop = _closes(text, start)
     rest = text[:start] + text[stop:]
     if re.search("[{}]", rest) or rest.count("[") != rest.count("]"):
+        return ""
+    if _NOT_MEANT.search(text[:start].rstrip(" \t\r\n`*:").rpartition("\n")[2]):
         return ""
     return _UNQUOTED.sub(r'\1"\2"', text[start:stop])
 
@@ -395,7 +405,8 @@ def rows(value: Any, having: str = "") -> Any:
 def unwrapped(value: dict[str, Any]) -> dict[str, Any]:
     """``value``, or the object that it holds under a single key of no meaning."""
     for key, part in value.items():
-        if len(value) == 1 and key not in _KEYS and isinstance(part, dict):
+        means = key in _KEYS or _NOT_MEANT.search(key)
+        if len(value) == 1 and isinstance(part, dict) and not means:
             return part
     return value
 
