@@ -323,14 +323,17 @@ def cache_import(
 
 def _executed(name: str, values: dict[str, Any], out: Path | None) -> Path:
     """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as
-    far as it came), a server that is gone with status 4."""
+    far as it came), a batch that waits with status 3, a server that is gone with status 4."""
     from papermill.exceptions import PapermillExecutionError
 
-    from trustlab.models.base import Gone
+    from trustlab.models.base import Gone, Waiting
     from trustlab.run_notebooks import run_notebook
 
     try:
         return _refused(lambda: run_notebook(name, values, out))
+    except Waiting as waiting:
+        typer.echo(f"trustlab: {name} waits: {' '.join(str(waiting).split())}", err=True)
+        raise typer.Exit(3) from waiting
     except Gone as gone:
         typer.echo(f"trustlab: {name} stopped: {' '.join(str(gone).split())}", err=True)
         typer.echo("  the same command goes on where it stopped", err=True)

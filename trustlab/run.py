@@ -8,12 +8,12 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 from tqdm import tqdm
@@ -26,7 +26,7 @@ from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.processes import processes, spread
-from trustlab.models.base import Model
+from trustlab.models.base import Model, Waiting
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.parsing.counts import replies_of, tally
@@ -36,6 +36,7 @@ from trustlab.prompts import template
 from trustlab.records import LEVELS, Case, Generation, View
 from trustlab.settings import Setup, given, takes_setup
 
+T = TypeVar("T")
 LIBRARIES = (
     "numpy",
     "pandas",
@@ -138,6 +139,7 @@ def benchmark(
     generations, held, tables, seconds = _asked(models, setup, shown, chosen, settings, others)
     every = list(shown) * len(models)
     answers = _answers(every, generations, grader)
+    refuse_waiting([*held, *asked_before, *own])
     tables += [one.calls_table().assign(model=one.name) for one in [*asked_before, *own]]
     facts = {
         "models": {m.name: m.revision for m in models},
@@ -171,6 +173,32 @@ def benchmark(
         run.save(setup.run_dir)
     warn(facts)
     return run
+
+
+def refuse_waiting(asked: Iterable[object]) -> None:
+    """:class:`~trustlab.models.base.Waiting` where requests of a model, or of one that somebody
+    has, wait in batch files."""
+    found: dict[int, Any] = {}
+    for one in asked:
+        while (inner := getattr(one, "model", None)) is not None:
+            one = inner
+        found[id(one)] = one
+    if told := [m.next_step() for m in found.values() if getattr(m, "waiting", 0)]:
+        raise Waiting("; ".join(told))
+
+
+def each_asked(runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+    """Every run by its name. Where one waits for its replies, the others put their questions before
+    :class:`~trustlab.models.base.Waiting` is raised."""
+    done, waits = {}, {}
+    for name, run in runs.items():
+        try:
+            done[name] = run()
+        except Waiting as waiting:
+            waits[str(waiting)] = waiting
+    if waits:
+        raise Waiting("; ".join(waits))
+    return done
 
 
 def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from trustlab.metrics.formatted import remark_lines, together
-from trustlab.models.base import Gone
+from trustlab.models.base import Gone, Waiting
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS, save_json, save_text, whole
 from trustlab.settings import Setup, unknown
 
@@ -201,10 +201,11 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
         )
         manifest["ok"] = True
     except PapermillExecutionError as error:
-        if error.ename != Gone.__name__:
+        stops: dict[str, type[Gone | Waiting]] = {s.__name__: s for s in (Gone, Waiting)}
+        if error.ename not in stops:
             raise
         manifest["stopped"] = error.evalue
-        raise Gone(error.evalue, []) from error
+        raise stops[error.ename](error.evalue, []) from error
     finally:
         manifest |= {"finished": _now(), **_run_facts(folder)}
         save_json(manifest, folder / MANIFEST)

@@ -23,23 +23,26 @@ CLOSED = ("embedded-closed",)
 """Those of them that show their words and no probabilities."""
 
 
+SERVED = ("openai", "openai-batch")
+"""Kinds of models behind a server, by calls and by files."""
 NOT_OPTIONS = ("name", "name_or_path")
 """Parameters of backends that a model's name gives."""
 
 
 def open_model(name: str, **options) -> Model:
-    """Open a model: ``"embedded"``, ``"embedded-closed"``, ``"hf:NAME_OR_PATH"``, or
-    ``"openai:NAME"``.
+    """Open a model: ``"embedded"``, ``"embedded-closed"``, ``"hf:NAME_OR_PATH"``,
+    ``"openai:NAME"``, or ``"openai-batch:NAME"``.
 
     ``hf:`` takes any Hugging Face causal language model, ``openai:`` a model behind any
-    OpenAI-compatible server (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``). ``options`` go to the
-    backend (``device``, ``dtype``, ``batch_tokens``; ``base_url``, ``concurrency``, ``max_calls``).
-    ``ValueError`` names what is allowed; ``FileNotFoundError``: the model is not there.
+    OpenAI-compatible server (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one that
+    is asked by files (``batch_dir``). ``options`` go to the backend (``device``, ``dtype``,
+    ``batch_tokens``; ``base_url``, ``concurrency``, ``max_calls``). ``ValueError`` names what is
+    allowed; ``FileNotFoundError``: the model is not there.
     """
     check_model_name(name)
     kind, _, rest = name.partition(":")
     backend: Any = backend_of(name)
-    if kind == "openai":
+    if kind in SERVED:
         return backend(rest, **options)
     if name in EMBEDDED and not EMBEDDED[name].is_dir():
         raise FileNotFoundError(
@@ -58,9 +61,10 @@ def check_model_name(name: object) -> None:
     is not looked at.
     """
     kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if name not in EMBEDDED and not (kind in ("hf", "openai") and rest):
+    if name not in EMBEDDED and not (kind in ("hf", *SERVED) and rest):
         raise ValueError(
-            f"model is {name!r}; allowed are {', '.join(EMBEDDED)}, hf:NAME_OR_PATH and openai:NAME"
+            f"model is {name!r}; allowed are {', '.join(EMBEDDED)}, hf:NAME_OR_PATH, openai:NAME"
+            " and openai-batch:NAME"
         )
     if kind == "hf" and is_path(rest) and not Path(rest).expanduser().exists():
         raise FileNotFoundError(
@@ -77,6 +81,10 @@ def is_path(text: str) -> bool:
 
 def backend_of(name: str) -> type[Model]:
     """The class that opens models of this name."""
+    if name.startswith("openai-batch:"):
+        from trustlab.models.batch import BatchModel
+
+        return cast(type[Model], BatchModel)
     if name.startswith("openai:"):
         from trustlab.models.openai import OpenAIModel
 

@@ -70,6 +70,13 @@ class Gone(Stopped):
     """The server does not answer any more, or asks to wait too long."""
 
 
+class Waiting(Stopped):
+    """Requests wait in batch files; its words say where, and what to do."""
+
+    def __init__(self, message: str, replies: list[list[Reply]] | None = None) -> None:
+        super().__init__(message, replies or [])
+
+
 Keep = Callable[[int, int, list[Reply]], None]
 """Gets (request, index of the first of these replies, replies) as they come."""
 
@@ -138,7 +145,7 @@ def not_default(backend: type[Any], given: Mapping[str, Any], beside: Collection
 
 SHOWN = (
     "window", "count_tokens", "usage", "streams", "structured", "thinking", "thinking_tokens",
-    "asked_with",
+    "asked_with", "waiting", "next_step",
 )  # fmt: skip
 """What else of the wrapped model can be read, where it has it."""
 

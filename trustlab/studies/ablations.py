@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -45,7 +46,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.records import SUPPORT_LEVELS, Case, View
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
 from trustlab.retrieval.corpus import CorpusPath, corpus_files
-from trustlab.run import Run, benchmark, score
+from trustlab.run import Run, benchmark, each_asked, score
 from trustlab.settings import Context, Counts, Options, Setup, Warmth, choices, takes_setup
 
 WHOLE = "full"
@@ -142,10 +143,12 @@ def ablations(
     setup = (setup or Setup()).opened().with_(quiet=True)
     held = [m if isinstance(m, CachedModel) else CachedModel(m, setup.store) for m in models]
     chosen = list(dict.fromkeys([*methods, *ASKED_WITH]))
-    runs: dict[str, Run] = {}
-    for name, changed in variants.items():
-        here = setup.below(folders[name]).with_(**changed)
-        runs[name] = benchmark(cases, held, chosen, levels, here)
+
+    def variant(name: str) -> Run:
+        here = setup.below(folders[name]).with_(**variants[name])
+        return benchmark(cases, held, chosen, levels, here)
+
+    runs = each_asked({name: partial(variant, name) for name in variants})
     for one, before in zip(held, models, strict=True):
         if one is not before:
             one.close()

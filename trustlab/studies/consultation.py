@@ -54,7 +54,7 @@ from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.paths import save_tables
 from trustlab.records import Case, Reply
-from trustlab.run import Run, benchmark
+from trustlab.run import Run, benchmark, refuse_waiting
 from trustlab.settings import Chance, Count, Setup, Weight, choices, given, takes_setup
 
 FOUR = ("medconf", "asp", "poc", "ce")
@@ -172,6 +172,7 @@ def consultations(
             ask=None if setup.quiet else with_progress(model.name),
             **how,
         )
+        refuse_waiting([*with_cache, patient])
         told = [c.case_told for c in talked[model.name]]
         levels, here = list(range(max_turns + 1)), setup.below(_folder(model.name))
         how = {"asked_before": with_cache, "show": turn_view}

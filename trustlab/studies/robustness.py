@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Annotated, Any, Self
 
@@ -61,7 +62,7 @@ from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.paths import save_table
 from trustlab.records import Case, Statement
-from trustlab.run import Run, benchmark
+from trustlab.run import Run, benchmark, each_asked
 from trustlab.settings import Seed, Setup, choices, given, takes_setup
 
 STRATA = ("clear", "middle", "flat")
@@ -276,12 +277,14 @@ def robustness(
     conditions = (ORIGINAL, *said_again, *changes)
     if again := [name for name, n in Counter(c.name for c in conditions).items() if n > 1]:
         raise ValueError(f"each condition may be given once; given again: {', '.join(again)}")
-    runs = {}
-    for change in conditions:
+
+    def under(change: Change) -> Run:
         before = [*asked_before, *voice] if change is ORIGINAL else []
         here = setup.below(f"runs/{change.name}")
         how = {"asked_before": before, "show": change.show}
-        runs[change.name] = benchmark(cases, models, methods, levels, here, **how)
+        return benchmark(cases, models, methods, levels, here, **how)
+
+    runs = each_asked({change.name: partial(under, change) for change in conditions})
     return Robustness(
         answers=_stacked(runs, "answers", cases, levels, conditions),
         confidence=_stacked(runs, "confidence", cases, levels, conditions),

@@ -66,7 +66,7 @@ from trustlab.parsing.counts import Read, opinions_of, tally
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Reply, View
-from trustlab.run import cases_hash, given_once, how_asked, served_by, warn
+from trustlab.run import cases_hash, given_once, how_asked, refuse_waiting, served_by, warn
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
@@ -333,6 +333,7 @@ def trust(
     for name, team in teams.items():
         checked += _checked(name, team, shown, cached.get(id(reviewer)), *readers, setup)
     checked = _graded(checked, judge)
+    refuse_waiting([*cached.values(), judge])
     asked = {id(one): one for one in cached.values()}.values()
     calls = pd.concat(
         [one.calls_table().assign(model=one.name) for one in asked], ignore_index=True

@@ -1,0 +1,210 @@
+"""A model that is asked by files: what a run lacks is written in OpenAI's batch format, and what
+came back is read.
+
+Running the same command again is the whole protocol. Who carries the load is the user's choice:
+``vllm run-batch``, a service's batch interface, a cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trustlab.models.base import Keep, Request
+from trustlab.models.openai import OpenAIModel
+from trustlab.models.openai_wire import PATHS, Line, Outcome, shortened
+from trustlab.models.thought import Thinking
+from trustlab.paths import whole
+from trustlab.records import Reply
+
+MOST_LINES, MOST_BYTES = 50_000, 190_000_000
+"""Of one input file: services take no longer ones."""
+TRIES = 3
+"""Lines that failed in passing, after which a request is missing."""
+WAITS = "waits in a batch file"
+
+
+class FileLine(Line):
+    """Answers from the output files of ``folder``; what they lack is written to its input files.
+
+    - ``in-00N.jsonl``: requests, each under a hash of its body. A request that an input file has is
+      not written again, unless it failed since.
+    - ``out*.jsonl``, ``error*.jsonl``: what came back, in any order, in part, or twice. Lines that
+      are no JSON, and those of strangers, are passed over and counted.
+    """
+
+    def __init__(self, folder: Path, **named: Any) -> None:
+        super().__init__(**named)
+        self.folder = folder
+        self._asked: dict[str, str] = {}
+        self.waiting: set[str] = set()
+        self.damaged = 0
+        self._places: dict[str, tuple[Path, int]] = {}
+        self._failed: dict[str, list[Outcome]] = {}
+        self._written: Counter[str] = Counter()
+        self.read()
+
+    def _client(self, key: str, headers: dict[str, str] | None) -> Any:
+        class Nobody:
+            async def close(self) -> None: ...
+
+        return Nobody()
+
+    def read(self) -> None:
+        """Look at all files anew."""
+        self._places, self._failed, self._written, self.damaged = {}, {}, Counter(), 0
+        for file in sorted(self.folder.glob("in-*.jsonl")):
+            self._written.update(str(row.get("custom_id")) for _, row in self._rows(file))
+        for pattern in ("out*.jsonl", "error*.jsonl"):
+            for file in sorted(self.folder.glob(pattern)):
+                for at, row in self._rows(file):
+                    self._take(file, at, row)
+
+    def _rows(self, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Each line that is a JSON object, and where it begins."""
+        at = 0
+        with file.open("rb") as lines:
+            for line in lines:
+                try:
+                    row = json.loads(line)
+                except (ValueError, RecursionError):
+                    row = None
+                if isinstance(row, dict):
+                    yield at, row
+                else:
+                    self.damaged += bool(line.strip())
+                at += len(line)
+
+    def _take(self, file: Path, at: int, row: Mapping[str, Any]) -> None:
+        name, response = str(row.get("custom_id")), row.get("response")
+        told = response if isinstance(response, dict) else {}
+        status, body = told.get("status_code", 200), told.get("body")
+        if status == 200 and isinstance(body, dict) and "error" not in body:
+            self._places.setdefault(name, (file, at))
+        else:
+            error = row.get("error") or (body.get("error") if isinstance(body, dict) else body)
+            self._failed.setdefault(name, []).append(_refusal(status, error))
+
+    async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
+        """The answer that came back; else the request waits, and is written by :meth:`write`."""
+        content = json.dumps([kind, body], sort_keys=True)
+        name = hashlib.sha256(content.encode()).hexdigest()
+        if name in self._places:
+            file, at = self._places[name]
+            with file.open("rb") as lines:
+                lines.seek(at)
+                answer = json.loads(lines.readline())["response"]["body"]
+            return self._told(json.dumps(answer).encode())
+        failed = self._failed.get(name, [])
+        final = [outcome for outcome in failed if not outcome.passing]
+        if final or len(failed) >= TRIES:
+            return (final or failed)[-1]
+        self.waiting.add(name)
+        if len(failed) >= self._written[name]:
+            url = f"/v1{PATHS[kind]}"
+            row = {"custom_id": name, "method": "POST", "url": url, "body": body}
+            self._asked[name] = json.dumps(row, ensure_ascii=False) + "\n"
+        return Outcome(what=WAITS)
+
+    def write(self) -> list[Path]:
+        """Write what was asked for and is in no file yet; the new files."""
+        written = []
+        for part in _parts(self._asked.values()):
+            stems = [file.stem.removeprefix("in-") for file in self.folder.glob("in-*.jsonl")]
+            numbers = [int(stem) for stem in stems if stem.isdigit()]
+            path = self.folder / f"in-{max(numbers, default=0) + 1:03}.jsonl"
+            with whole(path) as beside:
+                beside.write_text("".join(part), encoding="utf-8")
+            written.append(path)
+        self._written.update(list(self._asked))
+        self._asked = {}
+        return written
+
+
+def _refusal(status: Any, error: Any) -> Outcome:
+    """What became of a request that has no answer; one that expired or was cancelled may pass."""
+    told = error if isinstance(error, dict) else {}
+    words = shortened(str(told.get("message") or error or "no response"))
+    known = status if type(status) is int and status != 200 else None
+    what = "the batch brought no answer" if known is None else f"HTTP {known}"
+    named = f"{told.get('param') or ''} {words}".strip()
+    return Outcome(what=what, words=f": {words}", status=known, named=named)
+
+
+def _parts(lines: Iterable[str]) -> Iterator[list[str]]:
+    part: list[str] = []
+    size = 0
+    for line in lines:
+        n = len(line.encode())
+        if part and (len(part) >= MOST_LINES or size + n > MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(line)
+        size += n
+    if part:
+        yield part
+
+
+class BatchModel(OpenAIModel):
+    """A model behind files: :class:`FileLine` in place of a server.
+
+    - ``batch_dir``: the folder of the files, made where it is absent.
+    - ``provides``: what the server gives, since nothing can be tried out: some of "logprobs",
+      "distributions", "prior"; ``window``: its tokens, where known.
+    - The other options are those of :class:`~trustlab.models.openai.OpenAIModel`.
+
+    Replies that wait are missing, and named in ``waiting``; a study then ends with
+    :class:`~trustlab.models.base.Waiting`.
+    """
+
+    def __init__(
+        self, name: str, *, batch_dir: str | Path,
+        provides: Sequence[str] = ("logprobs", "distributions"), window: int | None = None,
+        n_top: int = 20, system_role: str = "auto", one_by_one: bool = False,
+        chat_template: str | None = None, vocabulary_size: int | None = None,
+        extra_body: Mapping[str, Any] | None = None, thinking: Thinking = "auto",
+        thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
+        temperature: str = "asked", structured: bool = False,
+    ) -> None:  # fmt: skip
+        """Reads the files that are there. ``ValueError``: an option out of range."""
+        super().__init__(
+            name, base_url="http://batch", max_retries=0, n_top=n_top, system_role=system_role,
+            one_by_one=one_by_one, chat_template=chat_template, vocabulary_size=vocabulary_size,
+            extra_body=extra_body, provides=provides, thinking=thinking,
+            thinking_tokens=thinking_tokens, template_options=template_options,
+            temperature=temperature, window=window, structured=structured,
+        )  # fmt: skip
+        folder = Path(batch_dir).expanduser()
+        folder.mkdir(parents=True, exist_ok=True)
+        named = {"timeout_s": self._line.timeout_s, "concurrency": self._line.concurrency}
+        self._line: FileLine = FileLine(folder, address=self._line.address, **named)
+
+    def generate(
+        self, requests: Sequence[Request], *, keep: Keep | None = None
+    ) -> list[list[Reply]]:
+        """What came back, in order; what waits is missing, and stands in an input file."""
+        replies = super().generate(requests, keep=keep)
+        self._line.write()
+        return replies
+
+    def _miss(self, run: Any, outcome: Outcome) -> None:
+        """Nothing: files are never gone."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests that this object put and that wait."""
+        return len(self._line.waiting)
+
+    def next_step(self) -> str:
+        """What to do now: how many requests wait, and in which files."""
+        files = ", ".join(sorted(f.name for f in self._line.folder.glob("in-*.jsonl")))
+        return (
+            f"{self.waiting:,} requests of {self.name} wait in {self._line.folder} ({files});"
+            " run those without an output, such as: vllm run-batch -i in-001.jsonl -o"
+            f" out-001.jsonl --model {self.name}; put what comes back beside them as out-001.jsonl,"
+            " errors as error-001.jsonl, and give the same command again"
+        )
