@@ -18,7 +18,7 @@ from trustlab.confidence import METHODS, PARAMETERS
 from trustlab.confidence.registry import FAMILIES, calls, readers
 from trustlab.datasets import LOADERS
 from trustlab.datasets.fetch import HOMES
-from trustlab.models.base import Gone
+from trustlab.models.base import Gone, Waiting
 from trustlab.models.cache import CachedModel
 from trustlab.paths import ROOT, RUNS
 from trustlab.run import benchmark
@@ -181,6 +181,7 @@ def test_a_run_prints_the_warnings_of_its_manifest(tmp_path, monkeypatch):
     [
         (PapermillExecutionError(1, 1, "1 / 0", "ZeroDivisionError", "by 0", []), 1, "by 0"),
         (ValueError("n is many"), 2, "n is many"),
+        (Waiting("3 requests wait"), 3, "3 requests wait"),
         (Gone("no answer", []), 4, "no answer"),
     ],
 )

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from trustlab import run_notebooks
 from trustlab.cli import app
 from trustlab.confidence import METHODS, select
-from trustlab.models.base import Gone
+from trustlab.models.base import Gone, Waiting
 from trustlab.paths import NOTEBOOKS, NOTICE, ROOT
 from trustlab.records import LEVELS
 from trustlab.run_notebooks import (
@@ -401,23 +401,31 @@ def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(tmp_path
 
 
 @pytest.mark.notebook
-def test_a_server_that_is_gone_ends_with_4_and_the_manifest_says_so(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("end", "status", "words"),
+    [
+        (Gone, 4, ["08_gone stopped: no answer for 9 minutes", None]),
+        (Waiting, 3, ["08_gone waits: no answer for 9 minutes"]),
+    ],
+)
+def test_a_run_that_stops_or_waits_says_so_and_its_manifest_too(
+    end, status, words, tmp_path, monkeypatch
+):
     for name, folder in (("NOTEBOOKS", "notebooks"), ("RUNS", "runs")):
         monkeypatch.setattr(run_notebooks, name, tmp_path / folder)
     monkeypatch.setattr(run_notebooks, "read_sections", lambda file: {})
-    gone = "from trustlab.models.base import Gone\nraise Gone('no answer\\nfor 9 minutes', [])"
+    name = end.__name__
+    gone = f"from trustlab.models.base import {name}\nraise {name}('no answer\\nfor 9 minutes', [])"
     small_notebook(tmp_path / "notebooks", gone, name="08_gone")
     small_notebook(tmp_path / "notebooks", "print('never here')")
     done = CliRunner().invoke(app, ["run", "all"])
-    assert done.exit_code == 4, done.output
-    assert done.stderr.splitlines()[-2:] == [  # after the progress bar
-        "trustlab: 08_gone stopped: no answer for 9 minutes",
-        "  the same command goes on where it stopped",
-    ]
+    assert done.exit_code == status, done.output
+    told = [f"trustlab: {w}" if w else "  the same command goes on where it stopped" for w in words]
+    assert done.stderr.splitlines()[-len(told) :] == told  # after the progress bar
     found = manifest(tmp_path / "runs" / "08_gone")
     assert (found["ok"], found["stopped"]) == (False, "no answer\nfor 9 minutes")
     assert not (tmp_path / "runs" / "09_small").exists()
-    with pytest.raises(Gone, match="for 9 minutes"):
+    with pytest.raises(end, match="for 9 minutes"):
         run_notebook("08_gone", {}, tmp_path / "out")
 
 
