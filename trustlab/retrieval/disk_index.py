@@ -176,8 +176,9 @@ def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> Non
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     for left in folder.parent.glob("building-*"):
-        if time.time() - left.stat().st_mtime > STALE_S:
-            shutil.rmtree(left, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # its build has ended meanwhile
+            if time.time() - left.stat().st_mtime > STALE_S:
+                shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as beside:
         built = Path(beside) / "index"
         built.mkdir()
