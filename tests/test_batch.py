@@ -37,7 +37,14 @@ def answered(folder: Path, server: Server, change: Callable[[list[dict]], Any] =
             problem = server.problem(row["body"])
             body = server.chat(row["body"], None) if problem is None else problem[1]
             told = {"status_code": 200 if problem is None else problem[0], "body": body}
-            rows.append({"id": "x", "custom_id": row["custom_id"], "response": told, "error": None})
+            rows.append(
+                {
+                    "id": f"{out.name} {len(rows)}",
+                    "custom_id": row["custom_id"],
+                    "response": told,
+                    "error": None,
+                }
+            )
         lines = [r if isinstance(r, str) else json.dumps(r) for r in change(rows)]
         out.write_text("".join(f"{line}\n" for line in lines), "utf-8")
         n += len(lines)
@@ -99,12 +106,12 @@ def failing_once() -> Callable[[list[dict]], list[Any]]:
     failed: set[str] = set()
 
     def change(rows: list[dict]) -> list[Any]:
-        told = []
+        told: list[Any] = []
         for i, row in enumerate(rows):
             fails = i >= len(rows) // 2 and row["custom_id"] not in failed
             failed.update({row["custom_id"]} if fails else ())
             told.append(row | (expired if i % 2 else busy) if fails else row)
-        return told
+        return told + told
 
     return change
 

@@ -412,6 +412,21 @@ def test_a_server_that_holds_no_reply_to_a_schema_is_asked_in_words_and_it_is_sa
     assert decode_abilities(json.loads(encode_abilities(model.abilities))) == model.abilities
 
 
+def test_a_schema_that_is_refused_amid_a_run_stops_it(server, opened):
+    server.holds = True
+    model = opened(structured=True)
+    assert model.abilities.structured
+    server.refuses = {"response_format"}
+    with pytest.raises(ValueError, match="response_format.*without structured=True"):
+        model.generate([PLAN])
+
+
+def test_options_that_a_manifest_holds_have_no_key_and_can_be_written(opened):
+    with pytest.raises(ValueError, match="which may carry a key"):
+        opened(extra_body={"api_key": "abc"})
+    assert json.dumps(opened(provides={"logprobs", "text"}).asked_with)
+
+
 def test_a_schema_is_part_of_the_key_only_where_it_is_sent(server, opened):
     bare = replace(PLAN, schema=None)
     keys = [request_keys(r, "m", "1") for r in (bare, PLAN)]

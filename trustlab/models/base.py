@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any, Protocol, cast, runtime_checkable
 
 from trustlab.records import Reply
-from trustlab.settings import PARAMETERS
+from trustlab.settings import PARAMETERS, check_no_key
 
 Messages = tuple[tuple[str, str], ...]
 """(role, content) pairs; roles are ``system``, ``user`` and ``assistant``."""
@@ -140,7 +140,9 @@ def abilities_of(model: Any) -> Abilities:
 def not_default(backend: type[Any], given: Mapping[str, Any], beside: Collection[str]) -> Any:
     """The options of a backend that are not the default, without those ``beside`` its replies."""
     known = {n: p.default for n, p in signature(backend).parameters.items() if n not in beside}
-    return {n: given[n] for n, default in known.items() if given[n] != default}
+    found = {n: given[n] for n, default in known.items() if given[n] != default}
+    check_no_key("options", found)  # a run's manifest holds them
+    return {n: sorted(v) if isinstance(v, Set) else v for n, v in found.items()}
 
 
 SHOWN = (

@@ -18,7 +18,7 @@ from trustlab.models.base import Keep, Request
 from trustlab.models.openai import OpenAIModel
 from trustlab.models.openai_wire import PATHS, Line, Outcome, shortened
 from trustlab.models.thought import Thinking
-from trustlab.paths import whole
+from trustlab.paths import RUNS, whole
 from trustlab.records import Reply
 
 MOST_LINES, MOST_BYTES = 50_000, 190_000_000
@@ -33,8 +33,9 @@ class FileLine(Line):
 
     - ``in-00N.jsonl``: requests, each under a hash of its body. A request that an input file has is
       not written again, unless it failed since.
-    - ``out*.jsonl``, ``error*.jsonl``: what came back, in any order, in part, or twice. Lines that
-      are no JSON, and those of strangers, are passed over and counted.
+    - ``out*.jsonl``, ``error*.jsonl``: what came back, in any order, in part, or twice: a failure
+      counts once by its own ``id``. Strangers' lines are passed over; those that are no JSON are
+      counted in ``damaged``.
     """
 
     def __init__(self, folder: Path, **named: Any) -> None:
@@ -44,19 +45,14 @@ class FileLine(Line):
         self.waiting: set[str] = set()
         self.damaged = 0
         self._places: dict[str, tuple[Path, int]] = {}
-        self._failed: dict[str, list[Outcome]] = {}
+        self._failed: dict[str, dict[object, Outcome]] = {}
         self._written: Counter[str] = Counter()
-        self.read()
+        self._read()
 
     def _client(self, key: str, headers: dict[str, str] | None) -> Any:
-        class Nobody:
-            async def close(self) -> None: ...
+        return _Nobody()
 
-        return Nobody()
-
-    def read(self) -> None:
-        """Look at all files anew."""
-        self._places, self._failed, self._written, self.damaged = {}, {}, Counter(), 0
+    def _read(self) -> None:
         for file in sorted(self.folder.glob("in-*.jsonl")):
             self._written.update(str(row.get("custom_id")) for _, row in self._rows(file))
         for pattern in ("out*.jsonl", "error*.jsonl"):
@@ -86,8 +82,9 @@ class FileLine(Line):
         if status == 200 and isinstance(body, dict) and "error" not in body:
             self._places.setdefault(name, (file, at))
         else:
-            error = row.get("error") or (body.get("error") if isinstance(body, dict) else body)
-            self._failed.setdefault(name, []).append(_refusal(status, error))
+            error = row.get("error") or (body.get("error") if isinstance(body, dict) else None)
+            failed = self._failed.setdefault(name, {})
+            failed[row.get("id") or (file, at)] = _refusal(status, error or body)
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """The answer that came back; else the request waits, and is written by :meth:`write`."""
@@ -99,7 +96,7 @@ class FileLine(Line):
                 lines.seek(at)
                 answer = json.loads(lines.readline())["response"]["body"]
             return self._told(json.dumps(answer).encode())
-        failed = self._failed.get(name, [])
+        failed = list(self._failed.get(name, {}).values())
         final = [outcome for outcome in failed if not outcome.passing]
         if final or len(failed) >= TRIES:
             return (final or failed)[-1]
@@ -123,6 +120,13 @@ class FileLine(Line):
         self._written.update(list(self._asked))
         self._asked = {}
         return written
+
+
+class _Nobody:
+    """In place of a client, which nobody asks."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
 
 def _refusal(status: Any, error: Any) -> Outcome:
@@ -152,7 +156,7 @@ def _parts(lines: Iterable[str]) -> Iterator[list[str]]:
 class BatchModel(OpenAIModel):
     """A model behind files: :class:`FileLine` in place of a server.
 
-    - ``batch_dir``: the folder of the files, made where it is absent.
+    - ``batch_dir``: the folder of the files, made where it is absent; ``None``: ``runs/batch``.
     - ``provides``: what the server gives, since nothing can be tried out: some of "logprobs",
       "distributions", "prior"; ``window``: its tokens, where known.
     - The other options are those of :class:`~trustlab.models.openai.OpenAIModel`.
@@ -162,7 +166,7 @@ class BatchModel(OpenAIModel):
     """
 
     def __init__(
-        self, name: str, *, batch_dir: str | Path,
+        self, name: str, *, batch_dir: str | Path | None = None,
         provides: Sequence[str] = ("logprobs", "distributions"), window: int | None = None,
         n_top: int = 20, system_role: str = "auto", one_by_one: bool = False,
         chat_template: str | None = None, vocabulary_size: int | None = None,
@@ -178,7 +182,7 @@ class BatchModel(OpenAIModel):
             thinking_tokens=thinking_tokens, template_options=template_options,
             temperature=temperature, window=window, structured=structured,
         )  # fmt: skip
-        folder = Path(batch_dir).expanduser()
+        folder = Path(batch_dir or RUNS / "batch").expanduser()
         folder.mkdir(parents=True, exist_ok=True)
         named = {"timeout_s": self._line.timeout_s, "concurrency": self._line.concurrency}
         self._line: FileLine = FileLine(folder, address=self._line.address, **named)
@@ -202,9 +206,11 @@ class BatchModel(OpenAIModel):
     def next_step(self) -> str:
         """What to do now: how many requests wait, and in which files."""
         files = ", ".join(sorted(f.name for f in self._line.folder.glob("in-*.jsonl")))
+        line, n = self._line, self.waiting
+        damaged = f"; {line.damaged:,} lines there are no JSON" if line.damaged else ""
         return (
-            f"{self.waiting:,} requests of {self.name} wait in {self._line.folder} ({files});"
-            " run those without an output, such as: vllm run-batch -i in-001.jsonl -o"
-            f" out-001.jsonl --model {self.name}; put what comes back beside them as out-001.jsonl,"
-            " errors as error-001.jsonl, and give the same command again"
+            f"{n:,} requests of {self.name} wait in {line.folder} ({files}{damaged}); run those"
+            " without an output, such as: vllm run-batch -i in-001.jsonl -o out-001.jsonl"
+            f" --model {self.name}; put what comes back beside them as out-001.jsonl, errors as"
+            " error-001.jsonl, and give the same command again"
         )

@@ -77,7 +77,7 @@ SAID = frozenset(
     {"model", "messages", "temperature", "top_p", "n", "seed", "max_tokens", "logprobs", "stream"}
     | {"max_completion_tokens", "top_logprobs", "prompt_logprobs", "response_format"}
     | {"add_generation_prompt", "continue_final_message", "max_new_tokens", "max_output_tokens"}
-    | {"num_predict", "n_predict", "min_tokens", "ignore_eos", "best_of", "stop", "grammar"}
+    | {"num_predict", "n_predict", "min_tokens", "ignore_eos", "best_of"}
     | {"structured_outputs", "guided_json", "guided_choice", "guided_regex", "guided_grammar"}
 )
 """Parts of a call that a run decides, and says of itself."""
@@ -107,6 +107,15 @@ def check_extra(extra_body: object, template_options: object) -> None:
         )
     if template_options and (wrong := sorted(given & {KWARGS, EFFORT})):
         raise ValueError(f"extra_body has {wrong[0]!r}, and so have template_options; give one")
+
+
+def _otherwise(before: Dialect, learned: Dialect) -> str:
+    """What to do where a dialect learned amid a run would ask otherwise than the run says; '' where
+    it would not."""
+    if learned.coldest > before.coldest or not learned.takes_temperature:
+        return ONLY_DEFAULT
+    held = before.takes_schema and not learned.takes_schema
+    return "without structured=True its JSON is asked for in words" if held else ""
 
 
 def _names_in(extra_body: Mapping[str, Any]) -> set[str]:
@@ -511,10 +520,8 @@ class OpenAIModel:
             if outcome.answer is None:
                 if body(self._dialect) == sent:
                     learned = self._dialect.after(sent, outcome)
-                    if run is not None and (
-                        learned.coldest > self._dialect.coldest or not learned.takes_temperature
-                    ):
-                        self._stop(run, ValueError, f"{self._refused(outcome)}; {ONLY_DEFAULT}")
+                    if run is not None and (hint := _otherwise(self._dialect, learned)):
+                        self._stop(run, ValueError, f"{self._refused(outcome)}; {hint}")
                         learned = self._dialect
                     self._dialect = learned
                 if body(self._dialect) != sent:

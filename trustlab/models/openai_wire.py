@@ -177,6 +177,8 @@ class Dialect:
             if n_top > 1 and outcome.status != 403:
                 return replace(self, most_top=min(self.most_top, 5 if n_top > 5 else 1))
             return replace(self, takes_logprobs=False)
+        if _names(words, "response_format|json_schema|schema") and "response_format" in sent:
+            return replace(self, takes_schema=False)
         if _names(words, "seed") and "seed" in sent:
             return replace(self, takes_seed=False)
         if _names(words, "temperature") and "temperature" in sent:
