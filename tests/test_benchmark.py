@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import warnings
+from collections import Counter
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
@@ -275,7 +276,7 @@ def test_run_json_says_what_made_the_run(tmp_path):
         "max_tokens_answer": 64, "max_tokens_score": 16, "max_tokens_reasoning": 256,
         "max_tokens_guesses": 64, "medconf": asdict(MedConf()), "encoder": "letters r1",
         "grader": "synonym", "retriever": BM25(load_corpus()).revision, "assessor": None,
-        "medical_encoder": None, "usage": {}, "samples_alike": [],
+        "medical_encoder": None, "usage": {}, "samples_alike": [], "passages_dropped": 0,
         "own_temperature": [], "unstructured": [], "nearly_greedy": [], "model_options": {},
         "max_tokens_doctor": 512,
         "replies_read": {"fake": {step: {"read": 8, "chat": 0} for step in ("answer", "ce")}},
@@ -375,7 +376,8 @@ def test_of_one_sample_or_few_rows_or_one_row_that_differs_nothing_is_said():
 @each(("n_rows", "said"), [(ROWS_ALIKE, ["fake"]), (ROWS_ALIKE - 1, [])])
 def test_five_rows_are_needed_that_have_two_samples(n_rows, said):
     rows = made(Cold(), methods=["poc"], levels=[1, 60]).generations[:n_rows]
-    assert samples_alike(rows) == samples_alike([*rows, replace(rows[0], n_wordings=None)]) == said
+    wordings = Counter((g.model, g.n_wordings) for g in rows)
+    assert samples_alike(wordings) == samples_alike(wordings | {("fake", None): 3}) == said
 
 
 # What the server calls its model
@@ -458,3 +460,47 @@ def test_an_answer_that_the_backend_failed_to_give_is_neither_right_nor_wrong(tm
     facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert facts["benchmark"]["usage"] == {"fake": {"failures": 1.0}}
     assert {"method": "asp", "reason": "HTTP 500 after 3 tries", "n": 2} in facts["missing"]
+
+
+# Any size
+
+
+def plain(table: pd.DataFrame) -> pd.DataFrame:
+    """The same without categories, times, or kinds of nothing."""
+    told = table.drop(columns="seconds", errors="ignore").astype(object)
+    return told.where(told.notna(), None)
+
+
+def test_a_large_run_goes_in_parts_and_lets_its_records_go(tmp_path, monkeypatch):
+    models = [FakeModel("a"), FakeModel("b", provides=TEXT_ONLY)]
+    cases = made_cases(12)
+
+    def run(**more: Any) -> Run:
+        how = {"methods": "all", "samples": 5, "encoder": FakeEncoder(), "cache": ":memory:"}
+        return ask(benchmark, cases, models, **how | more)
+
+    whole = run()
+    monkeypatch.setattr("trustlab.run.PART", 15)  # two cases and a half: three go together
+    parts = run()
+    monkeypatch.setattr("trustlab.run.KEPT_UP_TO", 12 * 6 * 2 - 1)
+    large = run()
+    files = run(run_dir=tmp_path)
+    assert (len(parts.generations), len(large.generations)) == (12 * 6 * 2, 0)
+    for name in ("answers", "confidence"):
+        table = getattr(whole, name)
+        pd.testing.assert_frame_equal(getattr(parts, name), table)
+        for found in (getattr(large, name), getattr(files, name)):
+            pd.testing.assert_frame_equal(plain(found), plain(table), check_dtype=False)
+            pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / f"{name}.parquet"), found)
+    pd.testing.assert_frame_equal(metrics_table(large), metrics_table(whole))
+    for made_so in (parts, large, files):
+        counts = (
+            made_so.calls.groupby(["model", "purpose"], observed=True)["n_made"].sum().to_dict()
+        )
+        assert counts == whole.calls.groupby(["model", "purpose"])["n_made"].sum().to_dict()
+        facts, expected = made_so.manifest(), whole.manifest()
+        assert facts.pop("benchmark") | {"collect_s": 0} == expected.pop("benchmark") | {
+            "collect_s": 0
+        }
+        assert facts == expected
+    assert not list(tmp_path.glob("*.csv")) and (tmp_path / "run.json").is_file()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import asdict
 
 import pytest
@@ -19,10 +21,10 @@ from trustlab.confidence.registry import FAMILIES, calls, readers
 from trustlab.datasets import LOADERS
 from trustlab.datasets.fetch import HOMES
 from trustlab.models.base import Gone, Waiting
-from trustlab.models.cache import CachedModel
-from trustlab.paths import ROOT, RUNS
+from trustlab.models.cache import SCHEMA, CachedModel
+from trustlab.paths import ROOT, RUNS, shard_of
 from trustlab.run import benchmark
-from trustlab.run_notebooks import notebook_names
+from trustlab.run_notebooks import has_cases, notebook_names
 
 
 def trustlab(*words: object, status: int = 0) -> str:
@@ -157,7 +159,8 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     monkeypatch.setattr("trustlab.run_notebooks.read_sections", lambda file: given)
     asked = {}
     monkeypatch.setattr(
-        "trustlab.cli._executed", lambda name, values, out: asked.update({name: values}) or tmp_path
+        "trustlab.cli._executed",
+        lambda name, values, out, shard: asked.update({name: values}) or tmp_path,
     )
     (tmp_path / "manifest.json").write_text("{}")
     trustlab("run", "all")
@@ -170,7 +173,7 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
 
 
 def test_a_run_prints_the_warnings_of_its_manifest(tmp_path, monkeypatch):
-    monkeypatch.setattr("trustlab.cli._executed", lambda name, values, out: tmp_path)
+    monkeypatch.setattr("trustlab.cli._executed", lambda name, values, out, shard: tmp_path)
     (tmp_path / "manifest.json").write_text('{"warnings": ["a: all alike", "b: changed"]}')
     lines = trustlab("run", "01_benchmark").splitlines()
     assert lines[1:3] == ["  warning: a: all alike", "  warning: b: changed"]
@@ -188,7 +191,7 @@ def test_a_run_prints_the_warnings_of_its_manifest(tmp_path, monkeypatch):
 def test_each_end_has_its_exit_code_and_run_all_begins_no_other_notebook(raised, status, words):
     begun = []
 
-    def run_notebook(name, values, out):
+    def run_notebook(name, values, out, shard):
         begun.append(name)
         raise raised
 
@@ -246,10 +249,29 @@ def test_a_value_out_of_reach_is_refused_by_the_plan(pair, message):
     assert message in trustlab("plan", "01_benchmark", "-p", pair, status=2)
 
 
-@pytest.mark.parametrize("notebook", ["00_walkthrough", "02_robustness", "04_consultation"])
-def test_only_the_benchmark_can_be_planned_and_the_refusal_says_what_to_do(notebook):
-    message = trustlab("plan", notebook, status=2)
-    assert f"only 01_benchmark can be planned, not {notebook}" in message and "-p n=2" in message
+def test_a_notebook_that_asks_no_model_cannot_be_planned_or_shared_out():
+    assert "06_published_tables asks no model" in trustlab("plan", "06_published_tables", status=2)
+    refused = trustlab("run", "06_published_tables", "--shard", "1/2", status=2)
+    assert "06_published_tables loads no cases" in refused
+
+
+@each("shard", ["", "2", "0/3", "4/3", "1/0", "a/3", "1/3/5", "-1/3"])
+def test_a_shard_is_one_of_several(shard):
+    wanted = "it must be i/n, the i-th of n shares, such as 1/3"
+    if shard:
+        assert wanted in trustlab("run", "01_benchmark", "--shard", shard, status=2)
+    with pytest.raises(ValueError, match=wanted):
+        shard_of(shard)
+
+
+def test_a_shard_without_cases_ends_well(monkeypatch):
+    monkeypatch.setattr("trustlab.run_notebooks.run_notebook", None)  # nothing is run
+    shards = [f"{i}/50" for i in range(1, 51)]
+    there = [s for s in shards if has_cases("01_benchmark", {"n": 1}, s)]
+    empty = next(s for s in shards if s not in there)
+    assert len(there) == 1
+    told = trustlab("run", "01_benchmark", "-p", "n=1", "--shard", empty)
+    assert told == f"01_benchmark: shard {empty} has no cases; nothing to do\n"
 
 
 @pytest.mark.parametrize(
@@ -296,11 +318,12 @@ def test_the_cache_travels_in_one_file(tmp_path):
     )
     assert (
         trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite")
-        == "32 new, 0 known, 0 conflicting\n"
+        == f"{out}: 32 new, 0 known, 0 conflicting\n"
     )
     assert (
-        trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite")
-        == "0 new, 32 known, 0 conflicting\n"
+        trustlab("cache", "import", out, tmp_path / "a.sqlite", "--path", tmp_path / "b.sqlite")
+        == f"{out}: 0 new, 32 known, 0 conflicting\n"
+        f"{tmp_path / 'a.sqlite'}: 0 new, 32 known, 0 conflicting\n"
     )
     unasked = FakeModel()
     replayed = CachedModel(unasked, tmp_path / "b.sqlite", offline=True)
@@ -313,12 +336,19 @@ def test_a_bad_export_or_import_is_refused(tmp_path):
         "cache", "export", tmp_path / "o", "--path", tmp_path / "none", status=2
     )
     (tmp_path / "text").write_text("not gzip\n")
+    for name, rows in (("other", "CREATE TABLE a (b)"), ("bad", SCHEMA)):
+        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as file, file:
+            file.execute(rows)
+            if name == "bad":
+                file.execute("INSERT INTO replies VALUES (?, ?)", ("0" * 64, '{"text": "x"}'))
     with gzip.open(tmp_path / "wrong.gz", "wt") as file:
         file.write('{"key": "abc", "value": {}}\n')
     for source, message in (
         ("text", "is not a whole gzip file"),
         ("wrong.gz", "line 1: key must be"),
         ("gone", "gone"),
+        ("other.sqlite", "is no whole reply cache"),
+        ("bad.sqlite", "a reply has the fields"),
         (".", ""),
     ):
         assert message in trustlab(

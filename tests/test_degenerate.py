@@ -237,6 +237,7 @@ OF_ROWS = [
 ]  # fmt: skip
 ELSEWHERE = {
     "processes.processes": "no numbers; test_processes.py",
+    "processes.as_they_come": "no numbers; test_processes.py",
     "processes.spread": "no numbers; test_processes.py",
     "paired.paired_differences": "test_degenerate_tables.py",
     "run_tables.metrics_table": "test_degenerate_tables.py",

@@ -14,12 +14,13 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+from each import each
 from papermill.exceptions import PapermillExecutionError
 from smoke import SMOKE, contents
 from test_figures_hold import violations
 from typer.testing import CliRunner
 
-from trustlab import run_notebooks
+from trustlab import paths, run_notebooks
 from trustlab.cli import app
 from trustlab.confidence import METHODS, select
 from trustlab.models.base import Gone, Waiting
@@ -29,6 +30,7 @@ from trustlab.run_notebooks import (
     MANIFEST,
     REFERENCE,
     check_parameters,
+    choices_of,
     default_parameters,
     notebook_names,
     notebook_path,
@@ -39,6 +41,7 @@ from trustlab.run_notebooks import (
     without_remote_scripts,
     write_html,
 )
+from trustlab.studies.plan import plan_study
 
 NAMES = notebook_names()
 N_CASES, SAMPLES = 12, 5  # six of each of two data sets, as smoke.yml says
@@ -173,6 +176,21 @@ def test_the_manifest_says_what_was_run(smoke):
     assert found["benchmark"]["dataset"] == ["starter", "starter-dialogue"]
     assert {"prompts", "versions", "missing"} <= set(found)
     assert found["benchmark"]["samples_alike"] == found["warnings"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.notebook
+@each("name", ["02_robustness", "03_ablations", "04_consultation", "05_trust_indices"])
+def test_a_plan_names_what_the_notebook_then_asks(name, smoke_runs):
+    given = default_parameters(notebook_path(name)) | read_sections(SMOKE).get(name, {})
+    planned = plan_study(name, choices_of(name)(**given))[0].set_index("purpose")["n_replies"]
+    tables = [pd.read_csv(file) for file in smoke_runs.of(name).rglob("calls.csv")]
+    served = pd.concat([t.groupby("purpose")["n"].sum() for t in tables], axis=1)  # a column a run
+    assert set(planned.index) == set(served.index)
+    known = {"diagnosis", "samples", "p_true"} if name != "04_consultation" else set()
+    exact = [purpose for purpose in planned.index if purpose in known]
+    assert (planned[exact] <= served.sum(axis=1)[exact]).all()  # runs share what is the same
+    assert (planned[exact] >= served.max(axis=1)[exact]).all()
 
 
 @pytest.mark.slow
@@ -411,8 +429,8 @@ def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(tmp_path
 def test_a_run_that_stops_or_waits_says_so_and_its_manifest_too(
     end, status, words, tmp_path, monkeypatch
 ):
-    for name, folder in (("NOTEBOOKS", "notebooks"), ("RUNS", "runs")):
-        monkeypatch.setattr(run_notebooks, name, tmp_path / folder)
+    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(run_notebooks, "read_sections", lambda file: {})
     name = end.__name__
     gone = f"from trustlab.models.base import {name}\nraise {name}('no answer\\nfor 9 minutes', [])"

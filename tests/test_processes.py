@@ -13,17 +13,25 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, Queue
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from each import each
 from joblib import effective_n_jobs, parallel_config
 
+import trustlab as tl
 from trustlab.metrics import processes as module
 from trustlab.metrics.processes import processes, spread
+from trustlab.models import Request
+from trustlab.models import spread as spread_model
+from trustlab.models.cache import CachedModel
+from trustlab.models.spread import SpreadModel
+from trustlab.prompts import render
 
 ROOT = Path(__file__).resolve().parents[1]
 N_CORES = effective_n_jobs(-1)
@@ -192,3 +200,40 @@ def test_no_worker_is_left_when_its_parent_is_killed(tmp_path: Path, backend: st
 if __name__ == "__main__":
     with parallel_config(backend=sys.argv[2]):
         spread(noted, [(sys.argv[1], 600.0)] * 4, 2)
+
+
+def test_a_local_model_says_the_same_in_any_number_of_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread_model, "CHUNK", 5)
+    views = tl.levels.views(tl.load_cases("starter", n=2))
+    asked = [
+        Request(render("diagnosis", patient=v.text), n, t, 16, want=frozenset({"logprobs"}))
+        for v in views
+        for n, t in ((1, 0.0), (3, 0.5))
+    ]
+    each, kept = [], []
+    for n_jobs in (1, 2):
+        model = tl.open_model("embedded", n_jobs=n_jobs)
+        with closing(CachedModel(model, tmp_path / f"{n_jobs}.sqlite")) as cached:
+            each.append(cached.generate(asked, progress=kept.append))
+            cached.generate(asked)
+        assert sum(call["n_made"] for call in cached.calls) == 2 * (1 + 3) * 6
+        assert cached.name == "embedded" and sum(kept) == len(asked)
+        kept.clear()
+    assert isinstance(model, SpreadModel) and model.window == tl.open_model("embedded").window
+    for one, two in zip(*each, strict=True):
+        assert [r.text for r in one] == [r.text for r in two]
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_allclose(a.trace.logprobs, b.trace.logprobs, atol=1e-5)
+
+
+def test_a_model_of_words_alone_keeps_to_them_in_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spread_model, "CHUNK", 2)
+    asked = [Request((("user", w),), max_tokens=4, want=frozenset({"logprobs"})) for w in "abcde"]
+    replies = tl.open_model("embedded-closed", n_jobs=2).generate(asked)
+    assert [r.trace for row in replies for r in row] == [None] * 5
+    with pytest.raises(ValueError, match="must be at least 1, got n=0"):
+        tl.open_model("embedded", n_jobs=2).generate([replace(asked[0], n=0), *asked])

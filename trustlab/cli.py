@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from trustlab.paths import NOTEBOOKS, NOTICE, REPLIES, ROOT, RUNS
-
-if TYPE_CHECKING:
-    from trustlab.settings import Setup
+from trustlab.paths import NOTEBOOKS, NOTICE, REPLIES, ROOT, RUNS, runs_of, shard_of
 
 app = typer.Typer(
     help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}",
@@ -80,17 +78,21 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="folder for what comes out; runs/NOTEBOOK by default")
     ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(help="i/n: the i-th of n shares of the cases, in runs/shard-i-of-n"),
+    ] = None,
 ) -> None:
     """Execute a notebook (or all, with their reference parameters) and keep notebook, HTML,
     figures, tables and manifest.
 
-    Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 4 the server is gone (3 is
-    kept for a batch that waits).
+    Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 3 a batch waits, 4 the
+    server is gone.
     """
     from trustlab.run_notebooks import MANIFEST
 
     every = notebook == "all"
-    if every and (params or parameter or out):
+    if every and (params or parameter or out or shard):
         raise typer.BadParameter(
             "run all takes the reference parameters; give a notebook's name to set others"
         )
@@ -98,7 +100,10 @@ def run(
         _reference_values if every else lambda: {notebook: _values(notebook, params, parameter)}
     )
     for name, values in asked.items():
-        folder = _executed(name, values, out)
+        if shard and not _refused(partial(_has_cases, name, values, shard)):
+            typer.echo(f"{name}: shard {shard} has no cases; nothing to do")
+            return
+        folder = _executed(name, values, out, shard)
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
         typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
@@ -107,6 +112,13 @@ def run(
         for line in manifest.get("warnings", []):
             typer.echo(f"  warning: {line}")
         typer.echo(f"  {_short(folder / (name + '.html'))}\n{NOTICE}")
+
+
+def _has_cases(name: str, values: dict[str, Any], shard: str) -> bool:
+    from trustlab.run_notebooks import has_cases
+
+    shard_of(shard)
+    return has_cases(name, values, shard)
 
 
 def _missing_lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -136,12 +148,14 @@ def plan(
     ] = None,
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent."""
-    from trustlab.collect import plan_benchmark
+    from trustlab.studies.plan import plan_study
 
     rates = {name: of for name, of in (("usd_in", usd_in), ("usd_out", usd_out)) if of is not None}
     setup = _refused(lambda: _planned(notebook, params, parameter).with_(**rates))
-    table = _refused(lambda: plan_benchmark(setup))
+    table, told = _refused(lambda: plan_study(notebook, setup))
     typer.echo(table.to_string(index=False))
+    if told:
+        typer.echo(told)
     n_replies, total_in, total_out = (
         int(table[c].to_numpy().sum()) for c in ("n_replies", "n_tokens_in", "n_tokens_out")
     )
@@ -153,19 +167,12 @@ def plan(
         typer.echo(f"about {dollars:,.2f} US dollars at your rates, at most")
 
 
-def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> Setup:
-    """The setup of the one notebook whose calls are known beforehand."""
-    from trustlab.run_notebooks import default_parameters, notebook_path
-    from trustlab.settings import Setup
+def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> Any:
+    """The choices of a notebook."""
+    from trustlab.run_notebooks import choices_of, default_parameters, notebook_path
 
-    path = notebook_path(notebook)
-    if path.stem != "01_benchmark":
-        how = "run it on two cases (-p n=2): its manifest counts calls_made"
-        raise ValueError(
-            f"only 01_benchmark can be planned, not {path.stem}, whose questions depend on the"
-            f" replies; {how}"
-        )
-    return Setup(**(default_parameters(path) | _values(notebook, params, pairs)))
+    given = default_parameters(notebook_path(notebook)) | _values(notebook, params, pairs)
+    return choices_of(notebook)(**given)
 
 
 @app.command()
@@ -312,16 +319,19 @@ def cache_export(
 
 @cache_app.command("import")
 def cache_import(
-    source: Path, path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES
+    sources: Annotated[list[Path], typer.Argument(help="exported files, or caches (.sqlite)")],
+    path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES,
 ) -> None:
-    """Take the replies of an exported file into the cache; nothing already there is overwritten."""
+    """Take the replies of exported files, or of other caches, into the cache; nothing already there
+    is overwritten."""
     from trustlab.models.cache import import_cache
 
-    counts = _refused(lambda: import_cache(path, source))
-    typer.echo(", ".join(f"{n} {what}" for what, n in counts.items()))
+    for source in sources:
+        counts = _refused(partial(import_cache, path, source))
+        typer.echo(f"{source}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
 
 
-def _executed(name: str, values: dict[str, Any], out: Path | None) -> Path:
+def _executed(name: str, values: dict[str, Any], out: Path | None, shard: str | None) -> Path:
     """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as
     far as it came), a batch that waits with status 3, a server that is gone with status 4."""
     from papermill.exceptions import PapermillExecutionError
@@ -330,7 +340,7 @@ def _executed(name: str, values: dict[str, Any], out: Path | None) -> Path:
     from trustlab.run_notebooks import run_notebook
 
     try:
-        return _refused(lambda: run_notebook(name, values, out))
+        return _refused(lambda: run_notebook(name, values, out, shard))
     except Waiting as waiting:
         typer.echo(f"trustlab: {name} waits: {' '.join(str(waiting).split())}", err=True)
         raise typer.Exit(3) from waiting
@@ -343,10 +353,8 @@ def _executed(name: str, values: dict[str, Any], out: Path | None) -> Path:
             f"trustlab: {name} stopped in cell {error.exec_count}: {error.ename}: {error.evalue}",
             err=True,
         )
-        typer.echo(
-            f"  the notebook as far as it came: {_short((out or RUNS / name) / (name + '.ipynb'))}",
-            err=True,
-        )
+        came = (out or runs_of(shard) / name) / f"{name}.ipynb"
+        typer.echo(f"  the notebook as far as it came: {_short(came)}", err=True)
         raise typer.Exit(1) from error
 
 

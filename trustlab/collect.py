@@ -1,36 +1,30 @@
-"""Asks a model for exactly what the chosen methods need, and counts it before anything is asked.
+"""Asks a model for exactly what the chosen methods need.
 
 Each question is asked once and shared by all methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pandas as pd
-
 from trustlab.agents import MedConf, assess, convene, doctors_of
-from trustlab.agents.medconf import library_text, profile_text
+from trustlab.agents.medconf import Profiles
 from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
-from trustlab.agents.panel import doctor_request
-from trustlab.agents.rephrase import rephrase_requests
-from trustlab.confidence import PARAMETERS, Method, Parameters, select
-from trustlab.graders import JUDGE
-from trustlab.graders.graders import judge_request
-from trustlab.levels import views
+from trustlab.confidence import PARAMETERS, Method, Parameters
 from trustlab.meaning.parts import NEEDS as MEANING
 from trustlab.meaning.parts import Readers, with_meaning
-from trustlab.models.base import STATISTICS, Model, Request
+from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import diagnosis_reply
 from trustlab.prompts import render
-from trustlab.records import LEVELS, Criterion, Generation, Reply, View
+from trustlab.records import Generation, Reply, View
 from trustlab.retrieval import BM25, Retriever, load_corpus
 from trustlab.safety.chart import chart_of
-from trustlab.settings import Setup, as_list, given
+from trustlab.settings import Setup
 
 MATRICES = frozenset({"similarity", "similarity_med", "entailment", "contradiction"})
 """Needs that are matrices over the samples."""
@@ -168,13 +162,15 @@ def collect(
     retriever: Retriever | None = None,
     assessor: Model | None = None,
     progress: Progress | None = None,
+    profiles: Profiles | None = None,
 ) -> list[Generation]:
     """One :class:`Generation` a view, holding what ``methods`` need and no more.
 
     ``readers`` give sentence similarities and entailment (the packaged MiniLM and the stand-in
     where ``None``); they are opened only if a method needs them. ``retriever`` searches MedConf's
     library (BM25 over the project's own corpus where ``None``); ``assessor`` is the model that
-    MedConf asks about the answer (the one that gave it where ``None``).
+    MedConf asks about the answer (the one that gave it where ``None``); ``profiles`` are those that
+    earlier calls of one run left.
     """
     settings = settings or Settings()
     needs = needs_of(methods)
@@ -202,7 +198,7 @@ def collect(
 
     if "assessment" in needs:
         generations = _with_assessments(
-            model, views, generations, settings, retriever, assessor, progress
+            model, views, generations, settings, retriever, assessor, progress, profiles
         )
 
     if "panel" in needs:
@@ -279,6 +275,7 @@ def _with_assessments(
     retriever: Retriever | None,
     assessor: Model | None,
     progress: Progress | None,
+    profiles: Profiles | None,
 ) -> list[Generation]:
     """MedConf's assessment of every readable answer."""
     at = [i for i, g in enumerate(generations) if g.answer and g.answer.text]
@@ -291,6 +288,7 @@ def _with_assessments(
         seed=settings.seed,
         reading=settings.parameters.reading,
         ask=lambda m, requests, step: _ask(m, requests, step, progress),
+        profiles=profiles,
     )
     done = list(generations)
     for i, assessment in zip(at, found, strict=True):
@@ -317,88 +315,15 @@ def _split(rows: list, sizes: Sequence[int]) -> list[list]:
     return cut
 
 
-def samples_alike(generations: Iterable[Generation]) -> list[str]:
-    """The models whose samples are alike, word for word, in every row that has two or more.
+def samples_alike(wordings: Mapping[tuple[str, int | None], int]) -> list[str]:
+    """The models whose samples are alike, word for word, in every row that has two or more;
+    ``wordings``: (model, different wordings of a row's samples) -> rows.
 
     Of fewer than :data:`ROWS_ALIKE` such rows nothing is said.
     """
-    n_wordings: dict[str, list[int]] = {}
-    for g in generations:
-        if g.n_wordings is not None:
-            n_wordings.setdefault(g.model, []).append(g.n_wordings)
-    return [m for m, each in n_wordings.items() if len(each) >= ROWS_ALIKE and max(each) == 1]
-
-
-WORDS_PER_TOKEN = 0.75
-"""Rule of thumb for English text and large models' tokenizers; the table says tokens are
-estimates."""
-PROFILE = 8
-"""Criteria of a symptom profile: as many as in the paper's case study."""
-
-
-def plan_benchmark(setup: Setup) -> pd.DataFrame:
-    """Requests, replies and tokens by purpose, for a benchmark with this setup.
-
-    - Tokens in are estimated from words; tokens out are the most that is allowed, thought included.
-      The prompt is counted once a request.
-    - Several models are asked the same and counted together, each as one that gives every
-      statistic.
-    - MedConf asks for a keyword and a profile once for each distinct answer; here that is each
-      distinct true diagnosis, an estimate. A judge is counted once an answer, the most it can be.
-    - New wordings are asked for once, whatever the number of models.
-    """
-    cases, p = setup.cases(), setup.chosen
-    shown = views(cases, given(setup.levels, LEVELS))
-    needs = needs_of(select(given(setup.methods, "paper")))
-    settings = settings_of(setup)
-    thought, aside = map(setup.thinking_tokens, (setup.model_options, setup.reader_options))
-    rows = []
-    for v in shown:
-        asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)
-        asked += probe_requests(v, v.case.diagnosis, needs, settings).values()
-        if "panel" in needs:
-            most = {"n": p.n_doctors, "max_tokens": settings.max_tokens_doctor}
-            asked.append(doctor_request(v, p.doctor_temperature, settings.seed, **most))
-        rows += [_row(r, thought) for r in asked]
-    if "assessment" in needs:
-        most = thought if setup.assessor is None else aside
-        rows += [_row(r, most) for r in _medconf_requests(shown, settings, setup.library)]
-    if str(setup.grader).startswith(JUDGE):
-        rows += [_row(judge_request(v.case.diagnosis, v.case.accepted), aside) for v in shown]
-    rows *= len(as_list(setup.model))
-    if setup.wording:
-        rows += [
-            _row(r, aside)
-            for r in dict.fromkeys(r for rs in rephrase_requests(cases).values() for r in rs)
-        ]
-    table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
-    grouped: Any = table.groupby("purpose", sort=False)
-    return grouped.sum().assign(n_requests=grouped.size()).reset_index()
-
-
-def _row(r: Request, thought: int) -> tuple[str, int, int, int]:
-    words = sum(len(content.split()) for _, content in r.messages)
-    return r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * (r.max_tokens + thought)
-
-
-def _medconf_requests(
-    shown: Sequence[View], settings: Settings, library: Retriever
-) -> Iterator[Request]:
-    """What MedConf would ask if every answer were right, the keyword its name and the profile as
-    long as the paper's."""
-    p = settings.medconf
-    profile = profile_text(
-        [Criterion(i, "a criterion of some words", "moderate") for i in range(1, PROFILE + 1)]
-    )
-    for answer in dict.fromkeys(v.case.diagnosis for v in shown):
-        passages = library_text(library.search(answer, p.n_passages))
-        yield Request(
-            render("keyword", answer=answer), max_tokens=p.max_tokens_keyword, purpose="keyword"
-        )
-        messages = render("profile", answer=answer, passages=passages, options=p.options)
-        yield Request(messages, max_tokens=p.max_tokens_profile, purpose="profile")
-    for v in shown:
-        messages = render(
-            "evidence", patient=v.text, answer=v.case.diagnosis, profile=profile, options=p.options
-        )
-        yield Request(messages, max_tokens=p.max_tokens_evidence, purpose="evidence")
+    rows: Counter[str] = Counter()
+    differ = set()
+    for (model, n_wordings), n in wordings.items():
+        rows[model] += n if n_wordings is not None else 0
+        differ |= {model} if n_wordings and n_wordings > 1 else set()
+    return [m for m, n in rows.items() if n >= ROWS_ALIKE and m not in differ]

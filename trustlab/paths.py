@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
@@ -28,6 +30,34 @@ REPLIES = RUNS / "replies.sqlite"
 def offline() -> bool:
     """Whether TRUSTLAB_OFFLINE=1 forbids to ask any model: what is not kept is then an error."""
     return os.environ.get("TRUSTLAB_OFFLINE") == "1"
+
+
+def shard() -> str | None:
+    """Which share of the cases this process takes, "i/n": the environment variable TRUSTLAB_SHARD,
+    which ``trustlab run --shard`` sets."""
+    return os.environ.get("TRUSTLAB_SHARD") or None
+
+
+def shard_of(text: str) -> tuple[int, int]:
+    """(i, n) of "i/n", the i-th of n shares; ``ValueError`` for anything else."""
+    i, _, n = text.partition("/")
+    if i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n):
+        return int(i), int(n)
+    raise ValueError(f"shard is {text!r}; it must be i/n, the i-th of n shares, such as 1/3")
+
+
+def runs_of(text: str | None) -> Path:
+    """Where the runs of a shard ("i/n") leave everything; of ``None``: :data:`RUNS`."""
+    return RUNS if text is None else RUNS / f"shard-{text.replace('/', '-of-')}"
+
+
+def in_shard(case_id: str) -> bool:
+    """Whether a case belongs to this process's :func:`shard`, by a hash of its id; all do where
+    there is none."""
+    if (text := shard()) is None:
+        return True
+    i, n = shard_of(text)
+    return int.from_bytes(hashlib.sha256(case_id.encode()).digest()) % n == i - 1
 
 
 def read_yaml(path: Path) -> Any:
@@ -75,6 +105,72 @@ def save_tables(run: object, names: Iterable[str], folder: Path) -> None:
     """Write each named table of ``run`` into ``folder``, as ``NAME.csv``."""
     for name in names:
         save_table(getattr(run, name), folder / f"{name}.csv")
+
+
+class Growing:
+    """Tables that grow by rows, part by part.
+
+    - ``columns``: table -> column -> "string", "int64" or "float64".
+    - With ``keep`` they stay in memory. Without, each is a Parquet file in ``folder`` (``None``: a
+      passing one), a row group a part, :func:`whole`.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Mapping[str, str]], folder: Path | None, keep: bool
+    ) -> None:
+        self._columns, self._keep = columns, keep
+        self._rows: dict[str, list[tuple]] = {name: [] for name in columns}
+        self._writers: dict[str, Any] = {}
+        self._open = ExitStack()
+        self._passing = TemporaryDirectory() if folder is None and not keep else None
+        self._folder = Path(self._passing.name) if self._passing else folder
+
+    def __enter__(self) -> Self:
+        if not self._keep and self._folder is not None:
+            import pyarrow as pa
+            from pyarrow.parquet import ParquetWriter
+
+            for name, columns in self._columns.items():
+                beside = self._open.enter_context(whole(self._folder / f"{name}.parquet"))
+                made = ParquetWriter(beside, pa.schema(list(columns.items())))
+                self._writers[name] = self._open.enter_context(made)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._open.__exit__(*raised)
+
+    def add(self, name: str, rows: Iterable[tuple]) -> None:
+        """Add rows to a table."""
+        self._rows[name] += rows
+
+    def end_part(self) -> None:
+        """Write what was added, where the tables are files."""
+        import pyarrow as pa
+
+        for name, writer in self._writers.items():
+            if rows := self._rows[name]:
+                values = zip(zip(*rows, strict=True), writer.schema, strict=True)
+                arrays = [pa.array(v, of.type, from_pandas=True) for v, of in values]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=writer.schema))
+                rows.clear()
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """The tables, once all is done."""
+        import pandas as pd
+        from pyarrow.parquet import read_table
+
+        if self._keep or self._folder is None:
+            return {
+                name: pd.DataFrame(self._rows[name], columns=list(of)).astype(
+                    {c: kind for c, kind in of.items() if kind == "int64"}
+                )
+                for name, of in self._columns.items()
+            }
+        files = {name: self._folder / f"{name}.parquet" for name in self._columns}
+        return {
+            n: read_table(f).to_pandas(split_blocks=True, self_destruct=True)
+            for n, f in files.items()
+        }
 
 
 WRITABLE = "text that UTF-8 can write, without half surrogates"

@@ -8,7 +8,7 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import pandas as pd
 from tqdm import tqdm
 
+from trustlab.agents.medconf import Profiles
 from trustlab.collect import Settings, collect, samples_alike, settings_of
 from trustlab.confidence import Method, select
 from trustlab.graders import Grade, Grader, JudgeGrader
@@ -27,10 +28,10 @@ from trustlab.meaning.parts import Readers
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.processes import processes, spread
 from trustlab.models.base import Model, Waiting
-from trustlab.models.cache import CachedModel
+from trustlab.models.cache import CALL_COLUMNS, CachedModel
 from trustlab.parsing import NO_DIAGNOSIS
-from trustlab.parsing.counts import replies_of, tally
-from trustlab.paths import NOTICE, save_json, save_tables
+from trustlab.parsing.counts import Counts, replies_of, tally
+from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
 from trustlab.records import LEVELS, Case, Generation, View
@@ -49,6 +50,22 @@ LIBRARIES = (
 )
 
 
+COLUMNS = {
+    "answers": {
+        "case_id": "string", "dataset": "string", "level": "int64", "model": "string",
+        "answer": "string", "truth": "string", "correct": "float64", "n_statements": "int64",
+        "n_words": "int64", "n_samples": "float64", "missing": "string",
+    },
+    "confidence": {
+        "case_id": "string", "dataset": "string", "level": "int64", "model": "string",
+        "method": "string", "confidence": "float64", "bound": "string", "missing": "string",
+    },
+    "calls": dict.fromkeys(CALL_COLUMNS, "int64")
+    | {"purpose": "string", "seconds": "float64", "model": "string"},
+}  # fmt: skip
+"""Table -> column -> its type in a Parquet file."""
+
+
 @dataclass(frozen=True)
 class Run:
     """The tables of one benchmark, each tidy (one observation a row), and what made them.
@@ -56,7 +73,8 @@ class Run:
     ``answers``: case_id dataset level model answer truth correct n_statements n_words n_samples
     missing; an answer that the backend failed to give is neither right nor wrong, and ``missing``
     says why. ``confidence``: case_id dataset level model method confidence bound missing.
-    ``calls``: a row a request. ``generations`` holds the records themselves.
+    ``calls``: a row a request. ``generations`` holds the records themselves; of a large run it is
+    empty.
     """
 
     answers: pd.DataFrame
@@ -70,10 +88,13 @@ class Run:
         """Method -> family, for the methods of this run."""
         return {m.name: m.family for m in select(self.parameters["methods"])}
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path, tables: bool = True) -> None:
         """Write the three tables (CSV, full precision) and ``run.json`` (parameters, versions,
-        hashes, calls)."""
-        save_tables(self, ("answers", "confidence", "calls"), folder)
+        hashes, calls); without ``tables`` that alone, since these are there as Parquet."""
+        if tables:
+            save_tables(self, COLUMNS, folder)
+        for name in COLUMNS:  # of an earlier run
+            (folder / f"{name}.{'parquet' if tables else 'csv'}").unlink(missing_ok=True)
         save_json(self.manifest(), folder / "run.json")
 
     def manifest(self) -> dict[str, Any]:
@@ -88,10 +109,9 @@ class Run:
             "benchmark": self.parameters,
             "calls_made": made,
             "calls_from_cache": cached,
-            "passages_dropped": sum(
-                g.assessment.n_dropped for g in self.generations if g.assessment
-            ),
-            "missing": [{"method": m, "reason": r, "n": int(n)} for (m, r), n in missing.items()],
+            "missing": [
+                {"method": m, "reason": r, "n": int(n)} for (m, r), n in sorted(missing.items())
+            ],
             "warnings": remark_lines(self.parameters),
             "prompts": {
                 n: hashlib.sha256("\0".join(template(n)).encode()).hexdigest()[:16]
@@ -135,16 +155,42 @@ def benchmark(
     ]
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
-    others = {"readers": readers, "retriever": setup.library, "assessor": assessor}
-    generations, held, tables, seconds = _asked(models, setup, shown, chosen, settings, others)
-    every = list(shown) * len(models)
-    answers = _answers(every, generations, grader)
-    refuse_waiting([*held, *asked_before, *own])
-    tables += [one.calls_table().assign(model=one.name) for one in [*asked_before, *own]]
+    n_views = len(shown) * len(models)
+    keep = n_views <= KEPT_UP_TO if setup.keep_generations is None else setup.keep_generations
+    held, seconds = [], dict.fromkeys((m.name for m in models), 0.0)
+    gathered = Gathered(chosen, setup, keep)
+    with gathered.tables:
+        for model in models:
+            cached = model if isinstance(model, CachedModel) else CachedModel(model, setup.store)
+            cached.reset_calls()
+            held.append(cached)
+            profiles: Profiles = {}
+            for part, where in _parts(shown):
+                began = perf_counter()
+                made = collect(
+                    cached,
+                    part,
+                    chosen,
+                    settings,
+                    readers=readers,
+                    retriever=setup.library,
+                    assessor=assessor,
+                    progress=None if setup.quiet else _bar(model.name, where),
+                    profiles=profiles,
+                )
+                seconds[model.name] += perf_counter() - began
+                gathered.add(part, made, waits=bool(_waiting([cached, *asked_before, *own])))
+                gathered.count([] if keep else [cached, *own])
+            gathered.count([cached] if keep else [])
+            if cached is not model:
+                cached.close()
+        refuse_waiting([*held, *asked_before, *own])
+        gathered.count([*asked_before, *own])
     facts = {
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
         "cases": len(cases),
+        **sharded(),
         "cases_sha256": cases_hash(cases),
         "methods": [m.name for m in chosen],
         "levels": list(levels),
@@ -152,39 +198,95 @@ def benchmark(
         "retriever": setup.library.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
         "grader": grader.name,
-        "collect_s": seconds,
+        "collect_s": {name: round(s, 3) for name, s in seconds.items()},
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
-        "samples_alike": samples_alike(generations),
-        "replies_read": tally(
-            replies_of(generations, settings.medconf.importance, settings.medconf.structure),
-            setup.reading,
-        ),
+        **gathered.facts(),
         "served_by": served_by([*held, *asked_before, *own]),
         **how_asked([*held, *asked_before, *own]),
     }
-    run = Run(
-        answers=answers,
-        confidence=score(every, generations, chosen, setup.n_jobs),
-        calls=pd.concat(tables, ignore_index=True),
-        parameters=facts,
-        generations=tuple(generations),
-    )
+    run = Run(**gathered.tables.frames(), parameters=facts, generations=tuple(gathered.generations))
     if setup.run_dir:
-        run.save(setup.run_dir)
+        run.save(setup.run_dir, tables=keep)
     warn(facts)
     return run
+
+
+PART = 600
+"""Views that are asked about, scored and, of a large run, let go together: whole cases, in order,
+so that a server which keeps the beginnings of prompts meets a patient's again soon."""
+KEPT_UP_TO = 5_000
+"""Views of a run up to which its generations are kept, where ``keep_generations`` is ``None``."""
+
+
+def _parts(shown: Sequence[View]) -> Iterator[tuple[Sequence[View], str]]:
+    """The views in parts of whole cases, and in words which of several it is."""
+    starts = [0]
+    for i in range(1, len(shown)):
+        if i - starts[-1] >= PART and shown[i].case.case_id != shown[i - 1].case.case_id:
+            starts.append(i)
+    for k, (start, stop) in enumerate(zip(starts, [*starts[1:], len(shown)], strict=True), 1):
+        yield shown[start:stop], f"part {k} of {len(starts)}, " if len(starts) > 1 else ""
+
+
+class Gathered:
+    """What a run gathers, part by part: its tables, counts over its generations and, with ``keep``,
+    these themselves."""
+
+    def __init__(self, methods: Sequence[Method], setup: Setup, keep: bool) -> None:
+        self._methods, self._setup, self._keep = methods, setup, keep
+        self.tables = Growing(COLUMNS, setup.run_dir, keep)
+        self.generations: list[Generation] = []
+        self._wordings: Counter[tuple[str, int | None]] = Counter()
+        self._n_dropped = 0
+        self._read: Counts = {}
+        self._known: set[tuple[str, str]] = set()
+
+    def add(self, views: Sequence[View], made: Sequence[Generation], waits: bool) -> None:
+        """Grade, count and score these; nothing is scored while replies wait."""
+        self.tables.add("answers", _answers(views, made, self._setup.judge))
+        if waits:
+            return
+        p = self._setup.procedure
+        read = replies_of(made, p.importance, p.structure, self._known)
+        tally(read, self._setup.reading, self._read)
+        self._wordings.update((g.model, g.n_wordings) for g in made)
+        self._n_dropped += sum(g.assessment.n_dropped for g in made if g.assessment)
+        self.tables.add("confidence", _scored(views, made, self._methods, self._setup.n_jobs))
+        if self._keep:
+            self.generations += made
+
+    def count(self, asked: Iterable[CachedModel]) -> None:
+        """Take the calls of these models; of a large run they are let go there."""
+        for one in asked:
+            self.tables.add("calls", [(*call.values(), one.name) for call in one.calls])
+            if not self._keep:
+                one.calls.clear()
+        self.tables.end_part()
+
+    def facts(self) -> dict[str, Any]:
+        """What a manifest tells of the generations."""
+        return {
+            "samples_alike": samples_alike(self._wordings),
+            "replies_read": self._read,
+            "passages_dropped": self._n_dropped,
+        }
 
 
 def refuse_waiting(asked: Iterable[object]) -> None:
     """:class:`~trustlab.models.base.Waiting` where requests of a model, or of one that somebody
     has, wait in batch files."""
+    if told := [model.next_step() for model in _waiting(asked)]:
+        raise Waiting("; ".join(told))
+
+
+def _waiting(asked: Iterable[object]) -> list[Any]:
+    """The models among these, or that one of them has, whose requests wait in batch files."""
     found: dict[int, Any] = {}
     for one in asked:
         while (inner := getattr(one, "model", None)) is not None:
             one = inner
         found[id(one)] = one
-    if told := [m.next_step() for m in found.values() if getattr(m, "waiting", 0)]:
-        raise Waiting("; ".join(told))
+    return [model for model in found.values() if getattr(model, "waiting", 0)]
 
 
 def each_asked(runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
@@ -222,6 +324,11 @@ def how_asked(models: Iterable[Model]) -> dict[str, Any]:
     }
 
 
+def sharded() -> dict[str, str]:
+    """What a manifest tells of the share of the cases that this process took."""
+    return {"shard": mine} if (mine := shard()) else {}
+
+
 def warn(parameters: Mapping[str, Any]) -> None:
     """Warn the caller of a study of what a run's ``parameters`` hold against its models."""
     for line in remark_lines(parameters):
@@ -241,37 +348,6 @@ def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[
             raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
 
 
-def _asked(
-    models: Sequence[Model],
-    setup: Setup,
-    shown: Sequence[View],
-    methods: Sequence[Method],
-    settings: Settings,
-    others: Mapping[str, Any],
-) -> tuple[list[Generation], list[CachedModel], list[pd.DataFrame], dict[str, float]]:
-    """What each model replied, one model after the other: the generations, and for each the model
-    over its cache, a table of calls and the seconds."""
-    generations, held, tables, seconds = [], [], [], {}
-    for model in models:
-        cached = model if isinstance(model, CachedModel) else CachedModel(model, setup.store)
-        cached.reset_calls()
-        began = perf_counter()
-        generations += collect(
-            cached,
-            shown,
-            methods,
-            settings,
-            progress=None if setup.quiet else _bar(model.name),
-            **others,
-        )
-        seconds[model.name] = round(perf_counter() - began, 3)
-        held.append(cached)
-        tables.append(cached.calls_table().assign(model=model.name))
-        if cached is not model:
-            cached.close()
-    return generations, held, tables, seconds
-
-
 def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:
     """How the models were asked and who read their words, for the manifest; the methods' open
     choices by their names."""
@@ -281,7 +357,11 @@ def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:
         **{name: value for name, value in asdict(settings).items() if name != "parameters"},
         "encoder": readers.encoder.revision,
         "medical_encoder": readers.medical and readers.medical.revision,
-        "entailment": {"name": judge.name, "stand_in": judge.stand_in, "revision": judge.revision},
+        "entailment": {
+            "name": judge.name,
+            "stand_in": judge.stand_in,
+            "revision": judge.revision,
+        },
     }
 
 
@@ -299,17 +379,19 @@ def score(
 ) -> pd.DataFrame:
     """The confidence table: every method on every generation, in
     :func:`~trustlab.metrics.processes.processes` of ``n_jobs``."""
+    rows = _scored(views, generations, methods, n_jobs)
+    return pd.DataFrame(rows, columns=list(COLUMNS["confidence"]))
+
+
+def _scored(
+    views: Sequence[View], generations: Sequence[Generation], methods: Sequence[Method], n_jobs: int
+) -> list[tuple]:
     size = max(1, -(-len(generations) // (processes(n_jobs) * 4)))
     parts = [generations[i : i + size] for i in range(0, len(generations), size)]
     names = [m.name for m in methods]
     scored = spread(_score_part, ((part, names) for part in parts), n_jobs)
-    rows = [row for part in scored for row in part]
     dataset = {v.case.case_id: v.case.dataset for v in views}
-    table = pd.DataFrame(
-        rows, columns=["case_id", "level", "model", "method", "confidence", "bound", "missing"]
-    )
-    table.insert(1, "dataset", [dataset[i] for i in table["case_id"]])
-    return table
+    return [(row[0], dataset[row[0]], *row[1:]) for part in scored for row in part]
 
 
 def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list[tuple]:
@@ -324,9 +406,9 @@ def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list
 
 def _answers(
     views: Sequence[View], generations: Sequence[Generation], grader: Grader
-) -> pd.DataFrame:
-    """The answers table. What the backend failed to give, or the grader could not judge, is neither
-    right nor wrong."""
+) -> list[tuple]:
+    """Rows of the answers table. What the backend failed to give, or the grader could not judge, is
+    neither right nor wrong."""
     said = [g.answer.text if g.answer else None for g in generations]
     failed = [
         g.answer.missing
@@ -336,29 +418,20 @@ def _answers(
     ]
     grades = grader.grade(said, [v.case for v in views])
     rows = zip(views, generations, said, failed, grades, strict=True)
-    return pd.DataFrame([_answer_row(v, g, text, why, grade) for v, g, text, why, grade in rows])
+    return [_answer_row(v, g, text, why, grade) for v, g, text, why, grade in rows]
 
 
 def _answer_row(
     view: View, g: Generation, answer: str | None, failed: str | None, grade: Grade
-) -> dict[str, Any]:
-    return {
-        "case_id": g.case_id,
-        "dataset": view.case.dataset,
-        "level": g.level,
-        "model": g.model,
-        "answer": answer,
-        "truth": view.case.diagnosis,
-        "correct": math.nan if failed or grade.correct is None else grade.correct,
-        "n_statements": g.n_statements,
-        "n_words": g.n_words,
-        "n_samples": None if g.samples is None else len(g.samples),
-        "missing": failed or grade.missing,
-    }
+) -> tuple:
+    correct = math.nan if failed or grade.correct is None else grade.correct
+    n_samples = None if g.samples is None else len(g.samples)
+    asked = (g.case_id, view.case.dataset, g.level, g.model, answer, view.case.diagnosis)
+    return (*asked, correct, g.n_statements, g.n_words, n_samples, failed or grade.missing)
 
 
-def _bar(model: str):
+def _bar(model: str, where: str):
     """A progress bar for each step of :func:`trustlab.collect.collect`."""
     return lambda step, total: tqdm(
-        total=total, desc=f"{model}: {step}", unit="request", leave=False
+        total=total, desc=f"{model}: {where}{step}", unit="request", leave=False
     )

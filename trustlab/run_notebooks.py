@@ -11,9 +11,11 @@ import ast
 import importlib
 import importlib.util
 import json
+import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,8 @@ import yaml
 
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
-from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, RUNS, save_json, save_text, whole
-from trustlab.settings import Setup, unknown
+from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, runs_of, save_json, save_text, whole
+from trustlab.settings import Setup, names_of, unknown
 
 MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers.csv", "confidence.csv", "metrics.csv")
@@ -166,8 +168,13 @@ def default_parameters(path: Path) -> dict[str, Any]:
     return {ast.unparse(line.targets[0]): ast.literal_eval(line.value) for line in assigned}
 
 
-def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = None) -> Path:
+def run_notebook(
+    name: str, values: Mapping[str, Any], run_dir: Path | None = None, shard: str | None = None
+) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
+
+    A ``shard`` (:func:`~trustlab.paths.shard_of`) of the cases has a folder of its own in
+    ``runs/``, for its replies and for what else its notebook leaves.
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
     given. A failing cell leaves the notebook as far as it came and raises papermill's error, or
@@ -179,26 +186,29 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
     source = notebook_path(name)
     check_parameters(source, values)
     values = {k: _from_here(k, v) for k, v in values.items()}
-    folder = (run_dir or RUNS / source.stem).resolve()
+    own = runs_of(shard)
+    folder = (run_dir or own / source.stem).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / source.name
     manifest: dict[str, Any] = {
         "notebook": source.stem,
         "notice": NOTICE,
         "parameters": dict(values),
+        **({} if shard is None else {"shard": shard}),
         "started": _now(),
         "ok": False,
     }
     for left in [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*")]:
         left.unlink()
     try:
-        papermill.execute_notebook(
-            str(source),
-            str(target),
-            parameters={**values, "run_dir": str(folder)},
-            cwd=str(NOTEBOOKS),
-            kernel_name="python3",
-        )
+        with _environment({"TRUSTLAB_RUNS": str(own), "TRUSTLAB_SHARD": shard} if shard else {}):
+            papermill.execute_notebook(
+                str(source),
+                str(target),
+                parameters={**values, "run_dir": str(folder)},
+                cwd=str(NOTEBOOKS),
+                kernel_name="python3",
+            )
         manifest["ok"] = True
     except PapermillExecutionError as error:
         stops: dict[str, type[Gone | Waiting]] = {s.__name__: s for s in (Gone, Waiting)}
@@ -212,6 +222,29 @@ def run_notebook(name: str, values: Mapping[str, Any], run_dir: Path | None = No
         if target.is_file():
             write_html(target)
     return folder
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """These variables are set for what is begun meanwhile."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
+
+
+def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
+    """Whether a shard of the cases that a notebook would load with ``values`` has any;
+    ``ValueError`` for a notebook without cases."""
+    given = default_parameters(path := notebook_path(name)) | dict(values)
+    if "n" not in given:
+        raise ValueError(f"{path.stem} loads no cases that could be shared out")
+    with _environment({"TRUSTLAB_SHARD": shard}):
+        return bool(Setup(**{k: v for k, v in given.items() if k in names_of(Setup)}).cases())
 
 
 def _from_here(name: str, value: Any) -> Any:

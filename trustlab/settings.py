@@ -347,7 +347,11 @@ class Keep:
     n_jobs: Annotated[
         int, Field(ge=-1, description="a whole number, at least 1, or -1 for all (int)")
     ] = 1
-    """Processes for scoring; at most those that joblib's backend offers."""
+    """Processes for scoring, and for local models on the CPU; at most those that joblib's backend
+    offers."""
+    keep_generations: bool | None = None
+    """Whether a run's records stay in memory and its tables are CSV; else only the tables stay, as
+    Parquet. ``None``: up to :data:`trustlab.run.KEPT_UP_TO` views."""
     quiet: Switch = False
     draws: Count = 2000
     """Bootstrap draws for the intervals."""
@@ -480,7 +484,7 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         from trustlab.graders import JUDGE, open_grader
 
         judged = str(self.grader).startswith(JUDGE)
-        options = self._options(self.reader_options) if judged else {}
+        options = self._options(self.reader_options) | {"n_jobs": self.n_jobs} if judged else {}
         return open_grader(self.grader, cache=self.store, reading=self.reading, **options)
 
     @cached_property
@@ -511,22 +515,23 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         return Readers(encoder, medical, entailment)
 
     def cases(self) -> list[Case]:
-        """The cases of the data sets."""
+        """The cases of the data sets; of a shard its own among them."""
         from trustlab.datasets import load_sets
 
-        options = self.data_options
-        return load_sets(self.dataset, path=self.path, n=self.n, seed=self.seed, options=options)
+        how: dict[str, Any] = {"path": self.path, "n": self.n, "seed": self.seed}
+        cases = load_sets(self.dataset, options=self.data_options, **how)
+        return [case for case in cases if paths.in_shard(case.case_id)]
 
     def models(self) -> list[Model]:
         """The models to ask."""
         options = self._options(self.model_options)
-        return [_opened(model, options) for model in as_list(self.model)]
+        return [_opened(model, options, self.n_jobs) for model in as_list(self.model)]
 
     def role(self, name: Literal["assessor", "patient", "reviewer", "wording"]) -> Any:
         """Who has a role, opened; ``None``, and a patient "facts", stay what they are."""
         who = getattr(self, name)
         options = self._options(self.reader_options)
-        return who if who is None or who == "facts" else _opened(who, options)
+        return who if who is None or who == "facts" else _opened(who, options, self.n_jobs)
 
     def opened(self) -> Self:
         """The same with everything open and one store, for several runs to share."""
@@ -548,10 +553,10 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         return self.opened().with_(run_dir=self.run_dir and self.run_dir / folder)
 
 
-def _opened(model: Any, options: Mapping[str, Any]) -> Any:
+def _opened(model: Any, options: Mapping[str, Any], n_jobs: int) -> Any:
     from trustlab.models import open_model
 
-    return open_model(model, **options) if isinstance(model, str) else model
+    return open_model(model, n_jobs=n_jobs, **options) if isinstance(model, str) else model
 
 
 def _local(name: str, value: Any) -> None:

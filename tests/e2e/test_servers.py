@@ -27,7 +27,7 @@ from transformers import AutoTokenizer
 from trustlab.datasets import load_cases
 from trustlab.levels import views
 from trustlab.models import EMBEDDED, open_model
-from trustlab.models.base import Model, Request
+from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.paths import ROOT
 from trustlab.prompts import render
@@ -267,6 +267,34 @@ def test_what_a_server_does_not_tell_is_missing_with_its_reason(server: Served, 
     assert {m for m, why in missing.items() if why and m != ELSE} == set(server.lacks)
     for method in server.lacks:
         assert ("chat_template" if "pmi" in method else "vocabulary_size") in missing[method]
+
+
+def test_a_benchmark_by_files_that_vllm_runs_gives_the_same_answers(
+    direct: HuggingFaceModel, tmp_path: Path
+):
+    cases, methods = load_cases("starter", n=2), ["asp", "entropy", "poc", "ce", "medconf"]
+    how: dict[str, Any] = {"cache": ":memory:", "quiet": True, "samples": 3, "levels": [20, 100]}
+    how["budgets"] = {"profile": 512, "evidence": 640}  # by files nobody counts the window's tokens
+    expected = benchmark(cases, [direct], methods, setup=Setup(**how))
+    folder, rounds = tmp_path / "batch", 0
+    while True:
+        model = open_model(f"openai-batch:{SERVED}", batch_dir=str(folder))
+        try:
+            found = benchmark(cases, [model], methods, setup=Setup(**how))
+            break
+        except Waiting:
+            rounds += serve.vllm_batch(FOLDER, folder, SERVED)
+            assert rounds < 6
+    assert rounds == 4
+    assert found.answers["answer"].tolist() == expected.answers["answer"].tolist()
+    for name in ("asp", "ce", "medconf"):
+        mine, theirs = (
+            table[table["method"] == name]["confidence"].to_numpy()
+            for table in (found.confidence, expected.confidence)
+        )
+        np.testing.assert_allclose(mine, theirs, atol=CLOSE)
+    sampled = found.confidence[found.confidence["method"] == "poc"]
+    assert sampled["confidence"].notna().all()
 
 
 @pytest.mark.parametrize("notebook", ["01_benchmark", "05_trust_indices"])

@@ -83,6 +83,10 @@ class MedConf:
         )
 
 
+Profiles = dict[str, tuple[Assessment, list[Passage]]]
+"""Diagnosis -> its assessment as far as it hangs on no patient, and the passages found."""
+
+
 def assess(
     model: Model,
     questions: Sequence[tuple[str, str]],
@@ -93,6 +97,7 @@ def assess(
     seed: int = 0,
     reading: Reading = "chat",
     ask: Ask | None = None,
+    profiles: Profiles | None = None,
 ) -> list[Assessment]:
     """One :class:`Assessment` for each (patient information, diagnosis); greedy replies, every step
     in one batch.
@@ -100,7 +105,8 @@ def assess(
     ``assessor``, where given, does all that follows the diagnosis in the model's place. A step that
     fails leaves the assessment missing with its reason and stops that assessment only. ``reading``
     is how replies are read (:mod:`trustlab.parsing`), ``ask`` how requests are put (default: at
-    once).
+    once). ``profiles`` holds what is known of diagnoses from earlier calls, which is not asked for
+    again; this call's are added.
     """
     judge, p = assessor or model, parameters or MedConf()
     put = ask or (lambda m, requests, _: m.generate(requests))
@@ -108,7 +114,9 @@ def assess(
     def told(requests: list[Request], step: str) -> list[Reply]:
         return [r[0] for r in put(judge, requests, step)] if requests else []
 
-    found = {answer: Assessment(answer) for _, answer in questions}
+    profiles = {} if profiles is None else profiles
+    answers = dict.fromkeys(answer for _, answer in questions)
+    found = {answer: Assessment(answer) for answer in answers if answer not in profiles}
     library: dict[str, list[Passage]] = {}
     if p.retrieval:
         requests = [_request("keyword", p.max_tokens_keyword, seed, answer=a) for a in found]
@@ -139,12 +147,13 @@ def assess(
         ):
             found[answer] = _with_profile(found[answer], reply, p, reading)
 
-    assessed = [found[answer] for _, answer in questions]
+    profiles |= {answer: (a, library.get(answer, [])) for answer, a in found.items()}
+    assessed = [profiles[answer][0] for _, answer in questions]
     asked: list[tuple[int, Request]] = []
     for i, (patient, answer) in enumerate(questions):
         a = assessed[i]
         if a.missing is None:
-            passages = None if p.profile else library[answer]
+            passages = None if p.profile else profiles[answer][1]
             fill = {
                 "patient": patient,
                 "answer": answer,

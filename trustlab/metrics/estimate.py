@@ -33,6 +33,9 @@ ALIKE = 1e-12
 """Draws nearer to each other than this differ by rounding alone (times their size above 1)."""
 CHUNK = 250
 """Draws handled at once: keeps the working arrays near the processor's cache."""
+MOST = 1 << 24
+"""Numbers held at once, 128 MiB: of larger samples fewer draws are handled at once, and how often a
+case is in a draw is kept in a byte."""
 NAN = float("nan")
 
 
@@ -58,16 +61,37 @@ def case_weights(case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> np.
     return _times(len(cases), n_draws, seed).astype(np.int32)[code].T
 
 
-@lru_cache(maxsize=16)
 def _times(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
     """How often each case is in each draw, (n_cases, n_draws)."""
-    if not n_cases:
-        return np.empty((0, n_draws))
-    chances = np.full(n_cases, 1 / n_cases)
-    drawn = np.random.default_rng(seed).multinomial(n_cases, chances, size=n_draws)
-    found = np.ascontiguousarray(drawn.T, dtype=np.float64)
+    small = n_cases * n_draws <= MOST
+    return (_small if small else _large)(n_cases, n_draws, seed)
+
+
+def _drawn(n_cases: int, n_draws: int, seed: int, kind: type = np.float64) -> np.ndarray:
+    """The draws, made some at a time; ``kind`` holds every count."""
+    found = np.empty((n_cases, n_draws), dtype=kind)
+    if n_cases:
+        rng, chances = np.random.default_rng(seed), np.full(n_cases, 1 / n_cases)
+        for some in _in_parts(n_draws, n_cases):
+            size = some.stop - some.start
+            found[:, some] = rng.multinomial(n_cases, chances, size=size).T
     found.flags.writeable = False  # it is shared
     return found
+
+
+_small = lru_cache(maxsize=16)(_drawn)
+
+
+@lru_cache(maxsize=1)
+def _large(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
+    return _drawn(n_cases, n_draws, seed, np.uint8)  # 255 of one case in a draw: never, of so many
+
+
+def _in_parts(n_draws: int, n_rows: int) -> Iterator[slice]:
+    """The draws in parts of :data:`CHUNK`, of many rows in smaller ones."""
+    size = max(1, min(CHUNK, MOST // 32 // max(n_rows, 1)))
+    for start in range(0, n_draws, size):
+        yield slice(start, min(start + size, n_draws))
 
 
 @dataclass(frozen=True)
@@ -218,7 +242,11 @@ class Rows:
     def total(self, values: ArrayLike) -> np.ndarray:
         """The sum of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
         each = np.bincount(self.case, np.asarray(values, dtype=np.float64), len(self.draws.cases))
-        return np.r_[each.sum(), each @ self.draws.times]
+        times = self.draws.times
+        if times.dtype == np.float64:
+            return np.r_[each.sum(), each @ times]
+        parts = _in_parts(times.shape[1], len(each))
+        return np.r_[each.sum(), *(each @ times[:, some].astype(np.float64) for some in parts)]
 
     def mean(self, values: ArrayLike) -> np.ndarray:
         """The mean of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
@@ -232,8 +260,8 @@ class Rows:
         It takes weights (B, n), some draws at a time, and gives (..., B), or a tuple of (B,).
         """
         times, made = self.draws.times, [weighted(np.ones((1, len(self))))]
-        for start in range(0, times.shape[1], CHUNK):
-            made.append(weighted(times[:, start : start + CHUNK][self.case].T))
+        for some in _in_parts(times.shape[1], len(self)):
+            made.append(weighted(times[:, some][self.case].T.astype(np.float64, copy=False)))
         return np.concatenate([np.asarray(part) for part in made], axis=-1)
 
 

@@ -234,6 +234,7 @@ def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """What the parameters of several runs hold against their models: those that any of them names
     in :data:`NAMED`; ``served_by`` and ``replies_read`` summed."""
     named: dict[str, dict[str, None]] = {what: {} for what in NAMED}
+    parameters = list(parameters)
     served: dict[str, Counter[str]] = {}
     read: Counts = {}
     for one in parameters:
@@ -247,7 +248,8 @@ def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 sums |= {kind: sums[kind] + n[kind] for kind in n}
     counts = {model: dict(names) for model, names in served.items()}
     told = {what: list(models) for what, models in named.items()}
-    return told | {"served_by": counts, "replies_read": read}
+    shard = next((one["shard"] for one in parameters if one.get("shard")), None)
+    return told | {"served_by": counts, "replies_read": read, "shard": shard}
 
 
 NAMED = {
@@ -292,10 +294,12 @@ def remark_lines(
     models: Collection[str] | None = None,
 ) -> list[str]:
     """A line a model of :func:`remarks`; of the models asked only ``models``, where they are
-    given."""
+    given. First, where it is so, that these are a part of the cases."""
     others = () if models is None else set(parameters.get("models", ())) - set(models)
     found = remarks(parameters, methods).items()
-    return [f"{model}: {'; '.join(words)}" for model, words in found if model not in others]
+    shard = parameters.get("shard")
+    part = [f"shard {shard}: these are a part of the cases"] if shard else []
+    return part + [f"{model}: {'; '.join(words)}" for model, words in found if model not in others]
 
 
 def run_notes(

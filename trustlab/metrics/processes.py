@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, TypeVar
 
@@ -38,6 +38,13 @@ def spread(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> l
     ``n_jobs``; these end with their parent, however it ends."""
     jobs = (delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls)
     done: Any = Parallel(n_jobs=processes(n_jobs))(jobs)
+    return done
+
+
+def as_they_come(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> Iterator[T]:
+    """The same one by one, each as soon as it is there, in any order."""
+    jobs = (delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls)
+    done: Any = Parallel(n_jobs=processes(n_jobs), return_as="generator_unordered")(jobs)
     return done
 
 

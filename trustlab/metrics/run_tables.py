@@ -119,21 +119,33 @@ def rows_of_methods(
     of_methods = ["method", "confidence", "bound", "missing"]
     more = [name for name in answers.columns if name not in {*table.columns, *of_methods}]
     whole = table.assign(**{name: answers[name] for name in more})
-    told = joined(table, confidence)[[*KEYS, *of_methods]]
+    need(confidence, [*KEYS, *of_methods], "confidence")
+    places = _places(confidence)  # a method at a time: of a large run all together fill the memory
+    known = set(whole[["dataset", "model"]].itertuples(index=False, name=None))
+    for key in places:
+        if key[:2] not in known:
+            joined(table, confidence.iloc[places[key]])  # which tells what is wrong
     for run, asked in groups(whole, ["dataset", "model"]):
         draws = Draws.of(asked["case_id"].to_numpy(), n_draws, seed)
         label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
         graded = ~(asked["failed"] | asked["ungraded"]).to_numpy()
         none = "no graded answer" if asked["ungraded"].any() else "no answer"
         yield label | {"method": ""}, Rows(asked, graded, draws, none)
-        mine: Any = told[(told["dataset"] == run["dataset"]) & (told["model"] == run["model"])]
-        for method, part in mine.groupby("method", sort=False):
-            every = asked.merge(part, on=KEYS, how="left", validate="one_to_one")
+        for method in [m for *who, m in places if who == [run["dataset"], run["model"]]]:
+            part = confidence.iloc[places[run["dataset"], run["model"], method]]
+            told = joined(asked, part)[[*KEYS, *of_methods]]
+            every = asked.merge(told, on=KEYS, how="left", validate="one_to_one")
             why = every["missing"].astype(object)
             why = why.where(every["method"].notna(), "no row in the table")
             every = every.assign(missing=why)
             known = every["confidence"].notna().to_numpy()
             yield label | {"method": str(method)}, Rows(every, known, draws)
+
+
+def _places(confidence: pd.DataFrame) -> dict[Any, np.ndarray]:
+    """(dataset, model, method) -> the places of its rows, in the table's order."""
+    by = confidence.groupby(["dataset", "model", "method"], sort=False, observed=True, dropna=False)
+    return dict(sorted(by.indices.items(), key=lambda item: item[1][0]))
 
 
 def shared_rows(confidence: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:

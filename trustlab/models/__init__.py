@@ -29,15 +29,16 @@ NOT_OPTIONS = ("name", "name_or_path")
 """Parameters of backends that a model's name gives."""
 
 
-def open_model(name: str, **options) -> Model:
+def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     """Open a model: ``"embedded"``, ``"embedded-closed"``, ``"hf:NAME_OR_PATH"``,
     ``"openai:NAME"``, or ``"openai-batch:NAME"``.
 
     ``hf:`` takes any Hugging Face causal language model, ``openai:`` a model behind any
     OpenAI-compatible server (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one that
     is asked by files (``batch_dir``). ``options`` go to the backend (``device``, ``dtype``,
-    ``batch_tokens``; ``base_url``, ``concurrency``, ``max_calls``). ``ValueError`` names what is
-    allowed; ``FileNotFoundError``: the model is not there.
+    ``batch_tokens``; ``base_url``, ``concurrency``, ``max_calls``). With ``n_jobs`` a local model
+    on the CPU is asked in so many processes (-1: all), each of which holds it in memory.
+    ``ValueError`` names what is allowed; ``FileNotFoundError``: the model is not there.
     """
     check_model_name(name)
     kind, _, rest = name.partition(":")
@@ -48,8 +49,15 @@ def open_model(name: str, **options) -> Model:
         raise FileNotFoundError(
             f"there is no model {name!r}: its folder {EMBEDDED[name]} is missing"
         )
-    called = name if name in EMBEDDED else None
-    model = backend(EMBEDDED.get(name, rest), name=called, **options)
+    source, options = (
+        EMBEDDED.get(name, rest),
+        options | {"name": name if name in EMBEDDED else None},
+    )
+    model = backend(source, **options)
+    if n_jobs != 1 and model.device == "cpu" and options.get("device_map") is None:
+        from trustlab.models.spread import SpreadModel
+
+        model = SpreadModel(model, (str(source), options), n_jobs)
     return TextOnly(model) if name in CLOSED else model
 
 

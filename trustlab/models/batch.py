@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
-from trustlab.models.base import Keep, Request
 from trustlab.models.openai import OpenAIModel
 from trustlab.models.openai_wire import PATHS, Line, Outcome, shortened
 from trustlab.models.thought import Thinking
 from trustlab.paths import RUNS, whole
-from trustlab.records import Reply
 
 MOST_LINES, MOST_BYTES = 50_000, 190_000_000
 """Of one input file: services take no longer ones."""
@@ -41,7 +41,8 @@ class FileLine(Line):
     def __init__(self, folder: Path, **named: Any) -> None:
         super().__init__(**named)
         self.folder = folder
-        self._asked: dict[str, str] = {}
+        self._spool: Any = None
+        self._size = [0, 0]
         self.waiting: set[str] = set()
         self.damaged = 0
         self._places: dict[str, tuple[Path, int]] = {}
@@ -104,22 +105,34 @@ class FileLine(Line):
         if len(failed) >= self._written[name]:
             url = f"/v1{PATHS[kind]}"
             row = {"custom_id": name, "method": "POST", "url": url, "body": body}
-            self._asked[name] = json.dumps(row, ensure_ascii=False) + "\n"
+            self._write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+            self._written[name] += 1
         return Outcome(what=WAITS)
 
-    def write(self) -> list[Path]:
-        """Write what was asked for and is in no file yet; the new files."""
-        written = []
-        for part in _parts(self._asked.values()):
-            stems = [file.stem.removeprefix("in-") for file in self.folder.glob("in-*.jsonl")]
-            numbers = [int(stem) for stem in stems if stem.isdigit()]
-            path = self.folder / f"in-{max(numbers, default=0) + 1:03}.jsonl"
-            with whole(path) as beside:
-                beside.write_text("".join(part), encoding="utf-8")
-            written.append(path)
-        self._written.update(list(self._asked))
-        self._asked = {}
-        return written
+    def _write(self, line: bytes) -> None:
+        n_lines, n_bytes = self._size
+        if n_lines == MOST_LINES or n_lines and n_bytes + len(line) > MOST_BYTES:
+            self.write()
+            n_lines, n_bytes = self._size
+        if self._spool is None:
+            self._spool = TemporaryFile(dir=self.folder)  # noqa: SIM115
+        self._spool.write(line)
+        self._size = [n_lines + 1, n_bytes + len(line)]
+
+    def write(self) -> None:
+        """Make an input file of what was asked for and is in none yet."""
+        if self._spool is None:
+            return
+        stems = [file.stem.removeprefix("in-") for file in self.folder.glob("in-*.jsonl")]
+        numbers = [int(stem) for stem in stems if stem.isdigit()]
+        self._spool.seek(0)
+        with (
+            whole(self.folder / f"in-{max(numbers, default=0) + 1:03}.jsonl") as beside,
+            beside.open("wb") as file,
+        ):
+            shutil.copyfileobj(self._spool, file)
+        self._spool.close()
+        self._spool, self._size = None, [0, 0]
 
 
 class _Nobody:
@@ -139,20 +152,6 @@ def _refusal(status: Any, error: Any) -> Outcome:
     return Outcome(what=what, words=f": {words}", status=known, named=named)
 
 
-def _parts(lines: Iterable[str]) -> Iterator[list[str]]:
-    part: list[str] = []
-    size = 0
-    for line in lines:
-        n = len(line.encode())
-        if part and (len(part) >= MOST_LINES or size + n > MOST_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(line)
-        size += n
-    if part:
-        yield part
-
-
 class BatchModel(OpenAIModel):
     """A model behind files: :class:`FileLine` in place of a server.
 
@@ -161,8 +160,9 @@ class BatchModel(OpenAIModel):
       "distributions", "prior"; ``window``: its tokens, where known.
     - The other options are those of :class:`~trustlab.models.openai.OpenAIModel`.
 
-    Replies that wait are missing, and named in ``waiting``; a study then ends with
-    :class:`~trustlab.models.base.Waiting`.
+    Replies that wait are missing, and counted in ``waiting``; a study then ends with
+    :class:`~trustlab.models.base.Waiting`, whose words :meth:`next_step` gives. Full input files
+    are written as they fill, the last one there.
     """
 
     def __init__(
@@ -187,14 +187,6 @@ class BatchModel(OpenAIModel):
         named = {"timeout_s": self._line.timeout_s, "concurrency": self._line.concurrency}
         self._line: FileLine = FileLine(folder, address=self._line.address, **named)
 
-    def generate(
-        self, requests: Sequence[Request], *, keep: Keep | None = None
-    ) -> list[list[Reply]]:
-        """What came back, in order; what waits is missing, and stands in an input file."""
-        replies = super().generate(requests, keep=keep)
-        self._line.write()
-        return replies
-
     def _miss(self, run: Any, outcome: Outcome) -> None:
         """Nothing: files are never gone."""
 
@@ -204,7 +196,9 @@ class BatchModel(OpenAIModel):
         return len(self._line.waiting)
 
     def next_step(self) -> str:
-        """What to do now: how many requests wait, and in which files."""
+        """Write what waits and is in no file yet; how many requests wait, in which files, and what
+        to do now."""
+        self._line.write()
         files = ", ".join(sorted(f.name for f in self._line.folder.glob("in-*.jsonl")))
         line, n = self._line, self.waiting
         damaged = f"; {line.damaged:,} lines there are no JSON" if line.damaged else ""

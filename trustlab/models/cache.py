@@ -536,9 +536,12 @@ class CachedModel:
         if report is not None:
             report(len(block) - len(left))  # their replies are others' too
 
+        kept: set[str] = set()
+
         def keep(k: int, first: int, replies: list[Reply]) -> None:
             i, _, row = parts[k]
-            self._store(dict(zip(row[first:], replies, strict=False)))
+            self._store(fresh := dict(zip(row[first:], replies, strict=False)))
+            kept.update(key for key, reply in fresh.items() if reply.missing is None)
             left[i] -= len(replies)
             if report is not None and left[i] == 0:
                 report(1)
@@ -548,7 +551,7 @@ class CachedModel:
         try:
             answers = self.model.generate([part for _, part, _ in parts], **named)
         except Stopped as stopped:
-            self._keep(parts, stopped.replies)
+            self._keep(parts, stopped.replies, kept)
             raise
         elapsed = time.perf_counter() - start
         if [len(row) for row in answers] != [part.n for _, part, _ in parts]:
@@ -556,7 +559,7 @@ class CachedModel:
                 f"{self.name} returned {[len(row) for row in answers]} replies for"
                 f" n={[part.n for _, part, _ in parts]}"
             )
-        fresh = self._keep(parts, answers)
+        fresh = self._keep(parts, answers, kept)
         known |= fresh | self._look_up(fresh)
         tokens = [sum(reply.n_tokens_out for reply in row) for row in answers]
         made: dict[int, tuple[int, float]] = {}
@@ -567,13 +570,16 @@ class CachedModel:
         return made
 
     def _keep(
-        self, parts: list[tuple[int, Request, list[str]]], answers: list[list[Reply]]
+        self,
+        parts: list[tuple[int, Request, list[str]]],
+        answers: list[list[Reply]],
+        kept: Collection[str],
     ) -> dict[str, Reply]:
-        """Store what is complete among the answers; all of them by key."""
+        """Store what is complete among the answers and not kept yet; all of them by key."""
         fresh: dict[str, Reply] = {}
         for (_, _, row), replies in zip(parts, answers, strict=True):
             fresh |= dict(zip(row, replies, strict=False))
-        self._store(fresh)
+        self._store({key: reply for key, reply in fresh.items() if key not in kept})
         return fresh
 
     def _look_up(self, keys: Iterable[str]) -> dict[str, Reply]:
@@ -685,16 +691,20 @@ def _compressed(raw: BinaryIO, xz: bool) -> lzma.LZMAFile | gzip.GzipFile:
 
 
 def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> dict[str, int]:
-    """Add an exported file's replies to the cache at ``path``: counts of new, known and conflicting
-    ones.
+    """Add the replies of an exported file, or of another cache, to the cache at ``path``: counts of
+    new, known and conflicting ones.
 
     A key already there with another reply is conflicting and stays as it was. ValueError names the
-    line of the first bad row; nothing of the file is then added.
+    line or key of the first bad row; nothing of the file is then added. FileNotFoundError: there is
+    no such file.
     """
     counts = {"new": 0, "known": 0, "conflicting": 0}
+    with Path(source).open("rb") as file:
+        is_cache = file.read(len(SQLITE)) == SQLITE
+    rows = _kept_rows if is_cache else _exported_rows
     with closing(connect(path, SCHEMA)) as connection, connection:
         connection.execute("BEGIN IMMEDIATE")
-        for key, value in _exported_rows(Path(source)):
+        for key, value in rows(Path(source)):
             row = connection.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
             if row is None:
                 connection.execute("INSERT INTO replies VALUES (?, ?)", (key, value))
@@ -702,6 +712,7 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
     return counts
 
 
+SQLITE = b"SQLite format 3\0"
 LONGEST_LINE = 64 << 20
 """Bytes of an exported reply at most; no more of a line is unpacked."""
 
@@ -713,6 +724,29 @@ def _checked(value: dict[str, object]) -> str:
     if set(value) == COUNT_FIELDS:
         return to_json({"n_tokens": _decode_count(value)})
     return encode_reply(decode_reply(value))
+
+
+def _kept_rows(source: Path) -> Iterator[tuple[str, str]]:
+    with closing(_connect_to_read(source.resolve().as_uri())) as connection:
+        try:
+            for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
+                yield key, _checked_row({"key": key, "value": json.loads(value)})
+        except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
+            raise ValueError(f"{source} is no whole reply cache: {error}") from error
+
+
+def _checked_row(fields: object) -> str:
+    """The value of an exported row as it is kept; ValueError or TypeError if it is none."""
+    if (
+        not isinstance(fields, dict)
+        or set(fields) != {"key", "value"}
+        or not isinstance(fields["value"], dict)
+    ):
+        told = shortened(json.dumps(fields, ensure_ascii=False))
+        raise ValueError(f'a line is {{"key": ..., "value": {{...}}}}, got {told}')
+    if not _KEY.fullmatch(str(fields["key"])):
+        raise ValueError(f"key must be 64 hex digits, got {fields['key']!r}")
+    return _checked(fields["value"])
 
 
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
@@ -728,17 +762,8 @@ def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
                     )
                 line = raw.decode("utf-8")
                 fields = json.loads(line, parse_constant=refuse_constant)
-                if (
-                    not isinstance(fields, dict)
-                    or set(fields) != {"key", "value"}
-                    or not isinstance(fields["value"], dict)
-                ):
-                    raise ValueError(
-                        f'a line is {{"key": ..., "value": {{...}}}}, got {shortened(line)}'
-                    )
-                if not _KEY.fullmatch(str(fields["key"])):
-                    raise ValueError(f"key must be 64 hex digits, got {fields['key']!r}")
-                yield fields["key"], _checked(fields["value"])
+                checked = _checked_row(fields)
+                yield fields["key"], checked
     except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
         kind = "xz" if source.suffix == ".xz" else "gzip"
         where = f"{source} is not a whole {kind} file (after line {n_lines})"

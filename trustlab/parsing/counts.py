@@ -35,9 +35,9 @@ STEPS = {
 """Step -> what a sentence calls its replies."""
 
 
-def tally(replies: Iterable[Read], reading: Reading) -> Counts:
-    """The counts of these replies, read with ``reading``."""
-    found: Counts = {}
+def tally(replies: Iterable[Read], reading: Reading, found: Counts | None = None) -> Counts:
+    """The counts of these replies, read with ``reading``, added to ``found``."""
+    found = {} if found is None else found
     for model, step, reads in replies:
         strict = _reads(reads, "strict")
         if strict or (reading == "chat" and _reads(reads, "chat")):
@@ -64,11 +64,15 @@ def words(steps: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def replies_of(
-    generations: Iterable[Generation], importance: bool = True, structure: bool = True
+    generations: Iterable[Generation],
+    importance: bool = True,
+    structure: bool = True,
+    known: set[tuple[str, str]] | None = None,
 ) -> Iterator[Read]:
     """What was read of these answers; ``importance`` and ``structure`` as in the procedure of
-    MedConf. Keyword and profile of one diagnosis are one reply."""
-    known: set[tuple[str, str]] = set()
+    MedConf. Keyword and profile of one diagnosis are one reply: those (model, diagnosis) in
+    ``known`` are passed over, and others put there."""
+    known = set() if known is None else known
     for g in generations:
         if g.answer and g.answer.text is not None:
             yield g.model, "answer", _named(g.answer.raw)

@@ -140,7 +140,7 @@ def ablations(
     if not variants or len(set(folders.values())) < len(variants):
         wanted = "variants must be one or more, each with a folder name of its own"
         raise ValueError(f"{wanted}; received {folders}")
-    setup = (setup or Setup()).opened().with_(quiet=True)
+    setup = (setup or Setup()).opened().with_(quiet=True, keep_generations=True)
     held = [m if isinstance(m, CachedModel) else CachedModel(m, setup.store) for m in models]
     chosen = list(dict.fromkeys([*methods, *ASKED_WITH]))
 

@@ -175,6 +175,7 @@ def consultations(
         refuse_waiting([*with_cache, patient])
         told = [c.case_told for c in talked[model.name]]
         levels, here = list(range(max_turns + 1)), setup.below(_folder(model.name))
+        here = here.with_(keep_generations=True)  # what each answer cost is read from them
         how = {"asked_before": with_cache, "show": turn_view}
         runs[model.name] = benchmark(told, [model], methods, levels, here, **how)
         for mine in (m for m in with_cache if m is not patient):

@@ -66,7 +66,7 @@ from trustlab.parsing.counts import Read, opinions_of, tally
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Reply, View
-from trustlab.run import cases_hash, given_once, how_asked, refuse_waiting, served_by, warn
+from trustlab.run import cases_hash, given_once, how_asked, refuse_waiting, served_by, sharded, warn
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
@@ -346,6 +346,7 @@ def trust(
         "reviewer": reviewer and {reviewer.name: reviewer.revision},
         "dataset": sorted({c.dataset for c in cases}),
         "cases": len(cases),
+        **sharded(),
         "cases_sha256": cases_hash(cases),
         "levels": list(levels),
         "n_doctors": n_doctors,

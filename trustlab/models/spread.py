@@ -1,0 +1,93 @@
+"""A local model asked in several processes of one thread each: small products gain more from that
+than from threads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from trustlab.metrics.processes import as_they_come, processes
+from trustlab.models.base import Keep, Messages, Request
+from trustlab.records import Reply
+
+CHUNK = 32
+"""Distinct prompts that a process is given at once, whatever their number: what shares a batch
+does not depend on it. As many or fewer are asked here, where the model is open already."""
+
+
+class SpreadModel:
+    """The model of ``opened`` (name or path, and options of its backend) in ``n_jobs`` processes,
+    each of which opens it for itself; all else is ``model``'s.
+
+    Replies come in any order, each chunk's as it is done: :class:`~trustlab.models.cache
+    .CachedModel`, the one writer, keeps them at once.
+    """
+
+    streams = True
+
+    def __init__(self, model: Any, opened: tuple[str, dict[str, Any]], n_jobs: int) -> None:
+        self.model, self.name, self.revision = model, model.name, model.revision
+        self.provides: frozenset[str] = model.provides
+        self._opened, self._n_jobs = opened, n_jobs
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("model", "__setstate__"):  # not there yet, in a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+    def generate(
+        self, requests: Sequence[Request], *, keep: Keep | None = None
+    ) -> list[list[Reply]]:
+        """Answer every request with its ``n`` replies, in order; as the model."""
+        tell = keep or (lambda i, first, replies: None)
+        sharing: dict[Messages, list[int]] = {}
+        for i, request in enumerate(requests):
+            sharing.setdefault(request.messages, []).append(i)
+        groups = sorted(sharing, key=_length, reverse=True)  # a batch's prompts are about as long
+        starts = range(0, len(groups), CHUNK)
+        chunks = [[i for m in groups[k : k + CHUNK] for i in sharing[m]] for k in starts]
+        each = ([requests[i] for i in chunk] for chunk in chunks)
+        if len(chunks) == 1 or processes(self._n_jobs) == 1:
+            done = ((k, self.model.generate(some), {}) for k, some in enumerate(each))
+        else:
+            asked = ((k, *self._opened, some) for k, some in enumerate(each))
+            done = as_they_come(_asked, asked, self._n_jobs)
+        replies: list[list[Reply]] = [[] for _ in requests]
+        for k, answers, usage in done:
+            for i, row in zip(chunks[k], answers, strict=True):
+                replies[i] = row
+                tell(i, 0, row)
+            self.model.usage.update(Counter(self.model.usage) + Counter(usage))
+        return replies
+
+
+def _length(messages: Messages) -> int:
+    return sum(len(content) for _, content in messages)
+
+
+@lru_cache(maxsize=2)  # two models may take turns
+def _open(source: str, options: tuple[tuple[str, Any], ...]) -> Any:
+    import torch
+
+    from trustlab.models.huggingface import HuggingFaceModel
+
+    torch.set_num_threads(1)
+    return HuggingFaceModel(source, **dict(options))
+
+
+def _asked(
+    k: int, source: str, options: dict[str, Any], requests: list[Request]
+) -> tuple[int, list[list[Reply]], dict[str, float]]:
+    """In a process of its own: chunk ``k``, its replies, and what the model counted meanwhile."""
+    model = _open(source, _Frozen(options.items()))
+    model.usage.clear()
+    return k, model.generate(requests), dict(model.usage)
+
+
+class _Frozen(tuple):
+    """Options told apart by their words: some are lists or mappings."""
+
+    def __hash__(self) -> int:
+        return hash(repr(self))

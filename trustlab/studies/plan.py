@@ -1,0 +1,280 @@
+"""Counts what a run would ask before anything is spent.
+
+A benchmark's questions are known: :func:`plan_benchmark` writes and counts them. Of every other
+notebook :func:`plan_study` makes a dry run of what it asks, on a stand-in for each model that talks
+on as long as it can: what depends on replies is the most, or nearly, that can be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+
+from trustlab.agents.medconf import library_text, profile_text
+from trustlab.agents.panel import doctor_request
+from trustlab.agents.rephrase import rephrase_requests
+from trustlab.collect import (
+    Settings,
+    answer_requests,
+    needs_of,
+    probe_requests,
+    settings_of,
+)
+from trustlab.confidence import PAPER, select
+from trustlab.datasets import load_cases
+from trustlab.graders import JUDGE, JudgeGrader
+from trustlab.graders.graders import judge_request
+from trustlab.levels import views
+from trustlab.models.base import STATISTICS, Request
+from trustlab.paths import DATA
+from trustlab.prompts import render
+from trustlab.records import LEVELS, Case, Criterion, Reply, View
+from trustlab.retrieval import Retriever
+from trustlab.run import benchmark
+from trustlab.settings import Setup, as_list, given
+
+WORDS_PER_TOKEN = 0.75
+"""Rule of thumb for English text and large models' tokenizers; the table says tokens are
+estimates."""
+PROFILE = 8
+"""Criteria of a symptom profile: as many as in the paper's case study."""
+
+
+def plan_benchmark(setup: Setup) -> pd.DataFrame:
+    """Requests, replies and tokens by purpose, for a benchmark with this setup.
+
+    - Tokens in are estimated from words; tokens out are the most that is allowed, thought included.
+      The prompt is counted once a request.
+    - Several models are asked the same and counted together, each as one that gives every
+      statistic.
+    - MedConf asks for a keyword and a profile once for each distinct answer; here that is each
+      distinct true diagnosis, an estimate. A judge is counted once an answer, the most it can be.
+    - New wordings are asked for once, whatever the number of models.
+    """
+    cases, p = setup.cases(), setup.chosen
+    shown = views(cases, given(setup.levels, LEVELS))
+    needs = needs_of(select(given(setup.methods, "paper")))
+    settings = settings_of(setup)
+    thought, aside = map(setup.thinking_tokens, (setup.model_options, setup.reader_options))
+    rows = []
+    for v in shown:
+        asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)
+        asked += probe_requests(v, v.case.diagnosis, needs, settings).values()
+        if "panel" in needs:
+            most = {"n": p.n_doctors, "max_tokens": settings.max_tokens_doctor}
+            asked.append(doctor_request(v, p.doctor_temperature, settings.seed, **most))
+        rows += [_row(r, thought) for r in asked]
+    if "assessment" in needs:
+        most = thought if setup.assessor is None else aside
+        rows += [_row(r, most) for r in _medconf_requests(shown, settings, setup.library)]
+    if str(setup.grader).startswith(JUDGE):
+        rows += [_row(judge_request(v.case.diagnosis, v.case.accepted), aside) for v in shown]
+    rows *= len(as_list(setup.model))
+    if setup.wording:
+        rows += [
+            _row(r, aside)
+            for r in dict.fromkeys(r for rs in rephrase_requests(cases).values() for r in rs)
+        ]
+    return _table(rows)
+
+
+def _table(rows: Sequence[tuple[str, int, int, int]]) -> pd.DataFrame:
+    table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
+    grouped: Any = table.groupby("purpose", sort=False)
+    return grouped.sum().assign(n_requests=grouped.size()).reset_index()
+
+
+def _row(r: Request, thought: int) -> tuple[str, int, int, int]:
+    words = sum(len(content.split()) for _, content in r.messages)
+    return r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * (r.max_tokens + thought)
+
+
+def _medconf_requests(
+    shown: Sequence[View], settings: Settings, library: Retriever
+) -> Iterator[Request]:
+    """What MedConf would ask if every answer were right, the keyword its name and the profile as
+    long as the paper's."""
+    p = settings.medconf
+    profile = profile_text(_profile())
+    for answer in dict.fromkeys(v.case.diagnosis for v in shown):
+        passages = library_text(library.search(answer, p.n_passages))
+        yield Request(
+            render("keyword", answer=answer), max_tokens=p.max_tokens_keyword, purpose="keyword"
+        )
+        messages = render("profile", answer=answer, passages=passages, options=p.options)
+        yield Request(messages, max_tokens=p.max_tokens_profile, purpose="profile")
+    for v in shown:
+        messages = render(
+            "evidence", patient=v.text, answer=v.case.diagnosis, profile=profile, options=p.options
+        )
+        yield Request(messages, max_tokens=p.max_tokens_evidence, purpose="evidence")
+
+
+MOST_CASES = 12
+"""Of a data set in a dry run; of more cases the counts are multiplied."""
+
+
+@dataclass
+class StandIn:
+    """In place of a model: it counts what it is asked in ``rows``, and replies, in the printed
+    form, what leads to the most questions. A diagnosis is one of ``answers``, by a hash of the
+    question. ``thought``: tokens added to each reply.
+    """
+
+    name: str
+    answers: Sequence[str]
+    thought: int = 0
+    rows: list[tuple[str, int, int, int]] = field(default_factory=list)
+    revision = "plan"
+    provides = frozenset({"text"})
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        """Count the requests; one reply said ``n`` times to each."""
+        self.rows += [_row(r, self.thought) for r in requests]
+        return [[Reply(self._said(r))] * r.n for r in requests]
+
+    def _said(self, request: Request) -> str:
+        said = request.messages[-1][1]
+        place = int.from_bytes(hashlib.sha256(said.encode()).digest()[:8])
+        answer = self.answers[place % len(self.answers)]
+        known = {
+            "ce": "[50]",
+            "cot_ce": "It fits. [50]",
+            "topk_ce": " ".join(f"G{k}: [50]" for k in range(1, 6)),
+            "p_true": "True",
+            "judge": "False",
+            "profile": profile_text(_profile()),
+            "doctor": f"<thinking_process>So it is.</thinking_process>\n[{answer}]",
+            "enough": "[more]",
+            "ask": f"[Question {said.count('Doctor: ')}?]",
+            "patient": "[I don't know.]",
+            "plan": json.dumps(
+                {
+                    "prescriptions": [{"drug": "paracetamol", "dose": "1 g", "route": "by mouth"}],
+                    "tests": ["full blood count"],
+                }
+            ),
+        }
+        if request.purpose.startswith("rephrase") and (told := _TAGGED.findall(said)):
+            return f"[Well, {told[-1][1]}]"  # usable: it says the same
+        return known.get(request.purpose, f"[{answer}]")
+
+
+_TAGGED = re.compile(r"<(\w+)>\n?(.*?)\n?</\1>", re.DOTALL)
+
+
+def _profile() -> list[Criterion]:
+    return [Criterion(i, "a criterion of some words", "moderate") for i in range(1, PROFILE + 1)]
+
+
+def plan_study(name: str, asked: Any) -> tuple[pd.DataFrame, str]:
+    """The same table for any notebook that asks models, and how it was found.
+
+    - ``asked``: its choices (``Setup``, or the ``Asked`` of its study).
+    - Of more than :data:`MOST_CASES` cases so many are asked about, and counts multiplied.
+    - ``ValueError`` for a notebook that asks no model.
+    """
+    if name not in STUDIES:
+        raise ValueError(f"{name} asks no model: there is nothing to plan")
+    if name == BENCHMARK:
+        return plan_benchmark(asked), ""
+    every = asked.cases()
+    cases = every[:: -(-len(every) // MOST_CASES)]
+    answers = sorted({c.diagnosis for c in cases})
+    thought, aside = map(asked.thinking_tokens, (asked.model_options, asked.reader_options))
+    stands = [StandIn(str(name), answers, thought) for name in as_list(asked.model)]
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of samples that are alike, say
+        roles: dict[str, Any] = {}
+        for role in ("assessor", "patient", "reviewer", "wording"):
+            if (who := getattr(asked, role)) not in (None, "facts"):
+                roles[role] = StandIn(f"{role} {who}", answers, aside)
+        if str(asked.grader).startswith(JUDGE):
+            judge = StandIn("judge", answers, aside)
+            roles["grader"] = JudgeGrader(judge)
+            stands.append(judge)
+        unthinking = {k: n for k, n in asked.budgets.items() if k != "thinking"}
+        how = {"cache": Path(folder) / "replies.sqlite", "run_dir": None, "quiet": True}
+        plain = {"model_options": {}, "reader_options": {}, "budgets": unthinking, "n_jobs": 1}
+        models = stands[: len(as_list(asked.model))]
+        STUDIES[name](cases, models, asked.with_(model=models, **roles, **how, **plain).opened())
+        stands += [one for role, one in roles.items() if role != "grader"]
+    table = _table([row for one in stands for row in one.rows])
+    if (times := len(every) / len(cases)) > 1:
+        counted = table.columns.drop("purpose")
+        table[counted] = (table[counted] * times).round().astype(int)
+    told = f"a dry run on {len(cases)} of {len(every)} cases, multiplied; at most, or nearly"
+    return table, told if times > 1 else "a dry run; at most, or nearly"
+
+
+STARTERS = ("starter", "starter-dialogue", "starter-report")
+
+
+def _walkthrough(cases: list[Case], models: Sequence[Any], setup: Any) -> None:
+    methods = [*PAPER, "sequence_probability", "medconf_weighted"]
+    benchmark(cases, models, methods, setup.levels, setup)
+    patient = load_cases("starter-dialogue", n=1)  # about as long as the notebook's own
+    benchmark(patient, models, methods, setup.levels, setup)
+    unknown = {"dataset": "table", "path": DATA / "starter" / "unknown.jsonl"}
+    for more in (*({"dataset": name} for name in STARTERS), unknown):
+        some = setup.with_(**more).cases()
+        benchmark(some, models, ["sequence_probability", "poc", "ce", "medconf"], [100], setup)
+
+
+def _robustness(cases: list[Case], models: Sequence[Any], asked: Any) -> None:
+    from trustlab.changes.changes import named, pairs
+    from trustlab.studies.robustness import robustness, two_at_once
+
+    changes = named(asked.changes, asked.seed)
+    seeds = asked.paraphrase_seeds
+    robustness(cases, models, setup=asked, changes=changes, paraphrase_seeds=seeds)
+    if pairs(cases, asked.seed):
+        two_at_once(cases, models, setup=asked)
+
+
+def _ablations(cases: list[Case], models: Sequence[Any], asked: Any) -> None:
+    from trustlab.studies import ablations as study
+
+    study.ablations(cases, models, setup=asked)
+    shelves = study.of_libraries(study.libraries(asked.corpus, asked.corpora))
+    study.ablations(cases, models, shelves, setup=asked)
+    study.ablations(cases, models, study.passages(asked.n_passages), setup=asked)
+    warmth = study.sampling(asked.n_samples, asked.temperatures)
+    study.ablations(cases, models, warmth, methods=study.SAMPLED, setup=asked)
+    benchmark(cases, models, setup=asked)
+
+
+def _consultation(cases: list[Case], models: Sequence[Any], asked: Any) -> None:
+    from trustlab.studies.consultation import consultations
+
+    turns = {"max_turns": asked.max_turns, "tries": asked.tries}
+    consultations(cases, models, setup=asked, **turns)
+
+
+def _trust(cases: list[Case], models: Sequence[Any], asked: Any) -> None:
+    from trustlab.studies.trust_indices import trust
+
+    trust(cases, models, setup=asked)
+    methods = [*(m.name for m in select(given(asked.methods, "paper"))), "agreement", "rdc"]
+    benchmark(cases, models, list(dict.fromkeys(methods)), setup=asked)
+
+
+BENCHMARK = "01_benchmark"
+STUDIES: dict[str, Callable[[list[Case], Sequence[Any], Any], None]] = {
+    "00_walkthrough": _walkthrough,
+    BENCHMARK: lambda cases, models, setup: None,
+    "02_robustness": _robustness,
+    "03_ablations": _ablations,
+    "04_consultation": _consultation,
+    "05_trust_indices": _trust,
+}
+"""Notebook -> what it asks, in its order."""
