@@ -60,11 +60,11 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     watch.mark("import trustlab")
     cases = tl.load_cases(options.dataset, path=options.path, n=options.cases)
     watch.mark("read the cases")
-    model = tl.open_model(options.model)
+    model = tl.open_model(options.model, n_jobs=options.jobs)
     watch.mark("import torch, open the model")
     encoder, judge = timed_readers(folder)
     how = {"encoder": encoder, "entailment": judge, "run_dir": folder / "run", "quiet": True}
-    setup = tl.Setup(samples=options.samples, **how)
+    setup = tl.Setup(samples=options.samples, n_jobs=options.jobs, **how)
     run = tl.benchmark(cases, [model], options.methods, setup=setup)
     watch.mark("benchmark")
     asking = sum(run.parameters["collect_s"].values())
@@ -277,6 +277,7 @@ def parse() -> argparse.Namespace:
         default=2000,
         help="bootstrap draws of the intervals (default: %(default)s)",
     )
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
     parser.add_argument("--phase", choices=PHASES, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
