@@ -249,7 +249,8 @@ def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     counts = {model: dict(names) for model, names in served.items()}
     told = {what: list(models) for what, models in named.items()}
     shard = next((one["shard"] for one in parameters if one.get("shard")), None)
-    return told | {"served_by": counts, "replies_read": read, "shard": shard}
+    part = {} if shard is None else {"shard": shard}
+    return told | {"served_by": counts, "replies_read": read, **part}
 
 
 NAMED = {
