@@ -38,7 +38,7 @@ from trustlab.paths import NOTICE
 from trustlab.prompts import template
 from trustlab.records import LEVELS, Reply, Statement
 from trustlab.retrieval import BM25, load_corpus
-from trustlab.run import LIBRARIES, Run, benchmark, cases_hash, score
+from trustlab.run import LIBRARIES, Run, benchmark, cases_hash, confidence_table
 
 ANSWERS = [
     "case_id",
@@ -168,8 +168,10 @@ def test_two_models_are_judged_one_after_the_other_on_the_same_cases():
 def test_two_processes_score_as_one():
     run, chosen = made(), select("all")
     shown = views(CASES)
-    together = score(shown, run.generations, chosen, n_jobs=2)
-    pd.testing.assert_frame_equal(together, score(shown, run.generations, chosen, n_jobs=1))
+    together = confidence_table(shown, run.generations, chosen, n_jobs=2)
+    pd.testing.assert_frame_equal(
+        together, confidence_table(shown, run.generations, chosen, n_jobs=1)
+    )
     pd.testing.assert_frame_equal(together, run.confidence)
 
 

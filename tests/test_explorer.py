@@ -19,7 +19,7 @@ from trustlab.levels import view
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.paths import NOTICE
 from trustlab.records import Assessment, Case, Criterion, Evidence, Statement
-from trustlab.run import Run, score
+from trustlab.run import Run, confidence_table
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LEVELS = (1, 20, 60, 100)
@@ -85,7 +85,7 @@ def run_of(generations, cases=CASES, methods=METHODS) -> Run:
     parameters = {"methods": [m.name for m in chosen], "levels": list(LEVELS)}
     return Run(
         pd.DataFrame(answers),
-        score(shown, generations, chosen),
+        confidence_table(shown, generations, chosen),
         pd.DataFrame(),
         parameters,
         tuple(generations),

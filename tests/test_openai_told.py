@@ -34,7 +34,7 @@ from trustlab.parsing import read_evidence, read_profile, read_score
 from trustlab.parsing.agents import read_flags, read_plan, read_ratings
 from trustlab.parsing.schemas import schema_of
 from trustlab.records import Criterion, Reply
-from trustlab.report import methods_paragraph
+from trustlab.reporting import methods_paragraph
 from trustlab.settings import Setup
 
 ASKED = (("system", "You are a doctor."), ("user", "Cough?"))

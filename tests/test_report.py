@@ -33,7 +33,7 @@ from trustlab.metrics import metrics_table
 from trustlab.metrics.costs import pareto_table
 from trustlab.paths import NOTICE
 from trustlab.records import Reply
-from trustlab.report import CHOICES, Figures, Report, report
+from trustlab.reporting import CHOICES, Figures, Report, report
 from trustlab.run import Run, benchmark
 from trustlab.settings import Setup
 

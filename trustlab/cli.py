@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trustlab.paths import NOTEBOOKS, NOTICE, REPLIES, ROOT, RUNS, runs_of, shard_of
+from trustlab.paths import NOTEBOOKS, NOTICE, REPLIES, RUNS, WORK, runs_of, shard_of
 
 app = typer.Typer(
     help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}",
@@ -71,7 +71,8 @@ def _reference_values() -> dict[str, dict[str, Any]]:
 @app.command()
 def run(
     notebook: Annotated[
-        str, typer.Argument(help="a notebook's name, such as 01_benchmark, or all")
+        str,
+        typer.Argument(help="a notebook's name, such as 01_benchmark; a file of your own; or all"),
     ],
     params: ParamsFile = None,
     parameter: Pairs = None,
@@ -111,7 +112,8 @@ def run(
             typer.echo(f"  missing: {line}")
         for line in manifest.get("warnings", []):
             typer.echo(f"  warning: {line}")
-        typer.echo(f"  {_short(folder / (name + '.html'))}\n{NOTICE}")
+        page = folder / f"{Path(name).name.removesuffix('.ipynb')}.html"
+        typer.echo(f"  {_short(page)}\n{NOTICE}")
 
 
 def _has_cases(name: str, values: dict[str, Any], shard: str) -> bool:
@@ -151,8 +153,9 @@ def plan(
     from trustlab.studies.plan import plan_study
 
     rates = {name: of for name, of in (("usd_in", usd_in), ("usd_out", usd_out)) if of is not None}
-    setup = _refused(lambda: _planned(notebook, params, parameter).with_(**rates))
-    table, told = _refused(lambda: plan_study(notebook, setup))
+    name, asked = _refused(lambda: _planned(notebook, params, parameter))
+    setup = _refused(lambda: asked.with_(**rates))
+    table, told = _refused(lambda: plan_study(name, setup))
     typer.echo(table.to_string(index=False))
     if told:
         typer.echo(told)
@@ -167,12 +170,15 @@ def plan(
         typer.echo(f"about {dollars:,.2f} US dollars at your rates, at most")
 
 
-def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> Any:
-    """The choices of a notebook."""
-    from trustlab.run_notebooks import choices_of, default_parameters, notebook_path
+def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> tuple[str, Any]:
+    """The name of a notebook, and its choices."""
+    from trustlab.run_notebooks import choices_of, default_parameters, is_own, notebook_path
 
-    given = default_parameters(notebook_path(notebook)) | _values(notebook, params, pairs)
-    return choices_of(notebook)(**given)
+    path = notebook_path(notebook)
+    if is_own(path):
+        raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
+    given = default_parameters(path) | _values(notebook, params, pairs)
+    return path.stem, choices_of(path.stem)(**given)
 
 
 @app.command()
@@ -353,7 +359,8 @@ def _executed(name: str, values: dict[str, Any], out: Path | None, shard: str | 
             f"trustlab: {name} stopped in cell {error.exec_count}: {error.ename}: {error.evalue}",
             err=True,
         )
-        came = (out or runs_of(shard) / name) / f"{name}.ipynb"
+        stem = Path(name).name.removesuffix(".ipynb")
+        came = (out or runs_of(shard) / stem) / f"{stem}.ipynb"
         typer.echo(f"  the notebook as far as it came: {_short(came)}", err=True)
         raise typer.Exit(1) from error
 
@@ -368,7 +375,7 @@ def _refused(step):
 
 
 def _short(path: Path) -> str:
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+    return str(path.relative_to(WORK)) if path.is_relative_to(WORK) else str(path)
 
 
 if __name__ == "__main__":

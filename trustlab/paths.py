@@ -16,11 +16,24 @@ import yaml
 if TYPE_CHECKING:
     import pandas as pd
 
-ROOT = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parent
+ROOT = _PACKAGE / "_data" if (_PACKAGE / "_data").is_dir() else _PACKAGE.parent
+"""What comes with the package: the checkout, or the copy of its data and notebooks in a wheel."""
 DATA = ROOT / "data"
-NOTEBOOKS = ROOT / "notebooks"
-FIGURES = ROOT / "figures"
-RUNS = ROOT / (os.environ.get("TRUSTLAB_RUNS") or "runs")
+
+
+def _workbench() -> Path:
+    """The nearest folder from the working folder upwards that has notebooks and their parameters;
+    else the working folder."""
+    here = Path.cwd()
+    folders = (here, *here.parents)
+    return next((f for f in folders if (f / "notebooks" / "parameters").is_dir()), here)
+
+
+WORK = _workbench()
+NOTEBOOKS = next(n for n in (WORK / "notebooks", ROOT / "notebooks") if (n / "parameters").is_dir())
+FIGURES = WORK / "figures"
+RUNS = WORK / (os.environ.get("TRUSTLAB_RUNS") or "runs")
 """What runs leave behind, the reply cache among it; the environment variable TRUSTLAB_RUNS names
 another folder."""
 REPLIES = RUNS / "replies.sqlite"
@@ -95,10 +108,14 @@ def save_json(facts: Mapping[str, Any], path: Path) -> None:
     save_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", path)
 
 
-def save_table(table: pd.DataFrame, path: Path, index: bool = False) -> None:
-    """Write a table as CSV in full precision, :func:`whole`."""
-    with whole(path) as beside:
-        table.to_csv(beside, index=index, lineterminator="\n", encoding="utf-8")
+def save_table(table: pd.DataFrame, path: str | Path, index: bool = False) -> None:
+    """Write a table in full precision, :func:`whole`: as Parquet where ``path`` ends so, else as
+    CSV."""
+    with whole(Path(path)) as beside:
+        if Path(path).suffix == ".parquet":
+            table.to_parquet(beside, index=index)
+        else:
+            table.to_csv(beside, index=index, lineterminator="\n", encoding="utf-8")
 
 
 def save_tables(run: object, names: Iterable[str], folder: Path) -> None:

@@ -19,14 +19,16 @@ import pandas as pd
 from tqdm import tqdm
 
 from trustlab.agents.medconf import Profiles
-from trustlab.collect import Settings, collect, samples_alike, settings_of
+from trustlab.collect import Settings, collect, needs_of, samples_alike, settings_of
 from trustlab.confidence import Method, select
+from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
-from trustlab.meaning.parts import Readers
+from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.processes import processes, spread
+from trustlab.metrics.run_tables import checked_answers, joined
 from trustlab.models.base import Model, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
 from trustlab.parsing import NO_DIAGNOSIS
@@ -149,6 +151,7 @@ def benchmark(
     shown = views_of(cases, levels, show)
     settings = settings_of(setup)
     grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
+    library = setup.library if "assessment" in needs_of(chosen) else None
     own = [
         *([assessor] if assessor else []),
         *([grader.model] if isinstance(grader, JudgeGrader) else []),
@@ -173,7 +176,7 @@ def benchmark(
                     chosen,
                     settings,
                     readers=readers,
-                    retriever=setup.library,
+                    retriever=library,
                     assessor=assessor,
                     progress=None if setup.quiet else _bar(model.name, where),
                     profiles=profiles,
@@ -194,8 +197,9 @@ def benchmark(
         "cases_sha256": cases_hash(cases),
         "methods": [m.name for m in chosen],
         "levels": list(levels),
-        **_asked_how(settings, readers),
-        "retriever": setup.library.revision,
+        **_asked_how(settings),
+        **_read_by(readers),
+        "retriever": library and library.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
         "grader": grader.name,
         "collect_s": {name: round(s, 3) for name, s in seconds.items()},
@@ -209,6 +213,76 @@ def benchmark(
         run.save(setup.run_dir, tables=keep)
     warn(facts)
     return run
+
+
+def score(
+    table: pd.DataFrame | str | Path,
+    methods: str | Sequence[str] | None = None,
+    setup: Setup | None = None,
+    *,
+    confidence: pd.DataFrame | None = None,
+) -> Run:
+    """Replies that somebody has already, scored by every method that they allow; no model is asked.
+
+    - ``table``: a row an answer, or a file of such rows; its columns are
+      :data:`trustlab.datasets.replies_file.COLUMNS`. A method that needs what is not there is
+      missing, with that reason.
+    - ``methods``: "variants" where ``None``. The sentence encoder, the judge of entailment, the
+      grader, seed and draws are those of ``setup``.
+    - ``confidence``: confidences that are known, as in a run's table. They are taken as they are,
+      and without ``methods`` nothing else is computed.
+    - Raises :class:`~trustlab.datasets.DataError` as
+      :func:`~trustlab.datasets.replies_file.read_replies`.
+    """
+    setup = setup or Setup()
+    known = [] if confidence is None else select(list(confidence["method"].unique()))
+    wanted = given(methods, setup.methods, "variants" if confidence is None else [])
+    chosen = [m for m in (select(wanted) if wanted else []) if m not in known]
+    kept = read_replies(table, setup.chosen, setup.seed)
+    readers, needs = setup.readers, needs_of(chosen)
+    made = with_meaning(kept.generations, kept.views, needs, readers)
+    scored = pd.DataFrame(columns=list(COLUMNS["confidence"]))
+    if chosen:
+        scored = confidence_table(kept.views, made, chosen, setup.n_jobs)
+    answers = pd.DataFrame(_own_answers(kept, setup), columns=list(COLUMNS["answers"]))
+    if confidence is not None:
+        joined(checked_answers(answers), confidence)  # refuses what does not fit
+        own = confidence[list(COLUMNS["confidence"])]
+        scored = pd.concat([own, scored], ignore_index=True) if chosen else own
+    wordings = Counter((g.model, g.n_wordings) for g in made)
+    facts = {
+        "replies": "a table" if isinstance(table, pd.DataFrame) else Path(table).name,
+        "models": dict.fromkeys(answers["model"], ""),
+        "dataset": sorted(set(answers["dataset"])),
+        "cases": len(answers[["dataset", "case_id"]].drop_duplicates()),
+        "methods": [m.name for m in [*known, *chosen]],
+        "levels": sorted(set(answers["level"])),
+        **asdict(setup.chosen),
+        **_read_by(readers),
+        "grader": setup.judge.name,
+        "samples_alike": samples_alike(wordings),
+    }
+    calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
+    run = Run(answers, scored, calls, facts, tuple(made))
+    if setup.run_dir:
+        run.save(setup.run_dir)
+    warn(facts)
+    return run
+
+
+def _own_answers(kept: Kept, setup: Setup) -> list[tuple]:
+    """Rows of the answers table: with the verdict that a row brings, else the grader's."""
+    rows = _answers(kept.views, kept.generations, setup.judge)
+    held = zip(rows, kept.correct, kept.missing, kept.n_samples, strict=True)
+    return [
+        (*row[:6], *_verdict(row, correct, why), *row[7:9], n_samples, why or row[-1])
+        for row, correct, why, n_samples in held
+    ]
+
+
+def _verdict(row: tuple, correct: bool | None, why: str) -> tuple[float]:
+    known = row[6] if correct is None else int(correct)
+    return (math.nan if why and correct is None else known,)
 
 
 PART = 600
@@ -348,20 +422,20 @@ def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[
             raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
 
 
-def _asked_how(settings: Settings, readers: Readers) -> dict[str, Any]:
-    """How the models were asked and who read their words, for the manifest; the methods' open
-    choices by their names."""
+def _asked_how(settings: Settings) -> dict[str, Any]:
+    """How the models were asked, for the manifest; the methods' open choices by their names."""
+    asked = {name: value for name, value in asdict(settings).items() if name != "parameters"}
+    return asdict(settings.parameters) | asked
+
+
+def _read_by(readers: Readers) -> dict[str, Any]:
+    """Who read the models' words, for the manifest."""
     judge = readers.entailment
+    told = {"name": judge.name, "stand_in": judge.stand_in, "revision": judge.revision}
     return {
-        **asdict(settings.parameters),
-        **{name: value for name, value in asdict(settings).items() if name != "parameters"},
         "encoder": readers.encoder.revision,
         "medical_encoder": readers.medical and readers.medical.revision,
-        "entailment": {
-            "name": judge.name,
-            "stand_in": judge.stand_in,
-            "revision": judge.revision,
-        },
+        "entailment": told,
     }
 
 
@@ -371,14 +445,14 @@ def cases_hash(cases: Sequence[Case]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def score(
+def confidence_table(
     views: Sequence[View],
     generations: Sequence[Generation],
     methods: Sequence[Method],
     n_jobs: int = 1,
 ) -> pd.DataFrame:
-    """The confidence table: every method on every generation, in
-    :func:`~trustlab.metrics.processes.processes` of ``n_jobs``."""
+    """Every method on every generation, in :func:`~trustlab.metrics.processes.processes` of
+    ``n_jobs``."""
     rows = _scored(views, generations, methods, n_jobs)
     return pd.DataFrame(rows, columns=list(COLUMNS["confidence"]))
 
@@ -390,18 +464,18 @@ def _scored(
     parts = [generations[i : i + size] for i in range(0, len(generations), size)]
     names = [m.name for m in methods]
     scored = spread(_score_part, ((part, names) for part in parts), n_jobs)
-    dataset = {v.case.case_id: v.case.dataset for v in views}
-    return [(row[0], dataset[row[0]], *row[1:]) for part in scored for row in part]
+    each = zip(views, (rows for part in scored for rows in part), strict=True)
+    return [(row[0], v.case.dataset, *row[1:]) for v, rows in each for row in rows]
 
 
-def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list[tuple]:
-    methods = select(names)
-    rows = []
+def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list[list[tuple]]:
+    """Of each answer a row for each method."""
+    methods, found = select(names), []
     for g in generations:
-        for m in methods:
-            value, missing, bound = m.evaluate(g)
-            rows.append((g.case_id, g.level, g.model, m.name, value, bound, missing))
-    return rows
+        each = ((m.name, m.evaluate(g)) for m in methods)
+        head = (g.case_id, g.level, g.model)
+        found.append([(*head, name, e.confidence, e.bound, e.missing) for name, e in each])
+    return found
 
 
 def _answers(

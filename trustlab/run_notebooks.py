@@ -24,7 +24,17 @@ import yaml
 
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
-from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE, runs_of, save_json, save_text, whole
+from trustlab.paths import (
+    FIGURES,
+    NOTEBOOKS,
+    NOTICE,
+    ROOT,
+    WORK,
+    runs_of,
+    save_json,
+    save_text,
+    whole,
+)
 from trustlab.settings import Setup, names_of, unknown
 
 MANIFEST, RUN = "manifest.json", "run.json"
@@ -46,10 +56,15 @@ def notebook_names() -> list[str]:
 
 
 def notebook_path(name: str) -> Path:
-    """The file of notebook ``name``; ``ValueError`` names the known ones."""
+    """The file of notebook ``name``, or of one of the user's own, whose file ``name`` is;
+    ``ValueError`` names the known ones."""
+    own = Path(name).expanduser()
+    if own.suffix == ".ipynb" and own.is_file():
+        return own.resolve()
     path = NOTEBOOKS / f"{name.removesuffix('.ipynb')}.ipynb"
     if path.stem not in notebook_names():
-        raise ValueError(f"there is no notebook {name!r}; known are {', '.join(notebook_names())}")
+        known = f"known are {', '.join(notebook_names())}, and the file of one of your own"
+        raise ValueError(f"there is no notebook {name!r}; {known}")
     return path
 
 
@@ -141,31 +156,48 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
     """Refuse what the notebook cannot be run with, in one line and before its kernel starts.
 
     A parameter that it does not have (papermill would only warn), and what the choices of its study
-    refuse.
+    refuse. Of a notebook of the user's own, that is the choices of ``Setup`` among its parameters.
     """
     given = default_parameters(path)
-    del given["run_dir"]
+    given.pop("run_dir", None)
     for name in values:
         if name not in given:
             raise ValueError(unknown(name, list(given), f"{path.stem} has"))
-    choices_of(path.stem)(**(given | dict(values)))
+    known = names_of(choices_of(path.stem)) if is_own(path) else given
+    asked = {name: value for name, value in (given | dict(values)).items() if name in known}
+    choices_of(path.stem)(**asked)
+
+
+def is_own(path: Path) -> bool:
+    """Whether a notebook is one of the user's own."""
+    return path.parent != NOTEBOOKS or path.stem not in notebook_names()
 
 
 def choices_of(name: str) -> type[Any]:
     """The class of a notebook's choices: the ``Asked`` of its study, else ``Setup``."""
     study = f"trustlab.studies.{name.partition('_')[2]}"
-    if importlib.util.find_spec(study) is None:  # a notebook of the user's own
-        return Setup
+    if not study.split(".")[-1].isidentifier() or importlib.util.find_spec(study) is None:
+        return Setup  # a notebook of the user's own
     return getattr(importlib.import_module(study), "Asked", Setup)
 
 
 def default_parameters(path: Path) -> dict[str, Any]:
-    """The literals of the notebook's parameters cell."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    tagged = [c for c in cells if "parameters" in c["metadata"].get("tags", [])]
-    lines = ast.parse("".join(tagged[0]["source"])).body
-    assigned = [line for line in lines if isinstance(line, ast.Assign)]
-    return {ast.unparse(line.targets[0]): ast.literal_eval(line.value) for line in assigned}
+    """The literals of the notebook's parameters cell; ``ValueError`` for a file that is no
+    notebook, or that has no such cell."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        tagged = [c for c in cells if "parameters" in c["metadata"].get("tags", [])]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is no notebook: {type(error).__name__}: {error}") from error
+    if not tagged:
+        raise ValueError(f"{path} has no cell with the tag 'parameters', such as: n = 20")
+    try:
+        lines = ast.parse("".join(tagged[0]["source"])).body
+        assigned = [line for line in lines if isinstance(line, ast.Assign)]
+        return {ast.unparse(line.targets[0]): ast.literal_eval(line.value) for line in assigned}
+    except (SyntaxError, ValueError) as error:
+        told = f"{path}: its parameters cell may assign literals alone, such as n = 20"
+        raise ValueError(f"{told} ({error})") from error
 
 
 def run_notebook(
@@ -177,7 +209,8 @@ def run_notebook(
     ``runs/``, for its replies and for what else its notebook leaves.
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
-    given. A failing cell leaves the notebook as far as it came and raises papermill's error, or
+    given; the notebook runs in its own folder, one of the package's in the working folder. A
+    failing cell leaves the notebook as far as it came and raises papermill's error, or
     :class:`~trustlab.models.base.Gone` where that was the cell's; the manifest then says so.
     """
     import papermill
@@ -186,8 +219,10 @@ def run_notebook(
     source = notebook_path(name)
     check_parameters(source, values)
     values = {k: _from_here(k, v) for k, v in values.items()}
-    own = runs_of(shard)
+    own, named = runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
+    there = str(own if shard or not Path(named).is_absolute() else named)
     folder = (run_dir or own / source.stem).resolve()
+    into = {"run_dir": str(folder)} if "run_dir" in default_parameters(source) else {}
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / source.name
     manifest: dict[str, Any] = {
@@ -201,12 +236,13 @@ def run_notebook(
     for left in [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*")]:
         left.unlink()
     try:
-        with _environment({"TRUSTLAB_RUNS": str(own), "TRUSTLAB_SHARD": shard} if shard else {}):
+        part = {"TRUSTLAB_SHARD": shard} if shard else {}
+        with _environment({"TRUSTLAB_RUNS": there, **part}):
             papermill.execute_notebook(
                 str(source),
                 str(target),
-                parameters={**values, "run_dir": str(folder)},
-                cwd=str(NOTEBOOKS),
+                parameters={**values, **into},
+                cwd=str(WORK if source.is_relative_to(ROOT) else source.parent),
                 kernel_name="python3",
             )
         manifest["ok"] = True

@@ -325,7 +325,7 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
     seen: dict[str, int] = {}
     left_out: dict[str, list[int]] = {_SHORT: [], _BLANK: []}
     n_rows = 0
-    for n_rows, row in _rows(path):
+    for n_rows, row in table_rows(path, _check_header):
         if all(value in _EMPTY for value in row.values()):
             left_out[_BLANK].append(n_rows)
             continue
@@ -375,26 +375,32 @@ def check_table(file: Path) -> None:
         raise DataError(file, None, "header", header, f"commas, and no semicolons; {AS_CSV}")
 
 
-def _rows(file: Path) -> Iterator[tuple[int, dict[str, object]]]:
+CheckHeader = Callable[[Path, Sequence[str], str], None]
+"""Refuses the header of a file whose cells have this delimiter between."""
+
+
+def table_rows(file: Path, check: CheckHeader) -> Iterator[tuple[int, dict[str, object]]]:
     """(row number from 1, columns) of every row, empty ones too; blank lines at the end are
     none."""
     check_table(file)
     kind = file.suffix.lower()
     text = read_text(file).rstrip("\n")
     if kind in DELIMITERS:
-        yield from _csv_rows(file, text, DELIMITERS[kind])
+        yield from _csv_rows(file, text, DELIMITERS[kind], check)
     elif text:
         for number, line in enumerate(text.split("\n"), 1):
             row = json_object(partial(DataError, file, number), line) if line.strip() else {}
             yield number, {column: _stripped(value) for column, value in row.items()}
 
 
-def _csv_rows(file: Path, text: str, delimiter: str) -> Iterator[tuple[int, dict[str, object]]]:
+def _csv_rows(
+    file: Path, text: str, delimiter: str, check: CheckHeader
+) -> Iterator[tuple[int, dict[str, object]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     number: int | None = None
     try:
         header = [name.strip() for name in next(reader, [])]
-        _check_header(file, header, delimiter)
+        check(file, header, delimiter)
         number = 0
         for number, cells in enumerate(reader, 1):
             if any(cell.strip() for cell in cells) and len(cells) != len(header):

@@ -61,6 +61,37 @@ def pivoted(
     return rows.merge(wide, on=list(index), validate="one_to_one")
 
 
+MAIN = {
+    ("auroc", "pooled"): "AUROC, pooled",
+    ("auroc", "within"): "AUROC, level-stratified",
+    ("auprc", "pooled"): "AUPRC, pooled",
+    ("pearson", "across"): "Pearson over levels",
+    ("spearman", "across"): "Spearman over levels",
+    ("brier", "pooled"): "Brier score",
+    ("ece", "pooled"): "ECE",
+}
+"""What a main table shows of ``metrics_table``: (metric, level) -> the column's name."""
+
+
+def main_table(metrics: pd.DataFrame) -> pd.DataFrame:
+    """The metrics of a run to read and to print: a row a model, data set and method, in columns
+    those of :data:`MAIN` that any of them has."""
+    kept: Any = metrics[metrics["method"].ne("") & metrics["value"].notna()]
+    named = [MAIN.get(pair, "") for pair in zip(kept["metric"], kept["level"], strict=True)]
+    kept = kept.assign(column=named)
+    wide = pivoted(kept[kept["column"].ne("")], ["model", "dataset", "method"], "column")
+    columns = [name for name in MAIN.values() if name in wide]
+    return wide[["model", "dataset", "method", *columns]].fillna("–")
+
+
+def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
+    """A table as LaTeX (``booktabs``): text escaped, numbers with three decimals, "–" for none."""
+    how: dict[str, Any] = {"index": False, "escape": True, "na_rep": "–"}
+    return table.to_latex(
+        **how, float_format="%.3f", caption=caption or None, label=label or None
+    )
+
+
 def with_interval(value: float, low: float, high: float, digits: int = 2) -> str:
     """A value with its interval in brackets, where it has one; "–" where it is missing."""
     if pd.isna(value):

@@ -46,7 +46,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.records import SUPPORT_LEVELS, Case, View
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
 from trustlab.retrieval.corpus import CorpusPath, corpus_files
-from trustlab.run import Run, benchmark, each_asked, score
+from trustlab.run import Run, benchmark, confidence_table, each_asked
 from trustlab.settings import Context, Counts, Options, Setup, Warmth, choices, takes_setup
 
 WHOLE = "full"
@@ -504,7 +504,7 @@ def readings(
             needs = {need for m in changing for need in m.needs} & family
             fresh: Any = {"parameters": replace(run.generations[0].parameters, **changed)}
             given = [replace(g, **fresh, **dict.fromkeys(needs)) for g in run.generations]
-            made = score(of_run, with_meaning(given, of_run, needs, readers), changing)
+            made = confidence_table(of_run, with_meaning(given, of_run, needs, readers), changing)
             parts.append(made.assign(choice=choice.choice, option=choice.option))
     return pd.concat(parts, ignore_index=True)
 

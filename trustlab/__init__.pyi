@@ -1,0 +1,121 @@
+"""The public names, and where each comes from; the package loads one when it is first asked for."""
+
+from . import confidence, metrics
+from .agents import MedConf, Rephrased, assess, consult, convene, rephrase
+from .confidence import METHODS, Parameters
+from .datasets import DataError, Read, load_cases, load_sets, read_data
+from .datasets.replies_file import replies_table
+from .graders import (
+    EncoderGrader,
+    ExactGrader,
+    Grade,
+    Grader,
+    JudgeGrader,
+    SynonymGrader,
+    open_grader,
+)
+from .knowledge import load_knowledge
+from .levels import view, views
+from .meaning.encoder import Encoder
+from .metrics import metrics_table
+from .metrics.audit import attainable_n, audit_correlations
+from .metrics.formatted import main_table, to_latex
+from .metrics.paired import best_of_families, compare_methods
+from .metrics.trust_table import trust_indices
+from .models import open_model, open_models
+from .models.cache import CachedModel
+from .paths import NOTICE, save_table
+from .records import (
+    LEVELS,
+    Assessment,
+    Case,
+    Criterion,
+    Evidence,
+    Generation,
+    Reply,
+    Statement,
+    TokenTrace,
+    View,
+)
+from .reporting import Figures, Report, report
+from .retrieval import BM25, BM25S, load_corpus, open_retriever
+from .run import Run, benchmark, score
+from .safety.chart import Chart, chart_of
+from .settings import Setup
+from .studies.ablations import ablations
+from .studies.benchmark import grade
+from .studies.consultation import consultations
+from .studies.robustness import robustness
+from .studies.trust_indices import trust
+
+__version__: str
+__all__ = [
+    "BM25",
+    "BM25S",
+    "LEVELS",
+    "METHODS",
+    "NOTICE",
+    "Assessment",
+    "CachedModel",
+    "Case",
+    "Chart",
+    "Criterion",
+    "DataError",
+    "Encoder",
+    "EncoderGrader",
+    "Evidence",
+    "ExactGrader",
+    "Figures",
+    "Generation",
+    "Grade",
+    "Grader",
+    "JudgeGrader",
+    "MedConf",
+    "Parameters",
+    "Read",
+    "Rephrased",
+    "Reply",
+    "Report",
+    "Run",
+    "Setup",
+    "Statement",
+    "SynonymGrader",
+    "TokenTrace",
+    "View",
+    "ablations",
+    "assess",
+    "attainable_n",
+    "audit_correlations",
+    "benchmark",
+    "best_of_families",
+    "chart_of",
+    "compare_methods",
+    "confidence",
+    "consult",
+    "consultations",
+    "convene",
+    "grade",
+    "load_cases",
+    "load_corpus",
+    "load_knowledge",
+    "load_sets",
+    "main_table",
+    "metrics",
+    "metrics_table",
+    "open_grader",
+    "open_model",
+    "open_models",
+    "open_retriever",
+    "read_data",
+    "rephrase",
+    "report",
+    "replies_table",
+    "robustness",
+    "save_table",
+    "score",
+    "to_latex",
+    "trust",
+    "trust_indices",
+    "view",
+    "views",
+]

@@ -1,0 +1,424 @@
+"""Replies that somebody has already, from a table: what it holds becomes records to score.
+
+:data:`COLUMNS` says what may stand in it; what is absent is absent, and says so.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from trustlab.datasets.cases_file import DataError, table_rows
+from trustlab.parsing import NO_DIAGNOSIS, no_answer
+from trustlab.records import Assessment, Case, Generation, Reply, Statement, TokenTrace, View
+from trustlab.settings import Parameters
+
+
+class Column(NamedTuple):
+    """What a column of replies may hold, in words, and how a cell of it is read (``ValueError``
+    where it cannot be)."""
+
+    read: Callable[[Any], Any]
+    allowed: str
+    meaning: str
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
+        return str(value).strip()
+    raise ValueError
+
+
+def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+    if isinstance(value, bool | np.bool_):
+        raise ValueError
+    number = float(value)
+    if not low <= number <= high or number == math.inf:
+        raise ValueError
+    return number
+
+
+def _whole(value: Any, low: int = 0, high: float = math.inf) -> int:
+    number = _number(value, low, high)
+    if number != int(number):
+        raise ValueError
+    return int(number)
+
+
+def _flag(value: Any) -> bool:
+    known = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+    return known[str(value).strip().lower()]  # KeyError: of no kind
+
+
+def _each(read: Callable[[Any], Any], gaps: bool = False) -> Callable[[Any], list[Any]]:
+    """A list, or as text JSON, or items with semicolons between; with ``gaps`` some may be null."""
+
+    def every(value: Any) -> list[Any]:
+        if isinstance(value, str):
+            told = value.strip()
+            value = json.loads(told) if told[:1] == "[" else [v.strip() for v in told.split(";")]
+        if not isinstance(value, list | tuple | np.ndarray) or len(value) == 0:
+            raise ValueError
+        return [None if gaps and _empty(item) else read(item) for item in _plain(value)]
+
+    return every
+
+
+def _plain(value: Any) -> Any:
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _pair(value: Any) -> tuple[str, float]:
+    token, logprob = _plain(value)
+    if not isinstance(token, str):
+        raise ValueError
+    return token, _number(logprob, high=0)
+
+
+def _token(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+def _score(value: Any) -> str:
+    """A stated score as the words of a reply: a number stands in brackets, text stays."""
+    try:
+        number = float(value)
+    except ValueError:
+        return _text(value)
+    return f"[{_number(number, 0, 100):.12g}]"
+
+
+def _guesses(value: Any) -> str:
+    if isinstance(value, str) and value.strip()[:1] != "[" and ";" not in value:
+        return _text(value)
+    scores = _each(partial(_number, low=0, high=100))(value)
+    if len(scores) != 5:
+        raise ValueError
+    return " ".join(f"G{i}: [{score:.12g}]" for i, score in enumerate(scores, 1))
+
+
+def _verdict(value: Any) -> str:
+    return str(bool(value)) if isinstance(value, bool | np.bool_) else _text(value)
+
+
+def _bounds(value: Any) -> dict[str, str]:
+    found = json.loads(value) if isinstance(value, str) else dict(value)
+    if not found.keys() <= set(TokenTrace.ARRAYS) or set(found.values()) - {"lower", "upper"}:
+        raise ValueError
+    return found
+
+
+_LOGPROBS, _NUMBERS = _each(partial(_number, high=0)), _each(_number)
+_OF_TOKENS = "a number for each token"
+_LISTED = 'a list, as text JSON ("[...]") or with semicolons between'
+COLUMNS: dict[str, Column] = {
+    "case_id": Column(_text, "text that is not empty", "the patient; also called `case`"),
+    "level": Column(partial(_whole, low=1, high=100), "a whole number from 1 to 100",
+                    "percent of the case that was told; 100 where it is absent"),
+    "dataset": Column(_text, "text", "the set of cases; `table` where it is absent"),
+    "model": Column(_text, "text", "who answered; `model` where it is absent"),
+    "truth": Column(_text, "text", "the right diagnosis; or give `correct`"),
+    "accepted": Column(_each(_text), f"names: {_LISTED}", "other names of the right diagnosis"),
+    "correct": Column(_flag, "0 or 1, true or false", "whether the answer is right; it goes before "
+                      "`truth`"),
+    "answer": Column(_text, "text", "the diagnosis that the model names, alone; empty: it could "
+                     "not be read, which is wrong"),
+    "missing": Column(_text, "text", "why there is no answer, or no verdict: neither right nor "
+                      "wrong"),
+    "tokens": Column(_each(_token), f"texts: {_LISTED}", "the tokens of the diagnosis"),
+    "logprobs": Column(_LOGPROBS, "a number of at most 0 for each token", "their log-probabilities "
+                       "(natural) at temperature 1"),
+    "entropies": Column(_each(partial(_number, low=0)), "a number of at least 0 for each token",
+                        "of the next-token distributions, nats"),
+    "renyi": Column(_NUMBERS, _OF_TOKENS, "their Rényi divergences from uniform, nats"),
+    "fisher_rao": Column(_NUMBERS, _OF_TOKENS, "their Fisher–Rao distances from uniform"),
+    "prior_logprobs": Column(_LOGPROBS, "a number of at most 0 for each token",
+                             "of the same tokens without the patient's words"),
+    "alternatives": Column(_each(_each(_pair)), "for each token pairs [token, log-probability]",
+                           "the likeliest tokens at its place, best first"),
+    "bounds": Column(_bounds, 'such as {"entropies": "lower"}',
+                     "which of these are bounds, from a truncated distribution"),
+    "samples": Column(_each(_text, gaps=True), f"diagnoses: {_LISTED}; null: one not readable",
+                      "the diagnoses of K sampled answers"),
+    "sample_tokens": Column(_each(_each(_token), gaps=True), "for each sample its tokens",
+                            "their tokens"),
+    "sample_logprobs": Column(_each(_LOGPROBS, gaps=True), "for each sample numbers of at most 0",
+                              "their log-probabilities, at temperature 1"),
+    "n_samples": Column(_whole, "a whole number", "how many samples could be read, where they are "
+                        "not given"),
+    "ce": Column(_score, "a number from 0 to 100, or the reply's words",
+                 "the score that the model gives its answer"),
+    "cot_ce": Column(_score, "a number from 0 to 100, or the reply's words",
+                     "the same after saying why"),
+    "topk_ce": Column(_guesses, "five numbers from 0 to 100, or the reply's words",
+                      "five guesses of the score"),
+    "p_true": Column(_each(_verdict, gaps=True), "true or false for each judgement",
+                     "sampled judgements of the answer"),
+    "medconf": Column(partial(_number, low=0, high=100), "a number from 0 to 100",
+                      "MedConf's score"),
+    "patient": Column(_text, "text", "what was told"),
+    "n_statements": Column(_whole, "a whole number", "statements told"),
+    "n_total": Column(_whole, "a whole number", "statements of the whole case"),
+    "n_words": Column(_whole, "a whole number", "words told; counted in `patient` where that is "
+                      "given"),
+}  # fmt: skip
+"""Column -> what it may hold. A row an answer; only ``case_id``, ``answer``, and ``truth`` or
+``correct`` are needed."""
+
+NEEDED_BY = {
+    "answer.logprobs": "logprobs", "answer.entropies": "entropies", "answer.renyi": "renyi",
+    "answer.fisher_rao": "fisher_rao", "answer.prior_logprobs": "prior_logprobs",
+    "answer.alternatives": "alternatives", "alternative_entailment": "alternatives",
+    "relevance": "tokens", "samples": "samples", "similarity": "samples",
+    "similarity_med": "samples", "entailment": "samples", "contradiction": "samples",
+    "samples.logprobs": "sample_logprobs", "sample_relevance": "sample_tokens", "probes.ce": "ce",
+    "probes.cot_ce": "cot_ce", "probes.topk_ce": "topk_ce", "probes.p_true": "p_true",
+    "assessment": "medconf",
+}  # fmt: skip
+"""What methods read -> the column that it comes from."""
+OF_TOKENS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs", "alternatives")
+NOT_HERE = {
+    "panel": "a table of replies has no panel of doctors",
+    "evidence": "a table of replies has no table of evidence",
+}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Replies of a table, in its order: ``views``, ``generations``, and of each row ``correct``
+    (``None``: to be graded), why there is no verdict, and how many samples it counts."""
+
+    views: list[View]
+    generations: list[Generation]
+    correct: list[bool | None]
+    missing: list[str]
+    n_samples: list[int | None]
+
+
+def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed: int = 0) -> Kept:
+    """The replies of a table or of a file (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``).
+
+    Columns: :data:`COLUMNS`; others are not read, which a warning says. Raises
+    :class:`~trustlab.datasets.DataError` for a column that is nearly one of these, a row that
+    breaks the format, and a case, level and model that come twice in a data set.
+    """
+    if isinstance(table, pd.DataFrame):
+        file, rows = "table", _frame_rows(table)
+    elif (file := Path(table).expanduser()).suffix.lower() == ".parquet":
+        rows = _frame_rows(_parquet(file))
+    else:
+        rows = [row for _, row in table_rows(file, _check_header)]
+    if not rows:
+        raise DataError(file, None, "rows", "none", "a row an answer")
+    _check_names(file, list(dict.fromkeys(name for row in rows for name in row)))
+    there = {name for row in rows for name, value in row.items() if value is not None}
+    reasons = {
+        need: f"{name} is empty in this row" if name in there else f"the table has no {name}"
+        for need, name in NEEDED_BY.items()
+    } | {"panel": NOT_HERE["panel"], "panel.cosines": NOT_HERE["panel"]}
+    kept, seen = Kept([], [], [], [], []), {}
+    for number, row in enumerate(rows, 1):
+        bad = partial(DataError, file, number)
+        found = {name: _cell(bad, name, value) for name, value in row.items() if name in COLUMNS}
+        found = {name: value for name, value in found.items() if value is not None}
+        _take(kept, bad, found, parameters, seed, reasons)
+        view = kept.views[-1]
+        key = (view.case.dataset, view.case.case_id, view.level, kept.generations[-1].model)
+        if key in seen:
+            told = f"a data set, case, level and model once (row {seen[key]} has it)"
+            raise bad("case_id", view.case.case_id, told)
+        seen[key] = number
+    return kept
+
+
+def _parquet(file: Path) -> pd.DataFrame:
+    if not file.is_file():
+        raise DataError(file, None, "file", file.name, "a .parquet file that exists")
+    try:
+        return pd.read_parquet(file)
+    except (OSError, ValueError) as error:
+        raise DataError(file, None, "file", str(error), "a whole Parquet file") from error
+
+
+def _frame_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame, what is empty as ``None``."""
+    rows: list[dict[str, Any]] = table.rename(columns=str).to_dict("records")  # type: ignore
+    return [{name: None if _empty(value) else value for name, value in r.items()} for r in rows]
+
+
+def _empty(value: Any) -> bool:
+    if isinstance(value, list | tuple | dict | np.ndarray):
+        return len(value) == 0
+    return value is None or value == "" or bool(pd.isna(value))
+
+
+def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
+    if "" in header or len(set(header)) < len(header):
+        allowed = "a name for every column, and no name twice"
+        raise DataError(file, None, "header", list(header), allowed)
+
+
+def _check_names(file: Path | str, names: Sequence[str]) -> None:
+    """Refuse what lacks a column, or nearly has one; warn of what is not read."""
+    bad = partial(DataError, file, None)
+    known = [*COLUMNS, "case"]
+    lacking = [name for name in ("case_id", "answer") if name not in names]
+    if "case" in names and "case_id" in names:
+        raise bad("columns", names, "case_id or case, not both")
+    if lacking and not (lacking == ["case_id"] and "case" in names):
+        raise bad("columns", names, f"{', '.join(lacking)} among them")
+    if not {"truth", "correct"} & set(names):
+        raise bad("columns", names, "truth or correct among them")
+    strange = [name for name in names if name not in known]
+    for name in strange:
+        if near := difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8):
+            raise bad("columns", name, f"did you mean {near[0]}? Known are {', '.join(COLUMNS)}")
+    if strange:
+        warnings.warn(f"columns that are not read: {', '.join(strange)}", stacklevel=5)
+
+
+def _cell(bad: partial[DataError], name: str, value: Any) -> Any:
+    if _empty(value):
+        return None
+    column = COLUMNS[name]
+    try:
+        return column.read(value)
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+        raise bad(name, _plain(value), column.allowed) from error
+
+
+def _take(
+    kept: Kept,
+    bad: partial[DataError],
+    row: Mapping[str, Any],
+    parameters: Parameters,
+    seed: int,
+    reasons: Mapping[str, str],
+) -> None:
+    """Add one row's records."""
+    answer, why = row.get("answer"), row.get("missing", "")
+    if not {"truth", "correct"} & set(row) and not why:
+        raise bad("truth", None, "truth or correct in every row, or in missing why there is none")
+    patient, truth = row.get("patient"), row.get("truth", "")
+    told = () if patient is None else (Statement(patient),)
+    accepted = tuple(dict.fromkeys((truth, *row.get("accepted", ()))))
+    dataset = row.get("dataset", "table")
+    view = View(Case(row["case_id"], dataset, told, truth, accepted), row.get("level", 100), told)
+    samples = None
+    if "samples" in row:
+        samples = tuple(_samples(bad, row))
+    elif {"sample_tokens", "sample_logprobs"} & set(row):
+        raise bad("samples", None, "the samples themselves, beside their tokens")
+    probes = {n: (Reply(row[n]),) for n in ("ce", "cot_ce", "topk_ce") if n in row}
+    if "p_true" in row:
+        probes["p_true"] = tuple(Reply(v) for v in row["p_true"])
+    assessment = None
+    if "medconf" in row:
+        lacks = NOT_HERE["evidence"]
+        assessment = Assessment(str(answer), score=row["medconf"], missing=lacks)
+    failed = why if answer is None and why else NO_DIAGNOSIS
+    trace = None if answer is None else _trace(bad, row, "tokens", OF_TOKENS, row)
+    reply = Reply(answer, trace) if answer is not None else Reply(None, missing=failed)
+    spoken = [s.text for s in samples or ()]
+    kept.views.append(view)
+    kept.generations.append(
+        Generation(
+            case_id=view.case.case_id, level=view.level, model=row.get("model", "model"),
+            seed=seed, n_statements=row.get("n_statements", 0), n_total=row.get("n_total", 0),
+            n_words=row.get("n_words", view.n_words), answer=reply, samples=samples,
+            n_wordings=len(set(spoken)) if len(spoken) > 1 else None, probes=probes,
+            assessment=assessment, parameters=parameters, told=patient,
+            reasons={"answer": "the table has no log-probabilities", **reasons},
+        )
+    )  # fmt: skip
+    kept.correct.append(row.get("correct"))
+    kept.missing.append(why)
+    kept.n_samples.append(row.get("n_samples") if samples is None else len(samples))
+
+
+def _samples(bad: partial[DataError], row: Mapping[str, Any]) -> Iterator[Reply]:
+    """The readable samples, with what is known of their tokens."""
+    texts = row["samples"]
+    beside = {name: row.get(name) for name in ("sample_tokens", "sample_logprobs")}
+    for name, lists in beside.items():
+        if lists is not None and len(lists) != len(texts):
+            raise bad(name, f"{len(lists)} lists", f"one for each of the {len(texts)} samples")
+    for i, text in enumerate(texts):
+        own = {n.removeprefix("sample_"): v[i] for n, v in beside.items() if v is not None}
+        own = {name: value for name, value in own.items() if value is not None}
+        if text is not None:
+            where = f"sample {i + 1}, tokens"
+            yield Reply(text, _trace(bad, own, where, ("logprobs",), {}))
+
+
+def _trace(
+    bad: partial[DataError],
+    row: Mapping[str, Any],
+    where: str,
+    names: Iterable[str],
+    whole: Mapping[str, Any],
+) -> TokenTrace | None:
+    """Token statistics of equal lengths; ``None`` where there are none."""
+    given = {name: row[name] for name in names if name in row}
+    tokens = row.get("tokens")
+    if "alternatives" in given and not {"tokens", "logprobs"} <= set(row):
+        raise bad("alternatives", "alone", "tokens and logprobs beside them")
+    if not given and tokens is None:
+        return None
+    lengths = {name: len(value) for name, value in given.items()}
+    lengths |= {} if tokens is None else {"tokens": len(tokens)}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{n} {name}" for name, n in lengths.items())
+        raise bad(where, told, "as many of each, one for each token")
+    arrays = {n: np.array(v, dtype=float) for n, v in given.items() if n != "alternatives"}
+    listed = given.get("alternatives")
+    return TokenTrace(
+        tuple(tokens or ()), **arrays, bounds=whole.get("bounds", {}),
+        alternatives=None if listed is None else tuple(tuple(each) for each in listed),
+    )  # fmt: skip
+
+
+def replies_table(answers: pd.DataFrame, generations: Sequence[Generation]) -> pd.DataFrame:
+    """The replies of a run as a table that :func:`read_replies` reads: its answers, and what was
+    read of each; lists in cells, ``None`` where there is nothing."""
+    rows = answers.to_dict("records")
+    told = [row | _told(g) for row, g in zip(rows, generations, strict=True)]
+    table = pd.DataFrame(told)
+    return table[[name for name in COLUMNS if name in table and table[name].notna().any()]]
+
+
+def _told(g: Generation) -> dict[str, Any]:
+    """What one answer has for the columns beyond those of a run's answers."""
+    samples, trace = g.samples, g.answer and g.answer.trace
+    found: dict[str, Any] = {"n_total": g.n_total, "patient": g.told}
+    if trace is not None:
+        statistics = {name: getattr(trace, name) for name in TokenTrace.ARRAYS}
+        found |= {n: None if array is None else array.tolist() for n, array in statistics.items()}
+        found |= {"tokens": list(trace.tokens), "bounds": json.dumps(dict(trace.bounds))}
+        if trace.alternatives is not None:
+            found["alternatives"] = json.dumps(trace.alternatives)  # Parquet takes no such pairs
+    if samples is not None:
+        found["samples"] = [s.text for s in samples]
+        traces = [s.trace for s in samples]
+        if any(traces):
+            found["sample_tokens"] = [t and list(t.tokens) for t in traces]
+            known = [None if t is None else t.logprobs for t in traces]
+            found["sample_logprobs"] = [None if p is None else p.tolist() for p in known]
+    said = {n: [None if no_answer(r) else r.text for r in of] for n, of in g.probes.items()}
+    found |= {name: texts if name == "p_true" else texts[0] for name, texts in said.items()}
+    if g.assessment is not None:
+        found["medconf"] = g.assessment.score
+    return found
