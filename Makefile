@@ -6,7 +6,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all test-e2e lab check same same-keep clean constraints train bench ddxplus-given
+.PHONY: help run test test-slow test-all test-e2e lab check same same-keep wheel installed clean constraints train bench ddxplus-given
 
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
@@ -18,6 +18,8 @@ help:
 	@echo "make check        ruff (rules and format) and pyright"
 	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (5 minutes)"
 	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same; write the findings"
+	@echo "make wheel        build the package for pip into dist/, with its data, models and notebooks"
+	@echo "make installed    install that into an environment of its own and run three cases in an empty folder (4 minutes)"
 	@echo "make bench        time the whole chain (benchmarks/) on the DDXPlus release: make bench DDXPLUS=FOLDER"
 	@echo "make train        train both embedded models again (about two hours on two cores)"
 	@echo "make constraints  write the versions .venv holds to constraints.txt and environment.yml"
@@ -85,6 +87,24 @@ same-keep: .venv/.ready
 	PYTHONPATH=tests .venv/bin/python -m same keep
 	.venv/bin/python -m tests.findings
 
+# build/ is removed: setuptools would put what lies there from an earlier version into the wheel.
+wheel: .venv/.ready
+	rm -rf build dist
+	.venv/bin/python -m pip wheel --no-deps -q -w dist .
+	rm -rf build
+	@ls -l dist
+
+# As somebody does who has nothing but the wheel.
+installed: wheel
+	rm -rf .venv/installed && $(PYTHON) -m venv .venv/installed
+	.venv/installed/bin/python -m pip install -q -c constraints.txt "torch==$(TORCH)"
+	.venv/installed/bin/python -m pip install -q -c constraints.txt dist/trustlab-*.whl
+	rm -rf .venv/empty && mkdir .venv/empty
+	cd .venv/empty && PYTHONPATH= ../installed/bin/trustlab run 01_benchmark -p n=3 -p samples=3 -p draws=100
+	cd .venv/empty && PYTHONPATH= ../installed/bin/trustlab init bench && cd bench && ../../installed/bin/trustlab score replies.jsonl -p draws=100
+	test -s .venv/empty/runs/01_benchmark/figures/01_accuracy_confidence.png -o -s .venv/empty/runs/01_benchmark/metrics.csv
+	test -s .venv/empty/bench/runs/score-replies/figures/score_auroc.png
+
 train: .venv/.ready
 	.venv/bin/python -m training.train
 
@@ -109,5 +129,5 @@ constraints:
 	cp .venv/environment.yml environment.yml
 
 clean:
-	rm -rf runs .pytest_cache .ruff_cache .hypothesis
+	rm -rf runs build dist .pytest_cache .ruff_cache .hypothesis
 	find . -path ./.venv -prune -o -path ./.git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +

@@ -116,7 +116,7 @@ def test_random_is_a_hash() -> None:
 def test_information_level_of_an_empty_case_is_missing() -> None:
     assert (
         METHODS["information_level"].evaluate(generation(n_total=0, n_statements=0)).missing
-        == "the case has no statements"
+        == "it is not known how many statements the case has"
     )
 
 

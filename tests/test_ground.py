@@ -183,7 +183,7 @@ def test_environment_lists_the_dependencies_with_the_constraints_pins() -> None:
 def test_ci_runs_check_then_both_tiers_of_tests_in_one_call() -> None:
     commands = [line.strip() for line in read(".ci/run").splitlines()]
     assert "set -euo pipefail" in commands
-    assert commands[-2:] == ["make check", "make test-all"]
+    assert commands[-3:] == ["make check", "make installed", "make test-all"]
     assert (ROOT / ".ci" / "run").stat().st_mode & stat.S_IXUSR
 
 

@@ -1,4 +1,5 @@
-"""The command line: ``trustlab run``, ``plan``, ``methods``, ``data``, ``cache``, ``publish``."""
+"""The command line: ``trustlab run``, ``score``, ``plan``, ``init``, ``methods``, ``data``,
+``cache``, ``publish``."""
 
 from __future__ import annotations
 
@@ -179,6 +180,48 @@ def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> tup
         raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
     given = default_parameters(path) | _values(notebook, params, pairs)
     return path.stem, choices_of(path.stem)(**given)
+
+
+@app.command()
+def score(
+    replies: Annotated[
+        Path,
+        typer.Argument(
+            exists=True,
+            help="a table of replies (.csv, .tsv, .jsonl, .parquet), or a run's folder",
+        ),
+    ],
+    confidence: Annotated[
+        Path | None, typer.Option(help="known confidences: a run's confidence.csv or .parquet")
+    ] = None,
+    parameter: Pairs = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for what comes out; runs/score-NAME by default")
+    ] = None,
+) -> None:
+    """Score replies that you have already, by every method that they allow; no model is asked.
+
+    Parameters are those of tl.Setup: methods, grader, draws, medical_encoder and so on. What the
+    columns are, the README says under "Replies you have". Exit codes: 0 done, 2 refused.
+    """
+    from trustlab.run_notebooks import read_parameters
+    from trustlab.studies.score import scored
+
+    values = _refused(lambda: read_parameters(None, parameter or []))
+    folder = (out or RUNS / f"score-{replies.stem}").resolve()
+    for line in _refused(lambda: scored(replies, confidence, values, folder)):
+        typer.echo(line)
+    typer.echo(f"  {_short(folder)}\n{NOTICE}")
+
+
+@app.command()
+def init(folder: Annotated[Path, typer.Argument(help="made where it is not there")]) -> None:
+    """Lay out a workbench: notebooks, their parameters, two example tables, and a page that says
+    what to do. Nothing that is there is overwritten."""
+    from trustlab.run_notebooks import lay_out
+
+    _refused(lambda: lay_out(folder))
+    typer.echo(f"{folder}: begin with {folder / 'README.md'}\n{NOTICE}")
 
 
 @app.command()

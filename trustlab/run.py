@@ -241,7 +241,7 @@ def score(
     kept = read_replies(table, setup.chosen, setup.seed)
     readers, needs = setup.readers, needs_of(chosen)
     made = with_meaning(kept.generations, kept.views, needs, readers)
-    scored = pd.DataFrame(columns=list(COLUMNS["confidence"]))
+    scored: Any = pd.DataFrame(columns=list(COLUMNS["confidence"]))
     if chosen:
         scored = confidence_table(kept.views, made, chosen, setup.n_jobs)
     answers = pd.DataFrame(_own_answers(kept, setup), columns=list(COLUMNS["answers"]))

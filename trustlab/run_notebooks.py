@@ -25,6 +25,7 @@ import yaml
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
 from trustlab.paths import (
+    DATA,
     FIGURES,
     NOTEBOOKS,
     NOTICE,
@@ -244,6 +245,7 @@ def run_notebook(
                 parameters={**values, **into},
                 cwd=str(WORK if source.is_relative_to(ROOT) else source.parent),
                 kernel_name="python3",
+                language="python",
             )
         manifest["ok"] = True
     except PapermillExecutionError as error:
@@ -309,6 +311,25 @@ def _from_here(name: str, value: Any) -> Any:
     ):
         return f"{before}hf:{Path(folder).resolve()}"
     return value
+
+
+def lay_out(folder: Path) -> None:
+    """Make a workbench: the notebooks and their parameters, two example tables, a page that says
+    what to do. ``ValueError`` where one of the files is there already; none is then written.
+    """
+    parts = {ROOT / "notebooks": folder / "notebooks", DATA / "workbench": folder}
+    copies = {
+        source: target / source.relative_to(whole_of)
+        for whole_of, target in parts.items()
+        for source in sorted(whole_of.rglob("*"))
+        if source.is_file() and ".ipynb_checkpoints" not in source.parts
+    }
+    if there := [str(target) for target in copies.values() if target.exists()]:
+        more = f" and {len(there) - 1} files more are" if len(there) > 1 else " is"
+        raise ValueError(f"{there[0]}{more} there already; choose another folder")
+    for source, target in copies.items():
+        with whole(target) as beside:
+            shutil.copyfile(source, beside)
 
 
 def write_html(notebook: Path) -> Path:

@@ -15,13 +15,15 @@ from trustlab.records import Assessment, Evidence, Generation
 def information_level(generation: Generation) -> float:
     """Share of the case's statements shown, in (0, 1]."""
     if generation.n_total < 1:
-        raise MissingValue("the case has no statements")
+        raise MissingValue("it is not known how many statements the case has")
     return generation.n_statements / generation.n_total
 
 
 @method("Word count", "score", "shown", family="baseline")
 def word_count(generation: Generation) -> float:
-    """Number of words of patient information shown, at least 0."""
+    """Number of words of patient information shown, at least 1."""
+    if generation.n_words < 1:
+        raise MissingValue("it is not known how many words were shown")
     return generation.n_words
 
 

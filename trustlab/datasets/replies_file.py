@@ -232,7 +232,8 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
     kept, seen = Kept([], [], [], [], []), {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)
-        found = {name: _cell(bad, name, value) for name, value in row.items() if name in COLUMNS}
+        named = (("case_id" if name == "case" else name, value) for name, value in row.items())
+        found = {name: _cell(bad, name, value) for name, value in named if name in COLUMNS}
         found = {name: value for name, value in found.items() if value is not None}
         _take(kept, bad, found, parameters, seed, reasons)
         view = kept.views[-1]
@@ -309,6 +310,8 @@ def _take(
     reasons: Mapping[str, str],
 ) -> None:
     """Add one row's records."""
+    if "case_id" not in row:
+        raise bad("case_id", None, COLUMNS["case_id"].allowed)
     answer, why = row.get("answer"), row.get("missing", "")
     if not {"truth", "correct"} & set(row) and not why:
         raise bad("truth", None, "truth or correct in every row, or in missing why there is none")
@@ -322,7 +325,9 @@ def _take(
         samples = tuple(_samples(bad, row))
     elif {"sample_tokens", "sample_logprobs"} & set(row):
         raise bad("samples", None, "the samples themselves, beside their tokens")
-    probes = {n: (Reply(row[n]),) for n in ("ce", "cot_ce", "topk_ce") if n in row}
+    probes: dict[str, tuple[Reply, ...]] = {
+        n: (Reply(row[n]),) for n in ("ce", "cot_ce", "topk_ce") if n in row
+    }
     if "p_true" in row:
         probes["p_true"] = tuple(Reply(v) for v in row["p_true"])
     assessment = None
@@ -383,7 +388,9 @@ def _trace(
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{n} {name}" for name, n in lengths.items())
         raise bad(where, told, "as many of each, one for each token")
-    arrays = {n: np.array(v, dtype=float) for n, v in given.items() if n != "alternatives"}
+    arrays: dict[str, Any] = {
+        n: np.array(v, dtype=float) for n, v in given.items() if n != "alternatives"
+    }
     listed = given.get("alternatives")
     return TokenTrace(
         tuple(tokens or ()), **arrays, bounds=whole.get("bounds", {}),
@@ -396,7 +403,7 @@ def replies_table(answers: pd.DataFrame, generations: Sequence[Generation]) -> p
     read of each; lists in cells, ``None`` where there is nothing."""
     rows = answers.to_dict("records")
     told = [row | _told(g) for row, g in zip(rows, generations, strict=True)]
-    table = pd.DataFrame(told)
+    table: Any = pd.DataFrame(told)
     return table[[name for name in COLUMNS if name in table and table[name].notna().any()]]
 
 

@@ -87,9 +87,7 @@ def main_table(metrics: pd.DataFrame) -> pd.DataFrame:
 def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
     """A table as LaTeX (``booktabs``): text escaped, numbers with three decimals, "–" for none."""
     how: dict[str, Any] = {"index": False, "escape": True, "na_rep": "–"}
-    return table.to_latex(
-        **how, float_format="%.3f", caption=caption or None, label=label or None
-    )
+    return table.to_latex(**how, float_format="%.3f", caption=caption or None, label=label or None)
 
 
 def with_interval(value: float, low: float, high: float, digits: int = 2) -> str:

@@ -42,6 +42,30 @@ from trustlab.metrics.selective import SELECTIVE, risk_at
 from trustlab.metrics.ties import tied
 from trustlab.records import Case
 
+STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over levels)"}
+
+
+def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
+    """AUROC of each method beside its interval, of the lines of one model and data set in a
+    ``metrics_table``; level-stratified too where there is more than one level."""
+    from trustlab.plots.rows import Line, by_value, rows
+
+    several = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
+    last = "within" if several else "pooled"
+    part: Any = table[table["level"].isin(["pooled", last])]
+    return rows(
+        part,
+        families,
+        panels="level",
+        ghost="pooled" if several else "",
+        order=by_value(part[part["level"] == last]),
+        names=STRATA,
+        lines=[Line(0.5, "chance 0.50")],
+        columns={"value": "{value:.2f}", "n": "{n:,.0f}"},
+        xlabel="AUROC, 0 to 1",
+    )
+
+
 RUN = ["model", "dataset"]
 AREAS = {"auroc pooled": "pooled", "auroc within": "within"}
 GIVEN: dict[str, tuple[str, ...]] = {

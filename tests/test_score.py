@@ -1,0 +1,231 @@
+"""Replies that somebody has already: what a table may hold, and a run's own numbers from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from each import each
+from fake_model import FakeModel
+from typer.testing import CliRunner
+
+import trustlab as tl
+from trustlab.cli import app
+from trustlab.datasets.replies_file import COLUMNS
+from trustlab.paths import DATA, ROOT, save_table
+from trustlab.settings import Setup
+
+ROW: dict[str, Any] = {"case_id": "a", "truth": "Influenza", "answer": "Influenza"}
+QUIET: dict[str, Any] = {"cache": ":memory:", "quiet": True}
+
+
+def scored(*rows: dict[str, Any], methods: Any = ("asp", "poc", "ce"), **more: Any) -> tl.Run:
+    return tl.score(pd.DataFrame(rows), methods, Setup(**QUIET), **more)
+
+
+def value(run: tl.Run, method: str, row: int = 0) -> float:
+    return float(run.confidence.query("method == @method")["confidence"].iloc[row])
+
+
+def reason(run: tl.Run, method: str) -> str:
+    return str(run.confidence.query("method == @method")["missing"].iloc[0])
+
+
+def saved(row: dict[str, Any], file: Path) -> Path:
+    if file.suffix == ".jsonl":
+        file.write_text(json.dumps(row) + "\n")
+    else:
+        cells = {n: json.dumps(v) if isinstance(v, list) else v for n, v in row.items()}
+        save_table(pd.DataFrame([cells]), file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def asked() -> tl.Run:
+    cases = tl.load_cases("starter", n=3)
+    return tl.benchmark(cases, [FakeModel()], "all", [20, 100], Setup(samples=4, **QUIET))
+
+
+FROM_ELSEWHERE = {"medconf_weighted", "agreement", "rdc"}
+"""What reads a table of evidence, or a panel: neither is in a table of replies."""
+
+
+@each("kind", ["frame", "jsonl", "parquet", "csv"])
+def test_a_run_s_replies_give_its_confidences_again(kind, asked, tmp_path):
+    table = tl.replies_table(asked.answers, asked.generations)
+    replies: Any = table
+    if kind == "jsonl":
+        replies = tmp_path / "r.jsonl"
+        table.to_json(replies, orient="records", lines=True, double_precision=15)
+    elif kind != "frame":
+        replies = tmp_path / f"r.{kind}"
+        lists = [c for c in table if table[c].map(lambda v: isinstance(v, list)).any()]
+        if kind == "csv":
+            table = table.assign(**{c: table[c].map(json.dumps) for c in lists})
+        save_table(table, replies)
+    again = tl.score(replies, "all", Setup(**QUIET))
+    keys = ["case_id", "dataset", "level", "model", "method"]
+    assert again.confidence[keys].equals(asked.confidence[keys])
+    pd.testing.assert_frame_equal(again.answers, asked.answers, check_dtype=kind == "frame")
+    theirs, mine = (run.confidence.set_index("method") for run in (asked, again))
+    there = ~theirs.index.isin(list(FROM_ELSEWHERE))
+    np.testing.assert_allclose(mine["confidence"][there], theirs["confidence"][there], atol=1e-9)
+    assert mine["bound"][there].equals(theirs["bound"][there])
+    assert theirs["confidence"][there].notna().mean() > 0.9
+    for method in FROM_ELSEWHERE:
+        assert mine.loc[method, "confidence"].isna().all()  # type: ignore[union-attr]
+        assert reason(again, method).startswith("a table of replies has no ")
+
+
+def test_a_run_s_own_tables_come_out_the_same(asked, tmp_path):
+    again = tl.score(asked.answers, confidence=asked.confidence)
+    pd.testing.assert_frame_equal(again.answers, asked.answers)
+    pd.testing.assert_frame_equal(again.confidence, asked.confidence)
+    asked.save(tmp_path / "run")
+    words = ["score", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "-p", "draws=50"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    for name in ("answers", "confidence"):
+        files = (tmp_path / folder / f"{name}.csv" for folder in ("run", "out"))
+        assert len({file.read_bytes() for file in files}) == 1
+    ours, theirs = (tl.metrics_table(run, n_draws=50) for run in (asked, again))
+    pd.testing.assert_frame_equal(ours, theirs)
+    kept = pd.read_parquet(tmp_path / "out" / "metrics.parquet")
+    assert len(kept) == len(ours) and "toprule" in (tmp_path / "out" / "main.tex").read_text()
+
+
+def test_by_hand():
+    more = {"logprobs": [-0.5, -1.0], "samples": ["Influenza", "influenza", "Asthma"], "ce": 80}
+    run = scored(ROW | more)
+    assert value(run, "asp") == pytest.approx((np.exp(-0.5) + np.exp(-1)) / 2)
+    assert value(run, "poc") == pytest.approx(2 / 3)
+    assert value(run, "ce") == 0.8
+    assert run.answers[["level", "dataset", "model", "correct"]].values.tolist() == [
+        [100, "table", "model", 1]
+    ]
+
+
+def test_what_is_absent_is_missing_with_its_reason():
+    run = scored(ROW, ROW | {"case_id": "b", "logprobs": [-1.0]}, methods="variants")
+    assert reason(run, "asp") == "logprobs is empty in this row"
+    assert reason(run, "poc") == "the table has no samples"
+    assert reason(run, "ce") == "the table has no ce"
+    assert reason(run, "word_count") == "it is not known how many words were shown"
+    assert not run.confidence.query("method == 'ccp'")["confidence"].notna().any()
+    assert value(run, "asp", 1) == pytest.approx(np.exp(-1))
+
+
+def test_verdicts_are_the_row_s_own_else_the_grader_s():
+    known = [ROW | {"correct": 0}, ROW | {"answer": "Flu"}, ROW | {"answer": None}]
+    known += [ROW | {"answer": None, "missing": "server gone"}, ROW | {"answer": "Asthma"}]
+    known += [ROW | {"missing": "nobody could say"}]
+    rows = [row | {"case_id": str(i)} for i, row in enumerate(known)]
+    answers = scored(*rows).answers
+    assert answers["correct"].fillna(-1).tolist() == [0, 1, 0, -1, 0, -1]
+    assert answers["missing"].tolist()[3:] == ["server gone", "", "nobody could say"]
+    assert answers["correct"].isna().sum() == 2
+
+
+def test_unreadable_samples_and_judgements_are_gaps():
+    gaps = {"samples": ["Influenza", None, "Influenza"], "p_true": [True, None, False, "True"]}
+    run = scored(ROW | gaps, methods=["poc", "p_true"])
+    assert value(run, "poc") == 1 and value(run, "p_true") == pytest.approx(2 / 3)
+    assert run.answers["n_samples"].tolist() == [2]
+
+
+def test_lists_in_cells_are_json_or_have_semicolons_between(tmp_path):
+    (tmp_path / "r.csv").write_text(
+        "case,truth,answer,logprobs,samples\n"
+        'a,Influenza,Influenza,"[-0.5, -1]",Influenza; Asthma\n'
+        "b,Asthma,Asthma,-0.5; -1,\n"
+    )
+    run = tl.score(tmp_path / "r.csv", ["asp", "poc"], Setup(**QUIET))
+    assert value(run, "asp", 0) == value(run, "asp", 1) > 0
+    assert value(run, "poc") == 0.5
+
+
+BAD = {
+    "a row twice": ([ROW, ROW], "row 2", "once (row 1 has it)"),
+    "no verdict": ([ROW | {"truth": None}, ROW | {"case_id": "b"}], "truth", "why there is none"),
+    "level": ([ROW | {"level": 0}], "level: received 0", "a whole number from 1 to 100"),
+    "half a level": ([ROW | {"level": 1.5}], "level: received 1.5", "a whole number"),
+    "positive": ([ROW | {"logprobs": [-1.0, 0.5]}], "logprobs", "at most 0"),
+    "no numbers": ([ROW | {"logprobs": "high"}], "logprobs: received 'high'", "at most 0"),
+    "NaN among": ([ROW | {"logprobs": [-1.0, float("nan")]}], "logprobs", "at most 0"),
+    "lengths": ([ROW | {"tokens": ["a"], "logprobs": [-1.0, -2.0]}], "1 tokens", "as many of each"),
+    "score": ([ROW | {"ce": 101}], "ce: received 101", "from 0 to 100"),
+    "four guesses": ([ROW | {"topk_ce": [1, 2, 3, 4]}], "topk_ce", "five numbers"),
+    "correct": ([ROW | {"correct": "perhaps"}], "correct: received 'perhaps'", "true or false"),
+    "flag for a number": ([ROW | {"medconf": True}], "medconf: received True", "from 0 to 100"),
+    "samples alone": ([ROW | {"sample_logprobs": [[-1.0]]}], "samples", "beside their tokens"),
+    "too few": ([ROW | {"samples": ["a"], "sample_logprobs": [[-1.0]] * 2}], "2 lists", "each of"),
+    "alternatives": ([ROW | {"alternatives": [[["a", -1.0]]]}], "alternatives", "beside them"),
+    "bounds": ([ROW | {"bounds": {"entropies": "left"}}], "bounds", "lower"),
+    "nearly": ([ROW | {"logprob": [-1.0]}], "received 'logprob'", "did you mean logprobs?"),
+    "no answers": ([{"case_id": "a", "truth": "x"}], "columns", "answer among them"),
+    "no truth": ([{"case_id": "a", "answer": "x"}], "columns", "truth or correct among them"),
+    "both names": ([ROW | {"case": "a"}], "columns", "not both"),
+    "no rows": ([], "rows: received 'none'", "a row an answer"),
+}  # fmt: skip
+
+
+@each("name", BAD)
+def test_bad_rows_name_place_value_and_what_is_allowed(name):
+    rows, *words = BAD[name]
+    with pytest.raises(tl.DataError) as raised:
+        scored(*rows)
+    for word in words:
+        assert word in str(raised.value)
+
+
+@each("kind", ["csv", "jsonl", "parquet"])
+def test_bad_files_are_named_with_their_row(kind, tmp_path):
+    file = saved(ROW | {"level": 200}, tmp_path / f"r.{kind}")
+    done = CliRunner().invoke(app, ["score", str(file), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    for word in (f"r.{kind}, row 1", "level: received", "200", "a whole number from 1 to 100"):
+        assert word in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@each("name", ["r.xlsx", "r.parquet", "r.csv"])
+def test_a_file_that_is_none_of_the_kinds_is_refused(name, tmp_path):
+    (tmp_path / name).write_bytes(b"PK\x03\x04 no table")
+    done = CliRunner().invoke(app, ["score", str(tmp_path / name)])
+    assert done.exit_code == 2 and name in done.stderr
+
+
+def test_columns_that_are_not_read_are_told():
+    with pytest.warns(UserWarning, match="columns that are not read: remark"):
+        scored(ROW | {"remark": "x"})
+
+
+def test_confidences_must_fit_the_answers(asked):
+    with pytest.raises(ValueError, match="every confidence needs its row in answers"):
+        tl.score(asked.answers.head(1), confidence=asked.confidence)
+    strange = asked.confidence.assign(method="mine")
+    with pytest.raises(ValueError, match="there is no method 'mine'"):
+        tl.score(asked.answers, confidence=strange)
+
+
+def test_the_example_gives_a_figure_and_says_what_is_missing(tmp_path):
+    example = DATA / "workbench" / "replies.jsonl"
+    assert len(example.read_text(encoding="utf-8").splitlines()) == 20
+    words = ["score", str(example), "--out", str(tmp_path), "-p", "draws=100"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "embedded on starter: accuracy 0.50" in done.output and tl.NOTICE in done.output
+    assert "missing: ccp, ccp_min, ccp_mean: the table has no alternatives" in done.output
+    assert (tmp_path / "figures" / "score_auroc.png").stat().st_size > 10_000
+    refused = CliRunner().invoke(app, ["score", str(example), "-p", "draw=3"])
+    assert refused.exit_code == 2 and "no parameter 'draw'; did you mean draws" in refused.stderr
+
+
+def test_the_readme_tells_of_every_column():
+    told = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name, column in COLUMNS.items():
+        assert f"| `{name}` | {column.meaning} | {column.allowed} |" in told, name

@@ -1,0 +1,108 @@
+"""Replies that somebody has already, from the command line: tables, one figure, and a summary."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from trustlab.metrics.formatted import coverage_table, main_table, to_latex, with_interval
+from trustlab.metrics.run_tables import metrics_table
+from trustlab.paths import save_json, save_table, save_text
+from trustlab.reporting import Figures
+from trustlab.run import Run, score
+from trustlab.settings import Setup, names_of, unknown
+from trustlab.studies.benchmark import auroc_rows
+
+
+def scored(
+    replies: Path, confidence: Path | None, values: Mapping[str, Any], folder: Path
+) -> list[str]:
+    """Score a table of replies, or the tables of a run's folder, and leave in ``folder``:
+
+    - ``answers``, ``confidence``, ``metrics``: as CSV and Parquet; ``main.csv`` and ``main.tex``:
+      the metrics to read and to print; ``run.json``: how they were made.
+    - ``figures/score_auroc.png`` (.svg, .csv), and further ones for further models and data sets.
+
+    Returns the summary, a line each. ``ValueError`` for a parameter that ``Setup`` does not have or
+    refuses, and as :func:`~trustlab.run.score`.
+    """
+    for name in values:
+        if name not in names_of(Setup):
+            raise ValueError(unknown(name, names_of(Setup), "tl.Setup has"))
+    setup = Setup(**dict(values))
+    if replies.is_dir():
+        replies, confidence = _table_in(replies, "answers"), _table_in(replies, "confidence")
+    known = None if confidence is None else _read(confidence)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        run = score(replies, setup=setup, confidence=known)
+    metrics = metrics_table(run, n_draws=setup.draws, seed=setup.seed, n_jobs=setup.n_jobs)
+    tables = {"answers": run.answers, "confidence": run.confidence, "metrics": metrics}
+    for name, table in tables.items():
+        for kind in ("csv", "parquet"):
+            save_table(table, folder / f"{name}.{kind}")
+    save_json(run.manifest(), folder / "run.json")
+    main = main_table(metrics)
+    save_table(main, folder / "main.csv")
+    save_text(to_latex(main, "Confidence methods on the replies given."), folder / "main.tex")
+    figures = _draw(run, metrics, setup.with_(run_dir=folder))
+    notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
+    return [*_summary(run, metrics), *(f"note: {line}" for line in notes), *figures]
+
+
+def _table_in(folder: Path, name: str) -> Path:
+    files = [folder / f"{name}.{kind}" for kind in ("parquet", "csv")]
+    found = next((file for file in files if file.is_file()), None)
+    if found is None:
+        raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: it is no run's folder")
+    return found
+
+
+def _read(file: Path) -> pd.DataFrame:
+    if file.suffix == ".parquet":
+        return pd.read_parquet(file)
+    words = ("case_id", "dataset", "model", "method", "bound", "missing")
+    table = pd.read_csv(file, dtype=dict.fromkeys(words, str))  # type: ignore[arg-type]
+    return table.assign(**{c: table[c].fillna("") for c in words if c in table})
+
+
+def _draw(run: Run, metrics: pd.DataFrame, setup: Setup) -> list[str]:
+    """AUROC of each model on each data set, where there is any; where each figure is, in words."""
+    from trustlab import plots
+
+    plots.use_style()
+    auroc: Any = metrics[metrics["metric"] == "auroc"]
+    models = list(dict.fromkeys(run.answers["model"]))
+    show, lines = Figures("score", setup, run, models=models), []
+    for (who, where), part in auroc.groupby(["model", "dataset"], sort=False):
+        if part["value"].notna().any():
+            show(auroc_rows(part, run.families), part, "auroc", (who, where))
+            lines.append(f"figure: AUROC of {who} on {where}")
+        else:
+            why = next(iter(part["missing"].replace("", pd.NA).dropna()), "no values")
+            lines.append(f"no figure of AUROC for {who} on {where}: {why}")
+    return lines
+
+
+def _summary(run: Run, metrics: pd.DataFrame) -> list[str]:
+    """Accuracy, the methods that have values with their AUROC, and why others have none."""
+    lines = []
+    accuracy: Any = metrics[metrics["metric"].eq("accuracy") & metrics["level"].eq("pooled")]
+    for r in accuracy.to_dict("records"):
+        value = with_interval(r["value"], r["low"], r["high"])
+        lines.append(f"{r['model']} on {r['dataset']}: accuracy {value}, n {r['n']:,}")
+    cover: Any = coverage_table(run.confidence)
+    ranked: Any = metrics[metrics["metric"].eq("auroc") & metrics["level"].eq("pooled")]
+    for r in ranked[ranked["n"] > 0].to_dict("records"):
+        area = with_interval(r["value"], r["low"], r["high"])
+        who = f"{r['model']} on {r['dataset']}, " if len(accuracy) > 1 else ""
+        lines.append(f"  {who}{r['method']}: AUROC {area}, n {r['n']:,}")
+    without: dict[str, dict[str, None]] = {}
+    for r in cover[cover["n"] == 0].to_dict("records"):
+        without.setdefault(r["reasons"], {})[r["method"]] = None
+    lines += [f"  missing: {', '.join(names)}: {why}" for why, names in without.items()]
+    return lines
