@@ -99,11 +99,10 @@ installed: wheel
 	rm -rf .venv/installed && $(PYTHON) -m venv .venv/installed
 	.venv/installed/bin/python -m pip install -q -c constraints.txt "torch==$(TORCH)"
 	.venv/installed/bin/python -m pip install -q -c constraints.txt dist/trustlab-*.whl
-	rm -rf .venv/empty && mkdir .venv/empty
-	cd .venv/empty && PYTHONPATH= ../installed/bin/trustlab run 01_benchmark -p n=3 -p samples=3 -p draws=100
-	cd .venv/empty && PYTHONPATH= ../installed/bin/trustlab init bench && cd bench && ../../installed/bin/trustlab score replies.jsonl -p draws=100
-	test -s .venv/empty/runs/01_benchmark/figures/01_accuracy_confidence.png -o -s .venv/empty/runs/01_benchmark/metrics.csv
-	test -s .venv/empty/bench/runs/score-replies/figures/score_auroc.png
+	here=$$PWD && cd "$$(mktemp -d)" && export PATH="$$here/.venv/installed/bin:$$PATH" && unset PYTHONPATH && \
+		trustlab run 01_benchmark -p n=3 -p samples=3 -p draws=100 && test -s runs/01_benchmark/metrics.csv && \
+		trustlab init bench && cd bench && trustlab score replies.jsonl -p draws=100 && \
+		test -s runs/score-replies/figures/score_auroc.png
 
 train: .venv/.ready
 	.venv/bin/python -m training.train
