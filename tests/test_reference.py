@@ -14,14 +14,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from asking import ask
+from same.record import nothing_asked
+from same.store import unpack
 
 from trustlab.confidence import METHODS, select
 from trustlab.datasets import load_sets
+from trustlab.datasets.replies_file import replies_table
 from trustlab.metrics import metrics_table
 from trustlab.models import open_models
-from trustlab.paths import FIGURES, NOTEBOOKS
-from trustlab.run import Run, benchmark
+from trustlab.paths import DATA, FIGURES, NOTEBOOKS
+from trustlab.run import Run, benchmark, score
 from trustlab.run_notebooks import REFERENCE, default_parameters, notebook_path, read_parameters
+from trustlab.settings import Setup
 
 NAME = "01_benchmark"
 FOLDER = FIGURES / "reference" / NAME
@@ -133,3 +137,26 @@ def test_the_committed_metrics_are_those_of_the_committed_tables():
     pd.testing.assert_frame_equal(
         found, tables["metrics"], check_dtype=False, rtol=0, atol=ROUNDING
     )
+
+
+def test_scoring_the_kept_replies_gives_the_run_s_confidences(tmp_path):
+    unpack(DATA / "replies", tmp_path)
+    p = parameters()
+    cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])
+    how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
+    setup = Setup(quiet=True, cache=tmp_path / "replies.sqlite", **how)
+    with nothing_asked():
+        run = benchmark(cases, open_models(p["model"], device="cpu"), setup=setup)
+        table = replies_table(run.answers, run.generations)
+        table.to_parquet(tmp_path / "replies.parquet")
+        scored = score(tmp_path / "replies.parquet", p["methods"], setup)
+    pd.testing.assert_frame_equal(scored.answers, run.answers)
+    mine, theirs = (one.confidence.set_index("method") for one in (scored, run))
+    assert mine.index.equals(theirs.index)
+    read = mine.index != "medconf_weighted"  # of a table of evidence, which is not among replies
+    values = (one.loc[read, "confidence"].to_numpy() for one in (mine, theirs))
+    np.testing.assert_allclose(*values, rtol=0, atol=1e-9)
+    assert mine.loc[read, "confidence"].notna().mean() > 0.6  # one of the models gives words alone
+    then = committed()["confidence"].set_index("method")
+    kept = then.loc[read, "confidence"].to_numpy()
+    np.testing.assert_allclose(mine.loc[read, "confidence"], kept, **TOLERANCE)
