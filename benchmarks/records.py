@@ -86,7 +86,7 @@ def random_record(
         seed=int(rng.integers(5)),
         n_statements=int(rng.integers(1, 13)),
         n_total=12,
-        n_words=int(rng.integers(0, 200)),
+        n_words=int(rng.integers(1, 200)),
         answer=answer,
         samples=tuple(distinct[i] for i in of),
         similarity=_cosines(rng, len(names))[square],

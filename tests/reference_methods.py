@@ -612,7 +612,7 @@ RANGE: dict[str, tuple[float, float] | Callable[[Generation], tuple[float, float
     "sar": lambda g: (-math.inf, math.log(1 + most_support(g))),
     "medconf_weighted": (0, 1),
     "information_level": (0, 1),
-    "word_count": (0, math.inf),
+    "word_count": (1, math.inf),
     "random": (0, math.nextafter(1, 0)),
     "agreement": lambda g: (1 / len(g.panel.votes), 1) if g.panel else UNBOUNDED,
     "rdc": (-1, 1),
