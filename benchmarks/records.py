@@ -99,6 +99,7 @@ def random_record(
         probes=_probes(rng, k),
         assessment=_assessment(rng, names[of[0]]),
         panel=_panel(rng.spawn(1)[0], names),
+        exact=float(rng.spawn(1)[0].random()),
         parameters=parameters,
     )
     return Made(generation, log_distributions)

@@ -329,6 +329,7 @@ REFERENCE: dict[str, Callable[[Any], float]] = {
     "medconf": lambda g: g.assessment.score / 100,
     "information_level": lambda g: g.n_statements / g.n_total,
     "word_count": lambda g: g.n_words,
+    "exact_posterior": lambda g: g.exact,
     "poc": poc,
     "lexical_similarity": lexical_similarity,
     "ecc": ecc,
@@ -439,6 +440,7 @@ WORKED: dict[str, tuple[Generation, float]] = {
     "information_level": (FULL, 3 / 12),
     "word_count": (FULL, 40),
     "random": (FULL, RANDOM_C1),
+    "exact_posterior": (FULL, 0.62),
     "agreement": (FULL, 2 / 3),  # flu, flu, croup
     "rdc": (FULL, (0.4 + 0.1 + 0.3) / 3),
 }
@@ -477,6 +479,7 @@ THREE_MEANINGS, TWO_MEANINGS, ONE_MEANING = meant(0, 0, 1, 2), meant(0, 0, 1, 1)
 SURER: dict[str, tuple[Generation, Generation]] = {
     "information_level": (generation(n_statements=3), generation(n_statements=4)),
     "word_count": (generation(n_words=40), generation(n_words=41)),
+    "exact_posterior": (generation(exact=0.5), generation(exact=0.6)),
     "asp": (LIKELY, LIKELIER),
     "msp": (LIKELY, LIKELIER),
     "sequence_probability": (answered((0.9, 0.5, 0.9)), answered((0.9, 0.5))),

@@ -9,7 +9,7 @@ from each import each
 from generations import STATISTICS, answered, generation, said
 
 from trustlab.confidence import METHODS, select
-from trustlab.confidence.registry import FAMILIES, PAPER, method
+from trustlab.confidence.registry import FAMILIES, GROUPS, PAPER, method
 from trustlab.records import Generation
 
 
@@ -81,9 +81,10 @@ def test_a_name_is_registered_once() -> None:
 def test_select() -> None:
     assert [m.name for m in select(["poc", "asp", "poc"])] == ["poc", "asp"]
     assert [m.name for m in select("entropy")] == ["entropy"]
-    assert [m.name for m in select("all")] == sorted(
-        METHODS, key=lambda n: FAMILIES.index(METHODS[n].family)
-    )
+    ordered = sorted(METHODS, key=lambda n: FAMILIES.index(METHODS[n].family))
+    assert [m.name for m in select("all")] == ordered[:-1] and ordered[-1] == "exact_posterior"
+    assert all(METHODS["exact_posterior"] not in select(group) for group in GROUPS)
+    assert select("exact_posterior") == [METHODS["exact_posterior"]]
     assert [m for m in select("all") if m not in select("variants")] == [
         METHODS["agreement"],
         METHODS["rdc"],

@@ -381,6 +381,32 @@ def test_the_starter_file_is_what_the_program_writes(made: list[dict]) -> None:
     assert starter.text(made) == (DATA / "starter" / "structured.jsonl").read_text(encoding="utf-8")
 
 
+def test_the_starter_posteriors_are_what_the_program_writes(world: World) -> None:
+    lines = (DATA / "starter" / "posterior.jsonl").read_text(encoding="utf-8").splitlines()
+    kept = [json.loads(line) for line in lines]
+    made = [starter.posterior_row(world, *each) for each in starter.drawn(world)]
+    assert [row["case_id"] for row in kept] == [row["case_id"] for row in made]
+    for then, now in zip(kept, made, strict=True):
+        assert list(then["posterior"]) == list(now["posterior"])
+        for n, chances in then["posterior"].items():
+            names = {*chances, *now["posterior"][n]}
+            for name in names:  # one near the least may be there on one processor alone
+                gap = abs(chances.get(name, 0.0) - now["posterior"][n].get(name, 0.0))
+                assert gap < 1e-5 or chances.get(name, starter.LEAST) < 1.01 * starter.LEAST
+            assert 0.99 < sum(chances.values()) <= 1 + 1e-5
+
+
+def test_what_could_be_known_is_calibrated_on_patients_of_the_same_law(world: World) -> None:
+    rng = np.random.default_rng(9)
+    best, right = [], []
+    for _ in range(1500):
+        patient = world.draw(rng)
+        chances = world.posterior(patient.facts)
+        best.append(chances.max())
+        right.append(world.conditions[int(chances.argmax())].id == patient.condition)
+    assert abs(np.mean(best) - np.mean(right)) < 3 * np.std(right) / np.sqrt(len(right))
+
+
 def test_starter_cases_have_the_promised_shape(made: list[dict]) -> None:
     knowledge = load_knowledge()
     assert [r["case_id"] for r in made] == [f"starter-{i:03d}" for i in range(1, 121)]

@@ -1,5 +1,5 @@
-"""Write ``data/starter/structured.jsonl``: 120 generated patients, from a seed that no training set
-uses.
+"""Write ``data/starter/structured.jsonl``, 120 generated patients from a seed that no training set
+uses, and ``posterior.jsonl``: what could be known of each at every information level.
 
 ``python -m training.starter`` gives the same file each time.
 """
@@ -12,7 +12,9 @@ from dataclasses import asdict
 import numpy as np
 
 from trustlab.knowledge import Condition, normalise
+from trustlab.levels import n_shown
 from trustlab.paths import DATA
+from trustlab.records import LEVELS
 from trustlab.safety.table import load_safety
 
 from .charts import agreeing, full, with_trouble
@@ -88,16 +90,39 @@ def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -
 
 
 def rows() -> list[dict]:
-    """The lines of the file in order, the same each time; charts come from a stream of their
-    own."""
-    world, rng, made = World(), np.random.default_rng(SEED), []
+    """The lines of the first file in order, the same each time."""
+    return [new for new, _ in drawn(World())]
+
+
+def drawn(world: World) -> list[tuple[dict, Patient]]:
+    """Each line with its patient; charts come from a stream of their own."""
+    rng, made = np.random.default_rng(SEED), []
     of_charts = np.random.default_rng([SEED, 1])
     while len(made) < N_CASES:
         patient = world.draw(rng, talk=TALK, denial=DENIAL)
         if new := row(len(made) + 1, world, patient, rng):
             new["patient"] |= chart_row(world, patient, new["patient"]["age"], of_charts)
-            made.append(new)
+            made.append((new, patient))
     return made
+
+
+LEAST = 1e-4
+"""Chances below it are left out of the file."""
+
+
+def posterior_row(world: World, row: dict, patient: Patient) -> dict:
+    """The chance of each diagnosis after the statements of each level, exact under the world's law
+    for a reader who knows neither the patient's sex nor how talkative it is.
+
+    What is not told yet counts as not spoken of; so does a statement that was dropped.
+    """
+    told = {s["finding"] for s in row["statements"]}
+    facts = tuple(f for f in patient.facts if f.finding in told)
+    found = {}
+    for n in sorted({n_shown(len(facts), level) for level in LEVELS}):
+        chances = zip(world.conditions, world.posterior(facts[:n]), strict=True)
+        found[str(n)] = {c.name: float(f"{p:.6g}") for c, p in chances if p >= LEAST}
+    return {"case_id": row["case_id"], "posterior": found}
 
 
 def chart_row(world: World, patient: Patient, age: int, rng: np.random.Generator) -> dict:
@@ -125,8 +150,12 @@ def text(made: list[dict]) -> str:
 
 
 def main() -> None:
-    made = rows()
-    (DATA / "starter" / "structured.jsonl").write_text(text(made), encoding="utf-8")
+    world = World()
+    both = drawn(world)
+    made, folder = [new for new, _ in both], DATA / "starter"
+    (folder / "structured.jsonl").write_text(text(made), encoding="utf-8")
+    known = [posterior_row(world, *each) for each in both]
+    (folder / "posterior.jsonl").write_text(text(known), encoding="utf-8")
     statements = [s for r in made for s in r["statements"]]
     denied = sum(not s["affirmed"] for s in statements) / len(statements)
     n_conditions = len({r["condition"] for r in made})

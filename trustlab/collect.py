@@ -15,6 +15,7 @@ from trustlab.agents import MedConf, assess, convene, doctors_of
 from trustlab.agents.medconf import Profiles
 from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
 from trustlab.confidence import PARAMETERS, Method, Parameters
+from trustlab.knowledge import load_knowledge, normalise
 from trustlab.meaning.parts import NEEDS as MEANING
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.models.base import Model, Request
@@ -41,6 +42,7 @@ TRACE_NEEDS = {
 """Needs of the greedy answer's trace, and the statistic that a request wants for each."""
 SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MATRICES})
 """Needs of the samples; the second and third of their traces."""
+NOT_KNOWN = "the data set does not tell the chance of a diagnosis given what was shown"
 ROWS_ALIKE = 5
 """Fewer rows whose samples are all alike do not speak for a temperature that is ignored."""
 
@@ -243,6 +245,10 @@ def _generation(
             **reasons,
             "answer": reasons.get("answer", "the backend gave no token statistics with this reply"),
         }
+    known = view.posterior
+    exact = None
+    if known is not None and answer.text is not None:
+        exact = chance_of(answer.text, known)
     lacks = {f"answer.{name}": why for name, why in _lacks([answer])}
     lacks |= {f"samples.{name}": why for name, why in _lacks(samples or ())}
     return Generation(
@@ -255,11 +261,21 @@ def _generation(
         n_words=view.n_words,
         answer=answer,
         samples=samples,
+        exact=exact,
         n_wordings=len(set(texts)) if len(texts) > 1 else None,
-        reasons={**lacks, **reasons},
+        reasons={"exact": NOT_KNOWN, **lacks, **reasons},
         parameters=settings.parameters,
         told=view.text,
     )
+
+
+def chance_of(answer: str, posterior: Mapping[str, float]) -> float:
+    """The chance that a posterior gives to the diagnosis that an answer names, by a name of its
+    own or one of the knowledge table's; 0 for one that it does not list."""
+    found = {normalise(name): chance for name, chance in posterior.items()}
+    condition = load_knowledge().condition_named(answer)
+    names = [answer, *(condition.names if condition else ())]
+    return next((found[n] for n in map(normalise, names) if n in found), 0.0)
 
 
 def _lacks(replies: Iterable[Reply]) -> Iterator[tuple[str, str]]:

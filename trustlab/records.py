@@ -39,7 +39,8 @@ class Case:
     ``accepted`` holds every name that counts as the same diagnosis (``diagnosis`` among them);
     ``patient`` holds what else is known (age in years, sex), which is not shown unless a statement
     says it; a panel's doctors and its reviewers see part of it as a chart
-    (:mod:`trustlab.safety.chart`).
+    (:mod:`trustlab.safety.chart`). ``posteriors`` holds what could be known, where the data set
+    tells it: after so many statements, the chance of each diagnosis by name; nobody is shown it.
     """
 
     case_id: str
@@ -48,6 +49,7 @@ class Case:
     diagnosis: str
     accepted: tuple[str, ...]
     patient: Mapping[str, object] = field(default_factory=dict)
+    posteriors: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,14 @@ class View:
     def text(self) -> str:
         """What the model reads: one statement per paragraph."""
         return "\n".join(s.text for s in self.statements)
+
+    @property
+    def posterior(self) -> Mapping[str, float] | None:
+        """The chance of each diagnosis by name, given what is shown; ``None`` where it is not
+        known, or where something else is shown than the case's first statements."""
+        shown = len(self.statements)
+        own = self.statements == self.case.statements[:shown]
+        return self.case.posteriors.get(shown) if own else None
 
     @property
     def n_statements(self) -> int:
@@ -279,8 +289,9 @@ class Generation:
     -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies
     it got. ``n_wordings`` is how many different texts the samples came in, readable or not, where
     there are two or more. A part that nobody asked for, or that the backend cannot give, is
-    ``None``, and ``reasons`` may say why. ``parameters`` are the open choices that its methods
-    read; ``told`` the patient's words, so that a number in them is never taken for the model's.
+    ``None``, and ``reasons`` may say why. ``exact`` is the chance of the answer given what was
+    shown, where the data set tells it. ``parameters`` are the open choices that its methods read;
+    ``told`` the patient's words, so that a number in them is never taken for the model's.
     """
 
     case_id: str
@@ -303,6 +314,7 @@ class Generation:
     probes: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)
     assessment: Assessment | None = None
     panel: Panel | None = None
+    exact: float | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     parameters: Parameters = PARAMETERS
     told: str | None = None

@@ -185,7 +185,7 @@ def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
             new, n_named = statement.text, n_named + 1
         told.append(replace(statement, text=new))
     named = {"case_id": f"{case.case_id}{ENDING}", "dataset": f"{case.dataset}{ENDING}"}
-    return replace(case, statements=tuple(told), **named), n_named
+    return replace(case, statements=tuple(told), posteriors={}, **named), n_named
 
 
 def newly_names(case: Case, old: str, new: str) -> bool:

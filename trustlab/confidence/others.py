@@ -1,4 +1,5 @@
-"""Methods of their own kind: baselines, MedConf's scores, agreement of doctors and RDC."""
+"""Methods of their own kind: baselines, MedConf's scores, agreement of doctors, RDC, and the exact
+posterior that they can be held against."""
 
 from __future__ import annotations
 
@@ -86,6 +87,14 @@ def medconf_weighted(generation: Generation) -> float:
     if not a.evidence:
         raise MissingValue(a.missing or "no table of evidence without a structured profile")
     return weighted_support(a.evidence)
+
+
+@method("Exact posterior", "probability", "exact", family="reference")
+def exact_posterior(generation: Generation) -> float:
+    """The chance of the model's answer given what was shown, by the law that made the patient, in
+    [0, 1]: no method, but the best that one could do. Generated patients only."""
+    assert generation.exact is not None
+    return generation.exact
 
 
 @method("Agreement of doctors", "score", "panel", "1 - CDR", family="trust")

@@ -14,7 +14,7 @@ import numpy as np
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.records import Generation
 
-FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust")
+FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust", "reference")
 SCALES = ("probability", "score")
 """probability: in [0, 1], meant as a chance, so calibration can be judged. score: only the order
 means something."""
@@ -24,10 +24,10 @@ NEEDS = (
     "answer.prior_logprobs", "answer.alternatives", "samples", "samples.logprobs", "similarity",
     "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
     "alternative_entailment", "probes.ce", "probes.cot_ce", "probes.topk_ce", "probes.p_true",
-    "assessment", "panel", "panel.cosines", "shown",
+    "assessment", "panel", "panel.cosines", "shown", "exact",
 )  # fmt: skip
 """Parts of a generation that a method may need. ``shown`` is how much information was shown: always
-there."""
+there; ``exact`` what the data set knows of the answer's chance."""
 
 WHITE_NEEDS = frozenset(
     {need for need in NEEDS if need.startswith("answer.")}
@@ -138,9 +138,9 @@ METHODS: dict[str, Method] = {}
 """Every registered method by name."""
 GROUPS: dict[str, Callable[[Method], bool]] = {
     "paper": lambda m: m.name in PAPER,
-    "variants": lambda m: "panel" not in m.needs,
-    "ratio": lambda m: m.ratio,
-    "all": lambda m: True,
+    "variants": lambda m: "panel" not in m.needs and m.family != "reference",
+    "ratio": lambda m: m.ratio and m.family != "reference",
+    "all": lambda m: m.family != "reference",
 }
 """Names of several methods, and who is among them."""
 
@@ -202,7 +202,8 @@ def select(methods: str | Iterable[str] = "paper") -> list[Method]:
     """The methods named: one of :data:`GROUPS`, one name, or several; repeats once.
 
     ``"variants"`` adds the named variants to the paper's; ``"all"`` those that need a panel of
-    doctors, too; ``"ratio"`` are those on a ratio scale. ``ValueError`` for an unknown name.
+    doctors, too; ``"ratio"`` are those on a ratio scale. A reference, which is no method but what
+    could be known, is asked for by its name. ``ValueError`` for an unknown name.
     """
     if methods == "paper":
         return [METHODS[name] for name in PAPER if name in METHODS]

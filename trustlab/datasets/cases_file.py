@@ -8,7 +8,7 @@ import json
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -147,9 +147,39 @@ def read_starter(path: Path | None = None, seed: int = 0) -> Read:
     Every name of the condition is accepted. ``seed`` changes nothing: the file has an order. Raises
     :class:`DataError` for a bad row (rows are lines), ``ValueError`` where there is no such file.
     """
-    return read_cases(
+    read = read_cases(
         path or FILE, FILE.name, "a starter file such as training/starter.py writes", _case
     )
+    known = _posteriors((path if path and path.is_dir() else (path or FILE).parent) / POSTERIOR)
+    cases = [replace(c, posteriors=known.get(c.case_id, {})) for c in read.cases]
+    return replace(read, cases=cases)
+
+
+POSTERIOR = "posterior.jsonl"
+"""Beside the starter cases: what could be known of each, a JSON object a line, ``case_id`` and
+``posterior``: statements shown -> diagnosis -> chance."""
+
+
+def _posteriors(file: Path) -> dict[str, dict[int, dict[str, float]]]:
+    """By case; none where there is no file. :class:`DataError` for a line of another form."""
+    if not file.is_file():
+        return {}
+    found = {}
+    for number, line in enumerate(read_text(file).rstrip("\n").split("\n"), 1):
+        bad = partial(DataError, file, number)
+        row = json_object(bad, line)
+        try:
+            chances = {
+                int(n): {str(name): float(p) for name, p in of.items()}
+                for n, of in row["posterior"].items()
+            }
+            found[str(row["case_id"])] = chances
+        except (KeyError, AttributeError, TypeError, ValueError) as error:
+            allowed = "case_id, and posterior: statements shown -> diagnosis -> chance"
+            raise bad("line", line, allowed) from error
+        if any(not 0 <= p <= 1 for of in chances.values() for p in of.values()):
+            raise bad("posterior", line, "chances from 0 to 1")
+    return found
 
 
 def read_cases(

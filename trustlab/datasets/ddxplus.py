@@ -366,16 +366,18 @@ class _Cases(Sequence[Case]):
             self._file, number, dict(zip(COLUMNS, row, strict=True)), self._release
         )
         rng = random.Random(f"{self._seed}:{number}")
+        statements = tuple(
+            self._words.statement(c, patient.evidences[c], rng)
+            for c in _order(patient, self._release, rng)
+        )
         return Case(
             case_id=f"ddxplus-{number}",
             dataset="ddxplus",
-            statements=tuple(
-                self._words.statement(c, patient.evidences[c], rng)
-                for c in _order(patient, self._release, rng)
-            ),
+            statements=statements,
             diagnosis=patient.pathology,
             accepted=self._words.names(patient.pathology),
             patient={"age": patient.age, "sex": patient.sex, "differential": patient.differential},
+            posteriors={len(statements): dict(patient.differential)},  # the release's own
         )
 
 

@@ -192,6 +192,7 @@ NEEDED_BY = {
 OF_TOKENS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs", "alternatives")
 NOT_HERE = {
     "panel": "a table of replies has no panel of doctors",
+    "exact": "a table of replies has no exact posterior",
     "evidence": "a table of replies has no table of evidence",
 }
 
@@ -228,7 +229,7 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
     reasons = {
         need: f"{name} is empty in this row" if name in there else f"the table has no {name}"
         for need, name in NEEDED_BY.items()
-    } | {"panel": NOT_HERE["panel"], "panel.cosines": NOT_HERE["panel"]}
+    } | {"panel": NOT_HERE["panel"], "panel.cosines": NOT_HERE["panel"], "exact": NOT_HERE["exact"]}
     kept, seen = Kept([], [], [], [], []), {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)

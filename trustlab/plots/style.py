@@ -31,6 +31,7 @@ FAMILY_COLOURS: dict[str, str] = {
     "medconf": "#D55E00",
     "baseline": "#56B4E9",
     "trust": "#CC79A7",
+    "reference": "#222222",
 }
 """Okabe and Ito's colours, which colour-blind readers can tell apart."""
 
@@ -41,10 +42,11 @@ FAMILY_MARKERS: dict[str, str] = {
     "medconf": "D",
     "baseline": "X",
     "trust": "P",
+    "reference": "*",
 }
 """One shape per family, so that a figure printed in grey can still be read."""
 
-MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5}
+MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "*": 11.0}
 """Sizes at which the families' shapes look equally large."""
 
 LEVEL_NAMES = {
@@ -58,6 +60,7 @@ FAMILY_LABELS: dict[str, str] = {
     "medconf": "MedConf",
     "baseline": "baseline",
     "trust": "trust",
+    "reference": "reference (no method)",
 }
 
 LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))

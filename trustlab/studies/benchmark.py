@@ -13,7 +13,9 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 from scipy.stats import kendalltau, rankdata
 
+from trustlab.collect import NOT_KNOWN
 from trustlab.graders import Grader, open_grader
+from trustlab.levels import views
 from trustlab.metrics import missing_bounds, schema
 from trustlab.metrics.agreement import COUNTS, agreement
 from trustlab.metrics.calibration import CALIBRATION, cross_fitted
@@ -40,7 +42,7 @@ from trustlab.metrics.run_tables import KEYS, RunTables, Tables, metrics_table, 
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.selective import SELECTIVE, risk_at
 from trustlab.metrics.ties import tied
-from trustlab.records import Case
+from trustlab.records import LEVELS, Case
 
 STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over levels)"}
 
@@ -64,6 +66,30 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
         columns={"value": "{value:.2f}", "n": "{n:,.0f}"},
         xlabel="AUROC, 0 to 1",
     )
+
+
+def bayes_optimal_table(
+    cases: Sequence[Case], levels: Sequence[int] = LEVELS, *, n_draws: int = 2000, seed: int = 0
+) -> pd.DataFrame:
+    """How often the likeliest diagnosis is right where the chance of each is known: the accuracy
+    that nobody can surpass but by luck.
+
+    A line a data set and level, metric "bayes_optimal_accuracy", of the cases whose ``posteriors``
+    tell it; the others are counted as missing. Near-ties (1e-6) go to the first by name.
+    """
+    rows = []
+    for one in views(cases, levels):
+        known, right = one.posterior, np.nan
+        if known:
+            best = max(known.values())
+            first = min(name for name, chance in known.items() if chance > best - 1e-6)
+            right = float(first in one.case.accepted)
+        key = {"dataset": one.case.dataset, "case_id": one.case.case_id, "level": one.level}
+        rows.append(key | {"right": right})
+    how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "none": NOT_KNOWN}
+    labelled = grouped(pd.DataFrame(rows), ["dataset", "level"], "right", **how)
+    lines = measure(labelled, {"bayes_optimal_accuracy": mean("right")})
+    return schema.table(list(lines), ["dataset", "level"])
 
 
 RUN = ["model", "dataset"]

@@ -1,0 +1,100 @@
+"""What could be known: the exact posterior as a reference, and the Bayes-optimal answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from fake_model import FakeModel
+
+import trustlab as tl
+from trustlab.collect import NOT_KNOWN, chance_of
+from trustlab.models.base import Request
+from trustlab.paths import DATA
+from trustlab.settings import Setup
+from trustlab.studies.benchmark import bayes_optimal_table
+
+IN_MEMORY = {"cache": ":memory:", "quiet": True}
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[tl.Case]:
+    return tl.load_cases("starter")
+
+
+def test_the_value_is_that_of_the_model_s_own_answer(cases):
+    methods = ["exact_posterior", "random"]
+    run = tl.benchmark(cases[:4], [FakeModel()], methods, setup=Setup(**IN_MEMORY))
+    by_id = {case.case_id: case for case in cases}
+    values = run.confidence.query("method == 'exact_posterior'")
+    assert values["confidence"].notna().all() and (values["missing"] == "").all()
+    for row, answer in zip(values.itertuples(), run.answers.itertuples(), strict=True):
+        known = tl.view(by_id[row.case_id], row.level).posterior
+        assert row.confidence == chance_of(answer.answer, known)
+
+
+def test_nobody_is_shown_it(cases):
+    model = FakeModel()
+    tl.benchmark(cases[:1], [model], ["exact_posterior"], setup=Setup(**IN_MEMORY))
+    asked: list[Request] = [r for requests in model.asked for r in requests]
+    words = " ".join(content for r in asked for _, content in r.messages)
+    known = tl.view(cases[0], 1).posterior
+    assert known and str(next(iter(known.values()))) not in words
+
+
+def test_a_name_is_found_by_the_table_s_other_names_and_a_stranger_has_none():
+    known = {"Influenza": 0.7, "Pneumonia": 0.2}
+    assert chance_of("influenza", known) == chance_of("Flu", known) == 0.7
+    assert chance_of("Asthma", known) == chance_of("Martian fever", known) == 0.0
+
+
+def test_what_is_shown_otherwise_has_no_posterior(cases):
+    case = cases[0]
+    shown = tl.view(case, 40)
+    assert shown.posterior is not None
+    turned = replace(shown, statements=shown.statements[::-1])
+    assert turned.posterior is None
+    bare = replace(case, posteriors={})
+    run = tl.benchmark([bare], [FakeModel()], ["exact_posterior"], setup=Setup(**IN_MEMORY))
+    assert set(run.confidence["missing"]) == {NOT_KNOWN}
+    told = tl.load_cases("starter-dialogue", n=1)[0]
+    assert all(tl.view(told, level).posterior is None for level in tl.LEVELS)
+
+
+def test_the_best_answer_is_right_as_often_as_it_is_sure(cases):
+    table = bayes_optimal_table(cases, n_draws=200).set_index("level")
+    assert list(table.index) == list(tl.LEVELS) and (table["n"] == 120).all()
+    assert table["value"].is_monotonic_increasing
+    assert table.loc[1, "value"] < 0.45 and table.loc[100, "value"] > 0.9
+    lines = (DATA / "starter" / "posterior.jsonl").read_text(encoding="utf-8").splitlines()
+    truth = {case.case_id: case.diagnosis for case in cases}
+    hits = [
+        max(last := list(row["posterior"].values())[-1], key=lambda name: last[name])
+        == truth[row["case_id"]]
+        for row in map(json.loads, lines)
+    ]
+    assert table.loc[100, "value"] == pytest.approx(sum(hits) / 120)
+
+
+def test_where_it_is_not_known_the_reason_is_told():
+    table = bayes_optimal_table(tl.load_cases("starter-report", n=3), [100])
+    assert table["value"].isna().all() and table["n_missing"].tolist() == [3]
+    assert table["missing"].tolist() == [NOT_KNOWN]
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ('{"case_id": "starter-001"}', "statements shown -> diagnosis -> chance"),
+        ('{"case_id": "starter-001", "posterior": {"one": {}}}', "statements shown"),
+        ('{"case_id": "starter-001", "posterior": {"1": {"Influenza": 1.5}}}', "from 0 to 1"),
+    ],
+)
+def test_a_bad_file_of_posteriors_is_refused_with_its_line(line, allowed, tmp_path):
+    whole = (DATA / "starter" / "structured.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "structured.jsonl").write_text(whole.splitlines()[0] + "\n", encoding="utf-8")
+    assert tl.load_cases("starter", path=tmp_path)[0].posteriors == {}
+    (tmp_path / "posterior.jsonl").write_text(line + "\n")
+    with pytest.raises(tl.DataError, match="posterior.jsonl, row 1.*" + allowed):
+        tl.load_cases("starter", path=tmp_path)
