@@ -168,6 +168,9 @@ BAD = {
     "nearly": ([ROW | {"logprob": [-1.0]}], "received 'logprob'", "did you mean logprobs?"),
     "no answers": ([{"case_id": "a", "truth": "x"}], "columns", "answer among them"),
     "no truth": ([{"case_id": "a", "answer": "x"}], "columns", "truth or correct among them"),
+    "shares": ([ROW | {"ce": 0.9}, ROW | {"case_id": "b", "ce": 1}], "ce: received 0.9", "percent"),
+    "a flag for a score": ([ROW | {"ce": True}], "ce: received True", "from 0 to 100"),
+    "right without an answer": ([ROW | {"answer": None, "correct": 1}], "correct", "no answer"),
     "both names": ([ROW | {"case": "a"}], "columns", "not both"),
     "no rows": ([], "rows: received 'none'", "a row an answer"),
 }  # fmt: skip
@@ -190,6 +193,60 @@ def test_bad_files_are_named_with_their_row(kind, tmp_path):
     for word in (f"r.{kind}, row 1", "level: received", "200", "a whole number from 1 to 100"):
         assert word in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_table_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="replies are list; they must be a DataFrame or a path"):
+        tl.score([ROW])  # type: ignore[arg-type]
+    with pytest.raises(tl.DataError, match="a file that exists, a .csv, .tsv, .jsonl or .parquet"):
+        tl.score(tmp_path / "gone.csv")
+    twice = pd.concat([pd.DataFrame([ROW]), pd.DataFrame([{"truth": "Asthma"}])], axis=1)
+    with pytest.raises(tl.DataError, match="no name twice"):
+        tl.score(twice)
+    (tmp_path / "tabs.csv").write_text("case_id\ttruth\tanswer\na\tx\tx\n")
+    with pytest.raises(tl.DataError, match="commas, and no tabs"):
+        tl.score(tmp_path / "tabs.csv")
+
+
+def test_numbers_as_other_programs_write_them():
+    odd = {"case_id": 7.0, "logprobs": [-0.5, 1e-9], "p_true": [1, 0, 1]}
+    run = scored(ROW | odd, methods=["msp", "p_true"])
+    assert run.answers["case_id"].tolist() == ["7"] and value(run, "msp") == 1.0
+    assert value(run, "p_true") == pytest.approx(2 / 3)
+    assert run.answers[["n_statements", "n_words"]].isna().all().all()
+
+
+def test_figures_of_models_with_like_names_are_apart_and_old_ones_go(tmp_path):
+    names = ["a", "gpt 4", "gpt/4", "GPT-4", "模型", "модель", "x" * 250]
+    rows = [
+        ROW | {"case_id": str(i), "model": name, "ce": 10 * (i % 7), "correct": i % 2}
+        for name in names
+        for i in range(24)
+    ]
+    save_table(pd.DataFrame(rows), tmp_path / "r.csv")
+    words = ["score", str(tmp_path / "r.csv"), "--out", str(tmp_path / "out"), "-p", "draws=50"]
+    done = CliRunner().invoke(app, [*words, "-p", "methods=ce"])
+    assert done.exit_code == 0, done.output
+    figures = {f.name.lower() for f in (tmp_path / "out" / "figures").glob("*.png")}
+    assert len(figures) == len(names)
+    assert all(f"figures/{f.name}" in done.output for f in (tmp_path / "out").rglob("*.png"))
+    save_table(pd.DataFrame(rows[:5]), tmp_path / "r.csv")
+    done = CliRunner().invoke(app, [*words, "-p", "methods=ce"])
+    assert "fewer than 10" in done.output and not list((tmp_path / "out" / "figures").iterdir())
+    main = pd.read_csv(tmp_path / "out" / "main.csv")
+    assert main["n"].tolist() == [5] and main["AUROC, pooled"].tolist() == ["–"]
+
+
+def test_tables_are_written_as_their_ending_says_and_latex_is_escaped(tmp_path):
+    table = pd.DataFrame({"a_b": [1.5], "c": ["50% & more"]})
+    for name in ("t.csv", "t.tsv", "t.parquet"):
+        tl.save_table(table, tmp_path / name)
+    assert (tmp_path / "t.tsv").read_text() == "a_b\tc\n1.5\t50% & more\n"
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "t.parquet"), table)
+    with pytest.raises(ValueError, match="its ending must be .csv, .tsv or .parquet"):
+        tl.save_table(table, tmp_path / "t.xlsx")
+    text = tl.to_latex(table, caption="50% of a_b & c")
+    assert r"\caption{50\% of a\_b \& c}" in text and r"50\% \& more" in text and r"a\_b" in text
 
 
 @each("name", ["r.xlsx", "r.parquet", "r.csv"])

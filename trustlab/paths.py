@@ -109,13 +109,17 @@ def save_json(facts: Mapping[str, Any], path: Path) -> None:
 
 
 def save_table(table: pd.DataFrame, path: str | Path, index: bool = False) -> None:
-    """Write a table in full precision, :func:`whole`: as Parquet where ``path`` ends so, else as
-    CSV."""
+    """Write a table in full precision, :func:`whole`, as its ending says: ``.csv``, ``.tsv`` or
+    ``.parquet``; ``ValueError`` for another."""
+    kind = Path(path).suffix.lower()
+    if kind not in (".csv", ".tsv", ".parquet"):
+        raise ValueError(f"path is {str(path)!r}; its ending must be .csv, .tsv or .parquet")
     with whole(Path(path)) as beside:
-        if Path(path).suffix == ".parquet":
+        if kind == ".parquet":
             table.to_parquet(beside, index=index)
         else:
-            table.to_csv(beside, index=index, lineterminator="\n", encoding="utf-8")
+            how: dict[str, Any] = {"lineterminator": "\n", "encoding": "utf-8"}
+            table.to_csv(beside, sep="\t" if kind == ".tsv" else ",", index=index, **how)
 
 
 def save_tables(run: object, names: Iterable[str], folder: Path) -> None:

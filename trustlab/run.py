@@ -252,6 +252,7 @@ def score(
     wordings = Counter((g.model, g.n_wordings) for g in made)
     facts = {
         "replies": "a table" if isinstance(table, pd.DataFrame) else Path(table).name,
+        "answers_sha256": hashlib.sha256(answers.to_json().encode()).hexdigest()[:16],
         "models": dict.fromkeys(answers["model"], ""),
         "dataset": sorted(set(answers["dataset"])),
         "cases": len(answers[["dataset", "case_id"]].drop_duplicates()),
@@ -274,15 +275,13 @@ def _own_answers(kept: Kept, setup: Setup) -> list[tuple]:
     """Rows of the answers table: with the verdict that a row brings, else the grader's."""
     rows = _answers(kept.views, kept.generations, setup.judge)
     held = zip(rows, kept.correct, kept.missing, kept.n_samples, strict=True)
-    return [
-        (*row[:6], *_verdict(row, correct, why), *row[7:9], n_samples, why or row[-1])
-        for row, correct, why, n_samples in held
-    ]
-
-
-def _verdict(row: tuple, correct: bool | None, why: str) -> tuple[float]:
-    known = row[6] if correct is None else int(correct)
-    return (math.nan if why and correct is None else known,)
+    found = []
+    for row, correct, why, n_samples in held:
+        known = row[6] if correct is None else int(correct)
+        verdict = math.nan if why and correct is None else known
+        shown = (n or None for n in row[7:9])  # 0: not told
+        found.append((*row[:6], verdict, *shown, n_samples, why or row[-1]))
+    return found
 
 
 PART = 600

@@ -95,7 +95,9 @@ def read_parameters(
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise ValueError(f"parameter {pair!r} is not of the form name=value")
-        values[name.strip()] = _yaml(value, f"parameter {name.strip()}") if value else ""
+        found = _yaml(value, f"parameter {name.strip()}") if value else ""
+        spelt = not isinstance(found, dict) or value.lstrip()[:1] == "{"
+        values[name.strip()] = found if spelt else value  # "openai:" is no mapping
     return values
 
 
@@ -198,7 +200,7 @@ def default_parameters(path: Path) -> dict[str, Any]:
         return {ast.unparse(line.targets[0]): ast.literal_eval(line.value) for line in assigned}
     except (SyntaxError, ValueError) as error:
         told = f"{path}: its parameters cell may assign literals alone, such as n = 20"
-        raise ValueError(f"{told} ({error})") from error
+        raise ValueError(told) from error
 
 
 def run_notebook(

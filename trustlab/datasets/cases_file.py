@@ -401,8 +401,9 @@ def check_table(file: Path) -> None:
     except UnicodeDecodeError as error:
         raise wrong_encoding(file, error, line=_line(error)) from error
     header = text.partition("\n")[0].strip()
-    if kind == ".csv" and ";" in header and "," not in header:
-        raise DataError(file, None, "header", header, f"commas, and no semicolons; {AS_CSV}")
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if kind == ".csv" and mark in header and "," not in header:
+            raise DataError(file, None, "header", header, f"commas, and no {name}; {AS_CSV}")
 
 
 CheckHeader = Callable[[Path, Sequence[str], str], None]

@@ -34,6 +34,8 @@ class Column(NamedTuple):
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, float) and value == int(value):
+        value = int(value)  # what pandas makes of a number where another is missing
     if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
         return str(value).strip()
     raise ValueError
@@ -83,7 +85,7 @@ def _pair(value: Any) -> tuple[str, float]:
     token, logprob = _plain(value)
     if not isinstance(token, str):
         raise ValueError
-    return token, _number(logprob, high=0)
+    return token, _logprob(logprob)
 
 
 def _token(value: Any) -> str:
@@ -92,8 +94,14 @@ def _token(value: Any) -> str:
     return value
 
 
+def _logprob(value: Any) -> float:
+    return min(_number(value, high=NOISE), 0.0)
+
+
 def _score(value: Any) -> str:
     """A stated score as the words of a reply: a number stands in brackets, text stays."""
+    if isinstance(value, bool | np.bool_):
+        raise ValueError
     try:
         number = float(value)
     except ValueError:
@@ -111,7 +119,7 @@ def _guesses(value: Any) -> str:
 
 
 def _verdict(value: Any) -> str:
-    return str(bool(value)) if isinstance(value, bool | np.bool_) else _text(value)
+    return str(value == 1) if value in (0, 1) else _text(value)  # True and False are among these
 
 
 def _bounds(value: Any) -> dict[str, str]:
@@ -121,7 +129,10 @@ def _bounds(value: Any) -> dict[str, str]:
     return found
 
 
-_LOGPROBS, _NUMBERS = _each(partial(_number, high=0)), _each(_number)
+NOISE = 1e-6
+"""A log-probability that is above 0 by less is rounding."""
+_LOGPROBS, _NUMBERS = _each(_logprob), _each(_number)
+_SCORE = "a number from 0 to 100, or the reply's words with one such number in square brackets"
 _OF_TOKENS = "a number for each token"
 _LISTED = 'a list, as text JSON ("[...]") or with semicolons between'
 COLUMNS: dict[str, Column] = {
@@ -159,9 +170,9 @@ COLUMNS: dict[str, Column] = {
                               "their log-probabilities, at temperature 1"),
     "n_samples": Column(_whole, "a whole number", "how many samples could be read, where they are "
                         "not given"),
-    "ce": Column(_score, "a number from 0 to 100, or the reply's words",
+    "ce": Column(_score, _SCORE,
                  "the score that the model gives its answer"),
-    "cot_ce": Column(_score, "a number from 0 to 100, or the reply's words",
+    "cot_ce": Column(_score, _SCORE,
                      "the same after saying why"),
     "topk_ce": Column(_guesses, "five numbers from 0 to 100, or the reply's words",
                       "five guesses of the score"),
@@ -212,16 +223,25 @@ class Kept:
 def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed: int = 0) -> Kept:
     """The replies of a table or of a file (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``).
 
-    Columns: :data:`COLUMNS`; others are not read, which a warning says. Raises
+    Columns: :data:`COLUMNS`; others are not read, which a warning says. ``TypeError`` for what is
+    neither table nor path. Raises
     :class:`~trustlab.datasets.DataError` for a column that is nearly one of these, a row that
     breaks the format, and a case, level and model that come twice in a data set.
     """
+    file: Path | str
     if isinstance(table, pd.DataFrame):
-        file, rows = "table", _frame_rows(table)
-    elif (file := Path(table).expanduser()).suffix.lower() == ".parquet":
+        file = "table"
+        _check_header(file, list(map(str, table.columns)), "")
+        rows = _frame_rows(table)
+    elif not isinstance(table, str | Path):
+        raise TypeError(f"replies are {type(table).__name__}; they must be a DataFrame or a path")
+    elif not (file := Path(table).expanduser()).is_file():
+        raise DataError(file, None, "file", file.name, f"a file that exists, {KINDS}")
+    elif file.suffix.lower() == ".parquet":
         rows = _frame_rows(_parquet(file))
     else:
         rows = [row for _, row in table_rows(file, _check_header)]
+    _check_percent(file, rows)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
     _check_names(file, list(dict.fromkeys(name for row in rows for name in row)))
@@ -246,9 +266,23 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
     return kept
 
 
+KINDS = "a .csv, .tsv, .jsonl or .parquet one"
+
+
+def _check_percent(file: Path | str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a column of scores that are shares: read as percent they would all be near 0."""
+    for name in ("ce", "cot_ce", "medconf"):
+        found = [row[name] for row in rows if not _empty(row.get(name))]
+        try:
+            numbers = [float(value) for value in found]
+        except (TypeError, ValueError):
+            continue
+        if any(0 < n < 1 for n in numbers) and max(numbers) <= 1:
+            allowed = "percent, 0 to 100; none of this column is above 1: are they shares?"
+            raise DataError(file, None, name, found[0], allowed)
+
+
 def _parquet(file: Path) -> pd.DataFrame:
-    if not file.is_file():
-        raise DataError(file, None, "file", file.name, "a .parquet file that exists")
     try:
         return pd.read_parquet(file)
     except (OSError, ValueError) as error:
@@ -267,7 +301,7 @@ def _empty(value: Any) -> bool:
     return value is None or value == "" or bool(pd.isna(value))
 
 
-def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
+def _check_header(file: Path | str, header: Sequence[str], delimiter: str) -> None:
     if "" in header or len(set(header)) < len(header):
         allowed = "a name for every column, and no name twice"
         raise DataError(file, None, "header", list(header), allowed)
@@ -316,6 +350,8 @@ def _take(
     answer, why = row.get("answer"), row.get("missing", "")
     if not {"truth", "correct"} & set(row) and not why:
         raise bad("truth", None, "truth or correct in every row, or in missing why there is none")
+    if answer is None and row.get("correct"):
+        raise bad("correct", 1, "0, or nothing, where there is no answer")
     patient, truth = row.get("patient"), row.get("truth", "")
     told = () if patient is None else (Statement(patient),)
     accepted = tuple(dict.fromkeys((truth, *row.get("accepted", ()))))
@@ -411,7 +447,7 @@ def replies_table(answers: pd.DataFrame, generations: Sequence[Generation]) -> p
 def _told(g: Generation) -> dict[str, Any]:
     """What one answer has for the columns beyond those of a run's answers."""
     samples, trace = g.samples, g.answer and g.answer.trace
-    found: dict[str, Any] = {"n_total": g.n_total, "patient": g.told}
+    found: dict[str, Any] = {"n_total": g.n_total or None, "patient": g.told}
     if trace is not None:
         statistics = {name: getattr(trace, name) for name in TokenTrace.ARRAYS}
         found |= {n: None if array is None else array.tolist() for n, array in statistics.items()}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
@@ -68,25 +69,29 @@ MAIN = {
     ("pearson", "across"): "Pearson over levels",
     ("spearman", "across"): "Spearman over levels",
     ("brier", "pooled"): "Brier score",
-    ("ece", "pooled"): "ECE",
+    ("ece", "pooled"): "ECE (15 equal-mass bins)",
 }
 """What a main table shows of ``metrics_table``: (metric, level) -> the column's name."""
 
 
 def main_table(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The metrics of a run to read and to print: a row a model, data set and method, in columns
-    those of :data:`MAIN` that any of them has."""
-    kept: Any = metrics[metrics["method"].ne("") & metrics["value"].notna()]
+    """The metrics of a run to read and to print: a row a model, data set and method, with the
+    answers behind it (``n``), in columns those of :data:`MAIN`; "–" where a value is withheld."""
+    kept: Any = metrics[metrics["method"].ne("") & metrics["n"].gt(0)]
     named = [MAIN.get(pair, "") for pair in zip(kept["metric"], kept["level"], strict=True)]
     kept = kept.assign(column=named)
-    wide = pivoted(kept[kept["column"].ne("")], ["model", "dataset", "method"], "column")
+    about = ["model", "dataset", "method"]
+    n = kept.groupby(about, sort=False)["n"].max().reset_index()
+    wide = pivoted(kept[kept["column"].ne("")], about, "column")
     columns = [name for name in MAIN.values() if name in wide]
-    return wide[["model", "dataset", "method", *columns]].fillna("–")
+    wide = wide.merge(n, on=about, validate="one_to_one")
+    return wide[[*about, "n", *columns]].fillna("–")
 
 
 def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
     """A table as LaTeX (``booktabs``): text escaped, numbers with three decimals, "–" for none."""
     how: dict[str, Any] = {"index": False, "escape": True, "na_rep": "–"}
+    caption = re.sub(r"([&%$#_{}])", r"\\\1", caption)
     return table.to_latex(**how, float_format="%.3f", caption=caption or None, label=label or None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -248,8 +249,22 @@ def use_style() -> None:
 
 
 def file_ending(model: str, models: Sequence[str]) -> str:
-    """What tells the files of ``model`` from those of the first of ``models``: '' for the first."""
-    return "" if model == models[0] else "_" + re.sub(r"[^A-Za-z0-9.-]+", "-", model)
+    """What tells the files of ``model`` from those of the first of ``models``: '' for the first.
+
+    A name that is long, or like another's once it is plain, ends with some digits of its hash.
+    """
+    if model == models[0]:
+        return ""
+    plain = {name: re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:LONGEST] for name in {model, *models}}
+    alike = sum(name.lower() == plain[model].lower() for name in plain.values()) > 1
+    short = plain[model] if len(model) <= LONGEST else plain[model].rstrip("-")
+    marked = alike or len(model) > LONGEST or not plain[model].strip("-")
+    own = f"-{hashlib.sha256(model.encode()).hexdigest()[:6]}" if marked else ""
+    return f"_{short}{own}"
+
+
+LONGEST = 60
+"""Letters of a model's name in a file's name, at most."""
 
 
 EMBEDDED = {

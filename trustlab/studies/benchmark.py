@@ -61,7 +61,7 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
         panels="level",
         ghost="pooled" if several else "",
         order=by_value(part[part["level"] == last]),
-        names=STRATA,
+        names=STRATA if several else {"pooled": "All answers"},
         lines=[Line(0.5, "chance 0.50")],
         columns={"value": "{value:.2f}", "n": "{n:,.0f}"},
         xlabel="AUROC, 0 to 1",

@@ -75,13 +75,16 @@ def _draw(run: Run, metrics: pd.DataFrame, setup: Setup) -> list[str]:
     from trustlab import plots
 
     plots.use_style()
+    for old in (setup.run_dir / "figures").glob("score_*"):  # of another table
+        old.unlink()
     auroc: Any = metrics[metrics["metric"] == "auroc"]
-    models = list(dict.fromkeys(run.answers["model"]))
+    models, sets = (list(dict.fromkeys(run.answers[c])) for c in ("model", "dataset"))
     show, lines = Figures("score", setup, run, models=models), []
     for (who, where), part in auroc.groupby(["model", "dataset"], sort=False):
         if part["value"].notna().any():
             show(auroc_rows(part, run.families), part, "auroc", (who, where))
-            lines.append(f"figure: AUROC of {who} on {where}")
+            ending = plots.file_ending(who, models) + plots.file_ending(where, sets)
+            lines.append(f"figures/score_auroc{ending}.png: AUROC of {who} on {where}")
         else:
             why = next(iter(part["missing"].replace("", pd.NA).dropna()), "no values")
             lines.append(f"no figure of AUROC for {who} on {where}: {why}")
@@ -99,6 +102,7 @@ def _summary(run: Run, metrics: pd.DataFrame) -> list[str]:
     ranked: Any = metrics[metrics["metric"].eq("auroc") & metrics["level"].eq("pooled")]
     for r in ranked[ranked["n"] > 0].to_dict("records"):
         area = with_interval(r["value"], r["low"], r["high"])
+        area += f" ({r['missing']})" if area == "–" else ""
         who = f"{r['model']} on {r['dataset']}, " if len(accuracy) > 1 else ""
         lines.append(f"  {who}{r['method']}: AUROC {area}, n {r['n']:,}")
     without: dict[str, dict[str, None]] = {}

@@ -1,0 +1,489 @@
+"""Go on from the shipped weights, a sibling for each role: ``python -m training.siblings NAME
+--minutes 50 --to FILE`` (``--weights FILE`` goes on from an earlier sitting).
+
+Not what the shipped models were trained with (``training/train.py``), but what comes next:
+
+- **Prompts that share their beginning** (``training/prompts``): one system message for whatever is
+  asked about a patient, the patient next, the task last. They move to ``trustlab/prompts`` together
+  with the models that were trained on them.
+- **Roles**: ``embedded`` diagnoses, says how sure it is and goes through MedConf's steps;
+  ``embedded-clinic`` is the doctor with a chart, plans, reviews, asks, is the patient's voice, and
+  rewords.
+- **Scores are exact posteriors**, not stretched and by no formula, MedConf's too: of the score
+  token the *mean* of its distribution is held against the posterior, and its mode drawn to that
+  mean (a hard target collapses to 100).
+- **Proposals that matter**: most are the model's own answers, some those of a hasty reader, so that
+  a wrong one is plausible.
+- **Contradictions** are met often enough to be learned, and a summary's ids count fully.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+import trustlab as tl
+from trustlab import prompts
+from trustlab.agents.medconf import library_text
+from trustlab.models.base import Messages
+from trustlab.paths import DATA
+
+from . import evidence as ev
+from .evaluate import ceiling, generated_cases, report
+from .evidence import KEYS
+from .passages import by_condition
+from .replies import (
+    TALK,
+    _library_example,
+    _lookup_example,
+    _options,
+    reasons,
+    shown_passages,
+    talkative,
+    text_of,
+)
+from .speech import told
+from .talk import in_vain
+from .tokenizer import WINDOW, build_tokenizer
+from .train import LINES, Encoder
+from .world import Patient, World
+
+PROMPTS = Path(__file__).parent / "prompts"
+MIXTURES: dict[str, dict[str, float]] = {
+    "embedded": {
+        "diagnosis": 0.44, "p_true": 0.12, "ce": 0.09, "cot_ce": 0.04, "topk_ce": 0.03,
+        "prior": 0.01, "keyword": 0.01, "profile": 0.04, "evidence": 0.20, "lookup": 0.02,
+    },
+    "embedded-clinic": {
+        "diagnosis": 0.06, "doctor": 0.20, "plan": 0.12, "review_prescriptions": 0.22,
+        "review_tests": 0.14, "ask": 0.10, "enough": 0.01, "patient": 0.07,
+        "rephrase_reply": 0.05, "rephrase_question": 0.03,
+    },
+}  # fmt: skip
+POOL, BATCH_TOKENS = 900, 4096
+RATE, WARM_UP, FALL = 6e-4, 200, 0.6
+"""Highest learning rate, steps up to it, and the share of the sitting after which it falls."""
+OWN, HASTY = 0.6, 0.4
+"""Share of the proposals that are the model's own answers; of the rest, those of a hasty reader."""
+AGAINST = 0.5
+"""Share of the evidence examples that hold a contradiction, where one is found in ten draws."""
+SCORED = ("p_true", "ce", "cot_ce", "topk_ce", "evidence")
+GUESSES = (0.0, -0.5, 0.5, -1.0, 1.0)
+"""Log-odds by which five guesses differ from the posterior."""
+KERNEL, MODE, SCORE = 0.02, 0.25, 2.0
+"""Width around the mean to which the mode is drawn; weights of that, and of a score token."""
+Part = str | float
+"""Text of a reply, or a score in it: a posterior."""
+
+
+@contextmanager
+def staged() -> Iterator[None]:
+    """The new prompts in place of the package's."""
+    before, prompts.FOLDER = prompts.FOLDER, PROMPTS
+    prompts.template.cache_clear()
+    try:
+        yield
+    finally:
+        prompts.FOLDER = before
+        prompts.template.cache_clear()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One exchange: the messages, the reply in parts, and what could stand in its place."""
+
+    skill: str
+    messages: Messages
+    reply: tuple[Part, ...]
+    chances: np.ndarray | None = None
+    options: Mapping[str, float] | None = None
+
+
+@dataclass
+class Draft:
+    """A patient about whom something is asked, before the model's own answer is known."""
+
+    skill: str
+    patient: Patient
+    statements: tuple[Any, ...]
+    text: str
+    posterior: np.ndarray
+    proposed: int = -1
+
+
+@dataclass(frozen=True)
+class Ids:
+    """A row as tokens: ``soft`` as in :class:`~training.train.Encoder`, ``scores`` (place in the
+    reply, posterior)."""
+
+    prompt: list[int]
+    reply: list[int]
+    soft: list[dict[int, float] | None]
+    scores: list[tuple[int, float]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return min(-(-(len(self.prompt) + len(self.reply)) // 8) * 8, WINDOW)
+
+
+def rows_of(
+    world: World, rng: np.random.Generator, shares: Mapping[str, float], n: int, answer: Any
+) -> list[Row]:
+    """``n`` rows; ``answer(texts)`` gives the model's own diagnoses, by place, -1 for no one."""
+    skills = rng.choice(list(shares), size=n, p=list(shares.values()))
+    made: list[Row] = []
+    drafts: list[Draft] = []
+    for skill in map(str, skills):
+        if skill in TALK:
+            _, (messages, reply, options) = TALK[skill](world, rng)
+            made.append(Row(skill, messages, (reply,), options=options))
+        elif skill in ("keyword", "profile", "lookup"):
+            by_hand = (world, rng) if skill == "lookup" else (world, rng, skill)
+            e = (_lookup_example if skill == "lookup" else _library_example)(*by_hand)
+            made.append(Row(skill, e.messages, (e.reply,)))
+        elif skill == "prior":
+            truth = world.conditions[int(rng.choice(len(world.prior), p=world.prior))]
+            asked = prompts.render("diagnosis", patient=None)
+            made.append(Row(skill, asked, (f"[{truth.name}]",), chances=world.prior))
+        else:
+            drafts.append(_draft(world, rng, skill))
+    asked_about = [d for d in drafts if d.skill in SCORED]
+    own = iter(answer([d.text for d in asked_about]))
+    for d in asked_about:
+        d.proposed = proposal(world, d, next(own), rng)
+    return made + [_row(world, d, rng) for d in drafts]
+
+
+def _draft(world: World, rng: np.random.Generator, skill: str) -> Draft:
+    much = skill == "evidence" and rng.random() < 0.6
+    patient = talkative(world, rng) if much else world.draw(rng)
+    statements = told(world, patient, rng)
+    text = text_of(in_vain(world, statements, rng))
+    return Draft(skill, patient, statements, text, world.posterior(patient.facts))
+
+
+def proposal(world: World, d: Draft, own: int, rng: np.random.Generator) -> int:
+    """A condition to be judged: the model's own answer, a hasty reader's, or one of the
+    posterior's; for evidence now and then one that something told speaks against."""
+    u = rng.random()
+    if d.skill == "evidence" and u < AGAINST:
+        for i in rng.permutation(np.argsort(-d.posterior)[:10]):
+            if _contradicted(world, int(i), d):
+                return int(i)
+    if own >= 0 and rng.random() < OWN:
+        return own
+    chances = d.posterior
+    if rng.random() < HASTY:
+        some = d.patient.facts[: int(rng.integers(1, max(2, len(d.patient.facts) // 2 + 1)))]
+        chances = world.posterior(some) if rng.random() < 0.5 else d.posterior**0.5
+    return int(rng.choice(len(chances), p=chances / chances.sum()))
+
+
+def _contradicted(world: World, i: int, d: Draft) -> bool:
+    criteria = ev.criteria_of(world.conditions[i].id, by_condition()[world.conditions[i].id])
+    return any(ev.mark(c, d.patient.facts, d.statements).level == "contradicted" for c in criteria)
+
+
+def _row(world: World, d: Draft, rng: np.random.Generator) -> Row:
+    if d.skill == "diagnosis":
+        messages = prompts.render("diagnosis", patient=d.text)
+        truth = world.knowledge.conditions[d.patient.condition]
+        return Row(d.skill, messages, (f"[{truth.name}]",), chances=d.posterior)
+    condition, p = world.conditions[d.proposed], float(d.posterior[d.proposed])
+    if d.skill == "evidence":
+        return _evidence_row(world, d, p, rng)
+    messages = prompts.render(d.skill, patient=d.text, answer=condition.name)
+    if d.skill == "p_true":
+        said = str(condition.id == d.patient.condition)
+        return Row(d.skill, messages, (said,), chances=np.array([p, 1 - p]))
+    if d.skill == "topk_ce":
+        odds = np.log(np.clip(p, 1e-6, 1 - 1e-6) / (1 - np.clip(p, 1e-6, 1 - 1e-6)))
+        parts: list[Part] = []
+        for k, shift in enumerate(GUESSES, 1):
+            guess = float(1 / (1 + np.exp(-odds - shift)))
+            parts += [f"G{k}: [" if k == 1 else f"] G{k}: [", guess]
+        return Row(d.skill, messages, (*parts, "]"))
+    why = "" if d.skill == "ce" else f"{reasons(world, condition, d.patient.facts)}. "
+    return Row(d.skill, messages, (f"{why}[", p, "]"))
+
+
+def _evidence_row(world: World, d: Draft, p: float, rng: np.random.Generator) -> Row:
+    """MedConf's last step, whole or with an ablation; its score is the posterior."""
+    options, condition = _options(rng), world.conditions[d.proposed]
+    importance, every = "importance" in options, by_condition()[condition.id]
+    has_profile = "profile" in options
+    shown = every if has_profile and rng.random() < 0.6 else shown_passages(condition.id, rng)
+    criteria = ev.criteria_of(condition.id, shown)
+    if has_profile:
+        criteria = criteria or ev.criteria_of(condition.id, every)
+        if rng.random() < 0.4:
+            some = min(int(rng.integers(1, 5)), len(criteria))
+            chosen = np.sort(rng.choice(len(criteria), some, replace=False))
+            criteria = [criteria[i] for i in chosen]
+    marks = [ev.mark(c, d.patient.facts, d.statements) for c in criteria]
+    whole = {"profile", "structure"} <= options
+    write = ev.profile_json if "structure" in options else ev.profile_prose
+    messages = prompts.render(
+        "evidence", patient=d.text, answer=condition.name, profile=write(criteria, importance),
+        passages=library_text(shown), options=options,
+    )  # fmt: skip
+    reply = (ev.evidence_json if whole else ev.verdict_json)(marks, importance)
+    before, _, after = reply.partition(f"<<{ev.score(marks, importance)}>>")
+    return Row(d.skill, messages, (f"{before}<<", p, f">>{after}"))
+
+
+class Tokens:
+    """Rows to token ids."""
+
+    def __init__(self, tokenizer: Any, world: World) -> None:
+        self.encoder = Encoder(tokenizer, world)
+        self.numbers = [self.encoder.line(str(i))[0] for i in range(101)]
+        self.tokenizer = tokenizer
+        self.fixed = {i for piece in KEYS for i in self.encoder.line(piece)}
+
+    def __call__(self, row: Row) -> Ids:
+        messages = [{"role": role, "content": content} for role, content in row.messages]
+        how: dict[str, Any] = {"add_generation_prompt": True, "tokenize": False}
+        text = self.tokenizer.apply_chat_template(messages, **how)
+        reply: list[int] = []
+        scores: list[tuple[int, float]] = []
+        for part in row.reply:
+            if isinstance(part, str):
+                reply += [i for line in LINES.split(part) for i in self.encoder.line(line)]
+            else:
+                scores.append((len(reply), part))
+                reply.append(self.numbers[round(100 * part)])
+        reply += [self.tokenizer.eos_token_id] * (row.skill != "lookup")
+        return Ids(self.encoder.lines(text), reply, self.encoder.chances(row, reply), scores)  # type: ignore[arg-type]
+
+
+class Maker:
+    """What the second process has: the world, the tokens, and the model as it last was."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        torch.set_num_threads(1)
+        with staged():
+            self.world = World()
+            self.tokens = Tokens(build_tokenizer(self.world), self.world)
+        self.model: Any = bare(self.tokens.tokenizer).eval()
+        self.shares, self.seed, self.seen = MIXTURES[name], seed, 0.0
+        self.place = {c.name: i for i, c in enumerate(self.world.conditions)}
+
+    def pool(self, number: int, weights: Path) -> list[list[Ids]]:
+        """The batches of a pool, sorted by length and cut, in any order."""
+        if (changed := weights.stat().st_mtime) != self.seen:
+            self.model.load_state_dict(load_file(weights), strict=False)
+            self.model.tie_weights()
+            self.seen = changed
+        rng = np.random.default_rng([self.seed, number])
+        with staged():
+            rows = rows_of(self.world, rng, self.shares, POOL, self.answers)
+            ids = sorted(map(self.tokens, rows), key=len)
+        batches = []
+        while ids:
+            size = max(1, BATCH_TOKENS // len(ids[-1]))
+            batches.append(ids[-size:])
+            ids = ids[:-size]
+        return [batches[i] for i in rng.permutation(len(batches))]
+
+    def answers(self, texts: Sequence[str]) -> list[int]:
+        """The model's greedy diagnoses of these patients, by place among the conditions."""
+        found: list[int] = []
+        tok = self.tokens.tokenizer
+        for k in range(0, len(texts), 64):
+            prompt = [
+                tok.apply_chat_template(
+                    [{"role": r, "content": c} for r, c in prompts.render("diagnosis", patient=t)],
+                    add_generation_prompt=True, tokenize=False,
+                )
+                for t in texts[k : k + 64]
+            ]  # fmt: skip
+            batch = tok(prompt, return_tensors="pt", padding=True, add_special_tokens=False)
+            batch.pop("token_type_ids", None)
+            how: dict[str, Any] = {"max_new_tokens": 16, "do_sample": False}
+            with torch.no_grad():
+                said = self.model.generate(**batch, **how)[:, batch["input_ids"].shape[1] :]
+            words = tok.batch_decode(said, skip_special_tokens=True)
+            found += [self.place.get(w.strip().strip("[]"), -1) for w in words]
+        return found
+
+
+def _begin(name: str, seed: int) -> None:
+    global _maker
+    _maker = Maker(name, seed)
+
+
+def _make(number: int, weights: Path) -> list[list[Ids]]:
+    return _maker.pool(number, weights)
+
+
+def loss_of(model: LlamaForCausalLM, rows: Sequence[Ids], pad: int, numbers: torch.Tensor) -> Any:
+    """Cross-entropy of the replies' tokens, each weighing one over the root of its reply's length,
+    and of each score's mean with its posterior."""
+    width = max(map(len, rows))
+    ids = torch.full((len(rows), width), pad)
+    places: list[int] = []
+    at: list[int] = []
+    token: list[int] = []
+    chance: list[float] = []
+    scored: list[int] = []
+    target: list[float] = []
+    for i, row in enumerate(rows):
+        prompt = row.prompt[: WINDOW - len(row.reply)]
+        whole = (prompt + row.reply)[:width]
+        ids[i, : len(whole)] = torch.tensor(whole)
+        of_scores, weight = dict(row.scores), 1 / len(row.reply) ** 0.5
+        for k, (t, soft) in enumerate(zip(row.reply, row.soft, strict=True)):
+            place = len(prompt) + k - 1
+            if place + 1 >= width:
+                break
+            if k in of_scores:
+                scored.append(len(places))
+                target.append(of_scores[k])
+            else:
+                options = soft or {t: 1.0}
+                at += [len(places)] * len(options)
+                token += options
+                chance += [c * weight for c in options.values()]
+            places.append(i * width + place)
+    hidden = model.model(input_ids=ids).last_hidden_state.reshape(len(rows) * width, -1)
+    logits = model.lm_head(hidden[torch.tensor(places)]).float()
+    every = logits.logsumexp(-1)
+    weights = torch.tensor(chance)
+    base = -(weights * (logits[at, token] - every[at])).sum() / weights.sum()
+    if not scored:
+        return base
+    of = logits[scored][:, numbers]
+    log_q, p = of.log_softmax(-1), torch.tensor(target)
+    values = torch.arange(101) / 100
+    mean = (log_q.exp() * values).sum(-1).clamp(1e-4, 1 - 1e-4)
+    bits = -(p * mean.log() + (1 - p) * (1 - mean).log())
+    mass = every[scored] - of.logsumexp(-1)
+    kernel = (-(values - mean.detach()[:, None]).abs() / KERNEL).softmax(-1)
+    return base + SCORE * (bits + mass - MODE * (kernel * log_q).sum(-1)).sum() / weights.sum()
+
+
+def bare(tokenizer: Any) -> LlamaForCausalLM:
+    """The shipped architecture with random weights, as large as the tokenizer asks."""
+    config = LlamaConfig.from_pretrained(DATA / "models" / "embedded")
+    config.vocab_size = len(tokenizer)
+    for kind in ("pad", "bos", "eos"):
+        setattr(config, f"{kind}_token_id", getattr(tokenizer, f"{kind}_token_id"))
+    return LlamaForCausalLM(config).float()
+
+
+def begin(tokenizer: Any, source: Path) -> LlamaForCausalLM:
+    """A model with the weights of a folder, token by token: what a new vocabulary shares with the
+    old one is kept, its new tokens begin near the mean of all."""
+    torch.manual_seed(1)
+    model: Any = bare(tokenizer)
+    saved = load_file(source / "model.safetensors")
+    old = AutoTokenizer.from_pretrained(source).get_vocab()
+    table, known = "model.embed_tokens.weight", tokenizer.get_vocab()
+    before = saved[table].float()
+    fresh = before.mean(0) + 0.5 * before.std(0) * torch.randn(len(tokenizer), before.shape[1])
+    shared = [t for t in known if t in old]
+    fresh[[known[t] for t in shared]] = before[[old[t] for t in shared]]
+    rest = {k: v.float() for k, v in saved.items() if k not in (table, "lm_head.weight")}
+    model.load_state_dict(rest | {table: fresh}, strict=False)
+    model.tie_weights()
+    return model
+
+
+def save(model: LlamaForCausalLM, target: Path) -> None:
+    """The weights alone, in half precision, whole or not at all."""
+    part = target.with_suffix(".part")
+    held = {k: v.half().contiguous() for k, v in model.state_dict().items()}
+    held.pop("lm_head.weight", None)  # tied
+    save_file(held, part)
+    part.replace(target)
+
+
+def sit(name: str, minutes: float, target: Path, weights: Path | None, seed: int) -> None:
+    """Train for so many minutes; the rate rises, stays, and falls to nothing at the end."""
+    with staged():
+        world = World()
+        tokenizer: Any = build_tokenizer(world)
+    tokens = Tokens(tokenizer, world)
+    model: Any = begin(tokenizer, DATA / "models" / "embedded")
+    if weights is not None:
+        model.load_state_dict(load_file(weights), strict=False)
+        model.tie_weights()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    save(model, target)
+    how: dict[str, Any] = {"lr": RATE, "weight_decay": 0.05, "betas": (0.9, 0.98), "fused": True}
+    optimiser, numbers = torch.optim.AdamW(model.parameters(), **how), torch.tensor(tokens.numbers)
+    began, steps, seen = time.time(), 0, 0
+    with ProcessPoolExecutor(1, get_context("spawn"), _begin, (name, seed)) as second:
+        coming, number = second.submit(_make, 0, target), 0
+        while (done := (time.time() - began) / (60 * minutes)) < 1:
+            batches, number = coming.result(), number + 1
+            coming, losses = second.submit(_make, number, target), []
+            for rows in batches:
+                done = min((time.time() - began) / (60 * minutes), 1.0)
+                fall = 1 if done < FALL else max(0.02, (1 - done) / (1 - FALL))
+                for group in optimiser.param_groups:
+                    group["lr"] = RATE * min(1, (steps + 1) / WARM_UP) * fall
+                with torch.autocast("cpu", torch.bfloat16):
+                    loss = loss_of(model, rows, tokenizer.pad_token_id, numbers)
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimiser.step()
+                optimiser.zero_grad()
+                losses.append(loss.item())
+                steps, seen = steps + 1, seen + sum(len(r.prompt) + len(r.reply) for r in rows)
+            save(model, target)
+            told = {"pools": number, "steps": steps, "tokens": seen, "done": round(done, 3)}
+            print(json.dumps(told | {"loss": round(float(np.mean(losses)), 4)}), flush=True)
+        coming.cancel()
+    save(model, target)
+
+
+def evaluated(weights: Path, n: int) -> dict[str, Any]:
+    """What a sitting came to, on ``n`` generated patients: ``training/evaluate.py``'s report, by
+    the new prompts."""
+    with staged(), TemporaryDirectory() as folder:
+        world = World()
+        tokenizer: Any = build_tokenizer(world)
+        model: Any = bare(tokenizer)
+        model.load_state_dict(load_file(weights), strict=False)
+        model.tie_weights()
+        model.half().save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        cases, patients = generated_cases(world, n)
+        found = report(world, cases, tl.open_model(f"hf:{folder}"))
+        return found | {"best_possible_accuracy": ceiling(world, patients)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", choices=list(MIXTURES))
+    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--to", type=Path, required=True, help="a .safetensors file")
+    parser.add_argument("--weights", type=Path, help="those of an earlier sitting")
+    parser.add_argument("--seed", type=int, default=1, help="another one for each sitting")
+    parser.add_argument("--evaluate", type=int, help="generated patients to tell it by, at the end")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    if args.minutes:
+        sit(args.name, args.minutes, args.to, args.weights, args.seed)
+    if args.evaluate:
+        print(json.dumps(evaluated(args.to, args.evaluate), indent=1))
+
+
+if __name__ == "__main__":
+    main()
