@@ -28,7 +28,7 @@ from fake_model import (
 
 from trustlab.agents import MedConf
 from trustlab.collect import ROWS_ALIKE, samples_alike
-from trustlab.confidence import METHODS, Parameters, select
+from trustlab.confidence import Parameters, select
 from trustlab.graders import JudgeGrader
 from trustlab.levels import views
 from trustlab.metrics import metrics_table
@@ -95,7 +95,7 @@ def test_columns_keys_and_row_counts():
         CALLS,
     )
     assert len(run.answers) == 4 * 6
-    assert len(run.confidence) == 4 * 6 * len(METHODS)
+    assert len(run.confidence) == 4 * 6 * len(select("all"))
     assert not run.answers.duplicated(ANSWERS[:4]).any()
     assert not run.confidence.duplicated(CONFIDENCE[:5]).any()
     answered = run.answers["answer"].nunique()  # keyword and profile depend on the diagnosis alone
@@ -115,7 +115,7 @@ def test_confidence_follows_answers_in_order():
     keys = run.confidence[ANSWERS[:4]].drop_duplicates(ignore_index=True)
     pd.testing.assert_frame_equal(keys, run.answers[ANSWERS[:4]])
     assert (
-        run.confidence["method"].head(len(METHODS)).tolist()
+        run.confidence["method"].head(len(select("all"))).tolist()
         == [m.name for m in select("all")]
         == list(run.families)
     )

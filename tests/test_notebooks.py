@@ -49,7 +49,7 @@ VARIANTS = [m.name for m in select("variants")]
 """What 01_benchmark asks for by default."""
 PANEL = {"agreement", "rdc"}
 """All other methods: what a panel of doctors gives."""
-assert PANEL | set(VARIANTS) == set(METHODS)
+assert PANEL | set(VARIANTS) | {"exact_posterior"} == set(METHODS)
 METRICS = {"accuracy", "mean_confidence", "auroc", "auprc", "pearson", "spearman", "brier", "ece"}
 FIGURES_OF_01 = {
     "01_auroc", "01_confidence_and_accuracy", "01_reliability", "01_rank_correlations",

@@ -138,8 +138,9 @@ def test_families_differ_in_colour_and_marker_and_their_text_is_legible():
         "medconf",
         "baseline",
         "trust",
+        "reference",
     }
-    assert len(set(FAMILY_COLOURS.values())) == len(set(FAMILY_MARKERS.values())) == 6
+    assert len(set(FAMILY_COLOURS.values())) == len(set(FAMILY_MARKERS.values())) == 7
     okabe_ito = {
         "#000000",
         "#E69F00",

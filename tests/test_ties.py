@@ -87,6 +87,7 @@ def made(case: int, level: int, rng: np.random.Generator, shake: Shake) -> Gener
         },
         assessment=Assessment("Flu", score=40.0 + 20 * sure, evidence=evidence),
         panel=panel(*votes, cosines=tuple(shake([0.4, 0.3, 0.1 + 0.1 * sure]))),
+        exact=0.3 + 0.4 * sure,
     )  # fmt: skip
     words = 10 * LEVELS.index(level) + int(rng.integers(20, 30))
     told_so_far = {"n_statements": int(12 * level / 100), "n_words": words}

@@ -151,8 +151,8 @@ def rows_of(
             _, (messages, reply, options) = TALK[skill](world, rng)
             made.append(Row(skill, messages, (reply,), options=options))
         elif skill in ("keyword", "profile", "lookup"):
-            by_hand = (world, rng) if skill == "lookup" else (world, rng, skill)
-            e = (_lookup_example if skill == "lookup" else _library_example)(*by_hand)
+            looked_up = skill == "lookup"
+            e = _lookup_example(world, rng) if looked_up else _library_example(world, rng, skill)
             made.append(Row(skill, e.messages, (e.reply,)))
         elif skill == "prior":
             truth = world.conditions[int(rng.choice(len(world.prior), p=world.prior))]

@@ -252,7 +252,7 @@ def score(
     wordings = Counter((g.model, g.n_wordings) for g in made)
     facts = {
         "replies": "a table" if isinstance(table, pd.DataFrame) else Path(table).name,
-        "answers_sha256": hashlib.sha256(answers.to_json().encode()).hexdigest()[:16],
+        "answers_sha256": hashlib.sha256(str(answers.to_json()).encode()).hexdigest()[:16],
         "models": dict.fromkeys(answers["model"], ""),
         "dataset": sorted(set(answers["dataset"])),
         "cases": len(answers[["dataset", "case_id"]].drop_duplicates()),

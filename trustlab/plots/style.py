@@ -32,7 +32,7 @@ FAMILY_COLOURS: dict[str, str] = {
     "medconf": "#D55E00",
     "baseline": "#56B4E9",
     "trust": "#CC79A7",
-    "reference": "#222222",
+    "reference": "#000000",
 }
 """Okabe and Ito's colours, which colour-blind readers can tell apart."""
 

@@ -49,7 +49,7 @@ def scored(
     main = main_table(metrics)
     save_table(main, folder / "main.csv")
     save_text(to_latex(main, "Confidence methods on the replies given."), folder / "main.tex")
-    figures = _draw(run, metrics, setup.with_(run_dir=folder))
+    figures = _draw(run, metrics, setup.with_(run_dir=folder), folder)
     notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
     return [*_summary(run, metrics), *(f"note: {line}" for line in notes), *figures]
 
@@ -70,12 +70,12 @@ def _read(file: Path) -> pd.DataFrame:
     return table.assign(**{c: table[c].fillna("") for c in words if c in table})
 
 
-def _draw(run: Run, metrics: pd.DataFrame, setup: Setup) -> list[str]:
+def _draw(run: Run, metrics: pd.DataFrame, setup: Setup, folder: Path) -> list[str]:
     """AUROC of each model on each data set, where there is any; where each figure is, in words."""
     from trustlab import plots
 
     plots.use_style()
-    for old in (setup.run_dir / "figures").glob("score_*"):  # of another table
+    for old in (folder / "figures").glob("score_*"):  # of another table
         old.unlink()
     auroc: Any = metrics[metrics["metric"] == "auroc"]
     models, sets = (list(dict.fromkeys(run.answers[c])) for c in ("model", "dataset"))
