@@ -11,7 +11,7 @@ export TOKENIZERS_PARALLELISM := false
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
 	@echo "make lab          open the notebooks in JupyterLab"
-	@echo "make test         run the tests that every change must pass (4 minutes on two cores)"
+	@echo "make test         run the tests that every change must pass (5 minutes on two cores)"
 	@echo "make test-slow    run the others: what is made again in full, killed, or served (6 minutes)"
 	@echo "make test-all     run both in one call, as .ci/run does; WORKERS=4 takes four processes"
 	@echo "make test-e2e     install llama.cpp's server and vLLM (3 GB, in .venv) and hold the OpenAI backend against transformers"

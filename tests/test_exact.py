@@ -9,7 +9,7 @@ import pytest
 from fake_model import FakeModel
 
 import trustlab as tl
-from trustlab.collect import NOT_KNOWN, chance_of
+from trustlab.collect import NO_NAME, NOT_KNOWN, chance_of
 from trustlab.models.base import Request
 from trustlab.paths import DATA
 from trustlab.settings import Setup
@@ -28,10 +28,11 @@ def test_the_value_is_that_of_the_model_s_own_answer(cases):
     run = tl.benchmark(cases[:4], [FakeModel()], methods, setup=Setup(**IN_MEMORY))
     by_id = {case.case_id: case for case in cases}
     values = run.confidence.query("method == 'exact_posterior'")
-    assert values["confidence"].notna().all() and (values["missing"] == "").all()
+    assert set(values["missing"]) == {"", NO_NAME}  # the fake model says some names of its own
     for row, answer in zip(values.itertuples(), run.answers.itertuples(), strict=True):
         known = tl.view(by_id[row.case_id], row.level).posterior
-        assert row.confidence == chance_of(answer.answer, known)
+        chance = chance_of(answer.answer, known)
+        assert row.missing == NO_NAME if chance is None else row.confidence == chance
 
 
 def test_nobody_is_shown_it(cases):
@@ -44,9 +45,22 @@ def test_nobody_is_shown_it(cases):
 
 
 def test_a_name_is_found_by_the_table_s_other_names_and_a_stranger_has_none():
-    known = {"Influenza": 0.7, "Pneumonia": 0.2}
+    known = {"Influenza": 0.7, "Pneumonia": 0.2, "Gout": 0.1}
     assert chance_of("influenza", known) == chance_of("Flu", known) == 0.7
-    assert chance_of("Asthma", known) == chance_of("Martian fever", known) == 0.0
+    assert chance_of("gout", known) == 0.1  # not in the table: the data set's own name
+    assert chance_of("Acute asthma exacerbation", known) == 0.0
+    assert chance_of("Martian fever", known) is None
+
+
+def test_a_name_that_nobody_knows_is_missing_and_no_chance_of_0(cases):
+    class Stranger(FakeModel):
+        def reply(self, request: Request, i: int) -> tl.Reply:
+            return tl.Reply("[Martian fever]")
+
+    model = Stranger()
+    run = tl.benchmark(cases[:1], [model], ["exact_posterior"], [100], Setup(**IN_MEMORY))
+    assert run.confidence["confidence"].isna().all()
+    assert run.confidence["missing"].tolist() == [NO_NAME]
 
 
 def test_what_is_shown_otherwise_has_no_posterior(cases):

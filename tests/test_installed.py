@@ -86,7 +86,13 @@ def test_a_workbench_has_all_that_its_page_names_and_nothing_is_overwritten(tmp_
 def test_the_example_cases_are_cases():
     cases = tl.load_cases("table", path=DATA / "workbench" / "cases.csv")
     assert len(cases) == 12
-    assert all(case.statements[0].text.startswith("Doctor:") for case in cases)
+    ours = tl.load_cases("starter-dialogue")[:12]
+    assert [(c.case_id, c.diagnosis, c.accepted) for c in cases] == [
+        (c.case_id, c.diagnosis, c.accepted) for c in ours
+    ]
+    for case, own in zip(cases, ours, strict=True):
+        words = (" ".join(s.text for s in one.statements).split() for one in (case, own))
+        assert next(words) == next(words)
 
 
 def own_notebook(file: Path, parameters: str, code: str, tag: str = "parameters") -> Path:

@@ -43,6 +43,7 @@ TRACE_NEEDS = {
 SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MATRICES})
 """Needs of the samples; the second and third of their traces."""
 NOT_KNOWN = "the data set does not tell the chance of a diagnosis given what was shown"
+NO_NAME = "the answer is no name that the knowledge table knows"
 ROWS_ALIKE = 5
 """Fewer rows whose samples are all alike do not speak for a temperature that is ignored."""
 
@@ -245,8 +246,7 @@ def _generation(
             **reasons,
             "answer": reasons.get("answer", "the backend gave no token statistics with this reply"),
         }
-    known = view.posterior
-    exact = None
+    known, exact = view.posterior, None
     if known is not None and answer.text is not None:
         exact = chance_of(answer.text, known)
     lacks = {f"answer.{name}": why for name, why in _lacks([answer])}
@@ -263,19 +263,21 @@ def _generation(
         samples=samples,
         exact=exact,
         n_wordings=len(set(texts)) if len(texts) > 1 else None,
-        reasons={"exact": NOT_KNOWN, **lacks, **reasons},
+        reasons={"exact": NOT_KNOWN if known is None else NO_NAME, **lacks, **reasons},
         parameters=settings.parameters,
         told=view.text,
     )
 
 
-def chance_of(answer: str, posterior: Mapping[str, float]) -> float:
+def chance_of(answer: str, posterior: Mapping[str, float]) -> float | None:
     """The chance that a posterior gives to the diagnosis that an answer names, by a name of its
-    own or one of the knowledge table's; 0 for one that it does not list."""
+    own or one of the knowledge table's: 0 for a condition of the table that it does not list,
+    ``None`` for a name that neither knows, since it may mean one of them."""
     found = {normalise(name): chance for name, chance in posterior.items()}
     condition = load_knowledge().condition_named(answer)
     names = [answer, *(condition.names if condition else ())]
-    return next((found[n] for n in map(normalise, names) if n in found), 0.0)
+    listed = (found[n] for n in map(normalise, names) if n in found)
+    return next(listed, None if condition is None else 0.0)
 
 
 def _lacks(replies: Iterable[Reply]) -> Iterator[tuple[str, str]]:
