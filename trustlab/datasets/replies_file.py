@@ -147,8 +147,8 @@ COLUMNS: dict[str, Column] = {
                       "`truth`"),
     "answer": Column(_text, "text", "the diagnosis that the model names, alone; empty: it could "
                      "not be read, which is wrong"),
-    "missing": Column(_text, "text", "why there is no answer, or no verdict: neither right nor "
-                      "wrong"),
+    "missing": Column(_text, "text", "why there is no answer (it ran out of tokens, say), or no "
+                      "verdict: neither right nor wrong"),
     "tokens": Column(_each(_token), f"texts: {_LISTED}", "the tokens of the diagnosis"),
     "logprobs": Column(_LOGPROBS, "a number of at most 0 for each token", "their log-probabilities "
                        "(natural) at temperature 1"),
