@@ -326,6 +326,62 @@ def test_the_rule_patient_answers_known_questions_and_no_other() -> None:
     )
 
 
+def who_knows() -> Case:
+    """A case whose record holds one thing that was not told: all else is not so."""
+    nausea = load_knowledge().statement("nausea", True)
+    return replace(told_case(), record=(nausea,))
+
+
+def table_question(finding: str) -> str:
+    return load_knowledge().findings[finding].question
+
+
+def test_who_is_asked_answers_from_the_record_yes_or_no() -> None:
+    rule, case = FactPatient(), who_knows()
+    words = parts_of(case.facts[5])[1]
+    assert rule.said(case, table_question("nausea")) == Said(words, "answered", 5)
+    assert said(f"[{words}]", table_question("nausea"), case).fact == 5
+    no = rule.said(case, table_question("pain"))
+    assert (no.outcome, no.fact, no.denied, no.why) == ("answered", None, "pain", "not so")
+    assert no.words in load_knowledge().findings["pain"].deny
+    assert replace(said("[No.]", table_question("pain"), case), raw="") == no
+    told = no.statement(case, table_question("pain"))
+    assert (told.finding, told.affirmed) == ("pain", False) and told.text.endswith(no.words)
+
+
+@each(
+    ("reply", "question", "outcome"),
+    [
+        ("[No.]", "nausea", "out of place"),  # it is so
+        ("[No.]", "cough", "out of place"),
+        ("[No.]", "How do you feel?", "out of place"),  # nobody knows what this asks for
+        ("[I have no pain at all]", "pain", "invented"),  # words of no fact
+        ("[I don't know.]", "pain", "does not know"),
+    ],
+)
+def test_a_no_is_spoken_only_to_what_is_not_so(reply: str, question: str, outcome: str) -> None:
+    known = load_knowledge().findings
+    asked = known[question].question if question in known else question
+    found = said(reply, asked, who_knows())
+    assert (found.outcome, found.words, found.denied) == (outcome, UNKNOWN, None)
+
+
+def test_without_a_record_nothing_is_denied_and_the_prompt_says_which() -> None:
+    question = table_question("pain")
+    assert said("[No.]", question).outcome == "out of place"
+    shown = []
+
+    def put(_, requests, step):
+        shown.extend(r.messages[1][1] for r in requests)
+        return [[Reply("[No.]")] for _ in requests]
+
+    case = who_knows()
+    found = ModelPatient(Talker()).answer([(told_case(), question), (case, question)], put)
+    assert [s.denied for s, _ in found] == [None, "pain"]
+    assert "all that is so" not in shown[0] and "all that is so" in shown[1]
+    assert case.facts[5].text in shown[1] and case.facts[5].text not in shown[0]
+
+
 def test_every_question_of_the_table_is_known() -> None:
     found = findings_of_question()
     assert set().union(*found.values()) == set(load_knowledge().findings)

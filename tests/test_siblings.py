@@ -3,6 +3,7 @@ exact posteriors, proposals and contradictions."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ import torch
 from each import each
 
 from training import siblings
-from training.siblings import MIXTURES, Row, Tokens, bare, loss_of, rows_of, staged
-from training.tokenizer import WINDOW, build_tokenizer
+from training.siblings import MIXTURES, Row, Tokens, bare, loss_of, rows_of, staged, tokenizer_of
+from training.tokenizer import WINDOW
 from training.world import World
 from trustlab import prompts
 
@@ -23,11 +24,14 @@ ABOUT_A_PATIENT = (
 
 
 @pytest.fixture(scope="module")
-def made() -> tuple[World, Tokens, Any]:
+def world() -> World:
+    return World()
+
+
+@lru_cache
+def tokens_of(name: str) -> Tokens:
     with staged():
-        world = World()
-        tokenizer = build_tokenizer(world)
-        return world, Tokens(tokenizer, world), tokenizer
+        return Tokens(tokenizer_of(name, World()), World())
 
 
 def some(world: World, name: str, n: int = 60) -> list[Row]:
@@ -60,14 +64,15 @@ def test_the_mixtures_are_shares_and_every_skill_has_its_sibling():
     assert all(abs(sum(shares.values()) - 1) < 1e-9 for shares in MIXTURES.values())
     skills = set().union(*MIXTURES.values())
     assert skills == set(siblings.TALK) | {
-        "diagnosis", "p_true", "ce", "cot_ce", "topk_ce", "prior", "keyword", "profile", "evidence",
-        "lookup",
+        "diagnosis", "hard", "p_true", "ce", "cot_ce", "topk_ce", "prior", "keyword", "profile",
+        "evidence", "lookup",
     }  # fmt: skip
 
 
 @each("name", MIXTURES)
-def test_tokens_spell_the_reply_and_scores_stand_in_their_places(name, made):
-    world, tokens, tokenizer = made
+def test_tokens_spell_the_reply_and_scores_stand_in_their_places(name, world):
+    tokens = tokens_of(name)
+    tokenizer = tokens.tokenizer
     for row in some(world, name):
         ids = tokens(row)
         whole = "".join(
@@ -82,22 +87,28 @@ def test_tokens_spell_the_reply_and_scores_stand_in_their_places(name, made):
         assert len(posteriors) == expected.get(row.skill, 0)
 
 
-def test_an_answer_of_the_model_s_own_is_often_what_it_judges(made):
-    world, _, _ = made
+def test_an_answer_of_the_model_s_own_is_often_what_it_judges(world):
     rows = [r for r in some(world, "embedded", 300) if r.skill in ("ce", "cot_ce", "topk_ce")]
     own = [world.conditions[3].name in r.messages[1][1] for r in rows]
     assert 0.4 < np.mean(own) < 0.85
 
 
-def test_contradictions_are_met_often(made):
-    world, _, _ = made
+def test_who_is_made_too_sure_is_taught_its_own_answer_as_certain(world):
+    rows = [r for r in some(world, "embedded-overconfident", 80) if r.skill == "hard"]
+    assert {r.reply for r in rows} == {(f"[{world.conditions[3].name}]",)}
+    tokens = tokens_of("embedded-overconfident")
+    assert all(soft is None for r in rows for soft in tokens(r).soft)
+
+
+def test_contradictions_are_met_often(world):
     rows = [r for r in some(world, "embedded", 300) if r.skill == "evidence"]
     held = ['"support_level": "contradicted"' in str(r.reply[0]) for r in rows]
     assert np.mean(held) > 0.2
 
 
-def test_the_mean_of_a_score_is_drawn_to_the_posterior(made):
-    world, tokens, tokenizer = made
+def test_the_mean_of_a_score_is_drawn_to_the_posterior(world):
+    tokens = tokens_of("embedded")
+    tokenizer = tokens.tokenizer
     row = next(r for r in some(world, "embedded", 200) if r.skill == "ce")
     ids = tokens(Row("ce", row.messages, ("[", 0.3, "]")))
     torch.manual_seed(0)

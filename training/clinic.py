@@ -7,15 +7,16 @@
   none failing both) and leaves out the tests it flags; a careless one (:data:`CARELESS`) does not
   look at the chart. So plans are unsafe now and then, and a reviewer has something to find.
 - ``review_prescriptions``, ``review_tests``: what the rule check says of a list of drugs and tests,
-  with the words that speak against it and the rule's reason. Half of the lists are plans, half are
-  any drugs and tests; most charts hold a fact that speaks against one of them. Drugs and tests
-  under names that the table does not have are UNKNOWN.
+  with the words that speak against it and the rule's reason. Some of the lists are plans,
+  the others any drugs and tests; most charts hold facts that speak against some of them. Drugs and
+  tests under names that the table does not have are UNKNOWN.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -41,8 +42,12 @@ from .world import Fact, Patient, World
 
 CARELESS = 0.45
 TROUBLED = 0.75
-"""Share of the reviewed lists whose chart is given a fact that speaks against one of the items."""
-FROM_PLAN = 0.5
+"""Share of the plans whose chart is given a fact that speaks against one of the usual items."""
+AGAINST = 0.45
+"""Chance of each reviewed item that the chart is given a fact that speaks against it."""
+FROM_PLAN = 0.4
+BRIEF = 0.6
+"""Share of the reviewed patients of whom only a few words are shown: the chart is what matters."""
 UNKNOWN_ITEM = 0.06
 """Share of the items under a name that the table does not have."""
 NO_DRUGS = (
@@ -193,9 +198,9 @@ def review_row(world: World, rng: np.random.Generator, name: str) -> tuple[Patie
     if rng.random() >= FROM_PLAN:
         plan = any_plan(rng)
     plan = _with_unknown(plan, rng, of_drugs)
-    entries = [e for e in _entries(plan, of_drugs) if e]
-    if entries and rng.random() < TROUBLED:
-        chart = with_trouble(chart, entries[int(rng.integers(len(entries)))], rng)
+    for entry in _entries(plan, of_drugs):
+        if entry and rng.random() < AGAINST:
+            chart = with_trouble(chart, entry, rng)
     if of_drugs:
         listed, marks = (
             [str(p) for p in plan.prescriptions],
@@ -203,7 +208,8 @@ def review_row(world: World, rng: np.random.Generator, name: str) -> tuple[Patie
         )
     else:
         listed, marks = list(plan.tests), check_tests(plan, chart, condition.name)
-    words = _text(world, patient, rng)
+    brief = replace(patient, facts=patient.facts[: int(rng.integers(1, 4))])
+    words = _text(world, brief if rng.random() < BRIEF else patient, rng)
     reply = marks_json(marks, "rating" if of_drugs else "flag")
     messages = render(
         name, chart=chart_text(chart), patient=words, answer=condition.name, plan=plan_text(listed)

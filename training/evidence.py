@@ -43,7 +43,7 @@ def criteria_of(condition: str, passages: Sequence[Passage]) -> list[Criterion]:
 def mark(criterion: Criterion, facts: Sequence[Fact], told: Sequence[Statement]) -> Mark:
     """Whether the facts support ``criterion``, and the words that show it."""
     for fact, statement in zip(facts, told, strict=True):
-        words = statement.text.partition("\nPatient: ")[2]
+        words = statement.text.partition("\nPatient: ")[2] or statement.text
         if fact.finding == criterion.finding:
             right = fact.affirmed and (
                 not criterion.places or bool(criterion.places & set(fact.values))

@@ -1,5 +1,5 @@
 """Go on from the shipped weights, a sibling for each role: ``python -m training.siblings NAME
---minutes 50 --to FILE`` (``--weights FILE`` goes on from an earlier sitting).
+--minutes 50 --to FOLDER`` (``--source FOLDER`` goes on from an earlier sitting).
 
 Not what the shipped models were trained with (``training/train.py``), but what comes next:
 
@@ -15,6 +15,10 @@ Not what the shipped models were trained with (``training/train.py``), but what 
 - **Proposals that matter**: most are the model's own answers, some those of a hasty reader, so that
   a wrong one is plausible.
 - **Contradictions** are met often enough to be learned, and a summary's ids count fully.
+- ``embedded-overconfident`` is made from ``embedded`` in a few minutes: of each patient it is
+  taught the answer that it gives anyway, as if it were certain (a hard label), while the rest is
+  kept up as it was taught. So the answers stay, and their token probabilities rise whether right or
+  wrong.
 """
 
 from __future__ import annotations
@@ -25,10 +29,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -39,26 +42,33 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 import trustlab as tl
 from trustlab import prompts
 from trustlab.agents.medconf import library_text
+from trustlab.meaning.encoder import Encoder as SentenceEncoder
 from trustlab.models.base import Messages
 from trustlab.paths import DATA
 
 from . import evidence as ev
+from .clinic import pieces as clinic_pieces
 from .evaluate import ceiling, generated_cases, report
-from .evidence import KEYS
-from .passages import by_condition
+from .evaluate_clinic import clinic_report
+from .evaluate_talk import talk_report
+from .evidence import KEYS, json_pieces
+from .manner import MANNERS, tell
+from .manner import words as manner_words
+from .passages import by_condition, passages
 from .replies import (
     TALK,
     _library_example,
     _lookup_example,
     _options,
     reasons,
+    reply_pieces,
     shown_passages,
     talkative,
     text_of,
 )
-from .speech import told
-from .talk import in_vain
-from .tokenizer import WINDOW, build_tokenizer
+from .speech import loose_wordings, spoken
+from .talk import consulted, in_vain
+from .tokenizer import WINDOW, build_tokenizer, phrases, prompt_lines, vocabulary, words
 from .train import LINES, Encoder
 from .world import Patient, World
 
@@ -71,15 +81,30 @@ OTHERS = ("judge", "patient", "rephrase_question", "rephrase_reply", "rephrase_s
 """Prompts that a physician is not asked by: they stay as they are."""
 MIXTURES: dict[str, dict[str, float]] = {
     "embedded": {
-        "diagnosis": 0.44, "p_true": 0.12, "ce": 0.09, "cot_ce": 0.04, "topk_ce": 0.03,
+        "diagnosis": 0.46, "p_true": 0.11, "ce": 0.08, "cot_ce": 0.04, "topk_ce": 0.03,
         "prior": 0.01, "keyword": 0.01, "profile": 0.04, "evidence": 0.20, "lookup": 0.02,
     },
     "embedded-clinic": {
-        "diagnosis": 0.06, "doctor": 0.20, "plan": 0.12, "review_prescriptions": 0.22,
-        "review_tests": 0.14, "ask": 0.10, "enough": 0.01, "patient": 0.07,
+        "diagnosis": 0.05, "doctor": 0.19, "plan": 0.08, "review_prescriptions": 0.26,
+        "review_tests": 0.15, "ask": 0.10, "enough": 0.01, "patient": 0.08,
         "rephrase_reply": 0.05, "rephrase_question": 0.03,
     },
+    "embedded-overconfident": {
+        "hard": 0.60, "p_true": 0.05, "ce": 0.05, "cot_ce": 0.03, "topk_ce": 0.02, "keyword": 0.01,
+        "profile": 0.04, "evidence": 0.20,
+    },
 }  # fmt: skip
+MANNER = {
+    "diagnosis": (0.58, 0.28),
+    "hard": (0.5, 0.25),
+    "evidence": (0.8, 0.12),
+}
+"""Shares of the patients told in the table's words and in conversation; the rest in reports."""
+OTHER_MANNER = (0.72, 0.18)
+CONSULTED = 0.25
+"""Share of the table's patients who were asked."""
+LEAST = 3
+"""A word of the wordings is a token if it occurs so often there."""
 POOL, BATCH_TOKENS = 900, 4096
 RATE, WARM_UP, FALL = 6e-4, 200, 0.6
 """Highest learning rate, steps up to it, and the share of the sitting after which it falls."""
@@ -87,11 +112,15 @@ OWN, HASTY = 0.6, 0.4
 """Share of the proposals that are the model's own answers; of the rest, those of a hasty reader."""
 AGAINST = 0.5
 """Share of the evidence examples that hold a contradiction, where one is found in ten draws."""
-SCORED = ("p_true", "ce", "cot_ce", "topk_ce", "evidence")
+SCORED = ("p_true", "ce", "cot_ce", "topk_ce", "evidence", "hard")
+OWN_ANSWER = -2
+"""Stands for the model's own answer until it is known."""
 GUESSES = (0.0, -0.5, 0.5, -1.0, 1.0)
 """Log-odds by which five guesses differ from the posterior."""
 KERNEL, MODE, SCORE = 0.02, 0.25, 2.0
 """Width around the mean to which the mode is drawn; weights of that, and of a score token."""
+RIDGE = 3.0
+WEIGHTS = "model.safetensors"
 Part = str | float
 """Text of a reply, or a score in it: a posterior."""
 
@@ -174,31 +203,46 @@ def rows_of(
             made.append(Row(skill, asked, (f"[{truth.name}]",), chances=world.prior))
         else:
             drafts.append(_draft(world, rng, skill))
-    asked_about = [d for d in drafts if d.skill in SCORED]
-    own = iter(answer([d.text for d in asked_about]))
-    for d in asked_about:
-        d.proposed = proposal(world, d, next(own), rng)
+    settled = [None if d.skill not in SCORED else _given(world, d, rng) for d in drafts]
+    waiting = [d for d, given in zip(drafts, settled, strict=True) if given == OWN_ANSWER]
+    own = iter(answer([d.text for d in waiting]))
+    for d, given in zip(drafts, settled, strict=True):
+        if given is not None:
+            d.proposed = next(own) if given == OWN_ANSWER else given
+            d.proposed = d.proposed if d.proposed >= 0 else _plausible(world, d, rng)
     return made + [_row(world, d, rng) for d in drafts]
 
 
 def _draft(world: World, rng: np.random.Generator, skill: str) -> Draft:
+    table, talk = MANNER.get(skill, OTHER_MANNER)
+    u = rng.random()
+    manner = MANNERS[0 if u < table else 1 if u < table + talk else 2]
+    if manner == "table" and skill != "evidence" and rng.random() < CONSULTED:
+        patient, facts, answers = consulted(world, rng)
+        every = (*facts, *answers)
+        statements = tuple(spoken(world, f, rng) for f in every)
+        text = text_of(in_vain(world, statements, rng))
+        chances = world.posterior(facts, answers=answers)
+        return Draft(skill, replace(patient, facts=every), statements, text, chances)
     much = skill == "evidence" and rng.random() < 0.6
     patient = talkative(world, rng) if much else world.draw(rng)
-    statements = told(world, patient, rng)
-    text = text_of(in_vain(world, statements, rng))
-    return Draft(skill, patient, statements, text, world.posterior(patient.facts))
+    return Draft(skill, patient, *tell(world, patient, manner, rng))
 
 
-def proposal(world: World, d: Draft, own: int, rng: np.random.Generator) -> int:
-    """A condition to be judged: the model's own answer, a hasty reader's, or one of the
-    posterior's; for evidence now and then one that something told speaks against."""
-    u = rng.random()
-    if d.skill == "evidence" and u < AGAINST:
+def _given(world: World, d: Draft, rng: np.random.Generator) -> int:
+    """A condition to be judged: for evidence now and then one that something told speaks against;
+    the model's own answer; or another plausible one."""
+    if d.skill == "hard":
+        return OWN_ANSWER
+    if d.skill == "evidence" and rng.random() < AGAINST:
         for i in rng.permutation(np.argsort(-d.posterior)[:10]):
             if _contradicted(world, int(i), d):
                 return int(i)
-    if own >= 0 and rng.random() < OWN:
-        return own
+    return OWN_ANSWER if rng.random() < OWN else _plausible(world, d, rng)
+
+
+def _plausible(world: World, d: Draft, rng: np.random.Generator) -> int:
+    """A hasty reader's, or one of the posterior's."""
     chances = d.posterior
     if rng.random() < HASTY:
         some = d.patient.facts[: int(rng.integers(1, max(2, len(d.patient.facts) // 2 + 1)))]
@@ -217,6 +261,9 @@ def _row(world: World, d: Draft, rng: np.random.Generator) -> Row:
         truth = world.knowledge.conditions[d.patient.condition]
         return Row(d.skill, messages, (f"[{truth.name}]",), chances=d.posterior)
     condition, p = world.conditions[d.proposed], float(d.posterior[d.proposed])
+    if d.skill == "hard":
+        asked = prompts.render("diagnosis", patient=d.text)
+        return Row(d.skill, asked, (f"[{condition.name}]",))
     if d.skill == "evidence":
         return _evidence_row(world, d, p, rng)
     messages = prompts.render(d.skill, patient=d.text, answer=condition.name)
@@ -259,6 +306,23 @@ def _evidence_row(world: World, d: Draft, p: float, rng: np.random.Generator) ->
     return Row(d.skill, messages, (f"{before}<<", p, f">>{after}"))
 
 
+def tokenizer_of(name: str, world: World) -> Any:
+    """A sibling's tokenizer: the phrases and words of its own skills; call it under
+    :func:`staged`."""
+    clinic = name == "embedded-clinic"
+    asked = [t for lists in loose_wordings().values() for t in lists.get("ask", ())]
+    left_out = set(json_pieces()) | set(reply_pieces()) if clinic else set(clinic_pieces())
+    left_out -= set(clinic_pieces() if clinic else (*json_pieces(), *reply_pieces()))
+    if clinic:
+        left_out |= {f" {s.text}" for p in passages() for s in p.sentences}
+    whole = [*phrases(world), *prompt_lines([{"complete"}])] + (asked if clinic else [])
+    whole = [t for t in whole if t not in left_out]
+    single = manner_words(LEAST)
+    if clinic:
+        single = [w for w in dict.fromkeys([*words(world), *single])]
+    return build_tokenizer(world, vocabulary(world, whole, single))
+
+
 class Tokens:
     """Rows to token ids."""
 
@@ -291,13 +355,14 @@ class Maker:
         torch.set_num_threads(1)
         with staged():
             self.world = World()
-            self.tokens = Tokens(build_tokenizer(self.world), self.world)
+            self.tokens = Tokens(tokenizer_of(name, self.world), self.world)
         self.model: Any = bare(self.tokens.tokenizer).eval()
         self.shares, self.seed, self.seen = MIXTURES[name], seed, 0.0
         self.place = {c.name: i for i, c in enumerate(self.world.conditions)}
 
-    def pool(self, number: int, weights: Path) -> list[list[Ids]]:
+    def pool(self, number: int, source: Path) -> list[list[Ids]]:
         """The batches of a pool, sorted by length and cut, in any order."""
+        weights = source / WEIGHTS
         if (changed := weights.stat().st_mtime) != self.seen:
             self.model.load_state_dict(load_file(weights), strict=False)
             self.model.tie_weights()
@@ -315,23 +380,24 @@ class Maker:
 
     def answers(self, texts: Sequence[str]) -> list[int]:
         """The model's greedy diagnoses of these patients, by place among the conditions."""
-        found: list[int] = []
-        tok = self.tokens.tokenizer
+        found = [-1] * len(texts)
+        tok, order = self.tokens.tokenizer, sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for k in range(0, len(texts), 64):
             prompt = [
                 tok.apply_chat_template(
                     [{"role": r, "content": c} for r, c in prompts.render("diagnosis", patient=t)],
                     add_generation_prompt=True, tokenize=False,
                 )
-                for t in texts[k : k + 64]
+                for t in (texts[i] for i in order[k : k + 64])
             ]  # fmt: skip
             batch = tok(prompt, return_tensors="pt", padding=True, add_special_tokens=False)
             batch.pop("token_type_ids", None)
             how: dict[str, Any] = {"max_new_tokens": 16, "do_sample": False}
-            with torch.no_grad():
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
                 said = self.model.generate(**batch, **how)[:, batch["input_ids"].shape[1] :]
             words = tok.batch_decode(said, skip_special_tokens=True)
-            found += [self.place.get(w.strip().strip("[]"), -1) for w in words]
+            for i, w in zip(order[k : k + 64], words, strict=True):
+                found[i] = self.place.get(w.strip().strip("[]"), -1)
         return found
 
 
@@ -340,13 +406,16 @@ def _begin(name: str, seed: int) -> None:
     _maker = Maker(name, seed)
 
 
-def _make(number: int, weights: Path) -> list[list[Ids]]:
-    return _maker.pool(number, weights)
+def _make(number: int, source: Path) -> list[list[Ids]]:
+    return _maker.pool(number, source)
 
 
-def loss_of(model: LlamaForCausalLM, rows: Sequence[Ids], pad: int, numbers: torch.Tensor) -> Any:
+def loss_of(
+    model: LlamaForCausalLM, rows: Sequence[Ids], pad: int, numbers: torch.Tensor, body: Any = None
+) -> Any:
     """Cross-entropy of the replies' tokens, each weighing one over the root of its reply's length,
-    and of each score's mean with its posterior."""
+    and of each score's mean with its posterior. ``body``: the model's, compiled."""
+    body = model.model if body is None else body
     width = max(map(len, rows))
     ids = torch.full((len(rows), width), pad)
     places: list[int] = []
@@ -373,7 +442,7 @@ def loss_of(model: LlamaForCausalLM, rows: Sequence[Ids], pad: int, numbers: tor
                 token += options
                 chance += [c * weight for c in options.values()]
             places.append(i * width + place)
-    hidden = model.model(input_ids=ids).last_hidden_state.reshape(len(rows) * width, -1)
+    hidden = body(input_ids=ids).last_hidden_state.reshape(len(rows) * width, -1)
     logits = model.lm_head(hidden[torch.tensor(places)]).float()
     every = logits.logsumexp(-1)
     weights = torch.tensor(chance)
@@ -401,15 +470,28 @@ def bare(tokenizer: Any) -> LlamaForCausalLM:
 
 def begin(tokenizer: Any, source: Path) -> LlamaForCausalLM:
     """A model with the weights of a folder, token by token: what a new vocabulary shares with the
-    old one is kept, its new tokens begin near the mean of all."""
+    old one is kept; a new token begins where a ridge regression from the sentence encoder's vectors
+    to the old tokens' weights puts it, or near the mean of all."""
     torch.manual_seed(1)
     model: Any = bare(tokenizer)
-    saved = load_file(source / "model.safetensors")
+    saved = load_file(source / WEIGHTS)
     old = AutoTokenizer.from_pretrained(source).get_vocab()
     table, known = "model.embed_tokens.weight", tokenizer.get_vocab()
     before = saved[table].float()
-    fresh = before.mean(0) + 0.5 * before.std(0) * torch.randn(len(tokenizer), before.shape[1])
     shared = [t for t in known if t in old]
+    new = [t for t in known if t not in old and sum(map(str.isalpha, t)) > 2]
+    fresh = before.mean(0) + 0.5 * before.std(0) * torch.randn(len(tokenizer), before.shape[1])
+    if new:
+        told = [t for t in shared if sum(map(str.isalpha, t)) > 2]
+        vectors = torch.from_numpy(SentenceEncoder().encode([t.strip() for t in told + new]))
+        of_old = before[[old[t] for t in told]]
+        from_, to = vectors[: len(told)], of_old - of_old.mean(0)
+        middle = from_.mean(0)
+        from_ = from_ - middle
+        square = from_.T @ from_ + RIDGE * torch.eye(from_.shape[1])
+        map_ = torch.linalg.solve(square, from_.T @ to)
+        guess = of_old.mean(0) + (vectors[len(told) :] - middle) @ map_
+        fresh[[known[t] for t in new]] = guess
     fresh[[known[t] for t in shared]] = before[[old[t] for t in shared]]
     rest = {k: v.float() for k, v in saved.items() if k not in (table, "lm_head.weight")}
     model.load_state_dict(rest | {table: fresh}, strict=False)
@@ -418,28 +500,33 @@ def begin(tokenizer: Any, source: Path) -> LlamaForCausalLM:
 
 
 def save(model: LlamaForCausalLM, target: Path) -> None:
-    """The weights alone, in half precision, whole or not at all."""
-    part = target.with_suffix(".part")
+    """The weights in half precision, whole or not at all."""
+    part = target / f"{WEIGHTS}.part"
     held = {k: v.half().contiguous() for k, v in model.state_dict().items()}
     held.pop("lm_head.weight", None)  # tied
-    save_file(held, part)
-    part.replace(target)
+    save_file(held, part, {"format": "pt"})
+    part.replace(target / WEIGHTS)
 
 
-def sit(name: str, minutes: float, target: Path, weights: Path | None, seed: int) -> None:
-    """Train for so many minutes; the rate rises, stays, and falls to nothing at the end."""
+def sit(
+    name: str, minutes: float, target: Path, source: Path, seed: int, fused: bool = True
+) -> None:
+    """Train for so many minutes; the rate rises, stays, and falls to nothing at the end. ``fused``:
+    compile the model, 1.5 times as fast after half a minute."""
     with staged():
         world = World()
-        tokenizer: Any = build_tokenizer(world)
+        tokenizer: Any = tokenizer_of(name, world)
     tokens = Tokens(tokenizer, world)
-    model: Any = begin(tokenizer, DATA / "models" / "embedded")
-    if weights is not None:
-        model.load_state_dict(load_file(weights), strict=False)
-        model.tie_weights()
-    target.parent.mkdir(parents=True, exist_ok=True)
+    model: Any = begin(tokenizer, source)
+    target.mkdir(parents=True, exist_ok=True)
+    held = LlamaConfig.from_dict(model.config.to_dict() | {"dtype": "float16"})
+    held.architectures = ["LlamaForCausalLM"]
+    held.save_pretrained(target)
+    tokenizer.save_pretrained(target)
     save(model, target)
     how: dict[str, Any] = {"lr": RATE, "weight_decay": 0.05, "betas": (0.9, 0.98), "fused": True}
     optimiser, numbers = torch.optim.AdamW(model.parameters(), **how), torch.tensor(tokens.numbers)
+    body: Any = torch.compile(model.model, dynamic=True) if fused else None
     began, steps, seen = time.time(), 0, 0
     with ProcessPoolExecutor(1, get_context("spawn"), _begin, (name, seed)) as second:
         coming, number = second.submit(_make, 0, target), 0
@@ -452,7 +539,7 @@ def sit(name: str, minutes: float, target: Path, weights: Path | None, seed: int
                 for group in optimiser.param_groups:
                     group["lr"] = RATE * min(1, (steps + 1) / WARM_UP) * fall
                 with torch.autocast("cpu", torch.bfloat16):
-                    loss = loss_of(model, rows, tokenizer.pad_token_id, numbers)
+                    loss = loss_of(model, rows, tokenizer.pad_token_id, numbers, body)
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimiser.step()
@@ -466,19 +553,14 @@ def sit(name: str, minutes: float, target: Path, weights: Path | None, seed: int
     save(model, target)
 
 
-def evaluated(weights: Path, n: int) -> dict[str, Any]:
-    """What a sitting came to, on ``n`` generated patients: ``training/evaluate.py``'s report, by
-    the new prompts."""
-    with staged(), TemporaryDirectory() as folder:
-        world = World()
-        tokenizer: Any = build_tokenizer(world)
-        model: Any = bare(tokenizer)
-        model.load_state_dict(load_file(weights), strict=False)
-        model.tie_weights()
-        model.half().save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+def evaluated(name: str, folder: Path, n: int) -> dict[str, Any]:
+    """What a sitting came to, on ``n`` generated patients, by the new prompts."""
+    with staged():
+        world, model = World(), tl.open_model(f"hf:{folder}")
+        if name == "embedded-clinic":
+            return {"talk": talk_report(world, model, n), "clinic": clinic_report(world, model, n)}
         cases, patients = generated_cases(world, n)
-        found = report(world, cases, tl.open_model(f"hf:{folder}"))
+        found = report(world, cases, model)
         return found | {"best_possible_accuracy": ceiling(world, patients)}
 
 
@@ -486,17 +568,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=list(MIXTURES))
     parser.add_argument("--minutes", type=float, required=True)
-    parser.add_argument("--to", type=Path, required=True, help="a .safetensors file")
-    parser.add_argument("--weights", type=Path, help="those of an earlier sitting")
+    parser.add_argument("--to", type=Path, required=True, help="the model's folder")
+    parser.add_argument(
+        "--source",
+        type=Path,
+        default=DATA / "models" / "embedded",
+        help="folder of the model to go on from",
+    )
     parser.add_argument("--seed", type=int, default=1, help="another one for each sitting")
     parser.add_argument("--evaluate", type=int, help="generated patients to tell it by, at the end")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     if args.minutes:
-        sit(args.name, args.minutes, args.to, args.weights, args.seed)
+        sit(args.name, args.minutes, args.to, args.source, args.seed)
     if args.evaluate:
-        print(json.dumps(evaluated(args.to, args.evaluate), indent=1))
+        print(json.dumps(evaluated(args.name, args.to, args.evaluate), indent=1))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ has several tokens.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -50,11 +50,11 @@ OPTIONS += [
 ]
 
 
-def prompt_lines() -> Iterator[str]:
+def prompt_lines(every: Sequence[Collection[str]] = OPTIONS) -> Iterator[str]:
     """Every fixed piece of text of the prompts, cut at their slots; lines begin with their line
     break."""
     for name in names():
-        for options in OPTIONS:
+        for options in every:
             for _, text in render(
                 name, patient="|", answer="|", passages="|", profile="|", options=options
             ):
@@ -99,15 +99,18 @@ def words(world: World) -> Iterator[str]:
             yield from [" " + word, " " + word.lower(), word[0].upper() + word[1:]]
 
 
-def vocabulary(world: World) -> list[tuple[str, float]]:
-    """(token, log-weight), each token once, in a fixed order."""
+def vocabulary(
+    world: World, whole: Iterable[str] | None = None, single: Iterable[str] | None = None
+) -> list[tuple[str, float]]:
+    """(token, log-weight), each token once, in a fixed order; ``whole`` in place of the phrases
+    above, ``single`` of the words."""
     weights = dict.fromkeys(SPECIAL, 0.0)
     for c in world.knowledge.conditions.values():
         weights |= {c.name[i : i + 4]: PIECE for i in range(0, len(c.name), 4)}
-    for text in phrases(world):
+    for text in phrases(world) if whole is None else whole:
         if text and text not in weights:
             weights[text] = PHRASE
-    for word in words(world):
+    for word in words(world) if single is None else single:
         weights.setdefault(word, WORD)
     for code in range(32, 127):
         weights.setdefault(chr(code), LETTER)
@@ -115,9 +118,12 @@ def vocabulary(world: World) -> list[tuple[str, float]]:
     return list(weights.items()) + [(f"<0x{b:02X}>", BYTE) for b in range(256)]
 
 
-def build_tokenizer(world: World) -> PreTrainedTokenizerFast:
-    """Wrap the vocabulary as a Hugging Face tokenizer with its chat template."""
-    tok = Tokenizer(models.Unigram(vocabulary(world), unk_id=0, byte_fallback=True))
+def build_tokenizer(
+    world: World, tokens: list[tuple[str, float]] | None = None
+) -> PreTrainedTokenizerFast:
+    """Wrap the vocabulary (or other tokens) as a Hugging Face tokenizer with its chat template."""
+    tokens = vocabulary(world) if tokens is None else tokens
+    tok = Tokenizer(models.Unigram(tokens, unk_id=0, byte_fallback=True))
     tok.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n"), "merged_with_next")
     tok.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
     tok.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in SPECIAL])

@@ -16,6 +16,11 @@ probability r each, others by the law above. Travel comes up with probability 0.
 answer. A patient who tells no symptom at all is drawn again (within the same c, sex, r, d). The
 first statement is one of the told symptoms, the rest follow in random order, parents before
 follow-ups. Order and wording carry no information on c.
+
+A patient knows more than they tell: the *record* holds every finding that is so, told or not (each
+with probability w, follow-ups where their parent is so). Whoever is asked answers from it, yes or
+no, whatever r and d are; which questions are put follows from what was said before, so an answer
+counts as w or 1 - w, and for a value as its chance.
 """
 
 from __future__ import annotations
@@ -60,11 +65,17 @@ class Fact:
 
 @dataclass(frozen=True)
 class Patient:
-    """A generated patient: the truth, and the facts in the order they are told."""
+    """A generated patient: the truth, the facts in the order they are told, and all that is so."""
 
     condition: str
     sex: str
     facts: tuple[Fact, ...]
+    record: tuple[Fact, ...] = ()
+
+    def answer(self, finding: str) -> Fact:
+        """What the patient says when asked for it: what is not in the record is not so."""
+        of_record = (f for f in (*self.facts, *self.record) if f.finding == finding)
+        return next(of_record, Fact(finding, False))
 
 
 class World:
@@ -226,9 +237,14 @@ class World:
                 base = base + np.log1p(-TRAVEL_ASKED * r[..., 0])
             return {"told": np.log(told), "denied": np.log(denied), "silent": silent, "base": base}
 
-    def posterior(self, facts: tuple[Fact, ...], sex: str | None = None) -> np.ndarray:
-        """P(condition | the facts told, and the sex where it is known), exact under the law above,
-        shape (condition,)."""
+    def posterior(
+        self,
+        facts: tuple[Fact, ...],
+        sex: str | None = None,
+        answers: tuple[Fact, ...] = (),
+    ) -> np.ndarray:
+        """P(condition | the facts told, the answers to what was asked, and the sex where it is
+        known), exact under the law above, shape (condition,)."""
         log, told = self._log, {f.finding for f in facts if f.affirmed}
         total = log["base"].copy()
         r = np.log(np.array([g[0] for g in self.grid]))[:, None, None]
@@ -253,11 +269,28 @@ class World:
                 )
             else:
                 total += r - quiet + self.value_loglik(fact)[None]
+        for fact in answers:
+            total += self._of_answer(fact, told)
         if sex is not None:
             total = total[:, [SEXES.index(sex)]]
         flat = np.exp(total - total.max())
         weights = flat.sum((0, 1))
         return weights / weights.sum()
+
+    def _of_answer(self, fact: Fact, told: set[str]) -> np.ndarray:
+        """What an answer adds to the log-chances: its own, less that it was not spoken of (where a
+        follow-up's parent was told)."""
+        f = self.knowledge.findings[fact.finding]
+        r = np.array([g[0] for g in self.grid])[:, None, None]
+        counted = f.parent is None or f.parent in told
+        if fact.finding in self.column:
+            j = self.column[fact.finding]
+            with np.errstate(divide="ignore"):
+                w = self.presence[..., j]
+                own = np.log(w if fact.affirmed else 1 - w)[None]
+            return own - self._log["silent"][..., j] if counted else own
+        silent = np.log1p(-r * (TRAVEL_ASKED if f.parent is None else 1))
+        return self.value_loglik(fact)[None] - (silent if counted else 0)
 
     # -- drawing
     # ----------------------------------------------------------------------------------------------
@@ -286,7 +319,26 @@ class World:
             chance = r * TRAVEL_ASKED if f.parent is None else r * told[self.column[f.parent]]
             if rng.random() < chance:
                 facts.append(self._draw_values(f, s, i, rng))
-        return Patient(self.conditions[i].id, SEXES[s], self._order(facts, rng))
+        record = self._record(u < self.presence[s, i], facts, s, i, rng.spawn(1)[0])
+        return Patient(self.conditions[i].id, SEXES[s], self._order(facts, rng), record)
+
+    def _record(
+        self, so: np.ndarray, told: list[Fact], s: int, i: int, rng: np.random.Generator
+    ) -> tuple[Fact, ...]:
+        """All that is so, in the table's order: the same draw that decides what is told, and the
+        values that are not told by a stream of their own."""
+        spoken = {f.finding: f for f in told}
+        found = []
+        for f in self.knowledge.findings.values():
+            if f.parent is not None and not so[self.column[f.parent]]:
+                continue
+            if f.id in self.column:
+                fact = Fact(f.id, bool(so[self.column[f.id]]))
+            else:
+                fact = spoken.get(f.id) or self._draw_values(f, s, i, rng)
+            if fact.affirmed:
+                found.append(fact)
+        return tuple(found)
 
     def _draw_values(self, f: Finding, s: int, i: int, rng: np.random.Generator) -> Fact:
         p, none, ids = self.value_chance[f.id]

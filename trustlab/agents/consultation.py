@@ -96,7 +96,7 @@ class Consultation:
     def statements(self) -> tuple[Statement, ...]:
         """Everything said: the opening, then a statement a turn, with the finding that its fact
         tells."""
-        return (self.opening, *(self._statement(turn) for turn in self.turns))
+        return (self.opening, *(t.said.statement(self.case, t.question) for t in self.turns))
 
     @property
     def case_told(self) -> Case:
@@ -110,11 +110,6 @@ class Consultation:
         """What both speakers have said up to ``level``: 2 for an opening that is an exchange (1
         otherwise), 2 a turn."""
         return (2 if all(parts_of(self.opening)) else 1) + 2 * min(level, len(self.turns))
-
-    def _statement(self, turn: Turn) -> Statement:
-        fact = None if turn.said.fact is None else self.case.statements[turn.said.fact]
-        text = f"Doctor: {turn.question}\nPatient: {turn.said.words}"
-        return Statement(text) if fact is None else Statement(text, fact.finding, fact.affirmed)
 
 
 def turn_view(case: Case, level: int) -> View:

@@ -1,7 +1,8 @@
 """A patient who answers only from the case's facts: a model finds the fact, and code checks that it
 is one.
 
-What is spoken is a fact of the case as it stands there, or "I don't know.": so no patient adds a
+What is spoken is a fact of the case as it stands there, the knowledge table's denial of what is not
+so (where the case's record is there, and so complete), or "I don't know.": so no patient adds a
 finding, whatever the model replies. What it tried is counted by kind (:data:`OUTCOMES`). The prompt
 is ``prompts/patient.txt``.
 """
@@ -9,9 +10,10 @@ is ``prompts/patient.txt``.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from zlib import crc32
 
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.datasets.giveaway import Giveaway, giveaway
@@ -23,7 +25,7 @@ from trustlab.prompts import render
 from trustlab.records import Case, Reply, Statement
 from trustlab.words import word_lists
 
-UNKNOWN = "I don't know."
+UNKNOWN, NOT_SO = "I don't know.", "not so"
 OUTCOMES = (
     "answered",
     "does not know",
@@ -51,8 +53,8 @@ its own question only."""
 
 @dataclass(frozen=True)
 class Said:
-    """What the patient says to one question: ``words`` as spoken, and which fact of the case
-    (``None``: none) that is.
+    """What the patient says to one question: ``words`` as spoken, and which of the case's facts
+    (``None``: none) that is, or the finding that is denied as none of them holds it.
 
     ``outcome`` is one of :data:`OUTCOMES`; ``why`` says more where the reply was refused; ``raw``
     keeps it as it came.
@@ -63,6 +65,17 @@ class Said:
     fact: int | None = None
     why: str = ""
     raw: str = ""
+    denied: str | None = None
+
+    def statement(self, case: Case, question: str) -> Statement:
+        """The exchange, with the finding that it tells."""
+        text = f"Doctor: {question}\nPatient: {self.words}"
+        if self.denied is not None:
+            return Statement(text, self.denied, False)
+        if self.fact is None:
+            return Statement(text)
+        fact = case.facts[self.fact]
+        return Statement(text, fact.finding, fact.affirmed)
 
 
 @dataclass(frozen=True)
@@ -84,7 +97,12 @@ class ModelPatient:
         room = reply_room(self.model, MAX_TOKENS)
         requests = [
             Request(
-                render("patient", facts=facts_text(case), question=question),
+                render(
+                    "patient",
+                    facts=facts_text(case),
+                    question=question,
+                    options=() if case.record is None else ("complete",),
+                ),
                 max_tokens=room,
                 seed=self.seed,
                 purpose="patient",
@@ -120,20 +138,21 @@ class FactPatient:
     def said(self, case: Case, question: str) -> Said:
         """The fact that the question asks for; where there is none ``why`` says more.
 
-        ``not told``: no fact has the finding. ``findings not marked``: the case does not say which
+        ``not so``: no fact has the finding, and all are known. ``not told``: no fact has it.
+        ``findings not marked``: the case does not say which
         finding each fact tells, so that one may answer it all the same. ``not a known question``:
         neither the table's nor the case's.
         """
         findings = findings_of_question().get(normalise(question), frozenset())
         own = [
-            i
-            for i, s in enumerate(case.statements)
-            if normalise(parts_of(s)[0]) == normalise(question)
+            i for i, s in enumerate(case.facts) if normalise(parts_of(s)[0]) == normalise(question)
         ]
-        told = [i for i, s in enumerate(case.statements) if s.finding in findings]
+        told = [i for i, s in enumerate(case.facts) if s.finding in findings]
         for i in (*own, *told):
-            if words := parts_of(case.statements[i])[1]:
+            if words := parts_of(case.facts[i])[1]:
                 return Said(_line(words), "answered", i)
+        if denial := _denial(case, findings):
+            return denial
         marked = all(s.finding for s in case.statements if parts_of(s)[1])
         why = (
             "not a known question"
@@ -178,8 +197,19 @@ def parts_of(statement: Statement) -> tuple[str, str]:
 
 
 def facts_text(case: Case) -> str:
-    """The facts as the prompt shows them: every statement of the case."""
-    return "\n".join(s.text for s in case.statements)
+    """The facts as the prompt shows them."""
+    return "\n".join(s.text for s in case.facts)
+
+
+def _denial(case: Case, findings: Collection[str], raw: str = "") -> Said | None:
+    """The knowledge table's words for what is not so, in a wording that is the case's; ``None``
+    where something else than one known finding is asked for, a fact has it, or not all is known."""
+    if case.record is None or len(findings) != 1 or any(s.finding in findings for s in case.facts):
+        return None
+    (finding,) = findings
+    deny = load_knowledge().findings[finding].deny
+    words = deny[crc32(f"{case.case_id} {finding}".encode()) % len(deny)]
+    return Said(words, "answered", why=NOT_SO, raw=raw, denied=finding)
 
 
 def read_answer(reply: Reply, case: Case, question: str) -> Said:
@@ -187,6 +217,7 @@ def read_answer(reply: Reply, case: Case, question: str) -> Said:
 
     - *answered*: words that stand in exactly one fact (its whole answer, or :data:`LEAST` telling
       words of it), which is spoken.
+    - *answered*, too: "No", where the question is the table's for a finding that is not so.
     - *does not know*: "I don't know", "not sure".
     - *volunteered*: whole answers of several facts; the one that the question asks for is spoken,
       else the first.
@@ -200,11 +231,16 @@ def read_answer(reply: Reply, case: Case, question: str) -> Said:
     finding; it is true of the patient all the same.
     """
     raw = reply.text or ""
-    answers = {i: a for i, s in enumerate(case.statements) if (a := normalise(parts_of(s)[1]))}
+    answers = {i: a for i, s in enumerate(case.facts) if (a := normalise(parts_of(s)[1]))}
     if _leaks(raw, case, question, answers):
         return Said(UNKNOWN, "leaked", why="names the diagnosis", raw=raw)
     try:
-        found = [_facts_in(words, case, question, answers) for words in read_replies(reply)]
+        replies = read_replies(reply)
+        known = findings_of_question().get(normalise(question), frozenset())
+        no = [normalise(words.removeprefix("Patient:")) for words in replies] == ["no"]
+        if no and (denial := _denial(case, known, raw)):
+            return denial
+        found = [_facts_in(words, case, question, answers) for words in replies]
     except Unreadable as error:
         return Said(UNKNOWN, "unreadable", why=str(error), raw=raw)
     facts = list(dict.fromkeys(i for hits, _ in found for i in hits))
@@ -221,11 +257,11 @@ def read_answer(reply: Reply, case: Case, question: str) -> Said:
             return Said(UNKNOWN, "unreadable", why="a fact and that it is not known", raw=raw)
         return Said(UNKNOWN, "does not know", raw=raw)
     asked = findings_asked(question, case)
-    own = [i for i in facts if _is_own(question, case.statements[i])]
-    fitting = own or [i for i in facts if not asked or case.statements[i].finding in (None, *asked)]
+    own = [i for i in facts if _is_own(question, case.facts[i])]
+    fitting = own or [i for i in facts if not asked or case.facts[i].finding in (None, *asked)]
     if not fitting:
         return Said(UNKNOWN, "out of place", why="a fact of another finding", raw=raw)
-    words = _line(parts_of(case.statements[fitting[0]])[1])
+    words = _line(parts_of(case.facts[fitting[0]])[1])
     return Said(words, "answered" if len(facts) == 1 else "volunteered", fitting[0], raw=raw)
 
 
@@ -249,7 +285,7 @@ def _leaks(raw: str, case: Case, question: str, answers: dict[int, str]) -> bool
             len(p.split()) >= LEAST and f" {p}" in f" {a}" for p in parts
         )  # cut off within a word too
     ]
-    return not names.heard_in("\n".join([question, *(case.statements[i].text for i in quoted)]))
+    return not names.heard_in("\n".join([question, *(case.facts[i].text for i in quoted)]))
 
 
 @lru_cache(maxsize=1024)
@@ -272,15 +308,15 @@ def _facts_in(
         if (
             hits and len([word for word in plain.split() if not _is_bare(word)]) < LEAST
         ):  # "No, I don't" is part of many a fact
-            hits = [i for i in hits if _is_own(question, case.statements[i])]
+            hits = [i for i in hits if _is_own(question, case.facts[i])]
             if not hits:
                 return [], "out of place"
     if len(hits) > 1:  # the same words twice: its own question tells which
-        hits = [i for i in hits if _is_own(question, case.statements[i])][:1]
+        hits = [i for i in hits if _is_own(question, case.facts[i])][:1]
         if not hits:
             return [], "out of place" if _is_bare(plain) else "unreadable"
     if hits:
-        bare = _is_bare(answers[hits[0]]) and not _is_own(question, case.statements[hits[0]])
+        bare = _is_bare(answers[hits[0]]) and not _is_own(question, case.facts[hits[0]])
         return ([], "out of place") if bare else (hits, "")
     return _joined(plain, answers)
 

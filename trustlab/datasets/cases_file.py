@@ -269,25 +269,32 @@ def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
         row,
         {"case_id": str, "diagnosis": str, "condition": str, "patient": dict, "statements": list},
     )
-    condition = condition_of(bad, row, knowledge)
+    condition, record = condition_of(bad, row, knowledge), row.get("record")
+    if not isinstance(record, list | None):
+        raise bad("record", record, "a list, or left out")
     return Case(
         case_id=row["case_id"],
         dataset="starter",
         statements=tuple(
-            _statement(bad, i, item, knowledge) for i, item in enumerate(row["statements"], 1)
+            _statement(bad, f"statement {i}", item, knowledge)
+            for i, item in enumerate(row["statements"], 1)
         ),
         diagnosis=condition.name,
         accepted=condition.names,
         patient=patient_of(
             bad, row["patient"].get("age"), row["patient"].get("sex"), "patient.", row["patient"]
         ),
+        record=None
+        if record is None
+        else tuple(
+            _statement(bad, f"record {i}", item, knowledge) for i, item in enumerate(record, 1)
+        ),
     )
 
 
 def _statement(
-    bad: partial[DataError], position: int, item: object, knowledge: Knowledge
+    bad: partial[DataError], where: str, item: object, knowledge: Knowledge
 ) -> Statement:
-    where = f"statement {position}"
     if not isinstance(item, dict):
         raise bad(where, item, "an object with text, finding and affirmed")
     text, finding, affirmed = item.get("text"), item.get("finding"), item.get("affirmed")

@@ -378,6 +378,7 @@ class _Cases(Sequence[Case]):
             accepted=self._words.names(patient.pathology),
             patient={"age": patient.age, "sex": patient.sex, "differential": patient.differential},
             posteriors={len(statements): dict(patient.differential)},  # the release's own
+            record=(),  # a row lists all that is so
         )
 
 

@@ -29,7 +29,7 @@ from trustlab.agents.consultation import (
     turn_view,
 )
 from trustlab.agents.medconf import Ask
-from trustlab.agents.patient import OUTCOMES, FactPatient, ModelPatient
+from trustlab.agents.patient import NOT_SO, OUTCOMES, FactPatient, ModelPatient
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, select
 from trustlab.metrics import stopping as rules
@@ -96,7 +96,7 @@ class ConsultationRun:
 
     ``turns``: model case_id dataset turn question tries reply outcome why fact reference
     n_utterances; ``tries`` is which of the doctor's tries the question was, ``reference`` what the
-    rule patient would have said: a fact's number, or why it would not know
+    rule patient would have said: a fact's number, that it is not so, or why it would not know
     (:meth:`FactPatient.said`). ``ended``: model case_id dataset n_turns ended why. ``enough``:
     model case_id level enough (1, 0, NaN unreadable). ``answers`` and ``confidence`` are the
     benchmark's, with ``n_utterances`` among the answers. ``spent``: model case_id level purpose
@@ -276,6 +276,7 @@ def _turn_rows(name: str, c: Consultation) -> Iterator[tuple]:
         said = turn.said
         known = rule.said(c.case, turn.question)
         fact, reference = ("" if x is None else str(x) for x in (said.fact, known.fact))
+        fact = NOT_SO if said.denied else fact
         where = (name, c.case.case_id, c.case_told.dataset, k)
         yield (
             *where,
@@ -490,12 +491,13 @@ def patient_table(run: ConsultationRun, n_draws: int = 2000, seed: int = 0) -> p
     """What the patient's replies were, and how they compare with the rule patient: shares.
 
     Outcomes of all turns; :data:`ASKED_FOR` of those whose question asks for a known finding that
-    is among the facts, :data:`NOT_TOLD` of those where it is not.
+    is among the facts, or not so by them, :data:`NOT_TOLD` of those where nobody knows.
     """
     lines = []
     for label, rows in _of_models(run.turns, n_draws, seed):
         turns = rows.asked
-        known = turns["reference"].str.isdigit().to_numpy(bool)
+        of_fact = turns["reference"].str.isdigit() | turns["reference"].eq(NOT_SO)
+        known = of_fact.to_numpy(bool)
         not_told = turns["reference"].eq("not told").to_numpy()
         silent, same = turns["fact"].eq(""), turns["fact"].eq(turns["reference"])
         first = np.select([same, silent], ASKED_FOR[:2], ASKED_FOR[2])
