@@ -201,6 +201,17 @@ def test_the_patient_may_be_another_model_or_the_facts() -> None:
         asked(patient="nobody")
 
 
+def test_the_doctor_may_be_another_model_who_answers_for_the_patient_too() -> None:
+    doctor, model = Talker(QUESTIONS, name="doctor"), Talker(QUESTIONS)
+    run = asked(model=model, doctor=doctor)
+    assert {r.purpose for r in doctor.requests} == {"ask", "enough", "patient"}
+    assert not {"ask", "enough", "patient"} & {r.purpose for r in model.requests}
+    assert set(run.answers["model"]) == {"fake"} and run.patient == "doctor"
+    patient = Talker(QUESTIONS, name="patient")
+    run = asked(doctor=Talker(QUESTIONS, name="doctor"), patient=patient)
+    assert {r.purpose for r in patient.requests} == {"patient"} and run.patient == "patient"
+
+
 def test_two_models_consult_apart() -> None:
     talkers = [Talker(QUESTIONS), Talker(QUESTIONS, name="second")]
     run = ask(consultations, cases(2), talkers, ["ce"], 2, encoder=FakeEncoder())

@@ -140,7 +140,13 @@ FURTHER: list[tuple[str, dict[str, Any], str]] = [
     ("04_consultation", {"delta": 1}, "delta is 1"),
     ("04_consultation", {"patient": "nobody"}, "model is 'nobody'"),
     ("05_trust_indices", {"n_doctors": 0}, "n_doctors is 0"),
-    ("05_trust_indices", {"mixed": 1}, "mixed is 1; it must be True or False"),
+    ("05_trust_indices", {"panel": ["nobody"]}, "model is 'nobody'"),
+    (
+        "05_trust_indices",
+        {"model": ["embedded", "embedded-closed"], "panel": ["embedded"]},
+        "panel is given",
+    ),
+    ("04_consultation", {"doctor": "nobody"}, "model is 'nobody'"),
     ("05_trust_indices", {"reviewer": "nobody"}, "model is 'nobody'"),
     (
         "06_published_tables",

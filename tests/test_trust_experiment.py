@@ -22,9 +22,9 @@ from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
 from trustlab.records import Opinion, Reply
+from trustlab.settings import Setup
 from trustlab.studies.trust_indices import (
     MARKS,
-    MIXED,
     ONE,
     OPINIONS,
     REVIEWS,
@@ -386,7 +386,7 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
     assert "not for clinical use" in facts["notice"].lower() and facts["trust"] == run.parameters
     expected = {
         "models": {"m1": "r1"}, "reviewer": None, "dataset": ["made"], "cases": 4,
-        "levels": [1, 100], "n_doctors": 2, "doctor_temperature": 0.8, "seed": 3, "mixed": False,
+        "levels": [1, 100], "n_doctors": 2, "doctor_temperature": 0.8, "seed": 3, "panel": None,
         "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
         "medical_proxy": "proxy: wordy, no biomedical encoder", "served_by": {},
         "budgets": {}, "model_options": {}, "own_temperature": [], "unstructured": [],
@@ -476,28 +476,37 @@ def test_one_doctor_alone_is_the_only_configuration_where_nobody_else_is_asked_f
     assert run.opinions["doctor"].tolist() == [1] * 4
 
 
-def test_a_mixed_panel_has_doctors_of_all_models_in_turn_and_no_configuration_of_one() -> None:
-    other = scripted("m2", doctor=opinion(COUGH, "Cough."))
-    run = run_of([first := scripted(), other], mixed=True)
-    mixed = run.reviews[run.reviews["model"] == MIXED]
-    assert set(mixed["configuration"]) == {PANEL} and len(mixed) == 8
-    speakers = run.opinions[(run.opinions["model"] == MIXED) & (run.opinions["case_id"] == "a")]
+def test_a_panel_of_others_has_their_doctors_in_turn_beside_the_model() -> None:
+    first, other = scripted(), scripted("m2", doctor=opinion(COUGH, "Cough."))
+    model = FakePanel("m0")  # has no script: asked, it would fail
+    run = run_of([model], panel=[first, other])
+    assert set(run.reviews["model"]) == {"m0"}
+    assert set(run.reviews["configuration"]) == {ONE, PANEL}
+    speakers = run.opinions[run.opinions["case_id"].eq("a")]
     assert speakers["speaker"].tolist() == ["m1", "m2", "m1"]
-    assert row(run, PANEL, "a", model=MIXED)["diagnoses"] == (
+    assert row(run, PANEL, "a", model="m0")["diagnoses"] == (
         FEVER.lower(),
         COUGH.lower(),
         COUGH.lower(),
     )
-    assert row(run, PANEL, "c", model=MIXED)["diagnoses"] == (None, COUGH.lower(), None)
-    assert [len(m.of("doctor")) for m in (first, other)] == [
-        4,
-        4,
-    ]  # the mixed panel heard opinions that were there
-    assert run.parameters["models"] == {"m1": "r1", "m2": "r1"} and run.parameters["mixed"] is True
+    assert row(run, PANEL, "c", model="m0")["diagnoses"] == (None, COUGH.lower(), None)
+    assert len(first.of("doctor")) == len(other.of("doctor")) == 4
+    assert run.parameters["models"] == {"m0": "r1"}
+    assert run.parameters["panel"] == {"m1": "r1", "m2": "r1"}
 
 
-def test_a_panel_of_one_model_is_not_mixed() -> None:
-    assert MIXED not in set(run_of(mixed=True).reviews["model"])
+def test_a_panel_is_as_large_as_its_models_are_many() -> None:
+    three = [scripted(f"m{i}") for i in (1, 2, 3)]
+    run = run_of([FakePanel("m0")], panel=three, n_doctors=2)
+    assert set(run.reviews["configuration"]) == {ONE, "panel of 3"}
+
+
+def test_a_panel_has_each_model_once_and_stands_beside_one_model() -> None:
+    one, other = scripted(), scripted("m2")
+    with pytest.raises(ValueError, match="each model must be given once"):
+        run_of(panel=[one, one])
+    with pytest.raises(ValueError, match="panel is given, and model is .*; one model is needed"):
+        Setup(model=[one, other], panel=[one])
 
 
 def test_a_reviewer_of_its_own_marks_all_plans() -> None:

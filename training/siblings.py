@@ -103,7 +103,7 @@ MANNER = {
 OTHER_MANNER = (0.72, 0.18)
 CONSULTED = 0.25
 """Share of the table's patients who were asked."""
-LEAST = 3
+LEAST = 2
 """A word of the wordings is a token if it occurs so often there."""
 POOL, BATCH_TOKENS = 900, 4096
 RATE, WARM_UP, FALL = 6e-4, 200, 0.6

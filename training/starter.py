@@ -1,24 +1,29 @@
 """Write ``data/starter/structured.jsonl``, 120 generated patients from a seed that no training set
 uses, and ``posterior.jsonl``: what could be known of each at every information level.
 
-``python -m training.starter`` gives the same file each time.
+``python -m training.starter`` gives the same file each time. ``--next FOLDER`` writes what comes
+next instead: 240 patients by the conditions' priors, each with its whole record.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+from collections.abc import Collection
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 
 from trustlab.knowledge import Condition, normalise
 from trustlab.levels import n_shown
 from trustlab.paths import DATA
-from trustlab.records import LEVELS
+from trustlab.records import LEVELS, Statement
 from trustlab.safety.table import load_safety
 
 from .charts import agreeing, full, with_trouble
-from .world import Patient, World
+from .talk import untold
+from .world import Fact, Patient, World
 
 SEED = 20261121
 N_CASES = 120
@@ -72,21 +77,28 @@ def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -
     denied = sum(not s.affirmed for s in told)
     if len(told) not in N_STATEMENTS or not told[0].affirmed or denied < 2:
         return None
-    affirmed = {s.finding for s in told if s.affirmed}
-    low, high = condition.age
-    low = max(low, 18 if affirmed & GROWN else 0, 16 if affirmed & FERTILE else 0)
-    high = min(high, 50 if affirmed & FERTILE else high)
-    if low > high:
+    age = _age(condition, {s.finding for s in told if s.affirmed}, rng)
+    if age is None:
         return None
     return {
         "case_id": f"starter-{number:03d}",
         "diagnosis": condition.name,
         "condition": condition.id,
-        "patient": {"age": int(rng.integers(low, high + 1)), "sex": patient.sex},
+        "patient": {"age": age, "sex": patient.sex},
         "statements": [
             {"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in told
         ],
     }
+
+
+def _age(
+    condition: Condition, affirmed: Collection[str | None], rng: np.random.Generator
+) -> int | None:
+    """An age that fits the condition and what is affirmed; ``None`` where none does."""
+    low, high = condition.age
+    low = max(low, 18 if GROWN & set(affirmed) else 0, 16 if FERTILE & set(affirmed) else 0)
+    high = min(high, 50 if FERTILE & set(affirmed) else high)
+    return None if low > high else int(rng.integers(low, high + 1))
 
 
 def rows() -> list[dict]:
@@ -104,6 +116,55 @@ def drawn(world: World) -> list[tuple[dict, Patient]]:
             new["patient"] |= chart_row(world, patient, new["patient"]["age"], of_charts)
             made.append((new, patient))
     return made
+
+
+N_NEXT, SEED_NEXT = 240, 20261124
+
+
+def next_rows(world: World) -> list[tuple[dict, Patient]]:
+    """The lines that come next, with their patients: the condition is drawn by its prior, then
+    patients of it until one tells neither too little nor too much."""
+    rng, made = np.random.default_rng(SEED_NEXT), []
+    of_charts = np.random.default_rng([SEED_NEXT, 1])
+    while len(made) < N_NEXT:
+        condition, new = int(rng.choice(len(world.conditions), p=world.prior)), None
+        while new is None:
+            patient = world.draw(rng, talk=TALK, denial=DENIAL, condition=condition)
+            new = next_row(len(made) + 1, world, patient, rng)
+        new["patient"] |= chart_row(world, patient, new["patient"]["age"], of_charts)
+        made.append((new, patient))
+    return made
+
+
+def next_row(number: int, world: World, patient: Patient, rng: np.random.Generator) -> dict | None:
+    """As :func:`row`, with what is so and not told; no statement is dropped: one that speaks the
+    diagnosis is worded otherwise, or the patient left out."""
+    condition = world.knowledge.conditions[patient.condition]
+    worded = [_unspoken(world, f, condition, rng) for f in (*patient.facts, *untold(patient))]
+    if None in worded:
+        return None
+    listed = [{"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in worded if s]
+    told, record = listed[: len(patient.facts)], listed[len(patient.facts) :]
+    age = _age(condition, {f.finding for f in patient.record}, rng)
+    few = sum(not s["affirmed"] for s in told) < 2
+    if len(told) not in N_STATEMENTS or few or age is None:
+        return None
+    return {
+        "case_id": f"starter-{number:03d}",
+        "diagnosis": condition.name,
+        "condition": condition.id,
+        "patient": {"age": age, "sex": patient.sex},
+        "statements": told,
+        "record": record,
+    }
+
+
+def _unspoken(
+    world: World, fact: Fact, condition: Condition, rng: np.random.Generator
+) -> Statement | None:
+    """The fact in words that do not speak the diagnosis, if any of some do."""
+    tried = (world.statement(fact, rng) for _ in range(12))
+    return next((s for s in tried if not speaks_diagnosis(s.text, condition)), None)
 
 
 LEAST = 1e-4
@@ -150,9 +211,11 @@ def text(made: list[dict]) -> str:
 
 
 def main() -> None:
-    world = World()
-    both = drawn(world)
-    made, folder = [new for new, _ in both], DATA / "starter"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--next", type=Path, metavar="FOLDER", help="write what comes next here")
+    world, folder = World(), parser.parse_args().next
+    both = next_rows(world) if folder else drawn(world)
+    made, folder = [new for new, _ in both], folder or DATA / "starter"
     (folder / "structured.jsonl").write_text(text(made), encoding="utf-8")
     known = [posterior_row(world, *each) for each in both]
     (folder / "posterior.jsonl").write_text(text(known), encoding="utf-8")

@@ -296,11 +296,18 @@ class World:
     # ----------------------------------------------------------------------------------------------
 
     def draw(
-        self, rng: np.random.Generator, *, talk: float | None = None, denial: float | None = None
+        self,
+        rng: np.random.Generator,
+        *,
+        talk: float | None = None,
+        denial: float | None = None,
+        condition: int | None = None,
     ) -> Patient:
         """One patient; ``talk`` and ``denial`` fix r and d, which are drawn from their grids
-        otherwise."""
-        i = int(rng.choice(len(self.conditions), p=self.prior))
+        otherwise, ``condition`` its place, drawn by the prior."""
+        if condition is None:
+            condition = int(rng.choice(len(self.conditions), p=self.prior))
+        i = condition
         s = int(rng.choice(2, p=self.sex_chance(self.conditions[i])))
         r, d = self.grid[int(rng.choice(len(self.grid), p=self.grid_chance))]
         r, d = talk if talk is not None else r, denial if denial is not None else d

@@ -36,7 +36,7 @@ from trustlab.paths import (
     save_text,
     whole,
 )
-from trustlab.settings import Setup, names_of, unknown
+from trustlab.settings import ROLES, Setup, names_of, unknown
 
 MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers.csv", "confidence.csv", "metrics.csv")
@@ -306,11 +306,7 @@ def _from_here(name: str, value: Any) -> Any:
     ):
         return str(Path(value).expanduser().resolve())
     before, mark, folder = str(value).rpartition("hf:")
-    if (
-        name in ("model", "wording", "patient", "reviewer", "grader")
-        and mark
-        and Path(folder).is_dir()
-    ):
+    if name in ("model", *ROLES, "grader") and mark and Path(folder).is_dir():
         return f"{before}hf:{Path(folder).resolve()}"
     return value
 

@@ -48,6 +48,8 @@ Chosen = TypeVar("Chosen", bound="type[Any]")
 
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
 """No text for a number, no True for a 1, no other names."""
+ROLES = ("assessor", "doctor", "patient", "reviewer", "wording", "panel")
+"""Who replies beside the model that is asked: choices of a :class:`Setup`."""
 MEMORY = ":memory:"
 """The cache that is no file: replies are kept in memory."""
 
@@ -300,20 +302,22 @@ class Roles:
     """For the backend, such as a budget: ``{"max_calls": 1000}``."""
     assessor: Any = None
     """MedConf's own model."""
+    doctor: Any = None
+    """Who asks in a consultation."""
     patient: Any = None
-    """Who answers in a consultation; "facts" is a rule without a model."""
+    """Who answers there: the doctor's own where ``None``; "facts" is a rule without a model."""
     reviewer: Any = None
     """Marks the plans of all doctors."""
     wording: Any = None
     """Words statements anew."""
     reader_options: Options = Field(default_factory=dict)
-    """For the backends of the four above and of a judge."""
+    """For the backends of these roles and of a judge."""
     n_doctors: Annotated[
         int | None, Field(ge=1, description="a whole number, at least 1 (int)")
     ] = None
     """K of a panel; ``None``: that of ``parameters``."""
-    mixed: Switch = False
-    """A panel more, whose doctors are of all models in turn."""
+    panel: Any = None
+    """The doctors of a panel are of these models in turn, one or several."""
 
 
 @choices
@@ -419,7 +423,13 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         check_grader(self.grader)
         if not (models := as_list(self.model)):
             raise ValueError("model is []; at least one is needed")
-        others = [self.assessor, self.reviewer, self.wording]
+        if self.panel is not None and len(models) > 1:
+            raise ValueError(f"panel is given, and model is {self.model!r}; one model is needed")
+        others = [self.assessor, self.doctor, self.reviewer, self.wording]
+        panel = [] if self.panel is None else as_list(self.panel)
+        if len({id(m) if hasattr(m, "generate") else m for m in panel}) < len(panel):
+            raise ValueError(f"panel is {self.panel!r}; each model must be given once")
+        others += panel
         others += [None if self.patient == "facts" else self.patient]
         for name in [*models, *others]:
             if name is not None and not hasattr(name, "generate"):
@@ -527,11 +537,17 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         options = self._options(self.model_options)
         return [_opened(model, options, self.n_jobs) for model in as_list(self.model)]
 
-    def role(self, name: Literal["assessor", "patient", "reviewer", "wording"]) -> Any:
-        """Who has a role, opened; ``None``, and a patient "facts", stay what they are."""
+    def role(
+        self, name: Literal["assessor", "doctor", "patient", "reviewer", "wording", "panel"]
+    ) -> Any:
+        """Who has a role, opened, a panel as a list; ``None``, and a patient "facts", stay what
+        they are."""
         who = getattr(self, name)
+        if who is None or who == "facts":
+            return who
         options = self._options(self.reader_options)
-        return who if who is None or who == "facts" else _opened(who, options, self.n_jobs)
+        each = [_opened(one, options, self.n_jobs) for one in as_list(who)]
+        return each if name == "panel" else each[0]
 
     def opened(self) -> Self:
         """The same with everything open and one store, for several runs to share."""

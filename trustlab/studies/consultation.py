@@ -146,11 +146,14 @@ def consultations(
     *,
     tries: int = 4,
 ) -> ConsultationRun:
-    """Let each model consult about every case; every method judges its diagnosis after each turn.
+    """Consult about every case for each model, which names its diagnosis after each turn; every
+    method judges that.
 
     - ``methods``: those of ``setup``, else the four of the published experiment.
     - ``tries``: questions that the doctor may try at a turn, see :func:`consult`.
-    - ``setup.patient``: who answers; the model itself where ``None``, or "facts", the rule patient.
+    - ``setup.doctor``: who asks; the model itself where ``None``.
+    - ``setup.patient``: who answers; the doctor's model where ``None``, or "facts", the rule
+      patient.
     - Below ``run_dir`` each model has a folder with its benchmark, which counts the talk's calls.
     - Baselines that read how much was shown of the whole (``information_level``) know when a
       consultation ended.
@@ -159,11 +162,11 @@ def consultations(
     setup = (setup or Setup()).opened()
     methods = given(methods, setup.methods, FOUR)
     select(methods)
-    patient = setup.role("patient")
+    doctor, patient = setup.role("doctor"), setup.role("patient")
     talked: dict[str, tuple[Consultation, ...]] = {}
     runs: dict[str, Run] = {}
     for model in models:
-        with_cache, speaker = speakers(model, patient, setup.store, setup.seed)
+        with_cache, speaker = speakers(doctor or model, patient, setup.store, setup.seed)
         how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
         talked[model.name] = consult(
             cases,
@@ -172,15 +175,15 @@ def consultations(
             ask=None if setup.quiet else with_progress(model.name),
             **how,
         )
-        refuse_waiting([*with_cache, patient])
+        refuse_waiting([*with_cache, doctor, patient])
         told = [c.case_told for c in talked[model.name]]
         levels, here = list(range(max_turns + 1)), setup.below(_folder(model.name))
         here = here.with_(keep_generations=True)  # what each answer cost is read from them
         how = {"asked_before": with_cache, "show": turn_view}
         runs[model.name] = benchmark(told, [model], methods, levels, here, **how)
-        for mine in (m for m in with_cache if m is not patient):
+        for mine in (m for m in with_cache if m not in (doctor, patient)):
             mine.close()
-    name = FACTS if patient == FACTS else getattr(patient, "name", "the model itself")
+    name = FACTS if patient == FACTS else getattr(patient or doctor, "name", "the model itself")
     run = _tables(talked, runs, max_turns, str(name))
     if setup.run_dir:
         run.save(setup.run_dir)
@@ -188,11 +191,11 @@ def consultations(
 
 
 def speakers(
-    model: Model, patient: Model | str | None, store: str | Path | None, seed: int = 0
+    doctor: Model, patient: Model | str | None, store: str | Path | None, seed: int = 0
 ) -> tuple[list[CachedModel], Patient]:
     """The models that talk, the doctor first, each over the cache ``store``, and who answers;
     arguments as above."""
-    inner = model.model if isinstance(model, CachedModel) else model
+    inner = doctor.model if isinstance(doctor, CachedModel) else doctor
     others = [m for m in (inner, patient) if not isinstance(m, str | None)]
     with_cache = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in others]
     return with_cache, FactPatient() if patient == FACTS else ModelPatient(with_cache[-1], seed)
@@ -435,8 +438,8 @@ def consult_until(
             " file as cache"
         )
     select([method])
-    patient = setup.role("patient")
-    with_cache, speaker = speakers(model, patient, setup.store, setup.seed)
+    doctor, patient = setup.role("doctor"), setup.role("patient")
+    with_cache, speaker = speakers(doctor or model, patient, setup.store, setup.seed)
     runs: list[Run] = []
 
     def judged(going: Sequence[Consultation]) -> Run:
@@ -464,7 +467,7 @@ def consult_until(
         if late := [c for c in made if c.ended == TURN_LIMIT]:
             judged(late)  # the diagnosis at the end
     finally:
-        for mine in (m for m in with_cache if m is not patient):
+        for mine in (m for m in with_cache if m not in (doctor, patient)):
             mine.close()
     answers, confidence = (
         pd.concat([getattr(r, name) for r in runs], ignore_index=True)

@@ -40,7 +40,7 @@ from trustlab.prompts import render
 from trustlab.records import LEVELS, Case, Criterion, Reply, View
 from trustlab.retrieval import Retriever
 from trustlab.run import benchmark
-from trustlab.settings import Setup, as_list, given
+from trustlab.settings import ROLES, Setup, as_list, given
 
 WORDS_PER_TOKEN = 0.75
 """Rule of thumb for English text and large models' tokenizers; the table says tokens are
@@ -195,9 +195,12 @@ def plan_study(name: str, asked: Any) -> tuple[pd.DataFrame, str]:
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that are alike, say
         roles: dict[str, Any] = {}
-        for role in ("assessor", "patient", "reviewer", "wording"):
+        aside_stands: list[StandIn] = []
+        for role in ROLES:
             if (who := getattr(asked, role)) not in (None, "facts"):
-                roles[role] = StandIn(f"{role} {who}", answers, aside)
+                each = [StandIn(f"{role} {one}", answers, aside) for one in as_list(who)]
+                roles[role] = each if role == "panel" else each[0]
+                aside_stands += each
         if str(asked.grader).startswith(JUDGE):
             judge = StandIn("judge", answers, aside)
             roles["grader"] = JudgeGrader(judge)
@@ -207,7 +210,7 @@ def plan_study(name: str, asked: Any) -> tuple[pd.DataFrame, str]:
         plain = {"model_options": {}, "reader_options": {}, "budgets": unthinking, "n_jobs": 1}
         models = stands[: len(as_list(asked.model))]
         STUDIES[name](cases, models, asked.with_(model=models, **roles, **how, **plain).opened())
-        stands += [one for role, one in roles.items() if role != "grader"]
+        stands += aside_stands
     table = _table([row for one in stands for row in one.rows])
     if (times := len(every) / len(cases)) > 1:
         counted = table.columns.drop("purpose")

@@ -249,7 +249,6 @@ def _cosine(name: str, values: Sequence[float] | None, why: str) -> dict[str, An
 
 
 ONE = "one doctor"
-MIXED = "a mixed panel"
 PROXY = "proxy: {}, no biomedical encoder"
 """What tables, figures and captions say where the general encoder stands in."""
 
@@ -305,7 +304,7 @@ def trust(
     """Convene, plan and review for every model, case and level.
 
     - ``levels``: those of ``setup``, else 100. Its ``n_doctors`` are on each panel, at its
-      ``temperature``; ``mixed`` adds a panel whose doctors are of all ``models`` in turn.
+      ``temperature``. They are of the model itself, or of those of ``panel`` in turn.
     - ``setup.reviewer`` marks the plans (the model of the doctor in charge where ``None``).
     - ``setup.medical_encoder`` is the one that ``medguard-x`` calls for; without it the general one
       stands in, named in the column ``cosine_med_proxy``, or with ``medical_proxy`` off its RDC is
@@ -320,15 +319,16 @@ def trust(
     for case in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
     n_doctors, reviewer, judge = setup.chosen.n_doctors, setup.role("reviewer"), setup.judge
+    panel = setup.role("panel") or []
     encoder, medical = setup.readers.encoder, setup.readers.medical
     stands_in = medical is None and setup.medical_proxy
     proxy = PROXY.format(encoder.name) if stands_in else ""
     readers = encoder, encoder if stands_in else medical, proxy
-    cached = _cached([*models, *([reviewer] if reviewer else [])], setup.store)
-    doctors = [cached[id(m)] for m in models]
-    teams = {m.name: doctors_of([m], n_doctors) for m in doctors}
-    if setup.mixed and len(doctors) > 1:
-        teams[MIXED] = doctors_of(doctors, max(n_doctors, len(doctors)))
+    cached = _cached([*(panel or models), *([reviewer] if reviewer else [])], setup.store)
+    teams = {
+        m.name: doctors_of([cached[id(d)] for d in panel or [m]], max(n_doctors, len(panel)))
+        for m in models
+    }
     shown, checked = views_of(cases, levels), []
     for name, team in teams.items():
         checked += _checked(name, team, shown, cached.get(id(reviewer)), *readers, setup)
@@ -352,7 +352,7 @@ def trust(
         "n_doctors": n_doctors,
         "doctor_temperature": setup.temperature,
         "seed": setup.seed,
-        "mixed": setup.mixed,
+        "panel": {m.name: m.revision for m in panel} or None,
         "budgets": dict(setup.budgets),
         "reading": setup.reading,
         "reasoning_from": setup.reasoning_from,
@@ -448,11 +448,8 @@ def _checked(
         own |= common | ({"max_tokens": most} if (most := setup.budgets.get(step)) else {})
     whole = with_cosines(encoder, convene(views, doctors, **how["doctor"]))
     medical_cosines = [cosines(medical, p.opinions) for p in whole] if medical else None
-    configurations = (
-        {ONE: [_first(p, v.case.case_id) for p, v in zip(whole, views, strict=True)]}
-        if name != MIXED
-        else {}
-    )
+    alone = [_first(p, v.case.case_id) for p, v in zip(whole, views, strict=True)]
+    configurations = {ONE: alone}
     if len(doctors) > 1:
         configurations[f"panel of {len(doctors)}"] = whole
     made = []

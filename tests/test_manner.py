@@ -1,0 +1,93 @@
+"""How training's patients tell a case: every fact stays with the statement that tells it, and no
+wording is one of the starter's own conversations and reports."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from each import each
+
+from training.charts import posterior as with_chart
+from training.manner import MANNERS, asides, tell, texts, wordings
+from training.starter import N_STATEMENTS, next_rows, speaks_diagnosis
+from training.world import World
+from trustlab.datasets import load_cases
+from trustlab.knowledge import normalise
+from trustlab.safety.chart import Chart
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World()
+
+
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_wordings_are_of_known_findings_plain_and_without_open_slots(world: World) -> None:
+    assert set(wordings()) <= set(world.knowledge.findings)
+    kinds = {"ask", "yes", "no", "told", "noun", "not"}
+    slots = {"value", "He", "he", "his", "His", "him"}
+    slots |= {"age", "person", "complaint", "list"}
+    for finding, lists in wordings().items():
+        assert set(lists) <= kinds, finding
+        for text in (t for listed in lists.values() for t in listed):
+            assert not set(text) & set('"[]<>\n'), (finding, text)
+            assert set(re.findall(r"\{(\w+)\}", text)) <= slots, (finding, text)
+    for opening in asides()["report_opening"]:
+        assert all(f"{{{slot}}}" in opening for slot in ("age", "person", "complaint")), opening
+
+
+@each("manner", MANNERS)
+def test_each_fact_stands_in_the_text_with_its_finding(manner: str, world: World) -> None:
+    for seed in range(25):
+        patient = world.draw(rng(seed), talk=0.7, denial=0.4)
+        statements, text, chances = tell(world, patient, manner, rng(seed))
+        assert [(s.finding, s.affirmed) for s in statements] == [
+            (f.finding, f.affirmed) for f in patient.facts
+        ]
+        assert all(s.text in text for s in statements) and not re.search(r"[{}]", text)
+        assert chances.sum() == pytest.approx(1)
+        if manner == "report":
+            age = int(re.findall(r"\b\d+\b", text.split("\n")[0])[0])
+            chart = Chart(age, patient.sex)
+            assert chances == pytest.approx(with_chart(world, patient, chart))
+            other = {"female": r"\b(He|his|him)\b", "male": r"\b(She|she|her)\b"}[patient.sex]
+            assert not re.search(other, text.replace("her husband", "").replace("his wife", ""))
+        else:
+            assert chances == pytest.approx(world.posterior(patient.facts))
+            assert text.count("Doctor: ") == text.count("Patient: ") > 0
+
+
+def test_no_wording_of_training_stands_in_the_starter_s_conversations_and_reports() -> None:
+    """Held out: eight words in a row that both have."""
+
+    def runs(text: str) -> set[tuple[str, ...]]:
+        words = normalise(re.sub(r"\{\w+\}", "", text)).split()
+        return {tuple(words[i : i + 8]) for i in range(len(words) - 7)}
+
+    taught = set().union(*map(runs, texts()))
+    for name in ("starter-dialogue", "starter-report"):
+        for case in load_cases(name):
+            for statement in case.statements:
+                assert not runs(statement.text) & taught, (case.case_id, statement.text)
+
+
+def test_the_next_cases_come_by_their_priors_with_all_that_is_so(world: World) -> None:
+    rows = next_rows(world)
+    share = np.zeros(len(world.conditions))
+    for row, patient in rows:
+        share[world.index[row["condition"]]] += 1 / len(rows)
+        told, record = row["statements"], row["record"]
+        assert len(told) in N_STATEMENTS and told[0]["affirmed"]
+        assert [s["finding"] for s in told] == [f.finding for f in patient.facts]
+        so = {s["finding"] for s in (*told, *record) if s["affirmed"]}
+        assert so == {f.finding for f in patient.record}
+        assert all(s["affirmed"] for s in record)
+        condition = world.knowledge.conditions[row["condition"]]
+        assert not any(speaks_diagnosis(s["text"], condition) for s in (*told, *record))
+    assert np.abs(share - world.prior).sum() < 0.55  # as far as chance takes 240 of 65
+    assert np.corrcoef(share, world.prior)[0, 1] > 0.5
