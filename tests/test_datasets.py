@@ -143,6 +143,21 @@ def starter_file(folder: Path, *rows: dict) -> Path:
     return file
 
 
+def test_a_record_is_what_is_so_beside_the_statements(tmp_path: Path) -> None:
+    more = {"text": "Doctor: a?\nPatient: b", "finding": "cough", "affirmed": True}
+    file = starter_file(
+        tmp_path, starter_row(record=[more]), starter_row(case_id="b", record=[]),
+        starter_row(case_id="c"),
+    )  # fmt: skip
+    full, empty, none = load_cases("starter", path=file)
+    assert [s.finding for s in full.record or ()] == ["cough"] and full.facts[-1].finding == "cough"
+    assert (empty.record, none.record) == ((), None) and none.facts == none.statements
+    for record, field in (({}, "record"), ([1], "record 1"), ([{"text": ""}], "record 1, text")):
+        with pytest.raises(DataError) as caught:
+            load_cases("starter", path=starter_file(tmp_path, starter_row(record=record)))
+        assert caught.value.field == field
+
+
 def test_starter_row_becomes_a_case(tmp_path: Path) -> None:
     file = starter_file(tmp_path, starter_row(), starter_row(case_id="s-2"))
     first, second = load_cases("starter", path=file)

@@ -128,8 +128,14 @@ def _told(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) 
     return f"{name} is {values.get(name, first['input'])!r}; it must be {allowed}"
 
 
+GONE = {"mixed": "panel, the models whose doctors make the panel: panel=['A', 'B']"}
+"""Names that were, and what is there now."""
+
+
 def unknown(name: str, known: Sequence[str], of: str = "there is") -> str:
-    """What is said of a name that there is not: names near it, and all."""
+    """What is said of a name that there is not: names near it, and all; or what came for it."""
+    if name in GONE:
+        return f"{of} no parameter {name!r} any more; there is {GONE[name]}"
     near = difflib.get_close_matches(name, known, n=3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     return f"{of} no parameter {name!r}; {hint}known are {', '.join(known)}"
