@@ -162,21 +162,22 @@ def report(
             add(filled(one(frames, rng), list=text), group)
         else:
             n = 1
-            add(filled(*_reported(world, facts[k], female, rng)), facts[k : k + 1])
+            add(filled(_reported(world, facts[k], female, rng)), facts[k : k + 1])
         k += n
         if rng.random() < ASIDE:
             lines.append(filled(one(asides()["report_aside"], rng)))
     return tuple(of_fact), "\n".join(lines)
 
 
-def _reported(world: World, fact: Fact, female: bool, rng: np.random.Generator) -> tuple[str]:
+def _reported(world: World, fact: Fact, female: bool, rng: np.random.Generator) -> str:
+    """A sentence for one fact, its slots for the patient open."""
     said, f = wordings().get(fact.finding, {}), world.knowledge.findings[fact.finding]
     texts = said.get("told" if fact.affirmed else "not", [])
     texts = [t for t in texts if ("{value}" in t) == bool(fact.values)]
     if not texts:
-        return (f"{{He}} {'has' if fact.affirmed else 'has no'} {f.name}",)
+        return f"{{He}} {'has' if fact.affirmed else 'has no'} {f.name}"
     values = re.sub(r"\bmy\b", "her" if female else "his", values_of(world, fact))
-    return (one(texts, rng).replace("{value}", values),)
+    return one(texts, rng).replace("{value}", values)
 
 
 def tell(

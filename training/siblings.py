@@ -120,7 +120,8 @@ GUESSES = (0.0, -0.5, 0.5, -1.0, 1.0)
 KERNEL, MODE, SCORE = 0.02, 0.25, 2.0
 """Width around the mean to which the mode is drawn; weights of that, and of a score token."""
 RIDGE = 3.0
-WEIGHTS = "model.safetensors"
+WEIGHTS, SITTINGS = "model.safetensors", "sittings.json"
+"""Files of a model's folder; the second says in which sittings it was made, oldest first."""
 Part = str | float
 """Text of a reply, or a score in it: a posterior."""
 
@@ -528,6 +529,7 @@ def sit(
     optimiser, numbers = torch.optim.AdamW(model.parameters(), **how), torch.tensor(tokens.numbers)
     body: Any = torch.compile(model.model, dynamic=True) if fused else None
     began, steps, seen = time.time(), 0, 0
+    told: dict[str, Any] = {}
     with ProcessPoolExecutor(1, get_context("spawn"), _begin, (name, seed)) as second:
         coming, number = second.submit(_make, 0, target), 0
         while (done := (time.time() - began) / (60 * minutes)) < 1:
@@ -548,9 +550,14 @@ def sit(
                 steps, seen = steps + 1, seen + sum(len(r.prompt) + len(r.reply) for r in rows)
             save(model, target)
             told = {"pools": number, "steps": steps, "tokens": seen, "done": round(done, 3)}
-            print(json.dumps(told | {"loss": round(float(np.mean(losses)), 4)}), flush=True)
+            told["loss"] = round(float(np.mean(losses)), 4)
+            print(json.dumps(told), flush=True)
         coming.cancel()
     save(model, target)
+    before = source / SITTINGS
+    sat = json.loads(before.read_text(encoding="utf-8")) if before.is_file() else []
+    sat.append({"name": name, "minutes": minutes, "seed": seed} | told)
+    (target / SITTINGS).write_text(json.dumps(sat, indent=1) + "\n", encoding="utf-8")
 
 
 def evaluated(name: str, folder: Path, n: int) -> dict[str, Any]:
