@@ -85,9 +85,9 @@ MIXTURES: dict[str, dict[str, float]] = {
         "prior": 0.01, "keyword": 0.01, "profile": 0.04, "evidence": 0.20, "lookup": 0.02,
     },
     "embedded-clinic": {
-        "diagnosis": 0.05, "doctor": 0.19, "plan": 0.08, "review_prescriptions": 0.26,
-        "review_tests": 0.15, "ask": 0.10, "enough": 0.01, "patient": 0.08,
-        "rephrase_reply": 0.05, "rephrase_question": 0.03,
+        "diagnosis": 0.02, "doctor": 0.34, "plan": 0.05, "review_prescriptions": 0.13,
+        "review_tests": 0.10, "ask": 0.14, "enough": 0.01, "patient": 0.10,
+        "rephrase_reply": 0.10, "rephrase_question": 0.01,
     },
     "embedded-overconfident": {
         "hard": 0.60, "p_true": 0.05, "ce": 0.05, "cot_ce": 0.03, "topk_ce": 0.02, "keyword": 0.01,
