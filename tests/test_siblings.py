@@ -3,6 +3,7 @@ exact posteriors, proposals and contradictions."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from training.siblings import MIXTURES, Row, Tokens, bare, loss_of, rows_of, sta
 from training.tokenizer import WINDOW
 from training.world import World
 from trustlab import prompts
+from trustlab.records import Reply
 
 ABOUT_A_PATIENT = (
     "diagnosis", "ce", "cot_ce", "topk_ce", "p_true", "evidence", "ask", "enough", "doctor", "plan",
@@ -128,3 +130,36 @@ def test_the_mean_of_a_score_is_drawn_to_the_posterior(world):
     q = logits[numbers].softmax(-1)
     assert abs(float((q * torch.arange(101)).sum()) - 30) < 6
     assert abs(int(q.argmax()) - 30) < 8
+
+
+def test_labels_and_quotations_are_counted_by_the_true_label(world):
+    """One who writes what is taught is always right; one who calls all missing, where it is."""
+
+    class Writes:
+        def __init__(self, change):
+            self.change = change
+
+        def generate(self, requests):
+            with staged():
+                rng, rows = np.random.default_rng(909), []
+                while len(rows) < len(requests):
+                    d = siblings._draft(world, rng, "evidence")
+                    given = siblings._given(world, d, rng)
+                    own = given == siblings.OWN_ANSWER
+                    d.proposed = siblings._plausible(world, d, rng) if own else given
+                    row = siblings._row(world, d, rng)
+                    rows += [row] if '"criteria"' in str(row.reply[0]) else []
+            assert [r.messages for r in rows] == [r.messages for r in requests]
+            return [[Reply(self.change(str(row.reply[0])))] for row in rows]
+
+    with staged():
+        right = siblings.labels_right(world, Writes(str), 25)
+        blind = siblings.labels_right(
+            world,
+            Writes(lambda t: re.sub(r'"evidence": (null|".*?"), "support_level": "\w+"',
+                                    '"evidence": null, "support_level": "missing"', t)), 25,
+        )  # fmt: skip
+    assert {(v["labelled"], v["quoted"]) for v in right.values()} == {(1.0, 1.0)}
+    assert right["contradicted"]["n"] > 5 and set(right) == {"supported", "missing", "contradicted"}
+    assert (blind["missing"]["labelled"], blind["contradicted"]["labelled"]) == (1.0, 0.0)
+    assert blind["supported"]["quoted"] == 0.0

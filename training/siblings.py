@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -43,8 +44,9 @@ import trustlab as tl
 from trustlab import prompts
 from trustlab.agents.medconf import library_text
 from trustlab.meaning.encoder import Encoder as SentenceEncoder
-from trustlab.models.base import Messages
+from trustlab.models.base import Messages, Request
 from trustlab.paths import DATA
+from trustlab.records import SUPPORT_LEVELS
 
 from . import evidence as ev
 from .clinic import pieces as clinic_pieces
@@ -568,7 +570,38 @@ def evaluated(name: str, folder: Path, n: int) -> dict[str, Any]:
             return {"talk": talk_report(world, model, n), "clinic": clinic_report(world, model, n)}
         cases, patients = generated_cases(world, n)
         found = report(world, cases, model)
+        found["labels_right"] = labels_right(world, model, 2 * n)
         return found | {"best_possible_accuracy": ceiling(world, patients)}
+
+
+ASSESSED = re.compile(
+    r'"description": "([^"]*)", "evidence": (null|".*?"), "support_level": "(\w+)"'
+)
+
+
+def labels_right(world: World, model: Any, n: int, seed: int = 909) -> dict[str, dict[str, Any]]:
+    """Of ``n`` lists of evidence as they are taught, contradictions made frequent: by true label
+    how many criteria, and the shares labelled so and quoted so."""
+    rng, rows = np.random.default_rng(seed), []
+    while len(rows) < n:
+        d = _draft(world, rng, "evidence")
+        given = _given(world, d, rng)
+        d.proposed = _plausible(world, d, rng) if given == OWN_ANSWER else given
+        row = _row(world, d, rng)
+        rows += [row] if '"criteria"' in str(row.reply[0]) else []
+    replies = model.generate([Request(r.messages, max_tokens=600) for r in rows])
+    hits: dict[str, list[tuple[bool, bool]]] = {level: [] for level in SUPPORT_LEVELS}
+    for row, (reply, *_) in zip(rows, replies, strict=True):
+        said = {name: found for name, *found in ASSESSED.findall(reply.text or "")}
+        for name, quote, level in ASSESSED.findall(str(row.reply[0])):
+            its_quote, its_level = said.get(name, ("", ""))
+            hits[level].append((its_level == level, its_quote == quote))
+    return {
+        level: {"n": len(found)}
+        | dict(zip(("labelled", "quoted"), np.mean(found, axis=0).round(4).tolist(), strict=True))
+        for level, found in hits.items()
+        if found
+    }
 
 
 def main() -> None:
