@@ -16,6 +16,7 @@ from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases
 from fake_model import TEXT_ONLY, FakeEncoder
 from scipy.stats import beta
 
+from trustlab.knowledge import load_knowledge
 from trustlab.metrics.estimate import case_weights, percentile_interval
 from trustlab.studies import consultation
 from trustlab.studies import consultation as tables
@@ -210,6 +211,18 @@ def test_the_doctor_may_be_another_model_who_answers_for_the_patient_too() -> No
     patient = Talker(QUESTIONS, name="patient")
     run = asked(doctor=Talker(QUESTIONS, name="doctor"), patient=patient)
     assert {r.purpose for r in patient.requests} == {"patient"} and run.patient == "patient"
+
+
+def test_what_is_not_so_is_denied_and_counts_as_found() -> None:
+    known = [replace(case, record=()) for case in cases(2)]
+    doctor = Talker([load_knowledge().findings["nausea"].question])
+    run = ask(consultations, known, [doctor], ["ce"], 1, encoder=FakeEncoder(), patient="facts")
+    assert run.turns["fact"].tolist() == run.turns["reference"].tolist() == ["not so"] * 2
+    assert run.turns["reply"].isin(load_knowledge().findings["nausea"].deny).all()
+    told = run.consultations[run.turns["model"][0]][0].statements[-1]
+    assert (told.finding, told.affirmed) == ("nausea", False)
+    shares = tables.patient_table(run, 10).set_index("metric")["value"]
+    assert shares["found"] == 1 and shares["missed"] == 0
 
 
 def test_two_models_consult_apart() -> None:
