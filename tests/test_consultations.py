@@ -17,6 +17,7 @@ from fake_model import TEXT_ONLY, FakeEncoder
 from scipy.stats import beta
 
 from trustlab.knowledge import load_knowledge
+from trustlab.metrics import formatted
 from trustlab.metrics.estimate import case_weights, percentile_interval
 from trustlab.studies import consultation
 from trustlab.studies import consultation as tables
@@ -208,13 +209,15 @@ def test_the_doctor_may_be_another_model_who_answers_for_the_patient_too() -> No
     assert {r.purpose for r in doctor.requests} == {"ask", "enough", "patient"}
     assert not {"ask", "enough", "patient"} & {r.purpose for r in model.requests}
     assert set(run.answers["model"]) == {"fake"} and run.patient == "doctor"
+    assert run.parameters["doctor"] == {"doctor": doctor.revision}
+    assert "asked by doctor" in formatted.run_notes(run.parameters)
     patient = Talker(QUESTIONS, name="patient")
     run = asked(doctor=Talker(QUESTIONS, name="doctor"), patient=patient)
     assert {r.purpose for r in patient.requests} == {"patient"} and run.patient == "patient"
 
 
 def test_what_is_not_so_is_denied_and_counts_as_found() -> None:
-    known = [replace(case, record=()) for case in cases(2)]
+    known = [replace(case, denies=frozenset(load_knowledge().findings)) for case in cases(2)]
     doctor = Talker([load_knowledge().findings["nausea"].question])
     run = ask(consultations, known, [doctor], ["ce"], 1, encoder=FakeEncoder(), patient="facts")
     assert run.turns["fact"].tolist() == run.turns["reference"].tolist() == ["not so"] * 2

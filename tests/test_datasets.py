@@ -150,8 +150,9 @@ def test_a_record_is_what_is_so_beside_the_statements(tmp_path: Path) -> None:
         starter_row(case_id="c"),
     )  # fmt: skip
     full, empty, none = load_cases("starter", path=file)
-    assert [s.finding for s in full.record or ()] == ["cough"] and full.facts[-1].finding == "cough"
-    assert (empty.record, none.record) == ((), None) and none.facts == none.statements
+    assert [s.finding for s in full.record] == ["cough"] and full.facts[-1].finding == "cough"
+    assert full.denies == empty.denies == set(load_knowledge().findings) and not none.denies
+    assert empty.facts == empty.statements
     for record, field in (({}, "record"), ([1], "record 1"), ([{"text": ""}], "record 1, text")):
         with pytest.raises(DataError) as caught:
             load_cases("starter", path=starter_file(tmp_path, starter_row(record=record)))

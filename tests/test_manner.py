@@ -4,6 +4,7 @@ wording is one of the starter's own conversations and reports."""
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,8 +71,9 @@ def test_no_wording_of_training_stands_in_the_starter_s_conversations_and_report
         return {tuple(words[i : i + 8]) for i in range(len(words) - 7)}
 
     taught = set().union(*map(runs, texts()))
-    for name in ("starter-dialogue", "starter-report"):
-        for case in load_cases(name):
+    more = Path(__file__).parent.parent / "training" / "next"
+    for name, extra in (("starter-dialogue", "dialogue_more"), ("starter-report", "report_more")):
+        for case in (*load_cases(name), *load_cases(name, path=more / f"{extra}.jsonl")):
             for statement in case.statements:
                 assert not runs(statement.text) & taught, (case.case_id, statement.text)
 

@@ -329,7 +329,7 @@ def test_the_rule_patient_answers_known_questions_and_no_other() -> None:
 def who_knows() -> Case:
     """A case whose record holds one thing that was not told: all else is not so."""
     nausea = load_knowledge().statement("nausea", True)
-    return replace(told_case(), record=(nausea,))
+    return replace(told_case(), record=(nausea,), denies=frozenset(load_knowledge().findings))
 
 
 def table_question(finding: str) -> str:
@@ -364,6 +364,23 @@ def test_a_no_is_spoken_only_to_what_is_not_so(reply: str, question: str, outcom
     asked = known[question].question if question in known else question
     found = said(reply, asked, who_knows())
     assert (found.outcome, found.words, found.denied) == (outcome, UNKNOWN, None)
+
+
+def test_a_follow_up_to_what_is_not_so_gets_the_denial_of_that() -> None:
+    rule, case = FactPatient(), who_knows()
+    no = rule.said(case, table_question("pain_site"))
+    assert no.denied == "pain" and no.words in load_knowledge().findings["pain"].deny
+    pain = load_knowledge().statement("pain", True)
+    hurts = replace(case, record=(*case.record, pain))
+    assert rule.said(hurts, table_question("pain_site")).denied == "pain_site"
+
+
+def test_only_what_the_case_would_tell_is_denied() -> None:
+    case = replace(who_knows(), denies=frozenset({"pain"}))
+    assert FactPatient().said(case, table_question("pain")).denied == "pain"
+    other = FactPatient().said(case, table_question("weight_loss"))
+    assert (other.words, other.why, other.denied) == (UNKNOWN, "not told", None)
+    assert said("[No.]", table_question("weight_loss"), case).words == UNKNOWN
 
 
 def test_without_a_record_nothing_is_denied_and_the_prompt_says_which() -> None:

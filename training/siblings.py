@@ -558,7 +558,9 @@ def sit(
     save(model, target)
     before = source / SITTINGS
     sat = json.loads(before.read_text(encoding="utf-8")) if before.is_file() else []
-    sat.append({"name": name, "minutes": minutes, "seed": seed} | told)
+    sat.append(
+        {"name": name, "minutes": minutes, "seed": seed} | told | {"mixture": MIXTURES[name]}
+    )
     (target / SITTINGS).write_text(json.dumps(sat, indent=1) + "\n", encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -80,15 +80,20 @@ def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -
     age = _age(condition, {s.finding for s in told if s.affirmed}, rng)
     if age is None:
         return None
+    return _line(number, condition, age, patient.sex) | {"statements": _listed(told)}
+
+
+def _line(number: int, condition: Condition, age: int, sex: str) -> dict:
     return {
         "case_id": f"starter-{number:03d}",
         "diagnosis": condition.name,
         "condition": condition.id,
-        "patient": {"age": age, "sex": patient.sex},
-        "statements": [
-            {"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in told
-        ],
+        "patient": {"age": age, "sex": sex},
     }
+
+
+def _listed(told: Iterable[Statement]) -> list[dict]:
+    return [{"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in told]
 
 
 def _age(
@@ -143,20 +148,14 @@ def next_row(number: int, world: World, patient: Patient, rng: np.random.Generat
     worded = [_unspoken(world, f, condition, rng) for f in (*patient.facts, *untold(patient))]
     if None in worded:
         return None
-    listed = [{"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in worded if s]
+    listed = _listed(s for s in worded if s)
     told, record = listed[: len(patient.facts)], listed[len(patient.facts) :]
     age = _age(condition, {f.finding for f in patient.record}, rng)
     few = sum(not s["affirmed"] for s in told) < 2
     if len(told) not in N_STATEMENTS or few or age is None:
         return None
-    return {
-        "case_id": f"starter-{number:03d}",
-        "diagnosis": condition.name,
-        "condition": condition.id,
-        "patient": {"age": age, "sex": patient.sex},
-        "statements": told,
-        "record": record,
-    }
+    line = _line(number, condition, age, patient.sex)
+    return line | {"statements": told, "record": record}
 
 
 def _unspoken(

@@ -75,7 +75,9 @@ def consulted(
     """A patient who tells a little and then answers what is asked: told facts, answers.
 
     Each question is for a finding of a condition that what was told makes likely. Which one is
-    asked follows from what was said alone, so the posterior stays exact.
+    asked follows from what was said alone, so it tells nothing more. The posterior takes what was
+    not told before the questions for not spoken of, which is not quite so where more would have
+    been: of 4,000 such patients the likeliest condition has 0.64 on average and is right for 0.63.
     """
     patient = world.draw(rng)
     facts = patient.facts[: int(rng.integers(1, 4))]

@@ -20,7 +20,7 @@ follow-ups. Order and wording carry no information on c.
 A patient knows more than they tell: the *record* holds every finding that is so, told or not (each
 with probability w, follow-ups where their parent is so). Whoever is asked answers from it, yes or
 no, whatever r and d are; which questions are put follows from what was said before, so an answer
-counts as w or 1 - w, and for a value as its chance.
+counts as w or 1 - w, and for a value as its chance, in place of not having been spoken of.
 """
 
 from __future__ import annotations
@@ -244,7 +244,8 @@ class World:
         answers: tuple[Fact, ...] = (),
     ) -> np.ndarray:
         """P(condition | the facts told, the answers to what was asked, and the sex where it is
-        known), exact under the law above, shape (condition,)."""
+        known), exact under the law above (with answers: if nothing more would have been told
+        unasked), shape (condition,)."""
         log, told = self._log, {f.finding for f in facts if f.affirmed}
         total = log["base"].copy()
         r = np.log(np.array([g[0] for g in self.grid]))[:, None, None]

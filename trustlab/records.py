@@ -41,9 +41,9 @@ class Case:
     says it; a panel's doctors and its reviewers see part of it as a chart
     (:mod:`trustlab.safety.chart`). ``posteriors`` holds what could be known, where the data set
     tells it: after so many statements, the chance of each diagnosis by name; nobody is shown it.
-    ``record`` holds what else is so, which the patient tells only if asked; where it is there,
-    though empty, statements and record are all that is so: a finding of the knowledge table that
-    neither holds is denied. ``None``: what is not told is not known.
+    ``record`` holds what else is so, which the patient tells only if asked. ``denies`` are the
+    findings of the knowledge table that are not so where neither statements nor record hold them;
+    of all others nothing is known.
     """
 
     case_id: str
@@ -53,12 +53,13 @@ class Case:
     accepted: tuple[str, ...]
     patient: Mapping[str, object] = field(default_factory=dict)
     posteriors: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    record: tuple[Statement, ...] | None = None
+    record: tuple[Statement, ...] = ()
+    denies: frozenset[str] = frozenset()
 
     @property
     def facts(self) -> tuple[Statement, ...]:
         """All that the patient can say: the statements, then the record."""
-        return (*self.statements, *(self.record or ()))
+        return (*self.statements, *self.record)
 
 
 @dataclass(frozen=True)

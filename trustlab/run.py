@@ -440,7 +440,7 @@ def _read_by(readers: Readers) -> dict[str, Any]:
 
 def cases_hash(cases: Sequence[Case]) -> str:
     """A fingerprint of what is shown and what is true, 16 hex digits."""
-    text = json.dumps([[c.case_id, c.diagnosis, [s.text for s in c.statements]] for c in cases])
+    text = json.dumps([[c.case_id, c.diagnosis, [s.text for s in c.facts]] for c in cases])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -48,7 +48,8 @@ Chosen = TypeVar("Chosen", bound="type[Any]")
 
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
 """No text for a number, no True for a 1, no other names."""
-ROLES = ("assessor", "doctor", "patient", "reviewer", "wording", "panel")
+Role = Literal["assessor", "doctor", "patient", "reviewer", "wording", "panel"]
+ROLES: tuple[Role, ...] = get_args(Role)
 """Who replies beside the model that is asked: choices of a :class:`Setup`."""
 MEMORY = ":memory:"
 """The cache that is no file: replies are kept in memory."""
@@ -543,9 +544,7 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         options = self._options(self.model_options)
         return [_opened(model, options, self.n_jobs) for model in as_list(self.model)]
 
-    def role(
-        self, name: Literal["assessor", "doctor", "patient", "reviewer", "wording", "panel"]
-    ) -> Any:
+    def role(self, name: Role) -> Any:
         """Who has a role, opened, a panel as a list; ``None``, and a patient "facts", stay what
         they are."""
         who = getattr(self, name)

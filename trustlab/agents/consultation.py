@@ -103,7 +103,10 @@ class Consultation:
         """The consultation as a case of its own, for :func:`turn_view`; its data set's name ends in
         "-consultation"."""
         return replace(
-            self.case, dataset=f"{self.case.dataset}{ENDING}", statements=self.statements
+            self.case,
+            dataset=f"{self.case.dataset}{ENDING}",
+            statements=self.statements,
+            posteriors={},  # of what the case tells, not of these
         )
 
     def utterances(self, level: int) -> int:

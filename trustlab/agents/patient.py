@@ -2,7 +2,7 @@
 is one.
 
 What is spoken is a fact of the case as it stands there, the knowledge table's denial of what is not
-so (where the case's record is there, and so complete), or "I don't know.": so no patient adds a
+so (where the case says that it would tell), or "I don't know.": so no patient adds a
 finding, whatever the model replies. What it tried is counted by kind (:data:`OUTCOMES`). The prompt
 is ``prompts/patient.txt``.
 """
@@ -101,7 +101,7 @@ class ModelPatient:
                     "patient",
                     facts=facts_text(case),
                     question=question,
-                    options=() if case.record is None else ("complete",),
+                    options=("complete",) if case.denies else (),
                 ),
                 max_tokens=room,
                 seed=self.seed,
@@ -138,10 +138,9 @@ class FactPatient:
     def said(self, case: Case, question: str) -> Said:
         """The fact that the question asks for; where there is none ``why`` says more.
 
-        ``not so``: no fact has the finding, and all are known. ``not told``: no fact has it.
-        ``findings not marked``: the case does not say which
-        finding each fact tells, so that one may answer it all the same. ``not a known question``:
-        neither the table's nor the case's.
+        ``not so``: no fact has the finding, and the case would tell. ``not told``: no fact has it.
+        ``findings not marked``: the case does not say which finding each fact tells, so that one
+        may answer it all the same. ``not a known question``: neither the table's nor the case's.
         """
         findings = findings_of_question().get(normalise(question), frozenset())
         own = [
@@ -203,11 +202,19 @@ def facts_text(case: Case) -> str:
 
 def _denial(case: Case, findings: Collection[str], raw: str = "") -> Said | None:
     """The knowledge table's words for what is not so, in a wording that is the case's; ``None``
-    where something else than one known finding is asked for, a fact has it, or not all is known."""
-    if case.record is None or len(findings) != 1 or any(s.finding in findings for s in case.facts):
+    where something else than one known finding is asked for, a fact has it, or it is not known.
+
+    A follow-up's denial is that of what it follows ("where does it hurt?": nothing does).
+    """
+    if len(findings) != 1 or any(s.finding in findings for s in case.facts):
         return None
     (finding,) = findings
-    deny = load_knowledge().findings[finding].deny
+    known, so = load_knowledge().findings, {s.finding for s in case.facts if s.affirmed}
+    parent = known[finding].parent
+    finding = finding if parent is None or parent in so else parent
+    if finding not in case.denies:
+        return None
+    deny = known[finding].deny
     words = deny[crc32(f"{case.case_id} {finding}".encode()) % len(deny)]
     return Said(words, "answered", why=NOT_SO, raw=raw, denied=finding)
 

@@ -284,11 +284,11 @@ def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
         patient=patient_of(
             bad, row["patient"].get("age"), row["patient"].get("sex"), "patient.", row["patient"]
         ),
-        record=None
-        if record is None
-        else tuple(
-            _statement(bad, f"record {i}", item, knowledge) for i, item in enumerate(record, 1)
+        record=tuple(
+            _statement(bad, f"record {i}", item, knowledge)
+            for i, item in enumerate(record or (), 1)
         ),
+        denies=frozenset() if record is None else frozenset(knowledge.findings),
     )
 
 

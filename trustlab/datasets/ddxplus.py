@@ -378,7 +378,7 @@ class _Cases(Sequence[Case]):
             accepted=self._words.names(patient.pathology),
             patient={"age": patient.age, "sex": patient.sex, "differential": patient.differential},
             posteriors={len(statements): dict(patient.differential)},  # the release's own
-            record=(),  # a row lists all that is so
+            denies=self._words.findings,  # a row lists all that is so
         )
 
 
@@ -388,6 +388,8 @@ class _Words:
 
     def __init__(self, release: Release, knowledge: Knowledge):
         self._release, self._knowledge = release, knowledge
+        known = (knowledge.finding_of_code.get(code) for code in release.evidences)
+        self.findings = frozenset(f.id for f in known if f)
         self._statements: dict[tuple[str, tuple[str, ...], int], Statement] = {}
 
     def names(self, pathology: str) -> tuple[str, ...]:

@@ -342,10 +342,19 @@ def run_notes(
     methods: Iterable[str] | None = None,
     models: Collection[str] | None = None,
 ) -> list[str]:
-    """What a caption says of a run: a stand-in among its readers, and :func:`remark_lines`."""
+    """What a caption says of a run: a stand-in among its readers, who replied in the model's place,
+    and :func:`remark_lines`."""
     shown = [] if methods is None else list(methods)
     judged = stand_in_note(parameters, shown) if "entailment" in parameters else ""
-    return list(filter(None, [judged, *remark_lines(parameters, methods, models)]))
+    roles = {"panel": "doctors", "doctor": "asked by"}
+    if any(m in METHODS and METHODS[m].family == "medconf" for m in shown):
+        roles["assessor"] = "MedConf by"
+    others = [
+        f"{words} {', '.join(who)}"
+        for role, words in roles.items()
+        if (who := parameters.get(role))
+    ]
+    return list(filter(None, [judged, *others, *remark_lines(parameters, methods, models)]))
 
 
 def coverage_table(

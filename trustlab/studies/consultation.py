@@ -114,6 +114,8 @@ class ConsultationRun:
     calls: pd.DataFrame
     max_turns: int
     patient: str
+    doctor: dict[str, str] = field(default_factory=dict)
+    """Who asked, by name and revision, if not the models themselves."""
     consultations: dict[str, tuple[Consultation, ...]] = field(default_factory=dict, repr=False)
     runs: dict[str, Run] = field(default_factory=dict, repr=False)
 
@@ -128,7 +130,8 @@ class ConsultationRun:
         models."""
         each = [run.parameters for run in self.runs.values()]
         models = {name: revision for p in each for name, revision in p["models"].items()}
-        return each[0] | {"models": models} | together(each) if each else {}
+        doctor = {"doctor": self.doctor} if self.doctor else {}
+        return each[0] | {"models": models} | doctor | together(each) if each else {}
 
     def save(self, folder: Path) -> None:
         """Write the tables as CSV, in full precision."""
@@ -184,7 +187,8 @@ def consultations(
         for mine in (m for m in with_cache if m not in (doctor, patient)):
             mine.close()
     name = FACTS if patient == FACTS else getattr(patient or doctor, "name", "the model itself")
-    run = _tables(talked, runs, max_turns, str(name))
+    asked_by = {doctor.name: doctor.revision} if doctor else {}
+    run = _tables(talked, runs, max_turns, str(name), asked_by)
     if setup.run_dir:
         run.save(setup.run_dir)
     return run
@@ -221,7 +225,11 @@ def _folder(name: str) -> str:
 
 
 def _tables(
-    talked: dict[str, tuple[Consultation, ...]], runs: dict[str, Run], max_turns: int, patient: str
+    talked: dict[str, tuple[Consultation, ...]],
+    runs: dict[str, Run],
+    max_turns: int,
+    patient: str,
+    doctor: dict[str, str],
 ) -> ConsultationRun:
     each = [(name, c) for name, cs in talked.items() for c in cs]
     keys = {(name, c.case.case_id): c for name, c in each}
@@ -268,6 +276,7 @@ def _tables(
         calls=pd.concat([run.calls for run in runs.values()], ignore_index=True),
         max_turns=max_turns,
         patient=patient,
+        doctor=doctor,
         consultations=talked,
         runs=runs,
     )
