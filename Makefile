@@ -6,7 +6,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all test-e2e lab check same same-keep wheel installed clean constraints train bench ddxplus-given
+.PHONY: help run test test-slow test-all test-e2e lab check same same-keep wheel installed clean constraints train train-given bench ddxplus-given
 
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
@@ -21,7 +21,7 @@ help:
 	@echo "make wheel        build the package for pip into dist/, with its data, models and notebooks"
 	@echo "make installed    install that into an environment of its own and run three cases in an empty folder (4 minutes)"
 	@echo "make bench        time the whole chain (benchmarks/) on the DDXPlus release: make bench DDXPLUS=FOLDER"
-	@echo "make train        train both embedded models again (about two hours on two cores)"
+	@echo "make train        train an embedded model on for a sitting: make train NAME=embedded MINUTES=50 SEED=7 TO=FOLDER"
 	@echo "make constraints  write the versions .venv holds to constraints.txt and environment.yml"
 	@echo "make clean        remove runs/ (with its cache of model replies) and tool caches; .venv stays"
 	@echo "The first of them makes .venv with PYTHON=$(PYTHON), from 3.11.5 to 3.13; choose another: make test PYTHON=python3.12"
@@ -104,8 +104,11 @@ installed: wheel
 		trustlab init bench && cd bench && trustlab score replies.jsonl -p draws=100 && \
 		test -s runs/score-replies/figures/score_auroc.png
 
-train: .venv/.ready
-	.venv/bin/python -m training.train
+train-given:
+	@test -n "$(NAME)" -a -n "$(MINUTES)" -a -n "$(SEED)" -a -n "$(TO)" || { echo "Say which model, how long, with which seed and where to: make train NAME=embedded MINUTES=50 SEED=7 TO=FOLDER" >&2; exit 1; }
+
+train: train-given .venv/.ready
+	.venv/bin/python -m training.train "$(NAME)" --minutes "$(MINUTES)" --seed "$(SEED)" --to "$(TO)"
 
 # First, so that nobody installs everything only to be told.
 ddxplus-given:

@@ -133,8 +133,9 @@ def walkthrough() -> Bullets:
             f"MedConf finds {n_supported} of {len(evidence)} criteria supported and says"
             f" {pct(said['medconf'])} of 100. When the patient denies what speaks for appendicitis,"
             f" {after[4]:.0f} criteria are contradicted, and fixed weights fall from"
-            f" {before[1]:.0f} to {after[1]:.0f}. The model's own score goes from {before[0]:.0f}"
-            f" to {after[0]:.0f} all the same, and"
+            f" {before[1]:.0f} to {after[1]:.0f}. The model's own score"
+            f" {'falls, too, from' if after[0] < before[0] else 'goes all the same from'}"
+            f" {before[0]:.0f} to {after[0]:.0f}, and"
             f" {counted(int(after[5]), 'of its quotations was', 'of its quotations were')} never"
             " spoken."
         ),
@@ -152,22 +153,21 @@ def walkthrough() -> Bullets:
 
 
 def benchmark() -> Bullets:
-    """Accuracy and the pooled trap; the order of the methods; correlations over levels, and the
-    text-only model."""
+    """Accuracy, the pooled trap and the level correlations; the order of the methods; what being
+    too sure does to it."""
     metrics = table("reference/01_benchmark/metrics")
     sets = list(dict.fromkeys(metrics["dataset"]))
     accuracy = metrics[metrics["metric"].eq("accuracy") & metrics["level"].str.isdigit()]
     mine = rows(accuracy, model="embedded", dataset=sets[0]).sort_values(
         "level", key=lambda s: s.astype(int)
     )
-    auroc = rows(metrics, metric="auroc", dataset=sets[0])
-    level, closed = (
-        auroc[auroc["model"].eq(m)].set_index(["method", "level"]).sort_index()
-        for m in ("embedded", "embedded-closed")
-    )
+    ceiling = rows(table("01_confidence_and_accuracy"), metric="bayes_optimal_accuracy")
+    ceiling = ceiling.sort_values("level", key=lambda s: s.astype(int))["value"]
+    auroc = rows(metrics, metric="auroc", dataset=sets[0], model="embedded")
+    level = auroc.set_index(["method", "level"]).sort_index()
 
-    def within(method: str, of: pd.DataFrame = level) -> str:
-        return value(of.loc[(method, "within")])
+    def within(method: str) -> str:
+        return value(level.loc[(method, "within")])
 
     best = rows(shown("01_benchmark", "1219a1f9"), model="embedded")
     ahead = [
@@ -178,22 +178,13 @@ def benchmark() -> Bullets:
     ]
     compared = rows(table("01_compared"), level="within")
     n_hold = int((compared["p_holm"] < 0.05).sum())
-    bands = {}
-    for who, name in (("embedded", ""), ("embedded-closed", "_embedded-closed")):
-        found = table(f"01_level_correlations{name}")
-        found = found[
-            found["metric"].eq("pearson") & found["value"].notna() & found["chance_low"].notna()
-        ]
-        inside = found["value"].between(found["chance_low"], found["chance_high"])
-        bands[who] = (
-            len(found),
-            int(inside.sum()),
-            int((found["value"] > found["chance_high"]).sum()),
-            found,
-        )
-    n, inside, above, found = bands["embedded"]
-    band = found.iloc[0]
-    told = rows(found, method="information_level").iloc[0]
+    found = table("01_level_correlations")
+    found = found[
+        found["metric"].eq("pearson") & found["value"].notna() & found["chance_low"].notna()
+    ]
+    inside = int(found["value"].between(found["chance_low"], found["chance_high"]).sum())
+    above = int((found["value"] > found["chance_high"]).sum())
+    band, told = found.iloc[0], rows(found, method="information_level").iloc[0]
     elsewhere = accuracy[
         accuracy["dataset"].isin(sets[1:]) & accuracy["level"].eq(mine["level"].iloc[-1])
     ]
@@ -201,16 +192,22 @@ def benchmark() -> Bullets:
         (
             f"On {mine['n_cases'].iloc[0]} generated patients the accuracy of `embedded` rises from"
             f" {pct(mine['value'].iloc[0])} % at one statement to {pct(mine['value'].iloc[-1])} %"
-            " when all is told. Pooled over levels, merely knowing *how much was told* already"
-            f" reaches an AUROC of {value(level.loc[('information_level', 'pooled')])}; compared"
-            f" within a level it falls to {within('information_level')}."
+            f" when all is told; the best possible answer would be right for {pct(ceiling.iloc[0])}"
+            f" and {pct(ceiling.iloc[-1])} %. Pooled over levels, merely knowing *how much was"
+            f" told* already reaches an AUROC of"
+            f" {value(level.loc[('information_level', 'pooled')])}; compared within a level it"
+            f" falls to {within('information_level')}. Of {len(found)} Pearson correlations of"
+            f" accuracy and mean confidence over the levels, {inside} lie within what an unrelated"
+            f" rising confidence gives beside these accuracies ({band['chance']:.2f}"
+            f" [{band['chance_low']:.2f}, {band['chance_high']:.2f}]), {above} above it;"
+            f' "information level" has {told["value"]:.2f}.'
         ),
-        "Level-stratified (mean AUROC over levels): the probability of the whole diagnosis"
-        f" {within('sequence_probability')}, MC-SE {within('mc_se')}, mean token probability (ASP)"
+        "Level-stratified (mean AUROC over levels): the exact chance of its answers"
+        f" {within('exact_posterior')}, the probability of the whole diagnosis"
+        f" {within('sequence_probability')}, mean token probability (ASP)"
         f" {within('asp')}, agreement of samples (PoC) {within('poc')}, MedConf"
         f" {within('medconf')}, P(True) {within('p_true')}, an elicited score (CE) {within('ce')}."
-        " Against MedConf on the same answers, with the best re-selected in each"
-        " draw, "
+        " Against MedConf on the same answers, with the best re-selected in each draw, "
         + (
             f"ahead are the best of {counted(len(ahead), 'family', 'families')}: {named(ahead)}"
             if ahead
@@ -218,20 +215,42 @@ def benchmark() -> Bullets:
         )
         + f"; of {len(compared)} single comparisons {counted(n_hold, 'holds', 'hold')} after Holm's"
         " correction.",
-        f"Of {n} Pearson correlations of accuracy and mean confidence over the levels, {inside} lie"
-        " within what an unrelated "
-        f"rising confidence gives beside these accuracies ({band['chance']:.2f}"
-        f" [{band['chance_low']:.2f}, "
-        f'{band["chance_high"]:.2f}]), {above} above it; "information level" has'
-        f" {told['value']:.2f}. With text-only access "
-        f"(`embedded-closed`) {bands['embedded-closed'][2]} of {bands['embedded-closed'][0]} lie"
-        " above; there agreement has "
-        f"an AUROC of {within('poc', closed)}, MedConf {within('medconf', closed)}. On"
-        " conversations and reports the two "
-        f"models are right for {span(elsewhere['value'], pct)} % of"
-        f" {span(elsewhere['n'], '{:.0f}'.format)} cases when all is "
-        "told.",
+        _too_sure(sets) + " On conversations and reports the three models are right for"
+        f" {span(elsewhere['value'], pct)} % of {span(elsewhere['n'], '{:.0f}'.format)} cases when"
+        " all is told.",
     ]
+
+
+def _too_sure(sets: list[str]) -> str:
+    """What became of the probability of the diagnosis, and of its place beside MedConf, when the
+    same model was made too sure."""
+    off = shown("01_benchmark", "turn-code").set_index(["model", "dataset"])
+    off = off[f"ECE, {plots_label('sequence_probability')}"]
+    turned = table("01_turned").set_index(["model", "method", "dataset"]).sort_index()
+    held = [name for name in sets if name in turned.index.get_level_values("dataset")]
+    before, after = (
+        turned.loc[(who, "sequence_probability")].reindex(held)
+        for who in ("embedded", "embedded-overconfident")
+    )
+    both = before["difference"].notna() & after["difference"].notna()
+    n_turned = int((both & (before["difference"] > 0) & (after["difference"] < 0)).sum())
+    n_sure = int((both & (before["low"] > 0) & (after["high"] < 0)).sum())
+
+    def errors(who: str) -> str:
+        return named([f"{number(off[who, d]):.2f}" for d in sets])
+
+    def gaps(part: pd.DataFrame) -> str:
+        return named([value(one, "difference", sign="+") for _, one in part[both].iterrows()])
+
+    return (
+        "Made too sure, the same model's probability of its diagnosis is off by an ECE of"
+        f" {errors('embedded-overconfident')} on generated patients, conversations and"
+        f" reports (`embedded`: {errors('embedded')}). Its AUROC less MedConf's is then"
+        f" {gaps(after)}, and before it was"
+        f" {gaps(before)}: the order of the two turns on"
+        f" {n_turned or 'none'} of {int(both.sum())} sets of cases"
+        + (f", {n_sure or 'none'} of them beyond chance." if n_turned else ".")
+    )
 
 
 def signed(text: str) -> str:
@@ -389,8 +408,9 @@ def consultation() -> Bullets:
         (
             f"Asking brings `embedded` from {fixed[0]} % right diagnoses after the opening to"
             f" {fixed[8]} % after eight questions ({right['n_cases'].iloc[0]:.0f} generated"
-            f" patients): to {pct(reply['rightly not known'] / outcome.sum())} % of its questions"
-            " the case holds no answer. An oracle that stopped at the right moments would reach"
+            f" patients, asked by `embedded-clinic`): to"
+            f" {pct(reply['rightly not known'] / outcome.sum())} % of the questions the case holds"
+            " no answer. An oracle that stopped at the right moments would reach"
             f" {chosen['oracle']} %."
         ),
         "With thresholds picked on other patients: "
@@ -400,13 +420,13 @@ def consultation() -> Bullets:
             for m, one in right.iterrows()
         )
         + f". In accuracy {counted(len(better), 'of the rules differs', 'of the rules differ')}"
-        " from "
-        "MedConf's after Holm's correction: so few patients cannot settle it.",
+        " from MedConf's after Holm's correction"
+        + (": so few patients cannot settle it." if better.empty else "."),
         (
-            f"The doctor is clumsy: {pct(1 - row(asked, tries=1)['value'])} % of its questions were"
-            f" its second or a later try, and {pct(end['repeats itself'])} % of the consultations"
-            f" ended for that. The patient spoke {reply['found']} of {n_asked_for} facts that were"
-            f" asked for, {counted(n_inventive, 'that was', 'that were')} not, and"
+            f"Of the doctor's questions {pct(1 - row(asked, tries=1)['value'])} % were its second"
+            f" or a later try, and {pct(end['repeats itself'])} % of the consultations ended"
+            f" because it repeated itself. The patient spoke {reply['found']} of {n_asked_for}"
+            f" facts that were asked for, {counted(n_inventive, 'that was', 'that were')} not, and"
             f" {reply['invented']} attempts to say what is in no fact were caught."
         ),
     ]
@@ -435,7 +455,7 @@ def trust_indices() -> Bullets:
         hit, passed = (row(seen, model=model, metric=m) for m in ("sensitivity", "specificity"))
         return (
             f"{hit['value'] * hit['n']:.0f} of the {hit['n']} prescriptions that the rules object"
-            f" to, and let {value(passed, scale=100)} % of the others pass (`{model}`)"
+            f" to, and let {value(passed, scale=100)} % of the others pass (`embedded-clinic`)"
         )
 
     return [
@@ -457,8 +477,8 @@ def trust_indices() -> Bullets:
             " `medguard-x`."
         ),
         (
-            f"The reviewers find {seen_by('embedded')}; {seen_by('embedded-closed')}. Reviewers who"
-            " never object would make OSI 100 by definition."
+            f"The reviewers find {seen_by('embedded')}. Reviewers who never object would make OSI"
+            " 100 by definition."
         ),
     ]
 

@@ -276,7 +276,7 @@ def test_run_json_says_what_made_the_run(tmp_path):
         **asdict(Parameters(n_samples=3, sample_temperature=0.7)), "seed": 5,
         "max_tokens_answer": 64, "max_tokens_score": 16, "max_tokens_reasoning": 256,
         "max_tokens_guesses": 64, "medconf": asdict(MedConf()), "encoder": "letters r1",
-        "grader": "synonym", "retriever": None, "assessor": None,
+        "grader": "synonym", "retriever": None, "assessor": None, "panel": None,
         "medical_encoder": None, "usage": {}, "samples_alike": [], "passages_dropped": 0,
         "own_temperature": [], "unstructured": [], "nearly_greedy": [], "model_options": {},
         "max_tokens_doctor": 512,

@@ -1,5 +1,5 @@
-"""The cards of the embedded models: numbers from the evaluation, shares from the recipe, words from
-a file."""
+"""The cards of the embedded models: numbers from the evaluation, shares from the sittings, words
+from files."""
 
 from __future__ import annotations
 
@@ -9,23 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from each import each
 from safetensors.numpy import save_file
 
 from training import card as program
-from training.card import CARDS, TAUGHT, Stage, card, overall, stages
-from training.replies import (
-    CLINIC,
-    FIRST,
-    LATER,
-    MORE_TALK,
-    MOST_TALK,
-    REVIEWS,
-    SKILLS,
-    TALK,
-    WITH_TALK,
-)
-from training.train import BRANCHES, RECIPE
-from trustlab.paths import DATA
+from training.card import ABOUT, CARDS, STEPS, TASKS, TAUGHT, card
+from training.replies import TALK
+from training.train import MIXTURES
+from trustlab.models import EMBEDDED
 
 LEVELS = ("1", "20", "40", "60", "80", "100")
 CONFIG = {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 2, "vocab_size": 12345}
@@ -33,15 +24,9 @@ CONFIG = {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 2, "
 
 def report(cases: int = 7, **more: Any) -> dict[str, Any]:
     by_level = {level: 0.1 + i / 10 for i, level in enumerate(LEVELS)}
-    found = {
-        "n": 42,
-        "mean_by_level": by_level,
-        "auroc": 0.8126,
-        "auroc_within_level": 0.7,
-        "ece": 0.05,
-        "brier": 0.2,
-    }
-    steps = {name: 0.5 for name in program.STEPS} | {"summaries_that_agree": None}
+    found: dict[str, Any] = {"n": 42, "mean_by_level": by_level, "auroc": 0.8126}
+    found |= {"auroc_within_level": 0.7, "ece": 0.05, "brier": 0.2}
+    steps = {name: 0.5 for name in STEPS} | {"summaries_that_agree": None}
     labels = {"supported": 0.9, "missing": 0.8, "contradicted": None}
     return {
         "cases": cases,
@@ -55,36 +40,19 @@ def report(cases: int = 7, **more: Any) -> dict[str, Any]:
 
 
 def evaluation(**sets: Any) -> dict[str, Any]:
-    return {
-        "revision": "abc",
-        "generated": report(best_possible_accuracy=dict.fromkeys(LEVELS, 0.99)),
-        **sets,
-    }
+    best = dict.fromkeys(LEVELS, 0.99)
+    return {"revision": "abc", "generated": report(best_possible_accuracy=best), **sets}
 
 
-def state(at: int = 4, length: int = 2, **more: Any) -> dict[str, Any]:
-    recipe = RECIPE | {"pool": 100, "first": 1, "later": 3}
-    pools = at + length
-    counted = {
-        "pools": pools,
-        "steps": 55,
-        "examples": 100 * pools,
-        "tokens": 2_340_000,
-        "seconds": 90.0,
-        "loss": 0.4321,
-    }
-    return {**counted, "recipe": recipe, "branch": [at, length], **more}
+def sitting(name: str = "embedded", pools: int = 10, **more: Any) -> dict[str, Any]:
+    told = {"name": name, "minutes": 40, "seed": 5, "pools": pools, "steps": 1200}
+    told |= {"tokens": 2_340_000, "done": 0.999, "loss": 0.4321}
+    return told | {"mixture": {"diagnosis": 0.4, "evidence": 0.6}} | more
 
 
 def made(name: str = "embedded", **parts: Any) -> str:
-    given = {
-        "evaluation": evaluation(),
-        "state": state(),
-        "config": CONFIG,
-        "size": 1_234_567,
-        "cannot": "- It cannot fly.\n",
-    }
-    return card(name, **given | parts)
+    given: dict[str, Any] = {"evaluation": evaluation(), "sittings": [sitting()], "config": CONFIG}
+    return card(name, **given | {"size": 1_234_567, "cannot": "- It cannot fly.\n"} | parts)
 
 
 def rows(text: str, first: str) -> list[str]:
@@ -93,83 +61,56 @@ def rows(text: str, first: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
 
 
-# What it was taught
+def plain(text: str) -> str:
+    return " ".join(text.split())
 
 
-@pytest.mark.parametrize(
-    ("branch", "met"),
-    [
-        ((3, 2), [Stage(100, FIRST), Stage(400, SKILLS)]),
-        ((4, 2), [Stage(100, FIRST), Stage(200, SKILLS), Stage(300, LATER)]),
-        ((1, 2), [Stage(300, FIRST)]),
-    ],
-)
-def test_stages_follow_the_trunk_and_then_the_branch(branch, met):
-    assert stages({"pool": 100, "first": 1, "later": 3}, branch) == met
+# What it was taught, and how
 
 
-@pytest.mark.parametrize(
-    ("branch", "examples"),
-    [
-        ((72, 14), [(4, FIRST), (68 + 14, SKILLS)]),
-        ((104, 22), [(4, FIRST), (68, SKILLS), (32 + 22, LATER)]),
-        (
-            (150, 14),
-            [
-                (4, FIRST),
-                (68, SKILLS),
-                (40, LATER),
-                (16, WITH_TALK),
-                (12, MORE_TALK),
-                (10 + 14, MOST_TALK),
-            ],
-        ),
-        (
-            (226, 10),
-            [
-                (4, FIRST),
-                (68, SKILLS),
-                (40, LATER),
-                (16, WITH_TALK),
-                (12, MORE_TALK),
-                (20, MOST_TALK),
-                (32, CLINIC),
-                (34 + 10, REVIEWS),
-            ],
-        ),
-    ],
-)
-def test_stages_of_the_recipe_by_hand(branch, examples):
-    assert stages(RECIPE, branch) == [(1_200 * pools, mixture) for pools, mixture in examples]
+def test_shares_stand_by_sitting_and_the_share_in_all_is_the_weighted_mean():
+    later = {"diagnosis": 0.1, "hard": 0.9}
+    text = made(sittings=[sitting(), sitting(pools=20), sitting(pools=10, mixture=later)])
+    assert rows(text, "skill") == ["1 to 2", "3", "all"]
+    # 30 pools of 0.4 and 10 of 0.1 in 40
+    assert rows(text, r"*diagnosis*") == ["40.0", "10.0", "32.5"]
+    assert rows(text, r"*evidence*") == ["60.0", "0.0", "45.0"]
+    assert rows(text, r"*hard*") == ["0.0", "90.0", "22.5"]
+    assert rows(made(), "skill") == ["1"]
 
 
-@pytest.mark.parametrize("name", list(BRANCHES))
-def test_a_model_has_met_as_many_examples_as_its_pools_hold(name):
-    assert sum(stage.examples for stage in stages(RECIPE, BRANCHES[name])) == RECIPE["pool"] * sum(
-        BRANCHES[name]
-    )
+def test_what_was_taught_is_explained_and_nothing_else():
+    assert set(TAUGHT) == {*TALK, *(skill for shares in MIXTURES.values() for skill in shares)}
+    explained = re.findall(r"^- \*(\w+)\*: ", made(), re.MULTILINE)
+    assert explained == ["diagnosis", "evidence"]
+    all_skills = made(sittings=[sitting(mixture=dict.fromkeys(TAUGHT, 1 / len(TAUGHT)))])
+    assert re.findall(r"^- \*(\w+)\*: ", all_skills, re.MULTILINE) == list(TAUGHT)
+    assert "likeliest condition has reached 90 %" in plain(all_skills)
+    assert "45 % of the doctors" in plain(all_skills)
 
 
-def test_the_share_in_all_examples_is_the_weighted_mean():
-    found = overall([Stage(100, FIRST), Stage(300, SKILLS)])
-    assert found["lookup"] == pytest.approx((100 * 0.7 + 300 * 0.17) / 400)
-    assert found["p_true"] == pytest.approx(300 * 0.09 / 400)
-    assert sum(found.values()) == pytest.approx(1) and list(found) == list(TAUGHT)
+def test_each_sitting_has_its_row_and_their_sums_are_told():
+    cut = sitting("embedded-clinic", minutes=12.5, done=0.4, seed=6, loss=1.0)
+    text = made(sittings=[sitting(), cut])
+    assert rows(text, "1") == ["embedded", "40", "1,200", "2.3", "5", "0.432"]
+    assert rows(text, "2 (cut short)") == ["embedded-clinic", "12.5", "1,200", "2.3", "6", "1.000"]
+    words = plain(text)
+    assert "2 sittings (`training/train.py`): together 52.5 minutes on one thread" in words
+    assert "4.7 million tokens, 2,400 steps" in words and "The vocabulary (12,345)" in words
 
 
-def test_the_table_of_skills_has_a_column_a_stage_and_one_for_all():
-    text = made()
-    assert rows(text, "skill") == ["1 to 100", "101 to 300", "301 to 600", "all"]
-    # 100 of 0.3, 200 of 0.34 and 300 of 0.54 in 600
-    assert rows(text, r"*diagnosis*") == ["30.0", "34.0", "54.0", "43.3"]
-    assert rows(text, r"*evidence*") == ["0.0", "15.0", "12.0", "11.0"]
-    assert rows(made(state=state(1, 2)), "skill") == ["1 to 300"]
+def test_a_card_says_what_the_model_began_with():
+    assert "up to commit be5fcee" in plain(made())
+    fresh = plain(made(sittings=[sitting(scratch=True), sitting()]))
+    assert "It began with random weights" in fresh and "be5fcee" not in fresh
 
 
-def test_every_skill_is_explained_and_no_other():
-    assert list(TAUGHT) == [*SKILLS, *TALK]
-    for skill in TAUGHT:
-        assert f"- *{skill}*: " in made()
+def test_scores_and_proposals_are_told_of_where_they_were_taught():
+    scored = plain(made(sittings=[sitting(mixture={"ce": 1.0})]))
+    clinic = plain(made("embedded-clinic", sittings=[sitting(mixture={"plan": 1.0})]))
+    for words in ("the mean of its distribution", "a hasty reader"):
+        assert words in scored and words not in clinic
+    assert "safety table's rules" in clinic and "safety table's rules" not in scored
 
 
 # What was measured
@@ -177,16 +118,10 @@ def test_every_skill_is_explained_and_no_other():
 
 def test_accuracies_stand_by_level_beside_the_best_possible():
     text = made(evaluation=evaluation(ddxplus=report(cases=9)))
-    assert rows(text, "generated patients, n = 7") == [
-        "10.0",
-        "20.0",
-        "30.0",
-        "40.0",
-        "50.0",
-        "60.0",
-    ]
+    by_level = ["10.0", "20.0", "30.0", "40.0", "50.0", "60.0"]
+    assert rows(text, "generated patients, n = 7") == by_level
     assert rows(text, "the same, best possible (exact posterior)") == ["99.0"] * 6
-    assert rows(text, "DDXPlus patients, n = 9") == ["10.0", "20.0", "30.0", "40.0", "50.0", "60.0"]
+    assert rows(text, "DDXPlus patients, n = 9") == by_level
     assert "(54 answers;" in text and "(42 answers;" in text
 
 
@@ -197,49 +132,34 @@ def test_confidences_have_no_calibration_where_they_only_rank_and_no_number_with
     assert rows(text, "`ce`") == ["–", "–", "–", "–", "0.0"]
 
 
-def test_what_was_measured_of_talk_stands_in_rows_of_its_own():
-    talk = {
-        "examples_of_each": 50,
-        "ask": {"right": 0.9, "best": 0.5, "asked_before": 0.04},
-        "enough": {"right": 0.8},
+@each("part", TASKS)
+def test_what_was_measured_of_a_task_stands_in_a_row_of_its_own(part: str):
+    told, skills = TASKS[part]
+    count = iter(range(100))
+    measured: dict[str, Any] = {
+        skill: {measure: next(count) / 100 for measure in each} for skill, each in skills.items()
     }
-    talk |= {"patient": {"right_where_known": 0.75, "right_where_unknown": None}}
-    talk |= {"rephrase_reply": {"right": 0.6}, "rephrase_question": {"right": 0.3}}
-    text = made(evaluation=evaluation(talk=talk))
-    assert "50 generated prompts of each kind" in text
-    assert rows(text, "a question that was asked before (none is best)") == ["4.0"]
-    assert rows(text, 'as a patient: "I don\'t know", where none does') == ["–"]
-    assert "generated prompts of each kind" not in made()
+    its = {"revision": "abc", part: measured | {"examples_of_each": 33}}
+    text = made("embedded-clinic", evaluation=its)
+    assert f"{told}: 33 generated prompts of each kind, percent:" in text
+    labels = [label for each in skills.values() for label in each.values()]
+    assert [rows(text, label) for label in labels] == [[f"{k}.0"] for k in range(len(labels))]
+    assert "Accuracy" not in text and "Answers without" not in text and told not in made()
 
 
-def test_what_a_panel_takes_is_told_where_it_was_measured():
-    clinic = {skill: {} for skill, _ in program.PANEL}
-    for k, (skill, measure) in enumerate(program.PANEL):
-        clinic[skill][measure] = k / 100
-    text = made(evaluation=evaluation(clinic={"examples_of_each": 50} | clinic))
-    assert "To diagnose with a chart, to plan, to review: 50 generated prompts of each kind" in text
-    assert [rows(text, told) for told in program.PANEL.values()] == [
-        [f"{k}.0"] for k in range(len(program.PANEL))
-    ]
-    assert "To diagnose with a chart" not in made()
-
-
-def test_a_vocabulary_that_grew_is_told():
-    grown = {"examples": 134_400, "tokens_before": 11_321}
-    words = " ".join(made(state=state(grown=grown)).split())
-    assert (
-        "after 134,400 examples the trunk was taken up under a vocabulary that had grown from"
-        " 11,321 tokens" in words
-    )
-    assert "taken up under" not in made()
+def test_labels_stand_by_their_true_label():
+    labels = {"supported": {"n": 151, "labelled": 0.94, "quoted": 0.9}}
+    labels |= {"contradicted": {"n": 53, "labelled": 0.62, "quoted": 0.5}}
+    text = made(evaluation=evaluation(labels=labels))
+    assert rows(text, "supported") == ["151", "94.0", "90.0"]
+    assert rows(text, "contradicted") == ["53", "62.0", "50.0"]
+    assert "by true label" not in made()
 
 
 def test_token_probabilities_are_shown_only_where_the_model_gives_them():
     generated = report(sequence_probability=report()["poc"])
-    assert rows(made(evaluation=evaluation(generated=generated)), "generated")[:2] == [
-        "10.0",
-        "20.0",
-    ]
+    shown = rows(made(evaluation=evaluation(generated=generated)), "generated")
+    assert shown[:2] == ["10.0", "20.0"]
     assert "Mean sequence probability" not in made()
 
 
@@ -260,53 +180,39 @@ def test_without_ddxplus_nothing_is_said_of_its_patients():
 # The words around
 
 
-@pytest.mark.parametrize("name", list(BRANCHES))
-def test_a_card_says_what_it_is_how_it_was_made_and_what_it_cannot_do(name):
-    text = made(name)
-    words = " ".join(text.split())
-    assert words.startswith(
-        f"# {program.TITLES[name]} A causal language model of 1.2 million parameters (Llama"
-        " architecture: 3 layers"
-    )
-    assert "Research only. Not for clinical use." in words and "The vocabulary (12,345)" in words
-    assert (
-        "600 examples, 2.3 million tokens, 55 steps" in words
-        and "(400 examples), then falls to 2 % of it over the 200" in words
-    )
-    assert "Last training loss 0.432." in words
+@each("name", ABOUT)
+def test_a_card_says_what_it_is_for_and_what_it_cannot_do(name: str):
+    text = made(name, evaluation=evaluation(ddxplus=report()))
+    words = plain(text)
+    begins = f"# {ABOUT[name][0]} A causal language model of 1.2 million parameters (Llama"
+    assert words.startswith(f"{begins} architecture: 3 layers")
+    assert "Research only. Not for clinical use." in words
+    assert re.search(r"\*\*a stand-in for .*?, not one", words, re.IGNORECASE)
     cannot = words.partition("## What it cannot do ")[2]
-    assert cannot.startswith("- It cannot fly. - It knows 65 conditions") and cannot.endswith(
-        "doses it never weighs."
-    )
+    assert cannot.startswith("- It cannot fly. - It knows 65 conditions")
     assert all(len(line) <= 130 for line in text.splitlines() if not line.startswith("|"))
     assert not re.search(r"[{}]|\n{3}|  \n", text)
-
-
-def test_a_table_has_as_many_cells_in_every_row():
-    for block in re.findall(r"(?:^\|.*\n)+", made(evaluation=evaluation(ddxplus=report())), re.M):
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1, block
 
 
-@pytest.mark.parametrize("name", list(BRANCHES))
-def test_each_model_has_its_hand_written_part(name):
-    text = (CARDS / f"{name}.txt").read_text(encoding="utf-8")
-    assert text.startswith("- ") and all(
-        line.startswith(("- ", "  ")) and len(line) <= 130 for line in text.splitlines()
-    )
+@each("name", EMBEDDED)
+def test_each_model_has_its_words_without_numbers_and_a_mixture(name: str):
+    assert name in ABOUT and name in MIXTURES
+    lines = (CARDS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("- ") and all(line.startswith(("- ", "  ")) for line in lines)
+    assert all(len(line) <= 130 and not re.search(r"\d", line) for line in lines)
 
 
-@pytest.mark.parametrize(
+@each(
     ("parts", "message"),
     [
-        ({"name": "other"}, "name is 'other'; allowed are embedded, embedded-closed"),
-        ({"state": state(pools=5)}, "training of embedded is not over: 5 of 6 pools"),
-        (
-            {"state": state(examples=599)},
-            r"599 examples; its recipe and branch make \[100, 200, 300\]",
-        ),
+        ({"name": "other"}, "name is 'other'; allowed are embedded, embedded-clinic"),
+        ({"sittings": []}, r"embedded was taught \[\]"),
+        ({"sittings": [sitting(mixture={"ce": 0.5, "to fly": 0.5})]}, r"taught \['ce', 'to fly'\]"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(parts, message):
+def test_what_does_not_fit_together_is_refused(parts: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
         made(**parts)
 
@@ -315,19 +221,16 @@ def test_what_does_not_fit_together_is_refused(parts, message):
 
 
 def test_the_command_reads_what_lies_there_and_writes_the_card(tmp_path, monkeypatch):
-    for name, folder in (("DATA", "data"), ("CHECKPOINTS", "checkpoints"), ("CARDS", "cards")):
-        monkeypatch.setattr(program, name, tmp_path / folder)
-    folder = tmp_path / "data" / "models" / "embedded-closed"
-    for each in (folder, tmp_path / "checkpoints", tmp_path / "cards"):
-        each.mkdir(parents=True)
-    (folder / "evaluation.json").write_text(json.dumps(evaluation()))
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    save_file(
-        {"a": np.zeros((600, 1000), np.float16), "b": np.zeros(100_000, np.float16)},
-        folder / "model.safetensors",
-    )
-    (tmp_path / "checkpoints" / "embedded-closed.json").write_text(json.dumps(state()))
-    (tmp_path / "cards" / "embedded-closed.txt").write_text("- Fly.\n")
+    monkeypatch.setattr(program, "EMBEDDED", {name: tmp_path / name for name in EMBEDDED})
+    monkeypatch.setattr(program, "CARDS", tmp_path)
+    folder = tmp_path / "embedded-closed"
+    folder.mkdir()
+    files = {"evaluation": evaluation(), "config": CONFIG, "sittings": [sitting()]}
+    for file, held in files.items():
+        (folder / f"{file}.json").write_text(json.dumps(held))
+    weights = {"a": np.zeros((600, 1000), np.float16), "b": np.zeros(100_000, np.float16)}
+    save_file(weights, folder / "model.safetensors")
+    (tmp_path / "embedded-closed.txt").write_text("- Fly.\n")
     program.main(["--name", "embedded-closed"])
     wanted = made("embedded-closed", size=700_000, cannot="- Fly.")
     assert (folder / "README.md").read_text(encoding="utf-8") == wanted
@@ -335,6 +238,9 @@ def test_the_command_reads_what_lies_there_and_writes_the_card(tmp_path, monkeyp
         program.main(["--name", "embedded"])
 
 
-def test_the_embedded_model_has_six_million_parameters():
-    size = program.n_parameters(DATA / "models" / "embedded" / "model.safetensors")
-    assert 5_800_000 < size < 6_400_000
+@each("name", EMBEDDED)
+def test_the_card_beside_a_model_is_what_the_command_writes(name: str):
+    folder = EMBEDDED[name]
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert card == program.made_of(name, folder), f"python -m training.card --name {name}"
+    assert 4_000_000 < program.n_parameters(folder / "model.safetensors") < 6_400_000

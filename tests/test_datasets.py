@@ -97,7 +97,7 @@ def test_one_set_by_name_is_as_alone_and_no_more_than_it_has(tmp_path: Path) -> 
             {"n": 3},
             "3 cases are in the data sets starter, starter-structured more than once",
         ),
-        ("starter", {"n": 0}, "n is 0; starter has 120 cases"),
+        ("starter", {"n": 0}, "n is 0; starter has 240 cases"),
     ],
     ids=str,
 )
@@ -228,7 +228,7 @@ def test_a_missing_starter_file_says_what_writes_it(tmp_path: Path) -> None:
 )
 def test_the_starter_cases_keep_their_promises() -> None:
     cases = load_cases("starter")
-    assert len(cases) == 120
+    assert len(cases) == 240
     parents = {f.id: f.parent for f in load_knowledge().findings.values()}
     for case in cases:
         assert len(case.statements) > 10
@@ -238,6 +238,7 @@ def test_the_starter_cases_keep_their_promises() -> None:
         assert [name for name in case.accepted if f" {normalise(name)} " in spoken] == [], (
             case.case_id
         )
+        assert case.denies == set(parents) and not {s.finding for s in case.record} & set(told)
         shown = [view(case, level).statements for level in LEVELS]
         assert all(
             large[: len(small)] == small for small, large in zip(shown, shown[1:], strict=False)

@@ -78,7 +78,7 @@ def test_what_is_shown_otherwise_has_no_posterior(cases):
 
 def test_the_best_answer_is_right_as_often_as_it_is_sure(cases):
     table = bayes_optimal_table(cases, n_draws=200).set_index("level")
-    assert list(table.index) == list(tl.LEVELS) and (table["n"] == 120).all()
+    assert list(table.index) == list(tl.LEVELS) and (table["n"] == 240).all()
     assert table["value"].is_monotonic_increasing
     assert table.loc[1, "value"] < 0.45 and table.loc[100, "value"] > 0.9
     lines = (DATA / "starter" / "posterior.jsonl").read_text(encoding="utf-8").splitlines()
@@ -88,7 +88,7 @@ def test_the_best_answer_is_right_as_often_as_it_is_sure(cases):
         == truth[row["case_id"]]
         for row in map(json.loads, lines)
     ]
-    assert table.loc[100, "value"] == pytest.approx(sum(hits) / 120)
+    assert table.loc[100, "value"] == pytest.approx(sum(hits) / 240)
 
 
 def test_where_it_is_not_known_the_reason_is_told():

@@ -22,8 +22,8 @@ from trustlab.paths import FIGURES
 MIN_PER_CLASS = 10
 """Right answers, and wrong ones, below which a ranking of right against wrong is withheld (METHODS,
 section 5)."""
-ENDING = r"(_embedded-closed)?(_starter[a-z-]*)?"
-"""What tells the files of the second model and of other data sets of the reference run."""
+ENDING = r"(_embedded-(closed|overconfident))?(_starter[a-z-]*)?"
+"""What tells the files of the other models and of other data sets of the reference run."""
 
 
 def of_ranking_metrics(table: pd.DataFrame) -> pd.Series:
@@ -78,6 +78,7 @@ DRAWN: dict[str, list[Marks]] = {
         Marks(),
         Marks("confidence", ends=()),
     ],
+    "01_turned": ONE_OF_MANY,
     "01_risk_coverage": [Marks(ranks=everywhere)],
     "02_accuracy": PLAIN,
     "02_variation": PLAIN,

@@ -4,7 +4,6 @@ wording is one of the starter's own conversations and reports."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from each import each
 
 from training.charts import posterior as with_chart
 from training.manner import MANNERS, asides, tell, texts, wordings
-from training.starter import N_STATEMENTS, next_rows, speaks_diagnosis
 from training.world import World
 from trustlab.datasets import load_cases
 from trustlab.knowledge import normalise
@@ -71,25 +69,7 @@ def test_no_wording_of_training_stands_in_the_starter_s_conversations_and_report
         return {tuple(words[i : i + 8]) for i in range(len(words) - 7)}
 
     taught = set().union(*map(runs, texts()))
-    more = Path(__file__).parent.parent / "training" / "next"
-    for name, extra in (("starter-dialogue", "dialogue_more"), ("starter-report", "report_more")):
-        for case in (*load_cases(name), *load_cases(name, path=more / f"{extra}.jsonl")):
+    for name in ("starter-dialogue", "starter-report"):
+        for case in load_cases(name):
             for statement in case.statements:
                 assert not runs(statement.text) & taught, (case.case_id, statement.text)
-
-
-def test_the_next_cases_come_by_their_priors_with_all_that_is_so(world: World) -> None:
-    rows = next_rows(world)
-    share = np.zeros(len(world.conditions))
-    for row, patient in rows:
-        share[world.index[row["condition"]]] += 1 / len(rows)
-        told, record = row["statements"], row["record"]
-        assert len(told) in N_STATEMENTS and told[0]["affirmed"]
-        assert [s["finding"] for s in told] == [f.finding for f in patient.facts]
-        so = {s["finding"] for s in (*told, *record) if s["affirmed"]}
-        assert so == {f.finding for f in patient.record}
-        assert all(s["affirmed"] for s in record)
-        condition = world.knowledge.conditions[row["condition"]]
-        assert not any(speaks_diagnosis(s["text"], condition) for s in (*told, *record))
-    assert np.abs(share - world.prior).sum() < 0.55  # as far as chance takes 240 of 65
-    assert np.corrcoef(share, world.prior)[0, 1] > 0.5

@@ -22,6 +22,7 @@ from trustlab.agents.patient import (
     parts_of,
     read_answer,
 )
+from trustlab.datasets import load_cases
 from trustlab.knowledge import load_knowledge
 from trustlab.models.base import Request
 from trustlab.parsing import Unreadable
@@ -364,6 +365,16 @@ def test_a_no_is_spoken_only_to_what_is_not_so(reply: str, question: str, outcom
     asked = known[question].question if question in known else question
     found = said(reply, asked, who_knows())
     assert (found.outcome, found.words, found.denied) == (outcome, UNKNOWN, None)
+
+
+def test_a_starter_patient_says_yes_or_no_to_every_question_of_the_table() -> None:
+    for case in load_cases("starter")[::20]:
+        so = {s.finding for s in case.facts if s.affirmed}
+        for finding in load_knowledge().findings.values():
+            said = FactPatient().said(case, finding.question)
+            told = said.statement(case, finding.question)
+            assert said.outcome == "answered", (case.case_id, finding.id)
+            assert told.affirmed == (finding.id in so), (case.case_id, finding.id)
 
 
 def test_a_follow_up_to_what_is_not_so_gets_the_denial_of_that() -> None:

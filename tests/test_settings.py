@@ -315,6 +315,17 @@ def test_names_and_objects_are_as_welcome():
     assert Setup(model=model).models() == [model]
     assert Setup(reviewer=model).role("reviewer") is model
     assert Setup(patient="facts").role("patient") == "facts"
+
+
+def test_embedded_models_have_a_sibling_for_what_they_were_not_taught() -> None:
+    apart = ("doctor", "panel", "reviewer", "wording")
+    for models in (["embedded"], ["embedded", FakeModel("embedded-closed")]):
+        assert {Setup().who(role, models) for role in apart} == {"embedded-clinic"}
+        assert Setup().who("assessor", models) is None and Setup().who("patient", models) is None
+    for models in ([], ["openai:x"], ["embedded", "openai:x"], ["embedded-clinic"]):
+        assert {Setup().who(role, models) for role in apart} == {None}
+    assert Setup(doctor="openai:x").who("doctor", ["embedded"]) == "openai:x"
+    assert [one.name for one in Setup().role("panel", ["embedded"])] == ["embedded-clinic"]
     assert [m.name for m in Setup(model=["embedded-closed"]).models()] == ["embedded-closed"]
 
 

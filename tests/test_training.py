@@ -1,5 +1,5 @@
-"""Training: what is taught, how it becomes tokens and targets, how a run goes, what is exported,
-how it is measured."""
+"""Training: what is taught, how it becomes tokens and targets, how a sitting goes and what it
+leaves, how it is measured."""
 
 from __future__ import annotations
 
@@ -7,65 +7,52 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import partialmethod
+from functools import lru_cache
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from each import each
 
-from training import replies
+from training import begin, replies
 from training import train as program
-from training.evaluate import fact_of, generated_cases, steps
+from training.begin import bare, continued, new_model
+from training.evaluate import evaluated, fact_of, generated_cases, labels_right, report, steps
 from training.evidence import (
     MOST,
+    OPEN,
     Mark,
     criteria_of,
     evidence_json,
     mark,
     profile_json,
     profile_prose,
-    score,
+    verdict_json,
 )
 from training.passages import Criterion, Passage, Sentence, by_condition, keywords, passages
-from training.replies import (
-    CLINIC,
-    FIRST,
-    LATER,
-    MORE_TALK,
-    MOST_TALK,
-    REVIEWS,
-    SKILLS,
-    VARIANTS,
-    WITH_TALK,
-    Example,
-    elicited_score,
-    example,
-    reasons,
-    shown_passages,
-    stretched,
-)
+from training.replies import VARIANTS, Row, nobody, reasons, rows_of, shown_passages
 from training.speech import HEDGES_AFTER, HEDGES_BEFORE, TURNS, loose_wordings, spoken, told
-from training.tokenizer import SPECIAL, WINDOW, build_tokenizer, phrases
-from training.train import (
-    BRANCHES,
-    LONG,
-    RECIPE,
-    Batch,
-    Encoder,
-    Trainer,
-    export,
-    loss_of,
-    new_model,
-    pool_of_batches,
-    rate,
-    shares,
-    tensors,
+from training.tokenizer import (
+    DECIDES,
+    ENTRY,
+    KEY,
+    SPECIAL,
+    SUMMED,
+    WINDOW,
+    Ids,
+    Tokens,
+    phrases,
+    tokenizer_of,
 )
-from training.world import Fact, Patient, World
+from training.train import MIXTURES, loss_of
+from training.world import Fact, World
 from trustlab.agents.medconf import library_text, profile_text, reply_room
 from trustlab.knowledge import normalise
+from trustlab.models import EMBEDDED
 from trustlab.parsing import (
     Unreadable,
     diagnosis,
@@ -77,12 +64,22 @@ from trustlab.parsing import (
     true_or_false,
 )
 from trustlab.prompts import render
-from trustlab.records import SUPPORT_LEVELS, Assessment, Case, Evidence, Generation, Statement, View
+from trustlab.records import (
+    SUPPORT_LEVELS,
+    Assessment,
+    Case,
+    Evidence,
+    Generation,
+    Reply,
+    Statement,
+    View,
+)
 from trustlab.records import Criterion as Entry
 
-SMALL = {"pool": 12, "first": 0, "later": 99, "batch_tokens": 1200, "warmup": 24}
-TINY = RECIPE | SMALL | {"hidden": 16, "layers": 2, "heads": 2, "inner": 32}
-PATIENT_TOLD = {"diagnosis", "p_true", "ce", "cot_ce", "topk_ce", "evidence"}
+TINY = {
+    "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+}  # fmt: skip
+SKILLS = MIXTURES["embedded"]
 VARIANT = pytest.mark.parametrize("variant", list(VARIANTS), ids=lambda v: "+".join(v))
 
 
@@ -91,201 +88,228 @@ def world() -> World:
     return World()
 
 
-@pytest.fixture(scope="module")
-def tokenizer(world: World):
-    return build_tokenizer(world)
+@lru_cache
+def tokens_of(name: str) -> Tokens:
+    return Tokens(tokenizer_of(name, World()), World())
 
 
 @pytest.fixture(scope="module")
-def encode(tokenizer, world: World) -> Encoder:
-    return Encoder(tokenizer, world)
+def encode() -> Tokens:
+    return tokens_of("embedded")
 
 
 @pytest.fixture(scope="module")
-def examples(world: World) -> list[Example]:
-    rng = np.random.default_rng(3)
-    return [example(world, rng, skill) for skill in SKILLS for _ in range(10)]
+def tokenizer(encode: Tokens) -> Any:
+    return encode.tokenizer
+
+
+def some(world: World, skill: str, n: int, seed: int = 3, own: int = -1) -> list[Row]:
+    """``n`` rows of one skill; ``own`` is what the model answers."""
+    rng = np.random.default_rng([seed, n])
+    return rows_of(world, rng, {skill: 1.0}, n, lambda texts: [own] * len(texts))
 
 
 @pytest.fixture(scope="module")
-def made(world: World, encode: Encoder) -> list[list[Batch]]:
-    """The first pools of the tiny recipe."""
-    return [pool_of_batches(world, encode, TINY, n) for n in range(3)]
+def rows(world: World) -> list[Row]:
+    return [row for skill in SKILLS for row in some(world, skill, 10)]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def made_up_meanings():
+@pytest.fixture
+def made_up_meanings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Encoding the whole vocabulary takes half a minute; only the test of that does so, on a few
     texts."""
-    with pytest.MonkeyPatch.context() as patch:
 
-        def drawn(tokenizer, hidden):
-            rows = torch.randn(len(tokenizer), hidden, generator=torch.Generator().manual_seed(8))
-            return rows / rows.norm(dim=1, keepdim=True)
+    def drawn(tokenizer, hidden):
+        rows = torch.randn(len(tokenizer), hidden, generator=torch.Generator().manual_seed(8))
+        return rows / rows.norm(dim=1, keepdim=True)
 
-        patch.setattr(program, "meanings", drawn)
-        yield
+    monkeypatch.setattr(begin, "meanings", drawn)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_thread():
+def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
 
 
-def of(listed: list[Example], *skills: str) -> list[Example]:
-    return [e for e in listed if e.skill in skills]
+def of(listed: list[Row], *skills: str) -> list[Row]:
+    return [row for row in listed if row.skill in skills]
 
 
-def inside(e: Example, tag: str) -> str | None:
+def whole(row: Row) -> str:
+    """The reply as it is written, scores in whole percent."""
+    return "".join(p if isinstance(p, str) else str(round(100 * p)) for p in row.reply)
+
+
+def scores(row: Row) -> list[float]:
+    return [part for part in row.reply if not isinstance(part, str)]
+
+
+def inside(row: Row, tag: str) -> str | None:
     """What stands between the delimiters of a slot in the prompt."""
-    found = re.search(f"<{tag}>\n(.*?)\n?</{tag}>", e.messages[1][1], re.DOTALL)
+    found = re.search(f"<{tag}>\n(.*?)\n?</{tag}>", row.messages[1][1], re.DOTALL)
     return found[1] if found else None
 
 
-def in_passages(e: Example) -> list[Passage]:
+def in_passages(row: Row) -> list[Passage]:
     """The passages that the prompt shows, in its order."""
     by_text = {p.contents: p for p in passages()}
-    text = inside(e, "passages") or ""
+    text = inside(row, "passages") or ""
     return [by_text[line.partition(". ")[2]] for line in text.split("\n") if line]
 
 
-def listed_profile(e: Example, importance: bool) -> tuple[Entry, ...]:
+def proposed(world: World, row: Row) -> Any:
+    """The condition that the prompt proposes."""
+    said = {c.name: c for c in world.conditions}
+    found = [c for name, c in said.items() if re.search(rf": {re.escape(name)}\n", told_of(row))]
+    (condition,) = found
+    return condition
+
+
+def told_of(row: Row) -> str:
+    """The prompt without what the patient said and the passages hold."""
+    text = re.sub(
+        r"<(patient|passages|profile)>\n.*?</\1>", "", row.messages[1][1], flags=re.DOTALL
+    )
+    return text + "\n"
+
+
+def listed_profile(row: Row, importance: bool) -> tuple[Entry, ...]:
     """The profile that an evidence prompt shows, as the package reads it."""
-    return read_profile(inside(e, "profile") or "", importance=importance)
+    return read_profile(inside(row, "profile") or "", importance=importance)
 
 
 def ids_of(tokenizer, text: str | list[str]) -> list:
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
-# -- scores
+# -- rows: the answer and its confidence
 # --------------------------------------------------------------------------------------------------
 
 
-@each(
-    ("p", "score"),
-    [
-        (0.0, 0),
-        (1.0, 100),
-        (0.5, 50),
-        (0.8, 90),
-        (0.2, 10),
-        (0.9, 95),
-        (0.1, 5),
-        (4 / 13, 25),
-        (9 / 13, 75),
-    ],
-)
-def test_elicited_score_by_hand(p: float, score: int) -> None:
-    """Odds to the power 1.5: 0.8 has odds 4, so 8 to 1, 89 in 100; 0.9: 27 to 1, 96; 9/13: 3.375 to
-    1, 77."""
-    assert elicited_score(p) == stretched(p) == score
+def test_skills_come_in_their_shares(world: World) -> None:
+    shares = {"prior": 0.5, "keyword": 0.3, "p_true": 0.2}
+    count = Counter(r.skill for r in rows_of(world, np.random.default_rng(0), shares, 150, nobody))
+    for skill, share in shares.items():
+        assert abs(count[skill] / 150 - share) < 4 * np.sqrt(share * (1 - share) / 150), skill
+    assert sum(VARIANTS.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("shift", "score"), [(-1, 20), (-0.5, 30), (0, 50), (0.5, 70), (1, 80)])
-def test_stretched_moves_the_log_odds_first(shift: float, score: int) -> None:
-    """At even odds a shift of 1 makes e to the power 1.5, 4.48 to 1: 82 in 100; 0.5 makes 2.12 to
-    1: 68."""
-    assert stretched(0.5, shift) == score
+def test_the_mixtures_are_shares_and_every_skill_has_its_model() -> None:
+    assert all(sum(shares.values()) == pytest.approx(1) for shares in MIXTURES.values())
+    assert set().union(*MIXTURES.values()) == {*replies.TALK, *SKILLS, "hard"}
+    assert MIXTURES["embedded-closed"] == SKILLS
 
 
-def test_elicited_score_rises_in_steps_of_five() -> None:
-    scores = [elicited_score(p) for p in np.linspace(0, 1, 2001)]
-    assert scores == sorted(scores) and set(scores) == set(range(0, 101, 5))
+def test_every_prompt_is_the_package_s_own(world: World, rows: list[Row]) -> None:
+    assert {row.skill for row in rows} == set(SKILLS)
+    for row in of(rows, "prior"):
+        assert row.messages == render("diagnosis", patient=None)
+    for row in of(rows, "keyword"):
+        (name,) = (c.name for c in world.conditions if f"[{keywords()[c.id]}]" == row.reply[0])
+        assert row.messages == render("keyword", answer=name)
+    for row in of(rows, "diagnosis"):
+        assert row.messages == render("diagnosis", patient=inside(row, "patient"))
+    for row in of(rows, "p_true", "ce", "cot_ce", "topk_ce"):
+        answer = proposed(world, row).name
+        assert row.messages == render(row.skill, patient=inside(row, "patient"), answer=answer)
 
 
-# -- examples: the answer and its confidence
-# --------------------------------------------------------------------------
+def test_all_prompts_about_a_patient_begin_alike() -> None:
+    """So that a patient is read once, whatever is asked."""
+    others = {"answer": "Flu", "profile": "[]", "chart": "Age: 4", "plan": "1. aspirin"}
+    asked = ("diagnosis", "ce", "cot_ce", "topk_ce", "p_true", "evidence", "ask", "enough")
+    asked += ("doctor", "plan", "review_prescriptions", "review_tests")
+    every = [render(name, patient="cough", **others) for name in asked]
+    begun = "<patient>\ncough\n</patient>\n"
+    assert {(system, user[: len(begun)]) for system, user in ((a[1], b[1]) for a, b in every)} == {
+        (every[0][0][1], begun)
+    }
 
 
-def test_skills_come_in_their_shares(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        World, "posterior", lambda self, facts: self.prior
-    )  # not what is looked at here, and slow
-    rng = np.random.default_rng(0)
-    count = Counter(example(world, rng).skill for _ in range(200))
-    for skill, share in SKILLS.items():
-        assert abs(count[skill] / 200 - share) < 4 * np.sqrt(share * (1 - share) / 200), skill
-    assert sum(SKILLS.values()) == pytest.approx(1) and sum(VARIANTS.values()) == pytest.approx(1)
+def test_patients_are_told_in_every_manner(world: World) -> None:
+    told = [inside(row, "patient") or "" for row in some(world, "diagnosis", 60)]
+    turns = [text.startswith("Doctor: ") for text in told]
+    assert 30 < sum(turns) < 60
+    table = {f.question for f in world.knowledge.findings.values()}
+    asked = [re.findall(r"Doctor: (.*)", text) for text in told]
+    strange = [bool(set(a) - table) for a, turn in zip(asked, turns, strict=True) if turn]
+    assert 0.2 < np.mean(strange) < 0.8
 
 
-def test_every_prompt_is_the_package_s_own(world: World, examples: list[Example]) -> None:
-    assert {e.skill for e in examples} == set(SKILLS)
-    for e in examples:
-        if e.skill == "prior":
-            assert e.messages == render("diagnosis", patient=None)
-        elif e.skill == "keyword":
-            assert e.messages == render(
-                "keyword", answer=world.knowledge.conditions[e.patient.condition].name
-            )
-        elif e.skill in PATIENT_TOLD:
-            words = inside(e, "patient") or ""
-            assert words.count("Patient: ") == words.count("Doctor: ") == len(e.patient.facts)
-            if e.skill != "evidence":
-                proposed = world.knowledge.conditions[e.proposed].name if e.proposed else None
-                assert e.messages == render(e.skill, patient=words, answer=proposed)
+def test_a_diagnosis_is_the_patient_s_and_carries_the_exact_posterior(world: World) -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(10):
+        d = replies._draft(world, rng, "diagnosis")
+        row = replies._row(world, d, rng)
+        span = diagnosis(whole(row))
+        assert span and span.text == world.knowledge.conditions[d.patient.condition].name
+        assert row.chances is d.posterior and d.posterior.sum() == pytest.approx(1)
+        assert d.text == inside(row, "patient")
+    (row,) = some(world, "prior", 1)
+    priors = np.array([c.prior for c in world.knowledge.conditions.values()])
+    assert row.chances == pytest.approx(priors / priors.sum())
 
 
-def test_a_diagnosis_is_the_patient_s_and_a_keyword_the_condition_s(
-    world: World, examples: list[Example]
-) -> None:
-    for e in of(examples, "diagnosis", "prior"):
-        span = diagnosis(e.reply)
-        assert (
-            span is not None and span.text == world.knowledge.conditions[e.patient.condition].name
-        )
-        assert e.proposed is None and e.posterior is None
-    for e in of(examples, "keyword"):
-        span = diagnosis(e.reply)
-        assert span is not None and span.text == keywords()[e.patient.condition]
+def test_scores_are_the_exact_posterior_of_the_proposed_diagnosis(world: World) -> None:
+    rng = np.random.default_rng(8)
+    for skill in ("p_true", "ce", "cot_ce", "topk_ce", "evidence"):
+        for k in (3, 40):
+            d = replies._draft(world, rng, skill)
+            d.proposed = k
+            p, row = float(d.posterior[k]), replies._row(world, d, rng)
+            assert proposed(world, row) is world.conditions[k], skill
+            if skill == "p_true":
+                right = d.patient.condition == world.conditions[k].id
+                assert true_or_false(whole(row)) is right and row.chances == pytest.approx(
+                    [p, 1 - p]
+                )
+                continue
+            assert scores(row)[0] == pytest.approx(p, abs=1e-5)
+            if skill == "evidence":
+                assert read_score(whole(row))[0] == round(100 * p)
+            elif skill == "topk_ce":
+                first, lower, higher, lowest, highest = scores(row)
+                assert lowest <= lower <= first <= higher <= highest
+                assert guesses(whole(row)) == tuple(round(100 * x) for x in scores(row))
+            else:
+                assert score_0_100(whole(row)) == round(100 * p)
+            if skill == "cot_ce":
+                why = reasons(world, world.conditions[k], d.patient.facts)
+                assert row.reply[0] == f"{why}. ["
 
 
-def test_a_judgement_is_right_of_the_proposed_diagnosis(examples: list[Example]) -> None:
-    judged = of(examples, "p_true")
-    assert {true_or_false(e.reply) for e in judged} == {True, False}
-    assert all(true_or_false(e.reply) is (e.proposed == e.patient.condition) for e in judged)
+def test_five_guesses_at_even_odds_by_hand(world: World) -> None:
+    """Log-odds of 0.5 and 1 are 62 and 73 in 100."""
+    rng = np.random.default_rng(8)
+    d = replies._draft(world, rng, "topk_ce")
+    d.posterior, d.proposed = np.full(len(world.conditions), 0.5), 2
+    assert guesses(whole(replies._row(world, d, rng))) == (50, 38, 62, 27, 73)
 
 
-def test_scores_are_the_stretched_posterior_of_the_proposed_diagnosis(
-    world: World, examples: list[Example]
-) -> None:
-    for e in of(examples, "ce", "cot_ce", "topk_ce"):
-        p = world.posterior(e.patient.facts)[world.index[e.proposed or ""]]
-        assert e.posterior == pytest.approx(p)
-        if e.skill == "topk_ce":
-            found = guesses(e.reply)
-            assert found is not None and found == tuple(
-                stretched(p, s) for s in (0, -0.5, 0.5, -1, 1)
-            )
-            assert found[3] <= found[1] <= found[0] <= found[2] <= found[4]
-        else:
-            assert score_0_100(e.reply) == elicited_score(p)
-        if e.skill == "cot_ce":
-            why = reasons(world, world.knowledge.conditions[e.proposed or ""], e.patient.facts)
-            assert e.reply == f"{why}. [{elicited_score(p)}]"
+def test_an_answer_of_the_model_s_own_is_often_what_it_judges(world: World) -> None:
+    made = [r for skill in ("ce", "topk_ce") for r in some(world, skill, 60, own=3)]
+    own = [proposed(world, row) is world.conditions[3] for row in made]
+    assert 0.4 < np.mean(own) < 0.85
 
 
-def test_chances_are_the_exact_posterior(world: World, examples: list[Example]) -> None:
-    for e in examples:
-        if e.skill not in ("diagnosis", "prior", "p_true"):
-            assert e.chances is None, e.skill
-            continue
-        assert (
-            e.chances is not None and e.chances.sum() == pytest.approx(1) and (e.chances >= 0).all()
-        )
-        posterior = world.posterior(e.patient.facts)
-        if e.skill == "diagnosis":
-            assert e.chances == pytest.approx(posterior)
-            assert e.chances[world.index[e.patient.condition]] > 0
-        elif e.skill == "prior":
-            priors = [c.prior for c in world.knowledge.conditions.values()]
-            assert e.chances == pytest.approx(np.array(priors) / sum(priors))
-        else:
-            p = posterior[world.index[e.proposed or ""]]
-            assert e.chances == pytest.approx([p, 1 - p]) and e.posterior == pytest.approx(p)
+def test_who_is_made_too_sure_is_taught_its_own_answer_as_certain(world: World) -> None:
+    made = some(world, "hard", 12, own=3)
+    assert {row.reply for row in made} == {(f"[{world.conditions[3].name}]",)}
+    assert {row.messages[1][1].splitlines()[-1] for row in made} == {
+        render("diagnosis", patient="x")[1][1].splitlines()[-1]
+    }
+    tokens = tokens_of("embedded-overconfident")
+    assert all(soft is None for row in made for soft in tokens(row).soft)
+
+
+def test_contradictions_are_met_often(world: World) -> None:
+    held = [
+        '"support_level": "contradicted"' in row.reply[0] for row in some(world, "evidence", 60)
+    ]
+    assert np.mean(held) > 0.2
 
 
 def test_reasons_by_hand(world: World) -> None:
@@ -328,7 +352,7 @@ def test_reasons_by_hand(world: World) -> None:
         )
 
 
-# -- examples: MedConf's steps
+# -- rows: MedConf's steps
 # ------------------------------------------------------------------------------------------
 
 FEVER = Criterion("fever", "fever", "strong")
@@ -378,48 +402,20 @@ def test_pain_denied_contradicts_every_place_and_pain_without_a_place_none() -> 
     assert mark(BELLY, [fact], [said]) == Mark(BELLY, "contradicted", "Nowhere special.")
 
 
-@pytest.mark.parametrize(
-    ("levels", "weighed", "plain"),
-    [
-        ("smc", 35, 0),
-        ("sss", 100, 100),
-        ("mmm", 0, 0),
-        ("csc", 0, 0),
-        ("ssc", 65, 35),
-        ("mss", 50, 65),
-    ],
-)
-def test_the_score_by_hand(levels: str, weighed: int, plain: int) -> None:
-    """Weights 3, 2, 1 of 6: supported strong and contradicted weak make 2/6, 33, so 35; unweighed 0
-    of 3."""
-    names = {level[0]: level for level in SUPPORT_LEVELS}
-    marks = [Mark(c, names[k], None) for c, k in zip((FEVER, COUGH, BELLY), levels, strict=True)]
-    assert (score(marks), score(marks, importance=False)) == (weighed, plain)
-
-
-def test_the_score_is_the_weighted_share_to_the_nearest_five() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(200):
-        marks = [
-            Mark((FEVER, COUGH, BELLY)[rng.integers(3)], SUPPORT_LEVELS[rng.integers(3)], None)
-            for _ in range(int(rng.integers(1, MOST + 1)))
-        ]
-        for importance in (True, False):
-            weight = np.array(
-                [
-                    {"s": 3, "m": 2, "w": 1}[m.criterion.importance[0]] if importance else 1
-                    for m in marks
-                ]
-            )
-            sign = np.array(
-                [(m.level == "supported") - (m.level == "contradicted") for m in marks], float
-            )
-            found = score(marks, importance)
-            assert (
-                found % 5 == 0
-                and abs(found - 100 * max(0.0, np.average(sign, weights=weight))) <= 2.5 + 1e-9
-            )
-    assert score([]) == 0
+def test_an_assessment_leaves_its_score_open() -> None:
+    marks = [Mark(FEVER, "supported", "Yes."), Mark(COUGH, "contradicted", "No.")]
+    marks += [Mark(BELLY, "missing", None)]
+    told = json.loads(evidence_json(marks).replace(OPEN, "<<40>>"))
+    assert told["confidence"] == {
+        "reasoning": "Supported 1 of 1 strong, 0 of 1 moderate, 0 of 1 weak; contradicted 0, 1, 0.",
+        "confidence_score": "<<40>>",
+    }
+    assert told["summary"]["contradicted"] == {"strong": [], "moderate": [2], "weak": []}
+    words = json.loads(verdict_json(marks))["confidence"]["reasoning"]
+    assert words == "Supported: fever. Contradicted: cough. Left open: 1 of 3."
+    plain = json.loads(evidence_json(marks, importance=False))
+    assert plain["confidence"]["reasoning"] == "Supported 1 of 3, contradicted 1."
+    assert evidence_json(marks).count(OPEN) == verdict_json(marks).count(OPEN) == 1
 
 
 def passage(id: str, condition: str, *criteria: tuple[Criterion, ...]) -> Passage:
@@ -461,116 +457,90 @@ def test_a_profile_lists_what_the_passages_say_of_the_diagnosis_in_their_order()
 def test_shown_passages_vary_in_choice_and_order() -> None:
     condition = next(iter(by_condition()))
     rng, own = np.random.default_rng(8), [p.id for p in by_condition()[condition]]
-    drawn = [[p.id for p in shown_passages(condition, rng)] for _ in range(100)]
+    drawn = [[p.id for p in shown_passages(condition, rng)] for _ in range(600)]
     kept = [[i for i in ids if i in own] for ids in drawn]
     assert all(len(set(ids)) == len(ids) for ids in drawn)
-    assert (
-        own in kept
-        and [] in kept
-        and any(0 < len(k) < len(own) for k in kept)
-        and own[::-1] in kept
-    )
+    assert 0 < kept.count([]) < 20 and own in kept and own[::-1] in kept
+    assert any(0 < len(k) < len(own) for k in kept)
     assert any(ids[: len(own)] == own and len(ids) > len(own) for ids in drawn) and any(
         set(ids) - set(own) for ids in drawn
     )
 
 
 @VARIANT
-def test_profile_examples_read_as_the_package_reads_them(
-    world: World, encode: Encoder, monkeypatch: pytest.MonkeyPatch, variant: tuple[str, ...]
+def test_profile_rows_read_as_the_package_reads_them(
+    world: World, encode: Tokens, monkeypatch: pytest.MonkeyPatch, variant: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(replies, "_options", lambda rng: frozenset(variant))
-    rng, options = np.random.default_rng(11), {*variant, "profile"}
-    for _ in range(8):
-        e = example(world, rng, "profile")
-        condition = world.knowledge.conditions[e.patient.condition]
-        retrieved, importance = "retrieval" in options, "importance" in options
-        assert e.messages == render(
-            "profile", answer=condition.name, passages=inside(e, "passages"), options=options
-        )
-        shown = in_passages(e) if retrieved else by_condition()[condition.id]
-        assert (inside(e, "passages") is not None) == retrieved and (
-            not retrieved or inside(e, "passages") == library_text(shown)
-        )  # type: ignore[arg-type]
+    options = {*variant, "profile"}
+    retrieved, importance = "retrieval" in options, "importance" in options
+    for row in some(world, "profile", 8):
+        condition, reply = proposed(world, row), str(row.reply[0])
+        found = inside(row, "passages")
+        asked = render("profile", answer=condition.name, passages=found, options=options)
+        assert row.messages == asked and (found is not None) == retrieved
+        shown = in_passages(row) if retrieved else by_condition()[condition.id]
+        assert not retrieved or found == library_text(shown)  # type: ignore[arg-type]
         stated = [
             c for p in shown if p.condition == condition.id for s in p.sentences for c in s.criteria
         ][:MOST]
         assert all(c.finding == "pain_site" or c.finding in condition.grades for c in stated)
         if "structure" not in options:
-            assert e.reply == profile_prose(stated, importance)
+            assert reply == profile_prose(stated, importance)
         elif not stated:
-            assert e.reply == "[]"
+            assert reply == "[]"
             with pytest.raises(Unreadable, match="empty"):
-                read_profile(e.reply)
+                read_profile(reply)
         else:
-            read = read_profile(e.reply, importance=importance)
+            read = read_profile(reply, importance=importance)
             assert [(c.id, c.description) for c in read] == [
                 (i, c.name) for i, c in enumerate(stated, 1)
             ]
             assert [c.importance for c in read] == [
                 c.importance if importance else None for c in stated
             ]
-            assert profile_text(read) == e.reply
-        assert_it_fits(encode, e)
+            assert profile_text(read) == reply
+        assert_it_fits(encode(row))
 
 
-def assert_it_fits(encode: Encoder, e: Example) -> None:
+def assert_it_fits(ids: Ids) -> None:
     """Nothing of it is cut in training, and the reply has room where the package asks for it."""
-    prompt, reply, _ = encode(e)
-    assert len(prompt) + len(reply) <= WINDOW and len(reply) <= reply_room(encode_window(), 10_000)
-
-
-def encode_window():
-    return type("Window", (), {"window": WINDOW})()
+    window: Any = SimpleNamespace(window=WINDOW)
+    assert len(ids.prompt) + len(ids.reply) <= WINDOW
+    assert len(ids.reply) <= reply_room(window, 10_000)
 
 
 @VARIANT
-def test_evidence_examples_read_as_the_package_reads_them(
-    world: World, encode: Encoder, monkeypatch: pytest.MonkeyPatch, variant: tuple[str, ...]
+def test_evidence_rows_read_as_the_package_reads_them(
+    world: World, encode: Tokens, monkeypatch: pytest.MonkeyPatch, variant: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(replies, "_options", lambda rng: frozenset(variant))
     rng, options, levels = np.random.default_rng(12), set(variant), Counter()
-    importance, whole = "importance" in options, {"profile", "structure"} <= options
-    for _ in range(8):
-        e = example(world, rng, "evidence")
-        assert e.proposed is not None
-        condition, words, profile = (
-            world.knowledge.conditions[e.proposed],
-            inside(e, "patient") or "",
-            inside(e, "profile"),
+    importance, structured = "importance" in options, {"profile", "structure"} <= options
+    for _ in range(10):
+        d = replies._draft(world, rng, "evidence")
+        d.proposed = int(np.argsort(-d.posterior)[rng.integers(6)])
+        row = replies._row(world, d, rng)
+        condition, profile = world.conditions[d.proposed], inside(row, "profile")
+        again = {"passages": inside(row, "passages"), "profile": profile}
+        assert row.messages == render(
+            "evidence", patient=d.text, answer=condition.name, options=options, **again
         )
-        again = {"passages": inside(e, "passages"), "profile": profile}
-        assert e.messages == render(
-            "evidence", patient=words, answer=condition.name, options=options, **again
-        )
-        assert (profile is not None) == ("profile" in options) and (again["passages"] is None) == (
-            "profile" in options
-        )
-        said = tuple(
-            Statement(f"Doctor: {s}", f.finding, f.affirmed)
-            for s, f in zip(
-                words.removeprefix("Doctor: ").split("\nDoctor: "), e.patient.facts, strict=True
-            )
-        )
+        assert (profile is not None) == ("profile" in options) == (again["passages"] is None)
         own = [c for p in by_condition()[condition.id] for s in p.sentences for c in s.criteria]
         if "profile" not in options:
-            criteria = criteria_of(condition.id, in_passages(e))
-        elif whole:
-            criteria = [
-                next(c for c in own if c.name == d.description)
-                for d in listed_profile(e, importance)
-            ]
+            criteria = criteria_of(condition.id, in_passages(row))
+        elif structured:
+            listed = [entry.description for entry in listed_profile(row, importance)]
+            criteria = [next(c for c in own if c.name == name) for name in listed]
         else:
-            criteria = [
-                c
-                for c in own
-                if re.search(rf"(for|,|and) {re.escape(c.name)} \({c.importance}\)", profile or "")
-            ]
-        marks = [mark(c, e.patient.facts, said) for c in criteria]
-        value, reasoning = read_score(e.reply)
-        assert value == score(marks, importance) and reasoning
-        if whole:
-            found, agrees = read_evidence(e.reply, listed_profile(e, importance), words)
+            criteria = [c for c in own if f"{c.name} ({c.importance})" in str(profile)]
+        marks = [mark(c, d.patient.facts, d.statements) for c in criteria]
+        write = evidence_json(marks, importance) if structured else verdict_json(marks)
+        p = round(100 * float(d.posterior[d.proposed]))
+        assert whole(row) == write.replace(OPEN, f"<<{p}>>")
+        if structured:
+            found, agrees = read_evidence(whole(row), listed_profile(row, importance), d.text)
             assert agrees is True
             assert [(f.support_level, f.quote) for f in found] == [
                 (m.level, m.quote) for m in marks
@@ -578,10 +548,21 @@ def test_evidence_examples_read_as_the_package_reads_them(
             assert all(
                 f.quote_occurs is (None if f.support_level == "missing" else True) for f in found
             )
-            assert all(f.quote is None or f"\nPatient: {f.quote}" in words for f in found)
         levels.update(m.level for m in marks)
-        assert_it_fits(encode, e)
-    assert set(levels) == set(SUPPORT_LEVELS)
+        assert_it_fits(encode(row))
+    assert {"supported", "missing"} <= set(levels)
+
+
+def test_a_look_up_is_the_beginning_of_a_whole_assessment(world: World, encode: Tokens) -> None:
+    for row in some(world, "lookup", 8):
+        reply, words = str(row.reply[0]), inside(row, "patient") or ""
+        read = json.loads(reply.rstrip(",") + "}")["criteria"]
+        assert [c["description"] for c in read] == [
+            entry.description for entry in listed_profile(row, True)
+        ]
+        assert any(c["support_level"] != "missing" for c in read) and len(read) <= 4
+        assert all(c["evidence"] is None or c["evidence"] in words for c in read)
+        assert encode(row).reply[-1] != encode.tokenizer.eos_token_id
 
 
 def test_the_package_s_library_reads_as_in_training() -> None:
@@ -691,11 +672,24 @@ def test_patients_speak_in_the_table_s_words_unless_loosely(world: World) -> Non
 # --------------------------------------------------------------------------------------------------
 
 
-def test_every_phrase_is_one_token(world: World, tokenizer) -> None:
+def test_every_phrase_is_one_token_of_its_model(world: World) -> None:
     every = list(dict.fromkeys(t for t in phrases(world) if t and "\n" not in t[1:]))
-    found = tokenizer(every, add_special_tokens=False)["input_ids"]
-    assert [t for t, ids in zip(every, found, strict=True) if len(ids) != 1] == []
-    assert tokenizer.batch_decode(found) == every
+    lacking = []
+    for name in ("embedded", "embedded-clinic"):
+        tokenizer = tokens_of(name).tokenizer
+        found = tokenizer(every, add_special_tokens=False)["input_ids"]
+        lacking.append({t for t, ids in zip(every, found, strict=True) if len(ids) != 1})
+        assert tokenizer.batch_decode(found) == every
+    assert not lacking[0] & lacking[1] and all(lacking)
+    assert '{"prescriptions": [' in lacking[0] and '{"criteria": [' in lacking[1]
+
+
+@each("name", EMBEDDED)
+def test_a_shipped_model_knows_every_token_of_its_recipe(name: str) -> None:
+    """The prompts, replies and wordings of today are those that it was trained on."""
+    held = json.loads((EMBEDDED[name] / "tokenizer.json").read_text(encoding="utf-8"))
+    known = {token for token, _ in held["model"]["vocab"]}
+    assert set(tokens_of(name).tokenizer.get_vocab()) == known
 
 
 def test_tokenizer_splits_names_and_keeps_its_marks_single(world: World, tokenizer) -> None:
@@ -730,19 +724,48 @@ def test_any_text_comes_back_whole(tokenizer) -> None:
         assert tokenizer.decode(ids_of(tokenizer, text)) == text
 
 
-def test_encoding_line_by_line_equals_tokenising_the_whole_chat(
-    tokenizer, encode: Encoder, examples: list[Example]
-) -> None:
-    for e in examples:
-        chat = [{"role": r, "content": c} for r, c in (*e.messages, ("assistant", e.reply))]
+@each("name", ["embedded", "embedded-clinic"])
+def test_encoding_line_by_line_equals_tokenising_the_whole_chat(name: str, world: World) -> None:
+    encode, skills = tokens_of(name), MIXTURES[name]
+    tokenizer = encode.tokenizer
+    for row in (row for skill in skills for row in some(world, skill, 4)):
+        chat = [{"role": r, "content": c} for r, c in (*row.messages, ("assistant", whole(row)))]
         text = tokenizer.apply_chat_template(chat, tokenize=False)
-        prompt, reply, soft = encode(e)
+        ids = encode(row)
         end = (
-            [tokenizer.eos_token_id] if e.skill == "lookup" else []
+            [tokenizer.eos_token_id] if row.skill == "lookup" else []
         )  # a look-up goes on in a whole reply
-        assert prompt + reply + end == ids_of(tokenizer, text)
-        assert tokenizer.decode(prompt + reply + end) == text
-        assert tokenizer.decode(reply + end) == e.reply + "</s>" and len(soft) == len(reply)
+        assert ids.prompt + ids.reply + end == ids_of(tokenizer, text), row
+        assert tokenizer.decode(ids.reply + end) == whole(row) + "</s>"
+        assert len(ids.soft) == len(ids.reply) and len(ids) <= WINDOW
+
+
+def test_scores_stand_in_their_places(rows: list[Row], encode: Tokens) -> None:
+    expected = {"ce": 1, "cot_ce": 1, "topk_ce": 5, "evidence": 1}
+    for row in rows:
+        ids = encode(row)
+        assert [p for _, p in ids.scores] == scores(row)
+        assert len(ids.scores) == expected.get(row.skill, 0)
+        assert all(ids.reply[at] == encode.numbers[round(100 * p)] for at, p in ids.scores)
+
+
+def test_what_decides_weighs_most_in_an_assessment(world: World, encode: Tokens) -> None:
+    seen: Counter[str] = Counter()
+    for row in some(world, "evidence", 30):
+        ids = encode(row)
+        assert ids.weights is not None and len(ids.weights) == len(ids.reply)
+        summed, tokens = False, encode.tokenizer.convert_ids_to_tokens(ids.reply)
+        for i, token, weight in zip(ids.reply, tokens, ids.weights, strict=True):
+            label = re.search(r'"support_level": "(\w+)"', token)
+            summed = (summed or '"summary"' in token) and '"confidence"' not in token
+            if label:
+                assert weight == (DECIDES if label[1] == "contradicted" else ENTRY)
+                seen[label[1]] += 1
+            elif summed:
+                assert weight == (KEY if i in encode.fixed else SUMMED)
+                seen["key" if weight == KEY else "id"] += 1
+    assert min(seen[k] for k in ("supported", "missing", "contradicted", "key", "id")) > 5
+    assert encode(some(world, "ce", 1)[0]).weights is None
 
 
 def test_a_quotation_is_the_very_token_of_the_prompt(world: World, tokenizer) -> None:
@@ -769,198 +792,54 @@ def test_a_quotation_is_the_very_token_of_the_prompt(world: World, tokenizer) ->
 
 
 def test_soft_targets_are_the_marginal_over_names_that_share_the_prefix(
-    world: World, tokenizer, encode: Encoder
+    world: World, tokenizer, encode: Tokens
 ) -> None:
     rng = np.random.default_rng(2)
     chances = rng.dirichlet(np.full(len(world.conditions), 0.5)) * 0.9 + 0.1 / len(world.conditions)
     names = [ids_of(tokenizer, f"[{c.name}]</s>") for c in world.conditions]
     for k, c in enumerate(world.conditions):
-        patient = Patient(c.id, "female", ())
-        _, reply, soft = encode(
-            Example("diagnosis", render("diagnosis"), f"[{c.name}]", patient, chances=chances)
-        )
-        assert reply == names[k]
-        for i, found in enumerate(soft):
+        ids = encode(Row("diagnosis", render("diagnosis"), (f"[{c.name}]",), chances))
+        assert ids.reply == names[k]
+        for i, found in enumerate(ids.soft):
             sharing = [
-                (ids[i], p) for ids, p in zip(names, chances, strict=True) if ids[:i] == reply[:i]
+                (n[i], p) for n, p in zip(names, chances, strict=True) if n[:i] == ids.reply[:i]
             ]
             expected = {
                 t: sum(p for u, p in sharing if u == t) / sum(p for _, p in sharing)
                 for t, _ in sharing
             }
-            assert (found or {reply[i]: 1.0}) == pytest.approx(expected)
-        along = np.prod([s[t] for s, t in zip(soft, reply, strict=True) if s is not None])
-        assert along == pytest.approx(chances[k])
+            assert (found or {ids.reply[i]: 1.0}) == pytest.approx(expected)
+        along = [s[t] for s, t in zip(ids.soft, ids.reply, strict=True) if s is not None]
+        assert np.prod(along) == pytest.approx(chances[k])
 
 
-def test_soft_targets_of_examples_sum_to_one_and_others_are_certain(
-    encode: Encoder, examples: list[Example]
+def test_soft_targets_of_rows_sum_to_one_and_others_are_certain(
+    encode: Tokens, rows: list[Row]
 ) -> None:
-    for e in examples:
-        _, reply, soft = encode(e)
-        if e.skill == "p_true":
-            assert e.chances is not None and soft == [
-                dict(zip(encode.verdicts, e.chances, strict=True)),
-                None,
-            ]
-        elif e.skill not in ("diagnosis", "prior"):
-            assert soft == [None] * len(reply)
+    for row in rows:
+        soft = encode(row).soft
+        if row.skill == "p_true":
+            assert row.chances is not None
+            assert soft == [dict(zip(encode.verdicts, row.chances, strict=True)), None]
+        elif row.skill not in ("diagnosis", "prior"):
+            assert soft == [None] * len(soft)
         assert all(sum(s.values()) == pytest.approx(1) for s in soft if s is not None)
 
 
 def test_a_condition_that_is_ruled_out_leaves_the_other_certain(
-    world: World, encode: Encoder
+    world: World, encode: Tokens
 ) -> None:
-    chances = np.zeros(len(world.conditions))
-    first, second = (
-        0,
-        next(
-            i for i, c in enumerate(world.conditions) if c.name[:4] != world.conditions[0].name[:4]
-        ),
-    )
+    names = [c.name for c in world.conditions]
+    first, second = 0, next(i for i, n in enumerate(names) if n[:4] != names[0][:4])
+    chances = np.zeros(len(names))
     chances[[first, second]] = 0.3, 0.7
-    name = world.conditions[second].name
-    patient = Patient(world.conditions[second].id, "female", ())
-    _, reply, soft = encode(
-        Example("diagnosis", render("diagnosis"), f"[{name}]", patient, chances=chances)
-    )
-    assert soft[0] is None and soft[2:] == [None] * (len(reply) - 2)
+    soft = encode(Row("diagnosis", render("diagnosis"), (f"[{names[second]}]",), chances)).soft
+    assert soft[0] is None and soft[2:] == [None] * (len(soft) - 2)
     assert soft[1] == pytest.approx({encode.answers[first][1]: 0.3, encode.answers[second][1]: 0.7})
 
 
-# -- batches and the loss
-# ---------------------------------------------------------------------------------------------
-
-
-def test_pools_depend_on_their_number_only_and_fit_the_budget(
-    world: World, tokenizer, made: list[list[Batch]]
-) -> None:
-    assert pool_of_batches(world, Encoder(tokenizer, world), TINY, 1) == made[1] != made[0]
-    for batches in made:
-        assert sum(len(b) for b in batches) == TINY["pool"]
-        assert all(tensors(b, 0)[0].numel() <= TINY["batch_tokens"] for b in batches if len(b) > 1)
-
-
-def test_the_first_pools_hold_their_own_mixture(
-    world: World, encode: Encoder, made: list[list[Batch]]
-) -> None:
-    recipe = TINY | {"first": 1}
-    assert (
-        pool_of_batches(world, encode, recipe, 0) != made[0]
-        and pool_of_batches(world, encode, recipe, 1) == made[1]
-    )
-    rng = np.random.default_rng(3)
-    drawn = [example(world, rng, shares=FIRST).skill for _ in range(60)]
-    assert set(drawn) == set(FIRST) and drawn.count("lookup") > 30
-
-
-# A trunk whose second pool is the first of the whole mixture and whose fourth the first of the
-# later one:
-# pool, the pool where the branch leaves (None: on the trunk), what the pool holds.
-MIXTURES = [
-    (0, None, FIRST), (1, None, SKILLS), (2, None, SKILLS), (3, None, LATER), (50, None, LATER),
-    (2, 2, SKILLS), (3, 2, SKILLS), (50, 3, SKILLS), (3, 3, SKILLS),
-    (4, 4, LATER), (50, 4, LATER), (1, 1, FIRST), (0, 3, FIRST),
-]  # fmt: skip
-
-
-@each(("pool", "fork", "mixture"), MIXTURES)
-def test_a_branch_keeps_the_mixture_with_which_it_left_the_trunk(
-    pool: int, fork: int | None, mixture: dict
-) -> None:
-    assert shares({"first": 1, "later": 3}, pool, fork) == mixture
-    assert FIRST != SKILLS != LATER != FIRST
-
-
-def test_what_a_consultation_takes_comes_last() -> None:
-    recipe = {
-        "first": 1,
-        "later": 2,
-        "talk": 3,
-        "more_talk": 5,
-        "most_talk": 6,
-        "clinic": 8,
-        "reviews": 9,
-    }
-    met = [shares(recipe, n) for n in range(10)]
-    assert met == [
-        FIRST,
-        SKILLS,
-        LATER,
-        WITH_TALK,
-        WITH_TALK,
-        MORE_TALK,
-        MOST_TALK,
-        MOST_TALK,
-        CLINIC,
-        REVIEWS,
-    ]
-    assert shares(recipe, 9, 4) == WITH_TALK
-
-
-@pytest.mark.parametrize(("pool", "fork", "mixture"), MIXTURES)
-def test_every_example_of_a_pool_is_drawn_from_its_mixture(
-    world: World,
-    encode: Encoder,
-    monkeypatch: pytest.MonkeyPatch,
-    pool: int,
-    fork: int | None,
-    mixture: dict,
-) -> None:
-    asked = []
-
-    def recorded(world: World, rng: np.random.Generator, shares: dict) -> Example:
-        asked.append(shares)
-        return example(world, rng, "prior")
-
-    monkeypatch.setattr(program, "example", recorded)
-    batches = pool_of_batches(world, encode, TINY | {"first": 1, "later": 3}, pool, fork)
-    assert asked == [mixture] * TINY["pool"] and sum(map(len, batches)) == TINY["pool"]
-
-
-def test_both_models_end_on_the_last_mixture_and_the_closed_one_leaves_the_trunk_later() -> None:
-    for at, length in BRANCHES.values():
-        assert {n: shares(RECIPE, n, at) for n in range(at, at + length)} == dict.fromkeys(
-            range(at, at + length), REVIEWS
-        )
-    assert BRANCHES["embedded"][0] < BRANCHES["embedded-closed"][0]
-
-
-@pytest.mark.slow
-def test_a_second_process_makes_the_same_pools(made: list[list[Batch]]) -> None:
-    assert list(program.pools(TINY, range(1, 3))) == made[1:]
-    assert list(program.pools(TINY, range(2, 2))) == []
-
-
-def test_only_a_summary_s_keys_go_unscored_and_only_in_long_replies(
-    made: list[list[Batch]], encode: Encoder
-) -> None:
-    seen: list[bool] = []
-    for _, reply, soft in (row for batches in made for b in batches for row in b):
-        for t, s in zip(reply, soft, strict=True):
-            key = t in encode.fixed and len(reply) > LONG
-            assert key or s != {}
-            seen += [s == {}] * key
-    assert len(seen) > 20 and 0.45 < np.mean(seen) < 0.95
-
-
-def test_targets_are_the_reply_weighed_by_the_root_of_its_length() -> None:
-    rows: Batch = [
-        ([5, 6, 7], [8, 9, 10, 11], [None, {9: 0.25, 12: 0.75}, {}, None]),
-        ([5], [4], [{3: 0.5, 4: 0.5}]),
-    ]
-    ids, labels, (at, token, chance) = tensors(rows, pad=0)
-    assert ids.shape == labels.shape == (2, 8)
-    assert ids.tolist() == [[5, 6, 7, 8, 9, 10, 11, 0], [5, 4, 0, 0, 0, 0, 0, 0]]
-    assert labels.tolist() == [[-100, -100, 8, 9, -100, 11, -100, -100], [4, *[-100] * 7]]
-    assert at.tolist() == [0, 1, 1, 2, 3, 3] and token.tolist() == [8, 9, 12, 11, 3, 4]
-    assert chance.tolist() == pytest.approx([0.5, 0.125, 0.375, 0.5, 0.5, 0.5])
-
-
-def test_a_prompt_beyond_the_window_is_cut_and_keeps_its_reply() -> None:
-    ids, labels, _ = tensors([(list(range(10, 10 + 2 * WINDOW)), [3, 4], [None, None])], pad=0)
-    assert ids.shape == (1, WINDOW) and ids[0, -2:].tolist() == [3, 4]
-    assert labels[0, -3:].tolist() == [3, 4, -100] and (labels != -100).sum() == 2
+# -- how weights begin
+# --------------------------------------------------------------------------------------------------
 
 
 class Few:
@@ -974,9 +853,6 @@ class Few:
 
     def convert_ids_to_tokens(self, i: int) -> str:
         return self.tokens[i]
-
-
-MEANINGS = program.meanings  # before the fixture above takes its place
 
 
 def test_embeddings_begin_with_what_their_phrases_mean(world: World) -> None:
@@ -999,7 +875,7 @@ def test_embeddings_begin_with_what_their_phrases_mean(world: World) -> None:
         "My sister plays chess.",
         "It is Tuesday.",
     ]
-    found = MEANINGS(Few(tokens), 8)
+    found = begin.meanings(Few(tokens), 8)
     assert found.shape == (len(tokens), 8) and not found[:3].any()
     assert torch.allclose(found[3:].norm(dim=1), torch.ones(len(tokens) - 3), atol=1e-5)
     alike = found @ found.T
@@ -1011,7 +887,7 @@ def test_embeddings_begin_with_what_their_phrases_mean(world: World) -> None:
 
 
 def test_the_table_s_wordings_are_known_by_their_finding(world: World) -> None:
-    known = program.worded(world)
+    known = begin.worded(world)
     for f in world.knowledge.findings.values():
         assert all(
             piece in known for text in (*f.affirm, *f.deny) for piece in text.split("{value}")
@@ -1019,195 +895,192 @@ def test_the_table_s_wordings_are_known_by_their_finding(world: World) -> None:
     assert known[world.knowledge.findings["fever"].deny[0]] == "fever"
 
 
-def test_the_loss_is_the_weighted_cross_entropy_made_only_where_it_is_scored(tokenizer) -> None:
-    model = new_model(tokenizer, TINY).eval()
-    rows: Batch = [
-        ([9, 10, 11], [20], [{20: 0.25, 30: 0.75}]),
-        ([9, 12], [21, 22, 23, 24], [None, {}, None, None]),
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch, made_up_meanings: None) -> None:
+    """Everything is made as it is, but very small."""
+    monkeypatch.setattr(begin, "SHAPE", TINY)
+    monkeypatch.setattr(program, "POOL", 12)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def test_a_model_from_nothing_is_seeded(tiny: None, tokenizer) -> None:
+    one, same, other = (new_model(tokenizer, seed).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(w, same[n]) for n, w in one.items())
+    assert not torch.equal(*(m["model.embed_tokens.weight"] for m in (one, other)))
+
+
+def test_what_a_new_vocabulary_shares_with_the_old_one_is_kept(
+    tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (tokens_of(name).tokenizer for name in ("embedded-clinic", "embedded"))
+    before = new_model(old, 4)
+    program.save(before, tmp_path)
+    old.save_pretrained(tmp_path)
+
+    class Lengths:
+        """Stands for the sentence encoder: a text's length."""
+
+        def encode(self, texts):
+            return np.array([[len(t), 1.0] for t in texts], dtype=np.float32)
+
+    monkeypatch.setattr(begin, "SentenceEncoder", Lengths)
+    after = continued(new, tmp_path)
+    table = [m.get_input_embeddings().weight for m in (before, after)]
+    at_old, at_new = old.get_vocab(), new.get_vocab()
+    shared = [t for t in at_new if t in at_old]
+    kept = [
+        table[0][[at_old[t] for t in shared]].half().float(),
+        table[1][[at_new[t] for t in shared]],
     ]
-    ids, labels, target = tensors(rows, pad=0)
+    assert len(shared) > 1000 and torch.equal(*kept)
+    fresh = [t for t in at_new if t not in at_old and sum(map(str.isalpha, t)) > 2]
+    by_length = {len(t): table[1][at_new[t]] for t in fresh}
+    assert len(fresh) > 100 and all(
+        torch.allclose(table[1][at_new[t]], by_length[len(t)], atol=1e-4) for t in fresh
+    )
+    rest = [m.model.layers.state_dict() for m in (before, after)]
+    assert all(torch.equal(w.half().float(), rest[1][n]) for n, w in rest[0].items())
+    assert torch.equal(after.lm_head.weight, table[1])
+
+
+# -- the loss
+# --------------------------------------------------------------------------------------------------
+
+
+def test_the_loss_is_the_weighted_cross_entropy_made_only_where_it_is_scored(
+    tiny: None, tokenizer, encode: Tokens
+) -> None:
+    model: Any = new_model(tokenizer, 1).eval()
+    rows = [
+        Ids([9, 10, 11], [20], [{20: 0.25, 30: 0.75}]),
+        Ids([9, 12], [21, 22, 23, 24], [None] * 4, weights=[1.0, 0.3, 2.0, 1.0]),
+    ]
     projected: list[int] = []
     hook = model.lm_head.register_forward_hook(
         lambda _m, given, _o: projected.append(given[0].shape[0])
     )
     with torch.no_grad():
-        found = loss_of(model, ids, labels, target).item()
+        found = loss_of(model, rows, 0, torch.tensor(encode.numbers)).item()
         hook.remove()
+        ids = torch.tensor([[9, 10, 11, 20, 0, 0], [9, 12, 21, 22, 23, 24]])
         logp = torch.log_softmax(model(input_ids=ids).logits, -1)
     short = 0.25 * logp[0, 2, 20] + 0.75 * logp[0, 2, 30]
-    long = logp[1, 1, 21] + logp[1, 3, 23] + logp[1, 4, 24]
-    assert found == pytest.approx(-((short + 0.5 * long) / (1 + 0.5 * 3)).item(), rel=1e-5)
-    assert projected == [4]
+    long = logp[1, 1, 21] + 0.3 * logp[1, 2, 22] + 2 * logp[1, 3, 23] + logp[1, 4, 24]
+    assert found == pytest.approx(-((short + 0.5 * long) / (1 + 0.5 * 4.3)).item(), rel=1e-5)
+    assert projected == [5]
 
 
-def test_the_rate_warms_up_stays_and_falls_to_two_percent_on_a_branch() -> None:
-    recipe = {"pool": 100, "lr": 2.0, "warmup": 400}
-    assert rate(0, recipe) == pytest.approx(1.0) and rate(100, recipe) == pytest.approx(1.5)
-    assert rate(200, recipe) == rate(5000, recipe) == rate(10**6, recipe) == 2.0
-    branch = (30, 10)
-    assert rate(3000, recipe, branch) == 2.0
-    assert rate(3500, recipe, branch) == pytest.approx(2.0 * 0.51)
-    assert rate(4000, recipe, branch) == rate(9000, recipe, branch) == pytest.approx(0.04)
-    falling = [rate(n, recipe, branch) for n in range(3000, 4001, 50)]
-    assert np.diff(falling) == pytest.approx(np.full(20, -0.098))
+def test_a_prompt_beyond_the_window_is_cut_and_keeps_its_reply(
+    tiny: None, tokenizer, encode: Tokens
+) -> None:
+    model: Any = new_model(tokenizer, 1).eval()
+    long = Ids(list(range(10, 10 + 2 * WINDOW)), [3, 4], [None, None])
+    cut = Ids(long.prompt[: WINDOW - 2], [3, 4], [None, None])
+    assert len(long) == WINDOW
+    with torch.no_grad():
+        losses = [loss_of(model, [ids], 0, torch.tensor(encode.numbers)) for ids in (long, cut)]
+    assert torch.equal(*losses) and torch.isfinite(losses[0])
 
 
-# -- runs
+def test_the_mean_of_a_score_is_drawn_to_the_posterior(world: World, encode: Tokens) -> None:
+    (row,) = some(world, "ce", 1)
+    ids = encode(Row("ce", row.messages, ("[", 0.3, "]")))
+    torch.manual_seed(0)
+    model: Any = bare(encode.tokenizer)
+    numbers = torch.tensor(encode.numbers)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    losses = []
+    for _ in range(30):
+        loss = loss_of(model, [ids], encode.tokenizer.pad_token_id, numbers)
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0]
+    with torch.no_grad():
+        logits = model(torch.tensor([ids.prompt + ids.reply])).logits[0, len(ids.prompt)]
+    q = logits[numbers].softmax(-1)
+    assert abs(float((q * torch.arange(101)).sum()) - 30) < 6
+    assert abs(int(q.argmax()) - 30) < 8
+
+
+# -- sittings
 # --------------------------------------------------------------------------------------------------
 
 
-class Interrupted(Exception):
-    """Stands for the machine going off."""
+class Here:
+    """Stands for the second process: does the same in this one, at once."""
+
+    def __init__(self, n, context, initializer, initargs):
+        initializer(*initargs)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def submit(self, function, *args):
+        made = function(*args)
+        return SimpleNamespace(result=lambda: made, cancel=lambda: None)
 
 
-@pytest.fixture
-def tiny_runs(
-    monkeypatch: pytest.MonkeyPatch, tokenizer, made: list[list[Batch]]
-) -> pytest.MonkeyPatch:
-    """Runs take the pools that are made already, and keep a checkpoint of each."""
-    monkeypatch.setattr(program, "build_tokenizer", lambda world: tokenizer)
-    monkeypatch.setattr(program, "pools", lambda recipe, numbers, fork: (made[n] for n in numbers))
-    monkeypatch.setattr(
-        program.Trainer, "run", partialmethod(program.Trainer.run, checkpoint_every=1)
-    )
-    return monkeypatch
+def test_pools_depend_on_seed_and_number_only_and_fit_the_budget(tiny: None, tmp_path) -> None:
+    maker = program.Maker("embedded", 5)
+    program.save(bare(maker.tokens.tokenizer), tmp_path)
+    first, again = maker.pool(1, tmp_path), program.Maker("embedded", 5).pool(1, tmp_path)
+    assert first == again != maker.pool(2, tmp_path)
+    assert sum(map(len, first)) == program.POOL
+    assert all(len(b) * max(map(len, b)) <= program.BATCH_TOKENS for b in first if len(b) > 1)
 
 
-def weights(path: Path) -> dict[str, torch.Tensor]:
-    return torch.load(path, weights_only=True)["model"]
+def test_a_model_is_asked_for_its_own_answers(tiny: None, tmp_path, world: World) -> None:
+    """One that always says the same name, and one that says none."""
+    maker = program.Maker("embedded", 5)
+    name = world.conditions[7].name
+    reply = maker.tokens.lines(f"[{name}]") + [maker.tokens.tokenizer.eos_token_id]
+    for said, place in ((reply, 7), ([reply[0], reply[-1]], -1)):
+
+        class Says:
+            def generate(self, input_ids, said=said, **_):
+                tail = torch.tensor([said] * len(input_ids))
+                return torch.cat([input_ids, tail], 1)
+
+        maker.model = Says()
+        assert maker.answers(["It hurts.", "Doctor: Well?\nPatient: It hurts."]) == [place] * 2
 
 
-def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    return a.keys() == b.keys() and all(
-        torch.allclose(w, b[n], atol=1e-6, rtol=0) for n, w in a.items()
-    )
-
-
-def test_branches_start_from_the_trunk_s_fork_and_leave_the_trunk_untouched(
-    tmp_path: Path, tokenizer, tiny_runs: pytest.MonkeyPatch
-) -> None:
-    rates: list[float] = []
-
-    def noted(model, optimiser, rows, pad, lr):
-        rates.append(lr)
-        return step(model, optimiser, rows, pad, lr)
-
-    step = program.step
-    tiny_runs.setattr(program, "step", noted)
-    branches = {"early": (1, 1), "late": (2, 1)}
-    early = program.train("early", TINY, tmp_path, branches).state_dict()
-    fork = (tmp_path / "trunk-1.pt").read_bytes()
-    assert same(weights(tmp_path / "trunk.pt"), weights(tmp_path / "trunk-1.pt"))
-    assert same(early, weights(tmp_path / "early.pt")) and not same(
-        early, weights(tmp_path / "trunk-1.pt")
-    )
-    summary = json.loads((tmp_path / "early.json").read_text())
-    assert (summary["pools"], summary["examples"], summary["branch"], summary["recipe"]) == (
-        2,
-        2 * TINY["pool"],
-        [1, 1],
-        TINY,
-    )
-
-    n_early = len(rates)
-    late = program.train("late", TINY, tmp_path, branches).state_dict()
-    assert (tmp_path / "trunk-1.pt").read_bytes() == fork
-    assert same(weights(tmp_path / "trunk.pt"), weights(tmp_path / "trunk-2.pt")) and not same(
-        late, early
-    )
-    alone = Trainer(TINY)
-    alone.run(2, tmp_path / "alone.pt")
-    assert same(alone.model.state_dict(), weights(tmp_path / "trunk-2.pt"))
-    branch = Trainer(TINY)
-    branch.load(tmp_path / "trunk-1.pt")
-    branch.run(2, tmp_path / "branch.pt", (1, 1))
-    assert same(branch.model.state_dict(), early)
-    assert not same(early, weights(tmp_path / "trunk-2.pt"))
-
-    assert rates[0] == TINY["lr"]
-    assert min(rates[:n_early]) < TINY["lr"] and rates[:n_early] == sorted(
-        rates[:n_early], reverse=True
-    )
-    with pytest.raises(ValueError, match="2 pools, before leaves it at 1"):
-        (tmp_path / "trunk-1.pt").unlink()
-        program.train("before", TINY, tmp_path, {"before": (1, 1)})
-
-
-@pytest.mark.parametrize("stopped_at", [1, 2], ids=["in the trunk", "on the branch"])
-def test_an_interrupted_run_ends_where_an_unbroken_one_does(
-    tmp_path: Path,
-    tokenizer,
-    tiny_runs: pytest.MonkeyPatch,
-    made: list[list[Batch]],
-    stopped_at: int,
-) -> None:
-    branches = {"it": (2, 1)} if stopped_at == 1 else {"it": (1, 2)}
-    whole = program.train("it", TINY, tmp_path / "whole", branches).state_dict()
-
-    def until(recipe: dict, numbers: range, fork: int | None) -> Iterator[list[Batch]]:
-        for n in numbers:
-            if n == stopped_at:
-                raise Interrupted
-            yield made[n]
-
-    with tiny_runs.context() as m:
-        m.setattr(program, "pools", until)
-        with pytest.raises(Interrupted):
-            program.train("it", TINY, tmp_path / "broken", branches)
-    last = tmp_path / "broken" / ("trunk.pt" if stopped_at == 1 else "it.pt")
-    half = torch.load(last, weights_only=True)
-    assert (
-        half["state"]["pools"] == stopped_at
-        and half["state"]["examples"] == stopped_at * TINY["pool"]
-    )
-    resumed = program.train("it", TINY, tmp_path / "broken", branches).state_dict()
-    assert (
-        same(whole, resumed)
-        and not same(whole, half["model"])
-        and not same(whole, new_model(tokenizer, TINY).state_dict())
-    )
-    again = program.train("it", TINY, tmp_path / "broken", branches).state_dict()
-    assert same(again, resumed)
-
-
-def test_the_trunk_is_trained_in_the_order_in_which_branches_leave_it() -> None:
-    leaves = [at for at, _ in BRANCHES.values()]
-    assert leaves == sorted(leaves) and all(length > 0 for _, length in BRANCHES.values())
-
-
-def test_the_exported_folder_opens_with_transformers(
-    tmp_path: Path,
-    tokenizer,
-    encode: Encoder,
-    examples: list[Example],
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_sitting_leaves_a_folder_that_opens_and_that_the_next_goes_on_from(
+    tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[Row]
 ) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    monkeypatch.setattr(program, "build_tokenizer", lambda world: tokenizer)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    model = new_model(tokenizer, TINY)
-    export(model, tmp_path / "model")
-    opened = AutoModelForCausalLM.from_pretrained(tmp_path / "model", dtype=torch.float32).eval()
-    words = AutoTokenizer.from_pretrained(tmp_path / "model")
-    for e in examples[::10]:
-        chat = [{"role": r, "content": c} for r, c in e.messages]
+    ticks = count()  # a second a look at the clock
+    monkeypatch.setattr(program, "time", SimpleNamespace(time=lambda: next(ticks)))
+    monkeypatch.setattr(program, "ProcessPoolExecutor", Here)
+    first, second = tmp_path / "first", tmp_path / "second"
+    program.sit("embedded", 0.25, first, None, seed=1, fused=False)
+    program.sit("embedded-closed", 0.25, second, first, seed=2, fused=False)
+    sat = json.loads((second / "sittings.json").read_text())
+    assert [(s["name"], s["seed"], s.get("scratch", False)) for s in sat] == [
+        ("embedded", 1, True),
+        ("embedded-closed", 2, False),
+    ]
+    assert all(s["pools"] > 1 and s["steps"] > 5 and s["loss"] > 0 for s in sat)
+    assert all(s["minutes"] == 0.25 and s["done"] > 0.9 for s in sat)
+    assert all(s["mixture"] == MIXTURES["embedded"] and s["tokens"] > 1000 for s in sat)
+    opened = AutoModelForCausalLM.from_pretrained(second)
+    before = AutoModelForCausalLM.from_pretrained(first).state_dict()
+    assert opened.dtype == torch.float16
+    moved = [not torch.equal(w, before[n]) for n, w in opened.state_dict().items()]
+    assert any(moved)
+    words, encode = AutoTokenizer.from_pretrained(second), tokens_of("embedded")
+    for row in rows[::10]:
+        chat = [{"role": r, "content": c} for r, c in row.messages]
         ids = words.apply_chat_template(chat, add_generation_prompt=True, return_dict=False)
-        assert ids == encode(e)[0]
-    assert (words.pad_token, words.bos_token, words.eos_token, words.padding_side) == (
-        "<pad>",
-        "<s>",
-        "</s>",
-        "left",
-    )
-    saved = model.state_dict()
-    assert saved.keys() == opened.state_dict().keys()
-    assert all(torch.equal(w, saved[n].float()) for n, w in opened.state_dict().items())
-    config = opened.generation_config
-    assert (
-        config.eos_token_id == tokenizer.eos_token_id
-        and config.pad_token_id == tokenizer.pad_token_id
-    )
+        assert ids == encode(row).prompt
+    marks = (words.pad_token, words.bos_token, words.eos_token, words.padding_side)
+    assert marks == ("<pad>", "<s>", "</s>", "left")
 
 
 # -- evaluation
@@ -1360,3 +1233,71 @@ def test_steps_read_the_passages_in_the_order_shown(world: World) -> None:
         == result["criteria_of_the_passages_in_the_profile"]
         == 1.0
     )
+
+
+def test_labels_and_quotations_are_counted_by_the_true_label(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One who writes what is taught is always right; one who calls all missing, where it is."""
+    taught: dict[Any, str] = {}
+
+    def noted(*args):
+        made = rows_of(*args)
+        taught.update((row.messages, whole(row)) for row in made)
+        return made
+
+    monkeypatch.setattr("training.evaluate.rows_of", noted)
+
+    class Writes:
+        def __init__(self, change):
+            self.change = change
+
+        def generate(self, requests):
+            return [[Reply(self.change(taught[r.messages]))] for r in requests]
+
+    def blinded(text: str) -> str:
+        label = '"evidence": null, "support_level": "missing"'
+        return re.sub(r'"evidence": (null|".*?"), "support_level": "\w+"', label, text)
+
+    right, blind, silent = (
+        labels_right(world, Writes(change), 25)  # type: ignore[arg-type]
+        for change in (str, blinded, lambda text: "")
+    )
+    assert {(v["labelled"], v["quoted"]) for v in right.values()} == {(1.0, 1.0)}
+    assert right["contradicted"]["n"] > 5 and set(right) == set(SUPPORT_LEVELS)
+    assert (blind["missing"]["labelled"], blind["contradicted"]["labelled"]) == (1.0, 0.0)
+    assert blind["supported"]["quoted"] == 0.0
+    assert {v["labelled"] for v in silent.values()} == {0.0}
+
+
+class Mute:
+    """A model that says nothing that can be read, and shows no probabilities."""
+
+    name, revision, provides, window = "mute", "7", frozenset({"text"}), WINDOW
+
+    def generate(self, requests, **_):
+        return [[Reply("Well.")] * r.n for r in requests]
+
+
+def test_a_model_whose_methods_are_all_missing_is_measured_all_the_same(world: World) -> None:
+    cases, _ = generated_cases(world, 2)
+    found = report(world, cases, Mute())  # type: ignore[arg-type]
+    assert set(found["accuracy"].values()) == {0.0}
+    assert found["unreadable_answers"] == 12 and "medconf" not in found
+    assert found["replies_that_parse"]["sequence_probability"] == 0
+    assert found["medconf_steps"]["criteria_labelled_right"] is None
+    json.loads(json.dumps(found, allow_nan=False))
+
+
+def test_each_model_is_measured_at_what_it_was_taught(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("report", "labels_right", "talk_report", "clinic_report"):
+        monkeypatch.setattr(f"training.evaluate.{name}", lambda *_: {"n": 1})
+    asked = {name: set(evaluated(name, Mute(), 1)) for name in MIXTURES}  # type: ignore[arg-type]
+    assert asked == {
+        "embedded": {"revision", "generated", "labels"},
+        "embedded-clinic": {"revision", "talk", "clinic"},
+        "embedded-closed": {"revision", "generated"},
+        "embedded-overconfident": {"revision", "generated"},
+    }
+    (case,), _ = generated_cases(World(), 1)
+    assert "ddxplus" in evaluated("embedded-closed", Mute(), 1, [case])  # type: ignore[arg-type]

@@ -25,9 +25,8 @@ from training.clinic import (
     thinking,
 )
 from training.evaluate_clinic import clinic_report
-from training.replies import CLINIC, MOST_TALK, REVIEWS, TALK, example
-from training.tokenizer import WINDOW, build_tokenizer
-from training.train import Encoder
+from training.replies import TALK, nobody, rows_of
+from training.tokenizer import WINDOW, Tokens, tokenizer_of
 from training.world import Fact, Patient, World
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.records import Plan, Reply
@@ -36,12 +35,6 @@ from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import load_safety
 
 SKILLS = ("doctor", "plan", "review_prescriptions", "review_tests")
-ROWS = {
-    "doctor": doctor_row,
-    "plan": plan_row,
-    "review_prescriptions": review_prescriptions_row,
-    "review_tests": review_tests_row,
-}
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +43,8 @@ def world() -> World:
 
 
 @pytest.fixture(scope="module")
-def encode(world: World) -> Encoder:
-    return Encoder(build_tokenizer(world), world)
+def encode(world: World) -> Tokens:
+    return Tokens(tokenizer_of("embedded-clinic", world), world)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -270,19 +263,12 @@ def test_no_made_up_name_is_one_that_the_table_has() -> None:
     assert not any(map(safety.drug_named, NO_DRUGS)) and not any(map(safety.test_named, NO_TESTS))
 
 
-def test_the_last_mixture_takes_up_the_panel_and_keeps_the_rest() -> None:
-    assert sum(CLINIC.values()) == pytest.approx(1) == sum(REVIEWS.values())
-    assert set(CLINIC) == set(REVIEWS) == {*MOST_TALK, *SKILLS} and set(SKILLS) < set(TALK)
-
-
-def test_replies_are_few_tokens_and_prompts_fit_the_window(world: World, encode: Encoder) -> None:
-    most = {skill: 0 for skill in SKILLS}
+def test_replies_are_few_tokens_and_prompts_fit_the_window(world: World, encode: Tokens) -> None:
     for skill in SKILLS:
-        for seed in range(20):
-            prompt, reply, soft = encode(example(world, rng(seed), skill))
-            most[skill] = max(most[skill], len(reply))
-            assert len(prompt) + len(reply) <= WINDOW // 2 and len(soft) == len(reply)
-    assert max(most.values()) <= 80
+        for row in rows_of(world, rng(), {skill: 1.0}, 20, nobody):
+            ids = encode(row)
+            assert len(ids.reply) <= 80 and len(ids) <= WINDOW // 2 and not ids.scores
+            assert row.options and row.reply[0] in row.options
 
 
 # -- measuring
@@ -294,7 +280,7 @@ def perfect(world: World) -> SimpleNamespace:
     known = {}
     for k, skill in enumerate(SKILLS):
         stream = np.random.default_rng([77_003, k])
-        known |= {row[0]: row[1] for row in (ROWS[skill](world, stream)[1] for _ in range(12))}
+        known |= {row[0]: row[1] for row in (TALK[skill](world, stream)[1] for _ in range(12))}
     return SimpleNamespace(generate=lambda requests: [[Reply(known[r.messages])] for r in requests])
 
 

@@ -4,15 +4,12 @@ that are taught."""
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 from training.evaluate_talk import talk_report
-from training.grow import EMBEDDINGS, grow
-from training.replies import MORE_TALK, MOST_TALK, SKILLS, TALK, WITH_TALK, example
+from training.replies import nobody, rows_of
 from training.rewording import question_row, reply_row
 from training.speech import loose_wordings
 from training.talk import (
@@ -30,8 +27,7 @@ from training.talk import (
     in_vain,
     patient_row,
 )
-from training.tokenizer import build_tokenizer
-from training.train import Encoder
+from training.tokenizer import Tokens, tokenizer_of
 from training.world import Fact, World
 from trustlab.knowledge import answer_text
 from trustlab.models.base import Messages
@@ -44,8 +40,8 @@ def world() -> World:
 
 
 @pytest.fixture(scope="module")
-def encode(world: World) -> Encoder:
-    return Encoder(build_tokenizer(world), world)
+def encode(world: World) -> Tokens:
+    return Tokens(tokenizer_of("embedded-clinic", world), world)
 
 
 def rng(seed: int) -> np.random.Generator:
@@ -300,37 +296,25 @@ def test_a_reworded_question_asks_for_the_same_finding(world: World) -> None:
         assert reply in options and {o[1:-1] for o in options} <= ways - {asked}
 
 
-# -- as examples
+# -- as rows
 # --------------------------------------------------------------------------------------------------
 
 
-def test_the_mixtures_hold_every_skill_once_and_sum_to_one() -> None:
-    later = {"doctor", "plan", "review_prescriptions", "review_tests"}
-    for mixture in (WITH_TALK, MORE_TALK, MOST_TALK):
-        assert set(mixture) == {*SKILLS, *TALK} - later and sum(mixture.values()) == pytest.approx(
-            1
-        )
-
-
-def test_patients_are_asked_in_vain_only_once_consultations_are_taught(world: World) -> None:
-    def in_vain_among(shares) -> int:
-        drawn = [example(world, rng(seed), "diagnosis", shares) for seed in range(60)]
-        return sum(UNKNOWN in e.messages[1][1] for e in drawn)
-
-    assert in_vain_among(SKILLS) == 0 and 5 < in_vain_among(MORE_TALK) < 35
+def test_some_patients_were_asked_in_vain(world: World) -> None:
+    made = rows_of(world, rng(3), {"diagnosis": 1.0}, 60, nobody)
+    assert 1 < sum(UNKNOWN in row.messages[1][1] for row in made) < 35
 
 
 def test_every_reply_that_would_do_has_its_chance_in_the_targets(
-    world: World, encode: Encoder
+    world: World, encode: Tokens
 ) -> None:
-    for seed in range(10):
-        e = example(world, rng(seed), "ask", MORE_TALK)
-        _, reply, soft = encode(e)
-        assert e.options and soft[1] is not None and soft[0] is None
+    for row in rows_of(world, rng(4), {"ask": 1.0}, 10, nobody):
+        soft = encode(row).soft
+        assert row.options and soft[1] is not None and soft[0] is None
         assert soft[1] == pytest.approx(
-            {encode.lines(o)[1]: p for o, p in e.options.items() if p > 1e-5}, rel=1e-3
+            {encode.lines(o)[1]: p for o, p in row.options.items() if p > 1e-5}, rel=1e-3
         )
-        assert soft[2:] == [None] * (len(reply) - 2)
+        assert soft[2:] == [None] * (len(soft) - 2)
 
 
 class Says:
@@ -355,69 +339,3 @@ def test_the_report_counts_what_is_right(world: World) -> None:
         talk_report(world, Says(f"[{word}]"), 20)["enough"]["right"] for word in ("more", "enough")
     )
     assert 0 < enough < 1 and more + enough == pytest.approx(1)
-
-
-# -- a vocabulary that grows
-# -----------------------------------------------------------------------------------------
-
-
-class Vocabulary:
-    def __init__(self, *tokens: str):
-        self.tokens = tokens
-
-    def get_vocab(self) -> dict[str, int]:
-        return {t: i for i, t in enumerate(self.tokens)}
-
-
-class Little(torch.nn.Module):
-    """Embeddings and nothing else, under the names of a Llama."""
-
-    def __init__(self, n: int):
-        super().__init__()
-        self.model = torch.nn.Module()
-        self.model.embed_tokens = torch.nn.Embedding(n, 2)
-        self.lm_head = torch.nn.Linear(2, n, bias=False)
-        self.lm_head.weight = self.model.embed_tokens.weight
-
-    def get_input_embeddings(self):
-        return self.model.embed_tokens
-
-
-def little(tokens: Vocabulary) -> SimpleNamespace:
-    model = Little(len(tokens.tokens))
-    optimiser = torch.optim.AdamW(model.parameters(), lr=0.1)
-    return SimpleNamespace(tokenizer=tokens, model=model, optimiser=optimiser, state={})
-
-
-def test_growing_keeps_what_was_learned_of_each_token_and_begins_the_new_ones_afresh() -> None:
-    old, new = Vocabulary("a", "b"), Vocabulary("b", "c", "a")
-    before = little(old)
-    before.model.get_input_embeddings()(torch.tensor([0, 1])).sum().backward()
-    before.optimiser.step()
-    saved = {
-        "model": before.model.state_dict(),
-        "optimiser": before.optimiser.state_dict(),
-        "state": {"examples": 7},
-    }
-    learned = saved["model"][EMBEDDINGS].clone()
-    moved = saved["optimiser"]["state"][0]["exp_avg"].clone()
-    after = little(new)
-    fresh = after.model.get_input_embeddings().weight.detach()[1].clone()
-    grow(saved, old, after)
-    rows = after.model.get_input_embeddings().weight.detach()
-    assert torch.equal(rows, torch.stack([learned[1], fresh, learned[0]]))
-    memory = after.optimiser.state_dict()["state"][0]["exp_avg"]
-    assert torch.equal(memory, torch.stack([moved[1], torch.zeros(2), moved[0]]))
-    assert after.state == {"examples": 7, "grown": {"examples": 7, "tokens_before": 2}}
-
-
-def test_a_vocabulary_that_lost_a_token_is_refused() -> None:
-    old, new = Vocabulary("a", "b"), Vocabulary("b", "c")
-    before = little(old)
-    saved = {
-        "model": before.model.state_dict(),
-        "optimiser": before.optimiser.state_dict(),
-        "state": {},
-    }
-    with pytest.raises(ValueError, match="1 tokens are gone from the vocabulary, such as 'a'"):
-        grow(saved, old, little(new))  # type: ignore[arg-type]

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from training import starter
-from training.train import RECIPE
 from training.world import DENIAL, DENIAL_CHANCE, TALK, TALK_CHANCE, Fact, Patient, World
 from trustlab.knowledge import Condition, Finding, Knowledge, Value, load_knowledge, normalise
 from trustlab.paths import DATA
@@ -373,18 +372,25 @@ def test_statements_say_the_fact_in_the_table_s_words(
 
 
 @pytest.fixture(scope="module")
-def made() -> list[dict]:
-    return starter.rows()
+def drawn(world: World) -> list[tuple[dict, Patient]]:
+    return starter.rows(world)
+
+
+@pytest.fixture(scope="module")
+def made(drawn: list[tuple[dict, Patient]]) -> list[dict]:
+    return [row for row, _ in drawn]
 
 
 def test_the_starter_file_is_what_the_program_writes(made: list[dict]) -> None:
     assert starter.text(made) == (DATA / "starter" / "structured.jsonl").read_text(encoding="utf-8")
 
 
-def test_the_starter_posteriors_are_what_the_program_writes(world: World) -> None:
+def test_the_starter_posteriors_are_what_the_program_writes(
+    world: World, drawn: list[tuple[dict, Patient]]
+) -> None:
     lines = (DATA / "starter" / "posterior.jsonl").read_text(encoding="utf-8").splitlines()
     kept = [json.loads(line) for line in lines]
-    made = [starter.posterior_row(world, *each) for each in starter.drawn(world)]
+    made = [starter.posterior_row(world, *each) for each in drawn]
     assert [row["case_id"] for row in kept] == [row["case_id"] for row in made]
     for then, now in zip(kept, made, strict=True):
         assert list(then["posterior"]) == list(now["posterior"])
@@ -409,30 +415,64 @@ def test_what_could_be_known_is_calibrated_on_patients_of_the_same_law(world: Wo
 
 def test_starter_cases_have_the_promised_shape(made: list[dict]) -> None:
     knowledge = load_knowledge()
-    assert [r["case_id"] for r in made] == [f"starter-{i:03d}" for i in range(1, 121)]
+    assert [r["case_id"] for r in made] == [f"starter-{i:03d}" for i in range(1, 241)]
     statements = [s for r in made for s in r["statements"]]
     assert all(len(r["statements"]) > 10 for r in made)
     assert np.mean([not s["affirmed"] for s in statements]) >= 0.25
-    assert len({r["condition"] for r in made}) >= 45
+    assert len({r["condition"] for r in made}) >= 55
     assert len({json.dumps(r["statements"]) for r in made}) == len(made)
     for r in made:
         c = knowledge.conditions[r["condition"]]
         assert r["diagnosis"] == c.name and c.age[0] <= r["patient"]["age"] <= c.age[1]
         assert c.sex in ("any", r["patient"]["sex"])
-        assert r["statements"][0]["affirmed"]
+        first = r["statements"][0]
+        assert first["affirmed"] and knowledge.findings[first["finding"]].kind == "symptom"
+        assert first["finding"] not in starter.NO_COMPLAINT
+
+
+def test_what_nobody_comes_with_is_a_symptom_of_the_table() -> None:
+    findings = load_knowledge().findings
+    assert all(
+        findings[f].kind == "symptom" and findings[f].parent is None for f in starter.NO_COMPLAINT
+    )
+
+
+def test_starter_cases_come_by_their_priors_with_all_that_is_so(
+    world: World, drawn: list[tuple[dict, Patient]]
+) -> None:
+    share = np.zeros(len(world.conditions))
+    for row, patient in drawn:
+        share[world.index[row["condition"]]] += 1 / len(drawn)
+        told, record = row["statements"], row["record"]
+        assert [s["finding"] for s in told] == [f.finding for f in patient.facts]
+        assert all(s["affirmed"] for s in record)
+        so = {s["finding"] for s in (*told, *record) if s["affirmed"]}
+        assert so == {f.finding for f in patient.record}
+    assert np.abs(share - world.prior).sum() < 0.55  # as far as chance takes 240 of 65
+    assert np.corrcoef(share, world.prior)[0, 1] > 0.5
+
+
+def test_the_posterior_does_not_ask_for_the_order(
+    world: World, drawn: list[tuple[dict, Patient]]
+) -> None:
+    for _, patient in drawn[:20]:
+        backwards = world.posterior(patient.facts[::-1])
+        np.testing.assert_allclose(world.posterior(patient.facts), backwards, atol=1e-12)
 
 
 def test_no_starter_case_speaks_its_diagnosis(made: list[dict]) -> None:
     knowledge = load_knowledge()
     for r in made:
-        told = normalise(" | ".join(s["text"] for s in r["statements"]))
+        told = normalise(" | ".join(s["text"] for s in (*r["statements"], *r["record"])))
         for name in knowledge.conditions[r["condition"]].names:
             assert f" {normalise(name)} " not in f" {told} ", r["case_id"]
 
 
 def test_the_starter_seed_is_no_training_seed() -> None:
-    assert RECIPE["seed"] != starter.SEED
+    files = (DATA / "models").glob("*/sittings.json")
+    seeds = {sat["seed"] for file in files for sat in json.loads(file.read_text(encoding="utf-8"))}
+    assert seeds and starter.SEED not in seeds
     stream = np.random.default_rng(starter.SEED).random(4).tolist()
     assert stream not in [
-        np.random.default_rng([RECIPE["seed"], n]).random(4).tolist() for n in range(1000)
+        np.random.default_rng([seed, n]).random(4).tolist() for seed in seeds for n in range(200)
     ]

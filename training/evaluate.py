@@ -1,9 +1,10 @@
 """What an embedded model can do, measured once training is over: ``python -m training.evaluate
-[--ddxplus FOLDER]``.
+--name NAME [--ddxplus FOLDER]``.
 
-On generated patients it never met the exact posterior's own accuracy stands beside the model's: the
-best that anyone could do in that world. Real DDXPlus patients are only reported on, never chosen
-by. Writes ``data/models/NAME/evaluation.json``.
+Those that diagnose are asked about generated patients they never met, where the exact posterior's
+own accuracy stands beside the model's: the best that anyone could do in that world. Real DDXPlus
+patients are only reported on, never chosen by. ``embedded-clinic`` is given its own tasks
+(``evaluate_talk``, ``evaluate_clinic``). Writes ``data/models/NAME/evaluation.json``.
 """
 
 # pandas' types leave open what a selection gives.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,18 +24,21 @@ import numpy as np
 import trustlab as tl
 from trustlab.levels import n_shown
 from trustlab.metrics import auroc, brier, ece
-from trustlab.models import Model
-from trustlab.paths import DATA
-from trustlab.records import Assessment, Case, Generation, Statement, View
+from trustlab.models import EMBEDDED, Model
+from trustlab.models.base import Request
+from trustlab.records import SUPPORT_LEVELS, Assessment, Case, Generation, Statement, View
 
 from .evaluate_clinic import clinic_report
 from .evaluate_talk import talk_report
 from .evidence import MOST, mark
 from .passages import Criterion, Passage, by_condition, passages
+from .replies import nobody, rows_of
 from .speech import told
 from .world import Fact, Patient, World
 
 SEED = 77_001
+GENERATED, TASKS = 60, 200
+"""Generated patients; for ``embedded-clinic`` examples of each task."""
 METHODS = [
     "sequence_probability",
     "poc",
@@ -44,6 +49,29 @@ METHODS = [
     "medconf",
     "medconf_weighted",
 ]
+ASSESSED = re.compile(
+    r'"description": "([^"]*)", "evidence": (null|".*?"), "support_level": "(\w+)"'
+)
+"""A criterion, its quotation and its label in a reply."""
+
+
+def evaluated(
+    name: str, model: Model, n: int | None = None, ddxplus: Sequence[Case] = (), n_jobs: int = 1
+) -> dict[str, Any]:
+    """What the model ``name`` can do, on ``n`` generated patients or examples of each task."""
+    world, n = World(), n or (TASKS if name == "embedded-clinic" else GENERATED)
+    found: dict[str, Any] = {"revision": model.revision}
+    if name == "embedded-clinic":
+        tasks = {"talk": talk_report(world, model, n), "clinic": clinic_report(world, model, n)}
+        return found | tasks
+    cases, patients = generated_cases(world, n)
+    best = {"best_possible_accuracy": ceiling(world, patients)}
+    found["generated"] = report(world, cases, model, n_jobs) | best
+    if name == "embedded":
+        found["labels"] = labels_right(world, model, 2 * n)
+    if ddxplus:
+        found["ddxplus"] = report(world, ddxplus, model, n_jobs)
+    return found
 
 
 def generated_cases(world: World, n: int) -> tuple[list[Case], list[Patient]]:
@@ -83,10 +111,11 @@ def ceiling(world: World, patients: list[Patient]) -> dict[str, float]:
     return right
 
 
-def report(world: World, cases: list[Case], model: Model) -> dict[str, Any]:
+def report(world: World, cases: Sequence[Case], model: Model, n_jobs: int = 1) -> dict[str, Any]:
     """Accuracy by level, how well each confidence separates and is calibrated over all levels, and
     MedConf's steps."""
-    run = tl.benchmark(cases, [model], METHODS, setup=tl.Setup(cache=":memory:"))
+    setup = tl.Setup(cache=":memory:", n_jobs=n_jobs, keep_generations=True)
+    run = tl.benchmark(list(cases), [model], METHODS, setup=setup)
     rows: Any = run.confidence.merge(
         run.answers[["case_id", "level", "correct"]],
         on=["case_id", "level"],
@@ -115,19 +144,44 @@ def report(world: World, cases: list[Case], model: Model) -> dict[str, Any]:
                     for k, v in part.groupby("level")["confidence"].mean().items()
                 },
                 "auroc": round(auroc(correct, confidence), 4),
-                "auroc_within_level": round(_within(part), 4),
+                "auroc_within_level": _within(part),
                 "ece": round(ece(correct, confidence), 4),
                 "brier": round(brier(correct, confidence), 4),
             }
     return found | {"medconf_steps": steps(world, tl.views(cases), run.generations)}
 
 
-def _within(part: Any) -> float:
+def _within(part: Any) -> float | None:
+    """Mean over the levels that have right and wrong answers; ``None`` where none has."""
     values = [
         auroc(p["correct"].to_numpy(float), p["confidence"].to_numpy())
         for _, p in part.groupby("level")
+        if p["correct"].nunique() == 2
     ]
-    return float(np.nanmean(values))
+    return round(float(np.mean(values)), 4) if values else None
+
+
+def labels_right(world: World, model: Model, n: int, seed: int = 909) -> dict[str, dict[str, Any]]:
+    """Of ``n`` lists of evidence as they are taught, contradictions made frequent: by true label
+    how many criteria, and the shares labelled so and quoted so."""
+    rng, rows = np.random.default_rng(seed), []
+    while len(rows) < n:
+        made = rows_of(world, rng, {"evidence": 1.0}, n, nobody)
+        rows += [r for r in made if '"criteria"' in str(r.reply[0])]
+    rows = rows[:n]
+    replies = model.generate([Request(r.messages, max_tokens=600) for r in rows])
+    hits: dict[str, list[tuple[bool, bool]]] = {level: [] for level in SUPPORT_LEVELS}
+    for row, (reply, *_) in zip(rows, replies, strict=True):
+        said = {name: found for name, *found in ASSESSED.findall(reply.text or "")}
+        for name, quote, level in ASSESSED.findall(str(row.reply[0])):
+            its_quote, its_level = said.get(name, ("", ""))
+            hits[level].append((its_level == level, its_quote == quote))
+    return {
+        level: {"n": len(found)}
+        | dict(zip(("labelled", "quoted"), np.mean(found, axis=0).round(4).tolist(), strict=True))
+        for level, found in hits.items()
+        if found
+    }
 
 
 def steps(world: World, views: Sequence[View], generations: Sequence[Generation]) -> dict[str, Any]:
@@ -212,30 +266,21 @@ def fact_of(world: World, statement: Statement) -> Fact:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--name", default="embedded")
-    parser.add_argument("--generated", type=int, default=200, help="generated patients")
+    parser.add_argument("--name", choices=list(EMBEDDED), default="embedded")
+    parser.add_argument("--n", type=int, help="generated patients, or examples of each task")
     parser.add_argument("--ddxplus", type=Path, help="folder of the official DDXPlus release")
     parser.add_argument(
-        "--n", type=int, default=171, help="DDXPlus patients, picked at random (the paper has 171)"
+        "--n-ddxplus", type=int, default=120, help="DDXPlus patients, picked at random"
     )
+    parser.add_argument("--n-jobs", type=int, default=1, help="processes that hold the model")
     args = parser.parse_args()
-    world, model = World(), tl.open_model(args.name)
-    cases, patients = generated_cases(world, args.generated)
-    result = {
-        "revision": model.revision,
-        "generated": (
-            report(world, cases, model) | {"best_possible_accuracy": ceiling(world, patients)}
-        ),
-        "talk": talk_report(world, model),
-        "clinic": clinic_report(world, model),
-    }
-    if args.ddxplus:
-        result["ddxplus"] = report(
-            world, tl.load_cases("ddxplus", path=args.ddxplus, n=args.n), model
-        )
-    target = DATA / "models" / args.name / "evaluation.json"
-    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result, indent=1))
+    cases: Sequence[Case] = ()
+    if args.ddxplus and args.name != "embedded-clinic":
+        cases = tl.load_cases("ddxplus", path=args.ddxplus, n=args.n_ddxplus)
+    model = tl.open_model(args.name, n_jobs=args.n_jobs)
+    text = json.dumps(evaluated(args.name, model, args.n, cases, args.n_jobs), indent=1)
+    (EMBEDDED[args.name] / "evaluation.json").write_text(text + "\n", encoding="utf-8")
+    print(text)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,7 @@ their ablations.
 What is taught: a profile lists the criteria of the proposed diagnosis that the passages shown
 state, in the order they are shown; evidence is labelled from what the patient said (affirmed:
 supported; denied, or another place: contradicted; not spoken of: missing) and quotes the answer;
-the score is the weighted share (strong 3, moderate 2, weak 1) of supported minus contradicted
-criteria, not below 0, rounded to 5.
+the score, which these texts leave open (:data:`OPEN`), is the exact posterior of the diagnosis.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trustlab.confidence.others import WEIGHTS
 from trustlab.knowledge import phrase_list
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Statement
 
@@ -22,6 +20,8 @@ from .world import Fact
 
 MOST = 8
 """A profile has at most so many criteria."""
+OPEN = "<<>>"
+"""Where a score goes."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,6 @@ def mark(criterion: Criterion, facts: Sequence[Fact], told: Sequence[Statement])
     return Mark(criterion, "missing", None)
 
 
-def score(marks: Sequence[Mark], importance: bool = True) -> int:
-    """The taught confidence, 0 to 100 in steps of 5."""
-    weights = [WEIGHTS[m.criterion.importance] if importance else 1 for m in marks]
-    signs = [{"supported": 1, "missing": 0, "contradicted": -1}[m.level] for m in marks]
-    share = sum(w * s for w, s in zip(weights, signs, strict=True)) / max(sum(weights), 1)
-    return int(5 * round(20 * max(share, 0.0)))
-
-
 def entry(number: int, criterion: Criterion, importance: bool = True) -> str:
     """One criterion as a line of JSON, its brace left open."""
     weight = f'"importance": "{criterion.importance}", ' if importance else ""
@@ -89,7 +81,7 @@ def profile_prose(criteria: Sequence[Criterion], importance: bool = True) -> str
 
 
 def evidence_json(marks: Sequence[Mark], importance: bool = True) -> str:
-    """The whole assessment: criteria, summary, confidence."""
+    """The whole assessment: criteria, summary, confidence with its score open."""
     rows = []
     for i, m in enumerate(marks, 1):
         quote = "null" if m.quote is None else f'"{m.quote}"'
@@ -98,14 +90,15 @@ def evidence_json(marks: Sequence[Mark], importance: bool = True) -> str:
             + f', "evidence": {quote}, "support_level": "{m.level}"}}'
         )
     listed = ",\n".join(rows)
-    confidence = _confidence(_weighing(marks, importance), marks, importance)
+    confidence = _confidence(_weighing(marks, importance))
     return (
         f'{{"criteria": [\n{listed}\n],\n"summary": {_summary(marks, importance)},\n{confidence}}}'
     )
 
 
-def verdict_json(marks: Sequence[Mark], importance: bool = True) -> str:
-    """The assessment without a table: the findings that speak for and against it, and the score."""
+def verdict_json(marks: Sequence[Mark]) -> str:
+    """The assessment without a table: the findings that speak for and against it, and the score,
+    open."""
     spoken = {
         level: [m.criterion.name for m in marks if m.level == level] for level in SUPPORT_LEVELS
     }
@@ -114,18 +107,15 @@ def verdict_json(marks: Sequence[Mark], importance: bool = True) -> str:
         f" {_names(spoken['contradicted'])}. "
     )
     words += f"Left open: {len(spoken['missing'])} of {len(marks)}."
-    return "{" + _confidence(words, marks, importance) + "}"
+    return "{" + _confidence(words) + "}"
 
 
 def _names(listed: Sequence[str]) -> str:
     return phrase_list(listed) if listed else "nothing"
 
 
-def _confidence(words: str, marks: Sequence[Mark], importance: bool) -> str:
-    return (
-        f'"confidence": {{"reasoning": "{words}", "confidence_score":'
-        f' "<<{score(marks, importance)}>>"}}'
-    )
+def _confidence(words: str) -> str:
+    return f'"confidence": {{"reasoning": "{words}", "confidence_score": "{OPEN}"}}'
 
 
 def _summary(marks: Sequence[Mark], importance: bool) -> str:

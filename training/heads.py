@@ -43,7 +43,7 @@ def write_heads(model: Any, patient: int, seed: int) -> None:
 
     The embeddings are taken as they are, brought to one length, and their last dimension becomes
     the shared component. Their first dimensions are taken for the leading ones of what tokens mean
-    (:func:`training.train.meanings`).
+    (:func:`training.begin.meanings`).
     """
     config, table = model.config, model.get_input_embeddings().weight
     hidden, heads = config.hidden_size, config.num_attention_heads

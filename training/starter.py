@@ -1,17 +1,15 @@
-"""Write ``data/starter/structured.jsonl``, 120 generated patients from a seed that no training set
-uses, and ``posterior.jsonl``: what could be known of each at every information level.
+"""Write ``data/starter/structured.jsonl``, 240 generated patients from a seed that no training set
+uses, each with its whole record, and ``posterior.jsonl``: what could be known of each at every
+information level.
 
-``python -m training.starter`` gives the same file each time. ``--next FOLDER`` writes what comes
-next instead: 240 patients by the conditions' priors, each with its whole record.
+``python -m training.starter`` gives the same files each time.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 
@@ -25,8 +23,8 @@ from .charts import agreeing, full, with_trouble
 from .talk import untold
 from .world import Fact, Patient, World
 
-SEED = 20261121
-N_CASES = 120
+SEED = 20261124
+N_CASES = 240
 TALK, DENIAL = 0.85, 0.6
 TROUBLED = 0.6
 """Share of the charts that are given a fact that speaks against the usual plan."""
@@ -60,6 +58,28 @@ FERTILE = frozenset(
 )
 """Findings that only a grown-up, or a woman from 16 to 50, can affirm: they bound the age that is
 drawn."""
+NO_COMPLAINT = frozenset(
+    [
+        "allergen_exposure",
+        "antacid_relief",
+        "eased_leaning_forward",
+        "exertional_symptoms",
+        "fatty_food_pain",
+        "gluten_trigger",
+        "pain_on_deep_breath",
+        "pain_on_movement",
+        "relief_after_stool",
+        "still_passing_stool_or_gas",
+        "stress_trigger",
+        "worse_after_eating",
+        "worse_at_night",
+        "worse_lying_down",
+        "worse_with_straining",
+        "worsening_with_less_effort",
+    ]
+)
+"""Symptoms that nobody comes with: they say what another one depends on, or that something still
+works."""
 
 
 def speaks_diagnosis(text: str, condition: Condition) -> bool:
@@ -68,32 +88,48 @@ def speaks_diagnosis(text: str, condition: Condition) -> bool:
     return any(f" {normalise(name)} " in said for name in condition.names)
 
 
+def rows(world: World) -> list[tuple[dict, Patient]]:
+    """The lines of the file in order, each with its patient, the same each time: the condition is
+    drawn by its prior, then patients of it until one fits. Charts come from a stream of their
+    own."""
+    rng, made = np.random.default_rng(SEED), []
+    of_charts = np.random.default_rng([SEED, 1])
+    while len(made) < N_CASES:
+        condition, new = int(rng.choice(len(world.conditions), p=world.prior)), None
+        while new is None:
+            patient = world.draw(rng, talk=TALK, denial=DENIAL, condition=condition)
+            new = row(len(made) + 1, world, patient, rng)
+        new["patient"] |= chart_row(world, patient, new["patient"]["age"], of_charts)
+        made.append((new, patient))
+    return made
+
+
 def row(number: int, world: World, patient: Patient, rng: np.random.Generator) -> dict | None:
-    """The patient as a line of the file; ``None`` where too little or too much would be told,
-    nothing denied, or no age fits."""
+    """The patient as a line of the file, with what is so and not told; ``None`` where too little or
+    too much would be told or too little denied, where something else than a complaint comes first,
+    no age fits, or something cannot be said without the diagnosis: no statement is dropped."""
     condition = world.knowledge.conditions[patient.condition]
-    told = [world.statement(f, rng) for f in patient.facts]
-    told = [s for s in told if not speaks_diagnosis(s.text, condition)]
-    denied = sum(not s.affirmed for s in told)
-    if len(told) not in N_STATEMENTS or not told[0].affirmed or denied < 2:
+    worded = [_unspoken(world, f, condition, rng) for f in (*patient.facts, *untold(patient))]
+    if None in worded:
         return None
-    age = _age(condition, {s.finding for s in told if s.affirmed}, rng)
-    if age is None:
+    listed = _listed(s for s in worded if s)
+    told, record = listed[: len(patient.facts)], listed[len(patient.facts) :]
+    age = _age(condition, {f.finding for f in patient.record}, rng)
+    few = sum(not s["affirmed"] for s in told) < 2
+    if len(told) not in N_STATEMENTS or few or told[0]["finding"] in NO_COMPLAINT or age is None:
         return None
-    return _line(number, condition, age, patient.sex) | {"statements": _listed(told)}
-
-
-def _line(number: int, condition: Condition, age: int, sex: str) -> dict:
     return {
         "case_id": f"starter-{number:03d}",
         "diagnosis": condition.name,
         "condition": condition.id,
-        "patient": {"age": age, "sex": sex},
+        "patient": {"age": age, "sex": patient.sex},
+        "statements": told,
+        "record": record,
     }
 
 
-def _listed(told: Iterable[Statement]) -> list[dict]:
-    return [{"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in told]
+def _listed(statements: Iterable[Statement]) -> list[dict]:
+    return [{"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in statements]
 
 
 def _age(
@@ -104,58 +140,6 @@ def _age(
     low = max(low, 18 if GROWN & set(affirmed) else 0, 16 if FERTILE & set(affirmed) else 0)
     high = min(high, 50 if FERTILE & set(affirmed) else high)
     return None if low > high else int(rng.integers(low, high + 1))
-
-
-def rows() -> list[dict]:
-    """The lines of the first file in order, the same each time."""
-    return [new for new, _ in drawn(World())]
-
-
-def drawn(world: World) -> list[tuple[dict, Patient]]:
-    """Each line with its patient; charts come from a stream of their own."""
-    rng, made = np.random.default_rng(SEED), []
-    of_charts = np.random.default_rng([SEED, 1])
-    while len(made) < N_CASES:
-        patient = world.draw(rng, talk=TALK, denial=DENIAL)
-        if new := row(len(made) + 1, world, patient, rng):
-            new["patient"] |= chart_row(world, patient, new["patient"]["age"], of_charts)
-            made.append((new, patient))
-    return made
-
-
-N_NEXT, SEED_NEXT = 240, 20261124
-
-
-def next_rows(world: World) -> list[tuple[dict, Patient]]:
-    """The lines that come next, with their patients: the condition is drawn by its prior, then
-    patients of it until one tells neither too little nor too much."""
-    rng, made = np.random.default_rng(SEED_NEXT), []
-    of_charts = np.random.default_rng([SEED_NEXT, 1])
-    while len(made) < N_NEXT:
-        condition, new = int(rng.choice(len(world.conditions), p=world.prior)), None
-        while new is None:
-            patient = world.draw(rng, talk=TALK, denial=DENIAL, condition=condition)
-            new = next_row(len(made) + 1, world, patient, rng)
-        new["patient"] |= chart_row(world, patient, new["patient"]["age"], of_charts)
-        made.append((new, patient))
-    return made
-
-
-def next_row(number: int, world: World, patient: Patient, rng: np.random.Generator) -> dict | None:
-    """As :func:`row`, with what is so and not told; no statement is dropped: one that speaks the
-    diagnosis is worded otherwise, or the patient left out."""
-    condition = world.knowledge.conditions[patient.condition]
-    worded = [_unspoken(world, f, condition, rng) for f in (*patient.facts, *untold(patient))]
-    if None in worded:
-        return None
-    listed = _listed(s for s in worded if s)
-    told, record = listed[: len(patient.facts)], listed[len(patient.facts) :]
-    age = _age(condition, {f.finding for f in patient.record}, rng)
-    few = sum(not s["affirmed"] for s in told) < 2
-    if len(told) not in N_STATEMENTS or few or age is None:
-        return None
-    line = _line(number, condition, age, patient.sex)
-    return line | {"statements": told, "record": record}
 
 
 def _unspoken(
@@ -174,11 +158,9 @@ def posterior_row(world: World, row: dict, patient: Patient) -> dict:
     """The chance of each diagnosis after the statements of each level, exact under the world's law
     for a reader who knows neither the patient's sex nor how talkative it is.
 
-    What is not told yet counts as not spoken of; so does a statement that was dropped.
+    What is not told yet counts as not spoken of.
     """
-    told = {s["finding"] for s in row["statements"]}
-    facts = tuple(f for f in patient.facts if f.finding in told)
-    found = {}
+    facts, found = patient.facts, {}
     for n in sorted({n_shown(len(facts), level) for level in LEVELS}):
         chances = zip(world.conditions, world.posterior(facts[:n]), strict=True)
         found[str(n)] = {c.name: float(f"{p:.6g}") for c, p in chances if p >= LEAST}
@@ -210,20 +192,18 @@ def text(made: list[dict]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--next", type=Path, metavar="FOLDER", help="write what comes next here")
-    world, folder = World(), parser.parse_args().next
-    both = next_rows(world) if folder else drawn(world)
-    made, folder = [new for new, _ in both], folder or DATA / "starter"
+    world, folder = World(), DATA / "starter"
+    both = rows(world)
+    made = [new for new, _ in both]
     (folder / "structured.jsonl").write_text(text(made), encoding="utf-8")
     known = [posterior_row(world, *each) for each in both]
     (folder / "posterior.jsonl").write_text(text(known), encoding="utf-8")
     statements = [s for r in made for s in r["statements"]]
     denied = sum(not s["affirmed"] for s in statements) / len(statements)
-    n_conditions = len({r["condition"] for r in made})
+    n_more, n_conditions = sum(len(r["record"]) for r in made), len({r["condition"] for r in made})
     print(
-        f"{len(made)} cases, {len(statements)} statements, {denied:.0%} denials, {n_conditions}"
-        " conditions"
+        f"{len(made)} cases, {len(statements)} statements, {denied:.0%} denials, {n_more} more in"
+        f" the records, {n_conditions} conditions"
     )
 
 

@@ -164,6 +164,7 @@ def collect(
     readers: Readers | None = None,
     retriever: Retriever | None = None,
     assessor: Model | None = None,
+    doctors: Sequence[Model] = (),
     progress: Progress | None = None,
     profiles: Profiles | None = None,
 ) -> list[Generation]:
@@ -172,8 +173,8 @@ def collect(
     ``readers`` give sentence similarities and entailment (the packaged MiniLM and the stand-in
     where ``None``); they are opened only if a method needs them. ``retriever`` searches MedConf's
     library (BM25 over the project's own corpus where ``None``); ``assessor`` is the model that
-    MedConf asks about the answer (the one that gave it where ``None``); ``profiles`` are those that
-    earlier calls of one run left.
+    MedConf asks about the answer (the one that gave it where ``None``); ``doctors`` are those of a
+    panel (of that model without any); ``profiles`` are those that earlier calls of one run left.
     """
     settings = settings or Settings()
     needs = needs_of(methods)
@@ -206,10 +207,9 @@ def collect(
 
     if "panel" in needs:
         p = settings.parameters
-        doctors = doctors_of([model], p.n_doctors)
         panels = convene(
             views,
-            doctors,
+            doctors_of(doctors or [model], max(p.n_doctors, len(doctors))),
             temperature=p.doctor_temperature,
             seed=settings.seed,
             max_tokens=settings.max_tokens_doctor,

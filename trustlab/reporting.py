@@ -418,10 +418,11 @@ def report(
     costs = method_costs(run, usd_in, usd_out, prompts)
     ranked = (metrics["metric"].eq("auroc") & metrics["level"].astype(str).eq("within")).any()
     families = {name: METHODS[name].family for name in run.parameters["methods"] if name in METHODS}
+    bought = costs[costs["method"].map(families).ne("reference")]
     return Report(
         paragraph=methods_paragraph(run, n_draws, seed),
         costs=costs,
-        pareto=pareto_table(costs, metrics, cost=cost) if ranked else None,
+        pareto=pareto_table(bought, metrics, cost=cost) if ranked else None,
         families=families,
         answers=run.answers,
         note="; ".join(formatted.run_notes(run.parameters, families)),

@@ -151,9 +151,13 @@ def benchmark(
     shown = views_of(cases, levels, show)
     settings = settings_of(setup)
     grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
-    library = setup.library if "assessment" in needs_of(chosen) else None
+    needs = needs_of(chosen)
+    library = setup.library if "assessment" in needs else None
+    panel = (setup.role("panel", models) or []) if "panel" in needs else []
+    doctors = [CachedModel(one, setup.store) for one in panel]
     own = [
         *([assessor] if assessor else []),
+        *doctors,
         *([grader.model] if isinstance(grader, JudgeGrader) else []),
     ]
     for one in own:  # a judge may serve several runs; each counts its own calls
@@ -178,6 +182,7 @@ def benchmark(
                     readers=readers,
                     retriever=library,
                     assessor=assessor,
+                    doctors=doctors,
                     progress=None if setup.quiet else _bar(model.name, where),
                     profiles=profiles,
                 )
@@ -189,6 +194,8 @@ def benchmark(
                 cached.close()
         refuse_waiting([*held, *asked_before, *own])
         gathered.count([*asked_before, *own])
+        for one in doctors:
+            one.close()
     facts = {
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
@@ -201,6 +208,7 @@ def benchmark(
         **_read_by(readers),
         "retriever": library and library.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
+        "panel": {one.name: one.revision for one in doctors} or None,
         "grader": grader.name,
         "collect_s": {name: round(s, 3) for name, s in seconds.items()},
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},

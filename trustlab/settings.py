@@ -301,7 +301,8 @@ class Ask:
 
 @choices
 class Roles:
-    """Who replies: a model's name or the model itself; ``None``: the model that is asked."""
+    """Who replies: a model's name or the model itself; ``None``: the model that is asked, or, where
+    that is one of the project's own, the sibling that was taught this role."""
 
     model: Any = "embedded"
     """One or several."""
@@ -544,10 +545,18 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         options = self._options(self.model_options)
         return [_opened(model, options, self.n_jobs) for model in as_list(self.model)]
 
-    def role(self, name: Role) -> Any:
-        """Who has a role, opened, a panel as a list; ``None``, and a patient "facts", stay what
-        they are."""
-        who = getattr(self, name)
+    def who(self, name: Role, models: Sequence[Any] = ()) -> Any:
+        """Who has a role where ``models`` are asked, by name; ``None``: they have it themselves."""
+        from trustlab.models import CLINIC, DIAGNOSING
+
+        who, names = getattr(self, name), [getattr(one, "name", one) for one in models]
+        apart = name not in ("assessor", "patient") and names and set(names) <= set(DIAGNOSING)
+        return CLINIC if who is None and apart else who
+
+    def role(self, name: Role, models: Sequence[Any] = ()) -> Any:
+        """The same, opened, a panel as a list; ``None``, and a patient "facts", stay what they
+        are."""
+        who = self.who(name, models)
         if who is None or who == "facts":
             return who
         options = self._options(self.reader_options)

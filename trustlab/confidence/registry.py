@@ -6,7 +6,7 @@ import difflib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,7 +199,7 @@ def method(
 
 
 def select(methods: str | Iterable[str] = "paper") -> list[Method]:
-    """The methods named: one of :data:`GROUPS`, one name, or several; repeats once.
+    """The methods named: one of :data:`GROUPS`, one name, or several of either; repeats once.
 
     ``"variants"`` adds the named variants to the paper's; ``"all"`` those that need a panel of
     doctors, too; ``"ratio"`` are those on a ratio scale. A reference, which is no method but what
@@ -210,7 +210,10 @@ def select(methods: str | Iterable[str] = "paper") -> list[Method]:
     if isinstance(methods, str) and methods in GROUPS:
         chosen = filter(GROUPS[methods], METHODS.values())
         return sorted(chosen, key=lambda m: FAMILIES.index(m.family))
-    names = list(dict.fromkeys([methods] if isinstance(methods, str) else methods))
+    if isinstance(methods, str):
+        methods = [methods]
+    within = ([m.name for m in select(n)] if n in GROUPS else [n] for n in methods)
+    names = list(dict.fromkeys(chain.from_iterable(within)))
     groups, known = ", ".join(map(repr, GROUPS)), ", ".join(METHODS)
     if not names:
         raise ValueError(f"no methods are named; give {groups} or some of {known}")

@@ -18,13 +18,13 @@ from trustlab.records import Case
 __all__ = ["ABOUT", "LOADERS", "DataError", "Read", "load_cases", "load_sets", "read_data"]
 
 ABOUT = {
-    "starter": "120 generated patients that come with the project (data/starter)",
+    "starter": "240 generated patients that come with the project (data/starter)",
     "starter-structured": "the same, by its full name",
     "starter-dialogue": (
-        "32 written conversations that come with the project (data/starter/dialogue.jsonl)"
+        "48 written conversations that come with the project (data/starter/dialogue.jsonl)"
     ),
     "starter-report": (
-        "32 written case reports that come with the project (data/starter/report.jsonl)"
+        "48 written case reports that come with the project (data/starter/report.jsonl)"
     ),
     "ddxplus": "DDXPlus, English release: give the folder of the download as path (CC BY)",
     "meditod": (

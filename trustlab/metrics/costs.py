@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from trustlab.metrics.estimate import groups, most_frequent
 ANSWER = "diagnosis"
 """The purpose of the request that gives the answer itself."""
 ASSESSED = ("keyword", "profile", "evidence")
+ASIDE = {"assessor": ASSESSED, "panel": ("doctor",)}
+"""Who may reply in the model's place, and to what."""
 PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
     (SAMPLE_NEEDS, ("samples",)),
     (frozenset({"probes.ce"}), ("ce",)),
@@ -77,11 +79,11 @@ def method_costs(
     """What each method costs, a row a model and method, per answer and in all.
 
     - ``run``: its tables ``answers``, ``confidence`` and ``calls`` (with :data:`CALLS`), and
-      ``parameters`` with ``methods`` and, where there is one, ``assessor``.
+      ``parameters`` with ``methods`` and, where there are, ``assessor`` and ``panel``.
     - ``n_replies``, ``n_tokens_in``, ``n_tokens_out``, ``seconds``, ``usd``: of one answer with
       this method alone. Requests that several methods share count fully for each of them, the
       answer's own among them; what is asked once a distinct diagnosis (MedConf's keyword and
-      profile) is spread over all answers, and an assessor's replies over all models' answers.
+      profile) is spread over all answers, an assessor's and a panel's replies over all models'.
     - ``extra_...``: the part beyond that answer, which is to be had anyway; ``total_...``: for all
       ``n_answers`` asked for. Requests do not say of which data set they are: it is the whole run.
     - A prompt counts once, however many replies it has, as services charge that give several to one
@@ -104,19 +106,19 @@ def method_costs(
     if prompts == "each":
         calls = calls.assign(n_tokens_in=calls["n_tokens_in"] * calls["n"])
     spent = _spent(calls, usd_in, usd_out)
-    assessor = next(iter(run.parameters.get("assessor") or ()), None)
+    aside = {role: list(who) for role in ASIDE if (who := run.parameters.get(role))}
     methods = [METHODS[name] for name in run.parameters["methods"] if name in METHODS]
     every = [ANSWER, *(purpose for _, purposes in PURPOSES for purpose in purposes)]
     rows = []
     for about, part in groups(answers, ["model"]):
         own = _of_model(spent, about["model"], every)
-        if assessor is not None:
-            theirs = _of_model(spent, assessor, ASSESSED)
-            own.loc[list(ASSESSED)] = theirs * (len(part) / len(answers))
+        for role, who in aside.items():
+            theirs: Any = sum(_of_model(spent, one, ASIDE[role]) for one in who)
+            own.loc[list(ASIDE[role])] = theirs * (len(part) / len(answers))
         mine = run.confidence[run.confidence["model"] == about["model"]]
         for method in methods:
             values = mine[mine["method"] == method.name]
-            rows.append(about | _row(method, own, len(part), values, assessor))
+            rows.append(about | _row(method, own, len(part), values, aside))
     return pd.DataFrame(rows, columns=COSTS)
 
 
@@ -151,7 +153,11 @@ def _of_model(spent: pd.DataFrame, model: str, purposes: Any) -> pd.DataFrame:
 
 
 def _row(
-    method: Method, own: pd.DataFrame, n_answers: int, values: pd.DataFrame, assessor: str | None
+    method: Method,
+    own: pd.DataFrame,
+    n_answers: int,
+    values: pd.DataFrame,
+    aside: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
     """One line of :func:`method_costs`, but for the model's name."""
     purposes = purposes_of(method)
@@ -167,8 +173,10 @@ def _row(
         notes.append(
             UNTIMED if math.isnan(total["seconds"]) else "seconds from part of the requests"
         )
-    if assessor is not None and not lacking and set(ASSESSED) & set(purposes):
-        notes.append(f"the replies of the assessor {assessor} are shared equally among all answers")
+    for role, who in aside.items():
+        if not lacking and set(ASIDE[role]) & set(purposes):
+            told = f"the {role} {', '.join(who)}"
+            notes.append(f"the replies of {told} are shared equally among all answers")
     scored = "scoring without the patient" if "answer.prior_logprobs" in method.needs else ""
     amounts = list(AMOUNTS)
     each = [*(total[amounts] / n_answers), *(extra[amounts] / n_answers), *total[amounts]]

@@ -12,10 +12,11 @@ from trustlab.models.base import Messages, Model, Request, TextOnly
 from trustlab.models.opening import refuse_pickle
 from trustlab.paths import DATA
 
-EMBEDDED = {
-    "embedded": DATA / "models" / "embedded",
-    "embedded-closed": DATA / "models" / "embedded-closed",
-}
+CLINIC = "embedded-clinic"
+DIAGNOSING = ("embedded", "embedded-closed", "embedded-overconfident")
+"""Those that diagnose, say how sure they are and weigh evidence. They were not taught to be doctor
+or reviewer with a chart, to ask, to be a patient's voice or to word anew: :data:`CLINIC` was."""
+EMBEDDED = {name: DATA / "models" / name for name in (*DIAGNOSING, CLINIC)}
 """Short names of the models that live in the repository; each is opened as any other Hugging Face
 folder."""
 
@@ -30,8 +31,8 @@ NOT_OPTIONS = ("name", "name_or_path")
 
 
 def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
-    """Open a model: ``"embedded"``, ``"embedded-closed"``, ``"hf:NAME_OR_PATH"``,
-    ``"openai:NAME"``, or ``"openai-batch:NAME"``.
+    """Open a model: one of :data:`EMBEDDED`, ``"hf:NAME_OR_PATH"``, ``"openai:NAME"``, or
+    ``"openai-batch:NAME"``.
 
     ``hf:`` takes any Hugging Face causal language model, ``openai:`` a model behind any
     OpenAI-compatible server (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one that
@@ -132,7 +133,9 @@ def open_models(names: str | Sequence[str], **options) -> list[Model]:
 
 
 __all__ = [
+    "CLINIC",
     "CLOSED",
+    "DIAGNOSING",
     "EMBEDDED",
     "Messages",
     "Model",

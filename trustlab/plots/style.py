@@ -269,7 +269,9 @@ LONGEST = 60
 
 EMBEDDED = {
     "embedded": "a very small model",
+    "embedded-clinic": "a very small model",
     "embedded-closed": "a very small model, text-only access",
+    "embedded-overconfident": "a very small model, made too sure",
 }
 """What captions say of the project's own models."""
 

@@ -154,7 +154,7 @@ def consultations(
 
     - ``methods``: those of ``setup``, else the four of the published experiment.
     - ``tries``: questions that the doctor may try at a turn, see :func:`consult`.
-    - ``setup.doctor``: who asks; the model itself where ``None``.
+    - ``setup.doctor``: who asks; where ``None`` the model itself or its sibling for that.
     - ``setup.patient``: who answers; the doctor's model where ``None``, or "facts", the rule
       patient.
     - Below ``run_dir`` each model has a folder with its benchmark, which counts the talk's calls.
@@ -165,7 +165,7 @@ def consultations(
     setup = (setup or Setup()).opened()
     methods = given(methods, setup.methods, FOUR)
     select(methods)
-    doctor, patient = setup.role("doctor"), setup.role("patient")
+    doctor, patient = setup.role("doctor", models), setup.role("patient")
     talked: dict[str, tuple[Consultation, ...]] = {}
     runs: dict[str, Run] = {}
     for model in models:
@@ -447,7 +447,7 @@ def consult_until(
             " file as cache"
         )
     select([method])
-    doctor, patient = setup.role("doctor"), setup.role("patient")
+    doctor, patient = setup.role("doctor", [model]), setup.role("patient")
     with_cache, speaker = speakers(doctor or model, patient, setup.store, setup.seed)
     runs: list[Run] = []
 

@@ -197,7 +197,7 @@ def plan_study(name: str, asked: Any) -> tuple[pd.DataFrame, str]:
         roles: dict[str, Any] = {}
         aside_stands: list[StandIn] = []
         for role in ROLES:
-            if (who := getattr(asked, role)) not in (None, "facts"):
+            if (who := asked.who(role, as_list(asked.model))) not in (None, "facts"):
                 each = [StandIn(f"{role} {one}", answers, aside) for one in as_list(who)]
                 roles[role] = each if role == "panel" else each[0]
                 aside_stands += each

@@ -262,7 +262,7 @@ def robustness(
     voice: list[CachedModel] = []
     wordings, left_out = pd.DataFrame(columns=WORDING_COLUMNS), "none was asked for"
     if paraphrase_seeds:
-        voice = [_voice(setup.role("wording") or models[0], setup.store)]
+        voice = [_voice(setup.role("wording", models) or models[0], setup.store)]
         wordings = paraphrases(cases, levels, paraphrase_seeds, voice[0], checker)
         left_out = _none_usable(wordings, voice[0].name)
         if out := setup.run_dir:

@@ -304,7 +304,8 @@ def trust(
     """Convene, plan and review for every model, case and level.
 
     - ``levels``: those of ``setup``, else 100. Its ``n_doctors`` are on each panel, at its
-      ``temperature``. They are of the model itself, or of those of ``panel`` in turn.
+      ``temperature``. They are of the model itself or its sibling for that, or of those of
+      ``panel`` in turn.
     - ``setup.reviewer`` marks the plans (the model of the doctor in charge where ``None``).
     - ``setup.medical_encoder`` is the one that ``medguard-x`` calls for; without it the general one
       stands in, named in the column ``cosine_med_proxy``, or with ``medical_proxy`` off its RDC is
@@ -318,8 +319,8 @@ def trust(
     given_once(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
-    n_doctors, reviewer, judge = setup.chosen.n_doctors, setup.role("reviewer"), setup.judge
-    panel = setup.role("panel") or []
+    n_doctors, judge = setup.chosen.n_doctors, setup.judge
+    panel, reviewer = setup.role("panel", models) or [], setup.role("reviewer")
     encoder, medical = setup.readers.encoder, setup.readers.medical
     stands_in = medical is None and setup.medical_proxy
     proxy = PROXY.format(encoder.name) if stands_in else ""
