@@ -192,7 +192,7 @@ def test_a_model_that_thinks_is_right_with_room_for_it_and_missing_without(
     template, tmp_path_factory
 ):
     folder, cases = tmp_path_factory.mktemp("thinks"), tl.load_cases("starter", n=3)
-    truths = {case.statements[0].text: case.diagnosis for case in cases}
+    truths = {f"<patient>\n{case.statements[0].text}": case.diagnosis for case in cases}
 
     def run(**options: Any) -> Any:
         model = thinking_model(folder, truths, template, **options)

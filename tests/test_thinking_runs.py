@@ -34,15 +34,12 @@ TOO_LITTLE = {
 
 def answer(messages: list[dict[str, str]]) -> str:
     """What is said of the cases once it was thought."""
-    system, asked = (m["content"] for m in messages)
-    step = next(
-        name for name in names()
-        if template(name)[0].startswith(system.splitlines()[0])
-        and (name in ("profile", "evidence") or asked.endswith(template(name)[1].splitlines()[-1]))
-    )  # fmt: skip
-    truth = next(
-        (c.diagnosis for c in CASES if c.statements[0].text in asked or c.diagnosis in asked), "?"
-    )
+    asked = messages[-1]["content"]
+    ends = {name: template(name)[1].splitlines()[-1] for name in names()}
+    steps = (name for name, end in ends.items() if asked.endswith(end))
+    step = next(steps, "evidence" if "<patient>" in asked else "profile")
+    firsts = {f"<patient>\n{c.statements[0].text}": c.diagnosis for c in CASES}
+    truth = next((d for first, d in firsts.items() if first in asked or d in asked), "?")
     rows = [
         {"id": c.id, "description": "x", "support_level": "supported", "evidence": None}
         for c in CRITERIA

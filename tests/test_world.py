@@ -399,7 +399,7 @@ def test_the_starter_posteriors_are_what_the_program_writes(
             for name in names:  # one near the least may be there on one processor alone
                 gap = abs(chances.get(name, 0.0) - now["posterior"][n].get(name, 0.0))
                 assert gap < 1e-5 or chances.get(name, starter.LEAST) < 1.01 * starter.LEAST
-            assert 0.99 < sum(chances.values()) <= 1 + 1e-5
+            assert 0.99 < sum(chances.values()) < 1 + 1e-4
 
 
 def test_what_could_be_known_is_calibrated_on_patients_of_the_same_law(world: World) -> None:

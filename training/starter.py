@@ -163,7 +163,7 @@ def posterior_row(world: World, row: dict, patient: Patient) -> dict:
     facts, found = patient.facts, {}
     for n in sorted({n_shown(len(facts), level) for level in LEVELS}):
         chances = zip(world.conditions, world.posterior(facts[:n]), strict=True)
-        found[str(n)] = {c.name: float(f"{p:.6g}") for c, p in chances if p >= LEAST}
+        found[str(n)] = {c.name: round(float(p), 5) for c, p in chances if p >= LEAST}
     return {"case_id": row["case_id"], "posterior": found}
 
 
