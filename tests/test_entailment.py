@@ -18,6 +18,7 @@ from trustlab.meaning.entailment import (
     Entailment,
     Pair,
     StandInEntailment,
+    _phrase,
     classes,
     matrices,
     open_entailment,
@@ -373,3 +374,10 @@ def test_a_judge_is_opened_by_name(nli_folder: Path, tmp_path: Path):
         open_entailment(str(tmp_path / "absent"))
     with pytest.raises(ValueError, match="a folder that exists or a hub name"):
         open_entailment("./absent")
+
+
+def test_the_head_of_a_name_is_its_last_word_where_two_are_glued_by_a_sign():
+    glued = ("ulcer4ease", "cough7fever", "rash1itch", "pain9swelling", "gout3stone", "fever2sore")
+    for name in glued:
+        assert _phrase(f"peptic {name}").head == _phrase(name).head
+        assert name.endswith(_phrase(name).head), name

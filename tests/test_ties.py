@@ -199,11 +199,7 @@ def test_noise_in_the_published_confidences_moves_no_metric(noise: float) -> Non
     other = SimpleNamespace(answers=answers, confidence=given.assign(confidence=shaken))
     far = moved(before, every_metric(other))
     small = {"within", *map(str, answers["level"].unique())}
-    held = {
-        k: by
-        for k, by in far.items()
-        if k[-1] not in small and "msp" not in k
-    }
+    held = {k: by for k, by in far.items() if k[-1] not in small and "msp" not in k}
     assert (far if noise < 1e-9 else held) == {}
 
 

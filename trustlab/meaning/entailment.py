@@ -408,9 +408,14 @@ def _phrase(name: str) -> Phrase:
         name = re.sub(rf"\b(?:{pattern})\b", same, name)
     degrees = frozenset(name.split()) & DEGREES
     first = re.split(r"\b(?:of|in|with|without|from|by|due to|secondary to)\b", name)[0]
-    nouns = (word for part in reversed(first.split()) for word in content_words(part))
+    nouns = (word for part in reversed(first.split()) for word in _from_the_last(part))
     head = next((word for word in nouns if not is_qualifier(word)), "")
     return Phrase(content_words(name) | degrees, head)
+
+
+def _from_the_last(part: str) -> list[str]:
+    """The content words of what stands between two spaces, the last first."""
+    return sorted(content_words(part), key=lambda word: (part.rfind(word), word), reverse=True)
 
 
 def _adds(word: str) -> bool:
