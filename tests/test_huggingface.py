@@ -523,9 +523,9 @@ def test_distribution_statistics_by_hand():
 
 
 def test_batches_keep_to_the_limit():
-    """Batches by hand: 2 x (2 + 4) fits 20 and 3 x (5 + 4) does not; three rows of the first leave
+    """Batches by hand: 2 x (9 + 1) fits 20 and 3 x (30 + 1) does not; three rows of the first leave
     no room for a second."""
     lengths, extra, ones = [5, 1, 9, 2, 30], [2, 1, 1, 4, 1], [1] * 5
-    assert list(batches(lengths, extra, ones, 20)) == [[1, 3], [0], [2], [4]]
-    assert list(batches(lengths, extra, [1, 3, 1, 1, 1], 20)) == [[1], [3, 0], [2], [4]]
-    assert list(batches(lengths, extra, ones, 10_000)) == [[1, 3, 0, 2, 4]]
+    assert list(batches(lengths, extra, ones, 20)) == [[1, 2], [4], [0, 3]]
+    assert list(batches(lengths, extra, [1, 3, 1, 1, 1], 20)) == [[1], [2], [4], [0, 3]]
+    assert list(batches(lengths, extra, ones, 10_000)) == [[1, 2, 4, 0, 3]]

@@ -206,7 +206,7 @@ def test_a_local_model_says_the_same_in_any_number_of_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spread_model, "CHUNK", 5)
-    views = tl.levels.views(tl.load_cases("starter", n=2))
+    views = tl.views(tl.load_cases("starter", n=2))
     asked = [
         Request(render("diagnosis", patient=v.text), n, t, 16, want=frozenset({"logprobs"}))
         for v in views

@@ -525,9 +525,9 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         )
         encoder, medical, entailment = self.encoder, self.medical_encoder, self.entailment
         if encoder is None or isinstance(encoder, str | Path):
-            encoder = Encoder(encoder, cache_path=vectors)
+            encoder = Encoder(encoder, cache_path=vectors, n_jobs=self.n_jobs)
         if isinstance(medical, str | Path):
-            medical = Encoder(medical, cache_path=vectors)
+            medical = Encoder(medical, cache_path=vectors, n_jobs=self.n_jobs)
         if entailment is None or isinstance(entailment, str | Path):
             entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
         return Readers(encoder, medical, entailment)

@@ -12,15 +12,16 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trustlab import paths
+from trustlab.metrics.processes import as_they_come, processes
 from trustlab.models.cache import connect, is_read_only, select, shortened
 from trustlab.models.opening import refuse_pickle
 
@@ -33,7 +34,8 @@ PACKAGE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 carries."""
 
 BATCH = 64
-ROUND = 16 * BATCH
+ROUND = 4 * BATCH
+"""Texts encoded, and kept, at once: by one process of several."""
 PROGRESS_FROM = 500
 SURELY_WHOLE = 120
 """Characters that fit any encoder's window."""
@@ -53,6 +55,7 @@ class Encoder:
     ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never touches the network; else
     a folder or a hub name. ``cache_path``: an SQLite file that keeps the vectors; a text found
     there is not encoded and the model not loaded. ``device``: None takes a GPU if there is one.
+    ``n_jobs``: processes of one thread that share many new texts.
     With TRUSTLAB_OFFLINE=1 nothing is encoded: a text whose vector is neither in ``cache_path``
     nor, where that is None, in runs/ raises ``LookupError``.
     """
@@ -63,6 +66,7 @@ class Encoder:
         *,
         cache_path: str | os.PathLike[str] | None = None,
         device: str | None = None,
+        n_jobs: int = 1,
     ) -> None:
         self._folder = None if name_or_path is None else Path(name_or_path).expanduser()
         looks_like_path = self._folder is not None and (
@@ -76,6 +80,7 @@ class Encoder:
         self.name = "all-MiniLM-L6-v2" if name_or_path is None else str(name_or_path)
         self.cache_path = cache_path
         self.device = device
+        self.n_jobs = n_jobs
 
     @property
     def _vectors(self) -> dict[str, np.ndarray]:
@@ -191,12 +196,11 @@ class Encoder:
         from tqdm import tqdm
 
         texts = sorted(texts, key=lambda text: (len(text), text))
+        parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
         with tqdm(
             total=len(texts), desc="encoding", unit="text", disable=len(texts) <= PROGRESS_FROM
         ) as bar:
-            for start in range(0, len(texts), ROUND):
-                part = texts[start : start + ROUND]
-                vectors = self._encode_new(part)
+            for part, vectors in self._encoded(parts):
                 if connection is not None:
                     rows = [
                         (self._key(t), v.astype("<f4").tobytes())
@@ -206,6 +210,18 @@ class Encoder:
                         connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
                 self._vectors.update(zip(part, vectors, strict=True))
                 bar.update(len(part))
+
+    def _encoded(self, parts: list[list[str]]) -> Iterator[tuple[list[str], np.ndarray]]:
+        """Each part with its vectors, as they are done."""
+        import torch
+
+        here = torch.cuda.is_available() if self.device is None else self.device != "cpu"
+        if here or len(parts) == 1 or processes(self.n_jobs) == 1:
+            yield from ((part, self._encode_new(part)) for part in parts)
+            return
+        asked = ((k, self._folder, self.name, part) for k, part in enumerate(parts))
+        for k, vectors in as_they_come(_encoded_apart, asked, self.n_jobs):
+            yield parts[k], vectors
 
     def _encode_new(self, texts: list[str]) -> np.ndarray:
         options = {
@@ -225,6 +241,22 @@ class Encoder:
     def _key(self, text: str) -> str:
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         return f"{self.fingerprint}:{digest}"
+
+
+@lru_cache(maxsize=2)
+def _opened(name_or_path: str | os.PathLike[str] | None) -> Encoder:
+    import torch
+
+    torch.set_num_threads(1)
+    return Encoder(name_or_path, device="cpu")
+
+
+def _encoded_apart(
+    k: int, folder: Path | None, name: str, texts: list[str]
+) -> tuple[int, np.ndarray]:
+    """In a process of its own: part ``k`` and its vectors."""
+    named = None if folder is None else folder if folder.is_dir() else name
+    return k, _opened(named)._encode_new(texts)
 
 
 def packaged_folder() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import threading
@@ -50,7 +51,26 @@ def as_they_come(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int
 
 def _in_worker(asker: int, function: Callable[..., T], *arguments: Any) -> T:
     _end_with(asker, os.getpid())
-    return function(*arguments)
+    done = function(*arguments)
+    if os.getpid() != asker:
+        _trim()
+    return done
+
+
+@cache
+def _libc() -> Any:
+    try:
+        return ctypes.CDLL("libc.so.6")
+    except OSError:  # another system's
+        return None
+
+
+def _trim() -> None:
+    """Give freed memory back to the system: joblib ends a worker that seems to keep it, and the
+    next one opens its models anew."""
+    trim = getattr(_libc(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 @cache  # once in each process: a fork inherits what its parent remembers, not its number

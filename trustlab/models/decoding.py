@@ -3,6 +3,7 @@ tokens."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import json
@@ -127,16 +128,17 @@ def batches(
     *,
     equal: bool = False,
 ) -> Iterator[list[int]]:
-    """Indices by rising length, cut where all rows x (longest length + largest extra) would pass
-    ``limit``; never empty.
+    """Indices by rising extra, then length, cut where all rows x (longest length + largest extra)
+    would pass ``limit``; never empty.
 
     With ``equal`` they are cut where the length changes, too.
     """
     batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda j: lengths[j]):
+    for i in sorted(range(len(lengths)), key=lambda j: (extra[j], lengths[j])):
         more = [*batch, i]
-        full = sum(rows[j] for j in more) * (lengths[i] + max(extra[j] for j in more)) > limit
-        if batch and (full or (equal and lengths[i] > lengths[batch[0]])):
+        longest = max(lengths[j] for j in more) + extra[i]
+        full = sum(rows[j] for j in more) * longest > limit
+        if batch and (full or (equal and lengths[i] != lengths[batch[0]])):
             yield batch
             more = [i]
         batch = more
@@ -251,9 +253,14 @@ class Passes:
         masked = layers <= ATTENTION and not getattr(model, "_is_stateful", False)
         self.pads = masked and {"attention_mask", "position_ids"} <= self._accepts
         self._cache = next((name for name in CACHES if name in self._accepts), None)
+        self.has_room = self._cache == CACHES[0] and self.pads and layers <= {"full_attention"}
         # Some keep their state in the modules, where rows cannot be chosen.
         if any(hasattr(module, "_setup_cache") for module in model.modules()):
-            self._cache = None
+            self._cache, self.has_room = None, False
+
+    def together(self, parts: Sequence[Any]) -> Any:
+        """Tensors below each other."""
+        return self._torch.cat(list(parts)) if len(parts) > 1 else parts[0]
 
     def run(
         self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int
@@ -292,21 +299,126 @@ class Passes:
         return out.logits[:, -keep:], held
 
 
+ROOM = 64
+"""Columns that a cache has ahead of what it holds."""
+PIECE = 4096
+"""Tokens of prompts, with their padding, that are read at once; one prompt may be longer."""
+FULL = 7 / 8
+"""The least of a piece's rows that is no padding."""
+
+
+def with_room() -> Any:
+    """An empty cache of transformers whose layers write into room that they have, where its own
+    copy all they hold at every token."""
+    from transformers.cache_utils import Cache
+
+    return Cache(layer_class_to_replicate=_layer())
+
+
+@functools.cache
+def _layer() -> Any:
+    from transformers.cache_utils import DynamicLayer
+
+    class Layer(DynamicLayer):
+        """Keys and values (rows, heads, columns, width), each the first columns of a wider
+        tensor."""
+
+        wide: Any = ()
+
+        def update(self, key_states: Any, value_states: Any, *_: Any, **__: Any) -> Any:
+            """All keys and values, the new ones last."""
+            if not self.is_initialized:
+                self.lazy_initialization(key_states, value_states)
+                self.keys, self.values = key_states, value_states
+                return self.keys, self.values
+            held, new = self.keys.shape[-2], key_states.shape[-2]
+            if not self.wide or held + new > self.wide[0].shape[-2]:
+                self.wide = [_wider(states, new) for states in (self.keys, self.values)]
+            for wide, states in zip(self.wide, (key_states, value_states), strict=True):
+                wide[..., held : held + new, :] = states
+            return self._holds(held + new)
+
+        def take(self, other: Any, row: int, n_rows: int, columns: int) -> None:
+            """Put what ``other`` holds into ``n_rows`` rows from ``row`` on, so that it ends at
+            ``columns``."""
+            states = other.keys, other.values
+            if not self.is_initialized:
+                self.lazy_initialization(*states)
+                shapes = ((n_rows, s.shape[1], columns + ROOM, s.shape[3]) for s in states)
+                self.wide = [states[0].new_zeros(shape) for shape in shapes]
+                self._holds(columns)
+            for wide, held in zip(self.wide, states, strict=True):
+                wide[row : row + len(held), :, columns - held.shape[2] : columns] = held
+
+        def reorder_cache(self, beam_idx: Any) -> None:
+            """Rows ``beam_idx`` in the place of all."""
+            held = self.keys.shape[-2]
+            chosen = self.wide or (self.keys, self.values)
+            self.wide = [states.index_select(0, beam_idx) for states in chosen]
+            self._holds(held)
+
+        def _holds(self, columns: int) -> Any:
+            self.keys, self.values = (wide[..., :columns, :] for wide in self.wide)
+            return self.keys, self.values
+
+    return Layer
+
+
+def _wider(states: Any, new: int) -> Any:
+    rows, heads, held, width = states.shape
+    wide = states.new_empty((rows, heads, held + new + ROOM, width))
+    wide[..., :held, :] = states
+    return wide
+
+
+def pieces(lengths: Sequence[int]) -> Iterator[range]:
+    """Neighbours among prompts of these lengths that are about as long, and no more tokens than
+    :data:`PIECE`."""
+    start = 0
+    for stop in range(1, len(lengths) + 1):
+        more = lengths[start : stop + 1]
+        if stop == len(lengths) or min(more) < FULL * max(more) or len(more) * max(more) > PIECE:
+            yield range(start, stop)
+            start = stop
+
+
 class Branches:
     """The distinct beginnings of the replies to a batch of prompts: a prefix tree's nodes of one
     depth, a row each."""
 
     def __init__(self, passes: Passes, prompts: Sequence[Ids]) -> None:
-        self._passes = passes
+        self._passes, self._prompts = passes, prompts
         self._ids, self._padding = left_padded(prompts)
         self._past, self._cache = 0, None
 
     def read(self) -> Any:
         """Logits of the next token at every node, a tensor (n, N)."""
+        if not self._past and self._passes.has_room:
+            return self._begin()
         logits, self._cache = self._passes.run(
             self._ids, self._padding, self._past, self._cache, keep=1
         )
+        self._past += self._ids.shape[1] if self._cache is not None else 0
         return logits[:, 0]
+
+    def _begin(self) -> Any:
+        """The prompts are read in pieces that need little padding, their caches put together."""
+        read, (n_rows, longest) = [], self._ids.shape
+        parts = list(pieces([len(prompt) for prompt in self._prompts]))
+        whole = with_room()
+        for part in parts:
+            ids, padding = left_padded([self._prompts[row] for row in part])
+            logits, cache = self._passes.run(ids, padding, 0, with_room(), keep=1)
+            read.append(logits[:, 0])
+            if len(parts) == 1:
+                whole = cache
+                break
+            for i, layer in enumerate(cache.layers):
+                if i == len(whole.layers):
+                    whole.layers.append(type(layer)())
+                whole.layers[i].take(layer, part.start, n_rows, longest)
+        self._past, self._cache = longest, whole
+        return self._passes.together(read)
 
     def extend(self, parent: np.ndarray, token: np.ndarray) -> None:
         """Replace the nodes: new node i is old node ``parent[i]`` followed by ``token[i]``, both
@@ -314,7 +426,6 @@ class Branches:
         if self._cache is None:
             self._ids = np.concatenate([self._ids[parent], token[:, None]], axis=1)
         else:
-            self._past += self._ids.shape[1]
             self._ids = token[:, None]
             if not np.array_equal(parent, np.arange(len(self._padding))):
                 self._cache.reorder_cache(

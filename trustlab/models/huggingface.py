@@ -248,6 +248,26 @@ def _halve(owner: Batched, here: list[Share]) -> None:
     )
 
 
+LEAST, MOST = 2_048, 65_536
+"""Tokens of a batch where nobody says how many."""
+CPU_CACHE = 1 << 29
+"""Bytes of a batch's keys and values on a processor."""
+
+
+def tokens_that_fit(config: Any, dtype: Any, device: str) -> int:
+    """Tokens whose keys and values take :data:`CPU_CACHE` bytes, or a quarter of a GPU's free
+    memory, from :data:`LEAST` to :data:`MOST`."""
+    import torch
+
+    text = config.get_text_config()
+    heads = getattr(text, "num_attention_heads", None) or 1
+    kept = getattr(text, "num_key_value_heads", None) or heads
+    width = getattr(text, "head_dim", None) or getattr(text, "hidden_size", 4096) // heads
+    layers = getattr(text, "num_hidden_layers", None) or 1
+    free = torch.cuda.mem_get_info(device)[0] // 4 if device.startswith("cuda") else CPU_CACHE
+    return max(LEAST, min(MOST, free // (2 * layers * kept * width * dtype.itemsize)))
+
+
 DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
 BESIDE = frozenset({"name_or_path", "name", "device", "device_map", "batch_tokens"})
 """Options that shape no reply."""
@@ -271,8 +291,8 @@ class HuggingFaceModel:
       GPU, with ``device_map`` and for a quantised checkpoint; else None is float32. Any but float32
       is named in ``revision``.
     - ``batch_tokens`` bounds replies that may differ x (padded length + max_tokens) of a batch, so
-      the cache; large caches are slow on a CPU, and it falls by itself when memory runs out
-      (counted in ``usage``).
+      the cache (None: :func:`tokens_that_fit`); it falls by itself when memory runs out (counted in
+      ``usage``).
     - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
       ``thinking_tokens`` are added to every budget, for a model that thinks.
     - ``template_options``: for the chat template (``{"enable_thinking": False}``); ``today``
@@ -288,7 +308,7 @@ class HuggingFaceModel:
 
     def __init__(
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
-        device: str | None = None, dtype: str | None = None, batch_tokens: int = 16384,
+        device: str | None = None, dtype: str | None = None, batch_tokens: int | None = None,
         thinking: Thinking = "auto", thinking_tokens: int = 0,
         template_options: Mapping[str, Any] | None = None,
         device_map: str | Mapping[str, Any] | None = None,
@@ -305,7 +325,7 @@ class HuggingFaceModel:
         )
         if dtype is not None and dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
-        if batch_tokens < 1:
+        if batch_tokens is not None and batch_tokens < 1:
             raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
         try:
             import torch
@@ -317,8 +337,7 @@ class HuggingFaceModel:
         from trustlab.models.logits import Logits
 
         check_thinking(thinking, thinking_tokens)
-        self.batch_tokens, self.thinking = batch_tokens, thinking
-        self.thinking_tokens = thinking_tokens
+        self.thinking, self.thinking_tokens = thinking, thinking_tokens
         self.usage: dict[str, float] = {}
         self._torch, self._logits = torch, Logits
         source, commit, revision = locate(name_or_path)
@@ -346,6 +365,9 @@ class HuggingFaceModel:
         if self._template_options:
             self.revision += f"-template {json.dumps(self._template_options, sort_keys=True)}"
         self._passes = Passes(self._model, self.device)
+        self.batch_tokens: int = batch_tokens or tokens_that_fit(
+            model.config, model.dtype, self.device
+        )
         self.window: float = window_of(model.config, tokenizer)
         self._ends = np.array(end_tokens(model, tokenizer), dtype=np.int64)
         self._special = frozenset(tokenizer.all_special_ids)

@@ -12,7 +12,7 @@ from trustlab.metrics.processes import as_they_come, processes
 from trustlab.models.base import Keep, Messages, Request
 from trustlab.records import Reply
 
-CHUNK = 32
+CHUNK = 64
 """Distinct prompts that a process is given at once, whatever their number: what shares a batch
 does not depend on it. As many or fewer are asked here, where the model is open already."""
 
@@ -45,7 +45,9 @@ class SpreadModel:
         sharing: dict[Messages, list[int]] = {}
         for i, request in enumerate(requests):
             sharing.setdefault(request.messages, []).append(i)
-        groups = sorted(sharing, key=_length, reverse=True)  # a batch's prompts are about as long
+        # The replies of a batch, and its prompts, are about as long.
+        most = {m: max(requests[i].max_tokens for i in at) for m, at in sharing.items()}
+        groups = sorted(sharing, key=lambda m: (most[m], _length(m)), reverse=True)
         starts = range(0, len(groups), CHUNK)
         chunks = [[i for m in groups[k : k + CHUNK] for i in sharing[m]] for k in starts]
         each = ([requests[i] for i in chunk] for chunk in chunks)
