@@ -44,6 +44,7 @@ from .safety.chart import Chart, chart_of
 from .settings import Setup
 from .studies.ablations import ablations
 from .studies.benchmark import grade
+from .studies.compare import Comparison, compare_runs
 from .studies.consultation import consultations
 from .studies.robustness import robustness
 from .studies.trust_indices import trust
@@ -59,6 +60,7 @@ __all__ = [
     "CachedModel",
     "Case",
     "Chart",
+    "Comparison",
     "Criterion",
     "DataError",
     "Encoder",
@@ -90,6 +92,7 @@ __all__ = [
     "best_of_families",
     "chart_of",
     "compare_methods",
+    "compare_runs",
     "confidence",
     "consult",
     "consultations",

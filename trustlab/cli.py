@@ -1,5 +1,5 @@
-"""The command line: ``trustlab run``, ``score``, ``plan``, ``init``, ``methods``, ``data``,
-``cache``, ``publish``."""
+"""The command line: ``trustlab run``, ``score``, ``compare``, ``plan``, ``init``, ``methods``,
+``data``, ``cache``, ``publish``."""
 
 from __future__ import annotations
 
@@ -212,6 +212,36 @@ def score(
     for line in _refused(lambda: scored(replies, confidence, values, folder)):
         typer.echo(line)
     typer.echo(f"  {_short(folder)}\n{NOTICE}")
+
+
+@app.command()
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="folders of runs; each model of each is a side, the first the reference"
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="folder for what comes out; runs/compare by default")
+    ] = None,
+    draws: Annotated[int, typer.Option(help="bootstrap draws of cases")] = 2000,
+    seed: Annotated[int, typer.Option(help="of the draws")] = 0,
+) -> None:
+    """Put models or settings side by side on the cases that their runs share: differences in pairs,
+    Holm-corrected, a figure and a page. No model is asked.
+
+    Exit codes: 0 done, 2 refused.
+    """
+    from trustlab.studies.compare import save_comparison
+
+    folder = (out or RUNS / "compare").resolve()
+    for line in _refused(lambda: save_comparison(runs, folder, draws, seed)):
+        typer.echo(line)
+    for name in ("figures/compare_auroc.png", "compare.html"):
+        if (folder / name).is_file():
+            typer.echo(f"  {_short(folder / name)}")
+    typer.echo(NOTICE)
 
 
 @app.command()

@@ -123,6 +123,54 @@ class Run:
         }
 
 
+def read_tables(folder: str | Path) -> Run:
+    """The run whose tables :meth:`Run.save` left in ``folder``, without its generations.
+
+    ``answers``, ``confidence`` and, where it is there, ``calls`` are read as Parquet or CSV, the
+    parameters from ``run.json``. ``ValueError``, naming the folder, where it holds no such run.
+    """
+    folder = Path(folder)
+    answers, confidence = (read_table(table_in(folder, n)) for n in ("answers", "confidence"))
+    asked = find_table(folder, "calls")
+    calls = read_table(asked) if asked else pd.DataFrame(columns=list(COLUMNS["calls"]))
+    told = folder / "run.json"
+    if not told.is_file():
+        raise ValueError(f"{folder} has no run.json, which says how its tables were made")
+    try:
+        parameters = json.loads(told.read_text(encoding="utf-8"))["benchmark"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{told} cannot be read as a run's: {error!r}") from error
+    return Run(answers, confidence, calls, dict(parameters))
+
+
+def table_in(folder: Path, name: str) -> Path:
+    """The file of a run's table; ``ValueError`` where the folder has none."""
+    if found := find_table(folder, name):
+        return found
+    below = sorted(folder.iterdir()) if folder.is_dir() else []
+    runs = ", ".join(str(inner) for inner in below if find_table(inner, name))
+    more = f", but these are: {runs}" if runs else ""
+    raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: it is no run's folder{more}")
+
+
+def find_table(folder: Path, name: str) -> Path | None:
+    """The file of a run's table, Parquet before CSV, or ``None``."""
+    files = (folder / f"{name}.{kind}" for kind in ("parquet", "csv"))
+    return next((file for file in files if file.is_file()), None)
+
+
+def read_table(file: Path) -> pd.DataFrame:
+    """A run's table from its file, text as text: a case may be called 007, an answer NA."""
+    if file.suffix == ".parquet":
+        table = pd.read_parquet(file)
+    else:
+        kinds = COLUMNS["answers"] | COLUMNS["confidence"] | COLUMNS["calls"]
+        words: Any = {name: str for name, kind in kinds.items() if kind == "string"}
+        none: Any = {name: ["", *(() if name in words else ("NA", "NaN", "nan"))] for name in kinds}
+        table = pd.read_csv(file, dtype=words, keep_default_na=False, na_values=none)
+    return table.assign(**{c: table[c].fillna("") for c in ("bound", "missing") if c in table})
+
+
 @takes_setup
 def benchmark(
     cases: Sequence[Case],

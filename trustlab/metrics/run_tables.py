@@ -240,24 +240,34 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
     for level, part in levels.items():
         found = estimate(part, mean("confidence"))
         yield {"metric": "mean_confidence", "level": str(level), **found}
-    mixed = [level for level, part in levels.items() if part.rarer]
-    inside = rows.where("level", mixed) if len(rows) else rows
-    left_out = ", ".join(str(level) for level in levels if level not in mixed)
-    note = f"one class only at level {left_out}: left out" if left_out else ""
     few = at_least(least)
     for metric, (statistic, chance) in RANKING.items():
         for level, part in {"pooled": rows, **levels}.items():
             found = estimate(part, Metric(statistic, few))
             found |= {} if few(part) else {"chance": chance(part)}
             yield {"metric": metric, "level": str(level), **found}
-        found = estimate(inside, Metric(within(statistic), few), note="" if few(inside) else note)
-        if not few(inside):
-            found["chance"] = float(np.mean([chance(levels[q]) for q in mixed]))
-        yield {"metric": metric, "level": "within", **found}
+        yield {"metric": metric, "level": "within", **stratified(rows, metric, least)}
     yield from _across(rows)
     if is_probability:
         for name in ("brier", "ece"):
             yield {"metric": name, "level": "pooled", **estimate(rows, CALIBRATION[name])}
+
+
+def stratified(rows: Rows, metric: str, least: int = 10) -> dict[str, Any]:
+    """The estimate of "auroc" or "auprc", level-stratified, and what ``chance`` would give.
+
+    The mean over the levels that have both classes; withheld below ``least`` right or wrong there.
+    """
+    levels, few = rows.by("level"), at_least(least)
+    mixed = [level for level, part in levels.items() if part.rarer]
+    inside = rows.where("level", mixed) if len(rows) else rows
+    left_out = ", ".join(str(level) for level in levels if level not in mixed)
+    note = f"one class only at level {left_out}: left out" if left_out else ""
+    statistic, chance = RANKING[metric]
+    found = estimate(inside, Metric(within(statistic), few), note="" if few(inside) else note)
+    if not few(inside):
+        found["chance"] = float(np.mean([chance(levels[q]) for q in mixed]))
+    return found
 
 
 def _across(rows: Rows) -> Iterator[dict[str, Any]]:

@@ -39,7 +39,15 @@ from trustlab.plots.style import (
     plot_marks,
 )
 
-SERIES = ((INK, "o"), (FAMILY_COLOURS["trust"], "P"), (FAMILY_COLOURS["token"], "s"))
+SERIES = (
+    (INK, "o"),
+    (FAMILY_COLOURS["trust"], "P"),
+    (FAMILY_COLOURS["token"], "s"),
+    (FAMILY_COLOURS["consistency"], "^"),
+    (FAMILY_COLOURS["verbalized"], "D"),
+    (FAMILY_COLOURS["medconf"], "X"),
+    (FAMILY_COLOURS["baseline"], "*"),
+)
 """Looks of marks without a family, in their order in a row."""
 WIDTHS = {1: 5.2, 2: 3.7}
 """Inches of a panel's inside by the number of panels."""

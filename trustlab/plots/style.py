@@ -331,6 +331,19 @@ def caption(
     return text
 
 
+def headline(figure: Figure, words: str) -> Text:
+    """What a figure shows, in bold above all that is drawn, as wide as that; call it before
+    :func:`caption`."""
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()  # in inches
+    width, height = figure.get_size_inches()
+    look: Any = {"va": "bottom", "size": 11, "weight": "bold", "color": INK, "parse_math": False}
+    text = figure.text(box.x0 / width, (box.y1 + 0.15) / height, "", linespacing=1.3, **look)
+    lines = [line for part in words.split("\n") for line in wrapped(text, part, box.width)]
+    text.set_text("\n".join(lines))
+    return text
+
+
 def wrapped(text: Text, words: str, width: float) -> list[str]:
     """``words`` in lines that ``text`` draws in ``width`` inches; a word too long is broken."""
     lines = [""]

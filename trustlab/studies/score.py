@@ -13,7 +13,7 @@ from trustlab.metrics.formatted import coverage_table, main_table, to_latex, wit
 from trustlab.metrics.run_tables import metrics_table
 from trustlab.paths import save_json, save_table, save_text
 from trustlab.reporting import Figures
-from trustlab.run import Run, score
+from trustlab.run import Run, read_table, score, table_in
 from trustlab.settings import Setup, names_of, unknown
 from trustlab.studies.benchmark import auroc_rows
 
@@ -35,8 +35,8 @@ def scored(
             raise ValueError(unknown(name, names_of(Setup), "tl.Setup has"))
     setup = Setup(**dict(values))
     if replies.is_dir():
-        replies, confidence = _table_in(replies, "answers"), _table_in(replies, "confidence")
-    known = None if confidence is None else _read(confidence)
+        replies, confidence = table_in(replies, "answers"), table_in(replies, "confidence")
+    known = None if confidence is None else read_table(confidence)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         run = score(replies, setup=setup, confidence=known)
@@ -52,22 +52,6 @@ def scored(
     figures = _draw(run, metrics, setup.with_(run_dir=folder), folder)
     notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
     return [*_summary(run, metrics), *(f"note: {line}" for line in notes), *figures]
-
-
-def _table_in(folder: Path, name: str) -> Path:
-    files = [folder / f"{name}.{kind}" for kind in ("parquet", "csv")]
-    found = next((file for file in files if file.is_file()), None)
-    if found is None:
-        raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: it is no run's folder")
-    return found
-
-
-def _read(file: Path) -> pd.DataFrame:
-    if file.suffix == ".parquet":
-        return pd.read_parquet(file)
-    words = ("case_id", "dataset", "model", "method", "bound", "missing")
-    table = pd.read_csv(file, dtype=dict.fromkeys(words, str))  # type: ignore[arg-type]
-    return table.assign(**{c: table[c].fillna("") for c in words if c in table})
 
 
 def _draw(run: Run, metrics: pd.DataFrame, setup: Setup, folder: Path) -> list[str]:

@@ -1,0 +1,576 @@
+"""Models or settings side by side: what several runs say on the cases that they share, in pairs."""
+
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from trustlab.confidence import METHODS
+from trustlab.html.show import Html, render
+from trustlab.metrics import formatted, schema
+from trustlab.metrics.calibration import CALIBRATION
+from trustlab.metrics.estimate import (
+    Draws,
+    Rows,
+    estimate,
+    groups,
+    mean,
+    most_frequent,
+)
+from trustlab.metrics.paired import compared, corrected, family_name, paired_differences
+from trustlab.metrics.run_tables import (
+    KEYS,
+    checked_answers,
+    joined,
+    rows_of_methods,
+    stratified,
+)
+from trustlab.paths import NOTICE, save_json, save_table, save_text
+from trustlab.reporting import counted, plural
+from trustlab.run import Run, read_tables
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CASE = ["dataset", "case_id"]
+VIEW = [*CASE, "level"]
+MOST = 7
+"""Sides that a figure has looks for."""
+ALPHA = 0.05
+MEASURED = {"collect_s", "usage", "replies_read", "passages_dropped", "calls", "replies"}
+"""What a run's parameters hold that nobody chose."""
+BY_MODEL = {"models", "model_options", "served_by"}
+"""Parameters that hold a value for each model."""
+OF_CASES = {"dataset", "cases", "cases_sha256", "answers_sha256", "methods", "levels", "shard"}
+"""Parameters that say what was asked, not how: no side is called by them."""
+NAMES = {"models": "revision", "cases_sha256": "fingerprint of all its cases"}
+OWN_ANSWERS = (
+    "each side ranks its own answers: models differ in what they get right, so a difference"
+    " compares how well each tells its own right answers from its own wrong ones"
+)
+POWER = (
+    "Cases for 80 % power: how many cases like these would tell the difference seen from 0"
+    " (two-sided 5 %, one test): n · ((1.96 + 0.84) · standard error / difference)². It takes the"
+    " difference seen for the true one, so it is a guide only."
+)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One model of one run; ``name`` is the folder's, ``where`` what an error calls it."""
+
+    run: Run
+    model: str
+    name: str
+    where: str
+
+    def part(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The side's rows of a table of its run."""
+        return pd.DataFrame(table[table["model"].astype(str).eq(self.model)])
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Two or more sides on the answers that they share, the first of them the reference.
+
+    - ``metrics``: of each side (``model``) accuracy, and of each method level-stratified AUROC and,
+      of a probability, ECE.
+    - ``differences``: each other side against the first: accuracy and level-stratified AUROC.
+    - ``settings``: what differs in how the sides were made. ``left_out``: answers by side and data
+      set. ``answers``: those shared. ``notes``: what to know before the numbers are believed.
+    """
+
+    sides: tuple[str, ...]
+    metrics: pd.DataFrame
+    differences: pd.DataFrame
+    settings: pd.DataFrame
+    left_out: pd.DataFrame
+    answers: pd.DataFrame
+    notes: tuple[str, ...]
+    n_draws: int
+    seed: int
+
+    @property
+    def messages(self) -> list[str]:
+        """What was found, a line for each other side and data set."""
+        auroc = _where(self.differences, metric="auroc")
+        cases = self.answers.drop_duplicates(CASE)["dataset"].value_counts()
+        return [
+            _message(part, self.sides[0], str(key["model"]), f"{int(cases[name])} shared cases")
+            + (f" of {name}" if len(cases) > 1 else "")
+            for key, part in groups(auroc, ["dataset", "model"])
+            for name in [key["dataset"]]
+        ]
+
+    @property
+    def title(self) -> str:
+        """The messages, or their sum where there are many."""
+        told = self.messages
+        if len(told) <= 3:
+            return "\n".join(told)
+        auroc = _where(self.differences, metric="auroc")
+        found, tests = auroc["p_holm"].lt(ALPHA).sum(), auroc["p_holm"].notna().sum()
+        return (
+            f"{found} of {tests} differences from {self.sides[0]} in how well a side ranks its"
+            " answers are beyond chance (Holm)"
+        )
+
+    def figure(self) -> list[Axes]:
+        """Level-stratified AUROC: a row a method, a mark a side, a panel a data set; captioned.
+
+        ``ValueError`` where no method was compared.
+        """
+        from trustlab.plots.rows import Line, Sure, by_value, rows
+        from trustlab.plots.style import caption, headline
+
+        table = self._drawn()
+        if table.empty:
+            raise ValueError("the runs have no confidence method: there is nothing to draw")
+        sets = list(dict.fromkeys(table["dataset"]))
+        columns: dict[str, Any] = {
+            "AUROC": "{value:.2f}",
+            "n": "{n:,.0f}",
+            "difference": "{difference:+.2f}",
+            "p (Holm)": lambda of: _or_nan(of["p_holm"], formatted.p_shown),
+        }
+        if len(sets) == 1:
+            columns["cases for\n80 % power"] = lambda of: _or_nan(
+                of["cases_needed"], formatted.cases_shown
+            )
+        axes = rows(
+            table,
+            series="model",
+            panels="dataset" if len(sets) > 1 else "",
+            groups="family",
+            order=by_value(_where(table, model=self.sides[0])),
+            names={name: name for name in self.sides},
+            sure=Sure("sure", f"differs from {self.sides[0]} beyond chance (Holm)"),
+            lines=[Line(0.5, "chance 0.50")],
+            columns=columns,
+            xlabel="level-stratified AUROC, 0 to 1",
+        )
+        figure: Any = axes[0].figure
+        headline(figure, self.title)
+        models = list(dict.fromkeys(self.settings.iloc[0, 1:]))
+        about = formatted.about(self.answers) | {"model": models}
+        words = "95 % case-bootstrap interval"
+        caption(figure, **about, note=OWN_ANSWERS, interval=formatted.interval_words(table, words))
+        return axes
+
+    def _drawn(self) -> pd.DataFrame:
+        """The lines of the figure: each side's AUROC, the others' differences beside it."""
+        from trustlab.plots.style import FAMILY_LABELS
+
+        key = ["model", "dataset", "method"]
+        table = _where(self.metrics, metric="auroc")
+        told = ["difference", "p_holm", "cases_needed"]
+        gaps = _where(self.differences, metric="auroc")[[*key, *told]]
+        table = table.merge(gaps, on=key, how="left", validate="one_to_one")
+        families = table["method"].map(family_name)
+        words = families.map(FAMILY_LABELS).fillna(families)
+        table = table.assign(family=words.str[:1].str.upper() + words.str[1:])
+        table["sure"] = table["p_holm"].lt(ALPHA)
+        place = {name: i for i, name in enumerate(FAMILY_LABELS)}
+        by: Any = families.map(place).fillna(len(place))
+        return table.iloc[by.argsort(kind="stable")].reset_index(drop=True)
+
+    def save(self, folder: str | Path) -> Path:
+        """Leave tables, figure and ``compare.html`` in ``folder``; returns the page's path.
+
+        ``sides``, ``differences``, ``settings`` and ``left_out`` as CSV, ``compare.json`` (what was
+        compared and how), ``figures/compare_auroc`` (.png, .svg, .csv) where there is any value.
+        """
+        from matplotlib import pyplot
+
+        from trustlab.plots.style import save_figure, use_style
+
+        folder = Path(folder)
+        tables = {"sides": self.metrics, "differences": self.differences}
+        tables |= {"settings": self.settings, "left_out": self.left_out}
+        for name, table in tables.items():
+            save_table(table, folder / f"{name}.csv")
+        for old in (folder / "figures").glob("compare_*"):  # of another comparison
+            old.unlink()
+        paths = None
+        if len(table := self._drawn()):
+            with pyplot.rc_context():
+                use_style()
+                figure: Any = self.figure()[0].figure
+                paths = save_figure(figure, table, "compare_auroc", folder / "figures")
+                pyplot.close(figure)
+        facts = {"sides": list(self.sides), "messages": self.messages, "notes": list(self.notes)}
+        how = {"n_draws": self.n_draws, "seed": self.seed}
+        save_json({"notice": NOTICE, **facts, **how}, folder / "compare.json")
+        body = self._page(paths[0].read_bytes() if paths else b"")
+        title = f"Side by side: {', '.join(self.sides)}"
+        save_text(str(render("page", title=title, body=body)), folder / "compare.html")
+        return folder / "compare.html"
+
+    def _page(self, image: bytes = b"") -> Html:
+        accuracy = _where(self.metrics, metric="accuracy")
+        gaps = [_where(self.differences, metric=name) for name in ("accuracy", "auroc")]
+        key = ["dataset", "model"]
+        wide = self.metrics[self.metrics["metric"].ne("accuracy")]
+        names = {"auroc": "AUROC", "ece": "ECE"}
+        wide = wide.assign(column=wide["metric"].map(names) + ", " + wide["model"])
+        wide = formatted.pivoted(wide, ["dataset", "method"], "column", counted=True).fillna("–")
+        parts = [
+            ("What was compared", self.settings, "Settings that are the same are left out."),
+            ("What was left out", self.left_out, "Answers are compared that all sides have."),
+            ("Accuracy", _shown(accuracy, key), ""),
+            ("Accuracy, differences", formatted.differences_shown(gaps[0], key), ""),
+            (
+                "AUROC, differences",
+                formatted.differences_shown(gaps[1], [*key, "method"]),
+                f"Level-stratified, on the answers of which both sides have a value; {OWN_ANSWERS}."
+                " Intervals resample cases, with all levels of a case together; p is corrected"
+                f" (Holm) over all methods and sides of a data set. {POWER}",
+            ),
+            (
+                "Each side by itself",
+                wide,
+                "Level-stratified AUROC, and ECE (15 equal-mass bins) of what is meant as a"
+                " probability, each on the n answers that have a value.",
+            ),
+        ]
+        tables = [
+            (head, list(t.columns), t.astype(str).to_numpy().tolist(), n) for head, t, n in parts
+        ]
+        shown = base64.b64encode(image).decode()
+        told = {"messages": self.messages, "notes": self.notes, "image": shown}
+        return render("compare", **told, tables=tables)
+
+    def _repr_html_(self) -> str:
+        return str(self._page())
+
+    def __str__(self) -> str:
+        """What was found and left out, in plain lines."""
+        lines = [*self.messages]
+        for line in _where(self.metrics, metric="accuracy").to_dict("records"):
+            value = formatted.with_interval(line["value"], line["low"], line["high"])
+            lines.append(
+                f"  {line['model']} on {line['dataset']}: accuracy {value}, n {line['n']:,}"
+            )
+        for line in self.left_out[self.left_out["n_left_out"].gt(0)].to_dict("records"):
+            lines.append(
+                f"  left out of {line['model']} on {line['dataset']}: {line['n_left_out']:,} of"
+                f" {counted(line['n_answers'], 'answer')}, not shared by all"
+            )
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+
+def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) -> Comparison:
+    """Models or settings side by side: the answers of several runs on the cases that they share.
+
+    - ``runs``: runs, or folders that ``trustlab run 01_benchmark`` or ``trustlab score`` left. Each
+      model of each run is a side; sides are called by what differs: the model, else the folder,
+      else settings. The first side is the reference.
+    - Compared are the (data set, case, level) that every side answered; the rest is counted.
+      Everything is paired by case, with the same draws of cases for all.
+    - AUROC of two sides is of two sets of answers: it compares how well each ranks its own.
+    - ``p_holm`` is over all methods and sides of a data set, accuracies apart.
+    - ``cases_needed`` for 80 % power at two-sided 5 %: n ((1.96 + 0.84) standard error /
+      difference)², the bootstrap's error shrinking with the root of the number of cases (normal
+      approximation: Chow, Shao & Wang, Sample Size Calculations in Clinical Research). The
+      difference seen is taken for the true one, which is a guess: a guide only.
+    - AUPRC is not compared: it depends on how many answers are right, which differs by side.
+    - ``ValueError`` for fewer than two sides or more than :data:`MOST`, nothing shared, one case
+      with two truths, and what is no run's folder.
+    """
+    if n_draws < 1:
+        raise ValueError(f"n_draws must be at least 1; received {n_draws}")
+    sides = [side for k, run in enumerate(runs, 1) for side in _sides(run, k)]
+    where = ", ".join(dict.fromkeys(side.where for side in sides)) or "no run"
+    if not 2 <= len(sides) <= MOST:
+        raise ValueError(f"2 to {MOST} sides can be compared; {where} holds {len(sides)}")
+    chosen = [_chosen(side) for side in sides]
+    labels = _labels(sides, chosen)
+    every = pd.concat(
+        [s.part(s.run.answers).assign(model=n) for s, n in zip(sides, labels, strict=True)],
+        ignore_index=True,
+    )
+    every = every.assign(level=every["level"].astype(int))
+    checked_answers(every)
+    _same_truths(every, dict(zip(labels, sides, strict=True)))
+    n_sides: Any = every.groupby(VIEW)["model"].transform("nunique")
+    answers = every[n_sides.eq(len(sides))].reset_index(drop=True)
+    if answers.empty:
+        raise ValueError(f"no data set, case and level is shared by all of: {_held(sides)}")
+    confidence, notes = _confidences(sides, labels, answers)
+    differences = _differences(answers, confidence, labels, n_draws, seed)
+    return Comparison(
+        sides=tuple(labels),
+        metrics=_metrics(answers, confidence, n_draws, seed),
+        differences=differences,
+        settings=_settings(sides, labels, chosen),
+        left_out=_left_out(every, answers),
+        answers=answers,
+        notes=(*notes, *_cautions(sides, labels, answers, differences, n_draws)),
+        n_draws=n_draws,
+        seed=seed,
+    )
+
+
+def _sides(run: Run | str | Path, place: int) -> Iterator[_Side]:
+    """A side for each model of a run that has answers."""
+    name = where = f"run {place}"
+    if not isinstance(run, Run):
+        name, where, run = Path(run).resolve().name, str(run), read_tables(run)
+    schema.need(run.answers, [*KEYS, "answer", "correct"], f"the answers of {where}")
+    for model in dict.fromkeys(run.answers["model"].astype(str)):
+        yield _Side(run, model, name, where)
+
+
+def _chosen(side: _Side) -> dict[str, str]:
+    """How a side was made, setting by setting, in words."""
+    found: dict[str, Any] = {}
+    for name, value in side.run.parameters.items():
+        if name in MEASURED:
+            continue
+        if name in formatted.NAMED:
+            found[name] = side.model in value
+        elif name in BY_MODEL:
+            found[name] = value.get(side.model, "")
+        elif isinstance(value, Mapping):
+            found |= {f"{name}.{inner}": of for inner, of in value.items()}
+        else:
+            found[name] = value
+    return {NAMES.get(name, name): _words(value) for name, value in found.items()}
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) if len(value) <= 8 else f"{len(value)} of them"
+    return "" if value is None else str(value)
+
+
+def _differing(chosen: Sequence[Mapping[str, str]]) -> list[str]:
+    names = dict.fromkeys(name for one in chosen for name in one)
+    return [name for name in names if len({one.get(name, "") for one in chosen}) > 1]
+
+
+def _labels(sides: Sequence[_Side], chosen: Sequence[Mapping[str, str]]) -> list[str]:
+    """What tells the sides apart: models, then folders, then settings, then numbers."""
+    asked = {NAMES.get(name, name) for name in OF_CASES}
+    differing = [name for name in _differing(chosen) if name not in asked][:2]
+    settings = [", ".join(f"{name} {one.get(name, '–')}" for name in differing) for one in chosen]
+    made = [""] * len(sides)
+    for part in ([s.model for s in sides], [s.name for s in sides], settings):
+        if len(set(made)) < len(sides) and len(set(part)) > 1:
+            made = [", ".join(filter(None, pair)) for pair in zip(made, part, strict=True)]
+    if len(set(made)) < len(sides):
+        made = [f"{name or sides[0].model} ({k})" for k, name in enumerate(made, 1)]
+    return made
+
+
+def _same_truths(every: pd.DataFrame, sides: Mapping[str, _Side]) -> None:
+    """``ValueError`` where one case has two truths."""
+    if "truth" not in every:
+        return
+    known = every.dropna(subset="truth").drop_duplicates([*CASE, "truth"])
+    again = known[known.duplicated(CASE, keep=False)]
+    if len(again):
+        first = again[CASE].iloc[0].tolist()
+        two = again[again[CASE].eq(first).all(axis=1)].iloc[:2]
+        told = [f"{r.truth!r} in {sides[r.model].where}" for r in two.itertuples()]
+        raise ValueError(
+            f"case {first[1]!r} of {first[0]} has the truth {' and '.join(told)}: these are not the"
+            " same cases"
+        )
+
+
+def _held(sides: Sequence[_Side]) -> str:
+    """What each run holds, in words."""
+    told = {}
+    for side in sides:
+        for name, part in side.run.answers.groupby("dataset", sort=False):
+            levels = ", ".join(str(q) for q in sorted(set(part["level"].astype(int))))
+            n = counted(part["case_id"].nunique(), "case")
+            told[f"{side.where} ({name}, {n}, levels {levels} %)"] = None
+    return "; ".join(told)
+
+
+def _confidences(
+    sides: Sequence[_Side], labels: Sequence[str], answers: pd.DataFrame
+) -> tuple[pd.DataFrame, list[str]]:
+    """A row for each shared answer and each method of any side, and which methods a side lacks."""
+    of = ["method", "confidence", "bound", "missing"]
+    parts = []
+    for side, label in zip(sides, labels, strict=True):
+        schema.need(side.run.confidence, [*KEYS, *of], f"the confidences of {side.where}")
+        mine = side.part(side.run.confidence)[[*KEYS, *of]].assign(model=label)
+        parts.append(mine.astype({"level": int, "confidence": float}))
+    known = pd.concat(parts, ignore_index=True)
+    known = known.merge(answers[KEYS], on=KEYS, validate="many_to_one")
+    schema.refuse(known, known.duplicated([*KEYS, "method"]), "a confidence stands twice")
+    methods = list(dict.fromkeys(known["method"]))
+    grid = answers[KEYS].merge(pd.DataFrame({"method": methods}, dtype=object), how="cross")
+    grid = grid.merge(known, on=[*KEYS, "method"], how="left", validate="one_to_one")
+    has = known.groupby("model")["method"].unique().map(set).to_dict()
+    lacks = [m not in has.get(n, ()) for n, m in zip(grid["model"], grid["method"], strict=True)]
+    why = grid["missing"].astype(object).fillna("").mask(lacks, "this side has no such method")
+    notes = []
+    for label in labels:
+        if lacking := [m for m in methods if m not in has.get(label, ())]:
+            notes.append(f"{label} has no {', '.join(lacking)}")
+    return grid.assign(missing=why, bound=grid["bound"].astype(object).fillna("")), notes
+
+
+def _metrics(
+    answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int, seed: int
+) -> pd.DataFrame:
+    """Accuracy of each side; AUROC, and ECE of a probability, of each of its methods."""
+    lines = []
+    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+        if not label["method"]:
+            found = estimate(rows, mean("correct"))
+            lines.append({**label, "metric": "accuracy", "level": "pooled", **found})
+            continue
+        lines.append({**label, "metric": "auroc", "level": "within", **stratified(rows, "auroc")})
+        known = METHODS.get(label["method"])
+        if known and known.scale == "probability":
+            found = estimate(rows, CALIBRATION["ece"])
+            lines.append({**label, "metric": "ece", "level": "pooled", **found})
+    return schema.table(lines, ["model", "dataset", "method", "level"], ["n_rarer"])
+
+
+def _differences(
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    labels: Sequence[str],
+    n_draws: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Each other side against the first: accuracy, and the AUROC of each method."""
+    read = checked_answers(answers)
+    graded = ~(read["failed"] | read["ungraded"])
+    read = read.assign(correct=read["correct"].where(graded).astype(float))
+    keys = ["model", "dataset", "method", "variant", "level"]
+    lines = list(_accuracies(read, labels, n_draws, seed))
+    parts = [corrected(lines, keys, ["n_rarer"])]
+    if len(confidence):
+        table = joined(checked_answers(answers), confidence)
+        lost = table["failed"].astype(bool) | table["ungraded"].astype(bool)
+        table = table.assign(correct=table["correct"].where(~lost).astype(float))
+        table = table.assign(variant=table["model"], model="")
+        how: dict[str, Any] = {"n_draws": n_draws, "seed": seed}
+        found = paired_differences(table, labels[0], metrics=["auroc"], **how)
+        parts.append(found[found["level"].eq("within")])
+    whole = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    whole = whole.assign(model=whole["variant"]).drop(columns="variant")
+    whole.insert(1, "against", labels[0])
+    return whole
+
+
+def _accuracies(
+    read: pd.DataFrame, labels: Sequence[str], n_draws: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    for name, part in read.groupby("dataset", sort=False):
+        draws = Draws.of(part["case_id"].to_numpy(), n_draws, seed)
+        by_side = {who: mine.sort_values(VIEW) for who, mine in part.groupby("model")}
+        theirs = by_side[labels[0]].reset_index(drop=True)
+        for label in labels[1:]:
+            mine = by_side[label].reset_index(drop=True)
+            both = (mine["correct"].notna() & theirs["correct"].notna()).to_numpy()
+            columns, none = ["case_id", "correct"], "no graded answer that both have"
+            other = Rows(theirs[columns], both, draws, none)
+            pair = Rows(mine[columns], both, draws, none, other)
+            key = {"model": "", "dataset": name, "method": "", "variant": label, "level": "pooled"}
+            yield {**key, "metric": "accuracy", **compared(pair, mean("correct"))}
+
+
+def _settings(
+    sides: Sequence[_Side], labels: Sequence[str], chosen: Sequence[Mapping[str, str]]
+) -> pd.DataFrame:
+    """What differs in how the sides were made: a row a setting, a column a side."""
+    rows = [["model", *(side.model for side in sides)], ["run", *(side.where for side in sides)]]
+    rows += [[name, *(one.get(name, "") for one in chosen)] for name in _differing(chosen)]
+    return pd.DataFrame(rows, columns=["setting", *labels])
+
+
+def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """Answers of each side and data set: all, those shared, and those left out."""
+    key = ["model", "dataset"]
+    found = every.groupby(key, sort=False).size().rename("n_answers").reset_index()
+    shared = answers.groupby(key).size().rename("n_shared").reset_index()
+    found = found.merge(shared, on=key, how="left").fillna({"n_shared": 0})
+    found = found.astype({"n_shared": int})
+    return found.assign(n_left_out=found["n_answers"] - found["n_shared"])
+
+
+def _cautions(
+    sides: Sequence[_Side],
+    labels: Sequence[str],
+    answers: pd.DataFrame,
+    differences: pd.DataFrame,
+    n_draws: int,
+) -> Iterator[str]:
+    """What to know before the numbers are believed."""
+    if "n_words" in answers:
+        n = int((answers.groupby(VIEW)["n_words"].nunique() > 1).sum())
+        if n:
+            yield f"{counted(n, 'shared answer')} {plural(n, 'was', 'were')} given on other words"
+    for side, label in zip(sides, labels, strict=True):
+        for line in formatted.remark_lines(side.run.parameters, None, [side.model]):
+            yield line if line.startswith(label) else f"{label}: {line}"
+    tests = differences[differences["metric"].eq("auroc")].groupby("dataset")["p"].count()
+    most = int(tests.max()) if len(tests) else 0
+    if most >= ALPHA * (n_draws + 1):
+        least = int(np.ceil(most / ALPHA))
+        yield (
+            f"with {n_draws:,} draws no p can be below {ALPHA} after Holm over {most} tests: take"
+            f" at least {least:,} draws"
+        )
+
+
+def _message(part: pd.DataFrame, reference: str, other: str, cases: str) -> str:
+    """What was found of one side against the reference on one data set."""
+    tested = part[part["p_holm"].notna()]
+    if tested.empty:
+        return f"{other} and {reference} cannot be compared: {most_frequent(part)}, on {cases}"
+    sure = tested[tested["p_holm"].lt(ALPHA)]
+    better, worse = int(sure["difference"].gt(0).sum()), int(sure["difference"].lt(0).sum())
+    of = counted(len(tested), "method")
+    how = f"beyond chance (Holm), on {cases}"
+    if not len(sure):
+        return f"{other} ranks its answers as {reference} does: none of {of} differs {how}"
+    told = [f"{word} in {n}" for word, n in (("better", better), ("worse", worse)) if n]
+    said = " and ".join(told).replace(" in", f" than {reference} in", 1)
+    return f"{other} ranks its answers {said} of {of}, {how}"
+
+
+def _shown(table: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
+    """Values with their intervals, n and reasons, to read."""
+    ends = zip(table["value"], table["low"], table["high"], strict=True)
+    values = [formatted.with_interval(*each) for each in ends]
+    more = {"n": table["n"], "cases": table["n_cases"], "note": table["missing"]}
+    return table[list(key)].assign(value=values, **more)
+
+
+def _where(table: pd.DataFrame, **wanted: str) -> pd.DataFrame:
+    for column, value in wanted.items():
+        table = pd.DataFrame(table[table[column].eq(value)])
+    return table
+
+
+def _or_nan(value: float, shown: Any) -> str:
+    """A number in words; "nan", which a figure leaves blank, where there is none."""
+    return "nan" if pd.isna(value) else shown(value)
+
+
+def save_comparison(runs: Sequence[Path], folder: Path, n_draws: int, seed: int) -> list[str]:
+    """Compare the runs of these folders and leave everything in ``folder``: what was found."""
+    made = compare_runs(*runs, n_draws=n_draws, seed=seed)
+    made.save(folder)
+    return str(made).splitlines()
