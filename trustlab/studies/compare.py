@@ -419,7 +419,8 @@ def _confidences(
     grid = grid.merge(known, on=[*KEYS, "method"], how="left", validate="one_to_one")
     has = known.groupby("model")["method"].unique().map(set).to_dict()
     lacks = [m not in has.get(n, ()) for n, m in zip(grid["model"], grid["method"], strict=True)]
-    why = grid["missing"].astype(object).fillna("").mask(lacks, "this side has no such method")
+    none = np.array(lacks, dtype=bool)
+    why = grid["missing"].astype(object).fillna("").mask(none, "this side has no such method")
     notes = []
     for label in labels:
         if lacking := [m for m in methods if m not in has.get(label, ())]:

@@ -1,0 +1,384 @@
+"""Runs side by side: the numbers against ones worked out apart, what is shared, and refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawn_figures import assert_legible
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
+from typer.testing import CliRunner
+
+import trustlab as tl
+from trustlab.cli import app
+from trustlab.metrics import case_weights, schema
+from trustlab.paths import NOTICE, ROOT
+from trustlab.plots.rows import SERIES
+from trustlab.run import read_tables
+from trustlab.studies.compare import MOST
+
+LEVELS = (20, 100)
+N, DRAWS = 40, 100
+REFERENCE = ROOT / "figures" / "reference" / "01_benchmark"
+KNOWS = {"asp": 1.0, "poc": 0.6, "random": 0.0}
+
+
+def made(
+    model: str = "a",
+    seed: int = 0,
+    cases: Any = range(N),
+    knows: dict[str, float] = KNOWS,
+    dataset: str = "made",
+    **parameters: Any,
+) -> tl.Run:
+    """A run of cases, each right with a chance of its own; ``knows``: how well methods tell."""
+    rng = np.random.default_rng(seed)
+    rows = [(f"{i:03d}", dataset, level, model) for i in cases for level in LEVELS]
+    answers = pd.DataFrame(rows, columns=["case_id", "dataset", "level", "model"])
+    right = (rng.random(len(rows)) < 0.35 + 0.003 * answers["level"]).astype(float)
+    answers = answers.assign(answer="Flu", truth="Flu", correct=right, n_words=9, missing="")
+    keys = answers[["case_id", "dataset", "level", "model"]]
+    parts = []
+    for method, lift in knows.items():
+        said = 1 / (1 + np.exp(-lift * (2 * right - 1) - rng.normal(size=len(rows))))
+        parts.append(keys.assign(method=method, confidence=said, bound="", missing=""))
+    confidence = pd.concat(parts, ignore_index=True)
+    facts = {"models": {model: "r1"}, "methods": list(knows), "grader": "synonym"} | parameters
+    return tl.Run(answers, confidence, pd.DataFrame({"n_made": [], "n_cached": []}), facts)
+
+
+def saved(run: tl.Run, folder: Path) -> Path:
+    run.save(folder)
+    return folder
+
+
+def line(table: pd.DataFrame, **wanted: Any) -> dict[str, Any]:
+    for column, value in wanted.items():
+        table = table[table[column].eq(value)]
+    assert len(table) == 1, f"{len(table)} lines of {wanted}"
+    return dict(table.iloc[0])
+
+
+def by_hand(one: tl.Run, other: tl.Run, method: str) -> tuple[float, np.ndarray]:
+    """Level-stratified AUROC of the other less that of the one: scikit-learn, draw by draw."""
+    sides = []
+    for run in (one, other):
+        told = run.confidence[run.confidence["method"].eq(method)]
+        told = told.merge(run.answers[["case_id", "level", "correct"]], on=["case_id", "level"])
+        sides.append(told.sort_values(["case_id", "level"]).set_index(["case_id", "level"]))
+    index = sides[0].index.intersection(sides[1].index).sort_values()
+    sides = [side.loc[index] for side in sides]
+    ids, level = (index.get_level_values(name).to_numpy() for name in ("case_id", "level"))
+
+    def stratified(side: pd.DataFrame, times: np.ndarray) -> float:
+        y, x = side["correct"].to_numpy(), side["confidence"].to_numpy()
+        each = [
+            roc_auc_score(y[level == q], x[level == q], sample_weight=times[level == q])
+            for q in LEVELS
+        ]
+        return float(np.mean(each))
+
+    weights = [np.ones(len(index)), *case_weights(ids, DRAWS, 3)]
+    first, *draws = (stratified(sides[1], w) - stratified(sides[0], w) for w in weights)
+    return first, np.array(draws)
+
+
+@pytest.fixture(scope="module")
+def two() -> tuple[tl.Run, tl.Run]:
+    better = {"asp": 1.0, "poc": 3.0, "random": 0.0}
+    return made("a"), made("b", seed=1, cases=range(5, N + 5), knows=better)
+
+
+@pytest.fixture(scope="module")
+def compared(two) -> Any:
+    return tl.compare_runs(*two, n_draws=DRAWS, seed=3)
+
+
+def test_differences_intervals_holm_and_sample_sizes_are_those_worked_out_apart(two, compared):
+    ids = sorted(set(two[0].answers["case_id"]) & set(two[1].answers["case_id"]))
+    assert len(ids) == N - 5
+    p = {}
+    for method in KNOWS:
+        one, other = (
+            tl.Run(
+                run.answers[run.answers["case_id"].isin(ids)],
+                run.confidence[run.confidence["case_id"].isin(ids)],
+                run.calls,
+                run.parameters,
+            )
+            for run in two
+        )
+        value, draws = by_hand(one, other, method)
+        found = line(compared.differences, metric="auroc", method=method)
+        assert (found["model"], found["against"], found["level"]) == ("b", "a", "within")
+        assert found["difference"] == pytest.approx(value, abs=1e-12)
+        assert found["value"] - found["reference"] == pytest.approx(value, abs=1e-12)
+        ends = np.quantile(draws, [0.025, 0.975])
+        np.testing.assert_allclose([found["low"], found["high"]], ends, atol=1e-12)
+        rarer = min(int((draws <= 0).sum()), int((draws >= 0).sum()))
+        p[method] = min(1.0, (2 * rarer + 1) / (DRAWS + 1))
+        assert found["p"] == pytest.approx(p[method])
+        z = norm.ppf(0.975) + norm.ppf(0.8)
+        error = found["standard_error"]
+        assert error == pytest.approx(np.std(draws), rel=0.01)
+        needed = math.ceil((N - 5) * (z * error / abs(value)) ** 2)
+        assert found["cases_needed"] == max(needed, 2) and found["n_cases"] == N - 5
+    step, highest = {}, 0.0
+    for k, method in enumerate(sorted(p, key=lambda name: p[name])):
+        highest = max(highest, p[method] * (len(p) - k))
+        step[method] = min(highest, 1.0)
+    told = compared.differences[compared.differences["metric"].eq("auroc")]
+    assert dict(zip(told["method"], told["p_holm"], strict=True)) == pytest.approx(step)
+    assert step["poc"] < 0.05 < step["random"]
+    says = f"b ranks its answers better than a in 1 of 3 methods, beyond chance (Holm), on {N - 5}"
+    assert compared.messages == [f"{says} shared cases"] == [compared.title]
+
+
+def test_accuracy_is_of_the_shared_cases_and_its_difference_paired(two, compared):
+    right = {}
+    for run, name in zip(two, "ab", strict=True):
+        part = run.answers[run.answers["case_id"].between("005", f"{N - 1:03d}")]
+        right[name] = part["correct"].mean()
+        found = line(compared.metrics, metric="accuracy", model=name)
+        assert found["value"] == pytest.approx(right[name]) and found["n"] == 2 * (N - 5)
+        assert found["low"] < found["value"] < found["high"]
+    found = line(compared.differences, metric="accuracy")
+    assert found["difference"] == pytest.approx(right["b"] - right["a"])
+    assert found["p_holm"] == found["p"] > 0
+    left = compared.left_out.set_index("model")
+    assert left["n_left_out"].to_dict() == {"a": 10, "b": 10}
+    assert "left out of a on made: 10 of 80 answers" in str(compared)
+
+
+def test_a_run_beside_itself_differs_in_nothing_and_needs_no_number_of_cases():
+    run = made()
+    same = tl.Run(run.answers, run.confidence, run.calls, {**run.parameters, "seed": 5})
+    found = tl.compare_runs(run, same, n_draws=50)
+    assert found.sides == ("run 1", "run 2")
+    assert (found.differences["difference"] == 0).all()
+    assert found.differences[["p", "p_holm", "cases_needed", "low"]].isna().all(axis=None)
+    assert (found.differences["missing"] == "no interval: all draws alike").all()
+    assert "cannot be compared: no interval: all draws alike" in found.messages[0]
+
+
+def test_tables_are_long_and_ece_is_of_probabilities_alone(compared):
+    for table in (compared.metrics, compared.differences):
+        schema.check(table, ["model", "dataset", "method", "level"])
+    of = compared.metrics.groupby("metric")["method"].unique().map(sorted).to_dict()
+    assert of == {"accuracy": [""], "auroc": sorted(KNOWS), "ece": ["asp", "poc"]}
+
+
+def test_what_a_side_lacks_is_missing_with_its_reason():
+    one, other = made("a"), made("b", seed=1, knows={"poc": 1.0})
+    gone = one.confidence["method"].eq("poc") & one.confidence["case_id"].lt("010")
+    why = one.confidence["missing"].mask(gone, "no votes")
+    one = tl.Run(
+        one.answers,
+        one.confidence.assign(confidence=one.confidence["confidence"].mask(gone), missing=why),
+        one.calls,
+        one.parameters,
+    )
+    found = tl.compare_runs(one, other, n_draws=50)
+    asp = line(found.differences, method="asp")
+    assert math.isnan(asp["difference"]) and asp["n"] == 0 and asp["n_missing"] == 2 * N
+    assert asp["missing"] == "no confidence: this side has no such method"
+    poc = line(found.differences, method="poc")
+    assert (poc["n"], poc["n_cases"], poc["n_missing"]) == (2 * (N - 10), N - 10, 20)
+    assert found.notes == ("b has no asp, random",)
+    assert "of 1 method" in found.messages[0]
+    # the other way round the reference is who lacks them
+    again = tl.compare_runs(other, one, n_draws=50)
+    assert line(again.differences, method="asp")["missing"] == asp["missing"]
+
+
+def test_an_answer_not_had_is_neither_right_nor_wrong_and_an_unreadable_one_wrong():
+    one, other = made("a"), made("b", seed=1)
+    answers = one.answers.copy()
+    answers.loc[0, ["answer", "correct", "missing"]] = [None, np.nan, "ran out of tokens"]
+    answers.loc[1, ["answer", "correct"]] = [None, 0.0]
+    found = tl.compare_runs(tl.Run(answers, one.confidence, one.calls, one.parameters), other)
+    assert line(found.differences, metric="accuracy")["n"] == 2 * N - 1
+    assert line(found.differences, method="asp")["n"] == 2 * N - 2
+
+
+def test_sides_are_called_by_what_differs(tmp_path):
+    def sides(*runs: Any) -> tuple[str, ...]:
+        return tl.compare_runs(*runs, n_draws=20).sides
+
+    both = made("m").answers, made("n", seed=1).answers
+    many = tl.Run(
+        pd.concat(both),
+        pd.concat([made("m").confidence, made("n", seed=1).confidence]),
+        made().calls,
+        {"models": {"m": "1", "n": "2"}},
+    )
+    assert sides(many) == ("m", "n")
+    x, y = saved(made("m", sample_temperature=0.5), tmp_path / "x"), tmp_path / "y"
+    saved(made("m", seed=1, sample_temperature=1.0), y)
+    assert sides(x, y) == ("x", "y")
+    assert sides(many, saved(made("k", seed=2), tmp_path / "z")) == ("m", "n", "k")
+    assert sides(many, x) == ("m, run 1", "n, run 1", "m, x")
+    inner = saved(made("m", sample_temperature=0.5), tmp_path / "p" / "run")
+    other = saved(made("m", seed=1, sample_temperature=1.0), tmp_path / "q" / "run")
+    names = sides(inner, other)
+    assert names == ("sample_temperature 0.5", "sample_temperature 1.0")
+    assert sides(inner, inner) == ("m (1)", "m (2)")
+    told = tl.compare_runs(x, y, n_draws=20).settings.set_index("setting")
+    assert told.loc["sample_temperature"].tolist() == ["0.5", "1.0"]
+    assert told.index.tolist() == ["model", "run", "sample_temperature"]
+
+
+def test_of_three_sides_only_what_all_share_is_compared_and_holm_is_over_all():
+    runs = made("a"), made("b", 1, range(10, N)), made("c", 2, range(N - 5))
+    found = tl.compare_runs(*runs, n_draws=60)
+    assert found.left_out.set_index("model")["n_shared"].to_dict() == dict.fromkeys("abc", 50)
+    auroc = found.differences[found.differences["metric"].eq("auroc")]
+    assert (auroc["n_cases"] == 25).all() and set(auroc["against"]) == {"a"}
+    assert len(auroc) == 6 and auroc["p_holm"].min() >= min(1, 6 * auroc["p"].min())
+    assert any("60 draws no p can be below 0.05" in n and "120 draws" in n for n in found.notes)
+    more = tl.compare_runs(*runs, n_draws=120)
+    assert not [n for n in more.notes if "draws" in n]
+
+
+def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
+    here = saved(made("a"), tmp_path / "here")
+    wrong = made("b")
+    there = saved(
+        tl.Run(wrong.answers.assign(truth="Measles"), wrong.confidence, wrong.calls, {}),
+        tmp_path / "there",
+    )
+    far = saved(made("b", cases=range(100, 120)), tmp_path / "far")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    bare = saved(made("a"), tmp_path / "bare")
+    (bare / "run.json").unlink()
+    refused: dict[str, Any] = {
+        f"2 to {MOST} sides can be compared; {here} holds 1": [here],
+        f"2 to {MOST} sides can be compared; no run holds 0": [],
+        f"case '000' of made has the truth 'Flu' in {here} and 'Measles' in {there}": [here, there],
+        f"shared by all of: {here} (made, 40 cases, levels 20, 100 %); {far} (made,": [here, far],
+        f"{empty} has no answers.csv or answers.parquet: it is no run's folder": [here, empty],
+        f"it is no run's folder, but these are: {bare}, {far}, {here}, {there}": [tmp_path],
+        f"{bare} has no run.json": [here, bare],
+        f"{tmp_path / 'none'} has no answers.csv": [here, tmp_path / "none"],
+    }
+    for words, runs in refused.items():
+        with pytest.raises(ValueError, match=re.escape(words)):
+            tl.compare_runs(*runs)
+    with pytest.raises(ValueError, match="n_draws must be at least 1"):
+        tl.compare_runs(here, here, n_draws=0)
+    with pytest.raises(ValueError, match=f"holds {MOST + 1}"):
+        tl.compare_runs(*[here] * (MOST + 1))
+    assert len(set(SERIES)) == len(SERIES) == MOST == len({shape for _, shape in SERIES})
+
+
+def test_other_words_for_a_case_and_what_a_server_did_are_noted():
+    one, other = made("a"), made("b", 1, own_temperature=["b"], samples_alike=[])
+    words = other.answers["n_words"].where(other.answers["level"].ne(20), 10)
+    other = tl.Run(
+        other.answers.assign(n_words=words), other.confidence, other.calls, other.parameters
+    )
+    first, second = tl.compare_runs(one, other, n_draws=100).notes
+    assert first == f"{N} shared answers were given on other words"
+    assert second.startswith("b: asked at its own temperature")
+
+
+def test_a_table_comes_back_as_it_was_saved(tmp_path):
+    run = made("NA", cases=range(3))
+    run = tl.Run(run.answers.assign(answer=["NA", None, "None"] * 2), run.confidence, run.calls, {})
+    again = read_tables(saved(run, tmp_path / "csv"))
+    assert again.answers["answer"].iloc[[0, 2]].tolist() == ["NA", "None"]
+    assert again.answers["answer"].isna().tolist() == [False, True, False] * 2
+    assert again.answers["case_id"].iloc[0] == "000" and set(again.answers["model"]) == {"NA"}
+    pd.testing.assert_frame_equal(again.confidence, run.confidence, check_dtype=False)
+    for name in ("answers", "confidence"):
+        getattr(run, name).to_parquet(tmp_path / "csv" / f"{name}.parquet")
+        (tmp_path / "csv" / f"{name}.csv").unlink()
+    parquet = read_tables(tmp_path / "csv")
+    pd.testing.assert_frame_equal(parquet.answers, run.answers, check_dtype=False)
+    assert parquet.parameters == {}
+
+
+def test_page_and_files(tmp_path):
+    out = tmp_path / "out"
+    (out / "figures").mkdir(parents=True)
+    (out / "figures" / "compare_old.png").touch()
+    runs = made("<b>x", note="<script>"), made("y & co", seed=1, note="$1 & $2$")
+    found = tl.compare_runs(*runs, n_draws=60)
+    page = found.save(out).read_text(encoding="utf-8")
+    assert "<b>x" not in page and "<script" not in page and "&lt;b&gt;x" in page
+    assert page.count(NOTICE) == 2 and page.startswith("<!DOCTYPE html>")
+    assert not re.findall(r"(?:src|href)=['\"](?!data:)|url\(|@import|<link", page)
+    assert "data:image/png;base64,iVBOR" in page
+    for words in ("note", "What was left out", "cases for 80 % power", "its own answers", "ECE"):
+        assert words in page, words
+    names = {str(f.relative_to(out)) for f in out.rglob("*") if f.is_file()}
+    drawn = {f"figures/compare_auroc.{kind}" for kind in ("png", "svg", "csv")}
+    tables = {f"{name}.csv" for name in ("sides", "differences", "settings", "left_out")}
+    assert names == drawn | tables | {"compare.html", "compare.json"}
+    table = pd.read_csv(out / "figures" / "compare_auroc.csv")
+    assert set(table["model"]) == {"<b>x", "y & co"} and table["difference"].notna().sum() == 3
+    facts = json.loads((out / "compare.json").read_text())
+    assert facts["notice"] == NOTICE and facts["messages"] == found.messages
+    assert "&lt;b&gt;x" in found._repr_html_() and "<img" not in found._repr_html_()
+
+
+@pytest.mark.usefixtures("house_style")
+def test_the_figure_has_a_row_a_method_a_mark_a_side_and_says_what_was_found(compared):
+    (ax,) = compared.figure()
+    rows = {tick.get_text() for tick in ax.get_yticklabels()}
+    assert {"ASP", "PoC", "Random", "Token", "Consistency", "Baseline"} == rows
+    marks = [(one.get_color(), one.get_marker()) for one in ax.lines if one.get_marker() != "None"]
+    assert {look: marks.count(look) for look in SERIES[:2]} == dict.fromkeys(SERIES[:2], 3)
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend == ["a", "b", "differs from a beyond chance (Holm)"]
+    told = " ".join(text.get_text().replace("\n", " ") for text in ax.figure.texts)
+    assert compared.title in told and "each side ranks its own answers" in told
+    assert_legible(ax.figure)
+
+
+def test_runs_without_methods_compare_accuracy_alone(tmp_path):
+    runs = made("a"), made("b", seed=1)
+    bare = [tl.Run(r.answers, r.confidence.iloc[:0], r.calls, r.parameters) for r in runs]
+    found = tl.compare_runs(*bare, n_draws=50)
+    assert set(found.differences["metric"]) == {"accuracy"} and found.messages == []
+    with pytest.raises(ValueError, match="no confidence method"):
+        found.figure()
+    assert "<img" not in found.save(tmp_path).read_text()
+    assert not list(tmp_path.rglob("*.png"))
+
+
+def test_the_command_compares_the_models_of_a_run_and_refuses_in_one_line(tmp_path):
+    run, out = tmp_path / "run", tmp_path / "out"
+    run.mkdir()
+    for name in ("answers", "confidence"):
+        table = pd.read_csv(REFERENCE / f"{name}.csv", dtype=str, keep_default_na=False)
+        table = table[table["dataset"].eq("starter")]
+        if name == "confidence":
+            table = table[table["method"].isin(["asp", "poc", "medconf"])]
+        table.to_csv(run / f"{name}.csv", index=False)
+    (run / "run.json").write_text(json.dumps({"benchmark": {"models": {"embedded": "1"}}}))
+    words = ["compare", str(run), "--out", str(out), "--draws", "60", "--seed", "1"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "embedded-closed ranks its answers" in done.output and NOTICE in done.output
+    assert "compare_auroc.png" in done.output and (out / "compare.html").is_file()
+    metrics = pd.read_csv(REFERENCE / "metrics.csv", dtype={"level": str})
+    told = pd.read_csv(out / "sides.csv")
+    asked = metrics["method"].eq("medconf") & metrics["dataset"].eq("starter")
+    asked &= metrics["metric"].eq("auroc") & metrics["level"].eq("within")
+    wanted = metrics[asked].set_index("model")["value"]
+    mine = told[told["method"].eq("medconf") & told["metric"].eq("auroc")]
+    assert mine.set_index("model")["value"].to_dict() == pytest.approx(wanted.to_dict())
+    none = tmp_path / "none"
+    refused = CliRunner().invoke(app, ["compare", str(run), str(none)])
+    assert refused.exit_code == 2
+    assert refused.output.strip().startswith(f"trustlab: {none} has no answers.csv")
+    assert len(refused.output.strip().splitlines()) == 1
