@@ -78,7 +78,7 @@ class _Side:
         return pd.DataFrame(table[table["model"].astype(str).eq(self.model)])
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
     """Two or more sides on the answers that they share, the first of them the reference.
 
@@ -146,14 +146,15 @@ class Comparison:
             columns["cases for\n80 % power"] = lambda of: _or_nan(
                 of["cases_needed"], formatted.cases_shown
             )
+        names = {name: name.replace("$", r"\$") for name in self.sides}  # no formula in a legend
         axes = rows(
             table,
             series="model",
             panels="dataset" if len(sets) > 1 else "",
             groups="family",
             order=by_value(_where(table, model=self.sides[0])),
-            names={name: name for name in self.sides},
-            sure=Sure("sure", f"differs from {self.sides[0]} beyond chance (Holm)"),
+            names=names,
+            sure=Sure("sure", f"differs from {names[self.sides[0]]} beyond chance (Holm)"),
             lines=[Line(0.5, "chance 0.50")],
             columns=columns,
             xlabel="level-stratified AUROC, 0 to 1",
@@ -339,8 +340,8 @@ def _chosen(side: _Side) -> dict[str, str]:
         if name in MEASURED:
             continue
         if name in formatted.NAMED:
-            found[name] = side.model in value
-        elif name in BY_MODEL:
+            found[name] = side.model in (value or ())
+        elif name in BY_MODEL and isinstance(value, Mapping):
             found[name] = value.get(side.model, "")
         elif isinstance(value, Mapping):
             found |= {f"{name}.{inner}": of for inner, of in value.items()}
@@ -539,7 +540,8 @@ def _message(part: pd.DataFrame, reference: str, other: str, cases: str) -> str:
     """What was found of one side against the reference on one data set."""
     tested = part[part["p_holm"].notna()]
     if tested.empty:
-        return f"{other} and {reference} cannot be compared: {most_frequent(part)}, on {cases}"
+        why = most_frequent(part).removeprefix("no interval: ").removeprefix("no confidence: ")
+        return f"{other} and {reference} cannot be told apart by any method: {why}, on {cases}"
     sure = tested[tested["p_holm"].lt(ALPHA)]
     better, worse = int(sure["difference"].gt(0).sum()), int(sure["difference"].lt(0).sum())
     of = counted(len(tested), "method")
