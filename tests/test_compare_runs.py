@@ -21,6 +21,7 @@ from trustlab.cli import app
 from trustlab.metrics import case_weights, schema
 from trustlab.paths import NOTICE, ROOT
 from trustlab.plots.rows import SERIES
+from trustlab.plots.style import INK
 from trustlab.run import read_tables
 from trustlab.studies.compare import MOST
 
@@ -272,6 +273,12 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     for words, runs in refused.items():
         with pytest.raises(ValueError, match=re.escape(words)):
             tl.compare_runs(*runs)
+    first, last = (  # one case, but at another level
+        tl.Run(a[a["level"].eq(level)].assign(truth=truth), made("a").confidence.iloc[:0], a, {})
+        for a, level, truth in ((made("a").answers, 20, "Flu"), (made("b").answers, 100, "Cold"))
+    )
+    with pytest.raises(ValueError, match="'Flu' in run 1 and 'Cold' in run 2: these are not the"):
+        tl.compare_runs(first, last)
     with pytest.raises(ValueError, match="n_draws must be at least 1"):
         tl.compare_runs(here, here, n_draws=0)
     with pytest.raises(ValueError, match=f"holds {MOST + 1}"):
@@ -339,6 +346,10 @@ def test_the_figure_has_a_row_a_method_a_mark_a_side_and_says_what_was_found(com
     assert {"ASP", "PoC", "Random", "Token", "Consistency", "Baseline"} == rows
     marks = [(one.get_color(), one.get_marker()) for one in ax.lines if one.get_marker() != "None"]
     assert {look: marks.count(look) for look in SERIES[:2]} == dict.fromkeys(SERIES[:2], 3)
+    edged = [one for one in ax.lines if one.get_markeredgecolor() == INK and len(one.get_xdata())]
+    (sure,) = [one for one in edged if one.get_marker() == SERIES[1][1]]
+    poc = line(compared.metrics, metric="auroc", model="b", method="poc")["value"]
+    assert sure.get_xdata()[0] == pytest.approx(poc)
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
     assert legend == ["a", "b", "differs from a beyond chance (Holm)"]
     told = " ".join(text.get_text().replace("\n", " ") for text in ax.figure.texts)

@@ -463,8 +463,6 @@ def _differences(
     parts = [corrected(lines, keys, ["n_rarer"])]
     if len(confidence):
         table = joined(checked_answers(answers), confidence)
-        lost = table["failed"].astype(bool) | table["ungraded"].astype(bool)
-        table = table.assign(correct=table["correct"].where(~lost).astype(float))
         table = table.assign(variant=table["model"], model="")
         how: dict[str, Any] = {"n_draws": n_draws, "seed": seed}
         found = paired_differences(table, labels[0], metrics=["auroc"], **how)
