@@ -181,12 +181,12 @@ class Rows:
         """A column of the rows that have a value, (n,)."""
         return self.table[column].to_numpy()
 
-    @property
+    @cached_property
     def n_cases(self) -> int:
         """Different cases among the rows that have a value."""
         return len(np.unique(self.case))
 
-    @property
+    @cached_property
     def rarer(self) -> int:
         """How many answers are of the rarer kind, right or wrong; with a reference the fewer."""
         right = int(self["correct"].sum())
@@ -198,7 +198,7 @@ class Rows:
         """Why no row has a value."""
         return self.none or f"no confidence: {most_frequent(self.asked[~self.known])}"
 
-    @property
+    @cached_property
     def notes(self) -> list[str]:
         """What a reader should know of these rows: bounds among them, answers not had."""
         bound = self.table.get("bound", pd.Series(dtype=object))

@@ -130,16 +130,59 @@ def rows_of_methods(
         label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
         graded = ~(asked["failed"] | asked["ungraded"]).to_numpy()
         none = "no graded answer" if asked["ungraded"].any() else "no answer"
+        place = _Place(asked)
         yield label | {"method": ""}, Rows(asked, graded, draws, none)
         for method in [m for *who, m in places if who == [run["dataset"], run["model"]]]:
             part = confidence.iloc[places[run["dataset"], run["model"], method]]
-            told = joined(asked, part)[[*KEYS, *of_methods]]
-            every = asked.merge(told, on=KEYS, how="left", validate="one_to_one")
-            why = every["missing"].astype(object)
-            why = why.where(every["method"].notna(), "no row in the table")
-            every = every.assign(missing=why)
+            every = _beside(asked, place, part)
             known = every["confidence"].notna().to_numpy()
             yield label | {"method": str(method)}, Rows(every, known, draws)
+
+
+class _Place:
+    """Where an answer of one model and data set stands among ``asked``, by case and level."""
+
+    def __init__(self, asked: pd.DataFrame) -> None:
+        self._cases, self._levels = (pd.Index(asked[k].unique()) for k in ("case_id", "level"))
+        self._rows = np.full(len(self._cases) * len(self._levels), -1)
+        self._rows[self._cell(asked)] = np.arange(len(asked))
+
+    def _cell(self, table: pd.DataFrame) -> np.ndarray:
+        case = self._cases.get_indexer(pd.Index(table["case_id"]))
+        level = self._levels.get_indexer(pd.Index(table["level"].astype(int)))
+        return np.where((case < 0) | (level < 0), -1, case * len(self._levels) + level)
+
+    def of(self, part: pd.DataFrame) -> np.ndarray:
+        """The row of ``asked`` for each row of ``part``; -1 where it has none."""
+        cell = self._cell(part)
+        return np.where(cell < 0, -1, self._rows[cell])
+
+
+def _beside(asked: pd.DataFrame, place: _Place, part: pd.DataFrame) -> pd.DataFrame:
+    """``asked`` with what :func:`joined` says of one method's rows, :data:`NO_ROW` where it has
+    none; ``ValueError`` as that."""
+    at = place.of(part)
+    value = part["confidence"].to_numpy(dtype=float)
+    if (at < 0).any() or len(np.unique(at)) < len(at) or np.isinf(value).any():
+        joined(asked, part)  # which tells what is wrong
+    confidence, method, bound, why = (np.full(len(asked), np.nan, dtype=t) for t in "dOOO")
+    confidence[at], method[at] = value, part["method"].to_numpy()
+    bound[at], why[at] = part["bound"].to_numpy(), part["missing"].to_numpy()
+    readable, failed, ungraded = (
+        asked[name].to_numpy(dtype=bool) for name in ("readable", "failed", "ungraded")
+    )
+    has_row = np.zeros(len(asked), dtype=bool)
+    has_row[at] = True
+    confidence[~readable | ungraded] = np.nan
+    why[~readable & ~failed] = "unreadable answer"
+    untold = pd.isna(why) | (why == "")
+    why[failed & untold] = "failed answer"
+    why[ungraded & untold & ~failed] = "ungraded answer"
+    why[~has_row] = NO_ROW
+    return asked.assign(method=method, confidence=confidence, bound=bound, missing=why)
+
+
+NO_ROW = "no row in the table"
 
 
 def _places(confidence: pd.DataFrame) -> dict[Any, np.ndarray]:

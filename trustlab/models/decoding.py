@@ -323,6 +323,8 @@ def _layer() -> Any:
         """Keys and values (rows, heads, columns, width), each the first columns of a wider
         tensor."""
 
+        keys: Any
+        values: Any
         wide: Any = ()
 
         def update(self, key_states: Any, value_states: Any, *_: Any, **__: Any) -> Any:

@@ -545,7 +545,7 @@ def _message(part: pd.DataFrame, reference: str, other: str, cases: str) -> str:
     of = counted(len(tested), "method")
     how = f"beyond chance (Holm), on {cases}"
     if not len(sure):
-        return f"{other} ranks its answers as {reference} does: none of {of} differs {how}"
+        return f"{other} and {reference} cannot be told apart: none of {of} differs {how}"
     told = [f"{word} in {n}" for word, n in (("better", better), ("worse", worse)) if n]
     said = " and ".join(told).replace(" in", f" than {reference} in", 1)
     return f"{other} ranks its answers {said} of {of}, {how}"
