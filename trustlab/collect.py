@@ -18,9 +18,10 @@ from trustlab.confidence import PARAMETERS, Method, Parameters
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.meaning.parts import NEEDS as MEANING
 from trustlab.meaning.parts import Readers, with_meaning
-from trustlab.models.base import Model, Request
+from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import diagnosis_reply
+from trustlab.parsing.counts import named, probed
 from trustlab.prompts import render
 from trustlab.records import Generation, Reply, View
 from trustlab.retrieval import BM25, Retriever, load_corpus
@@ -99,8 +100,10 @@ def answer_requests(
     wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
     wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
     prior = render("diagnosis", patient=None) if "prior" in wanted else None
-    common = {"messages": messages, "max_tokens": settings.max_tokens_answer, "seed": settings.seed}
     p = settings.parameters
+    about = About.of(view, reads=lambda reply: named(reply.text)(p.reading))
+    common = {"messages": messages, "max_tokens": settings.max_tokens_answer, "seed": settings.seed}
+    common |= {"about": about}
     extras = {"renyi_alpha": p.renyi_alpha, "n_alternatives": p.n_alternatives}
     asked = [
         Request(
@@ -130,10 +133,22 @@ def probe_requests(
 ) -> dict[str, Request]:
     """The questions about a given answer that methods need: probe name -> request."""
     p, asked = settings.parameters, {}
+
+    def about(name: str) -> About:
+        return About.of(
+            view,
+            diagnosis=answer,
+            reads=lambda reply: probed(name, reply.text, view.text)(p.reading),
+        )
+
     if "probes.ce" in needs:
         messages = render("ce", patient=view.text, answer=answer)
         asked["ce"] = Request(
-            messages, max_tokens=settings.max_tokens_score, seed=settings.seed, purpose="ce"
+            messages,
+            max_tokens=settings.max_tokens_score,
+            seed=settings.seed,
+            purpose="ce",
+            about=about("ce"),
         )
     for name, max_tokens in (
         ("cot_ce", settings.max_tokens_reasoning),
@@ -141,7 +156,8 @@ def probe_requests(
     ):
         if f"probes.{name}" in needs:
             messages = render(name, patient=view.text, answer=answer)
-            asked[name] = Request(messages, max_tokens=max_tokens, seed=settings.seed, purpose=name)
+            how = {"max_tokens": max_tokens, "seed": settings.seed, "purpose": name}
+            asked[name] = Request(messages, **how, about=about(name))
     if "probes.p_true" in needs:
         messages = render("p_true", patient=view.text, answer=answer)
         asked["p_true"] = Request(
@@ -151,6 +167,7 @@ def probe_requests(
             settings.max_tokens_score,
             settings.seed,
             purpose="p_true",
+            about=about("p_true"),
         )
     return asked
 
@@ -307,6 +324,7 @@ def _with_assessments(
         reading=settings.parameters.reading,
         ask=lambda m, requests, step: _ask(m, requests, step, progress),
         profiles=profiles,
+        about=[About.of(views[i]) for i in at],
     )
     done = list(generations)
     for i, assessment in zip(at, found, strict=True):

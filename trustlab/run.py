@@ -22,6 +22,7 @@ from trustlab.agents.medconf import Profiles
 from trustlab.collect import Settings, collect, needs_of, samples_alike, settings_of
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
+from trustlab.folder.replies_log import recording
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
@@ -185,9 +186,10 @@ def benchmark(
     """Ask every model about every case at every level, and score every method on what came back.
 
     - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
-    - ``setup.run_dir`` receives the tables and, unless ``cache`` names another file, the replies,
-      which go to ``runs/replies.sqlite`` without one: a killed run resumes from it. What was found
-      of meaning is kept beside the replies.
+    - ``setup.run_dir`` receives the tables, every request with its replies
+      (:mod:`trustlab.folder.replies_log`) and, unless ``cache`` names another file, the cache of
+      replies, which goes to ``runs/replies.sqlite`` without one: a killed run resumes from it. What
+      was found of meaning is kept beside the cache.
     - ``asked_before``: models whose calls belong to this run, such as one that worded the cases.
     - ``show`` makes what is shown of a case at a level, where that is not its first statements.
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
@@ -214,10 +216,12 @@ def benchmark(
     keep = n_views <= KEPT_UP_TO if setup.keep_generations is None else setup.keep_generations
     held, seconds = [], dict.fromkeys((m.name for m in models), 0.0)
     gathered = Gathered(chosen, setup, keep)
-    with gathered.tables:
+    with gathered.tables, recording(setup.run_dir) as attach:
+        attach(*own)
         for model in models:
             cached = model if isinstance(model, CachedModel) else CachedModel(model, setup.store)
             cached.reset_calls()
+            attach(cached)
             held.append(cached)
             profiles: Profiles = {}
             for part, where in _parts(shown):
@@ -300,7 +304,11 @@ def score(
     scored: Any = pd.DataFrame(columns=list(COLUMNS["confidence"]))
     if chosen:
         scored = confidence_table(kept.views, made, chosen, setup.n_jobs)
-    answers = pd.DataFrame(_own_answers(kept, setup), columns=list(COLUMNS["answers"]))
+    judge = getattr(setup.judge, "model", None)
+    with recording(setup.run_dir if judge else None) as attach:
+        attach(judge)
+        rows = _own_answers(kept, setup)
+    answers = pd.DataFrame(rows, columns=list(COLUMNS["answers"]))
     if confidence is not None:
         joined(checked_answers(answers), confidence)  # refuses what does not fit
         own = confidence[list(COLUMNS["confidence"])]

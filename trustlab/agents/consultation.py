@@ -15,7 +15,7 @@ from typing import Protocol
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.agents.patient import ModelPatient, Said, findings_asked, parts_of
 from trustlab.knowledge import normalise
-from trustlab.models.base import Model, Request
+from trustlab.models.base import About, Model, Request
 from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_enough, read_question
 from trustlab.prompts import render
@@ -168,15 +168,27 @@ def consult(
             break
         questions = _questions(made, going, doctor, tries, seed, put)
         heard = speaker.answer(
-            [(made[i].case, question) for i, (question, _) in questions.items()], put
+            [(made[i].case, question) for i, (question, _) in questions.items()],
+            _at_turn(put, len(made[going[0]].turns)),
         )
         for (i, (question, n)), (said, reply) in zip(questions.items(), heard, strict=True):
             made[i] = _answered(made[i], Turn(question, said, n), reply)
     return tuple(replace(c, ended=c.ended or TURN_LIMIT) for c in made)
 
 
-def _told(c: Consultation) -> str:
-    return turn_view(c.case_told, len(c.turns)).text
+def _at_turn(put: Ask, turn: int) -> Ask:
+    """Puts a patient's requests, which know no turn."""
+
+    def whose(about: About | None) -> About | None:
+        return about and about._replace(dataset=f"{about.dataset}{ENDING}", level=turn)
+
+    return lambda m, requests, step: put(
+        m, [replace(r, about=whose(r.about)) for r in requests], step
+    )
+
+
+def _told(c: Consultation) -> View:
+    return turn_view(c.case_told, len(c.turns))
 
 
 def _questions(
@@ -184,7 +196,8 @@ def _questions(
 ) -> dict[int, tuple[str, int]]:
     """Place in ``made`` -> the next question and which try it was; consultations without one are
     ended in ``made``."""
-    pairs = {i: requests_after(doctor, _told(made[i]), seed) for i in going}
+    told = {i: _told(made[i]) for i in going}
+    pairs = {i: requests_after(doctor, v.text, seed, About.of(v)) for i, v in told.items()}
     step = f"question {len(made[going[0]].turns) + 1}"
     replies = [row[0] for row in put(doctor, [r for pair in pairs.values() for r in pair], step)]
     waiting = dict(zip(pairs, replies[::2], strict=True))
@@ -240,17 +253,26 @@ def _spent(c: Consultation, purpose: str, reply: Reply) -> Consultation:
     )
 
 
-def requests_after(model: Model, told: str, seed: int = 0) -> tuple[Request, Request]:
+def requests_after(
+    model: Model, told: str, seed: int = 0, about: About | None = None
+) -> tuple[Request, Request]:
     """What the doctor is asked after what has been told: for the next question, and whether enough
     is known. Both greedy."""
     room = reply_room(model, MAX_TOKENS_QUESTION)
     return (
-        Request(render("ask", patient=told), max_tokens=room, seed=seed, purpose="ask"),
+        Request(
+            render("ask", patient=told),
+            max_tokens=room,
+            seed=seed,
+            purpose="ask",
+            about=about and about._replace(reads=read_question),
+        ),
         Request(
             render("enough", patient=told),
             max_tokens=MAX_TOKENS_ENOUGH,
             seed=seed,
             purpose="enough",
+            about=about and about._replace(reads=read_enough),
         ),
     )
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
-from trustlab.models.base import Model, Request, most_tokens
+from trustlab.models.base import About, Model, Request, most_tokens
 from trustlab.parsing import (
     Unreadable,
     diagnosis,
@@ -98,6 +100,7 @@ def assess(
     reading: Reading = "chat",
     ask: Ask | None = None,
     profiles: Profiles | None = None,
+    about: Sequence[About] | None = None,
 ) -> list[Assessment]:
     """One :class:`Assessment` for each (patient information, diagnosis); greedy replies, every step
     in one batch.
@@ -106,7 +109,8 @@ def assess(
     fails leaves the assessment missing with its reason and stops that assessment only. ``reading``
     is how replies are read (:mod:`trustlab.parsing`), ``ask`` how requests are put (default: at
     once). ``profiles`` holds what is known of diagnoses from earlier calls, which is not asked for
-    again; this call's are added.
+    again; this call's are added. ``about`` says whose each question is; keyword and profile of a
+    diagnosis are the first's that has it.
     """
     judge, p = assessor or model, parameters or MedConf()
     put = ask or (lambda m, requests, _: m.generate(requests))
@@ -114,12 +118,28 @@ def assess(
     def told(requests: list[Request], step: str) -> list[Reply]:
         return [r[0] for r in put(judge, requests, step)] if requests else []
 
+    def own(i: int, of: Assessment, read: Read) -> About | None:
+        more: dict[str, Any] = {"diagnosis": of.diagnosis, "reads": partial(_step, of, read)}
+        return about[i]._replace(**more) if about else None
+
+    def shared(of: Assessment, read: Read) -> About | None:
+        whose = own(first[of.diagnosis], of, read)
+        return whose and whose._replace(n_views=n_asked[of.diagnosis])
+
+    n_asked = Counter(answer for _, answer in questions)
+    first = {answer: i for i, (_, answer) in reversed(list(enumerate(questions)))}
     profiles = {} if profiles is None else profiles
     answers = dict.fromkeys(answer for _, answer in questions)
     found = {answer: Assessment(answer) for answer in answers if answer not in profiles}
     library: dict[str, list[Passage]] = {}
     if p.retrieval:
-        requests = [_request("keyword", p.max_tokens_keyword, seed, answer=a) for a in found]
+        requests = [
+            replace(
+                _request("keyword", p.max_tokens_keyword, seed, answer=answer),
+                about=shared(a, partial(_with_keyword, reading=reading)),
+            )
+            for answer, a in found.items()
+        ]
         for answer, reply in zip(found, told(requests, "keywords"), strict=True):
             found[answer] = _with_keyword(found[answer], reply, reading)
         for answer, a in found.items():
@@ -141,7 +161,8 @@ def assess(
                 )
                 found[answer] = _with_passages(a, shown, library.get(answer), request)
                 if request is not None:
-                    waiting.append((answer, request))
+                    whose = shared(found[answer], partial(_with_profile, p=p, reading=reading))
+                    waiting.append((answer, replace(request, about=whose)))
         for (answer, _), reply in zip(
             waiting, told([r for _, r in waiting], "symptom profiles"), strict=True
         ):
@@ -164,12 +185,28 @@ def assess(
             )
             assessed[i] = _with_passages(a, shown, passages, request)
             if request is not None:
-                asked.append((i, request))
+                read = partial(_with_evidence, patient=patient, p=p, reading=reading)
+                asked.append((i, replace(request, about=own(i, assessed[i], read))))
     for (i, _), reply in zip(
         asked, told([r for _, r in asked], "confidence from evidence"), strict=True
     ):
         assessed[i] = _with_evidence(assessed[i], reply, questions[i][0], p, reading)
     return assessed
+
+
+Read = Callable[[Assessment, Reply], Assessment]
+
+
+def _step(before: Assessment, read: Read, reply: Reply) -> dict[str, Any]:
+    """What a reply adds to an assessment; :class:`Unreadable` where a step fails."""
+    a = read(before, reply)
+    if a.missing is not None:
+        raise Unreadable(a.missing)
+    told = {"keyword": a.keyword, "profile": a.profile, "prose": a.prose, "score": a.score}
+    new = {k: v for k, v in told.items() if v not in (None, ()) and v != getattr(before, k)}
+    if a.evidence:
+        new["evidence"] = {str(e.criterion.id): e.support_level for e in a.evidence}
+    return new
 
 
 def profile_text(profile: Sequence[Criterion]) -> str:

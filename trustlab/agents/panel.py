@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.metrics.trust import majority
-from trustlab.models.base import Model, Request
+from trustlab.models.base import About, Model, Request
 from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.schemas import schema_of
@@ -51,14 +51,29 @@ def doctor_request(
     n: int = 1,
     first: int = 0,
     max_tokens: int = MAX_TOKENS,
+    reading: Reading = "chat",
 ) -> Request:
     """What ``n`` doctors of one model are asked, from the random stream ``first`` on."""
     messages = render(
         "doctor", chart=chart_text(chart_of(view.case, view.statements)), patient=view.text
     )
     return Request(
-        messages, n, temperature, max_tokens=max_tokens, seed=seed, purpose="doctor", first=first
+        messages,
+        n,
+        temperature,
+        max_tokens=max_tokens,
+        seed=seed,
+        purpose="doctor",
+        first=first,
+        about=About.of(view, reads=lambda reply: _diagnosed(reply, reading)),
     )
+
+
+def _diagnosed(reply: Reply, reading: Reading) -> str:
+    _, diagnosis, missing = read_opinion(reply, reading)
+    if diagnosis is None:
+        raise Unreadable(missing)
+    return diagnosis
 
 
 def convene(
@@ -86,9 +101,8 @@ def convene(
         numbers = [d.number for d in doctors if d.model is model]
         first, n = min(numbers), max(numbers) - min(numbers) + 1
         room = reply_room(model, max_tokens)
-        rows = put(
-            model, [doctor_request(v, temperature, seed, n, first, room) for v in views], "doctors"
-        )
+        how = (temperature, seed, n, first, room, reading)
+        rows = put(model, [doctor_request(v, *how) for v in views], "doctors")
         given |= {(id(model), number): [row[number - first] for row in rows] for number in numbers}
     seats = [[(d, given[id(d.model), d.number][i]) for d in doctors] for i in range(len(views))]
     return [
@@ -162,6 +176,9 @@ def propose(
             seed=seed,
             purpose="plan",
             schema=schema_of("plan"),
+            about=About.of(
+                view, diagnosis=diagnosis, reads=lambda reply: read_plan(reply, reading)
+            ),
         )
         for view, diagnosis in asked
     ]
@@ -206,9 +223,16 @@ def review(
 
     def marked(name: str, items: Sequence[Sequence[str]], read) -> list[tuple[Mark, ...]]:
         at = [i for i, listed in enumerate(items) if listed]
-        messages = [_messages(name, asked[i], items[i]) for i in at]
         asks = {"max_tokens": room, "seed": seed, "purpose": name, "schema": schema_of(name)}
-        requests = [Request(m, **asks) for m in messages]
+
+        def request(i: int) -> Request:
+            def marks(reply: Reply) -> tuple[Mark, ...]:
+                return read(reply, len(items[i]), shown_text(asked[i], items[i]), reading)
+
+            about = About.of(asked[i][0], diagnosis=asked[i][1], reads=marks)
+            return Request(_messages(name, asked[i], items[i]), **asks, about=about)
+
+        requests = [request(i) for i in at]
         replies = put(model, requests, name.replace("_", " of ")) if requests else []
         found: list[tuple[Mark, ...]] = [()] * len(asked)
         for i, row in zip(at, replies, strict=True):

@@ -12,13 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from zlib import crc32
 
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.knowledge import load_knowledge, normalise
-from trustlab.models.base import Model, Request
+from trustlab.models.base import About, Model, Request
 from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_replies
 from trustlab.prompts import render
@@ -106,6 +106,12 @@ class ModelPatient:
                 max_tokens=room,
                 seed=self.seed,
                 purpose="patient",
+                about=About(
+                    case.dataset,
+                    case.case_id,
+                    None,
+                    reads=partial(_said, case=case, question=question),
+                ),
             )
             for case, question in asked
         ]
@@ -217,6 +223,12 @@ def _denial(case: Case, findings: Collection[str], raw: str = "") -> Said | None
     deny = known[finding].deny
     words = deny[crc32(f"{case.case_id} {finding}".encode()) % len(deny)]
     return Said(words, "answered", why=NOT_SO, raw=raw, denied=finding)
+
+
+def _said(reply: Reply, case: Case, question: str) -> dict[str, str]:
+    """What a reply may say aloud, and how that is called."""
+    said = read_answer(reply, case, question)
+    return {"outcome": said.outcome, "words": said.words}
 
 
 def read_answer(reply: Reply, case: Case, question: str) -> Said:

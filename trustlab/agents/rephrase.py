@@ -16,7 +16,7 @@ import pandas as pd
 
 from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.knowledge import normalise
-from trustlab.models.base import Model, Request
+from trustlab.models.base import About, Model, Request
 from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_wording
 from trustlab.prompts import render
@@ -80,7 +80,13 @@ def rephrase(
     what is not reworded is not called so.
     """
     counts = Counter(s.text for case in cases for s in case.statements)
-    found = reword(counts, model, temperature=temperature, seed=seed, max_tokens=max_tokens)
+    about = {
+        s.text: About(case.dataset, case.case_id, None, counts[s.text])
+        for case in reversed(cases)
+        for s in case.statements
+    }
+    how = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
+    found = reword(counts, model, **how, about=about)
     rows = [(text, wording, counts[text], not why, why) for text, (wording, why) in found.items()]
     if rows and not any(reworded for *_, reworded, _ in rows):
         reasons = "; ".join(
@@ -103,14 +109,16 @@ def reword(
     seed: int = 0,
     max_tokens: int = MAX_TOKENS,
     keep_question: bool = False,
+    about: Mapping[str, About] | None = None,
 ) -> dict[str, tuple[str, str]]:
     """Each distinct text -> its new words and ``""``, or its old ones and why it has no others;
     asked for all at once.
 
     With ``keep_question``, an exchange whose question got no usable words keeps the old question
-    beside the new reply.
+    beside the new reply. ``about``: each text's first view.
     """
-    asked = {text: _requests(text, temperature, seed, max_tokens) for text in dict.fromkeys(texts)}
+    whose, how = about or {}, (temperature, seed, max_tokens)
+    asked = {text: _requests(text, *how, whose.get(text)) for text in dict.fromkeys(texts)}
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
     replies = {
         r: row[0]
@@ -129,7 +137,10 @@ def rephrase_requests(
     return {text: _requests(text, temperature, seed, max_tokens) for text in texts}
 
 
-def _requests(text: str, temperature: float, seed: int, max_tokens: int) -> list[Request]:
+def _requests(
+    text: str, temperature: float, seed: int, max_tokens: int, about: About | None = None
+) -> list[Request]:
+    about = about and about._replace(reads=read_wording)
     parts = _parts(text)
     question = parts.get("Doctor")
     asked = {}
@@ -142,7 +153,7 @@ def _requests(text: str, temperature: float, seed: int, max_tokens: int) -> list
     elif question is None:
         asked["rephrase_statement"] = render("rephrase_statement", reply=parts.get("Patient", text))
     return [
-        Request(messages, 1, temperature, max_tokens, seed, purpose=purpose)
+        Request(messages, 1, temperature, max_tokens, seed, purpose=purpose, about=about)
         for purpose, messages in asked.items()
     ]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -21,9 +23,9 @@ from trustlab.graders.same_diagnosis import (
 )
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning.encoder import Encoder
-from trustlab.models.base import Model, Request
+from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing import no_answer, true_or_false
+from trustlab.parsing import Unreadable, no_answer, true_or_false
 from trustlab.prompts import render
 from trustlab.records import Case, Reply
 from trustlab.settings import Reading
@@ -261,12 +263,15 @@ class JudgeGrader:
         keys, distinct = distinct_pairs(answers, cases)
         found: dict = {}
         asked: dict = {}
+        n_alike = Counter(keys)
         for key, (answer, case) in distinct.items():
             names = names_of(case, self.knowledge or load_knowledge())
             if (ruled := by_rule(answer, names)) is not None:
                 found[key] = ruled
             else:
-                asked[key] = judge_request(str(answer), names, self.seed)
+                whose = About(case.dataset, case.case_id, None, n_alike[key], str(answer))
+                whose = whose._replace(reads=partial(_judged, reading=self.reading))
+                asked[key] = replace(judge_request(str(answer), names, self.seed), about=whose)
         replies = self.model.generate(list(asked.values())) if asked else []
         verdicts = (_verdict(row[0], self.reading) for row in replies)
         found |= dict(zip(asked, verdicts, strict=True))
@@ -277,6 +282,13 @@ def judge_request(answer: str, names: Sequence[str], seed: int = 0) -> Request:
     """What a judge is asked: whether ``answer`` is the disease that ``names`` name."""
     messages = render("judge", truth="\n".join(names), proposed=answer)
     return Request(messages, max_tokens=MAX_TOKENS, seed=seed, purpose="judge")
+
+
+def _judged(reply: Reply, reading: Reading) -> int:
+    grade = _verdict(reply, reading)
+    if grade.correct is None:
+        raise Unreadable(grade.missing)
+    return grade.correct
 
 
 def _verdict(reply: Reply, reading: Reading) -> Grade:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from inspect import signature
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, cast, runtime_checkable
 
-from trustlab.records import Reply
+from trustlab.records import Reply, View
 from trustlab.settings import PARAMETERS, check_no_key
 
 Messages = tuple[tuple[str, str], ...]
@@ -17,6 +17,29 @@ Messages = tuple[tuple[str, str], ...]
 STATISTICS = ("logprobs", "distributions", "prior")
 """What a request may want beside the text. ``distributions``: entropy, Rényi, Fisher-Rao,
 alternatives."""
+
+
+class About(NamedTuple):
+    """Whose request it is and how its reply is read: for the replies that a run's folder keeps.
+
+    - ``level``: of a consultation the turn; ``None`` where it belongs to no level.
+    - ``n_views``: how many views the request serves; the first of them is named.
+    - ``diagnosis``: the one that is asked about, where one is.
+    - ``reads``: what the reply says; ``None``, or :class:`~trustlab.parsing.Unreadable`, where that
+      is nothing.
+    """
+
+    dataset: str
+    case_id: str
+    level: int | None
+    n_views: int = 1
+    diagnosis: str | None = None
+    reads: Callable[[Reply], Any] | None = None
+
+    @classmethod
+    def of(cls, view: View, **more: Any) -> Self:
+        """About what is shown of a case."""
+        return cls(view.case.dataset, view.case.case_id, view.level, **more)
 
 
 @dataclass(frozen=True)
@@ -30,7 +53,8 @@ class Request:
     ``distributions``, ``renyi_alpha`` is the order of the Rényi divergence and ``n_alternatives``
     how many tokens are listed at each position. ``first`` is the index of the first reply, so that
     later ones can be asked for alone. ``schema``: the JSON schema of the reply, for a backend whose
-    ``structured`` is true. ``purpose`` labels the call in tables and plays no part in the answer.
+    ``structured`` is true. ``purpose`` labels the call in tables, and ``about`` says whose it is:
+    neither plays a part in the answer, and no model is given ``about``.
     """
 
     messages: Messages
@@ -45,6 +69,7 @@ class Request:
     n_alternatives: int = PARAMETERS.n_alternatives
     first: int = 0
     schema: str | None = None
+    about: About | None = field(default=None, compare=False, repr=False)
 
 
 def most_tokens(messages: Messages) -> int:

@@ -193,6 +193,8 @@ def shortened(text: str, limit: int = 200) -> str:
     return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text)} characters)"
 
 
+Recorder = Callable[[str, Request, Sequence[Reply], Mapping[str, int | float]], None]
+"""Gets (model, request, its replies, {n_cached, n_made, seconds}) of each request served."""
 CALL_COLUMNS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached")
 BUSY_TIMEOUT_S = 60.0
 CHUNK = 500
@@ -353,7 +355,7 @@ class CachedModel:
     - ``offline`` (None: as TRUSTLAB_OFFLINE says, or where the file may not be written): a reply
       that is not there raises :class:`CacheMiss`.
     - ``calls`` lists the requests served; ``served`` counts the replies by the model that their
-      server says it used, where it says so.
+      server says it used, where it says so. ``recorder`` is told of each request with its replies.
     - Several processes may share the file: what one has asked for is not asked for again, but two
       that miss the same reply at the same time both ask.
     """
@@ -382,6 +384,7 @@ class CachedModel:
         self.usage: Mapping[str, float] = getattr(model, "usage", {})
         self.calls: list[dict[str, object]] = []
         self.served: Counter[str] = Counter()
+        self.recorder: Recorder | None = None
         self._connection = connect(path, SCHEMA)
         self._writing = threading.Lock()
 
@@ -498,6 +501,9 @@ class CachedModel:
                 sum(reply.n_tokens_out for reply in row),
             )
             counts = (n_made, 0 if n_made and request.temperature == 0 else request.n - n_made)
+            if self.recorder is not None:
+                counted = {"n_cached": counts[1], "n_made": n_made, "seconds": seconds}
+                self.recorder(self.name, request, row, counted)
             self.calls.append(
                 dict(
                     zip(
@@ -549,7 +555,8 @@ class CachedModel:
         named = {} if report is None else {"keep": keep}
         start = time.perf_counter()
         try:
-            answers = self.model.generate([part for _, part, _ in parts], **named)
+            asked = [replace(part, about=None) for _, part, _ in parts]
+            answers = self.model.generate(asked, **named)
         except Stopped as stopped:
             self._keep(parts, stopped.replies, kept)
             raise

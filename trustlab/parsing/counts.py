@@ -75,13 +75,13 @@ def replies_of(
     known = set() if known is None else known
     for g in generations:
         if g.answer and g.answer.text is not None:
-            yield g.model, "answer", _named(g.answer.raw)
+            yield g.model, "answer", named(g.answer.raw)
         for sample in g.samples or ():
-            yield g.model, "samples", _named(sample.raw)
+            yield g.model, "samples", named(sample.raw)
         for probe, replies in g.probes.items():
             for reply in replies:
                 if not no_answer(reply):
-                    yield g.model, probe, _probed(probe, reply.text, g.told)
+                    yield g.model, probe, probed(probe, reply.text, g.told)
         if g.assessment:
             again = (g.model, g.assessment.diagnosis) in known
             known.add((g.model, g.assessment.diagnosis))
@@ -104,11 +104,13 @@ def _opined(reply: Reply) -> Callable[[Reading], Any]:
     return lambda reading: read_opinion(reply, reading)[1]
 
 
-def _named(raw: str | None) -> Callable[[Reading], Any]:
+def named(raw: str | None) -> Callable[[Reading], Any]:
+    """How an answer, a sample or a keyword is read."""
     return lambda reading: diagnosis(raw, reading)
 
 
-def _probed(probe: str, text: str | None, told: str | None) -> Callable[[Reading], Any]:
+def probed(probe: str, text: str | None, told: str | None) -> Callable[[Reading], Any]:
+    """How a reply to a question about an answer is read; ``told`` are the patient's words."""
     if probe == "topk_ce":
         return lambda reading: guesses(text, patient=told, reading=reading)
     if probe == "p_true":
@@ -122,7 +124,7 @@ def _assessed(
     """Each step of an assessment that gave something, and how it is read."""
     found: dict[str, Callable[[Reading], Any]] = {}
     if a.keyword is not None:
-        found["keyword"] = _named(a.replies["keyword"])
+        found["keyword"] = named(a.replies["keyword"])
     if a.profile and structure:
         text = a.replies["profile"]
         found["profile"] = lambda how: read_profile(text, importance=importance, reading=how)

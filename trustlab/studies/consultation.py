@@ -32,6 +32,7 @@ from trustlab.agents.medconf import Ask
 from trustlab.agents.patient import NOT_SO, OUTCOMES, FactPatient, ModelPatient
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, select
+from trustlab.folder.replies_log import recording
 from trustlab.metrics import stopping as rules
 from trustlab.metrics.estimate import (
     Draws,
@@ -157,7 +158,8 @@ def consultations(
     - ``setup.doctor``: who asks; where ``None`` the model itself or its sibling for that.
     - ``setup.patient``: who answers; the doctor's model where ``None``, or "facts", the rule
       patient.
-    - Below ``run_dir`` each model has a folder with its benchmark, which counts the talk's calls.
+    - Below ``run_dir`` each model has a folder with its benchmark, which counts the talk's calls;
+      what was asked in the talk is among the replies above.
     - Baselines that read how much was shown of the whole (``information_level``) know when a
       consultation ended.
     - ``ValueError`` as the benchmark and :func:`consult`.
@@ -168,24 +170,21 @@ def consultations(
     doctor, patient = setup.role("doctor", models), setup.role("patient")
     talked: dict[str, tuple[Consultation, ...]] = {}
     runs: dict[str, Run] = {}
-    for model in models:
-        with_cache, speaker = speakers(doctor or model, patient, setup.store, setup.seed)
-        how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
-        talked[model.name] = consult(
-            cases,
-            with_cache[0],
-            speaker,
-            ask=None if setup.quiet else with_progress(model.name),
-            **how,
-        )
-        refuse_waiting([*with_cache, doctor, patient])
-        told = [c.case_told for c in talked[model.name]]
-        levels, here = list(range(max_turns + 1)), setup.below(_folder(model.name))
-        here = here.with_(keep_generations=True)  # what each answer cost is read from them
-        how = {"asked_before": with_cache, "show": turn_view}
-        runs[model.name] = benchmark(told, [model], methods, levels, here, **how)
-        for mine in (m for m in with_cache if m not in (doctor, patient)):
-            mine.close()
+    with recording(setup.run_dir) as attach:
+        for model in models:
+            with_cache, speaker = speakers(doctor or model, patient, setup.store, setup.seed)
+            how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
+            ask = None if setup.quiet else with_progress(model.name)
+            attach(*with_cache)
+            talked[model.name] = consult(cases, with_cache[0], speaker, ask=ask, **how)
+            refuse_waiting([*with_cache, doctor, patient])
+            told = [c.case_told for c in talked[model.name]]
+            levels, here = list(range(max_turns + 1)), setup.below(_folder(model.name))
+            here = here.with_(keep_generations=True)  # what each answer cost is read from them
+            how = {"asked_before": with_cache, "show": turn_view}
+            runs[model.name] = benchmark(told, [model], methods, levels, here, **how)
+            for mine in (m for m in with_cache if m not in (doctor, patient)):
+                mine.close()
     name = FACTS if patient == FACTS else getattr(patient or doctor, "name", "the model itself")
     asked_by = {doctor.name: doctor.revision} if doctor else {}
     run = _tables(talked, runs, max_turns, str(name), asked_by)

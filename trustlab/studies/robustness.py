@@ -32,6 +32,7 @@ from trustlab.changes.changes import (
 )
 from trustlab.changes.paraphrase_check import ParaphraseChecker, Verdict
 from trustlab.confidence import select
+from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
 from trustlab.knowledge import Finding, Knowledge, load_knowledge, normalise
 from trustlab.levels import view
@@ -58,7 +59,7 @@ from trustlab.metrics.stability import (
     cv_sample,
     views,
 )
-from trustlab.models.base import Model
+from trustlab.models.base import About, Model
 from trustlab.models.cache import CachedModel
 from trustlab.paths import save_table
 from trustlab.records import Case, Statement
@@ -263,7 +264,9 @@ def robustness(
     wordings, left_out = pd.DataFrame(columns=WORDING_COLUMNS), "none was asked for"
     if paraphrase_seeds:
         voice = [_voice(setup.role("wording", models) or models[0], setup.store)]
-        wordings = paraphrases(cases, levels, paraphrase_seeds, voice[0], checker)
+        with recording(setup.run_dir) as attach:
+            attach(*voice)
+            wordings = paraphrases(cases, levels, paraphrase_seeds, voice[0], checker)
         left_out = _none_usable(wordings, voice[0].name)
         if out := setup.run_dir:
             save_table(wordings, out / "paraphrases.csv")
@@ -314,13 +317,16 @@ def paraphrases(
     drawn over all conditions, cases and levels. New words that are the old ones are "no new words"
     too. A question without usable new words stays as it is beside the new answer.
     """
-    drawn = [
-        s for seed in seeds for case in cases for level in levels for s in picked(case, level, seed)
-    ]
-    counts, statement = Counter(s.text for s in drawn), {s.text: s for s in drawn}
+    views = [(seed, case, level) for seed in seeds for case in cases for level in levels]
+    each = [(s, case, level) for seed, case, level in views for s in picked(case, level, seed)]
+    counts, statement = Counter(s.text for s, *_ in each), {s.text: s for s, *_ in each}
+    about = {
+        s.text: About(case.dataset, case.case_id, level, counts[s.text])
+        for s, case, level in reversed(each)
+    }
     rows = [
         _wording_row(statement[text], new, why, checker, counts[text])
-        for text, (new, why) in reword(counts, model, keep_question=True).items()
+        for text, (new, why) in reword(counts, model, keep_question=True, about=about).items()
     ]
     return pd.DataFrame(rows, columns=WORDING_COLUMNS)
 

@@ -26,6 +26,7 @@ from trustlab.agents.panel import (
     propose,
     review,
 )
+from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
 from trustlab.levels import views as views_of
 from trustlab.meaning.encoder import Encoder
@@ -331,9 +332,11 @@ def trust(
         for m in models
     }
     shown, checked = views_of(cases, levels), []
-    for name, team in teams.items():
-        checked += _checked(name, team, shown, cached.get(id(reviewer)), *readers, setup)
-    checked = _graded(checked, judge)
+    with recording(setup.run_dir) as attach:
+        attach(*cached.values(), getattr(judge, "model", None))
+        for name, team in teams.items():
+            checked += _checked(name, team, shown, cached.get(id(reviewer)), *readers, setup)
+        checked = _graded(checked, judge)
     refuse_waiting([*cached.values(), judge])
     asked = {id(one): one for one in cached.values()}.values()
     calls = pd.concat(

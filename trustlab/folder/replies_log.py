@@ -1,0 +1,207 @@
+"""``replies.jsonl.gz``: a row a request, with its prompt, its raw replies and what was read.
+
+From any number to the words behind it. A row is one JSON object:
+
+- ``dataset``, ``case_id``, ``level`` (of a consultation the turn), ``model``, ``purpose``. A
+  request that serves several views (the profile of a diagnosis, a statement's new words, a judge's
+  verdict) names the first; ``n_views`` counts them, ``diagnosis`` is the one asked about.
+- ``messages`` ([role, content]), ``temperature``, ``seed``, ``max_tokens``.
+- ``replies``: each ``raw``, its ``thought``, ``finish``, ``read`` (what the run's own reader made
+  of it) or ``why`` it made nothing, ``n_tokens_in``, ``n_tokens_out``. The texts are the model's.
+- ``n_cached``, ``n_made``, ``seconds``: as in the table of calls, last, since all before them is
+  the same whenever the run is made.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from trustlab.models.base import Request
+from trustlab.models.cache import LONGEST_LINE, CachedModel
+from trustlab.parsing import Span, Unreadable, no_answer
+from trustlab.paths import whole
+from trustlab.records import Reply
+
+NAME = "replies.jsonl.gz"
+NOTHING = "nothing that can be read"
+Attach = Callable[..., None]
+"""Takes models, cached or not; what the cached ones are asked from then on is recorded."""
+
+
+@contextmanager
+def packed(path: Path) -> Iterator[BinaryIO]:
+    """A gzip file to write to, :func:`~trustlab.paths.whole`, without a time or a name in it."""
+    with (
+        whole(path) as beside,
+        beside.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as file,
+    ):
+        yield file  # pyright: ignore[reportReturnType]
+
+
+def json_line(row: object) -> bytes:
+    """A row as a line of JSON; half a character, which UTF-8 does not take, is spelt out."""
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return f"{text}\n".encode("utf-8", "backslashreplace")
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """(number from 1, line) of a gzip file; ``ValueError`` where it is damaged, or a line is too
+    long."""
+    n = 0
+    try:
+        with gzip.open(path, "rb") as file:
+            for line in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
+                n += 1
+                if len(line) > LONGEST_LINE:
+                    raise ValueError(f"{path}, line {n}: it has more than {LONGEST_LINE:,} bytes")
+                yield n, line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is not a whole gzip file (after line {n}): {error}") from error
+
+
+@contextmanager
+def recording(folder: Path | None) -> Iterator[Attach]:
+    """Record what models are asked into ``folder``; of ``None`` nothing is recorded.
+
+    Row by row, so that memory does not grow with the run. A model that had a recorder before has it
+    back at the end.
+    """
+    if folder is None:
+        yield lambda *models: None
+        return
+    before: list[tuple[CachedModel, Any]] = []
+    with packed(folder / NAME) as file:
+
+        def record(name: str, request: Request, replies: Sequence[Reply], counted: Any) -> None:
+            file.write(json_line(row_of(name, request, replies, counted)))
+
+        def attach(*models: object) -> None:
+            for model in models:
+                if isinstance(model, CachedModel) and model.recorder is not record:
+                    before.append((model, model.recorder))
+                    model.recorder = record
+
+        try:
+            yield attach
+        finally:
+            for model, recorder in reversed(before):
+                model.recorder = recorder
+
+
+def row_of(
+    model: str, request: Request, replies: Iterable[Reply], counted: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A request as a row."""
+    about, reads = request.about, request.about and request.about.reads
+    return {
+        "dataset": about and about.dataset,
+        "case_id": about and about.case_id,
+        "level": about and about.level,
+        "n_views": about.n_views if about else 0,
+        "diagnosis": about and about.diagnosis,
+        "model": model,
+        "purpose": request.purpose,
+        "messages": request.messages,
+        "temperature": request.temperature,
+        "seed": request.seed,
+        "max_tokens": request.max_tokens,
+        "replies": [_told(reply, reads) for reply in replies],
+        **counted,
+    }
+
+
+def _told(reply: Reply, reads: Callable[[Reply], Any] | None) -> dict[str, Any]:
+    read, why = None, no_answer(reply)
+    if not why and reads is not None:
+        try:
+            read = plain(reads(reply))
+            why = NOTHING if read is None else ""
+        except Unreadable as error:
+            why = str(error)
+    return {
+        "raw": reply.text if reply.raw is None else reply.raw,
+        "thought": reply.reasoning,
+        "finish": reply.finish,
+        "read": read,
+        "why": why,
+        "n_tokens_in": reply.n_tokens_in,
+        "n_tokens_out": reply.n_tokens_out,
+    }
+
+
+def plain(value: Any) -> Any:
+    """What a reader gave, short and as JSON: fields that hold nothing are left out."""
+    if isinstance(value, Span):
+        return value.text
+    if is_dataclass(value) and not isinstance(value, type):
+        return {k: plain(v) for k, v in asdict(value).items() if v not in (None, "", ())}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return value
+
+
+class Replies:
+    """The rows of a folder's ``replies.jsonl.gz``, found by what they are about.
+
+    The file is read once, when first asked, into a passing SQLite table that spills to the disk.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.path = None if folder is None else folder / NAME
+
+    def __bool__(self) -> bool:
+        return self.path is not None and self.path.is_file()
+
+    def of(self, dataset: str, case_id: str, level: int | None) -> list[dict[str, Any]]:
+        """The rows of a case at a level, in the order in which they were asked."""
+        where = "dataset = ? AND case_id = ? AND level IS ?"
+        return self._select(where, dataset, case_id, level)
+
+    def about(self, diagnosis: str, purposes: Sequence[str]) -> list[dict[str, Any]]:
+        """The rows about a diagnosis, whatever the view that they name."""
+        marks = ",".join("?" * len(purposes))
+        return self._select(f"diagnosis = ? AND purpose IN ({marks})", diagnosis, *purposes)
+
+    def _select(self, where: str, *values: object) -> list[dict[str, Any]]:
+        if not self:
+            return []
+        found = self._table.execute(f"SELECT line FROM rows WHERE {where} ORDER BY n", values)
+        return [json.loads(line) for (line,) in found]
+
+    @cached_property
+    def _table(self) -> sqlite3.Connection:
+        assert self.path is not None
+        table = sqlite3.connect("", check_same_thread=False)
+        table.execute("CREATE TABLE rows (n, dataset, case_id, level, diagnosis, purpose, line)")
+        table.executemany("INSERT INTO rows VALUES (?,?,?,?,?,?,?)", _rows(self.path))
+        table.execute("CREATE INDEX views ON rows (case_id, level)")
+        table.execute("CREATE INDEX diagnoses ON rows (diagnosis, purpose)")
+        return table
+
+
+KEYS = ("dataset", "case_id", "level", "diagnosis", "purpose")
+
+
+def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
+    for n, line in json_lines(path):
+        try:
+            row = json.loads(line)
+            keys = [row[name] for name in KEYS]
+            told = all(isinstance(r["raw"], str | None) for r in row["replies"])
+            if not told or not all(isinstance(k, str | int | None) for k in keys):
+                raise ValueError("a reply or a key is no text")
+        except (ValueError, TypeError, LookupError) as error:
+            raise ValueError(f"{path}, line {n} is no row of replies: {error}") from error
+        yield (n, *keys, line)
