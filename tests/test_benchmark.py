@@ -246,7 +246,7 @@ def test_tables_reread_from_csv_in_full_precision(tmp_path):
     )
     assert {p.name for p in tmp_path.iterdir()} - {"replies.sqlite-wal", "replies.sqlite-shm"} == {
         "answers.csv", "confidence.csv", "calls.csv", "run.json", "replies.sqlite",
-        "replies.jsonl.gz",
+        "replies.jsonl.gz", "generations.jsonl.gz",
     }  # fmt: skip
     for name in ("answers", "confidence", "calls"):
         table = getattr(run, name)

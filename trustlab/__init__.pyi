@@ -39,7 +39,7 @@ from .records import (
 )
 from .reporting import Figures, Report, report
 from .retrieval import BM25, BM25S, load_corpus, open_retriever
-from .run import Run, benchmark, score
+from .run import Run, benchmark, load_run, score
 from .safety.chart import Chart, chart_of
 from .settings import Setup
 from .studies.ablations import ablations
@@ -101,6 +101,7 @@ __all__ = [
     "load_cases",
     "load_corpus",
     "load_knowledge",
+    "load_run",
     "load_sets",
     "main_table",
     "metrics",

@@ -22,6 +22,8 @@ from trustlab.agents.medconf import Profiles
 from trustlab.collect import Settings, collect, needs_of, samples_alike, settings_of
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
+from trustlab.folder.records_file import NAME as RECORDS
+from trustlab.folder.records_file import read_records, save_records
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
@@ -53,6 +55,7 @@ LIBRARIES = (
 )
 
 
+RUN = "run.json"
 COLUMNS = {
     "answers": {
         "case_id": "string", "dataset": "string", "level": "int64", "model": "string",
@@ -77,7 +80,7 @@ class Run:
     missing; an answer that the backend failed to give is neither right nor wrong, and ``missing``
     says why. ``confidence``: case_id dataset level model method confidence bound missing.
     ``calls``: a row a request. ``generations`` holds the records themselves; of a large run it is
-    empty.
+    empty. ``folder`` is where it was saved, with every reply (:func:`load_run`).
     """
 
     answers: pd.DataFrame
@@ -85,6 +88,7 @@ class Run:
     calls: pd.DataFrame
     parameters: dict[str, Any]
     generations: tuple[Generation, ...] = field(default=(), repr=False)
+    folder: Path | None = field(default=None, repr=False, compare=False)
 
     @property
     def families(self) -> dict[str, str]:
@@ -93,12 +97,16 @@ class Run:
 
     def save(self, folder: Path, tables: bool = True) -> None:
         """Write the three tables (CSV, full precision) and ``run.json`` (parameters, versions,
-        hashes, calls); without ``tables`` that alone, since these are there as Parquet."""
+        hashes, calls); without ``tables`` that alone, since these are there as Parquet. The records
+        go beside them, where the run holds any."""
         if tables:
             save_tables(self, COLUMNS, folder)
         for name in COLUMNS:  # of an earlier run
             (folder / f"{name}.{'parquet' if tables else 'csv'}").unlink(missing_ok=True)
-        save_json(self.manifest(), folder / "run.json")
+        (folder / RECORDS).unlink(missing_ok=True)
+        if self.generations:
+            save_records(self.generations, folder / RECORDS)
+        save_json(self.manifest(), folder / RUN)
 
     def manifest(self) -> dict[str, Any]:
         """What a reader needs to know to make the run again, and how many calls were made and taken
@@ -268,7 +276,8 @@ def benchmark(
         "served_by": served_by([*held, *asked_before, *own]),
         **how_asked([*held, *asked_before, *own]),
     }
-    run = Run(**gathered.tables.frames(), parameters=facts, generations=tuple(gathered.generations))
+    made = tuple(gathered.generations)
+    run = Run(**gathered.tables.frames(), parameters=facts, generations=made, folder=setup.run_dir)
     if setup.run_dir:
         run.save(setup.run_dir, tables=keep)
     warn(facts)
@@ -328,11 +337,68 @@ def score(
         "samples_alike": samples_alike(wordings),
     }
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
-    run = Run(answers, scored, calls, facts, tuple(made))
+    run = Run(answers, scored, calls, facts, tuple(made), setup.run_dir)
     if setup.run_dir:
         run.save(setup.run_dir)
     warn(facts)
     return run
+
+
+def load_run(folder: str | Path) -> Run:
+    """A saved run, from its folder alone: no model, no encoder, no download.
+
+    Its tables, parameters and, where they were kept, its records. ``ValueError`` for a folder that
+    is no run's, with what is missing, and for a file that is damaged, with its line;
+    ``FileNotFoundError`` where there is no such folder.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}")
+    if not (file := folder / RUN).is_file():
+        raise ValueError(f"{folder} has no {RUN}: it is no run's folder{_runs_below(folder)}")
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))["benchmark"]
+        if "methods" not in facts:
+            raise KeyError("methods")
+    except (ValueError, LookupError, TypeError) as error:
+        raise ValueError(f"{file} is not that of a benchmark's run: {error!r}") from error
+    records = folder / RECORDS
+    made = read_records(records) if records.is_file() else ()
+    return Run(**read_tables(folder), parameters=facts, generations=made, folder=folder)
+
+
+def _runs_below(folder: Path) -> str:
+    found = sorted(str(f.parent.relative_to(folder)) for f in folder.rglob(RUN))
+    return f"; below it are those of {', '.join(found)}" if found else ""
+
+
+def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
+    """The tables of a run's folder by name, as they were before they were saved; ``ValueError``
+    where one is missing."""
+    return {name: _read_table(folder, name) for name in COLUMNS}
+
+
+def _read_table(folder: Path, name: str) -> pd.DataFrame:
+    files = {kind: folder / f"{name}.{kind}" for kind in ("csv", "parquet")}
+    if files["csv"].is_file():
+        table = _read_csv(files["csv"], COLUMNS[name])
+    elif files["parquet"].is_file():
+        table = pd.read_parquet(files["parquet"])
+    else:
+        raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: it is no run's folder")
+    if list(table) != list(COLUMNS[name]):
+        raise ValueError(f"the columns of {name} in {folder} must be {', '.join(COLUMNS[name])}")
+    return table
+
+
+def _read_csv(file: Path, columns: Mapping[str, str]) -> pd.DataFrame:
+    """A table in full precision; only an answer may be missing text, others are empty."""
+    texts: Any = {c: "str" for c, kind in columns.items() if kind == "string"}
+    nothing = {c: [""] for c in columns if c not in texts or c == "answer"}
+    how: Any = {"dtype": texts, "keep_default_na": False, "na_values": nothing}
+    table = pd.read_csv(file, encoding="utf-8", **how)
+    none = [c for c in ("answer", "n_samples") if c in table and table[c].isna().all()]
+    return table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in none})
 
 
 def _own_answers(kept: Kept, setup: Setup) -> list[tuple]:

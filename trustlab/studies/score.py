@@ -11,7 +11,7 @@ import pandas as pd
 
 from trustlab.metrics.formatted import coverage_table, main_table, to_latex, with_interval
 from trustlab.metrics.run_tables import metrics_table
-from trustlab.paths import save_json, save_table, save_text
+from trustlab.paths import save_table, save_text
 from trustlab.reporting import Figures
 from trustlab.run import Run, read_table, score, table_in
 from trustlab.settings import Setup, names_of, unknown
@@ -24,7 +24,8 @@ def scored(
     """Score a table of replies, or the tables of a run's folder, and leave in ``folder``:
 
     - ``answers``, ``confidence``, ``metrics``: as CSV and Parquet; ``main.csv`` and ``main.tex``:
-      the metrics to read and to print; ``run.json``: how they were made.
+      the metrics to read and to print; ``run.json``: how they were made; and the rest of a run's
+      folder (:func:`~trustlab.run.load_run`).
     - ``figures/score_auroc.png`` (.svg, .csv), and further ones for further models and data sets.
 
     Returns the summary, a line each. ``ValueError`` for a parameter that ``Setup`` does not have or
@@ -41,11 +42,11 @@ def scored(
         warnings.simplefilter("always", UserWarning)
         run = score(replies, setup=setup, confidence=known)
     metrics = metrics_table(run, n_draws=setup.draws, seed=setup.seed, n_jobs=setup.n_jobs)
+    run.save(folder)
+    save_table(metrics, folder / "metrics.csv")
     tables = {"answers": run.answers, "confidence": run.confidence, "metrics": metrics}
     for name, table in tables.items():
-        for kind in ("csv", "parquet"):
-            save_table(table, folder / f"{name}.{kind}")
-    save_json(run.manifest(), folder / "run.json")
+        save_table(table, folder / f"{name}.parquet")
     main = main_table(metrics)
     save_table(main, folder / "main.csv")
     save_text(to_latex(main, "Confidence methods on the replies given."), folder / "main.tex")

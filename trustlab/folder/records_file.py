@@ -1,0 +1,140 @@
+"""``generations.jsonl.gz``: a run's records, a line each, as strict JSON and back again.
+
+One codec for every frozen dataclass of :mod:`trustlab.records`, led by the types of its fields:
+
+- an array is its ``dtype``, ``shape`` and ``values``, in full precision; a tuple is a list;
+- a number that JSON does not have is the text "NaN", "Infinity" or "-Infinity";
+- a field that is unknown, missing or of another type is a ``ValueError`` with file and line.
+
+Nothing of a file is ever evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from trustlab.folder.replies_log import json_line, json_lines, packed
+from trustlab.records import Generation
+
+NAME = "generations.jsonl.gz"
+DTYPES = ("float64", "float32", "int64", "int32", "int8", "bool")
+"""Of the arrays that records hold."""
+NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def save_records(records: Iterable[object], path: Path) -> None:
+    """Write them, :func:`~trustlab.paths.whole`; the same records give the same bytes."""
+    with packed(path) as file:
+        for record in records:
+            file.write(json_line(encoded(record)))
+
+
+def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
+    """What :func:`save_records` wrote; ``ValueError`` with file and line if it is anything else."""
+    found = []
+    for n, line in json_lines(path):
+        try:
+            found.append(decoded(json.loads(line, parse_constant=_refused), kind))
+        except (ValueError, TypeError, RecursionError, OverflowError) as error:
+            raise ValueError(f"{path}, line {n}: {error}") from error
+    return tuple(found)
+
+
+def encoded(value: Any) -> Any:
+    """A record, or a part of one, as what JSON can hold."""
+    if isinstance(value, np.ndarray):
+        values = [encoded(v) for v in value.ravel().tolist()]
+        return {"dtype": str(value.dtype), "shape": list(value.shape), "values": values}
+    if isinstance(value, np.generic):
+        return encoded(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: encoded(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): encoded(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [encoded(v) for v in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"a record holds {type(value).__name__}, which is not written")
+
+
+def decoded(value: Any, kind: Any, where: str = "") -> Any:
+    """The value of type ``kind`` that :func:`encoded` gave; ``ValueError`` if it is none."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        inner = next(a for a in args if a is not NoneType)
+        return None if value is None else decoded(value, inner, where)
+    if origin is Literal:
+        return _checked(value, value in args, where, f"one of {args}")
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _record(value, kind, where)
+    if kind is np.ndarray:
+        return _array(value, where)
+    if origin is tuple:
+        _checked(value, isinstance(value, list), where, "a list")
+        if args[-1] is Ellipsis:
+            return tuple(decoded(v, args[0], where) for v in value)
+        _checked(value, len(value) == len(args), where, f"a list of {len(args)}")
+        return tuple(decoded(v, a, where) for v, a in zip(value, args, strict=True))
+    if origin is not None and issubclass(origin, Mapping):
+        _checked(value, isinstance(value, dict), where, "a mapping")
+        return {k: decoded(v, args[1], f"{where}.{k}") for k, v in value.items()}
+    return _scalar(value, kind, where)
+
+
+def _scalar(value: Any, kind: Any, where: str) -> Any:
+    if kind is float:
+        value = NOT_FINITE.get(value, value) if isinstance(value, str) else value
+        return _checked(value, type(value) in (float, int), where, "a number")
+    assert kind in (str, int, bool), kind
+    return _checked(value, type(value) is kind, where, kind.__name__)
+
+
+def _record(value: Any, kind: type[Any], where: str) -> Any:
+    types = _types(kind)
+    _checked(value, isinstance(value, dict), where, f"the fields of {kind.__name__}")
+    if off := sorted(value.keys() ^ types.keys()):
+        what = [f"{name} ({'unknown' if name in value else 'missing'})" for name in off]
+        raise ValueError(f"{where or kind.__name__} has other fields: {', '.join(what)}")
+    dot = f"{where}." if where else ""
+    return kind(**{n: decoded(value[n], of, f"{dot}{n}") for n, of in types.items()})
+
+
+@lru_cache
+def _types(kind: type[Any]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields(kind)}
+
+
+def _array(value: Any, where: str) -> np.ndarray:
+    right = isinstance(value, dict) and value.keys() == {"dtype", "shape", "values"}
+    _checked(value, right and value["dtype"] in DTYPES, where, "an array")
+    values = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in value["values"]]
+    numbers = all(type(v) in (float, int, bool) for v in values)
+    _checked(value, numbers, where, "an array of numbers")
+    made = np.array(values, dtype=value["dtype"]).reshape(value["shape"])
+    made.setflags(write=False)
+    return made
+
+
+def _checked(value: Any, right: bool, where: str, allowed: str) -> Any:
+    if not right:
+        told = json.dumps(value, default=repr)
+        told = told if len(told) <= 60 else f"{told[:60]} …"
+        raise ValueError(f"{where or 'the line'} is {told}; it must be {allowed}")
+    return value
+
+
+def _refused(word: str) -> float:
+    raise ValueError(f"{word} is no JSON")
