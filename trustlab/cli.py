@@ -1,4 +1,4 @@
-"""The command line: ``trustlab run``, ``score``, ``compare``, ``plan``, ``init``, ``methods``,
+"""The command line: ``trustlab run``, ``score``, ``compare``, ``show``, ``plan``, ``init``, ``methods``,
 ``data``, ``cache``, ``publish``."""
 
 from __future__ import annotations
@@ -242,6 +242,44 @@ def compare(
         if (folder / name).is_file():
             typer.echo(f"  {_short(folder / name)}")
     typer.echo(NOTICE)
+
+
+@app.command()
+def show(
+    run: Annotated[Path, typer.Argument(help="a run's folder, such as runs/01_benchmark")],
+    case: Annotated[str | None, typer.Option(help="the case's id")] = None,
+    level: Annotated[int | None, typer.Option(help="how much was shown; a turn")] = None,
+    model: Annotated[str | None, typer.Option(help="the model that answered")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="whose confidence picks the answer, or is listed")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="the page's file; with --all the folder for the pages")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="a page for each answer, and a list of them")
+    ] = False,
+) -> None:
+    """Write the page of one answer: dialogue, tokens, samples, scores, evidence, confidences, and
+    every raw reply with its prompt. By default the wrong answer that was surest.
+
+    It needs the run's folder alone; no model is asked. Exit codes: 0 done, 2 refused.
+    """
+    from trustlab.html.pages import choose, page_path, write_page, write_pages
+    from trustlab.run import load_run
+
+    loaded = _refused(lambda: load_run(run))
+    if every:
+        if any(of is not None for of in (case, level, model)):
+            raise typer.BadParameter("--all takes no --case, --level and --model")
+        index = _refused(lambda: write_pages(loaded, out or run, method))
+        typer.echo(f"{len(loaded.answers):,} answers\n  {_short(index)}\n{NOTICE}")
+        return
+    choice, why = _refused(lambda: choose(loaded, case, level, model, method))
+    page = out or run / page_path(choice.case_id, choice.level, choice.model)
+    _refused(lambda: write_page(loaded, choice, page))
+    typer.echo(f"case {choice.case_id}, level {choice.level}, {choice.model}: {why}")
+    typer.echo(f"  {_short(page)}\n{NOTICE}")
 
 
 @app.command()

@@ -10,10 +10,11 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 from tqdm import tqdm
@@ -41,6 +42,9 @@ from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
 from trustlab.records import LEVELS, Case, Generation, View
 from trustlab.settings import Setup, given, takes_setup
+
+if TYPE_CHECKING:
+    from trustlab.html.show import Html
 
 T = TypeVar("T")
 LIBRARIES = (
@@ -94,6 +98,47 @@ class Run:
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this run."""
         return {m.name: m.family for m in select(self.parameters["methods"])}
+
+    @cached_property
+    def spans(self) -> dict[str, tuple[float, float]]:
+        """Method -> its smallest and largest confidence in the run."""
+        found: Any = self.confidence.groupby("method")["confidence"].agg(["min", "max"])
+        return {str(name): (float(low), float(high)) for name, low, high in found.itertuples()}
+
+    @cached_property
+    def _records(self) -> dict[tuple[str, str, int], Generation]:
+        return {(g.model, g.case_id, g.level): g for g in self.generations}
+
+    @cached_property
+    def _places(self) -> dict[str, Any]:
+        """Table -> (model, case, level) -> the places of its rows."""
+        keys = ["model", "case_id", "level"]
+        tables = {"answers": self.answers, "confidence": self.confidence}
+        return {name: of.groupby(keys, observed=True).indices for name, of in tables.items()}
+
+    def of_answer(
+        self, model: str, case_id: str, level: int
+    ) -> tuple[pd.DataFrame, pd.DataFrame, Generation | None]:
+        """Of one answer: its row of ``answers`` (none where there is no such answer), its rows of
+        ``confidence``, and its record where it was kept."""
+        key = (model, case_id, level)
+        rows, sure = (
+            table.iloc[self._places[name].get(key, [])]
+            for name, table in (("answers", self.answers), ("confidence", self.confidence))
+        )
+        return rows, sure, self._records.get(key)
+
+    def show(self, case_id: str, level: int, model: str | None = None) -> Html:
+        """The page of one answer, of the run's first model where ``None``: dialogue, answer, every
+        confidence and, of a saved run, every raw reply. ``ValueError`` where there is none."""
+        from trustlab.html.answer import Choice, answer_page
+
+        choice = Choice(model or next(iter(self.parameters["models"])), case_id, level)
+        if (choice.model, case_id, level) not in self._places["answers"]:
+            raise ValueError(
+                f"the run has no answer of {choice.model!r} to case {case_id!r} at level {level!r}"
+            )
+        return answer_page(self, choice)
 
     def save(self, folder: Path, tables: bool = True) -> None:
         """Write the three tables (CSV, full precision) and ``run.json`` (parameters, versions,

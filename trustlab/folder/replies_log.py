@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -189,6 +189,17 @@ class Replies:
         table.execute("CREATE INDEX views ON rows (case_id, level)")
         table.execute("CREATE INDEX diagnoses ON rows (diagnosis, purpose)")
         return table
+
+
+def replies_in(folder: Path | None) -> Replies:
+    """The replies of a run's folder, read once as long as the file stays the same."""
+    made = Replies(folder)
+    return _opened(folder, made.path.stat().st_mtime_ns) if made and made.path else made
+
+
+@lru_cache(maxsize=4)
+def _opened(folder: Path | None, _: int) -> Replies:
+    return Replies(folder)
 
 
 KEYS = ("dataset", "case_id", "level", "diagnosis", "purpose")

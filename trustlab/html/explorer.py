@@ -9,42 +9,16 @@ they can be read without a browser; the widgets only choose among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-import pandas as pd
-
-from trustlab.confidence import METHODS
-from trustlab.confidence.registry import absence, label
-from trustlab.html import show
-from trustlab.html.show import Html, render
-from trustlab.levels import view
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS
-from trustlab.records import Case, Generation
+from trustlab.html.answer import STILL, Choice, answer_page
+from trustlab.html.show import Html
+from trustlab.records import Case
 from trustlab.run import Run
 
-STILL = "A still picture: run this notebook to move the level and change the case."
-SCALED = (
-    "a score: only its order means something; its bar runs from the smallest to the largest value "
-    "in this run"
-)
-VERDICTS = {1: ("✓", "right", "#DDF1EA", "#009E73"), 0: ("✗", "wrong", "#FBE5D8", "#D55E00")}
-"""Symbol, word, tint and colour of a right and a wrong answer."""
-NEUTRAL = "#F2F2F2", "#8A8A8A"
-"""Tint and colour of an answer of which it is not said, or not known, whether it is right."""
-UNJUDGED = ("–", "neither right nor wrong", *NEUTRAL)
+__all__ = ["STILL", "Choice", "Explorer", "case_options", "explore", "page", "still"]
 ABOUT_FIRST_WORDS = 60
-Truth = Literal["hidden", "folded", "shown"]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a page shows."""
-
-    model: str
-    case_id: str
-    level: int
 
 
 def explore(run: Run, cases: Sequence[Case]) -> Explorer:
@@ -155,7 +129,7 @@ def case_options(cases: Iterable[Case], dataset: str) -> list[tuple[str, str]]:
 
 def still(run: Run, cases: Sequence[Case], choice: Choice) -> Html:
     """The page of ``choice`` where nothing moves: it says so; truth and verdict are folded away."""
-    return _page(run, cases, choice, "folded")
+    return answer_page(run, choice, _case(cases, choice.case_id), "folded")
 
 
 def page(
@@ -166,102 +140,8 @@ def page(
     Only with ``truth`` is the right diagnosis on it, and whether the answer is right.
     ``ValueError`` for a case that is not among ``cases``.
     """
-    return _page(run, cases, Choice(model, case_id, level), "shown" if truth else "hidden")
-
-
-def _page(run: Run, cases: Sequence[Case], choice: Choice, truth: Truth) -> Html:
-    case, answers = _case(cases, choice.case_id), _rows(run.answers, choice)
-    shown, generation = view(case, choice.level), _generation(run, choice)
-    told = f"{choice.level} % shown: {shown.n_statements} of {shown.n_total} statements"
-    values: dict[str, Any] = {
-        "truth": truth,
-        "still": STILL,
-        "facts": [choice.case_id, case.dataset, f"model {choice.model}", told],
-        "model": choice.model,
-        "answered": len(answers) > 0,
-        "evidence": "",
-    }
-    if len(answers):
-        values |= _answer(answers.iloc[0], generation, truth) | _bars(run, choice)
-        values |= _evidence(generation)
-        values |= {"diagnosis": case.diagnosis, "dialogue": show.dialogue(shown.statements)}
-    return render("explorer", **values)
-
-
-def _answer(row: pd.Series, generation: Generation | None, truth: Truth) -> dict[str, Any]:
-    known = not pd.isna(row["correct"])
-    symbol, word, back, colour = VERDICTS[int(row["correct"])] if known else UNJUDGED
-    answer, why = str(row["answer"]), ""
-    if pd.isna(row["answer"]):
-        why = generation.answer.missing if generation and generation.answer else row.get("missing")
-        why = f" ({why})" if why and pd.notna(why) else ""
-        answer = "no readable answer" if known else "no answer"
-    if truth != "shown":  # neither word nor colour may give it away
-        back, colour = NEUTRAL
-    look = {"symbol": symbol, "word": word, "back": back, "colour": colour}
-    return {"answer": answer, "why": why, **look}
-
-
-def _bars(run: Run, choice: Choice) -> dict[str, Any]:
-    """Every method's confidence in one answer: bars by family, and why the others are missing.
-
-    Probabilities stand on 0 to 1. Scores are scaled from smallest to largest in the whole run, are
-    hollow and say so.
-    """
-    rows = _rows(run.confidence, choice)
-    rows = rows.set_index("method")[["confidence", "bound", "missing"]]
-    values: dict[str, Any] = rows.to_dict("index")
-    reasons: dict[str, list[str]] = {}
-    for name, row in values.items():
-        if pd.isna(row["confidence"]):
-            reasons.setdefault(str(row["missing"] or "no reason given"), []).append(label(name))
-    found = {name: row for name, row in values.items() if pd.notna(row["confidence"])}
-    scores = [name for name in found if METHODS[name].scale == "score"]
-    ranges = _ranges(run.confidence, scores)
-    families = []
-    for family, colour in FAMILY_COLOURS.items():
-        members = [name for name, its in run.families.items() if its == family and name in found]
-        bars = [_bar(name, found[name], ranges.get(name)) for name in members]
-        families += [(FAMILY_LABELS[family], colour, bars)] if bars else []
-    missing = list(reasons.items())
-    return {"families": families, "missing": missing, "hollow": bool(scores), "scaled": SCALED}
-
-
-def _bar(name: str, row: Mapping[str, Any], span: tuple[float, float] | None) -> dict[str, Any]:
-    value, sign = float(row["confidence"]), {"lower": "≥ ", "upper": "≤ "}.get(row["bound"], "")
-    named, share, number = label(name), value, f"{value:.2f}"
-    if span is not None:
-        low, high = span
-        named, number = f"{named} †", f"{value:.3g}".replace("-", "−")
-        share = (value - low) / (high - low) if high > low else 0.5
-    width = f"{100 * min(max(share, 0.0), 1.0):.1f}"
-    return {"name": named, "number": sign + number, "width": width, "hollow": span is not None}
-
-
-def _evidence(generation: Generation | None) -> dict[str, str]:
-    if generation is None:
-        why = "The run holds tables only, without the records that the evidence is read from."
-    elif generation.assessment is None:
-        why = f"None: {absence(generation, 'assessment')}."
-    else:
-        return {"evidence": show.evidence(generation.assessment)}
-    return {"no_evidence": why}
-
-
-def _ranges(confidence: pd.DataFrame, methods: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Smallest and largest confidence of each method in the whole run."""
-    mine = confidence.loc[confidence["method"].isin(methods)]
-    spans = mine.groupby("method")["confidence"].agg(["min", "max"])
-    return {str(name): (float(low), float(high)) for name, low, high in spans.itertuples()}
-
-
-def _rows(table: pd.DataFrame, choice: Choice) -> pd.DataFrame:
-    mine = table.loc[table["case_id"] == choice.case_id]
-    return mine.loc[(mine["model"] == choice.model) & (mine["level"] == choice.level)]
-
-
-def _generation(run: Run, choice: Choice) -> Generation | None:
-    return next((g for g in run.generations if Choice(g.model, g.case_id, g.level) == choice), None)
+    choice, case = Choice(model, case_id, level), _case(cases, case_id)
+    return answer_page(run, choice, case, "shown" if truth else "hidden")
 
 
 def _case(cases: Sequence[Case], case_id: str) -> Case:
