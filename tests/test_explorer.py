@@ -9,17 +9,31 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import product
 
+import nbformat
 import pandas as pd
 import pytest
+from asking import ask
+from fake_model import FakeModel, made_cases
 from generations import FULL, said
 
+import trustlab as tl
 from trustlab.confidence import select
-from trustlab.html.explorer import STILL, Choice, case_options, explore, page, still
+from trustlab.html.explorer import (
+    NONE_PASSES,
+    STILL,
+    Choice,
+    case_options,
+    explore,
+    page,
+    passing,
+    still,
+)
 from trustlab.levels import view
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.paths import NOTICE
 from trustlab.records import Assessment, Case, Criterion, Evidence, Statement
 from trustlab.run import Run, confidence_table
+from trustlab.run_notebooks import write_html
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LEVELS = (1, 20, 60, 100)
@@ -356,7 +370,9 @@ def test_only_what_can_be_chosen_is_offered(run):
         explorer.model in explorer.widget.children and explorer.dataset in explorer.widget.children
     )
     alone = explore(whole_run(models=("one",)), CASES[:2])
-    assert alone.widget.children == (alone.case, alone.level, alone.truth, alone.html)
+    assert alone.widget.children == (
+        alone.filters, alone.case, alone.level, alone.truth, alone.html,
+    )  # fmt: skip
     assert [value for _, value in alone.level.options] == list(LEVELS)
 
 
@@ -379,3 +395,70 @@ def test_without_ipywidgets_there_is_the_still_page(run, monkeypatch):
     bundle = explorer._repr_mimebundle_()
     assert explorer.widget is None and set(bundle) == {"text/plain", "text/html"}
     assert bundle["text/html"] == explorer.page() == still(run, CASES, explorer.default)
+
+
+# Any run, and filters
+
+
+def test_a_saved_run_opens_without_its_cases_and_shows_its_replies(tmp_path):
+    made_here = ask(
+        tl.benchmark, made_cases(3), [FakeModel()], ["ce", "poc"], samples=3, run_dir=tmp_path
+    )
+    explorer = tl.explore(tl.load_run(tmp_path))
+    assert len(explorer.listed) == 3 == len(explorer.case.options)
+    first = explorer.case.options[0]
+    assert first[0].startswith(f"{first[1]}: ") and made_here.answers["truth"][0] not in first[0]
+    shown = text(explorer.html.value)
+    assert "The dialogue so far" in shown and "Every request, with its replies" in shown
+    bundle = explorer._repr_mimebundle_()
+    assert STILL in text(bundle["text/html"]) and "the prompt" in text(bundle["text/html"])
+    with pytest.raises(ValueError, match="holds no answer"):
+        explore(replace(made_here, answers=made_here.answers.iloc[:0]))
+
+
+def test_a_still_page_survives_the_copy_in_html(tmp_path):
+    ask(tl.benchmark, made_cases(1), [FakeModel()], ["ce"], run_dir=tmp_path)
+    code = f"import trustlab as tl\ntl.explore(tl.load_run({str(tmp_path)!r}))"
+    bundle = tl.explore(tl.load_run(tmp_path))._repr_mimebundle_()
+    cell = nbformat.v4.new_code_cell(code, outputs=[nbformat.v4.new_output("display_data", bundle)])
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "look.ipynb")
+    write_html(tmp_path / "look.ipynb")
+    copy = (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert STILL in copy and "How sure, method by method" in copy and "the prompt" in copy
+
+
+@pytest.mark.parametrize("verdict", ["right", "wrong"])
+def test_only_right_or_wrong_answers_are_offered(run, verdict):
+    explorer = explore(run, CASES)
+    explorer.verdict.value = verdict
+    levels = [level for _, level in explorer.level.options]
+    assert levels == [level for level in LEVELS if (level >= 60) == (verdict == "right")]
+    explorer.truth.value = True
+    for explorer.level.value in levels:
+        assert f"{'✓' if verdict == 'right' else '✗'} {verdict}" in text(explorer.html.value)
+    explorer.verdict.value = "not judged"
+    assert list(explorer.case.options) == [] and NONE_PASSES in text(explorer.html.value)
+    explorer.verdict.value = "all"
+    assert [level for _, level in explorer.level.options] == list(LEVELS)
+
+
+def test_only_answers_of_a_range_of_confidence_are_offered(run):
+    explorer = explore(run, CASES)
+    explorer.method.value = "entropy"
+    low, high = run.spans["entropy"]
+    assert (explorer.sure.min, explorer.sure.max) == (low, high) == explorer.sure.value
+    explorer.sure.value = ((low + high) / 2, high)
+    sure = passing(run, "one", method="entropy", between=explorer.sure.value)
+    wanted = sorted(sure.loc[sure["case_id"] == "c1", "level"])
+    assert [level for _, level in explorer.level.options] == wanted != list(LEVELS)
+    explorer.method.value = "ce"  # its whole range
+    assert [level for _, level in explorer.level.options] == list(LEVELS)
+
+
+def test_a_missing_confidence_lies_in_no_range_but_passes_where_none_is_chosen():
+    run = whole_run(models=("one",), samples=None)
+    assert len(passing(run, "one")) == len(passing(run, "one", method="poc")) == len(run.answers)
+    assert passing(run, "one", method="poc", between=(0, 1)).empty
+    assert "poc" not in explore(run, CASES).methods
+    none = replace(run, confidence=run.confidence.iloc[:0])
+    assert len(explore(none, CASES).filters.children) == 1

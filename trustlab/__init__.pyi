@@ -14,6 +14,7 @@ from .graders import (
     SynonymGrader,
     open_grader,
 )
+from .html.explorer import explore
 from .knowledge import load_knowledge
 from .levels import view, views
 from .meaning.encoder import Encoder
@@ -97,6 +98,7 @@ __all__ = [
     "consult",
     "consultations",
     "convene",
+    "explore",
     "grade",
     "load_cases",
     "load_corpus",
