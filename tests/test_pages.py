@@ -145,6 +145,9 @@ def test_a_consultations_level_is_its_turn(tmp_path):
     run = load_run(tmp_path / "fake")
     text = Page(run.show(run.answers["case_id"].iloc[0], 1)).text
     assert "after 1 questions" in text and "Doctor:" in text and "% shown" not in text
+    assert "the doctor's last question" in text and "what the patient said to it" in text
+    opening = Page(run.show(run.answers["case_id"].iloc[0], 0)).text
+    assert "the doctor's last question" not in opening
 
 
 def test_everything_of_model_and_patient_is_escaped_and_nothing_is_loaded(tmp_path):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from asking import ask
 from fake_consultation import asked
@@ -24,7 +25,8 @@ from trustlab.prompts import render
 from trustlab.records import Reply
 
 CASES = made_cases(2)
-VIEW = ("made", CASES[0].case_id, 20)
+FIRST = CASES[0].case_id
+VIEW = ("made", FIRST, 20)
 
 
 def made(folder: Path, *models: FakeModel, **more: Any) -> tl.Run:
@@ -118,6 +120,16 @@ def test_a_reply_keeps_its_thought_apart_and_says_why_it_was_not_read(tmp_path):
     assert (none["raw"], none["why"]) == (None, "gone")
     assert (odd["raw"], odd["thought"]) == ("\ud800 no", "so be it")
     assert odd["why"] == "<b>\ud800 no</b>" and odd["read"] is None
+
+
+def test_levels_and_counts_may_be_numpys(tmp_path):
+    cached = CachedModel(FakeModel(), None)
+    with recording(tmp_path) as attach:
+        attach(cached)
+        about = About("made", FIRST, np.int64(20))  # pyright: ignore[reportArgumentType]
+        cached.generate([Request(render("diagnosis", patient="x"), seed=np.int64(3), about=about)])
+    (row,) = rows(tmp_path)
+    assert (row["level"], row["seed"]) == (20, 3)
 
 
 def test_nothing_is_recorded_without_a_folder_and_a_failed_run_leaves_no_file(tmp_path):

@@ -25,6 +25,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from trustlab.models.base import Request
 from trustlab.models.cache import LONGEST_LINE, CachedModel
 from trustlab.parsing import Span, Unreadable, no_answer
@@ -50,8 +52,16 @@ def packed(path: Path) -> Iterator[BinaryIO]:
 
 def json_line(row: object) -> bytes:
     """A row as a line of JSON; half a character, which UTF-8 does not take, is spelt out."""
-    text = json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    how: Any = {"ensure_ascii": False, "allow_nan": False, "default": _number}
+    text = json.dumps(row, separators=(",", ":"), **how)
     return f"{text}\n".encode("utf-8", "backslashreplace")
+
+
+def _number(value: Any) -> Any:
+    """A number of NumPy's as Python's; TypeError for anything else."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not written")
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:

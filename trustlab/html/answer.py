@@ -52,7 +52,10 @@ PURPOSES = (
     *MEDCONF, "doctor", "plan", "review_prescriptions", "review_tests", "judge",
 )  # fmt: skip
 """What was asked, in the order of a page."""
-WORDS = {"diagnosis": "answer", "doctor": "doctors' diagnoses", "judge": "the grader's verdict"}
+WORDS = {
+    "diagnosis": "answer", "doctor": "doctors' diagnoses", "judge": "the grader's verdict",
+    "ask": "the doctor's last question", "patient": "what the patient said to it",
+}  # fmt: skip
 Truth = Literal["hidden", "folded", "shown"]
 
 
@@ -222,8 +225,22 @@ def _requests(run: Run, row: pd.Series, judged: bool) -> list[dict[str, Any]]:
             and (r["purpose"] not in MEDCONF or r["diagnosis"] == answer)
         )
     ]
+    mine += _talk(run, row)
     once = {(r["purpose"], r["model"], str(r["messages"])): r for r in reversed(mine)}
     return sorted(reversed(once.values()), key=lambda r: _place(r["purpose"]))
+
+
+def _talk(run: Run, row: pd.Series) -> list[dict[str, Any]]:
+    """Of a consultation what led to this turn: the last question and its answer, which the folder
+    above keeps; of the answering model's own talk, where it spoke itself."""
+    turns = str(row["dataset"]).endswith(ENDING) and run.folder
+    above = replies_in(run.folder.parent) if turns and run.folder else None
+    if not above or row["level"] < 1:
+        return []
+    found = above.of(str(row["dataset"]), str(row["case_id"]), int(row["level"]) - 1)
+    spoken = [r for r in found if r["purpose"] in ("ask", "patient")]
+    own = {r["purpose"] for r in spoken if r["model"] == row["model"]}
+    return [r for r in spoken if r["purpose"] not in own or r["model"] == row["model"]]
 
 
 def _place(purpose: str) -> int:
