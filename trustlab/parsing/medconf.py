@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -102,10 +103,17 @@ def read_evidence(
     and nothing else is.
     """
     return read(
-        lambda: _evidence(an_object(json_value(text)), text, profile, patient),
+        lambda: _printed(text, profile, patient),
         lambda: _evidence(*_assessment(text), profile, patient),
         reading,
     )
+
+
+@lru_cache(maxsize=2048)  # a part's replies are read for the log, the record and the counts
+def _printed(
+    text: str, profile: tuple[Criterion, ...], patient: str
+) -> tuple[tuple[Evidence, ...], bool | None]:
+    return _evidence(an_object(json_value(text)), text, profile, patient)
 
 
 def _assessment(text: str) -> tuple[dict[str, Any], str]:
