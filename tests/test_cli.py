@@ -160,12 +160,12 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     asked = {}
     monkeypatch.setattr(
         "trustlab.cli._executed",
-        lambda name, values, out, shard: asked.update({name: values}) or tmp_path,
+        lambda name, values, *_: asked.update({name: values}) or tmp_path,
     )
     (tmp_path / "manifest.json").write_text("{}")
     trustlab("run", "all")
     assert asked == {name: given.get(name, {}) for name in notebook_names()}
-    assert list(asked) == notebook_names()
+    assert next(iter(asked)) == "01_benchmark"  # the longest begins first
     given["01_benchmark"]["smaples"] = 3
     asked.clear()
     assert "01_benchmark has no parameter 'smaples'" in trustlab("run", "all", status=2)
@@ -173,7 +173,7 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
 
 
 def test_a_run_prints_the_warnings_of_its_manifest(tmp_path, monkeypatch):
-    monkeypatch.setattr("trustlab.cli._executed", lambda name, values, out, shard: tmp_path)
+    monkeypatch.setattr("trustlab.cli._executed", lambda name, values, *_: tmp_path)
     (tmp_path / "manifest.json").write_text('{"warnings": ["a: all alike", "b: changed"]}')
     lines = trustlab("run", "01_benchmark").splitlines()
     assert lines[1:3] == ["  warning: a: all alike", "  warning: b: changed"]
@@ -191,7 +191,7 @@ def test_a_run_prints_the_warnings_of_its_manifest(tmp_path, monkeypatch):
 def test_each_end_has_its_exit_code_and_run_all_begins_no_other_notebook(raised, status, words):
     begun = []
 
-    def run_notebook(name, values, out, shard):
+    def run_notebook(name, values, out, shard, bar):
         begun.append(name)
         raise raised
 
@@ -199,7 +199,7 @@ def test_each_end_has_its_exit_code_and_run_all_begins_no_other_notebook(raised,
         patch.setattr("trustlab.run_notebooks.run_notebook", run_notebook)
         assert words in trustlab("run", "01_benchmark", status=status)
         assert words in trustlab("run", "all", status=status)
-    assert begun == ["01_benchmark", notebook_names()[0]]
+    assert begun[:2] == ["01_benchmark"] * 2 and len(begun) <= 3  # two may run at once
     assert f"\n| {status} | " in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -22,7 +22,7 @@ from trustlab.metrics import case_weights, schema
 from trustlab.paths import NOTICE, ROOT
 from trustlab.plots.rows import SERIES
 from trustlab.plots.style import INK
-from trustlab.run import read_tables
+from trustlab.run import load_run
 from trustlab.studies.compare import MOST
 
 LEVELS = (20, 100)
@@ -265,13 +265,13 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
         f"2 to {MOST} sides can be compared; no run holds 0": [],
         f"case '000' of made has the truth 'Flu' in {here} and 'Measles' in {there}": [here, there],
         f"shared by all of: {here} (made, 40 cases, levels 20, 100 %); {far} (made,": [here, far],
-        f"{empty} has no answers.csv or answers.parquet: it is no run's folder": [here, empty],
-        f"it is no run's folder, but these are: {bare}, {far}, {here}, {there}": [tmp_path],
+        f"{empty} has no run.json: it is no run's folder": [here, empty],
+        "it is no run's folder; below it are those of far, here, there": [tmp_path],
         f"{bare} has no run.json": [here, bare],
-        f"{tmp_path / 'none'} has no answers.csv": [here, tmp_path / "none"],
+        f"there is no folder {tmp_path / 'none'}": [here, tmp_path / "none"],
     }
     for words, runs in refused.items():
-        with pytest.raises(ValueError, match=re.escape(words)):
+        with pytest.raises((ValueError, FileNotFoundError), match=re.escape(words)):
             tl.compare_runs(*runs)
     first, last = (  # one case, but at another level
         tl.Run(a[a["level"].eq(level)].assign(truth=truth), made("a").confidence.iloc[:0], a, {})
@@ -300,7 +300,7 @@ def test_other_words_for_a_case_and_what_a_server_did_are_noted():
 def test_a_table_comes_back_as_it_was_saved(tmp_path):
     run: Any = made("NA", cases=range(3))
     run = tl.Run(run.answers.assign(answer=["NA", None, "None"] * 2), run.confidence, run.calls, {})
-    again: Any = read_tables(saved(run, tmp_path / "csv"))
+    again: Any = load_run(saved(run, tmp_path / "csv"))
     assert again.answers["answer"].iloc[[0, 2]].tolist() == ["NA", "None"]
     assert again.answers["answer"].isna().tolist() == [False, True, False] * 2
     assert again.answers["case_id"].iloc[0] == "000" and set(again.answers["model"]) == {"NA"}
@@ -308,7 +308,7 @@ def test_a_table_comes_back_as_it_was_saved(tmp_path):
     for name in ("answers", "confidence"):
         getattr(run, name).to_parquet(tmp_path / "csv" / f"{name}.parquet")
         (tmp_path / "csv" / f"{name}.csv").unlink()
-    parquet: Any = read_tables(tmp_path / "csv")
+    parquet: Any = load_run(tmp_path / "csv")
     pd.testing.assert_frame_equal(parquet.answers, run.answers, check_dtype=False)
     assert parquet.parameters == {}
 
@@ -395,5 +395,5 @@ def test_the_command_compares_the_models_of_a_run_and_refuses_in_one_line(tmp_pa
     none = tmp_path / "none"
     refused = CliRunner().invoke(app, ["compare", str(run), str(none)])
     assert refused.exit_code == 2
-    assert refused.output.strip().startswith(f"trustlab: {none} has no answers.csv")
+    assert refused.output.strip().startswith(f"trustlab: there is no folder {none}")
     assert len(refused.output.strip().splitlines()) == 1

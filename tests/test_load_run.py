@@ -20,7 +20,7 @@ import trustlab as tl
 from trustlab.confidence import METHODS
 from trustlab.folder.records_file import NAME, encoded, read_records, save_records
 from trustlab.records import Mark
-from trustlab.run import COLUMNS, Run, load_run, read_tables
+from trustlab.run import COLUMNS, Run, load_run
 from trustlab.settings import Parameters
 
 CASES = made_cases(2)
@@ -217,9 +217,10 @@ def test_a_folder_that_is_no_runs_says_what_is_missing(tmp_path):
     (tmp_path / "run.json").write_text('{"trust": {}}')
     with pytest.raises(ValueError, match="not that of a benchmark"):
         load_run(tmp_path)
+    (tmp_path / "run.json").write_text('{"benchmark": {}}')
     (tmp_path / "answers.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="the columns of answers"):
-        read_tables(tmp_path)
+        load_run(tmp_path)
 
 
 def test_a_run_saved_again_leaves_no_records_of_an_earlier_one(tmp_path):

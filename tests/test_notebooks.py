@@ -436,6 +436,7 @@ def test_a_run_that_stops_or_waits_says_so_and_its_manifest_too(
     gone = f"from trustlab.models.base import {name}\nraise {name}('no answer\\nfor 9 minutes', [])"
     small_notebook(tmp_path / "notebooks", gone, name="08_gone")
     small_notebook(tmp_path / "notebooks", "print('never here')")
+    monkeypatch.setattr("trustlab.metrics.processes.processes", lambda n_jobs: 1)
     done = CliRunner().invoke(app, ["run", "all"])
     assert done.exit_code == status, done.output
     told = [f"trustlab: {w}" if w else "  the same command goes on where it stopped" for w in words]

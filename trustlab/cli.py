@@ -1,9 +1,10 @@
-"""The command line: ``trustlab run``, ``score``, ``compare``, ``show``, ``plan``, ``init``, ``methods``,
-``data``, ``cache``, ``publish``."""
+"""The command line: ``trustlab run``, ``score``, ``compare``, ``show``, ``plan``, ``init``,
+``methods``, ``data``, ``cache``, ``publish``."""
 
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -91,30 +92,66 @@ def run(
     Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 3 a batch waits, 4 the
     server is gone.
     """
-    from trustlab.run_notebooks import MANIFEST
-
     every = notebook == "all"
     if every and (params or parameter or out or shard):
         raise typer.BadParameter(
             "run all takes the reference parameters; give a notebook's name to set others"
         )
-    asked = _refused(
-        _reference_values if every else lambda: {notebook: _values(notebook, params, parameter)}
-    )
-    for name, values in asked.items():
-        if shard and not _refused(partial(_has_cases, name, values, shard)):
-            typer.echo(f"{name}: shard {shard} has no cases; nothing to do")
-            return
-        folder = _executed(name, values, out, shard)
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
-        typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
-        for line in _missing_lines(manifest.get("missing", [])):
-            typer.echo(f"  missing: {line}")
-        for line in manifest.get("warnings", []):
-            typer.echo(f"  warning: {line}")
-        page = folder / f"{Path(name).name.removesuffix('.ipynb')}.html"
-        typer.echo(f"  {_short(page)}\n{NOTICE}")
+    if every:
+        _run_all(_refused(_reference_values))
+        return
+    values = _refused(lambda: _values(notebook, params, parameter))
+    if shard and not _refused(partial(_has_cases, notebook, values, shard)):
+        typer.echo(f"{notebook}: shard {shard} has no cases; nothing to do")
+        return
+    _tell(notebook, _executed(notebook, values, out, shard))
+
+
+def _tell(name: str, folder: Path) -> None:
+    """What a finished run's manifest says."""
+    from trustlab.run_notebooks import MANIFEST
+
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
+    typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
+    for line in _missing_lines(manifest.get("missing", [])):
+        typer.echo(f"  missing: {line}")
+    for line in manifest.get("warnings", []):
+        typer.echo(f"  warning: {line}")
+    page = folder / f"{Path(name).name.removesuffix('.ipynb')}.html"
+    typer.echo(f"  {_short(page)}\n{NOTICE}")
+
+
+def _run_all(asked: dict[str, dict[str, Any]]) -> None:
+    """Every notebook, two at once where there are two cores, which they share; after one that ends
+    badly none begins any more."""
+    from concurrent.futures import ThreadPoolExecutor, as_completed
+
+    from trustlab.metrics.processes import processes
+    from trustlab.run_notebooks import LONGEST_FIRST
+
+    cores = processes(-1)
+    at_once = min(2, cores)
+    share = {"n_jobs": max(1, cores // at_once)}
+    order = sorted(asked, key=lambda name: LONGEST_FIRST.find(name[:2]) % 100)
+    typer.echo(f"running {', '.join(order)}; what each says comes when it ends")
+    stopped = threading.Event()
+
+    def one(name: str) -> Path | None:
+        if stopped.is_set():
+            return None
+        values = asked[name] | {k: v for k, v in share.items() if k in asked[name]}
+        try:
+            return _executed(name, values, None, None, False)
+        except BaseException:
+            stopped.set()
+            raise
+
+    with ThreadPoolExecutor(at_once) as pool:
+        begun = {pool.submit(one, name): name for name in order}
+        for ended in as_completed(begun):
+            if folder := ended.result():
+                _tell(begun[ended], folder)
 
 
 def _has_cases(name: str, values: dict[str, Any], shard: str) -> bool:
@@ -448,7 +485,9 @@ def cache_import(
         typer.echo(f"{source}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
 
 
-def _executed(name: str, values: dict[str, Any], out: Path | None, shard: str | None) -> Path:
+def _executed(
+    name: str, values: dict[str, Any], out: Path | None, shard: str | None, bar: bool = True
+) -> Path:
     """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as
     far as it came), a batch that waits with status 3, a server that is gone with status 4."""
     from papermill.exceptions import PapermillExecutionError
@@ -457,7 +496,7 @@ def _executed(name: str, values: dict[str, Any], out: Path | None, shard: str | 
     from trustlab.run_notebooks import run_notebook
 
     try:
-        return _refused(lambda: run_notebook(name, values, out, shard))
+        return _refused(lambda: run_notebook(name, values, out, shard, bar))
     except Waiting as waiting:
         typer.echo(f"trustlab: {name} waits: {' '.join(str(waiting).split())}", err=True)
         raise typer.Exit(3) from waiting

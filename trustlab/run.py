@@ -32,7 +32,7 @@ from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.processes import processes, spread
-from trustlab.metrics.run_tables import checked_answers, joined
+from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
 from trustlab.parsing import NO_DIAGNOSIS
@@ -74,6 +74,12 @@ COLUMNS = {
     | {"purpose": "string", "seconds": "float64", "model": "string"},
 }  # fmt: skip
 """Table -> column -> its type in a Parquet file."""
+LEAST = {
+    "answers": (*KEYS, "answer", "correct"),
+    "confidence": (*KEYS, "method", "confidence", "bound", "missing"),
+    "calls": (),
+}
+"""Columns without which a saved table is none."""
 
 
 @dataclass(frozen=True)
@@ -177,26 +183,6 @@ class Run:
         }
 
 
-def read_tables(folder: str | Path) -> Run:
-    """The run whose tables :meth:`Run.save` left in ``folder``, without its generations.
-
-    ``answers``, ``confidence`` and, where it is there, ``calls`` are read as Parquet or CSV, the
-    parameters from ``run.json``. ``ValueError``, naming the folder, where it holds no such run.
-    """
-    folder = Path(folder)
-    answers, confidence = (read_table(table_in(folder, n)) for n in ("answers", "confidence"))
-    asked = find_table(folder, "calls")
-    calls = read_table(asked) if asked else pd.DataFrame(columns=list(COLUMNS["calls"]))
-    told = folder / "run.json"
-    if not told.is_file():
-        raise ValueError(f"{folder} has no run.json, which says how its tables were made")
-    try:
-        parameters = json.loads(told.read_text(encoding="utf-8"))["benchmark"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{told} cannot be read as a run's: {error!r}") from error
-    return Run(answers, confidence, calls, dict(parameters))
-
-
 def table_in(folder: Path, name: str) -> Path:
     """The file of a run's table; ``ValueError`` where the folder has none."""
     if found := find_table(folder, name):
@@ -214,14 +200,20 @@ def find_table(folder: Path, name: str) -> Path | None:
 
 
 def read_table(file: Path) -> pd.DataFrame:
-    """A run's table from its file, text as text: a case may be called 007, an answer NA."""
+    """A run's table from its file, as it was before it was saved, text as text: a case may be
+    called 007, an answer NA."""
     if file.suffix == ".parquet":
         table = pd.read_parquet(file)
     else:
         kinds = COLUMNS["answers"] | COLUMNS["confidence"] | COLUMNS["calls"]
-        words: Any = {name: str for name, kind in kinds.items() if kind == "string"}
-        none: Any = {name: ["", *(() if name in words else ("NA", "NaN", "nan"))] for name in kinds}
-        table = pd.read_csv(file, dtype=words, keep_default_na=False, na_values=none)
+        words: Any = {name: "str" for name, kind in kinds.items() if kind == "string"}
+        none: Any = {c: ["", "NA", "NaN", "nan"] for c in kinds if c not in words}
+        none |= {"answer": [""]}  # other texts are empty, never missing
+        table: Any = pd.read_csv(
+            file, dtype=words, keep_default_na=False, na_values=none, encoding="utf-8"
+        )
+        lost = [c for c in ("answer", "n_samples") if c in table and not table[c].count()]
+        table = table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in lost})
     return table.assign(**{c: table[c].fillna("") for c in ("bound", "missing") if c in table})
 
 
@@ -389,10 +381,11 @@ def score(
     return run
 
 
-def load_run(folder: str | Path) -> Run:
+def load_run(folder: str | Path, records: bool = True) -> Run:
     """A saved run, from its folder alone: no model, no encoder, no download.
 
-    Its tables, parameters and, where they were kept, its records. ``ValueError`` for a folder that
+    Its tables, parameters and, where they were kept and ``records`` are wanted, its generations.
+    ``ValueError`` for a folder that
     is no run's, with what is missing, and for a file that is damaged, with its line;
     ``FileNotFoundError`` where there is no such folder.
     """
@@ -402,14 +395,13 @@ def load_run(folder: str | Path) -> Run:
     if not (file := folder / RUN).is_file():
         raise ValueError(f"{folder} has no {RUN}: it is no run's folder{_runs_below(folder)}")
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))["benchmark"]
-        if "methods" not in facts:
-            raise KeyError("methods")
+        facts = dict(json.loads(file.read_text(encoding="utf-8"))["benchmark"])
     except (ValueError, LookupError, TypeError) as error:
         raise ValueError(f"{file} is not that of a benchmark's run: {error!r}") from error
-    records = folder / RECORDS
-    made = read_records(records) if records.is_file() else ()
-    return Run(**read_tables(folder), parameters=facts, generations=made, folder=folder)
+    tables = {name: _table(folder, name) for name in COLUMNS}
+    kept = folder / RECORDS
+    made = read_records(kept) if records and kept.is_file() else ()
+    return Run(**tables, parameters=facts, generations=made, folder=folder)
 
 
 def _runs_below(folder: Path) -> str:
@@ -417,33 +409,13 @@ def _runs_below(folder: Path) -> str:
     return f"; below it are those of {', '.join(found)}" if found else ""
 
 
-def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables of a run's folder by name, as they were before they were saved; ``ValueError``
-    where one is missing."""
-    return {name: _read_table(folder, name) for name in COLUMNS}
-
-
-def _read_table(folder: Path, name: str) -> pd.DataFrame:
-    files = {kind: folder / f"{name}.{kind}" for kind in ("csv", "parquet")}
-    if files["csv"].is_file():
-        table = _read_csv(files["csv"], COLUMNS[name])
-    elif files["parquet"].is_file():
-        table = pd.read_parquet(files["parquet"])
-    else:
-        raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: it is no run's folder")
-    if list(table) != list(COLUMNS[name]):
-        raise ValueError(f"the columns of {name} in {folder} must be {', '.join(COLUMNS[name])}")
+def _table(folder: Path, name: str) -> pd.DataFrame:
+    if not LEAST[name] and find_table(folder, name) is None:
+        return pd.DataFrame(columns=list(COLUMNS[name]))
+    table = read_table(table_in(folder, name))
+    if lacking := [c for c in LEAST[name] if c not in table]:
+        raise ValueError(f"the columns of {name} in {folder} lack {', '.join(lacking)}")
     return table
-
-
-def _read_csv(file: Path, columns: Mapping[str, str]) -> pd.DataFrame:
-    """A table in full precision; only an answer may be missing text, others are empty."""
-    texts: Any = {c: "str" for c, kind in columns.items() if kind == "string"}
-    nothing = {c: [""] for c in columns if c not in texts or c == "answer"}
-    how: Any = {"dtype": texts, "keep_default_na": False, "na_values": nothing}
-    table = pd.read_csv(file, encoding="utf-8", **how)
-    none = [c for c in ("answer", "n_samples") if c in table and table[c].isna().all()]
-    return table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in none})
 
 
 def _own_answers(kept: Kept, setup: Setup) -> list[tuple]:

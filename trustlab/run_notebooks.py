@@ -42,6 +42,9 @@ MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers.csv", "confidence.csv", "metrics.csv")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""
 
+LONGEST_FIRST = "01 05 03 02 04 00 06"
+"""The order in which notebooks begin that run at once, by the first two letters of their names."""
+
 PRINT_STYLE = """<style>
 @media print {
   pre { white-space: pre-wrap !important; overflow-wrap: anywhere !important; }
@@ -204,12 +207,17 @@ def default_parameters(path: Path) -> dict[str, Any]:
 
 
 def run_notebook(
-    name: str, values: Mapping[str, Any], run_dir: Path | None = None, shard: str | None = None
+    name: str,
+    values: Mapping[str, Any],
+    run_dir: Path | None = None,
+    shard: str | None = None,
+    bar: bool = True,
 ) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
     A ``shard`` (:func:`~trustlab.paths.shard_of`) of the cases has a folder of its own in
-    ``runs/``, for its replies and for what else its notebook leaves.
+    ``runs/``, for its replies and for what else its notebook leaves. ``bar``: cells are counted
+    while they run.
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
     given; the notebook runs in its own folder, one of the package's in the working folder. A
@@ -248,6 +256,7 @@ def run_notebook(
                 cwd=str(WORK if source.is_relative_to(ROOT) else source.parent),
                 kernel_name="python3",
                 language="python",
+                progress_bar=bar,
             )
         manifest["ok"] = True
     except PapermillExecutionError as error:

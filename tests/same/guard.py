@@ -24,13 +24,12 @@ from same.compare import ELSEWHERE, SAME_MACHINE, Difference, Tolerance, differe
 from same.store import pack, unpack
 from same.tables import Table, read_tables, table_of, write_tables
 from trustlab.paths import DATA, FIGURES, ROOT
-from trustlab.run_notebooks import REFERENCE, read_sections
+from trustlab.run_notebooks import LONGEST_FIRST, REFERENCE, read_sections
 
 KEPT = DATA / "replies"
 ABOUT = "about.json"
 RENAMED = Path(__file__).with_name("renamed.yml")
 LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "torch")
-LONGEST_FIRST = "01 05 03 02 04 00 06"
 ERROR = "error"
 """The only table of a notebook that stopped: why."""
 MOST_SHOWN = 12

@@ -36,7 +36,7 @@ from trustlab.metrics.run_tables import (
 )
 from trustlab.paths import NOTICE, save_json, save_table, save_text
 from trustlab.reporting import counted, plural
-from trustlab.run import Run, read_tables
+from trustlab.run import Run, load_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -327,7 +327,7 @@ def _sides(run: Run | str | Path, place: int) -> Iterator[_Side]:
     """A side for each model of a run that has answers."""
     name = where = f"run {place}"
     if not isinstance(run, Run):
-        name, where, run = Path(run).resolve().name, str(run), read_tables(run)
+        name, where, run = Path(run).resolve().name, str(run), load_run(run, records=False)
     schema.need(run.answers, [*KEYS, "answer", "correct"], f"the answers of {where}")
     for model in dict.fromkeys(run.answers["model"].astype(str)):
         yield _Side(run, model, name, where)

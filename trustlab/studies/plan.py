@@ -70,7 +70,7 @@ def plan_benchmark(setup: Setup) -> pd.DataFrame:
         asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)
         asked += probe_requests(v, v.case.diagnosis, needs, settings).values()
         if "panel" in needs:
-            most = {"n": p.n_doctors, "max_tokens": settings.max_tokens_doctor}
+            most: Any = {"n": p.n_doctors, "max_tokens": settings.max_tokens_doctor}
             asked.append(doctor_request(v, p.doctor_temperature, settings.seed, **most))
         rows += [_row(r, thought) for r in asked]
     if "assessment" in needs:
