@@ -15,11 +15,11 @@ import pandas as pd
 import pytest
 from asking import ask
 from same.record import nothing_asked
-from same.store import unpack
 
 from trustlab.confidence import METHODS, select
 from trustlab.datasets import load_sets
 from trustlab.datasets.replies_file import replies_table
+from trustlab.folder.kept import unpack
 from trustlab.metrics import metrics_table
 from trustlab.models import open_models
 from trustlab.paths import DATA, FIGURES, NOTEBOOKS

@@ -17,16 +17,19 @@ import pytest
 import yaml
 from same import guard, record
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, differences
-from same.store import REPLIES, pack, unpack
 from same.tables import lines_of, read_tables, table_of, write_tables
+from typer.testing import CliRunner
 
 from trustlab import paths
+from trustlab.cli import app
+from trustlab.folder.kept import REPLIES, pack, unpack
 from trustlab.meaning import encoder as semantics
 from trustlab.meaning.encoder import SCHEMA as ENCODER_SCHEMA
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import CrossEncoderEntailment
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, CacheMiss, export_cache, import_cache
+from trustlab.paths import FIGURES
 from trustlab.records import Reply
 from trustlab.run_notebooks import notebook_names
 
@@ -457,3 +460,26 @@ def test_a_vector_that_is_kept_stays_when_another_processor_makes_it_again(tmp_p
     with closing(sqlite3.connect(tmp_path / "vectors.sqlite")) as made, made:
         made.execute("INSERT INTO vectors VALUES (?, ?)", (f"model:{'1' * 64}", new))
     assert pack(tmp_path, tmp_path / "kept") == {"vectors": 2}
+
+
+def test_a_replay_without_kept_replies_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("trustlab.cli.DATA", tmp_path)
+    refused = CliRunner().invoke(app, ["replay", "--out", str(tmp_path / "out")])
+    assert refused.exit_code == 2 and "keeps no replies" in refused.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_replay_makes_the_published_figures_again(tmp_path, monkeypatch):
+    for name in ("TRUSTLAB_OFFLINE", "TRUSTLAB_RUNS", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "")  # given back afterwards, whatever the command sets
+        monkeypatch.delenv(name)
+    out = tmp_path / "out"
+    done = CliRunner().invoke(app, ["replay", "00_walkthrough", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "replies asked of the model 0, taken from the cache" in done.output
+    made = {f.name: f for f in (out / "00_walkthrough" / "figures").glob("*.csv")}
+    published = {f.name: f for f in FIGURES.glob("00_*.csv")}
+    assert made.keys() == published.keys() and made
+    for name, file in made.items():
+        pd.testing.assert_frame_equal(pd.read_csv(file), pd.read_csv(published[name]), atol=2e-6)

@@ -1,9 +1,10 @@
-"""The command line: ``trustlab run``, ``score``, ``compare``, ``show``, ``plan``, ``init``,
-``methods``, ``data``, ``cache``, ``publish``."""
+"""The command line: ``trustlab run``, ``score``, ``replay``, ``compare``, ``show``, ``plan``,
+``init``, ``methods``, ``data``, ``cache``, ``publish``."""
 
 from __future__ import annotations
 
 import json
+import os
 import threading
 from dataclasses import asdict
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trustlab.paths import NOTEBOOKS, NOTICE, REPLIES, RUNS, WORK, runs_of, shard_of
+from trustlab.paths import DATA, NOTEBOOKS, NOTICE, REPLIES, RUNS, WORK, runs_of, shard_of
 
 app = typer.Typer(
     help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}",
@@ -107,6 +108,33 @@ def run(
     _tell(notebook, _executed(notebook, values, out, shard))
 
 
+@app.command()
+def replay(
+    notebook: Annotated[
+        str, typer.Argument(help="a notebook's name, such as 01_benchmark; or all")
+    ] = "all",
+    out: Annotated[
+        Path | None, typer.Option(help="folder for the runs; runs/replay by default")
+    ] = None,
+) -> None:
+    """Make the published tables and figures again from the replies kept in data/replies; no model
+    is asked.
+
+    Exit codes: 0 done, 1 a cell failed, 2 refused.
+    """
+    from trustlab.folder.kept import caches_of
+    from trustlab.run_notebooks import notebook_path
+
+    folder = (out or RUNS / "replay").resolve()
+    asked = _refused(_reference_values)
+    if notebook != "all":
+        name = _refused(lambda: notebook_path(notebook)).stem
+        asked = {name: asked[name]}
+    _refused(lambda: caches_of(DATA / "replies", folder))
+    os.environ |= {"TRUSTLAB_OFFLINE": "1", "TRUSTLAB_RUNS": str(folder)}
+    _run_all(asked, folder)
+
+
 def _tell(name: str, folder: Path) -> None:
     """What a finished run's manifest says."""
     from trustlab.run_notebooks import MANIFEST
@@ -122,7 +150,7 @@ def _tell(name: str, folder: Path) -> None:
     typer.echo(f"  {_short(page)}\n{NOTICE}")
 
 
-def _run_all(asked: dict[str, dict[str, Any]]) -> None:
+def _run_all(asked: dict[str, dict[str, Any]], runs: Path | None = None) -> None:
     """Every notebook, two at once where there are two cores, which they share; after one that ends
     badly none begins any more."""
     from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -133,6 +161,7 @@ def _run_all(asked: dict[str, dict[str, Any]]) -> None:
     cores = processes(-1)
     at_once = min(2, cores)
     share = {"n_jobs": max(1, cores // at_once)}
+    os.environ.setdefault("OMP_NUM_THREADS", str(share["n_jobs"]))  # threads of two would collide
     order = sorted(asked, key=lambda name: LONGEST_FIRST.find(name[:2]) % 100)
     typer.echo(f"running {', '.join(order)}; what each says comes when it ends")
     stopped = threading.Event()
@@ -142,7 +171,7 @@ def _run_all(asked: dict[str, dict[str, Any]]) -> None:
             return None
         values = asked[name] | {k: v for k, v in share.items() if k in asked[name]}
         try:
-            return _executed(name, values, None, None, False)
+            return _executed(name, values, runs and runs / name, None, False)
         except BaseException:
             stopped.set()
             raise

@@ -21,8 +21,8 @@ import pandas as pd
 import yaml
 
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, Tolerance, differences
-from same.store import pack, unpack
 from same.tables import Table, read_tables, table_of, write_tables
+from trustlab.folder.kept import pack, unpack
 from trustlab.paths import DATA, FIGURES, ROOT
 from trustlab.run_notebooks import LONGEST_FIRST, REFERENCE, read_sections
 

@@ -1,1 +1,2 @@
-"""What a run's folder holds beside its tables: every reply, and the records."""
+"""What a run's folder holds beside its tables: every reply, and the records; and what is kept of
+the published runs."""

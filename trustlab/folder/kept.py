@@ -18,6 +18,17 @@ DIGEST = 64
 """A key is the name of a model, ":" and this many hex digits."""
 
 
+def caches_of(kept: Path, folder: Path) -> None:
+    """Make the caches in ``folder`` anew from the ``kept`` replies; ``ValueError`` where none are
+    kept."""
+    if not (kept / REPLIES).is_file():
+        raise ValueError(f"{kept} keeps no replies: they stay in the repository, not in the wheel")
+    for name in ("replies", *ARRAYS):
+        for old in folder.glob(f"{name}.sqlite*"):
+            old.unlink()
+    unpack(kept, folder)
+
+
 def pack(caches: Path, folder: Path) -> dict[str, int]:
     """Write what the caches in ``caches`` hold to ``folder``; how many of each.
 
