@@ -213,7 +213,7 @@ class Comparison:
         save_json({"notice": NOTICE, **facts, **how}, folder / "compare.json")
         body = self._page(paths[0].read_bytes() if paths else b"")
         title = f"Side by side: {', '.join(self.sides)}"
-        save_text(str(render("page", title=title, body=body)), folder / "compare.html")
+        save_text(str(render("document", title=title, body=body, up="")), folder / "compare.html")
         return folder / "compare.html"
 
     def _page(self, image: bytes = b"") -> Html:
