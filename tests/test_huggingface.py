@@ -14,8 +14,12 @@ from tiny_models import TEMPLATE, byte_tokenizer
 
 from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.models.decoding import (
+    Branches,
     batches,
+    pieces,
     text_pieces,
+    tree_of,
+    trees,
     uniforms,
 )
 from trustlab.models.huggingface import HuggingFaceModel
@@ -529,3 +533,47 @@ def test_batches_keep_to_the_limit():
     assert list(batches(lengths, extra, ones, 20)) == [[1, 2], [4], [0, 3]]
     assert list(batches(lengths, extra, [1, 3, 1, 1, 1], 20)) == [[1], [2], [4], [0, 3]]
     assert list(batches(lengths, extra, ones, 10_000)) == [[1, 2, 4, 0, 3]]
+
+
+def test_a_tree_holds_what_prompts_begin_with_once():
+    """By hand: 1 2 3, 1 2 4 5 and 1 2 are five tokens; the fourth (4) sees 1 and 2, not 3."""
+    prompts = [(1, 2, 4, 5), (1, 2, 3), (1, 2)]
+    (tree,) = trees(prompts, 10)
+    assert tree.rows == [2, 1, 0] and tree.ids.tolist() == [1, 2, 3, 4, 5]
+    assert tree.depth.tolist() == [0, 1, 2, 2, 3]
+    assert [path.tolist() for path in tree.paths] == [[0, 1], [0, 1, 2], [0, 1, 3, 4]]
+    assert tree.sees[3].tolist() == [True, True, False, True, False]
+    assert [t.rows for t in trees([(1, 2, 3)] * 2 + [(9, 8, 7, 6)], 4)] == [[0, 1], [2]]
+    assert trees([(1, 2, 3), (4, 5, 6)], 10) == []  # nothing is shared
+    assert tree_of([(7,)], [0]).sees.tolist() == [[True]]
+
+
+def test_pieces_are_neighbours_about_as_long(monkeypatch):
+    monkeypatch.setattr("trustlab.models.decoding.PIECE", 30)
+    assert list(pieces([8, 8, 8, 9, 20, 40])) == [range(3), range(3, 4), range(4, 5), range(5, 6)]
+    assert list(pieces([5])) == [range(1)]
+
+
+def test_prompts_read_as_trees_in_pieces_or_padded_go_on_alike(llama_folder):
+    """Rows are exchanged, doubled and dropped between the tokens, and the room grows."""
+    model = HuggingFaceModel(llama_folder, device="cpu")
+    drawn = np.random.default_rng(3)
+    base = tuple(drawn.integers(3, 90, 40).tolist())
+    cuts = zip(drawn.integers(5, 40, 12).tolist(), drawn.integers(1, 30, 12), strict=True)
+    ends = [(at, tuple(drawn.integers(3, 90, n).tolist())) for at, n in cuts]
+    prompts = [base[:at] + end for at, end in ends]
+    assert model._passes.trees >= 256
+    read = []
+    for most, has_room in ((256, True), (0, True), (0, False)):
+        model._passes.__dict__["trees"] = most
+        model._passes.has_room = has_room
+        branches = Branches(model._passes, prompts)
+        found = [branches.read()]
+        for step in range(70):
+            rows = np.array([3, 3, 0, 7, 11]) if step == 1 else np.arange(found[-1].shape[0])
+            branches.extend(rows, np.full(len(rows), 5 + step % 3))
+            found.append(branches.read())
+        read.append(found)
+    for one, *others in zip(*read, strict=True):
+        for other in others:
+            np.testing.assert_allclose(one.numpy(), other.numpy(), atol=2e-5)

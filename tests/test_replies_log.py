@@ -173,6 +173,7 @@ def test_plans_and_reviews_are_kept_with_their_marks(tmp_path):
 @pytest.mark.parametrize(
     ("content", "match"),
     [(b"no gzip", "not a whole gzip file"), (gzip.compress(b'{"a": 1}\n'), "line 1 is no row")],
+    ids=["no gzip", "no row"],
 )
 def test_a_damaged_file_is_named_with_its_line(tmp_path, content, match):
     (tmp_path / NAME).write_bytes(content)
