@@ -115,7 +115,7 @@ ddxplus-given:
 	@test -n "$(DDXPLUS)" || { echo "Give the folder of the DDXPlus English release (benchmarks/README.md): make bench DDXPLUS=FOLDER" >&2; exit 1; }
 
 bench: ddxplus-given .venv/.ready
-	.venv/bin/python -m benchmarks.chain --path "$(DDXPLUS)"
+	.venv/bin/python -m benchmarks.chain --path "$(DDXPLUS)" --jobs $(WORKERS)
 
 # Not after .venv/.ready: that would first force the old pins back.
 constraints:

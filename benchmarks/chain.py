@@ -25,7 +25,7 @@ from typing import Any
 
 CASES, SAMPLES = 583, 15
 MIB = 2**20
-AIM_S = {"cold": 480, "warm": 20}
+AIM_S = {"cold": 360, "warm": 20}
 AIM_BYTES = 2e9
 TABLES = ("answers", "confidence")
 LIBRARIES = ("torch", "transformers", "sentence-transformers", "numpy", "pandas", "scikit-learn")

@@ -241,6 +241,7 @@ ELSEWHERE = {
     "processes.spread": "no numbers; test_processes.py",
     "paired.paired_differences": "test_degenerate_tables.py",
     "run_tables.metrics_table": "test_degenerate_tables.py",
+    "run_tables.stratified": "inside metrics_table; test_degenerate_tables.py",
     "run_tables.shared_rows": "keys alone; test_metrics_table.py",
     "run_tables.checked_answers": "keys and reasons alone; test_metrics_table.py",
     "run_tables.joined": "keys and reasons alone; test_metrics_table.py",

@@ -117,8 +117,8 @@ def replay(
         Path | None, typer.Option(help="folder for the runs; runs/replay by default")
     ] = None,
 ) -> None:
-    """Make the published tables and figures again from the replies kept in data/replies; no model
-    is asked.
+    """Make the tables and figures of the reference run again from the replies kept in
+    data/replies; no model is asked.
 
     Exit codes: 0 done, 1 a cell failed, 2 refused.
     """
