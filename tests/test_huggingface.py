@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from each import each
 from scipy import stats
 from tiny_models import TEMPLATE, byte_tokenizer
 
@@ -577,3 +581,27 @@ def test_prompts_read_as_trees_in_pieces_or_padded_go_on_alike(llama_folder):
     for one, *others in zip(*read, strict=True):
         for other in others:
             np.testing.assert_allclose(one.numpy(), other.numpy(), atol=2e-5)
+
+
+@each("trouble", [IndexError("too many indices"), "other logits"])
+def test_a_model_that_takes_no_mask_of_a_tree_is_asked_without(llama_folder, monkeypatch, trouble):
+    """Its replies are those of before; a mask that is passed over gives other logits, and shows."""
+    wanted = HuggingFaceModel(llama_folder, device="cpu")
+    asked = [ask(f"The same long beginning, and {end}") for end in ("pain", "fever", "a cough")]
+    model = HuggingFaceModel(llama_folder, device="cpu")
+    forward = type(model._model).forward
+
+    def odd(self: Any, *given: Any, attention_mask: Any = None, **more: Any) -> Any:
+        if attention_mask is not None and attention_mask.ndim == 4:
+            if isinstance(trouble, Exception):
+                raise trouble
+            attention_mask = None
+        return forward(self, *given, attention_mask=attention_mask, **more)
+
+    odd.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
+    assert model._passes.trees == wanted._passes.trees > 0
+    del model._passes.__dict__["trees"]
+    monkeypatch.setattr(model._model, "forward", functools.partial(odd, model._model))
+    assert model._passes.trees == 0
+    for one, other in zip(model.generate(asked), wanted.generate(asked), strict=True):
+        assert [r.text for r in one] == [r.text for r in other]

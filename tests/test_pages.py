@@ -245,6 +245,26 @@ def test_without_a_wrong_answer_or_a_confidence_the_first_is_shown(saved):
     assert (one.case_id, one.level, one.model) == (FIRST, 20, "other") and "only one" in why
 
 
+def test_one_id_in_two_data_sets_shows_no_answer_of_the_other(saved):
+    """A table of one's own may have it; which record is whose is then not known."""
+    run = load_run(saved)
+    both = pd.concat([run.answers, run.answers.assign(dataset="another")], ignore_index=True)
+    twice = replace(run, answers=both)
+    for see in (lambda: twice.show(FIRST, 20), lambda: tl.explore(twice)):
+        with pytest.raises(ValueError, match=f"the case id {FIRST!r} is in several data sets"):
+            see()
+
+
+def test_a_run_without_methods_has_a_page_for_each_answer_but_no_surest(saved):
+    run = load_run(saved)
+    bare = replace(
+        run, confidence=run.confidence.iloc[:0], parameters=run.parameters | {"methods": []}
+    )
+    assert "The dialogue so far" in bare.show(FIRST, 20) and bare.families == {}
+    with pytest.raises(ValueError, match="the run has no confidence method"):
+        choose(bare)
+
+
 def test_the_command_writes_a_page_and_says_where_and_why(saved, tmp_path):
     done = trustlab("show", saved)
     assert done.exit_code == 0 and "wrong answers the one of highest MedConf" in done.output

@@ -101,9 +101,14 @@ class Run:
     folder: Path | None = field(default=None, repr=False, compare=False)
 
     @property
+    def methods(self) -> list[str]:
+        """The methods that were asked for, in order; of tables alone those that they hold."""
+        return list(self.parameters.get("methods") or self.confidence["method"].unique())
+
+    @property
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this run."""
-        return {m.name: m.family for m in select(self.parameters["methods"])}
+        return {m.name: m.family for m in select(self.methods)} if self.methods else {}
 
     @cached_property
     def spans(self) -> dict[str, tuple[float, float]]:
@@ -117,7 +122,16 @@ class Run:
 
     @cached_property
     def _places(self) -> dict[str, Any]:
-        """Table -> (model, case, level) -> the places of its rows."""
+        """Table -> (model, case, level) -> the places of its rows; ``ValueError`` where a case's id
+        stands in two data sets, since records do not say which."""
+        cases: Any = self.answers[["dataset", "case_id"]].drop_duplicates()
+        again = cases.loc[cases["case_id"].duplicated(keep=False)]
+        if len(again):
+            name, sets = again["case_id"].iloc[0], ", ".join(sorted(set(again["dataset"])))
+            raise ValueError(
+                f"no answer can be shown: the case id {name!r} is in several data sets ({sets});"
+                " give each case an id of its own"
+            )
         keys = ["model", "case_id", "level"]
         tables = {"answers": self.answers, "confidence": self.confidence}
         return {name: of.groupby(keys, observed=True).indices for name, of in tables.items()}
@@ -385,9 +399,8 @@ def load_run(folder: str | Path, records: bool = True) -> Run:
     """A saved run, from its folder alone: no model, no encoder, no download.
 
     Its tables, parameters and, where they were kept and ``records`` are wanted, its generations.
-    ``ValueError`` for a folder that
-    is no run's, with what is missing, and for a file that is damaged, with its line;
-    ``FileNotFoundError`` where there is no such folder.
+    ``ValueError`` for a folder that is no run's, with what is missing, and for a file that is
+    damaged, with its line; ``FileNotFoundError`` where there is no such folder.
     """
     folder = Path(folder)
     if not folder.is_dir():

@@ -107,7 +107,9 @@ def choose(
 
 def method_of(run: Run, method: str | None) -> str:
     """The method that is named, else the first of :data:`PREFERRED` that the run has."""
-    known = list(run.parameters["methods"])
+    known = run.methods
+    if not known:
+        raise ValueError("the run has no confidence method")
     if method is not None and method not in known:
         raise ValueError(f"the run has no method {method!r}; it has {', '.join(known)}")
     return method or next((m for m in PREFERRED if m in known), known[0])

@@ -274,8 +274,8 @@ class Passes:
         plain = self.run(ids, padding, 0, with_room(), keep=1)[0][:, 0]
         try:
             found, _ = self.run_tree(tree_of(prompts, range(len(prompts))))
-        except (TypeError, ValueError, RuntimeError):
-            return 0
+        except (TypeError, ValueError, RuntimeError, LookupError, AttributeError, AssertionError):
+            return 0  # not a mask that it takes
         close = (found - plain).abs().amax() <= ALIKE * plain.abs().amax()
         width = getattr(config, "hidden_size", 0)
         return min(PIECE, max(256, 3 * width // 2)) if bool(close) else 0
