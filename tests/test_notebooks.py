@@ -449,6 +449,32 @@ def test_a_run_that_stops_or_waits_says_so_and_its_manifest_too(
 
 
 @pytest.mark.notebook
+def test_notebooks_that_run_at_once_share_a_folder_for_runs_and_leave_nothing_behind(
+    tmp_path, monkeypatch
+):
+    """The first ends while the second goes on, and the third begins after that."""
+    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(run_notebooks, "read_sections", lambda file: {})
+    monkeypatch.setattr("trustlab.metrics.processes.processes", lambda n_jobs: 2)
+    for name in ("TRUSTLAB_RUNS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    told = "import os\nprint(os.environ['TRUSTLAB_RUNS'], os.environ['OMP_NUM_THREADS'])"
+    for name, seconds in (("07_a", 0), ("08_b", 3), ("09_c", 0)):
+        small_notebook(
+            tmp_path / "notebooks", f"import time\ntime.sleep({seconds})", told, name=name
+        )
+    before = dict(os.environ)
+    done = CliRunner().invoke(app, ["run", "all"])
+    assert done.exit_code == 0, done.output
+    assert dict(os.environ) == before
+    for name in ("07_a", "08_b", "09_c"):
+        assert manifest(tmp_path / "runs" / name)["ok"]
+        cells = nbformat.read(tmp_path / "runs" / name / f"{name}.ipynb", 4).cells
+        assert cells[-1].outputs[0].text == f"{tmp_path / 'runs'} 1\n"
+
+
+@pytest.mark.notebook
 def test_a_manifest_holds_no_facts_of_an_earlier_run_in_the_same_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
     small_notebook(tmp_path / "notebooks", "1 / 0")

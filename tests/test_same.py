@@ -470,10 +470,7 @@ def test_a_replay_without_kept_replies_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_replay_makes_the_published_figures_again(tmp_path, monkeypatch):
-    for name in ("TRUSTLAB_OFFLINE", "TRUSTLAB_RUNS", "OMP_NUM_THREADS"):
-        monkeypatch.setenv(name, "")  # given back afterwards, whatever the command sets
-        monkeypatch.delenv(name)
+def test_a_replay_makes_the_published_figures_again(tmp_path):
     out = tmp_path / "out"
     done = CliRunner().invoke(app, ["replay", "00_walkthrough", "--out", str(out)])
     assert done.exit_code == 0, done.output

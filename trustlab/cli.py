@@ -131,8 +131,7 @@ def replay(
         name = _refused(lambda: notebook_path(notebook)).stem
         asked = {name: asked[name]}
     _refused(lambda: caches_of(DATA / "replies", folder))
-    os.environ |= {"TRUSTLAB_OFFLINE": "1", "TRUSTLAB_RUNS": str(folder)}
-    _run_all(asked, folder)
+    _run_all(asked, folder, {"TRUSTLAB_OFFLINE": "1"})
 
 
 def _tell(name: str, folder: Path) -> None:
@@ -150,18 +149,23 @@ def _tell(name: str, folder: Path) -> None:
     typer.echo(f"  {_short(page)}\n{NOTICE}")
 
 
-def _run_all(asked: dict[str, dict[str, Any]], runs: Path | None = None) -> None:
+def _run_all(
+    asked: dict[str, dict[str, Any]], runs: Path | None = None, more: dict[str, str] | None = None
+) -> None:
     """Every notebook, two at once where there are two cores, which they share; after one that ends
-    badly none begins any more."""
+    badly none begins any more. ``more``: variables of their environment."""
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
     from trustlab.metrics.processes import processes
-    from trustlab.run_notebooks import LONGEST_FIRST
+    from trustlab.run_notebooks import LONGEST_FIRST, environment
 
     cores = processes(-1)
     at_once = min(2, cores)
     share = {"n_jobs": max(1, cores // at_once)}
-    os.environ.setdefault("OMP_NUM_THREADS", str(share["n_jobs"]))  # threads of two would collide
+    threads = {"OMP_NUM_THREADS": str(share["n_jobs"])}  # those of two would collide
+    own = {name: value for name, value in threads.items() if name not in os.environ}
+    # For all of them, and not by each for itself: they share this process.
+    variables = {**own, "TRUSTLAB_RUNS": str(runs or runs_of(None)), **(more or {})}
     order = sorted(asked, key=lambda name: LONGEST_FIRST.find(name[:2]) % 100)
     typer.echo(f"running {', '.join(order)}; what each says comes when it ends")
     stopped = threading.Event()
@@ -176,7 +180,7 @@ def _run_all(asked: dict[str, dict[str, Any]], runs: Path | None = None) -> None
             stopped.set()
             raise
 
-    with ThreadPoolExecutor(at_once) as pool:
+    with environment(variables), ThreadPoolExecutor(at_once) as pool:
         begun = {pool.submit(one, name): name for name in order}
         for ended in as_completed(begun):
             if folder := ended.result():

@@ -248,7 +248,7 @@ def run_notebook(
         left.unlink()
     try:
         part = {"TRUSTLAB_SHARD": shard} if shard else {}
-        with _environment({"TRUSTLAB_RUNS": there, **part}):
+        with environment({"TRUSTLAB_RUNS": there, **part}):
             papermill.execute_notebook(
                 str(source),
                 str(target),
@@ -274,7 +274,7 @@ def run_notebook(
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
     """These variables are set for what is begun meanwhile."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -282,7 +282,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         for name, value in before.items():
-            os.environ.pop(name)
+            os.environ.pop(name, None)
             os.environ.update({} if value is None else {name: value})
 
 
@@ -292,7 +292,7 @@ def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     given = default_parameters(path := notebook_path(name)) | dict(values)
     if "n" not in given:
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
-    with _environment({"TRUSTLAB_SHARD": shard}):
+    with environment({"TRUSTLAB_SHARD": shard}):
         return bool(Setup(**{k: v for k, v in given.items() if k in names_of(Setup)}).cases())
 
 
