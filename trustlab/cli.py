@@ -54,9 +54,11 @@ def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> dict
     return values
 
 
-def _reference_values() -> dict[str, dict[str, Any]]:
-    """The checked parameters of every notebook's reference run; one that the file leaves out keeps
-    its defaults."""
+REFERENCE, PUBLISHED = (NOTEBOOKS / "parameters" / f"{n}.yml" for n in ("reference", "published"))
+
+
+def _values_of_all(params: Path) -> dict[str, dict[str, Any]]:
+    """The checked parameters of every notebook; one that the file leaves out keeps its defaults."""
     from trustlab.run_notebooks import (
         check_parameters,
         notebook_names,
@@ -64,7 +66,7 @@ def _reference_values() -> dict[str, dict[str, Any]]:
         read_sections,
     )
 
-    sections = read_sections(NOTEBOOKS / "parameters" / "reference.yml")
+    sections = read_sections(params)
     found = {name: sections.get(name, {}) for name in notebook_names()}
     for name, values in found.items():
         check_parameters(notebook_path(name), values)
@@ -87,19 +89,19 @@ def run(
         typer.Option(help="i/n: the i-th of n shares of the cases, in runs/shard-i-of-n"),
     ] = None,
 ) -> None:
-    """Execute a notebook (or all, with their reference parameters) and keep notebook, HTML,
-    figures, tables and manifest.
+    """Execute a notebook and keep notebook, HTML, figures, tables and manifest; or all, with
+    notebooks/parameters/reference.yml where no file of parameters is given.
 
     Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 3 a batch waits, 4 the
     server is gone.
     """
     every = notebook == "all"
-    if every and (params or parameter or out or shard):
+    if every and (parameter or out or shard):
         raise typer.BadParameter(
-            "run all takes the reference parameters; give a notebook's name to set others"
+            "run all takes a file of parameters alone; give a notebook's name to set others"
         )
     if every:
-        _run_all(_refused(_reference_values))
+        _run_all(_refused(partial(_values_of_all, params or REFERENCE)))
         return
     values = _refused(lambda: _values(notebook, params, parameter))
     if shard and not _refused(partial(_has_cases, notebook, values, shard)):
@@ -117,7 +119,7 @@ def replay(
         Path | None, typer.Option(help="folder for the runs; runs/replay by default")
     ] = None,
 ) -> None:
-    """Make the tables and figures of the reference run again from the replies kept in
+    """Make the tables and figures of the published run again from the replies kept in
     data/replies; no model is asked.
 
     Exit codes: 0 done, 1 a cell failed, 2 refused.
@@ -126,7 +128,7 @@ def replay(
     from trustlab.run_notebooks import notebook_path
 
     folder = (out or RUNS / "replay").resolve()
-    asked = _refused(_reference_values)
+    asked = _refused(partial(_values_of_all, PUBLISHED))
     if notebook != "all":
         name = _refused(lambda: notebook_path(notebook)).stem
         asked = {name: asked[name]}

@@ -27,6 +27,9 @@ ABOUT = {
         "48 written case reports that come with the project (data/starter/report.jsonl)"
     ),
     "ddxplus": "DDXPlus, English release: give the folder of the download as path (CC BY)",
+    "ddxplus-171": (
+        "171 cases of DDXPlus that come with the project, in our words (data/ddxplus, CC BY)"
+    ),
     "meditod": (
         "MediTOD, doctor-patient interviews: give the official repository or its data folder as"
         " path (no licence stated)"
@@ -44,6 +47,7 @@ LOADERS: dict[str, Callable[..., Read]] = {
     "starter-dialogue": cases_file.read_dialogue,
     "starter-report": cases_file.read_report,
     "ddxplus": ddxplus.read,
+    "ddxplus-171": ddxplus.read_kept,
     "meditod": meditod.read,
     "medqa": medqa.read,
     "table": cases_file.read_table,

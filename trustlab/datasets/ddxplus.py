@@ -19,8 +19,18 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO, overload
 
-from trustlab.datasets.cases_file import MIN_STATEMENTS, DataError, Read, read_text, wrong_encoding
+from trustlab.datasets.cases_file import (
+    MIN_STATEMENTS,
+    DataError,
+    Read,
+    check_fields,
+    read_cases,
+    read_text,
+    wrong_encoding,
+)
+from trustlab.datasets.cases_file import patient_of as patient_row
 from trustlab.knowledge import Finding, Knowledge, answer_text, load_knowledge, phrase_list, say
+from trustlab.paths import DATA
 from trustlab.records import Case, Statement
 
 CONDITIONS, EVIDENCES = "release_conditions.json", "release_evidences.json"
@@ -375,11 +385,18 @@ class _Cases(Sequence[Case]):
             dataset="ddxplus",
             statements=statements,
             diagnosis=patient.pathology,
-            accepted=self._words.names(patient.pathology),
+            accepted=names_of(patient.pathology, self._words.knowledge),
             patient={"age": patient.age, "sex": patient.sex, "differential": patient.differential},
             posteriors={len(statements): dict(patient.differential)},  # the release's own
             denies=self._words.findings,  # a row lists all that is so
         )
+
+
+def names_of(pathology: str, knowledge: Knowledge) -> tuple[str, ...]:
+    """The release's name of a condition, and every name that the knowledge table has for it."""
+    condition = knowledge.condition_of_ddxplus.get(pathology)
+    condition = condition or knowledge.condition_named(pathology)
+    return tuple(dict.fromkeys((pathology, *(condition.names if condition else ()))))
 
 
 class _Words:
@@ -387,18 +404,10 @@ class _Words:
     them very often."""
 
     def __init__(self, release: Release, knowledge: Knowledge):
-        self._release, self._knowledge = release, knowledge
+        self._release, self.knowledge = release, knowledge
         known = (knowledge.finding_of_code.get(code) for code in release.evidences)
         self.findings = frozenset(f.id for f in known if f)
         self._statements: dict[tuple[str, tuple[str, ...], int], Statement] = {}
-
-    def names(self, pathology: str) -> tuple[str, ...]:
-        """The release's name of the condition, and every name that the knowledge table has for
-        it."""
-        condition = self._knowledge.condition_of_ddxplus.get(
-            pathology
-        ) or self._knowledge.condition_named(pathology)
-        return tuple(dict.fromkeys((pathology, *(condition.names if condition else ()))))
 
     def statement(self, code: str, values: Sequence[str], rng: random.Random) -> Statement:
         """The evidence in one of its wordings; the default value means "not present": a denial, or
@@ -406,7 +415,7 @@ class _Words:
         evidence = self._release.evidences[code]
         present = tuple(v for v in values if v != evidence.default)
         affirmed = evidence.data_type == "B" or bool(present)
-        finding = self._knowledge.finding_of_code.get(code)
+        finding = self.knowledge.finding_of_code.get(code)
         wording = rng.randrange(len(finding.affirm if affirmed else finding.deny)) if finding else 0
         key = (code, present, wording)
         if key not in self._statements:
@@ -423,7 +432,7 @@ class _Words:
     ) -> Statement:
         if finding is None:
             return Statement(_release_words(evidence, present), evidence.code, affirmed)
-        known = self._knowledge.value_of_code
+        known = self.knowledge.value_of_code
         phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
         return Statement(
             say(finding, answer_text(finding, affirmed, phrases, wording)), finding.id, affirmed
@@ -454,3 +463,60 @@ def _release_words(evidence: Evidence, present: Sequence[str]) -> str:
         "yes" if evidence.data_type == "B" else phrase_list([_PLAIN.get(m, m) for m in meanings])
     )
     return f"Doctor: {evidence.question}\nPatient: {answer[:1].upper()}{answer[1:]}."
+
+
+# -- the cases that come with the project
+# --------------------------------------------------------------------------------------------------
+
+KEPT = DATA / "ddxplus" / "cases.jsonl"
+
+
+def read_kept(path: Path | None = None, seed: int = 0) -> Read:
+    """171 cases of the test split in our words, as :func:`kept_lines` wrote them down (default
+    :data:`KEPT`): those of ``load_cases("ddxplus", path=FOLDER, n=171)``, without a download.
+
+    One JSON object a line: ``case_id``, ``diagnosis``, ``patient`` (``age`` in years, ``sex``),
+    ``differential`` (diagnosis -> probability, the release's own) and ``statements`` (``text``,
+    ``finding``, ``affirmed``). ``seed`` changes nothing: the words are those of seed 0. Raises as
+    :func:`trustlab.datasets.cases_file.read_starter`.
+    """
+    allowed = "a file such as data/ddxplus/cases.jsonl"
+    return read_cases(path or KEPT, KEPT.name, allowed, _kept_case)
+
+
+def kept_lines(cases: Sequence[Case]) -> Iterator[str]:
+    """``cases`` of a release, a JSON object each, as :func:`read_kept` reads them."""
+    for case in cases:
+        told = [{"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in case.facts]
+        row = {
+            "case_id": case.case_id,
+            "diagnosis": case.diagnosis,
+            "patient": {name: case.patient[name] for name in ("age", "sex")},
+            "differential": case.posteriors[len(case.statements)],
+            "statements": told,
+        }
+        yield json.dumps(row, ensure_ascii=False)
+
+
+def _kept_case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
+    kinds = {"case_id": str, "diagnosis": str, "patient": dict, "differential": dict}
+    check_fields(bad, row, kinds | {"statements": list})
+    chances, told = row["differential"], []
+    if not all(type(p) in (int, float) and 0 <= p <= 1 for p in chances.values()):
+        raise bad("differential", chances, "a probability from 0 to 1 for each diagnosis")
+    for i, item in enumerate(row["statements"], 1):
+        kind = {"text": str, "finding": str, "affirmed": bool}
+        if not isinstance(item, dict) or not all(isinstance(item.get(k), kind[k]) for k in kind):
+            raise bad(f"statement {i}", item, "an object with text, finding and affirmed")
+        told.append(Statement(item["text"], item["finding"], item["affirmed"]))
+    who = patient_row(bad, row["patient"].get("age"), row["patient"].get("sex"), "patient.")
+    return Case(
+        case_id=row["case_id"],
+        dataset="ddxplus",
+        statements=tuple(told),
+        diagnosis=row["diagnosis"],
+        accepted=names_of(row["diagnosis"], knowledge),
+        patient=who | {"differential": tuple(chances.items())},
+        posteriors={len(told): chances},
+        denies=frozenset(finding.id for finding in knowledge.finding_of_code.values()),
+    )
