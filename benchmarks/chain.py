@@ -74,9 +74,9 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         run.calls.groupby("purpose", sort=False)["seconds"].sum(),
     )
     rest = asking - replies - encoder.seconds - judge.seconds
-    import torch
-
     manifest = run.manifest()
+    import torch  # imported already where the model was asked
+
     return {
         "steps": (
             watch.steps
@@ -89,7 +89,7 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "cached": manifest["calls_from_cache"],
         "n_answers": len(run.answers),
         "n_methods": run.confidence["method"].nunique(),
-        "device": str(getattr(model, "device", "unknown")),
+        "device": "cuda" if torch.cuda.is_available() else "cpu",
         "threads": torch.get_num_threads(),
     }
 

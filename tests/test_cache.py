@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from each import each
 
-from trustlab.models import cache
+from trustlab.models import cache, open_model
 from trustlab.models.base import Model, Request, Stopped
 from trustlab.models.cache import (
     CachedModel,
@@ -36,6 +37,8 @@ from trustlab.models.cache import (
     import_cache,
     request_keys,
 )
+from trustlab.models.opening import Later
+from trustlab.prompts import render
 from trustlab.records import Reply, TokenTrace
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -893,3 +896,22 @@ def test_what_it_does_not_hold_is_not_asked_for(read_only):
 
 if __name__ == "__main__":
     run_until(*sys.argv[1:])
+
+
+def test_an_embedded_model_is_opened_when_it_is_asked_and_a_replay_does_without(tmp_path):
+    asked = [Request(render("diagnosis", patient="I cough."), 1, 0.0, 8)]
+    model = open_model("embedded")
+    cached = CachedModel(model, tmp_path / "a.sqlite")
+    assert "_model" not in vars(model)
+    first, provides, window = cached.generate(asked), cached.provides, cached.window
+    assert "_model" in vars(model) and model.device == "cpu" and not hasattr(model, "abilities")
+    again = CachedModel(open_model("embedded"), tmp_path / "a.sqlite", offline=True)
+    assert again.generate(asked) == first
+    assert (again.provides, again.window) == (provides, window)
+    assert "_model" not in vars(again.model)
+
+
+def test_a_model_that_opens_as_another_is_refused():
+    later = Later("a", "1", lambda: SimpleNamespace(name="a", revision="2"))
+    with pytest.raises(RuntimeError, match="opened is a 2, and not a 1"):
+        later.generate([])

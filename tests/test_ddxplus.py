@@ -458,3 +458,33 @@ def test_real_ddxplus_denies_every_default_and_nothing_else() -> None:
         assert {s.finding for s in case.statements} == {finding[name].id for name, _ in pairs}
         assert case.statements[0].finding == finding[row["INITIAL_EVIDENCE"]].id
         assert case.diagnosis == row["PATHOLOGY"] and case.patient["age"] == int(row["AGE"])
+
+
+def test_the_cases_that_come_along_are_those_of_the_release() -> None:
+    cases = load_cases("ddxplus-171")
+    assert len(cases) == 171 and {c.dataset for c in cases} == {"ddxplus"}
+    lines = list(ddxplus.kept_lines(cases))
+    assert lines == ddxplus.KEPT.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.realdata
+@needs_ddxplus
+def test_the_cases_that_come_along_are_those_drawn_from_the_real_release() -> None:
+    assert load_cases("ddxplus-171") == load_cases("ddxplus", path=REAL, n=171)
+
+
+@each(
+    "name, value, said",
+    [
+        ("differential", {"Flu": 2}, "a probability from 0 to 1"),
+        ("differential", {"Flu": "0.5"}, "a probability from 0 to 1"),
+        ("statements", [{"text": "a", "finding": "b"}] * 11, "text, finding and affirmed"),
+        ("patient", {"age": 200, "sex": "male"}, "0 to 120"),
+        ("diagnosis", "", "not empty"),
+    ],
+)
+def test_a_kept_case_that_breaks_the_format_is_refused(name, value, said, tmp_path) -> None:
+    row = json.loads(next(ddxplus.kept_lines(load_cases("ddxplus-171", n=1)))) | {name: value}
+    (tmp_path / "cases.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    with pytest.raises(DataError, match=f"row 1 .*{said}"):
+        load_cases("ddxplus-171", path=tmp_path)

@@ -221,7 +221,8 @@ def test_a_local_model_says_the_same_in_any_number_of_processes(
         assert sum(call["n_made"] for call in cached.calls) == 2 * (1 + 3) * 6
         assert cached.name == "embedded" and sum(kept) == len(asked)
         kept.clear()
-    assert isinstance(model, SpreadModel) and model.window == tl.open_model("embedded").window
+    assert isinstance(model._model, SpreadModel)
+    assert model.window == tl.open_model("embedded").window
     for one, two in zip(*each, strict=True):
         assert [r.text for r in one] == [r.text for r in two]
         for a, b in zip(one, two, strict=True):

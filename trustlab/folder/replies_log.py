@@ -50,9 +50,11 @@ def packed(path: Path) -> Iterator[BinaryIO]:
         yield file  # pyright: ignore[reportReturnType]
 
 
-def json_line(row: object) -> bytes:
-    """A row as a line of JSON; half a character, which UTF-8 does not take, is spelt out."""
-    how: Any = {"ensure_ascii": False, "allow_nan": False, "default": _number}
+def json_line(row: object, default: Callable[[Any], Any] | None = None) -> bytes:
+    """A row as a line of JSON; half a character, which UTF-8 does not take, is spelt out.
+    ``default``: of what JSON does not know, what it does. ``ValueError`` for a number that is not
+    finite."""
+    how: Any = {"ensure_ascii": False, "allow_nan": False, "default": default or _number}
     text = json.dumps(row, separators=(",", ":"), **how)
     return f"{text}\n".encode("utf-8", "backslashreplace")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
 from trustlab.models.base import Messages, Model, Request, TextOnly
-from trustlab.models.opening import refuse_pickle
+from trustlab.models.opening import Later, folder_revision, may_have_gpu, refuse_pickle
 from trustlab.paths import DATA
 
 CLINIC = "embedded-clinic"
@@ -38,28 +39,38 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     OpenAI-compatible server (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one that
     is asked by files (``batch_dir``). ``options`` go to the backend (``device``, ``dtype``,
     ``batch_tokens``; ``base_url``, ``concurrency``, ``max_calls``). With ``n_jobs`` a local model
-    on the CPU is asked in so many processes (-1: all), each of which holds it in memory.
+    on the CPU is asked in so many processes (-1: all), each of which holds it in memory. One of
+    :data:`EMBEDDED` is opened when it is first asked (on the CPU, with no other option).
     ``ValueError`` names what is allowed; ``FileNotFoundError``: the model is not there.
     """
     check_model_name(name)
     kind, _, rest = name.partition(":")
-    backend: Any = backend_of(name)
     if kind in SERVED:
+        backend: Any = backend_of(name)
         return backend(rest, **options)
     if name in EMBEDDED and not EMBEDDED[name].is_dir():
         raise FileNotFoundError(
             f"there is no model {name!r}: its folder {EMBEDDED[name]} is missing"
         )
-    source, options = (
-        EMBEDDED.get(name, rest),
-        options | {"name": name if name in EMBEDDED else None},
-    )
-    model = backend(source, **options)
+    opened = partial(_opened, EMBEDDED.get(name, rest), n_jobs, options)
+    if name not in EMBEDDED:
+        return opened()
+    opened = partial(opened, name=name)
+    plain = not options.keys() - {"batch_tokens"} and not may_have_gpu()
+    model = Later(name, folder_revision(EMBEDDED[name]), opened) if plain else opened()
+    return TextOnly(model) if name in CLOSED else model
+
+
+def _opened(source: Any, n_jobs: int, options: dict[str, Any], name: str | None = None) -> Any:
+    from trustlab.models.huggingface import HuggingFaceModel
+
+    options = options | {"name": name}
+    model = HuggingFaceModel(source, **options)
     if n_jobs != 1 and model.device == "cpu" and options.get("device_map") is None:
         from trustlab.models.spread import SpreadModel
 
-        model = SpreadModel(model, (str(source), options), n_jobs)
-    return TextOnly(model) if name in CLOSED else model
+        return SpreadModel(model, (str(source), options), n_jobs)
+    return model
 
 
 def check_model_name(name: object) -> None:

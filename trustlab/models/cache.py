@@ -486,8 +486,8 @@ class CachedModel:
         made: dict[int, tuple[int, float]] = {}
         if done := len(requests) - len(missing):
             report(done)
-        if getattr(self.model, "streams", False):
-            made |= self._ask(requests, keys, missing, known, report) if missing else {}
+        if missing and getattr(self.model, "streams", False):
+            made |= self._ask(requests, keys, missing, known, report)
         else:
             for block in _blocks(requests, missing, self.block):
                 made |= self._ask(requests, keys, block, known)

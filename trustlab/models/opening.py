@@ -8,9 +8,14 @@ import inspect
 import json
 import math
 import os
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from trustlab.models.base import Messages, Request
+from trustlab.records import Reply
 
 MODEL_FILES = (
     "*.safetensors", "*.bin", "*.model", "*.index.json", "config.json", "generation_config.json",
@@ -48,6 +53,56 @@ def folder_revision(folder: Path) -> str:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
     return digest.hexdigest()[:16]
+
+
+GPUS = ("nvidia*", "kfd", "dxg")
+"""What /dev holds where torch may find a GPU."""
+
+
+def may_have_gpu() -> bool:
+    """Whether torch has to be asked for a GPU."""
+    return os.name == "nt" or any(True for name in GPUS for _ in Path("/dev").glob(name))
+
+
+class Later:
+    """A local model that is opened when it is first asked something that the cache cannot say;
+    until then ``name`` and ``revision`` say what it is. What it provides is kept like a reply."""
+
+    _NONE = frozenset({"abilities", "lacks", "structured", "waiting", "next_step", "model"})
+    """What models of this kind do not have, asked for in passing."""
+
+    def __init__(self, name: str, revision: str, opened: Callable[[], Any]) -> None:
+        self.name, self.revision, self._opened = name, revision, opened
+        self.usage: dict[str, float] = {}
+        self.asked_with: dict[str, Any] = {}
+        self.thinking, self.thinking_tokens = "auto", 0
+
+    @cached_property
+    def _model(self) -> Any:
+        model = self._opened()
+        if (model.name, model.revision) != (self.name, self.revision):
+            told = f"{model.name} {model.revision}, and not {self.name} {self.revision}"
+            raise RuntimeError(f"the model that was opened is {told}")
+        getattr(model, "model", model).usage = self.usage
+        return model
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """What the model provides."""
+        return self._model.provides
+
+    def generate(self, requests: Sequence[Request], **named: Any) -> list[list[Reply]]:
+        """Answer every request, as the model does."""
+        return self._model.generate(requests, **named)
+
+    def count_tokens(self, messages: Messages) -> int | None:
+        """Length of the conversation as a prompt, in tokens."""
+        return self._model.count_tokens(messages)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._NONE or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._model, name)
 
 
 def refuse_pickle(folder: Path, *, within: bool = False) -> None:
