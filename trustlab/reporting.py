@@ -502,13 +502,15 @@ class Figures:
         table: pd.DataFrame,
         name: str,
         *about: Any,
+        message: str = "",
         note: str = "",
         interval: str | None = None,
         answers: pd.DataFrame | None = None,
         facts: Mapping[str, Any] | None = None,
         **words: Any,
     ) -> None:
-        """Caption and save a figure beside the table that it draws.
+        """Caption and save a figure beside the table that it draws, under its ``message``: what the
+        figure shows, computed from that table.
 
         - ``about``: a model (on its first data set), a (model, data set), answers, or a run;
           without any it is about all answers. Where there are no answers, words in place of counts.
@@ -546,6 +548,8 @@ class Figures:
         notes.append("*: on rows of its own" if any(table.get("own_rows", ())) else "")
         said = self.interval if interval is None else interval
         figure = (axes[0] if isinstance(axes, list | tuple) else axes).figure
+        if message:
+            plots.headline(figure, message)
         plots.caption(
             figure,
             **(told | self.facts | dict(facts or {}) | words),
