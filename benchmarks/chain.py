@@ -103,10 +103,11 @@ def timed_readers(folder: Path, n_jobs: int) -> Any:
     class TimedEncoder(tl.Encoder):
         seconds = 0.0
 
-        def _learn(self, texts: Any) -> None:
+        def _learn(self, texts: Any, keep: bool = True) -> Any:
             began = time.perf_counter()
-            super()._learn(texts)
+            learnt = super()._learn(texts, keep)
             self.seconds += time.perf_counter() - began
+            return learnt
 
     class TimedJudge(StandInEntailment):
         seconds = 0.0

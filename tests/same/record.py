@@ -22,7 +22,7 @@ import pandas as pd
 
 from same.tables import Table, lines_of, table_of, write_tables
 from trustlab import plots
-from trustlab.meaning import encoder, entailment
+from trustlab.meaning import encoder, entailment, relevance
 from trustlab.models import cache
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.paths import offline
@@ -138,7 +138,7 @@ def nothing_asked() -> Iterator[None]:
 def what_is_read(folder: Path) -> Iterator[None]:
     """Copy what is read meanwhile from the caches into caches of the same names in ``folder``."""
     vectors: dict[str, bytes] = {}
-    found: dict[str, dict[str, Any]] = {"replies": {}, "entailment": {}}
+    found: dict[str, dict[str, Any]] = {"replies": {}, "entailment": {}, "relevances": {}}
     selected, learn = cache.select, encoder.Encoder._learn
 
     def select(connection: Any, table: str, column: str, keys: Any) -> Iterator[tuple[str, Any]]:
@@ -147,21 +147,24 @@ def what_is_read(folder: Path) -> Iterator[None]:
                 found[table][key] = value
             yield key, value
 
-    def learned(self: encoder.Encoder, texts: Any) -> None:
+    def learned(self: encoder.Encoder, texts: Any, keep: bool = True) -> Any:
         texts = list(texts)
-        learn(self, texts)
+        learnt = learn(self, texts, keep)
         for text in texts:
-            vectors[self._key(text)] = self._vectors[text].astype("<f4").tobytes()
+            vectors[self._key(text)] = learnt[text].astype("<f4").tobytes()
+        return learnt
 
     with (
         patch.object(cache, "select", select),
         patch.object(entailment, "select", select),
+        patch.object(relevance, "select", select),
         patch.object(encoder.Encoder, "_learn", learned),
     ):
         yield
     schemas = {
         "replies": cache.SCHEMA,
         "vectors": encoder.SCHEMA,
+        "relevances": relevance.SCHEMA,
         "entailment": entailment.SCHEMA,
     }
     for table, rows in {**found, "vectors": vectors}.items():

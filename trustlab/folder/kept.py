@@ -8,11 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from trustlab.meaning import encoder, entailment
+from trustlab.meaning import encoder, entailment, relevance
 from trustlab.models.cache import connect, export_cache, import_cache
 
 REPLIES = "replies.jsonl.xz"
-ARRAYS = {"vectors": (encoder.SCHEMA, "<f4"), "entailment": (entailment.SCHEMA, "<f8")}
+ARRAYS = {
+    "vectors": (encoder.SCHEMA, "<f4"),
+    "relevances": (relevance.SCHEMA, "<f8"),
+    "entailment": (entailment.SCHEMA, "<f8"),
+}
 """Table of a cache beside the replies -> how it is made, and the type of its numbers."""
 DIGEST = 64
 """A key is the name of a model, ":" and this many hex digits."""
@@ -59,16 +63,18 @@ def _pack_arrays(path: Path, target: Path, table: str) -> int:
         rows = list(connection.execute(f"SELECT key, value FROM {table} ORDER BY key"))
     # What is kept stays: a processor that makes it again differs in last bits, and git keeps both.
     kept = dict(_kept(target, kind)) if target.is_file() else {}
-    numbers = np.stack([kept.get(key, np.frombuffer(value, dtype=kind)) for key, value in rows])
+    each = [kept.get(key, np.frombuffer(value, dtype=kind)) for key, value in rows]
+    numbers = np.concatenate(each)
     models = sorted({key[: -DIGEST - 1] for key, _ in rows})
     digests = b"".join(bytes.fromhex(key[-DIGEST:]) for key, _ in rows)
     # All first bytes, then all second ones: signs and exponents are alike and compress well.
-    planes = numbers.view(np.uint8).reshape(*numbers.shape, numbers.itemsize).transpose(2, 0, 1)
+    planes = numbers.view(np.uint8).reshape(len(numbers), numbers.itemsize).transpose()
     np.savez_compressed(
         target,
         models=np.array(models),
         model=np.array([models.index(key[: -DIGEST - 1]) for key, _ in rows]),
         digests=np.frombuffer(digests, dtype=np.uint8).reshape(len(rows), -1),
+        lengths=np.array([len(numbers) for numbers in each], dtype=np.int32),
         planes=np.ascontiguousarray(planes),
     )
     return len(rows)
@@ -77,8 +83,11 @@ def _pack_arrays(path: Path, target: Path, table: str) -> int:
 def _kept(source: Path, kind: str) -> Iterator[tuple[str, np.ndarray]]:
     """Key and numbers of each row of a packed file."""
     with np.load(source, allow_pickle=False) as kept:
-        models, model, digests, planes = (kept[k] for k in ("models", "model", "digests", "planes"))
-    numbers = np.ascontiguousarray(planes.transpose(1, 2, 0)).reshape(len(digests), -1).view(kind)
+        models, model, digests, lengths, planes = (
+            kept[k] for k in ("models", "model", "digests", "lengths", "planes")
+        )
+    flat = np.ascontiguousarray(planes.transpose(1, 0)).reshape(-1).view(kind)
+    numbers = np.split(flat, np.cumsum(lengths)[:-1])
     hexed = (digest.tobytes().hex() for digest in digests)
     keys = [f"{models[i]}:{digest}" for i, digest in zip(model, hexed, strict=True)]
     yield from zip(keys, numbers, strict=True)

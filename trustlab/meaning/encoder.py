@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -115,16 +115,16 @@ class Encoder:
             return SentenceTransformer(str(folder), device=self.device, local_files_only=True)
         return SentenceTransformer(self.name, device=self.device, revision=self.fingerprint)
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
+    def encode(self, texts: Sequence[str], keep: bool = True) -> np.ndarray:
         """Unit vectors of the texts, (n, d) float32; ValueError if a text is no string or a vector
-        not finite."""
+        not finite. ``keep``: new ones are remembered and kept; not where what is read off them is
+        kept in their place."""
         for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise ValueError(f"texts must be strings, text {i} is {text!r}")
         if not len(texts):
             return self.encode([""])[:0]
-        self._learn(texts)
-        vectors = self._vectors
+        vectors = self._learn(texts, keep)
         return np.stack([vectors[text] for text in texts])
 
     def windows(self, text: str) -> list[str]:
@@ -164,32 +164,37 @@ class Encoder:
             self.encode(texts)
         return [self.similarity(group) for group in groups]
 
-    def _learn(self, texts: Iterable[str]) -> None:
-        """Vectors of the texts not yet known, from disk where they are there, else from the
-        model."""
+    def _learn(self, texts: Iterable[str], keep: bool = True) -> Mapping[str, np.ndarray]:
+        """Vectors of the texts (and others): known ones, those on disk, and of the rest the
+        model's."""
         vectors = self._vectors
-        unknown = [text for text in dict.fromkeys(texts) if text not in vectors]
-        if not unknown:
-            return
-        path = self.cache_path
-        if path is None and paths.offline():
-            path = paths.RUNS / VECTORS
+        if not (unknown := [text for text in dict.fromkeys(texts) if text not in vectors]):
+            return vectors
+        path = self.beside(VECTORS)
         if path is None:
-            self._encode_rounds(unknown)
-            return
+            return self._encode_rounds(unknown, None, keep)
         with closing(connect(path, SCHEMA)) as connection:
             keys = {self._key(text): text for text in unknown}
             for key, blob in select(connection, "vectors", "value", keys):
                 vectors[keys[key]] = np.frombuffer(blob, dtype="<f4").astype(np.float32)  # type: ignore
             left = [text for text in unknown if text not in vectors]
-            self._encode_rounds(left, None if is_read_only(path) else connection)
+            return self._encode_rounds(left, None if is_read_only(path) else connection, keep)
+
+    def beside(self, name: str) -> Path | None:
+        """The file ``name`` beside the kept vectors; ``None`` where nothing is kept."""
+        if self.cache_path is None:
+            return paths.RUNS / name if paths.offline() else None
+        path = Path(self.cache_path)
+        return path if name == VECTORS else path.with_name(name)
 
     def _encode_rounds(
-        self, texts: list[str], connection: sqlite3.Connection | None = None
-    ) -> None:
-        """Encode by rising length, keeping what is finished after every :data:`ROUND` texts."""
+        self, texts: list[str], connection: sqlite3.Connection | None, keep: bool
+    ) -> Mapping[str, np.ndarray]:
+        """Encode by rising length, keeping what is finished after every :data:`ROUND` texts; the
+        known vectors and these."""
+        vectors = self._vectors if keep else dict(self._vectors)
         if not texts:
-            return
+            return vectors
         if paths.offline():
             what = f"no vector is kept of {len(texts)} text(s)"
             raise LookupError(f"offline, and {what}, the first: {shortened(texts[0])}")
@@ -200,16 +205,17 @@ class Encoder:
         with tqdm(
             total=len(texts), desc="encoding", unit="text", disable=len(texts) <= PROGRESS_FROM
         ) as bar:
-            for part, vectors in self._encoded(parts):
-                if connection is not None:
+            for part, made in self._encoded(parts):
+                if connection is not None and keep:
                     rows = [
                         (self._key(t), v.astype("<f4").tobytes())
-                        for t, v in zip(part, vectors, strict=True)
+                        for t, v in zip(part, made, strict=True)
                     ]
                     with connection:
                         connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
-                self._vectors.update(zip(part, vectors, strict=True))
+                vectors.update(zip(part, made, strict=True))
                 bar.update(len(part))
+        return vectors
 
     def _encoded(self, parts: list[list[str]]) -> Iterator[tuple[list[str], np.ndarray]]:
         """Each part with its vectors, as they are done."""

@@ -36,6 +36,7 @@ from trustlab.models.base import (
     abilities_of,
     finds_out,
 )
+from trustlab.models.opening import Later
 from trustlab.models.thought import apart
 from trustlab.paths import offline as told_offline
 from trustlab.records import Reply, TokenTrace
@@ -419,20 +420,29 @@ class CachedModel:
         if not finds_out(self.model):
             return abilities_of(self.model)
         model: Any = self.model
-        key = self._key("provides")
-        for _, value in select(self._connection, "replies", "value", [key]):
-            found = decode_abilities(json.loads(value))
-            if hasattr(type(model), "abilities"):
-                model.abilities = found
-            return found
-        if self.offline:
-            raise LookupError(
-                f"offline, and the cache {self.path} does not say what {self.name} provides; run"
-                " once online"
-            )
-        found = abilities_of(model)
-        self._put(key, encode_abilities(found))
+        told = self._kept("provides")
+        if told is None:
+            if self.offline:
+                self._only_if_local(f"say what {self.name} provides")
+                return abilities_of(model)
+            self._put(self._key("provides"), encode_abilities(abilities_of(model)))
+            told = self._kept("provides")  # as a replay reads it
+        found = decode_abilities(told)
+        if hasattr(type(model), "abilities"):
+            model.abilities = found
         return found
+
+    def _kept(self, what: str, *more: object) -> Any:
+        """What was found out about the model, ``None`` where nothing is kept."""
+        rows = select(self._connection, "replies", "value", [self._key(what, *more)])
+        return next((json.loads(value) for _, value in rows), None)
+
+    def _only_if_local(self, what: str) -> None:
+        """``LookupError`` offline, unless the model is in a folder here: it may then be opened."""
+        if not isinstance(getattr(self.model, "model", self.model), Later):
+            raise LookupError(
+                f"offline, and the cache {self.path} does not {what}; run once online"
+            )
 
     def count_tokens(self, messages: Messages) -> int | None:
         """Tokens of a prompt; ``None`` where the model does not count. Kept in the file where it
@@ -442,17 +452,15 @@ class CachedModel:
         model: Any = self.model
         if not finds_out(model):
             return model.count_tokens(messages)
-        key = self._key("n_tokens", messages)
-        for _, value in select(self._connection, "replies", "value", [key]):
-            return _decode_count(json.loads(value))
+        if (told := self._kept("n_tokens", messages)) is not None:
+            return _decode_count(told)
         if self.offline:
-            raise LookupError(
-                f"offline, and the cache {self.path} does not say how long a prompt is for"
-                f" {self.name}; run once online"
-            )
+            self._only_if_local(f"say how long a prompt is for {self.name}")
+            return model.count_tokens(messages)
         n_tokens = model.count_tokens(messages)
         if n_tokens is not None:
-            self._put(key, to_json({"n_tokens": n_tokens}))
+            self._put(self._key("n_tokens", messages), to_json({"n_tokens": n_tokens}))
+            self._kept("n_tokens", messages)  # read, as a replay will
         return n_tokens
 
     def _key(self, what: str, *more: object) -> str:
