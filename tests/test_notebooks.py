@@ -737,8 +737,9 @@ def test_each_file_of_parameters_fits_the_notebooks_it_names(file, tmp_path):
     sections = read_sections(file)
     assert "01_benchmark" in sections
     for name, values in sections.items():
-        place = {"path": str(tmp_path)} if values.get("dataset") == "ddxplus" else {}
-        check_parameters(notebook_path(name), values | place)
+        sets = values.get("dataset", "")
+        own = {"path": [str(tmp_path) if s in ("meditod", "medqa") else None for s in sets]}
+        check_parameters(notebook_path(name), values | (own if isinstance(sets, list) else {}))
 
 
 def test_every_notebook_file_can_be_run_by_name():

@@ -8,6 +8,10 @@ that is allowed.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,7 +26,10 @@ from trustlab.datasets.replies_file import replies_table
 from trustlab.folder.kept import unpack
 from trustlab.metrics import metrics_table
 from trustlab.models import open_models
+from trustlab.models.base import Request
+from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA, FIGURES, NOTEBOOKS
+from trustlab.records import Reply
 from trustlab.run import Run, benchmark, score
 from trustlab.run_notebooks import REFERENCE, default_parameters, notebook_path, read_parameters
 from trustlab.settings import Setup
@@ -34,6 +41,8 @@ EQUAL_ANSWERS, EQUAL_AGREEMENT = 0.995, 0.98
 TOLERANCE = {"atol": 1e-3, "rtol": 1e-4}
 """Of a confidence on another processor; the relative part is for perplexity, which can be large."""
 ROUNDING = 1e-6
+N_CASES = 12
+"""Of which 500 replies are drawn."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -44,9 +53,9 @@ pytestmark = [
 ]
 
 
-def parameters() -> dict:
+def parameters(file: str = "reference.yml") -> dict:
     """Those of the reference run: the notebook's defaults and the file over them."""
-    given = read_parameters(NOTEBOOKS / "parameters" / "reference.yml", notebook=NAME)
+    given = read_parameters(NOTEBOOKS / "parameters" / file, notebook=NAME)
     return default_parameters(notebook_path(NAME)) | given
 
 
@@ -161,3 +170,38 @@ def test_scoring_the_kept_replies_gives_the_run_s_confidences(tmp_path):
     then = committed()["confidence"].set_index("method")
     kept = then.loc[read, "confidence"].to_numpy()
     np.testing.assert_allclose(mine.loc[read, "confidence"], kept, **TOLERANCE)
+
+
+def test_500_kept_replies_drawn_with_a_seed_are_said_again(tmp_path):
+    unpack(DATA / "replies", tmp_path)
+    p, drawn = parameters("published.yml"), random.Random(500)
+    cases = drawn.sample(load_sets(p["dataset"], n=p["n"], seed=p["seed"]), N_CASES)
+    opened = open_models(p["model"], device="cpu")
+    models = [CachedModel(m, tmp_path / "replies.sqlite", offline=True) for m in opened]
+    heard: list[tuple[int, Request, Reply]] = []
+
+    def listen(k: int, _: str, request: Request, replies: Sequence[Reply], counted: object) -> None:
+        each = (replace(request, n=1, first=request.first + i) for i in range(len(replies)))
+        heard.extend((k, one, reply) for one, reply in zip(each, replies, strict=True))
+
+    for k, model in enumerate(models):
+        model.recorder = partial(listen, k)
+    how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
+    with nothing_asked():
+        ask(benchmark, cases, models, **how)
+    assert {one.purpose for _, one, _ in heard} >= {"diagnosis", "samples", "evidence", "p_true"}
+    heard = drawn.sample(heard, 500)
+    said: dict[int, Reply] = {}
+    for k, model in enumerate(opened):
+        mine = [i for i, (of, *_) in enumerate(heard) if of == k]
+        now = model.generate([heard[i][1] for i in mine])
+        said |= {i: reply for i, (reply,) in zip(mine, now, strict=True)}
+    same = [i for i, (*_, then) in enumerate(heard) if said[i].text == then.text]
+    assert len(same) >= EQUAL_ANSWERS * len(heard), {
+        heard[i][1].purpose for i in set(said) - set(same)
+    }
+    for i in same:
+        then, now = heard[i][2].trace, said[i].trace
+        assert (then is None) == (now is None)
+        if then is not None and then.logprobs is not None:
+            np.testing.assert_allclose(now.logprobs, then.logprobs, **TOLERANCE)
