@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
+from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.graders import JudgeGrader
 from trustlab.html.answer import NO_REPLIES
 from trustlab.html.pages import choose, method_of, page_links, page_path, safe_name, write_pages
@@ -123,8 +124,9 @@ def test_an_assessor_and_a_judge_are_on_the_page_of_every_answer(tmp_path):
             assert len(re.findall(rf"{step} · 1 reply · model assessor", text)) == 1
 
 
-def test_a_large_run_without_records_still_shows_tables_and_replies(tmp_path):
+def test_a_run_without_records_still_shows_tables_and_replies(tmp_path):
     made(tmp_path, keep_generations=False)
+    (tmp_path / RECORDS).unlink()
     text = Page(load_run(tmp_path).show(FIRST, 20)).text
     assert "without the records" in text and "Its words stand in the prompts, below." in text
     assert "Every request" in text and "scores (CE)" in text

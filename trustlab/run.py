@@ -24,7 +24,7 @@ from trustlab.collect import Settings, collect, needs_of, samples_alike, setting
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.records_file import read_records, save_records
+from trustlab.folder.records_file import Write, find_record, read_records, save_records, writing
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
@@ -146,7 +146,9 @@ class Run:
             table.iloc[self._places[name].get(key, [])]
             for name, table in (("answers", self.answers), ("confidence", self.confidence))
         )
-        return rows, sure, self._records.get(key)
+        kept = self.folder / RECORDS if self.folder and not self.generations else None
+        found = find_record(kept, model, case_id, level) if kept and kept.is_file() else None
+        return rows, sure, found or self._records.get(key)
 
     def show(self, case_id: str, level: int, model: str | None = None) -> Html:
         """The page of one answer, of the run's first model where ``None``: dialogue, answer, every
@@ -162,15 +164,16 @@ class Run:
 
     def save(self, folder: Path, tables: bool = True) -> None:
         """Write the three tables (CSV, full precision) and ``run.json`` (parameters, versions,
-        hashes, calls); without ``tables`` that alone, since these are there as Parquet. The records
-        go beside them, where the run holds any."""
+        hashes, calls); without ``tables`` that alone, since these are there as Parquet, and the
+        records of a large run with them. Other records go beside them, where the run holds any."""
         if tables:
             save_tables(self, COLUMNS, folder)
         for name in COLUMNS:  # of an earlier run
             (folder / f"{name}.{'parquet' if tables else 'csv'}").unlink(missing_ok=True)
-        (folder / RECORDS).unlink(missing_ok=True)
         if self.generations:
             save_records(self.generations, folder / RECORDS)
+        elif tables:
+            (folder / RECORDS).unlink(missing_ok=True)
         save_json(self.manifest(), folder / RUN)
 
     def manifest(self) -> dict[str, Any]:
@@ -274,8 +277,12 @@ def benchmark(
     n_views = len(shown) * len(models)
     keep = n_views <= KEPT_UP_TO if setup.keep_generations is None else setup.keep_generations
     held, seconds = [], dict.fromkeys((m.name for m in models), 0.0)
-    gathered = Gathered(chosen, setup, keep)
-    with gathered.tables, recording(setup.run_dir) as attach:
+    large = setup.run_dir / RECORDS if setup.run_dir and not keep else None
+    with (
+        writing(large) as write,
+        (gathered := Gathered(chosen, setup, keep, write)).tables,
+        recording(setup.run_dir) as attach,
+    ):
         attach(*own)
         for model in models:
             cached = model if isinstance(model, CachedModel) else CachedModel(model, setup.store)
@@ -395,12 +402,13 @@ def score(
     return run
 
 
-def load_run(folder: str | Path, records: bool = True) -> Run:
+def load_run(folder: str | Path, records: bool | None = None) -> Run:
     """A saved run, from its folder alone: no model, no encoder, no download.
 
-    Its tables, parameters and, where they were kept and ``records`` are wanted, its generations.
-    ``ValueError`` for a folder that is no run's, with what is missing, and for a file that is
-    damaged, with its line; ``FileNotFoundError`` where there is no such folder.
+    Its tables, parameters and, where they were kept and ``records`` are wanted, its generations;
+    ``None``: of a run of at most :data:`KEPT_UP_TO` answers. ``ValueError`` for a folder that is
+    no run's, with what is missing, and for a file that is damaged, with its line;
+    ``FileNotFoundError`` where there is no such folder.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -413,7 +421,8 @@ def load_run(folder: str | Path, records: bool = True) -> Run:
         raise ValueError(f"{file} is not that of a benchmark's run: {error!r}") from error
     tables = {name: _table(folder, name) for name in COLUMNS}
     kept = folder / RECORDS
-    made = read_records(kept) if records and kept.is_file() else ()
+    wanted = len(tables["answers"]) <= KEPT_UP_TO if records is None else records
+    made = read_records(kept) if wanted and kept.is_file() else ()
     return Run(**tables, parameters=facts, generations=made, folder=folder)
 
 
@@ -465,8 +474,8 @@ class Gathered:
     """What a run gathers, part by part: its tables, counts over its generations and, with ``keep``,
     these themselves."""
 
-    def __init__(self, methods: Sequence[Method], setup: Setup, keep: bool) -> None:
-        self._methods, self._setup, self._keep = methods, setup, keep
+    def __init__(self, methods: Sequence[Method], setup: Setup, keep: bool, write: Write) -> None:
+        self._methods, self._setup, self._keep, self._write = methods, setup, keep, write
         self.tables = Growing(COLUMNS, setup.run_dir, keep)
         self.generations: list[Generation] = []
         self._wordings: Counter[tuple[str, int | None]] = Counter()
@@ -485,6 +494,7 @@ class Gathered:
         self._wordings.update((g.model, g.n_wordings) for g in made)
         self._n_dropped += sum(g.assessment.n_dropped for g in made if g.assessment)
         self.tables.add("confidence", _scored(views, made, self._methods, self._setup.n_jobs))
+        self._write(made)
         if self._keep:
             self.generations += made
 

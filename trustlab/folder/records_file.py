@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,26 +32,56 @@ DTYPES = ("float64", "float32", "int64", "int32", "int8", "bool")
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def save_records(records: Iterable[object], path: Path) -> None:
-    """Write them, :func:`~trustlab.paths.whole`; the same records give the same bytes."""
+Write = Callable[[Iterable[object]], None]
+
+
+@contextmanager
+def writing(path: Path | None) -> Iterator[Write]:
+    """Write records as they come, :func:`~trustlab.paths.whole`; the same records give the same
+    bytes. Without a ``path`` they are let go."""
+    if path is None:
+        yield lambda records: None
+        return
     with packed(path) as file:
-        for record in records:
-            try:
-                line = json_line(record, _part)  # by far the faster
-            except ValueError:  # a number is not finite
-                line = json_line(encoded(record))
-            file.write(line)
+
+        def write(records: Iterable[object]) -> None:
+            for record in records:
+                try:
+                    line = json_line(record, _part)  # by far the faster
+                except ValueError:  # a number is not finite
+                    line = json_line(encoded(record))
+                file.write(line)
+
+        yield write
+
+
+def save_records(records: Iterable[object], path: Path) -> None:
+    """Write them all."""
+    with writing(path) as write:
+        write(records)
 
 
 def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
     """What :func:`save_records` wrote; ``ValueError`` with file and line if it is anything else."""
-    found = []
+    return tuple(_read(path, n, line, kind) for n, line in json_lines(path))
+
+
+def find_record(path: Path, model: str, case_id: str, level: int) -> Generation | None:
+    """The record of one answer, without the others being read; ``None`` where there is none."""
+    named = json.dumps(case_id, ensure_ascii=False).encode("utf-8", "backslashreplace")
     for n, line in json_lines(path):
-        try:
-            found.append(decoded(json.loads(line, parse_constant=_refused), kind))
-        except (ValueError, TypeError, RecursionError, OverflowError) as error:
-            raise ValueError(f"{path}, line {n}: {error}") from error
-    return tuple(found)
+        if named in line:
+            found = _read(path, n, line, Generation)
+            if (found.model, found.case_id, found.level) == (model, case_id, level):
+                return found
+    return None
+
+
+def _read(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
+    try:
+        return decoded(json.loads(line, parse_constant=_refused), kind)
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise ValueError(f"{path}, line {n}: {error}") from error
 
 
 def _part(value: Any) -> Any:
