@@ -95,7 +95,7 @@ def test_tables_and_parameters_come_back_as_they_were(tmp_path, models, more):
     kept = load_run(tmp_path, records=False)
     for row in run.answers.head(3).to_dict("records"):
         key = row["model"], row["case_id"], row["level"]
-        same([kept.of_answer(*key)[2]], [back.of_answer(*key)[2]])
+        same(kept.of_answer(*key)[2], back.of_answer(*key)[2])
     assert kept.of_answer("nobody", "c0", 1)[2] is None
     pd.testing.assert_frame_equal(tl.metrics_table(back), tl.metrics_table(run))
 
