@@ -388,43 +388,56 @@ def partial_spearman_weighted(
 ) -> np.ndarray:
     """:func:`partial_spearman` under each of B weightings (B, n) of the same answers, shape (B,).
 
-    ``weights`` are non-negative, such as how often each answer is in a bootstrap draw; fastest when
-    ``weights.T`` is C-contiguous. A weighting that leaves nothing of either gives NaN.
+    ``weights`` are non-negative, such as how often each answer is in a bootstrap draw. A weighting
+    that leaves nothing of either gives NaN.
     """
+    weight = check_weights(weights, np.size(correct))
+    return partial_spearman_of(correct, confidence, level, others, lambda v: (weight @ v).T)
+
+
+def partial_spearman_of(
+    correct: ArrayLike,
+    confidence: ArrayLike,
+    level: ArrayLike,
+    others: ArrayLike | None,
+    totals: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """:func:`partial_spearman` under B weightings (B,), of which ``totals`` knows alone the
+    weighted sums (m, B) of columns (n, m), such as :meth:`trustlab.metrics.estimate.Rows.totals`:
+    answers of a case are always drawn together."""
     hit, score = check_pair(correct, confidence)
-    weight = check_weights(weights, len(hit))
     group = _levels(level, len(hit))
     columns = np.column_stack([score, hit, *_columns(others, len(hit))])
     if len(hit) == 0:
-        return np.full(len(weight), np.nan)
+        return np.full(totals(np.zeros((0, 1))).shape[1], np.nan)
     ranks = rankdata(columns, axis=0)
     ranks = ranks - ranks.mean(axis=0)
-    whole = _squares(ranks, np.zeros(len(hit), int), weight)
-    within = _squares(ranks, group, weight)
+    whole = _squares(ranks, np.zeros(len(hit), int), totals)
+    within = _squares(ranks, group, totals)
     least = NOTHING_LEFT * np.einsum("bkk->bk", whole)
     return _correlation(within, least)
 
 
-def _squares(ranks: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _squares(
+    ranks: np.ndarray, group: np.ndarray, totals: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
     """Sums of squares and products (B, k, k) of the columns (n, k).
 
     Of each is taken off its weighted mean in its group.
     """
-    k = ranks.shape[1]
-    total = np.zeros((len(weight), k, k))
+    n, k = ranks.shape
+    found: Any = 0
     for g in range(group.max() + 1):
         at = group == g
         mine = ranks[at] - ranks[at].mean(axis=0)
-        drawn = weight.T[at].T.astype(np.float64)
-        mass = drawn.sum(axis=1)
-        sums = drawn @ mine
-        products = (
-            drawn @ (mine[:, :, None] * mine[:, None, :]).reshape(len(mine), k * k)
-        ).reshape(-1, k, k)
+        products = (mine[:, :, None] * mine[:, None, :]).reshape(len(mine), k * k)
+        columns = np.zeros((n, 1 + k + k * k))
+        columns[at] = np.column_stack([np.ones(len(mine)), mine, products])
+        mass, sums, squares = np.split(totals(columns).T, [1, 1 + k], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.where(mass[:, None] > 0, sums / mass[:, None], 0)
-        total += products - sums[:, :, None] * means[:, None, :]
-    return total
+            means = np.where(mass > 0, sums / mass, 0)
+        found = found + squares.reshape(-1, k, k) - sums[:, :, None] * means[:, None, :]
+    return found
 
 
 def _correlation(squares: np.ndarray, least: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from trustlab.levels import views
 from trustlab.metrics import missing_bounds, schema
 from trustlab.metrics.agreement import COUNTS, agreement
 from trustlab.metrics.calibration import CALIBRATION, cross_fitted
-from trustlab.metrics.correlation import OVER_LEVELS, partial_spearman_weighted
+from trustlab.metrics.correlation import OVER_LEVELS, partial_spearman_of
 from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import (
     NAN,
@@ -161,9 +161,9 @@ def _withheld(rows: Rows, given: tuple[str, ...], few: Any) -> str:
 def _partial(rows: Rows, given: tuple[str, ...]) -> np.ndarray:
     """The rank correlation of confidence and correctness given these columns, (1 + draws,)."""
     level = rows["level"] if given else np.zeros(len(rows))
-    answers = rows["correct"], rows["confidence"], level
     others = rows.table[list(given[1:])].to_numpy(dtype=float)
-    return rows.over(lambda weights: partial_spearman_weighted(*answers, weights, others))
+    answers = rows["correct"], rows["confidence"], level, others
+    return partial_spearman_of(*answers, rows.totals)
 
 
 RUN = ["model", "dataset"]
