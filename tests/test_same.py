@@ -27,6 +27,7 @@ from trustlab.meaning import encoder as semantics
 from trustlab.meaning.encoder import SCHEMA as ENCODER_SCHEMA
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import CrossEncoderEntailment
+from trustlab.meaning.relevance import relevances
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, CacheMiss, export_cache, import_cache
 from trustlab.paths import FIGURES
@@ -233,6 +234,31 @@ def test_offline_a_vector_that_is_not_kept_is_an_error_that_names_the_text(offli
     with pytest.raises(LookupError, match=r"no vector is kept of 2 text.*, the first: 'a fever'"):
         encoder.encode(["a fever", "a cough"])
     assert "model" not in encoder.__dict__  # nor was it loaded
+
+
+def test_replies_alone_may_be_all_that_is_kept(offline, monkeypatch):
+    monkeypatch.setenv("TRUSTLAB_OFFLINE", "replies")
+    assert Encoder().encode(["a fever"]).shape == (1, 384)
+    CachedModel(Echo(), offline / "r.sqlite", offline=False).close()
+    with pytest.raises(CacheMiss, match="a cough"):
+        CachedModel(Echo(), offline / "r.sqlite").generate([ASKED])
+
+
+def test_relevances_are_kept_in_the_place_of_vectors(offline, monkeypatch):
+    monkeypatch.setenv("TRUSTLAB_OFFLINE", "0")
+    asked = [(("Fl", "u"), "I cough."), (("Gout",), "")]
+    made = relevances(Encoder(cache_path=offline / semantics.VECTORS), asked)
+    monkeypatch.setattr(Encoder, "_encode_new", None)  # nothing is encoded again
+    again = relevances(Encoder(cache_path=offline / semantics.VECTORS), asked)
+    for one, other in zip(made, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    with closing(sqlite3.connect(offline / semantics.VECTORS)) as kept:
+        assert kept.execute("SELECT count(*) FROM vectors").fetchone() == (0,)
+    assert pack(offline, offline / "kept")["relevances"] == 2
+    unpack(offline / "kept", offline / "again")
+    monkeypatch.setenv("TRUSTLAB_OFFLINE", "1")
+    there = relevances(Encoder(cache_path=offline / "again" / semantics.VECTORS), asked)
+    assert [len(one) for one in there] == [2, 1] and np.array_equal(there[0], made[0])
 
 
 def test_offline_an_encoder_without_a_cache_reads_those_of_runs(offline, monkeypatch):
@@ -470,7 +496,7 @@ def test_a_replay_without_kept_replies_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_replay_makes_the_published_figures_again(tmp_path):
+def test_a_replay_makes_the_committed_figures_again(tmp_path):
     out = tmp_path / "out"
     done = CliRunner().invoke(app, ["replay", "00_walkthrough", "--out", str(out)])
     assert done.exit_code == 0, done.output

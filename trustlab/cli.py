@@ -54,7 +54,7 @@ def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> dict
     return values
 
 
-REFERENCE, PUBLISHED = (NOTEBOOKS / "parameters" / f"{n}.yml" for n in ("reference", "published"))
+REFERENCE = NOTEBOOKS / "parameters" / "reference.yml"
 
 
 def _values_of_all(params: Path) -> dict[str, dict[str, Any]]:
@@ -115,12 +115,14 @@ def replay(
     notebook: Annotated[
         str, typer.Argument(help="a notebook's name, such as 01_benchmark; or all")
     ] = "all",
+    params: ParamsFile = None,
     out: Annotated[
         Path | None, typer.Option(help="folder for the runs; runs/replay by default")
     ] = None,
 ) -> None:
-    """Make the tables and figures of the published run again from the replies kept in
-    data/replies; no model is asked.
+    """Make tables and figures again from the replies kept in data/replies; no model is asked.
+    Without a file of parameters, those of notebooks/parameters/reference.yml; published.yml is the
+    larger run.
 
     Exit codes: 0 done, 1 a cell failed, 2 refused.
     """
@@ -128,12 +130,12 @@ def replay(
     from trustlab.run_notebooks import notebook_path
 
     folder = (out or RUNS / "replay").resolve()
-    asked = _refused(partial(_values_of_all, PUBLISHED))
+    asked = _refused(partial(_values_of_all, params or REFERENCE))
     if notebook != "all":
         name = _refused(lambda: notebook_path(notebook)).stem
         asked = {name: asked[name]}
     _refused(lambda: caches_of(DATA / "replies", folder))
-    _run_all(asked, folder, {"TRUSTLAB_OFFLINE": "1"})
+    _run_all(asked, folder, {"TRUSTLAB_OFFLINE": "replies"})
 
 
 def _tell(name: str, folder: Path) -> None:

@@ -40,9 +40,12 @@ REPLIES = RUNS / "replies.sqlite"
 """The reply cache of whatever names no other."""
 
 
-def offline() -> bool:
-    """Whether TRUSTLAB_OFFLINE=1 forbids to ask any model: what is not kept is then an error."""
-    return os.environ.get("TRUSTLAB_OFFLINE") == "1"
+def offline(replies: bool = False) -> bool:
+    """Whether TRUSTLAB_OFFLINE=1 forbids to ask any model: what is not kept is then an error.
+    ``replies``: whether a language model may not be asked, which TRUSTLAB_OFFLINE=replies forbids
+    alone, so that sentences are encoded anew."""
+    told = os.environ.get("TRUSTLAB_OFFLINE")
+    return told == "1" or (replies and told == "replies")
 
 
 def shard() -> str | None:

@@ -63,7 +63,7 @@ def recorded(
     here |= {"MPLBACKEND": "agg", "TOKENIZERS_PARALLELISM": "false"}
     if kept is not None:
         unpack(kept, scratch / "caches")
-        here |= {"TRUSTLAB_OFFLINE": "1", "TRUSTLAB_RUNS": str(scratch / "caches")}
+        here |= {"TRUSTLAB_OFFLINE": "replies", "TRUSTLAB_RUNS": str(scratch / "caches")}
     else:
         here |= {"TRUSTLAB_OFFLINE": "0", "TRUSTLAB_RUNS": str(runs)}
     here.setdefault("OMP_NUM_THREADS", "1")  # the processes are at once already

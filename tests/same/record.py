@@ -1,8 +1,8 @@
 """Runs one notebook in this process; writes down every table behind a figure and all that is shown.
 
 ``python -m same.record NOTEBOOK PARAMETERS FOLDER``: FOLDER receives ``NOTEBOOK.json.xz``, the
-run's own files in ``NOTEBOOK/`` and, unless TRUSTLAB_OFFLINE is 1, the replies, vectors and
-judgements that were read, in ``used/``.
+run's own files in ``NOTEBOOK/`` and, unless TRUSTLAB_OFFLINE forbids to ask, the replies, vectors,
+relevances and judgements that were read, in ``used/``.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def main(name: str, parameters: str, folder: str) -> None:
     """Record notebook ``name`` with its section of the file ``parameters`` into ``folder``."""
     into = Path(folder).resolve()
     values = read_sections(Path(parameters)).get(name, {})
-    with nothing_asked() if offline() else what_is_read(into / "used"):
+    with nothing_asked() if offline(replies=True) else what_is_read(into / "used"):
         tables = record(name, values, into / name)
     write_tables(tables, into / f"{name}.json.xz")
 

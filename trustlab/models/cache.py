@@ -370,7 +370,7 @@ class CachedModel:
         block: int = 128,
     ) -> None:
         read_only = is_read_only(path)
-        offline = (told_offline() or read_only) if offline is None else offline
+        offline = (told_offline(replies=True) or read_only) if offline is None else offline
         if read_only and not offline:
             raise ValueError(f"{path} may not be written: replies that are asked for would be lost")
         if block < 1:
