@@ -61,6 +61,8 @@ def _pack_arrays(path: Path, target: Path, table: str) -> int:
     schema, kind = ARRAYS[table]
     with closing(connect(path, schema)) as connection:
         rows = list(connection.execute(f"SELECT key, value FROM {table} ORDER BY key"))
+    if not rows:
+        return 0
     # What is kept stays: a processor that makes it again differs in last bits, and git keeps both.
     kept = dict(_kept(target, kind)) if target.is_file() else {}
     each = [kept.get(key, np.frombuffer(value, dtype=kind)) for key, value in rows]
