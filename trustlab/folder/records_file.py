@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -44,13 +44,19 @@ def save_records(records: Iterable[object], path: Path) -> None:
 
 def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
     """What :func:`save_records` wrote; ``ValueError`` with file and line if it is anything else."""
-    found = []
+    return tuple(each_record(path, kind))
+
+
+def each_record(
+    path: Path, kind: type[Any] = Generation, change: Callable[[Any], Any] = lambda row: row
+) -> Iterator[Any]:
+    """The same one after the other; ``change`` may take parts out of a line before it is read."""
     for n, line in json_lines(path):
         try:
-            found.append(decoded(json.loads(line, parse_constant=_refused), kind))
-        except (ValueError, TypeError, RecursionError, OverflowError) as error:
+            record = decoded(change(json.loads(line, parse_constant=_refused)), kind)
+        except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
             raise ValueError(f"{path}, line {n}: {error}") from error
-    return tuple(found)
+        yield record
 
 
 def _part(value: Any) -> Any:
@@ -94,7 +100,7 @@ def encoded(value: Any) -> Any:
 
 def decoded(value: Any, kind: Any, where: str = "") -> Any:
     """The value of type ``kind`` that :func:`encoded` gave; ``ValueError`` if it is none."""
-    origin, args = get_origin(kind), get_args(kind)
+    origin, args = _made_of(kind)
     if origin in (Union, UnionType):
         inner = next(a for a in args if a is not NoneType)
         return None if value is None else decoded(value, inner, where)
@@ -114,6 +120,11 @@ def decoded(value: Any, kind: Any, where: str = "") -> Any:
         _checked(value, isinstance(value, dict), where, "a mapping")
         return {k: decoded(v, args[1], f"{where}.{k}") for k, v in value.items()}
     return _scalar(value, kind, where)
+
+
+@lru_cache
+def _made_of(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(kind), get_args(kind)
 
 
 def _scalar(value: Any, kind: Any, where: str) -> Any:
