@@ -1,13 +1,21 @@
-"""The page of one answer from a run's folder: what it holds, that all is escaped, safe names,
-links that lead somewhere."""
+"""The page of one answer from a run's folder, and answers.html with all of them: what they hold,
+that words stay words, safe names, links that lead somewhere."""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
+import shutil
+import subprocess
+import time
+import zlib
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import parse_qs
 
 import pandas as pd
 import pytest
@@ -21,7 +29,15 @@ from trustlab.cli import app
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.graders import JudgeGrader
 from trustlab.html.answer import NO_REPLIES
-from trustlab.html.pages import choose, method_of, page_links, page_path, safe_name, write_pages
+from trustlab.html.pages import (
+    choose,
+    figure_link,
+    linked,
+    method_of,
+    page_path,
+    safe_name,
+    write_answers,
+)
 from trustlab.models.base import Request
 from trustlab.paths import NOTICE
 from trustlab.records import Reply, Statement
@@ -162,16 +178,48 @@ def test_everything_of_model_and_patient_is_escaped_and_nothing_is_loaded(tmp_pa
         CASES[0], case_id=f"../../{NASTY}", diagnosis=NASTY, accepted=(NASTY,),
         statements=(Statement(f"Doctor: {NASTY}\nPatient: {NASTY}"),) * 3,
     )  # fmt: skip
-    made(tmp_path, Nasty(f"../{NASTY}"), cases=[odd])
+    run = made(tmp_path, Nasty(f"../{NASTY}"), cases=[odd])
+    page = Page(run.show(odd.case_id, 20))
+    assert not page.tags & {"script", "img", "iframe", "link", "form"} and NASTY in page.text
+    before = set(tmp_path.parent.glob("*"))
     done = trustlab("show", tmp_path, "--all")
     assert done.exit_code == 0, done.output
-    files = list((tmp_path / "answers").rglob("*.html"))
-    assert len(files) == 3 and not list(tmp_path.parent.glob("*.html"))
-    for file in files:
-        page = Page(file.read_text(encoding="utf-8"))
-        assert not page.tags & {"script", "img", "iframe", "link", "form"}
-        assert NASTY in page.text and NOTICE in page.text
-        assert all((file.parent / link).resolve().is_file() for link in page.links)
+    (script,) = (tmp_path / "answers").iterdir()
+    for file in (script, tmp_path / "answers.html"):
+        text = file.read_text(encoding="utf-8")
+        assert "alert(" not in text and str(tmp_path) not in text
+    assert re.fullmatch(r'take\("[a-z0-9._-]+", "[A-Za-z0-9+/=]+"\)\n', script.read_text())
+    assert set(tmp_path.parent.glob("*")) == before
+    facts, told = answers_in(tmp_path)
+    assert [row[2] for row in facts["rows"]] == [odd.case_id] * 2
+    assert NASTY in str(told[odd.case_id][0]["asked"]) and told[odd.case_id][0]["asked"][0]["n"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("chromium"), reason="there is no chromium")
+def test_in_a_browser_an_answer_opens_from_the_disk_and_runs_none_of_its_words(tmp_path):
+    class Nasty(FakeModel):
+        def reply(self, request: Request, i: int) -> Reply:
+            found = super().reply(request, i)
+            return replace(found, reasoning="<img src=x onerror=document.title='run'>\u2028")
+
+    made(tmp_path, Nasty())
+    write_answers(tmp_path)
+
+    def shown(state: str) -> str:
+        return subprocess.run(
+            ["chromium", "--headless", "--no-sandbox", "--virtual-time-budget=5000", "--dump-dom"]
+            + [f"{(tmp_path / 'answers.html').as_uri()}#{state}"],
+            capture_output=True, text=True, timeout=120, check=True,
+        ).stdout  # fmt: skip
+
+    page = shown(f"case={FIRST}&level=20&model=fake")
+    assert "<h2>Every request, with its replies as they came</h2>" in page
+    assert "&lt;img src=x onerror" in page and "<img" not in page
+    assert f"<title>{FIRST} · 20 % · fake</title>" in page
+    assert '<p role="status">3 answers: ' in shown("level=100&dataset=none")
+    (tmp_path / "answers" / f"{FIRST}.js").unlink()
+    assert f"⚠ answers/{FIRST}.js is not there" in shown(f"case={FIRST}&level=20")
 
 
 # Names and links
@@ -186,37 +234,133 @@ def test_names_of_files_are_safe_and_unique():
     names = [safe_name(text) for text in odd]
     assert len(set(names)) == len(odd)
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,80}|x-[0-9a-f]{8}", n) for n in names)
-    assert not {"..", "con", "index.html"} & set(names)
+    assert not {"..", "con"} & set(names)
     assert safe_name("starter-066") == "starter-066" and safe_name("embedded") == "embedded"
     for text in odd:
         path = PurePosixPath(page_path(text, 20, text))
         assert path.parts[0] == "answers" and len(path.parts) == 3 and ".." not in path.parts
 
 
-def test_each_row_of_a_table_that_names_an_answer_has_its_link(saved):
-    run = load_run(saved)
-    links = page_links(run.confidence)
-    assert links.iloc[0] == f"answers/fake/{FIRST}-20.html" and links.index.equals(
-        run.confidence.index
-    )
-    table = pd.DataFrame({"case_id": ["a"] * 3, "level": ["20", "pooled", None], "model": "m"})
-    assert list(page_links(table, "../")) == ["../answers/m/a-20.html", "", ""]
-    with pytest.raises(ValueError, match="no column level"):
-        page_links(table.drop(columns="level"))
+# All answers of a folder
 
 
-def test_all_pages_and_their_list_are_written(saved, tmp_path):
+def unpacked(text: str) -> Any:
+    return json.loads(zlib.decompress(base64.b64decode(text)))
+
+
+def answers_in(folder: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """What the list of answers.html says, and case by case what its scripts hold."""
+    page = (folder / "answers.html").read_text(encoding="utf-8")
+    facts = unpacked(re.findall(r'id="packed">(.*?)</script>', page)[0])
+    told: dict[str, list[Any]] = {}
+    for case_id, name in facts["cases"].items():
+        script = (folder / "answers" / f"{name}.js").read_text(encoding="utf-8")
+        lines, told[case_id] = unpacked(script.split('"')[3])
+        for answer in told[case_id]:
+            for request in answer["asked"]:
+                request["messages"] = [
+                    [role, "\n".join(lines[n] for n in numbers)]
+                    for role, numbers in request["messages"]
+                ]
+    return facts, told
+
+
+def test_all_answers_are_listed_and_each_is_what_its_page_says(saved, tmp_path):
     run = load_run(saved)
-    index = write_pages(run, tmp_path)
-    page = Page(index.read_text(encoding="utf-8"))
-    assert index == tmp_path / "answers" / "index.html" and NOTICE in page.text
-    wanted = {str(tmp_path / link) for link in page_links(run.answers)}
-    assert {str((index.parent / link).resolve()) for link in page.links} == wanted
-    assert all(Path(file).is_file() for file in wanted)
-    assert page.text.count("right") == int((run.answers["correct"] == 1).sum())
-    assert page.text.count("wrong") == int((run.answers["correct"] == 0).sum())
-    sure = run.confidence[run.confidence["method"] == "medconf"]["confidence"].dropna()
-    assert all(f"{value:.2f}" in page.text for value in sure)
+    known = write_answers(saved, tmp_path)
+    facts, told = answers_in(tmp_path)
+    assert len(facts["rows"]) == len(run.answers) == sum(map(len, known.values()))
+    places: dict[str, int] = {}
+    for row, (_, mine) in zip(facts["rows"], run.answers.iterrows(), strict=True):
+        where, dataset, case_id, level, model, truth, answer, correct, sure = row
+        assert (where, dataset, case_id, level, model) == (
+            ".", mine["dataset"], mine["case_id"], mine["level"], mine["model"],
+        )  # fmt: skip
+        assert (truth, answer, correct) == (mine["truth"], mine["answer"], mine["correct"])
+        _, values, g = run.of_answer(model, case_id, level)
+        for value, wanted in zip(sure, values["confidence"], strict=True):
+            assert (value is None) == pd.isna(wanted)
+            assert value is None or value == pytest.approx(wanted, rel=1e-3)
+        one = told[case_id][places.setdefault(case_id, 0)]
+        places[case_id] += 1
+        text = Page(run.show(case_id, level, model)).text
+        assert g and one["tokens"]["answer"] == g.answer.text == answer
+        for part in (*one["facts"], *(r["raw"] for a in one["asked"] for r in a["replies"])):
+            assert part in text
+        assert [who for who, _ in one["dialogue"]] and all(w in text for _, w in one["dialogue"])
+        assert all(words in text for a in one["asked"] for _, words in a["messages"])
+        assert all(e["description"] in text for e in one["evidence"]["rows"])
+    assert facts["method"] == "medconf" and facts["methods"]["perplexity"][1] == "score"
+    assert NOTICE in (tmp_path / "answers.html").read_text(encoding="utf-8")
+
+
+def test_several_runs_are_one_list_and_replies_without_tables_are_reached(tmp_path):
+    made(tmp_path / "one")
+    made(tmp_path / "two")
+    for name in ("answers.csv", "run.json"):
+        (tmp_path / "two" / name).unlink()
+    (tmp_path / "answers").mkdir()
+    (tmp_path / "answers" / "old.js").write_text("of an earlier run")
+    write_answers(tmp_path)
+    facts, told = answers_in(tmp_path)
+    assert list(facts["runs"]) == ["one", "two"] and facts["runs"]["two"] == []
+    assert [row[0] for row in facts["rows"]] == ["one"] * 6 + ["two"] * 6
+    alone = told[FIRST][2:]
+    assert [one["facts"][-1] for one in alone] == ["replies alone"] * 2
+    assert alone[0]["asked"][0]["purpose"] == "answer" and "answer" not in alone[0]
+    assert not (tmp_path / "answers" / "old.js").exists()
+    write_answers(tmp_path, since=time.time() + 60)  # the replies are those of an earlier run
+    assert {row[0] for row in answers_in(tmp_path)[0]["rows"]} == {"one"}
+    assert write_answers(tmp_path / "answers") == {}
+
+
+def test_a_missing_record_says_why(tmp_path):
+    made(tmp_path, keep_generations=False)
+    write_answers(tmp_path)
+    _, told = answers_in(tmp_path)
+    one = told[FIRST][0]
+    assert "without the records" in one["no_evidence"] and one["dialogue"] is None
+    assert one["asked"] and one["no_replies"] == ""
+    for file in (*tmp_path.glob("replies.jsonl.gz"), *tmp_path.glob("generations.jsonl.gz")):
+        file.unlink()
+    write_answers(tmp_path)
+    assert answers_in(tmp_path)[1][FIRST][0]["no_replies"] == NO_REPLIES
+
+
+def test_a_damaged_file_is_refused(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "run")
+    (tmp_path / "run" / "replies.jsonl.gz").write_bytes(b"no gzip")
+    done = trustlab("show", tmp_path / "run", "--all")
+    assert done.exit_code == 2 and "not a whole gzip file" in " ".join(done.output.split())
+
+
+TABLE = pd.DataFrame(
+    {"case_id": [FIRST, "c9", FIRST], "level": [20, 20, 7], "model": "fake", "note": "<i>"}
+)
+
+
+def states(html: str) -> list[dict[str, list[str]]]:
+    return [parse_qs(unescape(s)) for s in re.findall(r'href="answers\.html#([^"]*)"', html)]
+
+
+def test_case_ids_of_a_table_are_links_where_there_is_such_an_answer(saved, tmp_path):
+    known = write_answers(saved, tmp_path)
+    page = linked(TABLE.to_html(), known)
+    assert states(page) == [{"case": [FIRST], "level": ["20"], "model": ["fake"]}]
+    assert f">{FIRST}</a>" in page and "&lt;i&gt;" in page
+    assert states(linked(TABLE[["case_id"]].to_html(), known)) == [{"case": [FIRST]}] * 2
+    assert linked(TABLE[["level"]].to_html(), known) == TABLE[["level"]].to_html()
+    assert linked(page, {}) == TABLE.to_html()
+    odd = '"><b>&'
+    page = linked(pd.DataFrame({"case_id": [odd]}).to_html(), {odd: {("1", "m")}})
+    assert states(page) == [{"case": [odd]}] and "<b>" not in page
+
+
+def test_a_figures_line_leads_to_what_it_is_about_and_no_further(saved):
+    answers = load_run(saved).answers
+    (state,) = states(figure_link(answers[answers["model"].eq("other")]))
+    assert state == {"dataset": [CASES[0].dataset], "model": ["other"]}
+    assert linked(figure_link(answers), {}) == ""
 
 
 # What is shown by default

@@ -328,10 +328,10 @@ def show(
         str | None, typer.Option(help="whose confidence picks the answer, or is listed")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="the page's file; with --all the folder for the pages")
+        Path | None, typer.Option(help="the page's file; with --all the folder for answers.html")
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="a page for each answer, and a list of them")
+        bool, typer.Option("--all", help="answers.html: a list of all, and each of them")
     ] = False,
 ) -> None:
     """Write the page of one answer: dialogue, tokens, samples, scores, evidence, confidences, and
@@ -339,16 +339,18 @@ def show(
 
     It needs the run's folder alone; no model is asked. Exit codes: 0 done, 2 refused.
     """
-    from trustlab.html.pages import choose, page_path, write_page, write_pages
+    from trustlab.html.pages import PAGE, choose, page_path, write_answers, write_page
     from trustlab.run import load_run
 
-    loaded = _refused(lambda: load_run(run))
     if every:
         if any(of is not None for of in (case, level, model)):
             raise typer.BadParameter("--all takes no --case, --level and --model")
-        index = _refused(lambda: write_pages(loaded, out or run, method))
-        typer.echo(f"{len(loaded.answers):,} answers\n  {_short(index)}\n{NOTICE}")
+        held = _refused(lambda: write_answers(run, out, method))
+        if not held:
+            raise typer.BadParameter(f"{run} holds no run with answers or replies")
+        typer.echo(f"{len(held):,} cases\n  {_short((out or run) / PAGE)}\n{NOTICE}")
         return
+    loaded = _refused(lambda: load_run(run))
     choice, why = _refused(lambda: choose(loaded, case, level, model, method))
     page = out or run / page_path(choice.case_id, choice.level, choice.model)
     _refused(lambda: write_page(loaded, choice, page))

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import textwrap
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +18,17 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, Method
 from trustlab.confidence.registry import FAMILIES, readers
+from trustlab.html.pages import figure_link
 from trustlab.html.show import render
 from trustlab.metrics import formatted, metrics_table
 from trustlab.metrics.costs import UNTIMED, method_costs, pareto_table
 from trustlab.metrics.estimate import MIN_CASES, most_frequent
-from trustlab.paths import NOTICE
+from trustlab.paths import NOTICE, has_answers_page
 from trustlab.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CHOICES: dict[str, frozenset[str]] = {
     "renyi_alpha": frozenset({"answer.renyi"}),
@@ -474,6 +478,7 @@ class Figures:
       place of its own. ``models``: their order, the first has no ending in its files' names.
     - ``by_table``: a figure is of the one model and data set in its table.
     - ``notes``, ``interval`` and ``facts``: what all captions say.
+    - Where ``trustlab run`` executes the notebook, a link under a figure leads to its answers.
     """
 
     def __init__(
@@ -531,7 +536,7 @@ class Figures:
         if self.by_table:
             who, where = table["model"].iloc[0], table["dataset"].iloc[0]
         every = run.answers if run is not self.run else self.answers
-        told, ending = {"counts": who} if every is None else {}, ""
+        told, ending, shown = {"counts": who} if every is None else {}, "", None
         if every is not None:
             sets, shown = (
                 list(dict.fromkeys(every["dataset"])),
@@ -556,4 +561,19 @@ class Figures:
             note="; ".join(filter(None, [*notes, self.graded])),
             interval=said and formatted.interval_words(table, said),
         )
-        plots.save_figure(figure, table, f"{self.number}_{name}{ending}", self.folder)
+        saved = plots.save_figure(figure, table, f"{self.number}_{name}{ending}", self.folder)
+        if saved and shown is not None and has_answers_page():
+            _display(figure, saved[0], figure_link(shown))
+
+
+def _display(figure: Figure, image: Path, below: str) -> None:
+    """In a notebook the saved image, now, and a line of HTML below it, in place of the figure that
+    the end of the cell would show."""
+    import matplotlib.pyplot as plt
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.display import display
+
+    if InteractiveShell.initialized():
+        display({"image/png": b64encode(image.read_bytes()).decode("ascii")}, raw=True)
+        display({"text/html": below}, raw=True)
+        plt.close(figure)

@@ -1,8 +1,8 @@
 """Runs a notebook with papermill: checks the parameters first, keeps what came out, writes the
 manifest.
 
-A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``figures/``, the
-tables and ``manifest.json``.
+A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``answers.html`` with
+``answers/``, ``figures/``, the tables and ``manifest.json``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from typing import Any
 
 import yaml
 
+from trustlab.html.pages import PAGE, Known, linked, write_answers
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
 from trustlab.paths import (
@@ -221,7 +223,8 @@ def run_notebook(
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
     given; the notebook runs in its own folder, one of the package's in the working folder. A
-    failing cell leaves the notebook as far as it came and raises papermill's error, or
+    failing cell leaves the notebook as far as it came, without ``answers.html``, and raises
+    papermill's error, or
     :class:`~trustlab.models.base.Gone` where that was the cell's; the manifest then says so.
     """
     import papermill
@@ -244,11 +247,13 @@ def run_notebook(
         "started": _now(),
         "ok": False,
     }
-    for left in [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*")]:
-        left.unlink()
+    old = [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*"), folder / PAGE]
+    for left in old:
+        left.unlink(missing_ok=True)
+    began, known = time.time(), Known()
     try:
         part = {"TRUSTLAB_SHARD": shard} if shard else {}
-        with environment({"TRUSTLAB_RUNS": there, **part}):
+        with environment({"TRUSTLAB_RUNS": there, "TRUSTLAB_ANSWERS": "1", **part}):
             papermill.execute_notebook(
                 str(source),
                 str(target),
@@ -259,6 +264,7 @@ def run_notebook(
                 progress_bar=bar,
             )
         manifest["ok"] = True
+        known = write_answers(folder, since=began - 2)  # a disk may count in steps of two seconds
     except PapermillExecutionError as error:
         stops: dict[str, type[Gone | Waiting]] = {s.__name__: s for s in (Gone, Waiting)}
         if error.ename not in stops:
@@ -269,8 +275,34 @@ def run_notebook(
         manifest |= {"finished": _now(), **_run_facts(folder)}
         save_json(manifest, folder / MANIFEST)
         if target.is_file():
+            link_answers(target, known)
             write_html(target)
     return folder
+
+
+def link_answers(notebook: Path, known: Known) -> None:
+    """Make case ids in a notebook's tables links to its ``answers.html``; without any ``known``,
+    take its links out."""
+    import nbformat
+
+    made = nbformat.read(notebook, 4)
+    for cell in made.cells:
+        if cell.cell_type == "code":
+            cell.outputs = _linked(cell.outputs, known)
+    with whole(notebook) as beside:
+        nbformat.write(made, beside)
+
+
+def _linked(outputs: Sequence[Any], known: Known) -> list[Any]:
+    kept = []
+    for output in outputs:
+        data = output.get("data", {})
+        if page := data.get("text/html"):
+            data["text/html"] = linked(page, known)
+            if not data["text/html"] and len(data) == 1:
+                continue
+        kept.append(output)
+    return kept
 
 
 @contextmanager
@@ -400,7 +432,8 @@ def publish(run_dir: Path, name: str) -> None:
     outputs into the notebook.
 
     What this run no longer makes is deleted there. The notebook keeps its own cells and default
-    parameters; only outputs are copied, and no path of this machine. Of the tables in
+    parameters; only outputs are copied, and no path of this machine, nor links to ``answers.html``,
+    which stays with the run. Of the tables in
     :data:`REFERENCE`, those that the run left are kept. They stay in full precision: rounded ones
     hold ties that the run did not have, which moves AUROC.
     """
@@ -417,7 +450,8 @@ def publish(run_dir: Path, name: str) -> None:
     if [c.source for c in executed] != [c.source for c in mine]:
         raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
     for cell, done in zip(mine, executed, strict=True):
-        cell.outputs = [o for o in _without_widgets(done.outputs) if o.get("name") != "stderr"]
+        shown = _linked(_without_widgets(done.outputs), {})
+        cell.outputs = [o for o in shown if o.get("name") != "stderr"]
         cell.execution_count = None
         for output in cell.outputs:
             output.pop("execution_count", None)

@@ -63,7 +63,15 @@ def save_records(records: Iterable[object], path: Path) -> None:
 
 def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
     """What :func:`save_records` wrote; ``ValueError`` with file and line if it is anything else."""
-    return tuple(_read(path, n, line, kind) for n, line in json_lines(path))
+    return tuple(each_record(path, kind))
+
+
+def each_record(
+    path: Path, kind: type[Any] = Generation, change: Callable[[Any], Any] = lambda row: row
+) -> Iterator[Any]:
+    """The same one after the other; ``change`` may take parts out of a line before it is read."""
+    for n, line in json_lines(path):
+        yield _read(path, n, line, kind, change)
 
 
 def find_record(path: Path, model: str, case_id: str, level: int) -> Generation | None:
@@ -77,10 +85,12 @@ def find_record(path: Path, model: str, case_id: str, level: int) -> Generation 
     return None
 
 
-def _read(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
+def _read(
+    path: Path, n: int, line: bytes, kind: type[Any], change: Callable[[Any], Any] = lambda row: row
+) -> Any:
     try:
-        return decoded(json.loads(line, parse_constant=_refused), kind)
-    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        return decoded(change(json.loads(line, parse_constant=_refused)), kind)
+    except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
         raise ValueError(f"{path}, line {n}: {error}") from error
 
 
@@ -125,7 +135,7 @@ def encoded(value: Any) -> Any:
 
 def decoded(value: Any, kind: Any, where: str = "") -> Any:
     """The value of type ``kind`` that :func:`encoded` gave; ``ValueError`` if it is none."""
-    origin, args = get_origin(kind), get_args(kind)
+    origin, args = _made_of(kind)
     if origin in (Union, UnionType):
         inner = next(a for a in args if a is not NoneType)
         return None if value is None else decoded(value, inner, where)
@@ -145,6 +155,11 @@ def decoded(value: Any, kind: Any, where: str = "") -> Any:
         _checked(value, isinstance(value, dict), where, "a mapping")
         return {k: decoded(v, args[1], f"{where}.{k}") for k, v in value.items()}
     return _scalar(value, kind, where)
+
+
+@lru_cache
+def _made_of(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(kind), get_args(kind)
 
 
 def _scalar(value: Any, kind: Any, where: str) -> Any:

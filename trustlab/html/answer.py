@@ -10,7 +10,7 @@ by a pure function; no model is asked. The templates escape every word of models
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -56,6 +56,9 @@ WORDS = {
     "diagnosis": "answer", "doctor": "doctors' diagnoses", "judge": "the grader's verdict",
     "ask": "the doctor's last question", "patient": "what the patient said to it",
 }  # fmt: skip
+SURE = ("method", "confidence", "bound", "missing")
+PAGES = {"elicited": "replies"}
+"""Part of a page -> its template, where that has another name."""
 Truth = Literal["hidden", "folded", "shown"]
 
 
@@ -81,19 +84,37 @@ def answer_page(
       and ``still`` above says why nothing moves.
     """
     answers, sure, generation = run.of_answer(choice.model, choice.case_id, choice.level)
-    values: dict[str, Any] = {"truth": truth, "still": still, "model": choice.model}
-    values |= {"answered": len(answers) > 0, "evidence": "", "facts": [choice.case_id]}
+    told: dict[str, Any] = {"truth": truth, "still": still, "model": choice.model}
+    told |= {"answered": len(answers) > 0, "evidence": "", "facts": [choice.case_id]}
     if len(answers):
-        row = answers.iloc[0]
-        values["facts"] = _facts(row, generation, case)
-        values |= _answer(row, generation, truth) | _bars(run, sure) | _records(run, generation)
-        values |= {"diagnosis": row["truth"], "dialogue": _dialogue(choice, generation, case)}
-        values["asked"] = _asked(_requests(run, row, truth == "shown"))
-        values["no_replies"] = "" if replies_in(run.folder) else NO_REPLIES
-    return render("answer", **values)
+        rows = zip(*(sure[name] for name in SURE), strict=True)
+        told |= values(run, answers.iloc[0].to_dict(), rows, generation, case, truth)
+        said = told["dialogue"]
+        told["dialogue"] = "" if said is None else render("dialogue", spoken=said)
+        told["passages"] = [render("passages", **told["passages"])] if told["passages"] else []
+        for part in ("tokens", "votes", "elicited", "evidence", "panel"):
+            told[part] = render(PAGES.get(part, part), **told[part]) if told[part] else ""
+    return render("answer", **told)
 
 
-def _facts(row: pd.Series, g: Generation | None, case: Case | None) -> list[str]:
+def values(
+    run: Run,
+    row: Mapping[str, Any],
+    sure: Iterable[tuple[Any, ...]],
+    generation: Generation | None,
+    case: Case | None = None,
+    truth: Truth = "shown",
+) -> dict[str, Any]:
+    """What a page shows of one answer, as JSON can hold it: ``row`` of the answers, ``sure`` its
+    rows of confidence (:data:`SURE`), its record where there is one."""
+    told = {"facts": _facts(row, generation, case), "diagnosis": row["truth"]}
+    told |= _answer(row, generation, truth) | _bars(run, sure) | _records(run, generation)
+    told |= {"dialogue": _dialogue(int(row["level"]), generation, case)}
+    told |= {"asked": requests(_requests(run, row, truth == "shown"))}
+    return told | {"no_replies": "" if replies_in(run.folder) else NO_REPLIES}
+
+
+def _facts(row: Mapping[str, Any], g: Generation | None, case: Case | None) -> list[str]:
     n, total = row["n_statements"], g.n_total if g else len(case.statements) if case else None
     level = f"{row['level']} % shown"
     if str(row["dataset"]).endswith(ENDING):
@@ -103,13 +124,14 @@ def _facts(row: pd.Series, g: Generation | None, case: Case | None) -> list[str]
     return [str(row["case_id"]), str(row["dataset"]), f"model {row['model']}", told]
 
 
-def _dialogue(choice: Choice, g: Generation | None, case: Case | None) -> Html | str:
+def _dialogue(level: int, g: Generation | None, case: Case | None) -> list[tuple[str, str]] | None:
     if g is not None and g.told is not None:
-        return show.dialogue([g.told])
-    return show.dialogue(view(case, choice.level).statements) if case else ""
+        return show.turns_of(g.told)
+    said = view(case, level).statements if case else ()
+    return [turn for s in said for turn in show.turns_of(str(s))] if case else None
 
 
-def _answer(row: pd.Series, generation: Generation | None, truth: Truth) -> dict[str, Any]:
+def _answer(row: Mapping[str, Any], generation: Generation | None, truth: Truth) -> dict[str, Any]:
     known = not pd.isna(row["correct"])
     symbol, word, back, colour = VERDICTS[int(row["correct"])] if known else UNJUDGED
     answer, why = str(row["answer"]), ""
@@ -123,38 +145,38 @@ def _answer(row: pd.Series, generation: Generation | None, truth: Truth) -> dict
     return {"answer": answer, "why": why, **look}
 
 
-def _bars(run: Run, rows: pd.DataFrame) -> dict[str, Any]:
+def _bars(run: Run, rows: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
     """Every method's confidence in one answer: bars by family, and why the others are missing.
 
     Probabilities stand on 0 to 1. Scores are scaled from smallest to largest in the whole run, are
     hollow and say so.
     """
-    found: Any = rows.set_index("method")[["confidence", "bound", "missing"]]
-    values: dict[str, Any] = found.to_dict("index")
+    found: dict[str, tuple[float, str]] = {}
     reasons: dict[str, list[str]] = {}
-    for name, row in values.items():
-        if pd.isna(row["confidence"]):
-            reasons.setdefault(str(row["missing"] or "no reason given"), []).append(label(name))
-    found = {name: row for name, row in values.items() if pd.notna(row["confidence"])}
+    for name, value, bound, why in rows:
+        if pd.isna(value):
+            reasons.setdefault(str(why or "no reason given"), []).append(label(name))
+        else:
+            found[name] = float(value), bound
     scores = [name for name in found if METHODS[name].scale == "score"]
     ranges = {name: run.spans[name] for name in scores}
     families = []
     for family, colour in FAMILY_COLOURS.items():
         members = [name for name, its in run.families.items() if its == family and name in found]
-        bars = [_bar(name, found[name], ranges.get(name)) for name in members]
+        bars = [_bar(name, *found[name], ranges.get(name)) for name in members]
         families += [(FAMILY_LABELS[family], colour, bars)] if bars else []
     missing = list(reasons.items())
     return {"families": families, "missing": missing, "hollow": bool(scores), "scaled": SCALED}
 
 
-def _bar(name: str, row: Mapping[str, Any], span: tuple[float, float] | None) -> dict[str, Any]:
-    value, sign = float(row["confidence"]), {"lower": "≥ ", "upper": "≤ "}.get(row["bound"], "")
+def _bar(name: str, value: float, bound: str, span: tuple[float, float] | None) -> dict[str, Any]:
+    sign = {"lower": "≥ ", "upper": "≤ "}.get(bound, "")
     named, share, number = label(name), value, f"{value:.2f}"
     if span is not None:
         low, high = span
         named, number = f"{named} †", f"{value:.3g}".replace("-", "−")
         share = (value - low) / (high - low) if high > low else 0.5
-    width = f"{100 * min(max(share, 0.0), 1.0):.1f}"
+    width = f"{100 * min(max(share, 0.0), 1.0):.0f}"
     return {"name": named, "number": sign + number, "width": width, "hollow": span is not None}
 
 
@@ -162,22 +184,24 @@ def _bar(name: str, row: Mapping[str, Any], span: tuple[float, float] | None) ->
 
 
 def _records(run: Run, g: Generation | None) -> dict[str, Any]:
-    """The parts of the page that are read from the answer's record; '' for what is not there."""
-    parts = dict.fromkeys(("tokens", "votes", "elicited", "evidence", "panel"), "")
-    more = {"passages": [], "others": [], "other_library": OTHER_LIBRARY, "no_evidence": ""}
+    """The parts of the page that are read from the answer's record; ``None`` for what is not
+    there."""
+    parts: dict[str, Any] = dict.fromkeys(("tokens", "votes", "elicited", "evidence", "panel"))
+    more = {"passages": None, "others": [], "other_library": OTHER_LIBRARY, "no_evidence": ""}
     if g is None:
         return parts | more | {"no_evidence": NO_RECORDS}
-    parts["tokens"] = show.tokens(g.answer) if g.answer else ""
-    parts["votes"] = show.votes(g.samples) if g.samples is not None else ""
-    parts["elicited"] = show.replies(g) if g.probes else ""
-    parts["panel"] = panel(g.panel) if g.panel else ""
+    parts["tokens"] = show.token_boxes(g.answer) if g.answer else None
+    parts["votes"] = show.counted_votes(g.samples) if g.samples is not None else None
+    parts["elicited"] = {"methods": show.elicited(g)} if g.probes else None
+    parts["panel"] = panel(g.panel) if g.panel else None
     if g.assessment is None:
         more["no_evidence"] = f"None: {absence(g, 'assessment')}."
         return parts | more
-    parts["evidence"] = show.evidence(g.assessment)
+    parts["evidence"] = show.evidence_rows(g.assessment)
     texts = _library(str(run.parameters.get("retriever"))) if g.assessment.passages else {}
     known = [texts[i] for i in g.assessment.passages if i in texts]
-    more |= {"passages": [show.passages(known, len(known))] if known else []}
+    told = [{"title": p.title, "content": p.content} for p in known]
+    more |= {"passages": {"passages": told, "n": len(known)} if known else None}
     more |= {"others": [i for i in g.assessment.passages if i not in texts]}
     return parts | more | {"n_passages": len(g.assessment.passages)}
 
@@ -189,20 +213,23 @@ def _library(revision: str) -> Mapping[str, Passage]:
     return {p.id: p for p in passages} if BM25(passages).revision == revision else {}
 
 
-def panel(panel: Panel) -> Html:
+def panel(panel: Panel) -> dict[str, Any]:
     """What each doctor of a panel thinks, for whom it votes, and what the majority says."""
     cosines = panel.cosines or (float("nan"),) * len(panel.opinions)
-    rows = [
-        (o, vote, "" if cosine != cosine else f"{cosine:.2f}")
-        for o, vote, cosine in zip(panel.opinions, panel.votes, cosines, strict=True)
-    ]
-    return render("panel", panel=panel, rows=rows)
+    rows = []
+    for i, (o, vote, cosine) in enumerate(
+        zip(panel.opinions, panel.votes, cosines, strict=True), 1
+    ):
+        said = {"diagnosis": o.diagnosis, "missing": o.missing, "thinking": o.thinking}
+        near = "" if cosine != cosine else f"{cosine:.2f}"
+        rows.append({"name": f"{i}, {o.model}", **said, "vote": vote, "cosine": near})
+    return {"diagnosis": panel.diagnosis, "tied": panel.tied, "rows": rows}
 
 
 # What was asked
 
 
-def _requests(run: Run, row: pd.Series, judged: bool) -> list[dict[str, Any]]:
+def _requests(run: Run, row: Mapping[str, Any], judged: bool) -> list[dict[str, Any]]:
     """The requests behind an answer: its own, and those about its diagnosis that others share."""
     kept = replies_in(run.folder)
     if not kept:
@@ -227,10 +254,10 @@ def _requests(run: Run, row: pd.Series, judged: bool) -> list[dict[str, Any]]:
     ]
     mine += _talk(run, row)
     once = {(r["purpose"], r["model"], str(r["messages"])): r for r in reversed(mine)}
-    return sorted(reversed(once.values()), key=lambda r: _place(r["purpose"]))
+    return list(reversed(once.values()))
 
 
-def _talk(run: Run, row: pd.Series) -> list[dict[str, Any]]:
+def _talk(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Of a consultation what led to this turn: the last question and its answer, which the folder
     above keeps; of the answering model's own talk, where it spoke itself."""
     turns = str(row["dataset"]).endswith(ENDING) and run.folder
@@ -247,16 +274,21 @@ def _place(purpose: str) -> int:
     return PURPOSES.index(purpose) if purpose in PURPOSES else len(PURPOSES)
 
 
-def _verdicts(run: Run, row: pd.Series, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _verdicts(
+    run: Run, row: Mapping[str, Any], found: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Those of a judge on this answer held against this truth, whichever case they name."""
+    if not found:
+        return []
     alike = set(run.answers.loc[run.answers["truth"] == row["truth"], "case_id"])
     return [r for r in found if r["case_id"] in alike]
 
 
-def _asked(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each request in words, with its replies as they came; equal ones are one, with a count."""
+def requests(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each request in words, with its replies as they came, in the order of a page; equal replies
+    are one, with a count."""
     found = []
-    for row in rows:
+    for row in sorted(rows, key=lambda r: _place(r["purpose"])):
         counts = Counter(map(str, row["replies"]))
         replies = {str(reply): reply for reply in row["replies"]}
         each = [

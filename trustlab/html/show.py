@@ -62,7 +62,7 @@ def render(page: str, **values: Any) -> Html:
 def _templates() -> Environment:
     made = Environment(loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined)
     colours = {"INK": INK, "GREY": GREY, "LINE": LINE, "PAPER": PAPER, "WARNING": WARNING}
-    made.globals.update(**colours, SHADE=SHADE, NOTICE=NOTICE, tint=tint)
+    made.globals.update(**colours, SHADE=SHADE, DEEPEST=DEEPEST, NOTICE=NOTICE, tint=tint)
     return made
 
 
@@ -125,6 +125,11 @@ def dialogue(statements: Iterable[Statement | str]) -> Html:
 
 def tokens(reply: Reply, n_alternatives: int = 3) -> Html:
     """The diagnosis's tokens as boxes, darker the more probable, with their best alternatives."""
+    return render("tokens", **token_boxes(reply, n_alternatives))
+
+
+def token_boxes(reply: Reply, n_alternatives: int = 3) -> dict[str, Any]:
+    """What :func:`tokens` shows, as JSON can hold it."""
     trace = reply.trace
     boxes, remarks = [], ["The model gave no token probabilities."]
     if trace is not None and trace.tokens:
@@ -144,14 +149,8 @@ def tokens(reply: Reply, n_alternatives: int = 3) -> Html:
                 remarks.append("Then the most probable tokens in its place.")
         if any(" " in token for token in trace.tokens):
             remarks.append("␣ is a space.")
-    return render(
-        "tokens",
-        answer=reply.text,
-        missing=reply.missing or "no reply",
-        boxes=boxes,
-        deepest=DEEPEST,
-        remarks=" ".join(remarks),
-    )
+    missing = reply.missing or "no reply"
+    return {"answer": reply.text, "missing": missing, "boxes": boxes, "remarks": " ".join(remarks)}
 
 
 def _others(token: str, best: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
@@ -160,17 +159,27 @@ def _others(token: str, best: Iterable[tuple[str, float]]) -> list[tuple[str, fl
 
 def votes(samples: Sequence[Reply] | None) -> Html:
     """The distinct diagnoses among the samples with their counts, most frequent first, as bars."""
+    return render("votes", **counted_votes(samples))
+
+
+def counted_votes(samples: Sequence[Reply] | None) -> dict[str, Any]:
+    """What :func:`votes` shows, as JSON can hold it."""
     n, readable = len(samples or ()), [r.text for r in samples or () if r.text is not None]
     spellings: dict[str, Counter[str]] = {}
     for text in readable:
         spellings.setdefault(normalise(text), Counter())[text] += 1
     counts = [(told.most_common(1)[0][0], told.total()) for told in spellings.values()]
     counts.sort(key=lambda counted: -counted[1])
-    return render("votes", counts=counts, n=n, lost=n - len(readable))
+    return {"counts": counts, "n": n, "lost": n - len(readable)}
 
 
 def replies(generation: Generation) -> Html:
     """What the model replied when asked how sure it is, as it came, beside the number read."""
+    return render("replies", methods=elicited(generation))
+
+
+def elicited(generation: Generation) -> list[dict[str, Any]]:
+    """What :func:`replies` shows, as JSON can hold it; a missing value is ``None``."""
     methods = []
     for name in ("ce", "cot_ce", "topk_ce", "p_true"):
         came = generation.probes.get(name) or ()
@@ -182,9 +191,9 @@ def replies(generation: Generation) -> Html:
             readable = sum(verdict is not None for verdict in judged)
             remark = f"{readable} of {len(came)} are True or False"
         value, missing, _ = METHODS[name].evaluate(generation)
-        told = {"reply": raw if came else None, "remark": remark}
-        methods.append({"label": label(name), "value": value, "missing": missing, **told})
-    return render("replies", methods=methods)
+        told = {"reply": raw if came else None, "remark": remark, "missing": missing}
+        methods.append({"label": label(name), "value": None if missing else value, **told})
+    return methods
 
 
 def _raw(reply: Reply) -> str:
@@ -203,18 +212,27 @@ def evidence(assessment: Assessment) -> Html:
     Without a table (an ablation, or a step that failed) what there is: the profile, the prose, the
     reasoning, the score.
     """
-    rows = judged(assessment)
-    return render(
-        "evidence",
-        a=assessment,
-        rows=rows,
-        weighed=any(e.criterion.importance for e, _ in rows),
-        legend=legend(),
-        summary=summary(assessment),
-        no_value=NO_VALUE,
-        quotation=quotation,
-        importance=importance,
-    )
+    return render("evidence", **evidence_rows(assessment))
+
+
+def evidence_rows(a: Assessment) -> dict[str, Any]:
+    """What :func:`evidence` shows, as JSON can hold it."""
+    rows = []
+    for e, verdict in judged(a):
+        quote, wrong = quotation(e)
+        c = e.criterion
+        look = {"colour": verdict.colour, "symbol": verdict.symbol, "word": verdict.word}
+        told = {"id": c.id, "description": c.description, "importance": importance(e)}
+        rows.append({**told, **look, "quote": quote, "wrong": wrong})
+    return {
+        "diagnosis": a.diagnosis,
+        "missing": f"{NO_VALUE}: {a.missing}" if a.missing else "",
+        "legend": legend() if a.evidence else "",
+        "rows": rows,
+        "prose": a.prose,
+        "reasoning": a.reasoning,
+        "summary": summary(a),
+    }
 
 
 def judged(assessment: Assessment) -> list[tuple[Evidence, Verdict]]:
