@@ -434,8 +434,9 @@ def _legend(
 
 
 def _empty(lines: Sequence[Line]) -> bool:
-    """Whether a panel has no line of a method."""
-    return not any(len(line.known) for line in lines if not line.reference)
+    """Whether a panel has no line of a method; of references where it has no others."""
+    own = [line for line in lines if not line.reference] or lines
+    return not any(len(line.known) for line in own)
 
 
 def _reasons(points: pd.DataFrame) -> str:

@@ -372,7 +372,7 @@ def _withheld(ax: Axes, y: float, reason: str, n_lines: int) -> None:
     letters = int(inches(ax)[0] * 72 / 4.7) - 2
     told = textwrap.wrap(words, letters, max_lines=n_lines, placeholder=" …")
     look: Any = {"size": 8 if len(told) == 1 else 7, "color": GREY, "linespacing": 1.05}
-    look |= {"bbox": {"fc": "white", "ec": "none", "pad": 0.5}, "zorder": 4, "va": "center"}
+    look |= {"bbox": {"fc": "white", "ec": "none", "pad": 2.5}, "zorder": 4, "va": "center"}
     where = ("axes fraction", "data")
     text = ax.annotate("\n".join(told), (0, y), (6, 0), where, "offset points", **look)
     text.set_parse_math(False)
