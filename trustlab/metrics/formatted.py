@@ -135,7 +135,8 @@ def leading(part: pd.DataFrame, *, lowest: bool = False, scale: float = 1) -> st
     apart = others["low"].gt(first["high"]) if lowest else others["high"].lt(first["low"])
     n = len(others) - int(apart.sum())
     if not n:
-        return f"{words}, apart from all {len(others)} others"
+        who = "the other" if len(others) == 1 else f"all {len(others)} others"
+        return f"{words}, apart from {who}"
     return f"{words}; {n} of {len(others)} others cannot be told from it by their intervals"
 
 

@@ -138,8 +138,8 @@ def auroc_message(table: pd.DataFrame) -> str:
         return first
 
     told = _by_model(table, of_model)
-    alone = table[table["method"].eq(SHARE) & table["model"].eq(table["model"].iloc[0])]
-    share = alone.set_index("level").reindex(["pooled", "within"])
+    share = table[table["method"].eq(SHARE)].drop_duplicates("level")  # the first model's
+    share = share.set_index("level").reindex(["pooled", "within"])
     if share["value"].notna().all() and last == "within":
         ends = [formatted.told(share.loc[at]) for at in ("pooled", "within")]
         told += f"\nInformation level alone: {ends[0]} pooled, {ends[1]} within a level"
@@ -1069,8 +1069,8 @@ def level_correlations_message(table: pd.DataFrame) -> str:
     n_below = int((mine["value"] < mine["chance_low"] - 1e-6).sum())
     band = formatted.with_interval(*found[["chance", "chance_low", "chance_high"]].iloc[0])
     told = (
-        f"A confidence that merely rises has a Pearson of {band} (95 %): of {len(mine)} methods"
-        f" {n_above} lie above, {len(mine) - n_above - n_below} within, {n_below} below"
+        f"A confidence that merely rises has a Pearson of {band} (95 %); of {len(mine)} methods:"
+        f" {n_above} above, {len(mine) - n_above - n_below} within, {n_below} below"
     )
     level = found[found["method"].eq(SHARE)]
     alone = f"; information level alone has {formatted.told(level.iloc[0])}" if len(level) else ""
@@ -1166,8 +1166,7 @@ def cost_message(table: pd.DataFrame) -> str:
     n = int(dearer["low"].gt(best["high"]).sum())
     most = dearer.sort_values("value", ascending=False, kind="stable").iloc[0]
     return (
-        f"{told}\nOf {len(dearer)} methods that ask more {n or 'none'}"
-        f" {'lies' if n < 2 else 'lie'} beyond its interval; the highest is"
+        f"{told}\nBeyond its interval: {n} of {len(dearer)} methods that ask more; the highest is"
         f" {named(most['method'])}, {formatted.told(most)}"
     )
 
