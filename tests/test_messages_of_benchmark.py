@@ -10,6 +10,7 @@ from drawn_figures import assert_legible, figure_of
 from trustlab.confidence import METHODS
 from trustlab.metrics import formatted
 from trustlab.plots import caption
+from trustlab.plots.rows import SERIES
 from trustlab.studies import benchmark as study
 from trustlab.studies import published_tables, walkthrough
 
@@ -78,25 +79,24 @@ def test_auroc_names_the_first_chance_and_the_level_alone() -> None:
     made = levels(line("asp", 0.88, 0.76, 0.95), line("poc", 0.6, 0.45, 0.7), share)
     made.loc[made["method"].eq("information_level") & made["level"].eq("pooled"), "value"] = 0.77
     assert study.auroc_message(made) == (
-        "Within a level, the highest AUROC is that of ASP, 0.88 [0.76, 0.95], apart from the"
-        " other. The intervals of 1 of 2 lie above chance\n"
+        "Highest AUROC within a level: ASP, 0.88 [0.76, 0.95], apart from the other; 1 of 2"
+        " intervals lie above chance\n"
         "Information level alone: 0.77 [0.36, 0.61] pooled, 0.48 [0.36, 0.61] within a level"
     )
 
 
 def test_auroc_of_one_level_of_none_and_of_two_models() -> None:
     alone = table(line("asp", 0.8, 0.7, 0.9, level="pooled"), line("asp", level="100"))
-    assert study.auroc_message(alone).startswith("Over all answers, the highest AUROC is that of")
+    assert study.auroc_message(alone).startswith("Highest AUROC of all answers: ASP, 0.80")
     gone = levels(line("asp"), line("poc"))
-    assert study.auroc_message(gone) == f"Within a level, no AUROC: no value ({WITHHELD})"
+    assert study.auroc_message(gone) == f"Highest AUROC within a level: no value ({WITHHELD})"
     assert study.auroc_message(gone[gone["method"].eq("")]) == ""
     assert study.auroc_message(levels(line("random", 0.5, 0.4, 0.6))) == ""
     two = pd.concat([levels(line("asp", 0.8, 0.7, 0.9)), gone.assign(model="<b>n</b>")])
     assert study.auroc_message(two).splitlines() == [
-        "Within a level:",
-        "m: the highest AUROC is that of ASP, 0.80 [0.70, 0.90]. The intervals of 1 of 1 lie above"
-        " chance",
-        f"<b>n</b>: no AUROC: no value ({WITHHELD})",
+        "Highest AUROC within a level:",
+        "m: ASP, 0.80 [0.70, 0.90]; 1 of 1 intervals lie above chance",
+        f"<b>n</b>: no value ({WITHHELD})",
     ]
 
 
@@ -218,6 +218,11 @@ def test_models_stand_side_by_side_and_a_method_that_none_has_stands_once() -> N
     headings = [t.get_text() for t in axes[0].get_yticklabels() if t.get_weight() == "bold"]
     said = [t.get_text() for ax in axes for t in ax.texts if "medical encoder" in t.get_text()]
     assert headings == ["token", "consistency", "baseline"] and len(said) == 2
+    grey = [one.get_ydata()[0] for one in axes[1].lines if one.get_markerfacecolor() == "#D0D0D0"]
+    marks = [
+        one.get_ydata()[0] for one in axes[1].lines if one.get_color() in {c for c, _ in SERIES}
+    ]
+    assert len(grey) == 4 and set(grey) <= set(marks)  # each beside its own model's mark
     legend = [t.get_text() for t in axes[0].get_legend().get_texts()]
     assert legend[:2] == ["m", "n"]
     caption(figure_of(axes), model="m", dataset="d", counts="none")

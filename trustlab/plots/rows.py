@@ -335,7 +335,7 @@ def _rule(colour: str) -> Any:
 def _row(ax: Axes, drawing: _Drawing, of_row: pd.DataFrame, y: float) -> None:
     """A row's marks under one another, or their reasons, and their numbers at the right."""
     many = len(of_row) > 1
-    at = [y + STEP * (k - (len(of_row) - 1) / 2) for k in range(len(of_row))]
+    at = _under(y, len(of_row))
     for place, mark in zip(at, of_row.to_dict("records"), strict=True):
         if pd.isna(mark[drawing.x]):
             _withheld(ax, place, mark["_reason"], 1 if many else 2)
@@ -351,6 +351,11 @@ def _row(ax: Axes, drawing: _Drawing, of_row: pd.DataFrame, y: float) -> None:
         alike = len(set(told)) == 1
         for place, text in [(y, told[0])] if alike else zip(at, told, strict=True):
             _beside(ax, text, end, GREY if heading == "n" else INK, place, 9 if alike else 8)
+
+
+def _under(y: float, n: int) -> list[float]:
+    """Where ``n`` marks of a row whose middle is ``y`` stand, under one another."""
+    return [y + STEP * (k - (n - 1) / 2) for k in range(n)]
 
 
 def _beside(
@@ -382,9 +387,15 @@ def _repeat(ax: Axes, drawing: _Drawing, ghost: str, last: str) -> None:
     """The values of the panel ``ghost`` once more, with a line to those of the last one."""
     keys, x = ["_group", "_row", "_series"], drawing.x
     marks = drawing.marks.dropna(subset=x).set_index(keys)
+    here = drawing.marks[drawing.marks["_panel"].eq(last)]
+    places: dict[Any, float] = {}
+    rows: Any = here.groupby(keys[:2], sort=False)
+    for key, of_row in rows:
+        at = _under(drawing.places[key], len(of_row))
+        places |= {(*key, name): y for name, y in zip(of_row["_series"], at, strict=True)}
     was, now = (marks[marks["_panel"].eq(panel)] for panel in (ghost, last))
     for mark in was.join(now[x].rename("_now"), how="inner").reset_index().to_dict("records"):
-        y = drawing.places[mark["_group"], mark["_row"]]
+        y = places[tuple(mark[key] for key in keys)]
         ax.plot([mark[x], mark["_now"]], [y, y], color=REPEATED["mec"], lw=0.9, zorder=1.5)
         ax.plot(mark[x], y, marker=mark["_shape"], zorder=2, **REPEATED)
 

@@ -124,18 +124,16 @@ def auroc_message(table: pd.DataFrame) -> str:
     """Of what :func:`auroc_rows` draws, for each model: the highest AUROC, how many methods are
     above chance, and what knowing the level alone is worth."""
     last = _stratum(table)
-    where = "Within a level" if last == "within" else "Over all answers"
+    where = "Highest AUROC within a level" if last == "within" else "Highest AUROC of all answers"
 
     def of_model(part: Any) -> str:
         mine = _ranked(part[part["level"].eq(last)])
         known = mine.dropna(subset="value")
-        first = f"the highest AUROC is that of {formatted.leading(mine)}"
-        if known.empty:
-            return f"no AUROC: {formatted.leading(mine)}" if len(mine) else ""
+        if mine.empty:
+            return ""
         n_above = int(known["low"].gt(CHANCE).sum())
-        if known["low"].notna().any():
-            first += f". The intervals of {n_above} of {len(known)} lie above chance"
-        return first
+        above = f"; {n_above} of {len(known)} intervals lie above chance"
+        return formatted.leading(mine) + (above if known["low"].notna().any() else "")
 
     told = _by_model(table, of_model)
     share = table[table["method"].eq(SHARE)].drop_duplicates("level")  # the first model's
@@ -143,8 +141,8 @@ def auroc_message(table: pd.DataFrame) -> str:
     if share["value"].notna().all() and last == "within":
         ends = [formatted.told(share.loc[at]) for at in ("pooled", "within")]
         told += f"\nInformation level alone: {ends[0]} pooled, {ends[1]} within a level"
-    several = table["model"].nunique() > 1
-    return f"{where}{':' if several else ','}{chr(10) if several else ' '}{told}" if told else ""
+    gap = "\n" if table["model"].nunique() > 1 else " "
+    return f"{where}:{gap}{told}" if told else ""
 
 
 def bayes_optimal_table(
@@ -902,10 +900,14 @@ def _as_published(ours: pd.DataFrame, printed: pd.DataFrame, what: str = "") -> 
 
 def printed_in_grey(table: pd.DataFrame, name: str) -> Any:
     """The table for a notebook, all text escaped: printed columns grey, and what they are of."""
+    from trustlab.plots.style import GREY
+
     theirs = [column for column in table.columns if column[0] == THEIRS]
     style = table.style.format(escape="html").format_index(escape="html", axis=0)
     style = style.format_index(escape="html", axis=1).set_uuid(name).set_caption(NOT_OURS)
-    return style.set_properties(subset=theirs, color="#6E6E6E")
+    return style.set_properties(subset=theirs, color=GREY).set_properties(
+        **{"white-space": "normal"}
+    )
 
 
 NO_ENDS = "a score has no ends, so no worst and best"
