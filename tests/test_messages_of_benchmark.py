@@ -325,8 +325,8 @@ def consistent(right: float, low: float, high: float, agree: float = 0.95) -> pd
 
 def test_agreement_is_held_against_the_accuracy() -> None:
     assert walkthrough.consistent_message(consistent(0.4, 0.3, 0.6)) == (
-        "Answers on which 80 % of the samples agree are right less often than they agree, beyond"
-        " the interval, at 1 of 1 level\n"
+        "Answers on which at least 80 % of the samples agree are right less often than they agree,"
+        " beyond the interval, at 1 of 1 level\n"
         "Farthest apart at 20 % of the statements: agreement 95 %, right 40 % [30, 60]"
     )
     assert walkthrough.consistent_message(consistent(0.9, 0.8, 1)).endswith("at 0 of 1 level")
@@ -334,15 +334,16 @@ def test_agreement_is_held_against_the_accuracy() -> None:
     assert walkthrough.consistent_message(consistent(NAN, NAN, NAN, NAN)) == ""
 
 
-def test_beyond_its_world_the_fewest_are_right() -> None:
+def test_beyond_its_world_confidences_are_held_against_the_accuracy() -> None:
     known = [line("", 0.8, 0.7, 0.9), line("ce", 0.85, 0.8, 0.95)]
     unknown = [line("", 0.0) | {"n_cases": 16}, line("ce", 0.75, 0.6, 0.85)]
     made = table(*(x | {"set": "s"} for x in known), *(x | {"set": "u"} for x in unknown))
     assert walkthrough.beyond_message(made) == (
-        "Fewest right in u, 0 %; confidence there: CE 75 % [60, 85]\n"
-        "Mean confidences whose interval lies above the accuracy: s 0 of 1, u 1 of 1"
+        "Answers right: s 80 % [70, 90], u 0 %\n"
+        "Mean confidences whose interval lies above that: s 0 of 1, u 1 of 1"
     )
-    assert walkthrough.beyond_message(made.assign(low=NAN, high=NAN)).count("\n") == 0
+    few = walkthrough.beyond_message(made.assign(low=NAN, high=NAN))
+    assert few.endswith("u 0 %\nNo mean confidence has an interval to hold against that")
     assert walkthrough.beyond_message(made.assign(value=NAN)) == ""
 
 

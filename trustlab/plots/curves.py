@@ -405,7 +405,8 @@ def _legend(
 ) -> None:
     """Lines and guides, where a legend names them, and what filled and hollow marks mean."""
     handles = {}
-    for line in (line for of in lines.values() for line in of if guides is not None):
+    fullest_first = sorted(lines.values(), key=len, reverse=True)  # so that it gives the order
+    for line in (line for of in fullest_first for line in of if guides is not None):
         if len(line.known):
             look = {"ms": MARK_POINTS} | line.look
             if len(axes) > 1 and not line.reference:  # of another family in another panel

@@ -344,6 +344,7 @@ def _row(ax: Axes, drawing: _Drawing, of_row: pd.DataFrame, y: float) -> None:
             place, mark["low"], mark["high"], color=mark["_colour"], lw=2, alpha=0.8, zorder=3
         )
         look: Any = {"marker": mark["_shape"], "sure": mark["_sure"], "zorder": 4}
+        look["clip_on"] = False  # a stretched axis ends at 1
         look["ms"] = MARKER_POINTS[mark["_shape"]] * (0.85 if many else 1)
         plot_marks(ax, mark[drawing.x], place, mark["n_cases"], color=mark["_colour"], **look)
     for heading, (end, texts) in drawing.columns.items():

@@ -1069,7 +1069,8 @@ def level_correlations_message(table: pd.DataFrame) -> str:
     mine = _ranked(found)
     n_above = int((mine["value"] > mine["chance_high"] + 1e-6).sum())
     n_below = int((mine["value"] < mine["chance_low"] - 1e-6).sum())
-    band = formatted.with_interval(*found[["chance", "chance_low", "chance_high"]].iloc[0])
+    ends = found[["chance", "chance_low", "chance_high"]].iloc[0].to_list()
+    band = formatted.told(dict(zip(["value", "low", "high"], ends, strict=True)))
     told = (
         f"A confidence that merely rises has a Pearson of {band} (95 %); of {len(mine)} methods:"
         f" {n_above} above, {len(mine) - n_above - n_below} within, {n_below} below"

@@ -217,7 +217,9 @@ def consistent_message(table: pd.DataFrame) -> str:
     high = wide["high", "accuracy"].dropna()
     if agree.dropna().empty:
         return ""
-    first = f"Answers on which {100 * table['threshold'].iloc[0]:.0f} % of the samples agree"
+    first = (
+        f"Answers on which at least {100 * table['threshold'].iloc[0]:.0f} % of the samples agree"
+    )
     if high.empty:
         return f"{first}: no level has an accuracy with an interval to hold agreement against"
     above = agree[high.index] > high
@@ -234,25 +236,19 @@ def consistent_message(table: pd.DataFrame) -> str:
 
 
 def beyond_message(table: pd.DataFrame) -> str:
-    """In which set of cases the fewest answers are right, and which mean confidences lie above the
-    accuracy there and elsewhere."""
+    """How many answers are right in each set of cases, and how many mean confidences lie above
+    that."""
     right = table[table["method"].eq("")].dropna(subset="value").set_index("set")
-    sure = table[table["method"].ne("")].dropna(subset="value")
-    if right.empty or sure.empty:
+    sure = table[table["method"].ne("")].dropna(subset="low")
+    if right.empty:
         return ""
-    least = right["value"].idxmin()
-    there = sure[sure["set"].eq(least)].sort_values("value", ascending=False, kind="stable")
-    names = [
-        f"{label(line['method'])} {formatted.told(line, scale=100)}" for _, line in there.iterrows()
-    ]
-    told = f"Fewest right in {least}, {formatted.told(right.loc[least], scale=100)}"
-    told += f"; confidence there: {', '.join(names)}" if names else ""
-    known = sure.dropna(subset="low")
-    known = known[known["set"].isin(right.index)]
-    ends = right["high"].fillna(right["value"])
-    over = known["low"] > ends.reindex(known["set"]).to_numpy()
-    if known.empty:
-        return told
-    n = over.groupby(known["set"], sort=False).agg(["sum", "count"])
-    each = [f"{name} {line['sum']} of {line['count']}" for name, line in n.iterrows()]
-    return f"{told}\nMean confidences whose interval lies above the accuracy: {', '.join(each)}"
+    each = [f"{name} {formatted.told(line, scale=100)}" for name, line in right.iterrows()]
+    told = f"Answers right: {', '.join(each)}"
+    sure = sure[sure["set"].isin(right.index)]
+    if sure.empty:
+        return f"{told}\nNo mean confidence has an interval to hold against that"
+    ends = right["high"].fillna(right["value"])  # a share of 0 or 1 has no interval
+    over = sure["low"] > ends.loc[sure["set"]].to_numpy()
+    n = over.groupby(sure["set"], sort=False).agg(["sum", "count"])
+    counts = [f"{name} {line['sum']} of {line['count']}" for name, line in n.iterrows()]
+    return f"{told}\nMean confidences whose interval lies above that: {', '.join(counts)}"
