@@ -11,6 +11,7 @@ from trustlab.confidence import METHODS
 from trustlab.metrics import formatted
 from trustlab.plots import caption
 from trustlab.plots.rows import SERIES
+from trustlab.reporting import Report
 from trustlab.studies import benchmark as study
 from trustlab.studies import published_tables, walkthrough
 
@@ -365,3 +366,23 @@ def test_what_the_printed_tables_say() -> None:
     assert "in 1 of 1 comparisons" in published_tables.auroc_differences_message(lead)
     assert published_tables.auroc_differences_message(lead).endswith("in 0 if a case counts once")
     assert np.isfinite(published_tables.auroc_differences()["low"]).all()
+
+
+def test_the_best_of_the_cheapest_is_no_reference_and_the_message_stands_above() -> None:
+    same = {"asked": "The answer alone", "cost": 1.0, "unit": "tokens", "missing": ""}
+    known = line("exact_posterior", 0.95, 0.9, 0.99) | same | {"family": "reference"}
+    cheap = line("asp", 0.7, 0.6, 0.8) | same | {"family": "token"}
+    answers = pd.DataFrame({"model": ["m"], "dataset": "d", "case_id": "c", "level": 1})
+    made = Report("", pd.DataFrame(), table(known, cheap), FAMILIES, answers.assign(correct=1))
+    ax = made.figure(message="what it shows")
+    dotted = [one.get_xdata()[0] for one in ax.lines if one.get_linestyle() == ":"]
+    assert dotted == [0.7]
+    assert "what it shows" in [text.get_text() for text in figure_of(ax).texts]
+
+
+def test_why_a_value_is_missing_stands_on_white_above_the_lines() -> None:
+    axes = study.auroc_rows(levels(line("asp", 0.8, 0.7, 0.9), line("poc")), FAMILIES)
+    (why,) = [text for text in axes[0].texts if WITHHELD in text.get_text()]
+    box = why.get_bbox_patch()
+    assert box.get_facecolor()[:3] == (1, 1, 1) and why.get_zorder() > 1
+    assert box.get_boxstyle().pad > 0.25  # of the size of its letters
