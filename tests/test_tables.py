@@ -404,7 +404,7 @@ def test_a_bound_of_a_method_that_is_missing_elsewhere_is_counted():
 def test_a_stand_in_is_named_where_a_method_shown_was_judged_by_it() -> None:
     stand_in, real = ({"entailment": {"stand_in": s}} for s in (True, False))
     assert formatted.stand_in_note(stand_in, ["asp", "ccp", "num_set", "ccp", ""]).endswith(
-        "no NLI model: ccp, num_set"
+        "no NLI model: CCP, NumSet"
     )
     assert formatted.stand_in_note(stand_in, ["asp", "poc", ""]) == ""
     assert formatted.stand_in_note(real, ["ccp"]) == ""

@@ -316,16 +316,18 @@ class Report:
     note: str = ""
     cost_words: str = "Cost of one answer with each method alone"
 
-    def figure(self, model: str | None = None, dataset: str | None = None) -> Axes:
+    def figure(
+        self, model: str | None = None, dataset: str | None = None, message: str = ""
+    ) -> Axes:
         """Level-stratified AUROC of each method, by what has to be asked for it, with its caption.
 
-        Of one model on one data set, the first ones where ``None``. The dotted line is the best of
-        the cheapest class. ``ValueError`` for a model or data set that the run does not have, and
-        where there is no level-stratified AUROC.
+        Of one model on one data set, the first ones where ``None``, under its ``message``. The
+        dotted line is the best of the cheapest class. ``ValueError`` for a model or data set that
+        the run does not have, and where there is no level-stratified AUROC.
         """
         # here, so that the package is imported without matplotlib
         from trustlab.plots.rows import Line, by_value, rows
-        from trustlab.plots.style import caption
+        from trustlab.plots.style import caption, headline
 
         if self.pareto is None:
             raise ValueError("the metrics hold no level-stratified AUROC to draw by cost")
@@ -337,7 +339,8 @@ class Report:
             chosen[column] = held[0] if given is None else given
         part, mine = (_where(table, chosen) for table in (self.pareto, self.answers))
         part = part.sort_values("cost", kind="stable")
-        cheap = part.loc[part["asked"].eq(part["asked"].iloc[0]), "value"].dropna()
+        bought = part[part["family"].ne("reference")]
+        cheap = bought.loc[bought["asked"].eq(part["asked"].iloc[0]), "value"].dropna()
         lines = [Line(best, "best of the cheapest", dotted=True) for best in cheap.nlargest(1)]
         numbers = {"value": "{value:.2f}", "n": "{n:,.0f}"}
         axes = rows(
@@ -353,6 +356,8 @@ class Report:
         many = self.answers["dataset"].nunique() > 1
         notes = [self.note, "costs are means over all data sets of the run" if many else ""]
         note = "; ".join(filter(None, notes))
+        if message:
+            headline(axes[0].figure, message)
         caption(axes[0].figure, **formatted.about(mine), interval=words, note=note)
         return axes[0]
 

@@ -16,9 +16,10 @@ import pandas as pd
 
 from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
+from trustlab.confidence.registry import label
 from trustlab.metrics import schema
 from trustlab.metrics.correlation import pearson_p, spearman
-from trustlab.metrics.estimate import MIN_CASES, groups
+from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.significance import cases_shown
 from trustlab.parsing.counts import Counts
 from trustlab.parsing.counts import words as chat_words
@@ -101,6 +102,42 @@ def with_interval(value: float, low: float, high: float, digits: int = 2) -> str
         return "–"
     told = _plain(value, digits)
     return told if pd.isna(low) else f"{told} [{_plain(low, digits)}, {_plain(high, digits)}]"
+
+
+def told(line: Any, x: str = "value", *, scale: float = 1, sign: str = "") -> str:
+    """The value ``x`` of a line with its interval, as a sentence has it, all times ``scale``: in
+    percent where that is 100 (whole numbers), and with a ``sign`` where that is "+"."""
+    places = 0 if scale == 100 else 2
+    known = [scale * line[name] for name in (x, "low", "high")]
+    value, low, high = (f"{round(one, places) + 0.0:{sign}.{places}f}" for one in known)
+    unit = " %" if scale == 100 else ""
+    if np.isnan(known[0]):
+        return "–"
+    shown = f"{value}{unit}" if np.isnan(known[1:]).any() else f"{value}{unit} [{low}, {high}]"
+    return shown.replace("-", "−")
+
+
+def leading(part: pd.DataFrame, *, lowest: bool = False, scale: float = 1) -> str:
+    """The method with the highest (or lowest) ``value`` of ``part``, a line a method, in words.
+
+    They say of how many others it cannot be told apart: those whose 95 % interval overlaps its own,
+    or that have none. Without any value they say why.
+    """
+    known = part.dropna(subset="value").sort_values("value", ascending=lowest, kind="stable")
+    if known.empty:
+        return f"no value ({most_frequent(part)})"
+    first, others = known.iloc[0], known.iloc[1:]
+    words = f"{label(first['method'])}, {told(first, scale=scale)}"
+    if others.empty:
+        return words
+    if np.isnan(first["low"]):
+        return f"{words}, without an interval: nothing says that it is first"
+    apart = others["low"].gt(first["high"]) if lowest else others["high"].lt(first["low"])
+    n = len(others) - int(apart.sum())
+    if not n:
+        who = "the other" if len(others) == 1 else f"all {len(others)} others"
+        return f"{words}, apart from {who}"
+    return f"{words}; {n} of {len(others)} others cannot be told from it by their intervals"
 
 
 def _plain(value: float, digits: int) -> str:
@@ -261,7 +298,7 @@ def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
     reading = [m for m in dict.fromkeys(methods) if _is_judged(m)]
     if not reading or not parameters["entailment"]["stand_in"]:
         return ""
-    return f"entailment by a rule-based proxy, no NLI model: {', '.join(reading)}"
+    return f"entailment by a rule-based proxy, no NLI model: {', '.join(map(label, reading))}"
 
 
 def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -405,7 +405,8 @@ def _legend(
 ) -> None:
     """Lines and guides, where a legend names them, and what filled and hollow marks mean."""
     handles = {}
-    for line in (line for of in lines.values() for line in of if guides is not None):
+    fullest_first = sorted(lines.values(), key=len, reverse=True)  # so that it gives the order
+    for line in (line for of in fullest_first for line in of if guides is not None):
         if len(line.known):
             look = {"ms": MARK_POINTS} | line.look
             if len(axes) > 1 and not line.reference:  # of another family in another panel
@@ -434,8 +435,9 @@ def _legend(
 
 
 def _empty(lines: Sequence[Line]) -> bool:
-    """Whether a panel has no line of a method."""
-    return not any(len(line.known) for line in lines if not line.reference)
+    """Whether a panel has no line of a method; of references where it has no others."""
+    own = [line for line in lines if not line.reference] or lines
+    return not any(len(line.known) for line in own)
 
 
 def _reasons(points: pd.DataFrame) -> str:

@@ -335,7 +335,7 @@ def _rule(colour: str) -> Any:
 def _row(ax: Axes, drawing: _Drawing, of_row: pd.DataFrame, y: float) -> None:
     """A row's marks under one another, or their reasons, and their numbers at the right."""
     many = len(of_row) > 1
-    at = [y + STEP * (k - (len(of_row) - 1) / 2) for k in range(len(of_row))]
+    at = _under(y, len(of_row))
     for place, mark in zip(at, of_row.to_dict("records"), strict=True):
         if pd.isna(mark[drawing.x]):
             _withheld(ax, place, mark["_reason"], 1 if many else 2)
@@ -344,6 +344,7 @@ def _row(ax: Axes, drawing: _Drawing, of_row: pd.DataFrame, y: float) -> None:
             place, mark["low"], mark["high"], color=mark["_colour"], lw=2, alpha=0.8, zorder=3
         )
         look: Any = {"marker": mark["_shape"], "sure": mark["_sure"], "zorder": 4}
+        look["clip_on"] = False  # a stretched axis ends at 1
         look["ms"] = MARKER_POINTS[mark["_shape"]] * (0.85 if many else 1)
         plot_marks(ax, mark[drawing.x], place, mark["n_cases"], color=mark["_colour"], **look)
     for heading, (end, texts) in drawing.columns.items():
@@ -351,6 +352,11 @@ def _row(ax: Axes, drawing: _Drawing, of_row: pd.DataFrame, y: float) -> None:
         alike = len(set(told)) == 1
         for place, text in [(y, told[0])] if alike else zip(at, told, strict=True):
             _beside(ax, text, end, GREY if heading == "n" else INK, place, 9 if alike else 8)
+
+
+def _under(y: float, n: int) -> list[float]:
+    """Where ``n`` marks of a row whose middle is ``y`` stand, under one another."""
+    return [y + STEP * (k - (n - 1) / 2) for k in range(n)]
 
 
 def _beside(
@@ -372,7 +378,7 @@ def _withheld(ax: Axes, y: float, reason: str, n_lines: int) -> None:
     letters = int(inches(ax)[0] * 72 / 4.7) - 2
     told = textwrap.wrap(words, letters, max_lines=n_lines, placeholder=" …")
     look: Any = {"size": 8 if len(told) == 1 else 7, "color": GREY, "linespacing": 1.05}
-    look |= {"bbox": {"fc": "white", "ec": "none", "pad": 0.5}, "zorder": 4, "va": "center"}
+    look |= {"bbox": {"fc": "white", "ec": "none", "pad": 2.5}, "zorder": 4, "va": "center"}
     where = ("axes fraction", "data")
     text = ax.annotate("\n".join(told), (0, y), (6, 0), where, "offset points", **look)
     text.set_parse_math(False)
@@ -382,9 +388,15 @@ def _repeat(ax: Axes, drawing: _Drawing, ghost: str, last: str) -> None:
     """The values of the panel ``ghost`` once more, with a line to those of the last one."""
     keys, x = ["_group", "_row", "_series"], drawing.x
     marks = drawing.marks.dropna(subset=x).set_index(keys)
+    here = drawing.marks[drawing.marks["_panel"].eq(last)]
+    places: dict[Any, float] = {}
+    rows: Any = here.groupby(keys[:2], sort=False)
+    for key, of_row in rows:
+        at = _under(drawing.places[key], len(of_row))
+        places |= {(*key, name): y for name, y in zip(of_row["_series"], at, strict=True)}
     was, now = (marks[marks["_panel"].eq(panel)] for panel in (ghost, last))
     for mark in was.join(now[x].rename("_now"), how="inner").reset_index().to_dict("records"):
-        y = drawing.places[mark["_group"], mark["_row"]]
+        y = places[tuple(mark[key] for key in keys)]
         ax.plot([mark[x], mark["_now"]], [y, y], color=REPEATED["mec"], lw=0.9, zorder=1.5)
         ax.plot(mark[x], y, marker=mark["_shape"], zorder=2, **REPEATED)
 

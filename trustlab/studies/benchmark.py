@@ -1,5 +1,9 @@
 """01: level and length alone, calibration, abstention, graders, label noise, what is missing."""
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false, reportReturnType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,10 +18,13 @@ from scipy.optimize import isotonic_regression
 from scipy.stats import kendalltau, rankdata
 
 from trustlab.collect import NOT_KNOWN
+from trustlab.confidence import METHODS
+from trustlab.confidence.registry import label as named
 from trustlab.graders import Grader, open_grader
 from trustlab.levels import views
-from trustlab.metrics import missing_bounds, schema
+from trustlab.metrics import formatted, missing_bounds, schema
 from trustlab.metrics.agreement import COUNTS, agreement
+from trustlab.metrics.audit import DATASETS, MODELS, published_table, with_printed
 from trustlab.metrics.calibration import CALIBRATION, cross_fitted
 from trustlab.metrics.correlation import OVER_LEVELS, partial_spearman_of
 from trustlab.metrics.discrimination import RANKING
@@ -30,6 +37,7 @@ from trustlab.metrics.estimate import (
     at_least,
     estimate,
     grouped,
+    groups,
     mean,
     mean_of_known,
     measure,
@@ -37,7 +45,7 @@ from trustlab.metrics.estimate import (
     within,
 )
 from trustlab.metrics.missing_bounds import Bounds
-from trustlab.metrics.paired import MIN_COVERAGE
+from trustlab.metrics.paired import MIN_COVERAGE, family_name
 from trustlab.metrics.run_tables import KEYS, RunTables, Tables, metrics_table, rows_of_methods
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.selective import SELECTIVE, risk_at
@@ -47,25 +55,94 @@ from trustlab.records import LEVELS, Case
 STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over levels)"}
 
 
-def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
-    """AUROC of each method beside its interval, of the lines of one model and data set in a
-    ``metrics_table``; level-stratified too where there is more than one level."""
-    from trustlab.plots.rows import Line, by_value, rows
+CHANCE, ALPHA = 0.5, 0.05
+YARDSTICKS = ("baseline", "reference")
+"""Families that methods are held against: no message ranks them."""
 
+
+def _stratum(table: pd.DataFrame) -> str:
+    """The lines that tell more: "within" where there are several levels, else "pooled"."""
     several = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
-    last = "within" if several else "pooled"
+    return "within" if several else "pooled"
+
+
+def _ranked(table: pd.DataFrame) -> Any:
+    """The lines of confidence methods, without yardsticks and answers."""
+    families = table["method"].map(family_name)
+    return table[table["method"].ne("") & ~families.isin(YARDSTICKS)]
+
+
+def _by_model(table: pd.DataFrame, say: Callable[[Any], str]) -> str:
+    """A line for each model, which it names where there are several; '' where nothing is said."""
+    told = [(key["model"], say(part)) for key, part in groups(table, ["model"])]
+    alone = len(told) == 1
+    return "\n".join(words if alone else f"{who}: {words}" for who, words in told if words)
+
+
+def _listed(words: Sequence[str], most: int = 4) -> str:
+    """Up to ``most`` of the words, and how many more there are."""
+    more = [f"{len(words) - most} more"] if len(words) > most else []
+    return ", ".join([*words[:most], *more])
+
+
+def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
+    """AUROC of each method beside its interval, of the lines of one data set in a
+    ``metrics_table``; level-stratified too where there is more than one level.
+
+    Several models stand in one row, a mark each, in the order of the first one. What no model has
+    stands once.
+    """
+    from trustlab.plots.rows import Line, by_value, rows
+    from trustlab.plots.style import FAMILY_LABELS
+
+    last = _stratum(table)
     part: Any = table[table["level"].isin(["pooled", last])]
+    models = list(dict.fromkeys(part["model"]))
+    order = by_value(part[part["level"].eq(last) & part["model"].eq(models[0])])
+    look: dict[str, Any] = {"families": families}
+    if len(models) > 1:
+        none = part.groupby("method")["value"].transform("count").eq(0)
+        part = part[~(none & part.duplicated(["method", "level"]))]
+        place = part["method"].map(families).map(list(FAMILY_LABELS).index)
+        part = part.assign(family=part["method"].map(families).map(FAMILY_LABELS))
+        part = part.iloc[place.argsort(kind="stable")]
+        look = {"series": "model", "groups": "family"}
     return rows(
         part,
-        families,
+        **look,
         panels="level",
-        ghost="pooled" if several else "",
-        order=by_value(part[part["level"] == last]),
-        names=STRATA if several else {"pooled": "All answers"},
-        lines=[Line(0.5, "chance 0.50")],
+        ghost="pooled" if last == "within" else "",
+        order=[*order, *(m for m in dict.fromkeys(part["method"]) if m not in order)],
+        names=STRATA if last == "within" else {"pooled": "All answers"},
+        lines=[Line(CHANCE, "chance 0.50")],
         columns={"value": "{value:.2f}", "n": "{n:,.0f}"},
         xlabel="AUROC, 0 to 1",
     )
+
+
+def auroc_message(table: pd.DataFrame) -> str:
+    """Of what :func:`auroc_rows` draws, for each model: the highest AUROC, how many methods are
+    above chance, and what knowing the level alone is worth."""
+    last = _stratum(table)
+    where = "Highest AUROC within a level" if last == "within" else "Highest AUROC of all answers"
+
+    def of_model(part: Any) -> str:
+        mine = _ranked(part[part["level"].eq(last)])
+        known = mine.dropna(subset="value")
+        if mine.empty:
+            return ""
+        n_above = int(known["low"].gt(CHANCE).sum())
+        above = f"; {n_above} of {len(known)} intervals lie above chance"
+        return formatted.leading(mine) + (above if known["low"].notna().any() else "")
+
+    told = _by_model(table, of_model)
+    share = table[table["method"].eq(SHARE)].drop_duplicates("level")  # the first model's
+    share = share.set_index("level").reindex(["pooled", "within"])
+    if share["value"].notna().all() and last == "within":
+        ends = [formatted.told(share.loc[at]) for at in ("pooled", "within")]
+        told += f"\nInformation level alone: {ends[0]} pooled, {ends[1]} within a level"
+    gap = "\n" if table["model"].nunique() > 1 else " "
+    return f"{where}:{gap}{told}" if told else ""
 
 
 def bayes_optimal_table(
@@ -738,6 +815,101 @@ def _auroc(rows: Rows, flip: np.ndarray | bool = False) -> np.ndarray:
         return np.where(n_pairs, (correct @ ranks - n_right * (n_right + 1) / 2) / n_pairs, np.nan)
 
 
+NOT_OURS = (
+    "Grey: as Ren et al. 2026 print it, of large models on other patients, without intervals: not"
+    " to be held against ours."
+)
+THEIRS = "as printed"
+
+
+def correlations_as_published(metrics: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """Ren et al. 2026's Table 2 with this run's values before the printed ones, as text.
+
+    Accuracy and mean confidence over the levels by ``statistic`` ("pearson" or "spearman"): a row a
+    method under its family, a column a model and data set; of ours with interval and ``n`` answers,
+    "–" where there is none.
+    """
+    across = metrics[metrics["metric"].eq(statistic) & metrics["level"].eq("across")]
+    printed = published_table("correlation", as_text=True)
+    printed = printed[printed["statistic"].eq(statistic)].rename(columns={"value": "shown"})
+    return _as_published(_shown_counted(_ranked(across)), printed)
+
+
+def comparison_as_published(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Ren et al. 2026's Table 3 with this run's values before the printed ones, as text.
+
+    The highest AUROC of each family, pooled over levels as theirs presumably is, with its method,
+    and this method's Pearson over the levels; the highest is chosen on the answers shown. Rows are
+    families and what is measured, columns as in :func:`correlations_as_published`.
+    """
+    auroc = metrics[metrics["metric"].eq("auroc") & metrics["level"].eq("pooled")]
+    mine = _ranked(auroc)
+    mine = mine.assign(family=mine["method"].map(family_name))
+    keys = ["model", "dataset", "family"]
+    best = mine.sort_values("value", ascending=False, kind="stable").drop_duplicates(keys)
+    best = best.sort_index(kind="stable")  # the run's order of models and data sets
+    pearson = metrics[metrics["metric"].eq("pearson") & metrics["level"].eq("across")]
+    same = best[[*RUN, "method"]]
+    ours = [_shown_counted(best), _shown_counted(same.merge(pearson, on=[*RUN, "method"]))]
+    wide = published_table("comparison", as_text=True)
+    parts = []
+    for what, mine, column in zip(("AUROC", "Pearson"), ours, ("auroc", "pearson"), strict=True):
+        theirs = wide.rename(columns={column: "shown"})
+        for source in (mine, theirs):
+            source["shown"] = [
+                v if v == "–" else f"{named(m)} {v}"
+                for m, v in zip(source["method"], source["shown"], strict=True)
+            ]
+        parts.append(_as_published(mine, theirs, what))
+    return pd.concat(parts).fillna("–")
+
+
+def _shown_counted(lines: pd.DataFrame) -> pd.DataFrame:
+    """The lines with their value, interval and n as text in ``shown``."""
+    ends = lines[["value", "low", "high", "n"]].itertuples(index=False)
+    return lines.assign(
+        shown=[
+            formatted.with_interval(*each[:3])
+            + (f", n {each[3]:,.0f}" if pd.notna(each[0]) else "")
+            for each in ends
+        ]
+    )
+
+
+def _as_published(ours: pd.DataFrame, printed: pd.DataFrame, what: str = "") -> pd.DataFrame:
+    """``shown`` by family and method (or ``what``) down, by source, model and data set across."""
+    from trustlab.plots.style import FAMILY_LABELS
+
+    theirs = printed.replace({"model": MODELS, "dataset": DATASETS})
+    both = with_printed(ours, theirs)
+    both["source"] = both["source"].map({"ours": "this run", "printed": THEIRS})
+    words = both["method"].map(family_name).map(FAMILY_LABELS).fillna("other")
+    both = both.assign(family=words, row=what or both["method"].map(named))
+    order = {name: place for place, name in enumerate(FAMILY_LABELS.values())}
+    across, down = ["source", "model", "dataset"], ["family", "row"]
+    wide = both.pivot(index=down, columns=across, values="shown")
+    rows = (
+        both[down]
+        .drop_duplicates()
+        .sort_values("family", key=lambda f: f.map(order), kind="stable")
+    )
+    columns = both[across].drop_duplicates()
+    wide = wide.reindex(index=pd.MultiIndex.from_frame(rows))
+    return wide[list(columns.itertuples(index=False, name=None))].fillna("–")
+
+
+def printed_in_grey(table: pd.DataFrame, name: str) -> Any:
+    """The table for a notebook, all text escaped: printed columns grey, and what they are of."""
+    from trustlab.plots.style import GREY
+
+    theirs = [column for column in table.columns if column[0] == THEIRS]
+    style = table.style.format(escape="html").format_index(escape="html", axis=0)
+    style = style.format_index(escape="html", axis=1).set_uuid(name).set_caption(NOT_OURS)
+    return style.set_properties(subset=theirs, color=GREY).set_properties(
+        **{"white-space": "normal"}
+    )
+
+
 NO_ENDS = "a score has no ends, so no worst and best"
 ONLY_RANGE = "no sharp bound is computed: only the metric's range"
 FLAT = "fewer than 3 levels, or one side is the same at every level"
@@ -827,3 +999,221 @@ def _line(
     ends = ends or Bounds(value, value)
     more = {"worst": ends.worst, "best": ends.best, "missing": "; ".join(filter(None, told))}
     return {"metric": name, **found, **more}
+
+
+def compared_message(table: pd.DataFrame) -> str:
+    """Which methods the paired differences of ``compare_methods``, level-stratified and of one
+    model, tell from the reference after Holm's correction."""
+    part = table[table["level"].eq("within")]
+    known = part.dropna(subset="p_holm")
+    if part.empty:
+        return ""
+    reference = named(str(part["against"].iloc[0]))
+    if known.empty:
+        return f"No method can be told from {reference}: {most_frequent(part)}"
+    by_size: Any = known.iloc[known["difference"].abs().argsort(kind="stable")[::-1]]
+    sure = by_size[by_size["p_holm"].lt(ALPHA)]
+    if sure.empty:
+        most = by_size.iloc[0]
+        shown = formatted.told(most, "difference", sign="+")
+        return (
+            f"On the same answers no method can be told from {reference}: none of {len(known)}"
+            f" differences is beyond chance (Holm), the largest is that of"
+            f" {named(most['method'])}, {shown}"
+        )
+    sides = {"better": sure[sure["difference"].gt(0)], "worse": sure[sure["difference"].lt(0)]}
+    told = []
+    for word, side in sides.items():
+        ends = [formatted.told(line, "difference", sign="+") for _, line in side.iterrows()]
+        names = [f"{named(m)} {shown}" for m, shown in zip(side["method"], ends, strict=True)]
+        told += [f"{len(names)} {word}: {_listed(names, 3)}"] if names else []
+    return (
+        f"Different from {reference} on the same answers beyond chance (Holm): {len(sure)} of"
+        f" {len(known)} methods and baselines\n{'; '.join(told)}"
+    )
+
+
+def rising_message(table: pd.DataFrame) -> str:
+    """How far accuracy rises over the levels of one model, and which confidences that are meant as
+    a chance lie outside its interval."""
+    single: Any = table[table["level"].astype(str).str.isdigit()].astype({"level": int})
+    accuracy = single[single["metric"].eq("accuracy")].dropna(subset="value").sort_values("level")
+    if accuracy.empty:
+        return ""
+    first, last = accuracy.iloc[0], accuracy.iloc[-1]
+    ends = [f"{formatted.told(line, scale=100)} at {line['level']} %" for line in (first, last)]
+    told = f"The accuracy is {ends[0]} of the statements"
+    told += f" and {ends[1]}" if len(accuracy) > 1 else ""
+    held = accuracy.dropna(subset="low").set_index("level")
+    if held.empty:
+        return f"{told}; without intervals, no confidence can be held against it"
+    scale = {name: method.scale for name, method in METHODS.items()}
+    sure = single[single["metric"].eq("mean_confidence") & single["level"].isin(held.index)]
+    sure = sure[sure["method"].map(scale).eq("probability")].dropna(subset="value")
+    above = sure["value"] > held["high"].loc[sure["level"]].to_numpy()
+    below = sure["value"] < held["low"].loc[sure["level"]].to_numpy()
+    sides = {"Above": above, "Below": below}
+    for word, side in sides.items():
+        n = side.groupby(sure["method"], sort=False).sum().sort_values(ascending=False)
+        names = [f"{named(str(m))} ({k} of {len(held)} levels)" for m, k in n.items() if k]
+        told += f"\n{word} its interval: {_listed(names) if names else 'none'}" if len(sure) else ""
+    return told
+
+
+def level_correlations_message(table: pd.DataFrame) -> str:
+    """How many Pearson correlations over the levels, of one model, are more than what a confidence
+    that merely rises has beside the same accuracies."""
+    found = table[table["metric"].eq("pearson")].dropna(subset=["value", "chance_low"])
+    if found.empty:
+        return ""
+    mine = _ranked(found)
+    n_above = int((mine["value"] > mine["chance_high"] + 1e-6).sum())
+    n_below = int((mine["value"] < mine["chance_low"] - 1e-6).sum())
+    ends = found[["chance", "chance_low", "chance_high"]].iloc[0].to_list()
+    band = formatted.told(dict(zip(["value", "low", "high"], ends, strict=True)))
+    told = (
+        f"A confidence that merely rises has a Pearson of {band} (95 %); of {len(mine)} methods:"
+        f" {n_above} above, {len(mine) - n_above - n_below} within, {n_below} below"
+    )
+    level = found[found["method"].eq(SHARE)]
+    alone = f"; information level alone has {formatted.told(level.iloc[0])}" if len(level) else ""
+    return told + alone
+
+
+def reliability_message(table: pd.DataFrame) -> str:
+    """In how many groups of answers, by method or by model, the interval of the accuracy leaves out
+    the confidence."""
+    known = table.dropna(subset=["bin", "value", "low"])
+    if known.empty:
+        return "No group of answers has an interval: nothing can be told from a true chance"
+    several = known["model"].nunique() > 1
+    told = []
+    for key, part in groups(known, ["model" if several else "method"]):
+        (who,) = key.values()
+        over = int(part["confidence"].gt(part["high"] + 1e-6).sum())
+        under = int(part["confidence"].lt(part["low"] - 1e-6).sum())
+        name = str(who) if several else named(str(who))
+        told.append((over, under, len(part), name))
+    if not several:
+        told.sort(key=lambda one: -one[0] / one[2])
+    words = {
+        "Too sure": [f"{name} in {over} of {n}" for over, _, n, name in told if over],
+        "Not sure enough": [f"{name} in {under} of {n}" for _, under, n, name in told if under],
+    }
+    lines = [f"{word}: {_listed(names, 5)} groups" for word, names in words.items() if names]
+    what = "beyond the interval of a group's accuracy"
+    if not lines:
+        return f"No confidence lies {what}: these answers cannot tell it from a true chance"
+    return "\n".join([f"{lines[0]}, {what}", *lines[1:]])
+
+
+def risk_message(table: pd.DataFrame) -> str:
+    """How many of the answers given are wrong, of one model, when the surest half is given."""
+    curves = table.dropna(subset=["coverage", "value"])
+    at = curves["coverage"].sub(0.5).abs()
+    half = _ranked(curves[at.eq(at.min()) & curves["role"].eq("method")])
+    if half.empty:
+        return ""
+    whole = curves[curves["coverage"].eq(curves["coverage"].max())].iloc[0]
+    share = half["coverage"].iloc[0]
+    return (
+        f"Of all answers {formatted.told(whole, scale=100)} are wrong; of the surest"
+        f" {100 * share:.0f} % the fewest by {formatted.leading(half, lowest=True, scale=100)}"
+    )
+
+
+def pairs_message(table: pd.DataFrame) -> str:
+    """How many pairs of methods order the answers nearly alike."""
+    values = table["value"].dropna()
+    if values.empty:
+        return ""
+    n = int(values.ge(0.9 - 1e-6).sum())
+    return (
+        f"{n} of {len(values)} pairs of methods order the answers nearly alike (0.90 or more); the"
+        f" median correlation is {values.median():.2f}"
+    )
+
+
+def turned_message(table: pd.DataFrame) -> str:
+    """How often two models stand on either side of the reference, for a method and a data set."""
+    known = table.dropna(subset="difference")
+    if known.empty:
+        return ""
+    reference = named(str(known["against"].iloc[0]))
+    n_sure = int((known["low"].gt(0) | known["high"].lt(0)).sum())
+    if known["model"].nunique() < 2:
+        return f"{n_sure} of {len(known)} differences from {reference} have an interval without 0"
+    each = [part for _, part in groups(known, ["method", "dataset"]) if len(part) > 1]
+    sides = [(part["difference"].max() > 1e-6, part["difference"].min() < -1e-6) for part in each]
+    sure = [(part["low"].gt(0).any(), part["high"].lt(0).any()) for part in each]
+    n_turned, n_beyond = sum(map(all, sides)), sum(map(all, sure))
+    return (
+        f"The order of a method and {reference} turns from one model to another in {n_turned} of"
+        f" {len(each)} comparisons, in {n_beyond} of them with intervals that leave out 0 on both"
+        " sides"
+    )
+
+
+def cost_message(table: pd.DataFrame) -> str:
+    """Whether a method that asks more ranks better than the best of the cheapest, of one model."""
+    known = _ranked(table).dropna(subset="value").sort_values("cost", kind="stable")
+    if known.empty:
+        return ""
+    cheap = known["asked"].eq(known["asked"].iloc[0])
+    kind = str(known["asked"].iloc[0])
+    best = known[cheap].sort_values("value", ascending=False, kind="stable").iloc[0]
+    told = f"{kind}: the highest AUROC is that of {named(best['method'])}, {formatted.told(best)}"
+    dearer = known[~cheap]
+    if dearer.empty or np.isnan(best["low"]):
+        return told
+    n = int(dearer["low"].gt(best["high"]).sum())
+    most = dearer.sort_values("value", ascending=False, kind="stable").iloc[0]
+    return (
+        f"{told}\nBeyond its interval: {n} of {len(dearer)} methods that ask more; the highest is"
+        f" {named(most['method'])}, {formatted.told(most)}"
+    )
+
+
+def reliability_panels(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
+    """The lines of :func:`reliability_table`, a panel a method.
+
+    Of one model with bars, beside its :func:`recalibration_curves` where ``table`` holds them too;
+    several models side by side, a line each.
+    """
+    from trustlab.plots.curves import curves
+    from trustlab.plots.rows import SERIES
+
+    models = list(dict.fromkeys(table["model"]))
+    kind = {True: "isotonic fit", False: "groups of answers"}
+    look: dict[str, Any] = {"by": "kind", "bars": [kind[False]], "joined": False}
+    look["references"] = {kind[True]: {"lw": 1.2}}
+    lines = table.assign(kind=table["bin"].isna().map(kind))
+    if len(models) > 1:
+        lines = table[table["bin"].notna()].rename(columns={"model": "side"})
+        looks = [{"color": c, "marker": m, "lw": 1.2, "ms": 5.5} for c, m in SERIES]
+        each = {who: looks[k % len(looks)] | {"label": who} for k, who in enumerate(models)}
+        look = {"by": "side", "references": each}
+    return curves(
+        lines,
+        families,
+        "confidence",
+        panels="method",
+        **look,
+        guides={"confidence = accuracy": "diagonal"},
+        names="legend",
+        percent="xy",
+        limits=(0, 1),
+        words=("Mean confidence (percent)", "Accuracy (percent)"),
+    )
+
+
+def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:
+    """Which models of a figure's ``table`` have no value of which of its methods, and why."""
+    shown = set(table["method"])
+    told: dict[tuple[str, str], list[str]] = {}
+    for key, part in groups(confidence[confidence["method"].isin(shown)], ["model", "method"]):
+        if part["confidence"].isna().all():
+            why = (str(key["model"]), most_frequent(part))
+            told.setdefault(why, []).append(named(str(key["method"])))
+    words = [f"{who}: {', '.join(names)} ({why})" for (who, why), names in told.items()]
+    return f"no value of {'; '.join(words)}" if words else ""

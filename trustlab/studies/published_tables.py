@@ -745,3 +745,42 @@ EXPRESSIONS: dict[str, Callable[..., Again]] = {
     "votes": lambda: (sum(published_case().votes), {}),
 }
 """What the expressions of ``claims.csv`` may say."""
+
+
+def p_values_message(table: pd.DataFrame) -> str:
+    """How many printed p-values of :func:`told` are not that of their coefficient."""
+    n = int(table["apart"].gt(0).sum())
+    far = int(table["apart"].gt(0.05).sum())
+    first = f"{n} of {len(table)} p-values printed as numbers are not that of their coefficient"
+    return f"{first}, {far} of them by more than 0.05" if n else first
+
+
+def standings_message(table: pd.DataFrame) -> str:
+    """How many coefficients of :func:`standings` pass which correction."""
+    n = table["standing"].value_counts().reindex(STANDINGS, fill_value=0)
+    return (
+        f"Of {len(table)} printed coefficients {n['Holm']} stay significant after Holm,"
+        f" {n['Holm'] + n['Benjamini–Hochberg']} after Benjamini–Hochberg; {n['printed only']}"
+        " are so by their printed p alone"
+    )
+
+
+def chance_band_message(table: pd.DataFrame) -> str:
+    """How many printed Pearsons lie beyond what two unrelated rising series give."""
+    n = table["place"].value_counts().reindex(PLACES, fill_value=0)
+    low, high = table[["low", "high"]].iloc[0]
+    within = n[PLACES[1]] + n[PLACES[2]]
+    return (
+        f"Two unrelated series that rise have a Pearson of {low:.2f} to {high:.2f}: of"
+        f" {len(table)} printed {n[PLACES[3]]} above, {within} within, {n[PLACES[0]]} below"
+    )
+
+
+def auroc_differences_message(table: pd.DataFrame) -> str:
+    """In how many comparisons of :func:`auroc_differences` the interval of the lead is above 0."""
+    n = table.assign(clear=table["low"].gt(0)).groupby("unit")["clear"].agg(["sum", "count"])
+    each, case = n.loc["answer"], n.loc["case"]
+    return (
+        f"MedConf's printed lead has an interval above 0 in {each['sum']} of {each['count']}"
+        f" comparisons if every answer counts for itself, in {case['sum']} if a case counts once"
+    )

@@ -1,5 +1,9 @@
 """00: why confidence methods mislead, on a run's own answers, and beyond a model's world."""
 
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +13,14 @@ import numpy as np
 import pandas as pd
 
 from trustlab.confidence import METHODS
+from trustlab.confidence.registry import label
 from trustlab.knowledge import Knowledge
+from trustlab.metrics import formatted
 from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
+from trustlab.records import SUPPORT_LEVELS
+from trustlab.reporting import counted, plural
 
 if TYPE_CHECKING:
     from trustlab.run import Run
@@ -163,3 +171,84 @@ def out_of_distribution_table(
             about = {"set": name, "method": method}
             lines += measure([(about, Rows.of(held, "confidence", n_draws, seed))], metric)
     return table(lines, ["set", "method"])
+
+
+def evidence_message(table: pd.DataFrame) -> str:
+    """How many criteria of a table of evidence the patient's words support, and which quotations
+    were never spoken."""
+    if table.empty:
+        return ""
+    n = table["support_level"].value_counts()
+    kinds = ", ".join(f"{n.get(kind, 0)} {kind}" for kind in SUPPORT_LEVELS)
+    invented = int(table["quotation_occurs"].eq(False).sum())
+    told = f"; {invented} of the quotations {plural(invented, 'was', 'were')} never spoken"
+    return f"Of {counted(len(table), 'criterion', 'criteria')}: {kinds}{told if invented else ''}"
+
+
+def moves_message(table: pd.DataFrame) -> str:
+    """From which level on the answer about one patient is right, and which chances were highest
+    while it was wrong."""
+    right = table.dropna(subset="correct").drop_duplicates("level").set_index("level")["correct"]
+    right = right.sort_index().eq(1)
+    if right.empty:
+        return ""
+    last = right[~right].index.max() if not right.all() else 0
+    if right.all() or not right.any():
+        word = "right" if right.all() else "wrong"
+        told = f"The answer is {word} at {'every' if len(right) > 1 else 'the one'} level shown"
+    elif right[right.index > last].any():
+        told = f"The answer is right from {right[right.index > last].index.min()} % on"
+        told += ", and not always before" if (right[right.index < last]).any() else ""
+    else:
+        told = f"The answer is right at some levels, and wrong at {last} % of the statements"
+    wrong: Any = table[table["correct"].eq(0) & table["scale"].eq("probability")]
+    most = wrong.groupby("method")["confidence"].max().dropna().sort_values(ascending=False)
+    if len(most):
+        names = [f"{label(str(m))} {100 * p:.0f} %" for m, p in most.items()]
+        told += f"\nHighest confidence in a wrong answer: {', '.join(names[:3])}"
+        told += f"; lowest: {names[-1]}" if len(names) > 3 else ""
+    return told
+
+
+def consistent_message(table: pd.DataFrame) -> str:
+    """At how many levels the samples agree more than the answers are right, beyond the interval."""
+    wide: Any = table.pivot(index="level", columns="metric", values=["value", "low", "high"])
+    agree, right = wide["value", "poc"], wide["value", "accuracy"]
+    high = wide["high", "accuracy"].dropna()
+    if agree.dropna().empty:
+        return ""
+    first = (
+        f"Answers on which at least {100 * table['threshold'].iloc[0]:.0f} % of the samples agree"
+    )
+    if high.empty:
+        return f"{first}: no level has an accuracy with an interval to hold agreement against"
+    above = agree[high.index] > high
+    told = f"{first} are right less often than they agree, beyond the interval, at {above.sum()}"
+    told += f" of {counted(len(high), 'level')}"
+    if above.any():
+        level = (agree - right)[above[above].index].idxmax()
+        line = {"value": right[level], "low": wide["low", "accuracy"][level], "high": high[level]}
+        told += (
+            f"\nFarthest apart at {level} % of the statements: agreement {100 * agree[level]:.0f}"
+        )
+        told += f" %, right {formatted.told(line, scale=100)}"
+    return told
+
+
+def beyond_message(table: pd.DataFrame) -> str:
+    """How many answers are right in each set of cases, and how many mean confidences lie above
+    that."""
+    right = table[table["method"].eq("")].dropna(subset="value").set_index("set")
+    sure = table[table["method"].ne("")].dropna(subset="low")
+    if right.empty:
+        return ""
+    each = [f"{name} {formatted.told(line, scale=100)}" for name, line in right.iterrows()]
+    told = f"Answers right: {', '.join(each)}"
+    sure = sure[sure["set"].isin(right.index)]
+    if sure.empty:
+        return f"{told}\nNo mean confidence has an interval to hold against that"
+    ends = right["high"].fillna(right["value"])  # a share of 0 or 1 has no interval
+    over = sure["low"] > ends.loc[sure["set"]].to_numpy()
+    n = over.groupby(sure["set"], sort=False).agg(["sum", "count"])
+    counts = [f"{name} {line['sum']} of {line['count']}" for name, line in n.iterrows()]
+    return f"{told}\nMean confidences whose interval lies above that: {', '.join(counts)}"
