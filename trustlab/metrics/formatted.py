@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -19,7 +20,12 @@ from trustlab.confidence import METHODS
 from trustlab.metrics import schema
 from trustlab.metrics.correlation import pearson_p, spearman
 from trustlab.metrics.estimate import MIN_CASES, groups
-from trustlab.metrics.significance import cases_shown
+from trustlab.metrics.significance import (
+    ALPHA,
+    about_cases,
+    cases_shown,
+    sample_size_for_power,
+)
 from trustlab.parsing.counts import Counts
 from trustlab.parsing.counts import words as chat_words
 from trustlab.records import Assessment
@@ -452,3 +458,99 @@ def differences_shown(
 def p_shown(p: float) -> str:
     """A p-value to read: three decimals, "< 0.001" below them, "–" where there is none."""
     return "–" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+Row = Mapping[str, Any]
+WHOLE: Any = {"break_on_hyphens": False, "break_long_words": False}
+
+
+def concluded(
+    table: pd.DataFrame,
+    who: Callable[[Row], str],
+    above: str,
+    below: str,
+    *,
+    unit: float = 1.0,
+    digits: int = 2,
+    n_tests: int | None = None,
+    most: int = 4,
+) -> list[str]:
+    """What a table of differences says and what it leaves open: a line a kind, in words.
+
+    - Beyond chance is what has ``p_holm`` below 5 %: ``above`` and ``below`` say what a difference
+      above and below 0 is. ``who`` names a row. At most ``most`` rows are named in a line, the
+      largest differences first, or of the open ones those that fewest cases would settle.
+    - Open is any other ``p_holm``: with how many cases like these there would be 80 % power for the
+      difference seen, at 5 % over ``n_tests`` (``None``: the rows tested) as Holm's first step.
+    - What has no p is named with its reason. A table without rows has no lines.
+    - Differences are shown times ``unit``, with ``digits``.
+    """
+    rows = table.to_dict("records")
+    tested = [row for row in rows if pd.notna(row["p_holm"])]
+    sure = [row for row in tested if row["p_holm"] < ALPHA]
+    left = [row for row in tested if row["p_holm"] >= ALPHA]
+    n_tests = n_tests or len(tested)
+    over = f"Holm over {n_tests}" if n_tests > 1 else "p below 0.05"
+
+    def told(row: Row, more: str = "") -> str:
+        ends = (signed(unit * row[end], digits) for end in ("difference", "low", "high"))
+        return "{}, {} [{}, {}]{}".format(who(row), *ends, more)
+
+    def size(row: Row) -> float:
+        level = ALPHA / n_tests
+        return sample_size_for_power(
+            row["difference"], row["standard_error"], int(row["n_cases"]), alpha=level
+        )
+
+    lines = []
+    for words, sign in ((above, 1), (below, -1)):
+        of = [row for row in sure if sign * row["difference"] > 0]
+        of.sort(key=lambda row: -abs(row["difference"]))
+        if of:
+            how = f"beyond chance, {over}, on {_cases(of)}"
+            lines.append(f"{words} ({how}): {_first([*map(told, of)], most)}.")
+    needed = sorted(((size(row), row) for row in left), key=lambda x: (np.isnan(x[0]), x[0]))
+    each = [told(row, f", would take {about_cases(n, int(row['n_cases']))}") for n, row in needed]
+    if each:
+        none = "" if sure else "None is beyond chance. "
+        how = f"for 80 % power, {over}"
+        lines.append(f"{none}Cannot be told from {_cases(left)} ({how}): {_first(each, most)}.")
+    lost: dict[str, list[str]] = {}
+    for row in rows:
+        if pd.isna(row["p_holm"]):
+            lost.setdefault(str(row["missing"] or "no reason given"), []).append(who(row))
+    return lines + [f"Not tested: {_first(names, most)}: {why}." for why, names in lost.items()]
+
+
+def concluded_by(table: pd.DataFrame, by: Sequence[str], *words: Any, **how: Any) -> str:
+    """:func:`concluded` of each group ``by``, which is named where there are several, as text."""
+    lines = []
+    each = list(groups(table, by)) if len(table) else []
+    for key, part in each:
+        named = ", ".join(map(str, key.values()))
+        lines += [f"{named}:"] if len(each) > 1 else []
+        lines += [
+            textwrap.fill(line, 100, initial_indent="- ", subsequent_indent="  ", **WHOLE)
+            for line in concluded(part, *words, **how)
+        ]
+    return "\n".join(lines)
+
+
+def _first(each: Sequence[str], most: int) -> str:
+    more = f"; and {len(each) - most:,} more" if len(each) > most else ""
+    return "; ".join(each[:most]) + more
+
+
+def _cases(rows: Sequence[Row]) -> str:
+    """How many cases stand behind the rows: "24 cases", "24 to 36 cases"."""
+    counts = sorted({int(row["n_cases"]) for row in rows})
+    ends = " to ".join(f"{n:,}" for n in dict.fromkeys([counts[0], counts[-1]]))
+    return f"{ends} case{'' if counts == [1] else 's'}"
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """A number with its sign, "0.00" without; "–" where it is missing."""
+    if pd.isna(value):
+        return "–"
+    rounded = round(value, digits) + 0.0
+    return f"{rounded:{'+' if rounded else ''}.{digits}f}"
