@@ -129,6 +129,20 @@ def test_what_was_not_tested_keeps_its_reason_and_many_are_counted():
     assert told(gaps()) == []
 
 
+def test_in_short_it_counts_each_kind_and_names_the_largest():
+    rows = [("a", 0.2, 0.05, 0.001, ""), ("b", 0.3, 0.05, 0.001, ""), ("c", 0.1, 0.1, 0.6, "")]
+    table = gaps(*rows, ("d", NAN, NAN, NAN, "too few"))
+
+    def short(table):
+        return formatted.in_short(table, lambda r: r["method"], "Better", "Worse")
+
+    assert short(table) == (
+        "Better: 2 of 3 (the largest: b, +0.30 [+0.20, +0.40])."
+        " Not told apart by 100 cases: 1 of 3 (c, +0.10 [-0.10, +0.30])."
+    )
+    assert short(table[3:]) == short(table[:0]) == ""
+
+
 def test_groups_are_named_where_there_are_several():
     table = gaps(("c", 0.1, 0.1, 0.3, ""))
     words = (lambda r: r["method"], "Better", "Worse")

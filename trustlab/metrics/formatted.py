@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -461,7 +461,12 @@ def p_shown(p: float) -> str:
 
 
 Row = Mapping[str, Any]
-WHOLE: Any = {"break_on_hyphens": False, "break_long_words": False}
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """Each line after a dash, 100 letters wide."""
+    how: Any = {"break_on_hyphens": False, "break_long_words": False, "subsequent_indent": "  "}
+    return "\n".join(textwrap.fill(line, 100, initial_indent="- ", **how) for line in lines)
 
 
 def concluded(
@@ -485,16 +490,9 @@ def concluded(
     - What has no p is named with its reason. A table without rows has no lines.
     - Differences are shown times ``unit``, with ``digits``.
     """
-    rows = table.to_dict("records")
-    tested = [row for row in rows if pd.notna(row["p_holm"])]
-    sure = [row for row in tested if row["p_holm"] < ALPHA]
-    left = [row for row in tested if row["p_holm"] >= ALPHA]
+    rows, tested, sure, left = _sorted_out(table)
     n_tests = n_tests or len(tested)
     over = f"Holm over {n_tests}" if n_tests > 1 else "p below 0.05"
-
-    def told(row: Row, more: str = "") -> str:
-        ends = (signed(unit * row[end], digits) for end in ("difference", "low", "high"))
-        return "{}, {} [{}, {}]{}".format(who(row), *ends, more)
 
     def size(row: Row) -> float:
         level = ALPHA / n_tests
@@ -503,14 +501,16 @@ def concluded(
         )
 
     lines = []
-    for words, sign in ((above, 1), (below, -1)):
-        of = [row for row in sure if sign * row["difference"] > 0]
-        of.sort(key=lambda row: -abs(row["difference"]))
-        if of:
-            how = f"beyond chance, {over}, on {_cases(of)}"
-            lines.append(f"{words} ({how}): {_first([*map(told, of)], most)}.")
+    for words, of in _beyond(sure, above, below):
+        how = f"beyond chance, {over}, on {_cases(of)}"
+        lines.append(
+            f"{words} ({how}): {_first([_told(row, who, unit, digits) for row in of], most)}."
+        )
     needed = sorted(((size(row), row) for row in left), key=lambda x: (np.isnan(x[0]), x[0]))
-    each = [told(row, f", would take {about_cases(n, int(row['n_cases']))}") for n, row in needed]
+    each = [
+        f"{_told(row, who, unit, digits)}, would take {about_cases(n, int(row['n_cases']))}"
+        for n, row in needed
+    ]
     if each:
         none = "" if sure else "None is beyond chance. "
         how = f"for 80 % power, {over}"
@@ -529,11 +529,53 @@ def concluded_by(table: pd.DataFrame, by: Sequence[str], *words: Any, **how: Any
     for key, part in each:
         named = ", ".join(map(str, key.values()))
         lines += [f"{named}:"] if len(each) > 1 else []
-        lines += [
-            textwrap.fill(line, 100, initial_indent="- ", subsequent_indent="  ", **WHOLE)
-            for line in concluded(part, *words, **how)
-        ]
+        lines.append(bullets(concluded(part, *words, **how)))
     return "\n".join(lines)
+
+
+def in_short(
+    table: pd.DataFrame,
+    who: Callable[[Row], str],
+    above: str,
+    below: str,
+    *,
+    unit: float = 1.0,
+    digits: int = 2,
+) -> str:
+    """The same as a figure's message: how many rows are what, with the largest of each kind.
+
+    '' where nothing was tested.
+    """
+    _, tested, sure, left = _sorted_out(table)
+    parts = [(words, of) for words, of in _beyond(sure, above, below)]
+    left.sort(key=lambda row: -abs(row["difference"]))
+    parts += [(f"Not told apart by {_cases(left)}", left)] if left else []
+    return " ".join(
+        f"{words}: {len(of)} of {len(tested)} ("
+        f"{'the largest: ' if len(of) > 1 else ''}{_told(of[0], who, unit, digits)})."
+        for words, of in parts
+    )
+
+
+def _sorted_out(table: pd.DataFrame) -> tuple[list[Row], list[Row], list[Row], list[Row]]:
+    """All rows, those that were tested, and of these what is beyond chance and what is not."""
+    rows = table.to_dict("records")
+    tested = [row for row in rows if pd.notna(row["p_holm"])]
+    sure = [[row for row in tested if (row["p_holm"] < ALPHA) == so] for so in (True, False)]
+    return rows, tested, *sure
+
+
+def _beyond(sure: Sequence[Row], above: str, below: str) -> Iterator[tuple[str, list[Row]]]:
+    """What is said of the differences above and below 0, and these, the largest first."""
+    for words, sign in ((above, 1), (below, -1)):
+        of = [row for row in sure if sign * row["difference"] > 0]
+        if of:
+            yield words, sorted(of, key=lambda row: -abs(row["difference"]))
+
+
+def _told(row: Row, who: Callable[[Row], str], unit: float, digits: int) -> str:
+    ends = (signed(unit * row[end], digits) for end in ("difference", "low", "high"))
+    return "{}, {} [{}, {}]".format(who(row), *ends)
 
 
 def _first(each: Sequence[str], most: int) -> str:
