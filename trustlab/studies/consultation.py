@@ -908,9 +908,10 @@ def talk_message(rows: pd.DataFrame, methods: Sequence[str]) -> str:
     turn = int(wrong.max()) + 1 if len(wrong) else 0
     if turn == len(right):
         return "The diagnosis is wrong to the end."
-    asked = f"{right['level'][turn]:g} question{'' if right['level'][turn] == 1 else 's'}"
     if not turn:
         return "The diagnosis is right from the opening on."
+    k = int(right["level"].to_numpy()[turn])
+    asked = f"{k} question{'' if k == 1 else 's'}"
     said = f"The diagnosis is right for good after {asked}"
     before, after = (right[list(methods)].astype(float).loc[k] for k in (turn - 1, turn))
     known = [m for m in methods if not (np.isnan(before[m]) or np.isnan(after[m]))]
@@ -927,7 +928,7 @@ def frontier_message(picked: pd.DataFrame, gaps: pd.DataFrame) -> str:
         if metric in ("accuracy", "utterances")
     }
     right, said = of["accuracy"]["value"], of["utterances"]["value"]
-    if not right.notna().any():
+    if right.dropna().empty:
         return ""
     fixed = [policy for policy in right.index if policy.startswith("fixed")]
     ends = [f"{100 * right[policy]:.0f} % right after {said[policy]:.1f}" for policy in fixed]
