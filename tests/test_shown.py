@@ -109,7 +109,7 @@ def test_one_test_needs_no_correction_and_nothing_beyond_chance_is_said():
         "None is beyond chance. Cannot be told from 100 cases (for 80 % power, p"
     )
     assert left.endswith("c, +10 [-10, +30], would take about 790.")  # 100 (1.960 + 0.842) squared
-    (left,) = told(gaps(("c", 0.1, 0.1, 0.3, "")), n_tests=3)
+    (left,) = told(gaps(("c", 0.1, 0.1, 0.3, "")).assign(n_tests=3))
     assert left.endswith("about 1,100.")
 
 
@@ -175,3 +175,8 @@ def test_a_signed_number_has_no_sign_at_zero():
         "-0.20",
         "–",
     ]
+
+
+def test_tests_are_counted_by_family():
+    table = pd.DataFrame({"model": ["a", "a", "b"], "p": [0.1, NAN, 0.2]})
+    assert formatted.counting_tests(table, ["model"])["n_tests"].tolist() == [1, 1, 1]

@@ -17,6 +17,7 @@ import pandas as pd
 
 from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
+from trustlab.confidence.registry import label
 from trustlab.metrics import schema
 from trustlab.metrics.correlation import pearson_p, spearman
 from trustlab.metrics.estimate import MIN_CASES, groups
@@ -463,6 +464,16 @@ def p_shown(p: float) -> str:
 Row = Mapping[str, Any]
 
 
+def named_method(row: Row) -> str:
+    """Which method a row is about, by its label."""
+    return label(row["method"])
+
+
+def counting_tests(table: pd.DataFrame, family: Sequence[str]) -> pd.DataFrame:
+    """The table with ``n_tests``, how many p were corrected together with a row's."""
+    return table.assign(n_tests=table.groupby(list(family), sort=False)["p"].transform("count"))
+
+
 def bullets(lines: Iterable[str]) -> str:
     """Each line after a dash, 100 letters wide."""
     how: Any = {"break_on_hyphens": False, "break_long_words": False, "subsequent_indent": "  "}
@@ -477,7 +488,6 @@ def concluded(
     *,
     unit: float = 1.0,
     digits: int = 2,
-    n_tests: int | None = None,
     most: int = 4,
 ) -> list[str]:
     """What a table of differences says and what it leaves open: a line a kind, in words.
@@ -486,12 +496,13 @@ def concluded(
       above and below 0 is. ``who`` names a row. At most ``most`` rows are named in a line, the
       largest differences first, or of the open ones those that fewest cases would settle.
     - Open is any other ``p_holm``: with how many cases like these there would be 80 % power for the
-      difference seen, at 5 % over ``n_tests`` (``None``: the rows tested) as Holm's first step.
+      difference seen, at 5 % over the tests of its family, as in Holm's first step: those of the
+      table, or of its column ``n_tests`` (:func:`counting_tests`).
     - What has no p is named with its reason. A table without rows has no lines.
     - Differences are shown times ``unit``, with ``digits``.
     """
     rows, tested, sure, left = _sorted_out(table)
-    n_tests = n_tests or len(tested)
+    n_tests = int(table["n_tests"].max()) if "n_tests" in table and tested else len(tested)
     over = f"Holm over {n_tests}" if n_tests > 1 else "p below 0.05"
 
     def size(row: Row) -> float:

@@ -39,7 +39,7 @@ from trustlab.graders import Grader
 from trustlab.knowledge import Finding, Knowledge, load_knowledge, normalise
 from trustlab.levels import view
 from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, groups, mean, measure
-from trustlab.metrics.formatted import in_short, pivoted, signed, with_interval
+from trustlab.metrics.formatted import in_short, named_method, pivoted, signed, with_interval
 from trustlab.metrics.paired import (
     MIN_COVERAGE,
     best_against,
@@ -974,11 +974,6 @@ def more_or_less_stable(gaps: pd.DataFrame) -> tuple[str, str]:
     """What a difference of :func:`cv_differences` above 0 is called, and one below."""
     against = label(str(gaps["against"].iloc[0])) if len(gaps) else "the reference"
     return f"Less stable than {against}", f"More stable than {against}"
-
-
-def named_method(row: Any) -> str:
-    """Which method a row is about, in words."""
-    return label(row["method"])
 
 
 def shifts_message(shift: pd.DataFrame, labels: Mapping[str, str]) -> str:
