@@ -689,7 +689,8 @@ PART, LIBRARY = "MedConf without a part", "MedConf with another library"
 def named_variant(row: Any) -> str:
     """Which variant a row is about, in words; of another method than MedConf's score, that too."""
     words = str(row["variant"]).replace("_", " ")
-    return words if row["method"] == MEDCONF[0] else f"{words} ({method_label(row['method'])})"
+    plain = row["method"] in (MEDCONF[0], "")
+    return words if plain else f"{words} ({method_label(row['method'])})"
 
 
 def parts_message(both: pd.DataFrame) -> str:
@@ -713,10 +714,12 @@ def samples_message(points: pd.DataFrame) -> str:
     alike = int((each["low"].max() <= each["high"].min()).sum())
     best: Any = known.loc[known["value"].idxmax()]
     ends = with_interval(best["value"], best["low"], best["high"])
+    apart = len(each) - alike
     return (
-        f"In {alike} of {len(each)} methods the intervals of all settings overlap: these answers do"
-        f" not tell them apart. The highest point is {method_label(best['method'])} with K"
-        f" {best['n_samples']} at temperature {best['temperature']:g}: {ends}."
+        f"In {alike} of {len(each)} methods the intervals of all settings overlap"
+        f"{', in the others some lie apart' if apart else ''}. The highest point is"
+        f" {method_label(best['method'])} with K {best['n_samples']} at temperature"
+        f" {best['temperature']:g}: {ends}."
     )
 
 
