@@ -630,7 +630,7 @@ def test_what_a_guarantee_would_take_at_the_errors_seen() -> None:
         tables.guarantee_table(run, "fake", [0.05, 0.2]), needs.reset_index()
     )
     assert " ".join(told.split()) == (
-        "- CE, errors allowed: 5 % cannot be had (no threshold has so few errors); 20 % would take"
+        "- CE, errors allowed: 5 % none (no threshold has so few errors); 20 % would take"
         " about 220 cases like these (from 0.5: 2 of 20 wrong)."
     )
 

@@ -888,7 +888,7 @@ def guarantee_told(found: pd.DataFrame, needs: pd.DataFrame) -> str:
             if pd.notna(certified[row["alpha"]]):
                 words = f"certified from {certified[row['alpha']]:g}"
             elif pd.isna(row["cases_needed"]):
-                words = f"cannot be had ({row['missing']})"
+                words = f"none ({row['missing']})"
             else:
                 words = f"would take {about_cases(row['cases_needed'], 0)} cases like these"
                 words += " (from {threshold:g}: {n_hits:g} of {n:g} wrong)".format_map(row)
