@@ -611,3 +611,69 @@ def test_of_those_that_turn_the_longest_is_read() -> None:
     )
     run = SimpleNamespace(answers=table, consultations={"fake": talks})
     assert worth_reading(run, "fake") is talks[1]  # type: ignore[arg-type]
+
+
+def early_run(n: int, n_wrong: int) -> ConsultationRun:
+    """``n`` cases that every threshold stops at once, the first ``n_wrong`` of them wrongly."""
+    right = [[int(i >= n_wrong), 1] for i in range(n)]
+    return handmade(right, [[0.95, 0.95]] * n, [1] * n, [[0, 1]] * n)
+
+
+def test_what_a_guarantee_would_take_at_the_errors_seen() -> None:
+    run = early_run(20, 2)
+    needs = tables.guarantee_needs(run, "fake", [0.05, 0.2]).set_index("alpha")
+    assert needs.loc[0.2, ["n", "n_hits", "value", "threshold"]].tolist() == [20, 2, 0.1, 0.5]
+    # all stop early, so that both halves are twice what the test needs
+    assert needs.loc[0.2, "cases_needed"] == 2 * 109
+    assert math.isnan(needs.loc[0.05, "cases_needed"])
+    told = tables.guarantee_told(
+        tables.guarantee_table(run, "fake", [0.05, 0.2]), needs.reset_index()
+    )
+    assert " ".join(told.split()) == (
+        "- CE, errors allowed: 5 % none (no threshold has so few errors); 20 % would take"
+        " about 220 cases like these (from 0.5: 2 of 20 wrong)."
+    )
+
+
+def test_a_rate_that_is_certified_says_so_and_few_early_ones_give_no_rate() -> None:
+    run = early_run(60, 0)
+    found = tables.guarantee_table(run, "fake", [0.2])
+    assert "20 % certified from 0.5" in tables.guarantee_told(
+        found, tables.guarantee_needs(run, "fake", [0.2])
+    )
+    needs = tables.guarantee_needs(early_run(9, 0), "fake", [0.2])
+    assert needs["cases_needed"].isna().all()
+    assert needs["missing"].eq("at most 9 of 9 stop early: too few for a rate of errors").all()
+
+
+@pytest.mark.parametrize(
+    "correct, words",
+    [
+        ([0, 1, 0, 1], "right for good after 3 questions; there the confidence goes: CE from 0.30"),
+        ([1, 1, 1, 1], "right from the opening on"),
+        ([0, 1, 1, 0], "wrong to the end"),
+        ([0, NAN, 1, NAN], "right for good after 2 questions"),
+        ([NAN, NAN, NAN, NAN], ""),
+    ],
+)
+def test_the_message_of_one_consultation(correct, words) -> None:
+    rows = pd.DataFrame({"level": range(4), "correct": correct, "ce": [0.1, 0.2, 0.3, 0.4]})
+    assert words in (said := tables.talk_message(rows, ["ce"]))
+    assert bool(said) == bool(words)
+    assert "confidence" not in tables.talk_message(rows.assign(ce=NAN), ["ce"])
+
+
+def test_the_message_of_the_frontier_counts_the_rules_and_says_nothing_without_values() -> None:
+    run = early_run(12, 6)
+    how = {"against": "fixed 1", "n_draws": 500}
+    picked = tables.chosen_table(run, "fake", **how)
+    gaps = tables.rules_compared(run, "fake", **how)
+    said = tables.frontier_message(picked, gaps)
+    assert said.startswith(
+        "All asked alike: 50 % right after 2.0 utterances, 100 % right after 4.0"
+    )
+    assert "Right less often than 1 question to all: 1 of 1 (no questions to all, -50 [" in said
+    none = picked.assign(value=NAN)
+    assert tables.frontier_message(none, gaps) == ""
+    few = tables.rules_compared(early_run(4, 2), "fake", **how)
+    assert "Not told" not in tables.frontier_message(picked, few)

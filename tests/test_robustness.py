@@ -27,15 +27,19 @@ from trustlab.studies.robustness import (
     Robustness,
     TwoAtOnce,
     accuracy_table,
+    answers_message,
     appended_table,
     beside_alone,
     flatness_table,
     named_table,
     robustness,
     shift_table,
+    shifts_message,
     strata_table,
     two_at_once,
     two_at_once_table,
+    two_message,
+    variation_message,
     variation_table,
     which_named,
 )
@@ -603,3 +607,84 @@ def test_what_is_drawn_of_two_at_once_has_the_paired_difference_beside_it() -> N
     assert drawn["told"].tolist() == ["one patient", "two at once"] * 2
     assert drawn["difference"].round(6).eq(20).all() and drawn["n_pairs"].eq(8).all()
     assert drawn["holds"].tolist() == [False, True, False, False]
+
+
+def lines_of(rows: list[dict], **of) -> pd.DataFrame:
+    """A made table of numbers of one model, with intervals of 0.1 either side of the value."""
+    table = pd.DataFrame([{**KEY, "level": "all", **of, **row} for row in rows])
+    half = table.get("half", 0.1)
+    return table.assign(low=table["value"] - half, high=table["value"] + half)
+
+
+def test_the_message_of_the_answers_names_the_largest_change_and_counts_intervals() -> None:
+    of = [("talk", "difference", -0.2), ("order", "difference", 0.05)]
+    of += [("talk", "other_answer", 0.3), ("order", "other_answer", 0.1)]
+    names = ("condition", "metric", "value")
+    table = lines_of([dict(zip(names, row, strict=True)) for row in of])
+    told = answers_message(table, {"talk": "small talk"})
+    assert told == (
+        "Accuracy changes by at most -20 [-30, -10] points (small talk), 1 of 2 intervals exclude"
+        " 0; 10 to 30 % of the answers become another diagnosis."
+    )
+    few = table.assign(low=NAN, high=NAN)
+    assert "at most -20 points (talk); 10 to" in answers_message(few, {})
+    assert answers_message(table.assign(value=NAN), {}) == ""
+    both = pd.concat([table, table.assign(model="other")])
+    assert [line.split(":")[0] for line in answers_message(both, {}).splitlines()] == [
+        "fake",
+        "other",
+    ]
+
+
+def test_the_message_of_variation_names_the_ends_and_who_differs() -> None:
+    rows = [{"method": m, "value": v} for m, v in (("asp", 1.0), ("medconf", 7.0), ("poc", 4.0))]
+    table = lines_of(rows, metric="cv_sample")
+    gaps = lines_of([{"method": "asp", "value": -6.0, "half": 2.0}], metric="cv_sample")
+    gaps = gaps.assign(difference=gaps["value"], p_holm=0.001, n_cases=30, against="medconf")
+    told = variation_message(table, gaps)
+    assert told == (
+        "One patient's confidence varies least by ASP (1.0 [0.9, 1.1] %) and most by MedConf (7.0"
+        " [6.9, 7.1] %). More stable than MedConf: 1 of 1 (ASP, -6.0 [-8.0, -4.0])."
+    )
+    alone = variation_message(table[:1], gaps[:0])
+    assert alone == "One patient's confidence varies by ASP (1.0 [0.9, 1.1] %)."
+    assert variation_message(table.assign(value=NAN), gaps) == ""
+
+
+def test_the_message_of_shifts_counts_those_that_hold() -> None:
+    rows = [{"method": m, "condition": "c", "value": v} for m, v in (("asp", 0.2), ("poc", -0.3))]
+    table = lines_of(rows).assign(p_holm=[0.01, 0.5])
+    assert shifts_message(table, {"c": "small talk"}) == (
+        "1 of 2 shifts in mean confidence holds after Holm's correction; the largest is ASP, +0.20"
+        " [+0.10, +0.30] (small talk)."
+    )
+    none = shifts_message(table.assign(p_holm=1.0), {})
+    assert none.startswith("None of 2 shifts in mean confidence holds") and "PoC, -0.30" in none
+    assert shifts_message(table.assign(p_holm=NAN), {}) == ""
+
+
+def test_the_message_of_two_at_once_counts_who_rises_and_falls() -> None:
+    rows = [("asp", "mean_confidence", 0.2), ("poc", "mean_confidence", 0.05)]
+    rows += [("", "accuracy", 0.0)]
+    names = ("method", "metric", "value")
+    table = lines_of([dict(zip(names, row, strict=True)) for row in rows], told="difference")
+    assert two_message(table) == (
+        "Told as one with a second patient, 1 of 2 mean confidences rise and 0 fall by more than"
+        " their interval (the largest: ASP, +20 [+10, +30] points); accuracy changes by 0 [-10,"
+        " +10] points."
+    )
+    assert two_message(table.assign(low=NAN)) == two_message(table.assign(value=NAN)) == ""
+
+
+def test_beside_alone_keeps_models_apart() -> None:
+    keys = {"n": 4, "n_cases": 12}
+    rows = [
+        {**KEY, "model": m, "method": "asp", "metric": "mean_confidence", "told": told, "value": v}
+        for m, change in (("a", 0.1), ("b", -0.2))
+        for told, v in (("one patient", 0.5), ("two at once", 0.5 + change), ("difference", change))
+    ]
+    table = pd.DataFrame(rows).assign(**keys)
+    table = table.assign(low=table["value"] - 0.05, high=table["value"] + 0.05)
+    drawn = beside_alone(table)
+    assert drawn.groupby("model")["difference"].first().round().to_dict() == {"a": 10, "b": -20}
+    assert drawn["holds"].tolist() == [False, True, False, True]

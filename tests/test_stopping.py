@@ -16,6 +16,7 @@ from trustlab.metrics.stopping import (
     GRID,
     along,
     best_threshold,
+    early_needed,
     fold_of,
     frontier,
     guarantee,
@@ -229,3 +230,33 @@ def test_the_guarantee_holds_exactly_in_small_populations(kinds, useful: bool) -
     broken, given = chance_of_breaking(14, kinds, alpha=0.3, delta=0.3)
     assert 0 <= broken <= 0.3
     assert (given > 0.3) is useful, "where most are right it is given often, else hardly"
+
+
+@pytest.mark.parametrize(
+    "error, alpha, n",
+    # without an error 0.6^n, 0.8^n ... must be at most 0.1 / 5
+    [(0.0, 0.4, 8), (0.0, 0.2, 18), (0.0, 0.05, 77), (0.2, 0.2, NAN), (0.39, 0.4, inf)],
+)
+def test_how_many_stopped_early_would_certify_a_threshold(error, alpha, n) -> None:
+    assert early_needed(error, alpha, 0.1, 5) == pytest.approx(n, nan_ok=True)
+
+
+def test_so_many_stopped_early_are_certified_four_times_in_five() -> None:
+    n = int(early_needed(0.1, 0.3, 0.1, 5))
+    shares = []
+    for size in (n - 1, n):
+        wrong = np.random.default_rng(0).binomial(size, 0.1, 2000)
+        sure, right = np.tile([0.9, 0.9], (size, 1)), np.ones((size, 2))
+        certified = {}
+        for k in np.unique(wrong):
+            right[:, 0] = np.arange(size) >= k
+            found = guarantee(sure, right, 0.3, 0.1, [0.5, 0.6, 0.7, 0.8, 0.9])
+            certified[k] = found.threshold is not None
+        shares.append(np.mean([certified[k] for k in wrong]))
+    assert shares[0] < 0.8 <= shares[1] + 0.02
+
+
+@pytest.mark.parametrize("wrong", [(1.5, 0.2, 0.1, 5), (0.1, 0.0, 0.1, 5), (0.1, 0.2, 0.1, 0)])
+def test_what_cannot_be_certified_at_all_is_refused(wrong) -> None:
+    with pytest.raises(ValueError):
+        early_needed(*wrong)

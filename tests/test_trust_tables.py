@@ -15,6 +15,8 @@ from trustlab.metrics.agreement import fleiss_kappa, gwet_ac1
 from trustlab.metrics.estimate import case_weights, jackknife_interval, percentile_interval
 from trustlab.metrics.trust import FORMULATIONS, pair_agreement
 from trustlab.metrics.trust_table import trust_indices
+from trustlab.settings import Setup
+from trustlab.studies import trust_indices as study
 from trustlab.studies.trust_indices import (
     VARIANTS,
     WEIGHTS,
@@ -454,3 +456,90 @@ def test_what_ifs_leave_the_reviews_alone_and_keep_safety_apart(formulation) -> 
         "reasoning that only repeats the diagnosis": [False, True],
         "reviewers who never object": [False, True],
     }
+
+
+def test_a_correlation_of_a_part_that_hardly_varies_is_no_finding() -> None:
+    # three cases of 20 differ, and their cosines lie together: a bootstrap's p would be 0.003
+    x = np.r_[np.ones(3), np.zeros(17)]
+    y = np.r_[0.66, 0.65, 0.64, np.linspace(0, 0.8, 17)]
+    pairs = pd.DataFrame({"case_id": [f"c{i:02}" for i in range(20)], "x": x, "y": y})
+    rows = study.Rows.of(pairs.assign(both=x + y), "both", 400, 0)
+    key = {"model": "m", "dataset": "d", "level": 100, "configuration": "c", "safety": True}
+
+    def only(*_):
+        yield {**key, "first": "agreement", "second": "cosine"}, rows
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study, "_pairs", only)
+        patch.setattr(study, "check_reviews", lambda reviews: reviews)
+        found = component_correlations(pairs, draws=400).set_index("metric").loc["spearman"]
+    assert found["low"] > 0 and found["p_holm"] == found["p"] > 0.05
+    assert found["difference"] == found["value"]
+    assert found["standard_error"] == pytest.approx(1 / np.sqrt(19))
+    # (1.960 + 0.842) squared 20 / 19 over the square of the value
+    needed = 20 * (2.8016 / np.sqrt(19) / found["value"]) ** 2
+    assert found["cases_needed"] == pytest.approx(needed, abs=1)
+
+
+def test_weak_pairs_are_those_whose_interval_is() -> None:
+    table = pd.DataFrame({"low": [-0.2, -0.4, NAN], "high": [0.2, 0.1, NAN]})
+    assert study.weak_pairs(table) == "Shown to be weak (interval within ±0.3): 1 of 2 pairs."
+    pair_of = study.named_pair({"first": "correct", "second": "unsafe_rx"})
+    assert pair_of == "correct and objections to prescriptions"
+
+
+def percents(**accuracy: float) -> pd.DataFrame:
+    """Indices in percent, safety on, ``trust-x``: the accuracy of each configuration."""
+    rows = [
+        ("m", team.replace("_", " "), name, value, value - 5, value + 5)
+        for team, right in accuracy.items()
+        for name, value in (("accuracy", right), ("eti_percent", 79.0), ("fti", NAN))
+    ]
+    columns = ["model", "configuration", "metric", "value", "low", "high"]
+    return pd.DataFrame(rows, columns=columns).assign(safety=True, formulation="trust-x")
+
+
+def test_the_message_of_the_indices_has_accuracy_beside_eti_and_fti() -> None:
+    table = percents(one_doctor=80.0, panel_of_3=85.0)
+    assert study.indices_message(table) == (
+        "One doctor is right for 80 [75, 85] %: ETI 79, FTI –; panel of 3 is right for 85 [80, 90]"
+        " %: ETI 79, FTI –."
+    )
+    both = pd.concat([table, table.assign(model="o")])
+    assert [line[:3] for line in study.indices_message(both).splitlines()] == ["m: ", "o: "]
+    assert study.indices_message(percents(one_doctor=NAN)) == ""
+
+
+def test_the_message_of_the_reviewers_sums_items_over_panels() -> None:
+    rows = [("prescription", "sensitivity", 0.5, 4), ("prescription", "sensitivity", 1.0, 2)]
+    rows += [("prescription", "specificity", 0.9, 10), ("test", "sensitivity", NAN, 0)]
+    table = pd.DataFrame(rows, columns=["kind", "metric", "value", "n"])
+    assert study.reviewers_message(table) == (
+        "Prescriptions: the reviewers object to 4 of 6 that the rules do and pass 9 of 10 that the"
+        " rules pass."
+    )
+    assert study.reviewers_message(table[3:]) == study.reviewers_message(table[:0]) == ""
+
+
+def test_the_message_of_the_weights_names_who_wins_at_the_printed_ones() -> None:
+    rows = [(0.4, 0.3, 0.3, "panel"), (1.0, 0.0, 0.0, "panel"), (0.0, 1.0, 0.0, "one doctor")]
+    sweep = pd.DataFrame(rows, columns=[*study.WEIGHTS, "winner"]).assign(model="m", dataset="d")
+    words = "panel has the highest ETI at the printed weights and at 67 % of all weightings"
+    assert study.weights_message(sweep) == f"{words}."
+    both = pd.concat([sweep, sweep.assign(dataset="e")])
+    assert study.weights_message(both) == f"d: {words}; e: {words}."
+    assert study.weights_message(sweep.assign(winner="")) == ""
+
+
+def test_doctors_who_are_the_same_for_all_are_convened_once() -> None:
+    setup = Setup()
+    told = study.same_doctors(setup, ["embedded", "embedded-overconfident"])
+    assert told.startswith("the doctors are embedded-clinic, whoever is asked (embedded, embedded-")
+    assert study.same_doctors(setup, ["embedded"]) == ""
+    assert study.same_doctors(setup, ["one:A", "one:B"]) == ""
+
+
+def test_by_panel_keeps_safety_on_and_parts_configurations() -> None:
+    table = pd.DataFrame({"formulation": ["trust-x"] * 2, "configuration": ["a", "b"]})
+    found = study.by_panel(table.assign(safety=[True, False]))
+    assert found["formulation"].tolist() == ["trust-x, a"]

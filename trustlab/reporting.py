@@ -481,7 +481,7 @@ class Figures:
 
     - ``run``: whose answers captions count and whose ``parameters`` name a stand-in; ``answers`` in
       place of its own. ``models``: their order, the first has no ending in its files' names.
-    - ``by_table``: a figure is of the one model and data set in its table.
+    - ``by_table``: a figure is of the one data set in its table, and of its model if it is one.
     - ``notes``, ``interval`` and ``facts``: what all captions say.
     - Where ``trustlab run`` executes the notebook, a link under a figure leads to its answers.
     """
@@ -539,7 +539,8 @@ class Figures:
             elif one is not None:
                 run = one
         if self.by_table:
-            who, where = table["model"].iloc[0], table["dataset"].iloc[0]
+            who = table["model"].iloc[0] if table["model"].nunique() == 1 else None
+            where = table["dataset"].iloc[0]
         every = run.answers if run is not self.run else self.answers
         told, ending, shown = {"counts": who} if every is None else {}, "", None
         if every is not None:
@@ -549,8 +550,10 @@ class Figures:
             )
             if who is not None:
                 where = where or sets[0]
-                shown = shown[shown["model"].eq(who) & shown["dataset"].eq(where)]
-                ending = plots.file_ending(who, self.models) + plots.file_ending(where, sets)
+                shown, ending = shown[shown["model"].eq(who)], plots.file_ending(who, self.models)
+            if where is not None:
+                shown = shown[shown["dataset"].eq(where)]
+                ending += plots.file_ending(where, sets)
             told = formatted.about(shown)
         parameters = getattr(run, "parameters", {})
         about_run = formatted.run_notes(parameters, table.get("method"), told.get("model"))

@@ -114,7 +114,7 @@ MEASURED = {
     "n_zero": Column("count", "rows", "rows whose mean is 0: they have no variation of their own"),
     "n_same": Column("count", "rows", "rows left out, since two of their conditions show one text"),
     "n_reference": Column("count", "rows", "rows behind the reference, where they are others"),
-    "cases_needed": Column("number", "cases", "sample size for 80 % power at the 5 % level"),
+    "cases_needed": Column("number", "cases", "sample size for 80 % power"),
     "n_calibration": Column("count", "cases", "cases on which a threshold was calibrated"),
     "lowest": Column("number", "the metric's", "its lowest over every combination of choices"),
     "highest": Column("number", "the metric's", "its highest over them"),

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
+from trustlab.metrics.significance import MOST
 from trustlab.metrics.ties import numbers, reaches, same_shape, tied
 
 GRID = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2)) + (0.99,)
@@ -154,6 +155,32 @@ def guarantee(
     if most < needed:
         why = f"{needed} cases without an error would do, at most {most} stop early"
     return Guarantee(None, alpha, delta, reason=f"no threshold can be certified: {why}")
+
+
+def early_needed(
+    error: float,
+    alpha: float,
+    delta: float = 0.1,
+    n_thresholds: int = len(GRID),
+    power: float = 0.8,
+) -> float:
+    """How many calibration cases diagnosed early would certify a threshold: a whole number.
+
+    With chance ``power``, by the test of :func:`guarantee`, if their true ``error`` is that. NaN
+    where it is ``alpha`` or more, so that no number would do; infinite above :data:`MOST`.
+    ``ValueError`` for an error outside [0, 1] or else as :func:`guarantee`.
+    """
+    numbers("error", error, n_dim=0, low=0, high=1)
+    if not (0 < alpha < 1 and 0 < delta < 1 and 0 < power < 1) or n_thresholds < 1:
+        received = f"received {alpha}, {delta}, {power}, {n_thresholds}"
+        raise ValueError(f"alpha, delta and power must be in (0, 1), with a threshold; {received}")
+    if error >= alpha:
+        return float("nan")
+    n, unlikely = np.arange(1, MOST + 1), delta / n_thresholds
+    most = binom.ppf(unlikely, n, alpha)  # so many wrong are no longer unlikely enough, or just so
+    most -= binom.cdf(most, n, alpha) > unlikely
+    enough = np.flatnonzero(binom.cdf(most, n, error) >= power)
+    return float(n[enough[0]]) if len(enough) else float("inf")
 
 
 def _turns(**given: ArrayLike) -> list[np.ndarray]:

@@ -18,6 +18,7 @@ from scipy.stats import kendalltau, rankdata
 
 from trustlab.agents import MedConf
 from trustlab.confidence import METHODS, select
+from trustlab.confidence.registry import label as method_label
 from trustlab.knowledge import load_knowledge, normalise
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import Entailment, Pair
@@ -36,7 +37,7 @@ from trustlab.metrics.estimate import (
     share,
     within,
 )
-from trustlab.metrics.formatted import JUDGED, KEYS
+from trustlab.metrics.formatted import JUDGED, KEYS, in_short, with_interval
 from trustlab.metrics.paired import MIN_COVERAGE, chosen_in, corrected, paired_differences
 from trustlab.metrics.run_tables import metrics_table
 from trustlab.metrics.schema import table
@@ -679,3 +680,69 @@ def _withheld(rows: Rows, why: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         metric = Metric(AUROC, lambda _, reason=reason: reason)
         both = {"rank": metric, "auroc": metric}
         yield from measure([({"method": method}, replace(rows, none=reason))], both)
+
+
+PART, LIBRARY = "MedConf without a part", "MedConf with another library"
+"""What the figure of the parts holds against MedConf as it is."""
+
+
+def named_variant(row: Any) -> str:
+    """Which variant a row is about, in words; of another method than MedConf's score, that too."""
+    words = str(row["variant"]).replace("_", " ")
+    plain = row["method"] in (MEDCONF[0], "")
+    return words if plain else f"{words} ({method_label(row['method'])})"
+
+
+def parts_message(both: pd.DataFrame) -> str:
+    """What the parts and the libraries change in the AUROC of MedConf's own score: ``both`` are
+    differences of one model and data set, by ``against``; '' where nothing was tested."""
+    told = []
+    for against, what in ((PART, "Without a part"), (LIBRARY, "With another library")):
+        of = both[both["against"].eq(against) & both["method"].eq(MEDCONF[0])]
+        if short := in_short(of, named_variant, "ranked better", "ranked worse"):
+            told.append(f"{what}: {short[:1].lower()}{short[1:]}")
+    return "\n".join(told)
+
+
+def samples_message(points: pd.DataFrame) -> str:
+    """Whether K and temperature can be told apart, of the AUROC of one model and data set: a row a
+    method and setting; '' where no point has an interval."""
+    known = points[points["low"].notna()]
+    if known.empty:
+        return ""
+    each: Any = known.groupby("method", sort=False)
+    alike = int((each["low"].max() <= each["high"].min()).sum())
+    best: Any = known.loc[known["value"].idxmax()]
+    ends = with_interval(best["value"], best["low"], best["high"])
+    apart = len(each) - alike
+    return (
+        f"In {alike} of {len(each)} methods the intervals of all settings overlap"
+        f"{', in the others some lie apart' if apart else ''}. The highest point is"
+        f" {method_label(best['method'])} with K {best['n_samples']} at temperature"
+        f" {best['temperature']:g}: {ends}."
+    )
+
+
+def formulas_message(formulas: pd.DataFrame) -> str:
+    """How many formulas rank better or worse than those that they vary: differences with ``row``,
+    the words of each."""
+    words = "Better than the formula that it varies", "Worse than the formula that it varies"
+    return in_short(formulas, lambda row: row["row"], *words)
+
+
+def ranks_message(ranks: pd.DataFrame, method: str = MEDCONF[0]) -> str:
+    """Who stands first in how many draws, and where ``method`` stands, of :func:`rank_stability` on
+    one model and data set; '' where nobody has a rank."""
+    known = ranks[ranks["metric"].eq("rank")].dropna(subset="value").set_index("method")
+    if known.empty:
+        return ""
+    first = known["value"].idxmin()
+    share = known.loc[first, "chosen_in"]
+    draws = "" if np.isnan(share) else f", in {100 * share:.0f} % of the draws of cases"
+    told = f"{method_label(str(first))} stands first of {len(known)}{draws}."
+    if method not in known.index or method == first:
+        return told
+    mine = known.loc[method]
+    place = with_interval(mine["value"], mine["low"], mine["high"], 0)
+    ends = " to ".join(dict.fromkeys(f"{mine[end]:.0f}" for end in ("lowest", "highest")))
+    return f"{told} {method_label(method)} has rank {place}, and {ends} under other choices."

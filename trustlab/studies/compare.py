@@ -34,6 +34,7 @@ from trustlab.metrics.run_tables import (
     rows_of_methods,
     stratified,
 )
+from trustlab.metrics.significance import ALPHA
 from trustlab.paths import NOTICE, save_json, save_table, save_text
 from trustlab.reporting import counted, plural
 from trustlab.run import Run, load_run
@@ -45,7 +46,6 @@ CASE = ["dataset", "case_id"]
 VIEW = [*CASE, "level"]
 MOST = 7
 """Sides that a figure has looks for."""
-ALPHA = 0.05
 MEASURED = {"collect_s", "usage", "replies_read", "passages_dropped", "calls", "replies"}
 """What a run's parameters hold that nobody chose."""
 BY_MODEL = {"models", "model_options", "served_by"}

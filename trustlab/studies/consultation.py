@@ -32,9 +32,11 @@ from trustlab.agents.medconf import Ask
 from trustlab.agents.patient import NOT_SO, OUTCOMES, FactPatient, ModelPatient
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, select
+from trustlab.confidence.registry import label as method_label
 from trustlab.folder.replies_log import recording
 from trustlab.metrics import stopping as rules
 from trustlab.metrics.estimate import (
+    MIN_CASES,
     Draws,
     Labelled,
     Metric,
@@ -46,9 +48,10 @@ from trustlab.metrics.estimate import (
     measure,
     share,
 )
-from trustlab.metrics.formatted import pivoted, together
+from trustlab.metrics.formatted import bullets, in_short, pivoted, together
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import table
+from trustlab.metrics.significance import about_cases
 from trustlab.metrics.stopping import Guarantee, along, fold_of, stop_turns
 from trustlab.metrics.ties import reaches
 from trustlab.models.base import Model, Request
@@ -825,6 +828,129 @@ def guarantee_shown(table: pd.DataFrame) -> pd.DataFrame:
     shown = table.assign(text=texts, allowed=[f"{100 * a:g} % allowed" for a in table["alpha"]])
     wide = shown.pivot(index="method", columns="allowed", values="text").rename_axis(columns=None)
     return wide.loc[shown["method"].unique(), shown["allowed"].unique()]
+
+
+def guarantee_needs(
+    run: ConsultationRun,
+    model: str,
+    alphas: Sequence[float] = ALPHAS,
+    delta: float = 0.1,
+    thresholds: Sequence[float] = FEW,
+) -> pd.DataFrame:
+    """How many cases a guarantee would take, at each method's rates of error: a row a rate allowed.
+
+    - Of the thresholds that stop ten cases or more early, the one that takes the fewest cases,
+      both halves together: ``value`` is the share wrong of the ``n`` stopped early, ``n_hits``.
+    - ``cases_needed`` are for 80 % power (:func:`~trustlab.metrics.stopping.early_needed`), if the
+      rates seen on all cases were the true ones, which is a guess: a guide only. Infinite above
+      10,000; NaN where no number would do, or no rate can be had: ``missing`` says why.
+    """
+    g, lines = grid(run, model), []
+    for method, sure in g.confidence.items():
+        tried = [_early(g, sure, threshold) for threshold in thresholds]
+        enough = [each for each in tried if each["n"] >= MIN_CASES]
+        most = max(each["n"] for each in tried)
+        why = f"at most {most} of {len(g.case_ids)} stop early: too few for a rate of errors"
+        why = "no threshold has so few errors" if enough else why
+        why = OUTSIDE if ((sure < 0) | (sure > 1)).any() else why
+        for alpha in alphas:
+            label = {"model": model, "method": method, "alpha": alpha, "delta": delta}
+            label |= {"metric": "error", "missing": why}
+            found = []
+            for each in enough if why != OUTSIDE else ():
+                n_early = rules.early_needed(each["value"], alpha, delta, len(thresholds))
+                needed = 2 * np.ceil(n_early * len(g.case_ids) / each["n"])
+                found += [] if np.isnan(needed) else [each | {"cases_needed": needed}]
+            best = min(found, key=lambda each: each["cases_needed"]) if found else {}
+            lines.append(label | best)
+    keys = ["model", "method", "alpha", "delta", "threshold"]
+    return table(lines, keys, ["n_hits", "cases_needed"])
+
+
+def _early(g: Grid, sure: np.ndarray, threshold: float) -> dict[str, Any]:
+    """How many cases a threshold stops before the last turn, and how many of them wrongly."""
+    at = stop_turns(sure, threshold)
+    early = at < g.correct.shape[1] - 1
+    n, wrong = int(early.sum()), int((1 - along(g.correct, at))[early].sum())
+    counts = {"n": n, "n_cases": n, "n_missing": len(early) - n, "n_hits": wrong}
+    return {"threshold": threshold, "value": wrong / n if n else np.nan, "missing": "", **counts}
+
+
+def guarantee_told(found: pd.DataFrame, needs: pd.DataFrame) -> str:
+    """Can a threshold be vouched for? A line a method, of :func:`guarantee_table` and
+    :func:`guarantee_needs`: which rates are certified, and how many cases the others would take."""
+    lines = []
+    for method, part in needs.groupby("method", sort=False):
+        mine: Any = found[found["method"].eq(method)]
+        certified = dict(zip(mine["alpha"], mine["threshold"], strict=True))
+        parts: dict[str, list[str]] = {}
+        for row in part.to_dict("records"):
+            if pd.notna(certified[row["alpha"]]):
+                words = f"certified from {certified[row['alpha']]:g}"
+            elif pd.isna(row["cases_needed"]):
+                words = f"none ({row['missing']})"
+            else:
+                words = f"would take {about_cases(row['cases_needed'], 0)} cases like these"
+                words += " (from {threshold:g}: {n_hits:g} of {n:g} wrong)".format_map(row)
+            parts.setdefault(words, []).append(f"{100 * row['alpha']:g}")
+        told = "; ".join(f"{', '.join(rates)} % {words}" for words, rates in parts.items())
+        lines.append(f"{method_label(str(method))}, errors allowed: {told}.")
+    return bullets(lines)
+
+
+def talk_message(rows: pd.DataFrame, methods: Sequence[str]) -> str:
+    """What one consultation (:func:`transcript_rows`) shows: when its diagnosis turns right for
+    good, and the first of ``methods`` with a value before and after; '' where none was judged."""
+    right = rows.dropna(subset="correct").reset_index(drop=True)
+    if right.empty:
+        return ""
+    wrong = right.index[right["correct"].eq(0)]
+    turn = int(wrong.max()) + 1 if len(wrong) else 0
+    if turn == len(right):
+        return "The diagnosis is wrong to the end."
+    if not turn:
+        return "The diagnosis is right from the opening on."
+    k = int(right["level"].to_numpy()[turn])
+    asked = f"{k} question{'' if k == 1 else 's'}"
+    said = f"The diagnosis is right for good after {asked}"
+    before, after = (right[list(methods)].astype(float).loc[k] for k in (turn - 1, turn))
+    known = [m for m in methods if not (np.isnan(before[m]) or np.isnan(after[m]))]
+    steps = [f"{method_label(m)} from {before[m]:.2f} to {after[m]:.2f}" for m in known]
+    return f"{said}; there the confidence goes: {', '.join(steps)}." if steps else f"{said}."
+
+
+def frontier_message(picked: pd.DataFrame, gaps: pd.DataFrame) -> str:
+    """What asking more brings, of :func:`chosen_table`, and whether a rule is right more often than
+    the reference's (:func:`rules_compared`); '' where nothing could be judged."""
+    of = {
+        metric: part.set_index("policy")
+        for metric, part in picked.groupby("metric")
+        if metric in ("accuracy", "utterances")
+    }
+    right, said = of["accuracy"]["value"], of["utterances"]["value"]
+    if right.dropna().empty:
+        return ""
+    fixed = [policy for policy in right.index if policy.startswith("fixed")]
+    ends = [f"{100 * right[policy]:.0f} % right after {said[policy]:.1f}" for policy in fixed]
+    told = f"All asked alike: {ends[0]} utterances, {ends[-1]} with most questions."
+    against = rule_name(str(picked["against"].iloc[0]))
+    words = f"Right more often than {against}", f"Right less often than {against}"
+    accuracy = gaps[gaps["metric"].eq("accuracy")]
+    short = in_short(accuracy, named_rule, *words, unit=100, digits=0)
+    return f"{told} {short}".strip()
+
+
+def rule_name(policy: str) -> str:
+    """A rule of :func:`stops` in words."""
+    if policy.startswith("fixed"):
+        k = int(policy.removeprefix("fixed"))
+        return f"{k or 'no'} question{'' if k == 1 else 's'} to all"
+    return policy if policy in (ITSELF, ORACLE) else f"the rule of {method_label(policy)}"
+
+
+def named_rule(row: Any) -> str:
+    """Which rule a row of :func:`rules_compared` is about, in words."""
+    return rule_name(row["policy"])
 
 
 def _paired(

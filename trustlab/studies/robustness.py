@@ -2,13 +2,14 @@
 
 # pyright: reportArgumentType=false, reportReturnType=false
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+# pyright: reportCallIssue=false
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -32,12 +33,13 @@ from trustlab.changes.changes import (
 )
 from trustlab.changes.paraphrase_check import ParaphraseChecker, Verdict
 from trustlab.confidence import select
+from trustlab.confidence.registry import label
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
 from trustlab.knowledge import Finding, Knowledge, load_knowledge, normalise
 from trustlab.levels import view
 from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, groups, mean, measure
-from trustlab.metrics.formatted import pivoted
+from trustlab.metrics.formatted import in_short, named_method, pivoted, signed, with_interval
 from trustlab.metrics.paired import (
     MIN_COVERAGE,
     best_against,
@@ -49,7 +51,7 @@ from trustlab.metrics.paired import (
 )
 from trustlab.metrics.run_tables import Tables, metrics_table
 from trustlab.metrics.schema import table
-from trustlab.metrics.significance import holm
+from trustlab.metrics.significance import ALPHA, holm
 from trustlab.metrics.stability import (
     CVS,
     NO_MEAN,
@@ -852,14 +854,14 @@ def beside_alone(table: pd.DataFrame) -> pd.DataFrame:
     ``holds``: its interval is without 0.
     """
     means = table[table["metric"].isin(["accuracy", "mean_confidence"])]
-    change = means[means["told"].eq("difference")].set_index("method")
+    change = means[means["told"].eq("difference")]
+    apart = change["low"].gt(0) | change["high"].lt(0)
+    change = change.assign(difference=100 * change["value"], n_pairs=change["n"], apart=apart)
+    beside = change[[*METHOD, "difference", "n_pairs", "apart"]]
     means = means[means["told"].ne("difference")]
-    apart = means["method"].map(change["low"].gt(0) | change["high"].lt(0))
-    return means.assign(
-        difference=100 * means["method"].map(change["value"]),
-        n_pairs=means["method"].map(change["n"]),
-        holds=apart.astype(bool) & means["told"].eq(TWO),
-    )
+    means = means.merge(beside, on=METHOD, how="left", validate="many_to_one")
+    holds = means["apart"].eq(True) & means["told"].eq(TWO)
+    return means.drop(columns="apart").assign(holds=holds)
 
 
 def strata_table(
@@ -918,3 +920,113 @@ def _means(values: pd.DataFrame, n_draws: int, seed: int) -> Iterator[dict[str, 
     held = grouped(values, [*ABOUT, "told"], "value", n_draws=n_draws, seed=seed, none=NOT_BOTH)
     for about, rows in held:
         yield about | estimate(rows, mean("value"))
+
+
+def answers_message(accuracy: pd.DataFrame, labels: Mapping[str, str]) -> str:
+    """What the changes do to the answers of each model, of :func:`accuracy_table` on one data set,
+    all levels; '' where nothing could be compared. ``labels``: the conditions in words."""
+
+    def told(part: pd.DataFrame) -> str:
+        change, other = (
+            part[part["metric"].eq(name)].dropna(subset="value")
+            for name in ("difference", "other_answer")
+        )
+        if change.empty:
+            return ""
+        most = change.loc[change["value"].abs().idxmax()]
+        apart = int((change["low"].gt(0) | change["high"].lt(0)).sum())
+        named = labels.get(most["condition"], most["condition"])
+        words = f"accuracy changes by at most {_points(most)} ({named})"
+        known = int(change["low"].notna().sum())
+        words += f", {apart} of {known} intervals exclude 0" if known else ""
+        ends = [f"{100 * end:.0f}" for end in (other["value"].min(), other["value"].max())]
+        shares = " to ".join(dict.fromkeys(ends))
+        return f"{words}; {shares} % of the answers become another diagnosis."
+
+    return _by_model(accuracy[accuracy["level"].eq("all")], told)
+
+
+def variation_message(variation: pd.DataFrame, gaps: pd.DataFrame) -> str:
+    """Which confidence of each model varies least and most, of :func:`variation_table` at one level
+    and data set, and how many differ from the reference, of :func:`cv_differences`."""
+
+    def told(part: pd.DataFrame) -> str:
+        each = part[part["metric"].eq("cv_sample")].dropna(subset="value").sort_values("value")
+        if each.empty:
+            return ""
+        ends = [each.iloc[0], each.iloc[-1]][: len(each)]
+        said = [
+            f"{label(row['method'])} ({with_interval(row['value'], row['low'], row['high'], 1)} %)"
+            for row in ends
+        ]
+        words = f"one patient's confidence varies by {said[0]}"
+        words = words.replace("varies", "varies least", 1) if len(each) > 1 else words
+        words += f" and most by {said[-1]}" if len(each) > 1 else ""
+        mine = gaps[gaps["metric"].eq("cv_sample") & gaps["model"].eq(part["model"].iloc[0])]
+        mine = mine[mine["dataset"].eq(part["dataset"].iloc[0])]
+        short = in_short(mine, named_method, *more_or_less_stable(mine), digits=1)
+        return f"{words}. {short}".strip()
+
+    return _by_model(variation, told)
+
+
+def more_or_less_stable(gaps: pd.DataFrame) -> tuple[str, str]:
+    """What a difference of :func:`cv_differences` above 0 is called, and one below."""
+    against = label(str(gaps["against"].iloc[0])) if len(gaps) else "the reference"
+    return f"Less stable than {against}", f"More stable than {against}"
+
+
+def shifts_message(shift: pd.DataFrame, labels: Mapping[str, str]) -> str:
+    """How many shifts of :func:`shift_table` hold after Holm's correction, and the largest of
+    them, or of all; '' where none could be tested."""
+    tested = shift[shift["p_holm"].notna()]
+    if tested.empty:
+        return ""
+    sure = tested[tested["p_holm"].lt(ALPHA)]
+    of = sure if len(sure) else tested
+    most = of.loc[of["value"].abs().idxmax()]
+    ends = ", ".join(signed(most[end]) for end in ("low", "high"))
+    named = labels.get(most["condition"], most["condition"])
+    n = len(sure)
+    return (
+        f"{n or 'None'} of {len(tested)} shifts in mean confidence {'hold' if n > 1 else 'holds'}"
+        f" after Holm's correction; the largest is {label(most['method'])},"
+        f" {signed(most['value'])} [{ends}] ({named})."
+    )
+
+
+def two_message(both: pd.DataFrame) -> str:
+    """What a second patient does to confidence and accuracy, of :func:`two_at_once_table` on one
+    data set; '' where no difference has a value."""
+
+    def told(part: pd.DataFrame) -> str:
+        change = part[part["told"].eq("difference")].dropna(subset="value")
+        sure = change[change["metric"].eq("mean_confidence") & change["low"].notna()]
+        right = change[change["metric"].eq("accuracy")]
+        if not len(sure):
+            return ""
+        apart = sure[sure["low"].gt(0) | sure["high"].lt(0)]
+        up, down = (int(apart["value"].mul(sign).gt(0).sum()) for sign in (1, -1))
+        words = f"told as one with a second patient, {up} of {len(sure)} mean confidences rise and"
+        words += f" {down} fall by more than their interval"
+        if len(apart):
+            most = apart.loc[apart["value"].abs().idxmax()]
+            words += f" (the largest: {label(most['method'])}, {_points(most)})"
+        right = [f"; accuracy changes by {_points(row)}" for row in right.to_dict("records")]
+        return f"{words}{''.join(right)}."
+
+    return _by_model(both, told)
+
+
+def _points(row: Any) -> str:
+    """A difference of shares in points, with its interval where it has one."""
+    value, low, high = (signed(100 * row[end], 0) for end in ("value", "low", "high"))
+    return f"{value} points" if pd.isna(row["low"]) else f"{value} [{low}, {high}] points"
+
+
+def _by_model(table: pd.DataFrame, told: Callable[[pd.DataFrame], str]) -> str:
+    """What is told of each model, in a line that begins with its name where there are several."""
+    said = {str(key["model"]): told(part) for key, part in groups(table, ["model"])}
+    many = len(said) > 1
+    lines = [f"{who}: {words}" if many else words for who, words in said.items() if words]
+    return "\n".join(line if many else line[:1].upper() + line[1:] for line in lines)

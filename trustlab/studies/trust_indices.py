@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, rankdata
 
 from trustlab.agents.panel import (
     Doctor,
@@ -35,7 +35,7 @@ from trustlab.meaning.relevance import cosines, with_cosines
 from trustlab.metrics import agreement, schema, ties
 from trustlab.metrics import trust as formulas
 from trustlab.metrics import trust_table as made
-from trustlab.metrics.correlation import pearson_rows, spearman_rows
+from trustlab.metrics.correlation import pearson_permutation_p, pearson_rows, spearman_rows
 from trustlab.metrics.estimate import (
     NAN,
     Draws,
@@ -48,7 +48,7 @@ from trustlab.metrics.estimate import (
     mean,
     measure,
 )
-from trustlab.metrics.formatted import pivoted, remark_lines
+from trustlab.metrics.formatted import pivoted, remark_lines, with_interval
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.trust_table import (
@@ -71,7 +71,16 @@ from trustlab.run import cases_hash, given_once, how_asked, refuse_waiting, serv
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
-from trustlab.settings import Budget, Parameters, Reading, Setup, choices, given, takes_setup
+from trustlab.settings import (
+    Budget,
+    Parameters,
+    Reading,
+    Setup,
+    as_list,
+    choices,
+    given,
+    takes_setup,
+)
 from trustlab.studies.consultation import with_progress
 
 REVIEW_KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
@@ -635,9 +644,21 @@ def component_correlations(reviews: pd.DataFrame, draws: int = 2000, seed: int =
     - The parts of a case: correct, agreement (1 - CDR), cosine, unsafe_rx and test_alerts (shares
       of what was rated; missing where nothing was).
     - ``n`` cases have both. No value below 3 of them or where a part is constant.
+    - ``difference`` is from 0. Where there is an interval: ``p`` of random pairings of the cases (a
+      bootstrap's is too small where a part hardly varies), ``p_holm`` over the pairs of a
+      configuration, and the ``standard_error`` that parts without a relation have, by formula.
     """
-    pairs = _pairs(check_reviews(reviews), draws, seed)
-    return schema.table(measure(pairs, CORRELATIONS), [*KEYS, "first", "second"])
+    lines = []
+    for label, rows in _pairs(check_reviews(reviews), draws, seed):
+        for name, metric in CORRELATIONS.items():
+            line = {**label, "metric": name, **estimate(rows, metric)}
+            if pd.notna(line["low"]):
+                sides = [rows[side].astype(float) for side in "xy"]
+                each = sides if name == "pearson" else [rankdata(ties.tied(x)) for x in sides]
+                line["p"] = pearson_permutation_p(*each, n_draws=max(draws, 1), seed=seed)
+                line["standard_error"] = 1 / math.sqrt(len(rows) - 1)
+            lines.append({**line, "difference": line["value"]})
+    return corrected(lines, [*KEYS, "first", "second"], family=[*KEYS, "metric"])
 
 
 def agreement_table(
@@ -1183,3 +1204,100 @@ def _once(marks: pd.DataFrame) -> Any:
 def _by_case(items: pd.DataFrame) -> Any:
     """The items with ``case_id`` naming their data set, too: all data sets are drawn together."""
     return items.assign(case_id=items["dataset"].astype(str) + " " + items["case_id"].astype(str))
+
+
+def by_panel(drawn: pd.DataFrame) -> pd.DataFrame:
+    """Of :func:`in_rows` safety on, each formulation and configuration a panel of its own."""
+    on = drawn[drawn["safety"].astype(bool)]
+    return on.assign(formulation=on["formulation"] + ", " + on["configuration"])
+
+
+WEAK = 0.3
+"""Correlations below this are commonly called weak."""
+PART_WORDS = {"unsafe_rx": "objections to prescriptions", "test_alerts": "objections to tests"}
+
+
+def named_pair(row: Any) -> str:
+    """Which two parts a row of :func:`component_correlations` is about."""
+    first, second = (PART_WORDS.get(row[side], row[side]) for side in ("first", "second"))
+    return f"{first} and {second}"
+
+
+def weak_pairs(correlations: pd.DataFrame) -> str:
+    """How many pairs are shown to be weakly correlated: their intervals lie within ±0.3."""
+    known = correlations[correlations["low"].notna()]
+    weak = known["low"].gt(-WEAK) & known["high"].lt(WEAK)
+    return f"Shown to be weak (interval within ±{WEAK:g}): {weak.sum()} of {len(known)} pairs."
+
+
+def indices_message(percent: pd.DataFrame) -> str:
+    """Accuracy beside ETI and FTI of each configuration, safety on, ``trust-x``, of
+    :func:`in_percent` at one level and data set; '' where no accuracy has a value."""
+    on = percent[percent["safety"].astype(bool) & percent["formulation"].eq("trust-x")]
+    lines = []
+    for key, part in groups(on, ["model"]):
+        told = []
+        for team, of in groups(part, ["configuration"]):
+            index: dict[str, Any] = {row["metric"]: row for row in of.to_dict("records")}
+            right = index["accuracy"]
+            if pd.isna(right["value"]):
+                continue
+            ends = with_interval(right["value"], right["low"], right["high"], 0)
+            sums = ", ".join(
+                f"{NAMES[m]} {with_interval(index[m]['value'], NAN, NAN, 0)}"
+                for m in ("eti_percent", "fti")
+            )
+            told.append(f"{team['configuration']} is right for {ends} %: {sums}")
+        named = f"{key['model']}: " if on["model"].nunique() > 1 else ""
+        lines += [f"{named}{'; '.join(told)}."] if told else []
+    return "\n".join(lines if len(lines) > 1 else [line[:1].upper() + line[1:] for line in lines])
+
+
+def reviewers_message(seen: pd.DataFrame) -> str:
+    """Of the items that the rules object to, and of the others, what the reviewers do, all panels
+    of :func:`reviewer_table` together; '' where nothing was rated by both."""
+    told = []
+    for key, part in groups(seen, ["kind"]):
+        of = {m: mine[mine["n"].gt(0)] for m, mine in part.groupby("metric")}
+        hits, n = (
+            {m: int((of[m]["n"] * (of[m]["value"] if share else 1)).round().sum()) for m in of}
+            for share in (True, False)
+        )
+        said = []
+        if n.get("sensitivity"):
+            said.append(f"object to {hits['sensitivity']} of {n['sensitivity']} that the rules do")
+        if n.get("specificity"):
+            said.append(f"pass {hits['specificity']} of {n['specificity']} that the rules pass")
+        told += [f"{key['kind']}s: the reviewers {' and '.join(said)}"] if said else []
+    words = "; ".join(told)
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def weights_message(sweep: pd.DataFrame) -> str:
+    """Who has the highest ETI at the printed weights, and at how many of all weightings, of
+    :func:`weight_sweep` at one level; '' where nobody can be compared."""
+    lines, several = [], sweep[["model", "dataset"]].drop_duplicates()
+    for key, part in groups(sweep[sweep["winner"].ne("")], ["model", "dataset"]):
+        near = np.isclose(part[WEIGHTS].astype(float), formulas.ETI_WEIGHTS).all(axis=1)
+        if not near.any():
+            continue
+        winner = part.loc[near, "winner"].iloc[0]
+        share = 100 * part["winner"].eq(winner).mean()
+        named = [str(key[c]) for c in ("model", "dataset") if several[c].nunique() > 1]
+        who = "nobody alone" if winner == "tie" else winner
+        lines.append((", ".join(named), who, share))
+    return "; ".join(
+        f"{named + ': ' if named else ''}{who} has the highest ETI at the printed weights"
+        f" and at {share:.0f} % of all weightings"
+        for named, who, share in lines
+    ) + ("." if lines else "")
+
+
+def same_doctors(setup: Any, models: Sequence[Any]) -> str:
+    """Why only the first of ``models`` is convened, where all have the same doctors; else ''."""
+    who = setup.who("panel", models)
+    if who is None or len(models) < 2:
+        return ""
+    names = ", ".join(getattr(one, "name", str(one)) for one in as_list(who))
+    asked = ", ".join(getattr(one, "name", str(one)) for one in models)
+    return f"the doctors are {names}, whoever is asked ({asked}): their panel is shown once"
