@@ -192,7 +192,8 @@ def test_everything_of_model_and_patient_is_escaped_and_nothing_is_loaded(tmp_pa
     assert set(tmp_path.parent.glob("*")) == before
     facts, told = answers_in(tmp_path)
     assert [row[2] for row in facts["rows"]] == [odd.case_id] * 2
-    assert NASTY in str(told[odd.case_id][0]["asked"]) and told[odd.case_id][0]["asked"][0]["n"]
+    (reply,) = told[odd.case_id][0]["asked"][0]["replies"]
+    assert reply["thought"] == NASTY and told[odd.case_id][0]["diagnosis"] == NASTY
 
 
 @pytest.mark.slow

@@ -569,9 +569,17 @@ class Figures:
             note="; ".join(filter(None, [*notes, self.graded])),
             interval=said and formatted.interval_words(table, said),
         )
-        saved = plots.save_figure(figure, table, f"{self.number}_{name}{ending}", self.folder)
-        if saved and shown is not None and has_answers_page():
-            _display(figure, saved[0], figure_link(shown))
+        self.save(figure, table, f"{name}{ending}", shown)
+
+    def save(
+        self, figure: Figure, table: pd.DataFrame, name: str, answers: pd.DataFrame | None
+    ) -> None:
+        """Save a figure that has its caption already; ``answers`` are those behind it."""
+        from trustlab import plots
+
+        saved = plots.save_figure(figure, table, f"{self.number}_{name}", self.folder)
+        if saved and answers is not None and has_answers_page():
+            _display(figure, saved[0], figure_link(answers))
 
 
 def _display(figure: Figure, image: Path, below: str) -> None:
