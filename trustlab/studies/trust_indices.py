@@ -1226,6 +1226,8 @@ def named_pair(row: Any) -> str:
 def weak_pairs(correlations: pd.DataFrame) -> str:
     """How many pairs are shown to be weakly correlated: their intervals lie within ±0.3."""
     known = correlations[correlations["low"].notna()]
+    if known.empty:
+        return "No pair of parts has an interval."
     weak = known["low"].gt(-WEAK) & known["high"].lt(WEAK)
     return f"Shown to be weak (interval within ±{WEAK:g}): {weak.sum()} of {len(known)} pairs."
 
