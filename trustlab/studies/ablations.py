@@ -698,7 +698,7 @@ def parts_message(both: pd.DataFrame) -> str:
     differences of one model and data set, by ``against``; '' where nothing was tested."""
     told = []
     for against, what in ((PART, "Without a part"), (LIBRARY, "With another library")):
-        of = both[both["against"].eq(against) & both["method"].eq(MEDCONF[0])]
+        of: Any = both[both["against"].eq(against) & both["method"].eq(MEDCONF[0])]
         if short := in_short(of, named_variant, "ranked better", "ranked worse"):
             told.append(f"{what}: {short[:1].lower()}{short[1:]}")
     return "\n".join(told)
@@ -707,12 +707,12 @@ def parts_message(both: pd.DataFrame) -> str:
 def samples_message(points: pd.DataFrame) -> str:
     """Whether K and temperature can be told apart, of the AUROC of one model and data set: a row a
     method and setting; '' where no point has an interval."""
-    known = points[points["low"].notna()]
+    known: Any = points[points["low"].notna()]
     if known.empty:
         return ""
-    each: Any = known.groupby("method", sort=False)
+    each = known.groupby("method", sort=False)
     alike = int((each["low"].max() <= each["high"].min()).sum())
-    best: Any = known.loc[known["value"].idxmax()]
+    best = known.loc[known["value"].idxmax()]
     ends = with_interval(best["value"], best["low"], best["high"])
     apart = len(each) - alike
     return (
@@ -733,7 +733,8 @@ def formulas_message(formulas: pd.DataFrame) -> str:
 def ranks_message(ranks: pd.DataFrame, method: str = MEDCONF[0]) -> str:
     """Who stands first in how many draws, and where ``method`` stands, of :func:`rank_stability` on
     one model and data set; '' where nobody has a rank."""
-    known = ranks[ranks["metric"].eq("rank")].dropna(subset="value").set_index("method")
+    placed: Any = ranks[ranks["metric"].eq("rank")]
+    known = placed.dropna(subset="value").set_index("method")
     if known.empty:
         return ""
     first = known["value"].idxmin()

@@ -1225,7 +1225,9 @@ def named_pair(row: Any) -> str:
 
 def weak_pairs(correlations: pd.DataFrame) -> str:
     """How many pairs are shown to be weakly correlated: their intervals lie within ±0.3."""
-    known = correlations[correlations["low"].notna()]
+    known: Any = correlations[correlations["low"].notna()]
+    if known.empty:
+        return "No pair of parts has an interval."
     weak = known["low"].gt(-WEAK) & known["high"].lt(WEAK)
     return f"Shown to be weak (interval within ±{WEAK:g}): {weak.sum()} of {len(known)} pairs."
 
@@ -1233,7 +1235,7 @@ def weak_pairs(correlations: pd.DataFrame) -> str:
 def indices_message(percent: pd.DataFrame) -> str:
     """Accuracy beside ETI and FTI of each configuration, safety on, ``trust-x``, of
     :func:`in_percent` at one level and data set; '' where no accuracy has a value."""
-    on = percent[percent["safety"].astype(bool) & percent["formulation"].eq("trust-x")]
+    on: Any = percent[percent["safety"].astype(bool) & percent["formulation"].eq("trust-x")]
     lines = []
     for key, part in groups(on, ["model"]):
         told = []
@@ -1276,14 +1278,15 @@ def reviewers_message(seen: pd.DataFrame) -> str:
 def weights_message(sweep: pd.DataFrame) -> str:
     """Who has the highest ETI at the printed weights, and at how many of all weightings, of
     :func:`weight_sweep` at one level; '' where nobody can be compared."""
-    lines, several = [], sweep[["model", "dataset"]].drop_duplicates()
-    for key, part in groups(sweep[sweep["winner"].ne("")], ["model", "dataset"]):
+    won: Any = sweep[sweep["winner"].ne("")]
+    lines, n_of = [], {name: len(set(sweep[name])) for name in ("model", "dataset")}
+    for key, part in groups(won, ["model", "dataset"]):
         near = np.isclose(part[WEIGHTS].astype(float), formulas.ETI_WEIGHTS).all(axis=1)
         if not near.any():
             continue
         winner = part.loc[near, "winner"].iloc[0]
         share = 100 * part["winner"].eq(winner).mean()
-        named = [str(key[c]) for c in ("model", "dataset") if several[c].nunique() > 1]
+        named = [str(key[name]) for name, n in n_of.items() if n > 1]
         who = "nobody alone" if winner == "tie" else winner
         lines.append((", ".join(named), who, share))
     return "; ".join(
