@@ -173,7 +173,7 @@ def test_scoring_the_kept_replies_gives_the_run_s_confidences(tmp_path):
 
 
 def test_500_kept_replies_drawn_with_a_seed_are_said_again(tmp_path):
-    unpack(DATA / "replies", tmp_path)
+    unpack(DATA / "replies" / "published", tmp_path)
     p, drawn = parameters("published.yml"), random.Random(500)
     cases = drawn.sample(load_sets(p["dataset"], n=p["n"], seed=p["seed"]), N_CASES)
     opened = open_models(p["model"], device="cpu")

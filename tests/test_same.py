@@ -489,8 +489,8 @@ def test_a_vector_that_is_kept_stays_when_another_processor_makes_it_again(tmp_p
 
 
 def test_a_replay_without_kept_replies_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("trustlab.cli.DATA", tmp_path)
-    refused = CliRunner().invoke(app, ["replay", "--out", str(tmp_path / "out")])
+    empty = ["--kept", str(tmp_path), "--out", str(tmp_path / "out")]
+    refused = CliRunner().invoke(app, ["replay", *empty])
     assert refused.exit_code == 2 and "keeps no replies" in refused.output
     assert not (tmp_path / "out").exists()
 

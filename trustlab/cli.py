@@ -54,7 +54,7 @@ def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> dict
     return values
 
 
-REFERENCE = NOTEBOOKS / "parameters" / "reference.yml"
+REFERENCE, REPLIED = NOTEBOOKS / "parameters" / "reference.yml", DATA / "replies"
 
 
 def _values_of_all(params: Path) -> dict[str, dict[str, Any]]:
@@ -116,13 +116,15 @@ def replay(
         str, typer.Argument(help="a notebook's name, such as 01_benchmark; or all")
     ] = "all",
     params: ParamsFile = None,
+    kept: Annotated[
+        Path, typer.Option(help="folder of the replies; data/replies/published has the large run's")
+    ] = REPLIED,
     out: Annotated[
         Path | None, typer.Option(help="folder for the runs; runs/replay by default")
     ] = None,
 ) -> None:
-    """Make tables and figures again from the replies kept in data/replies; no model is asked.
-    Without a file of parameters, those of notebooks/parameters/reference.yml; published.yml is the
-    larger run.
+    """Make tables and figures again from kept replies; no model is asked. Without a file of
+    parameters, those of notebooks/parameters/reference.yml.
 
     Exit codes: 0 done, 1 a cell failed, 2 refused.
     """
@@ -134,7 +136,7 @@ def replay(
     if notebook != "all":
         name = _refused(lambda: notebook_path(notebook)).stem
         asked = {name: asked[name]}
-    _refused(lambda: caches_of(DATA / "replies", folder))
+    _refused(lambda: caches_of(kept, folder))
     _run_all(asked, folder, {"TRUSTLAB_OFFLINE": "replies"})
 
 
