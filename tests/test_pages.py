@@ -317,6 +317,7 @@ def test_several_runs_are_one_list_and_replies_without_tables_are_reached(tmp_pa
 
 def test_a_missing_record_says_why(tmp_path):
     made(tmp_path, keep_generations=False)
+    (tmp_path / RECORDS).unlink()
     write_answers(tmp_path)
     _, told = answers_in(tmp_path)
     one = told[FIRST][0]
