@@ -915,3 +915,6 @@ def test_a_model_that_opens_as_another_is_refused():
     later = Later("a", "1", lambda: SimpleNamespace(name="a", revision="2"))
     with pytest.raises(RuntimeError, match="opened is a 2, and not a 1"):
         later.generate([])
+    broken = Later("a", "1", lambda: SimpleNamespace().name)
+    with pytest.raises(AttributeError):  # and no endless recursion
+        broken.generate([])

@@ -100,8 +100,8 @@ class Later:
         return self._model.count_tokens(messages)
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._NONE or name.startswith("__"):
-            raise AttributeError(name)
+        if name in (*self._NONE, "_model", "_opened") or name.startswith("__"):
+            raise AttributeError(name)  # the last two: not there yet, or what opens it failed so
         return getattr(self._model, name)
 
 
