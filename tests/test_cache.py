@@ -27,7 +27,7 @@ import pytest
 from each import each
 
 from trustlab.models import cache, open_model
-from trustlab.models.base import Model, Request, Stopped
+from trustlab.models.base import Model, Request, Stopped, too_long
 from trustlab.models.cache import (
     CachedModel,
     CacheMiss,
@@ -918,3 +918,34 @@ def test_a_model_that_opens_as_another_is_refused():
     broken = Later("a", "1", lambda: SimpleNamespace().name)
     with pytest.raises(AttributeError):  # and no endless recursion
         broken.generate([])
+
+
+class Narrow(Fake):
+    """Reads 20 tokens, one a word, and counts."""
+
+    window = 20
+
+    def count_tokens(self, messages):
+        return sum(len(text.split()) for _, text in messages)
+
+    def generate(self, requests, **named):
+        self.asked.append(list(requests))
+        n = [self.count_tokens(r.messages) for r in requests]
+        made = Fake.generate(self, requests)
+        return [
+            [too_long(self.name, 20, k)] * r.n if k > 20 else replies
+            for k, r, replies in zip(n, requests, made, strict=True)
+        ]
+
+
+def test_a_prompt_that_was_found_too_long_is_so_again_without_the_model(tmp_path):
+    long = replace(ONE, messages=(("user", "pain " * 30),))
+    first = CachedModel(Narrow(), tmp_path / "c").generate([ONE, long])
+    assert first[1] == [too_long("fake", 20, 30)] * ONE.n and first[0][0].missing is None
+    again = CachedModel(Narrow(), tmp_path / "c", offline=True)
+    found = again.generate([long, ONE])
+    assert found[0] == first[1] and [r.text for r in found[1]] == [r.text for r in first[0]]
+    assert again.model.asked == []
+    other = replace(ONE, messages=(("user", "pain " * 31),))
+    with pytest.raises(CacheMiss):
+        again.generate([other])

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawn_figures import assert_legible
+from same.tables import read_file
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
@@ -22,7 +23,7 @@ from trustlab.metrics import case_weights, schema
 from trustlab.paths import NOTICE, ROOT
 from trustlab.plots.rows import SERIES
 from trustlab.plots.style import INK
-from trustlab.run import load_run
+from trustlab.run import load_run, table_in
 from trustlab.studies.compare import MOST
 
 LEVELS = (20, 100)
@@ -373,7 +374,7 @@ def test_the_command_compares_the_models_of_a_run_and_refuses_in_one_line(tmp_pa
     run, out = tmp_path / "run", tmp_path / "out"
     run.mkdir()
     for name in ("answers", "confidence"):
-        table: Any = pd.read_csv(REFERENCE / f"{name}.csv", dtype=str, keep_default_na=False)
+        table: Any = read_file(table_in(REFERENCE, name))
         table = table[table["dataset"].eq("starter")]
         if name == "confidence":
             table = table[table["method"].isin(["asp", "poc", "medconf"])]

@@ -28,8 +28,9 @@ from made_graders import (
 from trustlab.datasets import load_cases
 from trustlab.graders import GRADERS, EncoderGrader, ExactGrader, Grader, SynonymGrader, open_grader
 from trustlab.knowledge import load_knowledge
+from trustlab.run import find_table, read_table
 
-REFERENCE = Path(__file__).parents[1] / "figures/reference/01_benchmark/answers.csv"
+REFERENCE = find_table(Path(__file__).parents[1] / "figures/reference/01_benchmark", "answers")
 
 # What every grader calls wrong
 
@@ -357,14 +358,11 @@ def test_any_answer_is_graded_0_or_1(answer: str) -> None:
         assert grader.correct(answer, case("Influenza")) in (0, 1)
 
 
-@pytest.mark.skipif(not REFERENCE.exists(), reason="the committed reference tables are not here")
+@pytest.mark.skipif(REFERENCE is None, reason="the committed reference tables are not here")
 def test_the_reference_run_is_graded_as_it_was() -> None:
-    answers = pd.read_csv(REFERENCE, keep_default_na=False)
-    cases = {
-        c.case_id: c
-        for name in ("starter", "starter-dialogue", "starter-report")
-        for c in load_cases(name)
-    }
+    assert REFERENCE is not None
+    answers = read_table(REFERENCE)
+    cases = {c.case_id: c for name in answers["dataset"].unique() for c in load_cases(name)}
     said = [a if a else None for a in answers["answer"]]
     grades = SynonymGrader().grade(said, [cases[i] for i in answers["case_id"]])
     right = pd.to_numeric(answers["correct"]).to_numpy()  # missing where the reply was cut off

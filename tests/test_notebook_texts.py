@@ -120,7 +120,7 @@ def test_a_table_of_reasons_shows_a_models_words_and_runs_none(table: str, colum
     assert "<img" not in page and page.count("&lt;img src=x onerror=alert(1)&gt;") >= 3
 
 
-REFERENCE = read_sections(NOTEBOOKS / "parameters" / "reference.yml")
+REFERENCE = read_sections(NOTEBOOKS / "parameters" / "published.yml")
 
 
 @pytest.mark.parametrize("name", REFERENCE)
@@ -131,4 +131,4 @@ def test_run_all_is_no_larger_than_the_reference_run(name: str) -> None:
     reference = own | REFERENCE[name]
     first = nbformat.read(notebook_path(name), as_version=4).cells[0].source
     assert ("a smaller run of your own" in first) == ("n" in own)
-    assert "n" not in own or own["n"] < reference["n"]
+    assert "n" not in own or reference["n"] is None or own["n"] < reference["n"]

@@ -206,7 +206,8 @@ def test_a_second_run_calls_no_model_and_gives_the_same_tables(smoke, smoke_runs
     assert (found["ok"], found["calls_made"]) == (True, 0)
     assert found["calls_from_cache"] == first["calls_made"] + first["calls_from_cache"]
     for table in REFERENCE:
-        assert (again / table).read_bytes() == (smoke / table).read_bytes(), table
+        name = f"{table}.csv"
+        assert (again / name).read_bytes() == (smoke / name).read_bytes(), table
     assert contents(again / "figures") == contents(smoke / "figures")
 
 
@@ -323,7 +324,7 @@ def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machin
     publish(smoke, "01_benchmark")
     expected = {name: data for name, data in contents(smoke / "figures").items()}
     expected |= {
-        str(Path("reference") / "01_benchmark" / name): (smoke / name).read_bytes()
+        f"reference/01_benchmark/{name}.csv": (smoke / f"{name}.csv").read_bytes()
         for name in REFERENCE
     }
     assert contents(repository / "figures") == expected

@@ -1,7 +1,7 @@
 """The committed tables of the benchmark's reference run: made again in part, and the metrics
 computed from them again.
 
-A sixth of the cases, at every level, is asked again of each model. Another processor rounds the
+A fortieth of the cases, at every level, is asked again of each model. Another processor rounds the
 last bits of a logit otherwise, which can turn one sample of many; the tolerances say how much of
 that is allowed.
 """
@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 from asking import ask
 from same.record import nothing_asked
+from same.tables import read_file
 
 from trustlab.confidence import METHODS, select
 from trustlab.datasets import load_sets
@@ -30,7 +31,7 @@ from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA, FIGURES, NOTEBOOKS
 from trustlab.records import Reply
-from trustlab.run import Run, benchmark, score
+from trustlab.run import Run, benchmark, score, table_in
 from trustlab.run_notebooks import REFERENCE, default_parameters, notebook_path, read_parameters
 from trustlab.settings import Setup
 
@@ -53,20 +54,20 @@ pytestmark = [
 ]
 
 
-def parameters(file: str = "reference.yml") -> dict:
+def parameters() -> dict:
     """Those of the reference run: the notebook's defaults and the file over them."""
-    given = read_parameters(NOTEBOOKS / "parameters" / file, notebook=NAME)
+    given = read_parameters(NOTEBOOKS / "parameters" / "published.yml", notebook=NAME)
     return default_parameters(notebook_path(NAME)) | given
 
 
 def committed() -> dict[str, pd.DataFrame]:
-    return {file.partition(".")[0]: pd.read_csv(FOLDER / file) for file in REFERENCE}
+    return {name: read_file(table_in(FOLDER, name)) for name in REFERENCE}
 
 
 @pytest.fixture(scope="module")
 def again() -> Run:
     p = parameters()
-    cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])[::6]
+    cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])[::40]
     how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
     return ask(benchmark, cases, open_models(p["model"], device="cpu"), **how)
 
@@ -151,7 +152,7 @@ def test_the_committed_metrics_are_those_of_the_committed_tables():
 def test_scoring_the_kept_replies_gives_the_run_s_confidences(tmp_path):
     unpack(DATA / "replies", tmp_path)
     p = parameters()
-    cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])
+    cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])[::10]
     how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
     setup = Setup(quiet=True, cache=tmp_path / "replies.sqlite", **how)
     with nothing_asked():
@@ -167,14 +168,14 @@ def test_scoring_the_kept_replies_gives_the_run_s_confidences(tmp_path):
     values = (one.loc[read, "confidence"].to_numpy() for one in (mine, theirs))
     np.testing.assert_allclose(*values, rtol=0, atol=1e-9)
     assert mine.loc[read, "confidence"].notna().mean() > 0.6  # one of the models gives words alone
-    then = committed()["confidence"].set_index("method")
+    then = run.confidence[[*KEYS, "method"]].merge(committed()["confidence"], how="left")
     kept = then.loc[read, "confidence"].to_numpy()
     np.testing.assert_allclose(mine.loc[read, "confidence"], kept, **TOLERANCE)
 
 
 def test_500_kept_replies_drawn_with_a_seed_are_said_again(tmp_path):
-    unpack(DATA / "replies" / "published", tmp_path)
-    p, drawn = parameters("published.yml"), random.Random(500)
+    unpack(DATA / "replies", tmp_path)
+    p, drawn = parameters(), random.Random(500)
     cases = drawn.sample(load_sets(p["dataset"], n=p["n"], seed=p["seed"]), N_CASES)
     opened = open_models(p["model"], device="cpu")
     models = [CachedModel(m, tmp_path / "replies.sqlite", offline=True) for m in opened]

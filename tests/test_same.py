@@ -46,7 +46,7 @@ class Echo:
 
 
 ASKED = Request((("user", "a cough"),), n=2, temperature=0.5)
-REFERENCE = paths.NOTEBOOKS / "parameters" / "reference.yml"
+REFERENCE = paths.NOTEBOOKS / "parameters" / "published.yml"
 
 
 def frame(**changed) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from fake_medconf import table
 from generations import array, generation, guessing, panel, said, told
+from same.tables import read_file
 
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
@@ -21,6 +22,7 @@ from trustlab.metrics.paired import best_against, chosen_in
 from trustlab.metrics.stopping import stop_turns
 from trustlab.paths import FIGURES
 from trustlab.records import Assessment, Generation
+from trustlab.run import table_in
 from trustlab.studies.benchmark import (
     auroc_under_noise,
     missingness_table,
@@ -174,7 +176,7 @@ def test_noise_in_the_records_moves_no_metric_of_any_method(seed: int) -> None:
 def published() -> tuple[SimpleNamespace, pd.Series]:
     """The first model on the first set of the reference run, and every metric of it."""
     folder = FIGURES / "reference" / "01_benchmark"
-    one: dict[str, Any] = {n: pd.read_csv(folder / f"{n}.csv") for n in ("answers", "confidence")}
+    one: dict[str, Any] = {n: read_file(table_in(folder, n)) for n in ("answers", "confidence")}
     one = {n: t[t["model"].eq("embedded") & t["dataset"].eq("starter")] for n, t in one.items()}
     run = SimpleNamespace(**one)
     return run, every_metric(run)

@@ -54,7 +54,8 @@ def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> dict
     return values
 
 
-REFERENCE, REPLIED = NOTEBOOKS / "parameters" / "reference.yml", DATA / "replies"
+SMALL, PUBLISHED = (NOTEBOOKS / "parameters" / f"{name}.yml" for name in ("small", "published"))
+REPLIED = DATA / "replies"
 
 
 def _values_of_all(params: Path) -> dict[str, dict[str, Any]]:
@@ -90,7 +91,7 @@ def run(
     ] = None,
 ) -> None:
     """Execute a notebook and keep notebook, HTML, figures, tables and manifest; or all, with
-    notebooks/parameters/reference.yml where no file of parameters is given.
+    notebooks/parameters/small.yml where no file of parameters is given.
 
     Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 3 a batch waits, 4 the
     server is gone.
@@ -101,7 +102,7 @@ def run(
             "run all takes a file of parameters alone; give a notebook's name to set others"
         )
     if every:
-        _run_all(_refused(partial(_values_of_all, params or REFERENCE)))
+        _run_all(_refused(partial(_values_of_all, params or SMALL)))
         return
     values = _refused(lambda: _values(notebook, params, parameter))
     if shard and not _refused(partial(_has_cases, notebook, values, shard)):
@@ -116,15 +117,13 @@ def replay(
         str, typer.Argument(help="a notebook's name, such as 01_benchmark; or all")
     ] = "all",
     params: ParamsFile = None,
-    kept: Annotated[
-        Path, typer.Option(help="folder of the replies; data/replies/published has the large run's")
-    ] = REPLIED,
+    kept: Annotated[Path, typer.Option(help="folder of the replies")] = REPLIED,
     out: Annotated[
         Path | None, typer.Option(help="folder for the runs; runs/replay by default")
     ] = None,
 ) -> None:
     """Make tables and figures again from kept replies; no model is asked. Without a file of
-    parameters, those of notebooks/parameters/reference.yml.
+    parameters, those of notebooks/parameters/published.yml.
 
     Exit codes: 0 done, 1 a cell failed, 2 refused.
     """
@@ -132,7 +131,7 @@ def replay(
     from trustlab.run_notebooks import notebook_path
 
     folder = (out or RUNS / "replay").resolve()
-    asked = _refused(partial(_values_of_all, params or REFERENCE))
+    asked = _refused(partial(_values_of_all, params or PUBLISHED))
     if notebook != "all":
         name = _refused(lambda: notebook_path(notebook)).stem
         asked = {name: asked[name]}

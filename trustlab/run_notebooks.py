@@ -38,10 +38,11 @@ from trustlab.paths import (
     save_text,
     whole,
 )
+from trustlab.run import find_table
 from trustlab.settings import ROLES, Setup, names_of, unknown
 
 MANIFEST, RUN = "manifest.json", "run.json"
-REFERENCE = ("answers.csv", "confidence.csv", "metrics.csv")
+REFERENCE = ("answers", "confidence", "metrics")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""
 
 LONGEST_FIRST = "01 05 03 02 04 00 06"
@@ -461,9 +462,8 @@ def publish(run_dir: Path, name: str) -> None:
         nbformat.write(ours, beside)
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
     reference = FIGURES / "reference" / source.stem
-    files |= {
-        run_dir / table: reference / table for table in REFERENCE if (run_dir / table).is_file()
-    }
+    found = [find_table(run_dir, name) for name in REFERENCE]
+    files |= {table: reference / table.name for table in found if table}
     for old in {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")} - set(
         files.values()
     ):

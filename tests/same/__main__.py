@@ -16,7 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-PARAMETERS = NOTEBOOKS / "parameters" / "reference.yml"
+PARAMETERS = NOTEBOOKS / "parameters" / "published.yml"
 
 Notebooks = Annotated[list[str] | None, typer.Argument(help="all of the parameters by default")]
 Parameters = Annotated[Path, typer.Option(exists=True, help="YAML file, a section by notebook")]

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import yaml
 
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, Tolerance, differences
-from same.tables import Table, read_tables, table_of, write_tables
+from same.tables import Table, read_file, read_tables, table_of, write_tables
 from trustlab.folder.kept import pack, unpack
 from trustlab.paths import DATA, FIGURES, ROOT
+from trustlab.run import find_table
 from trustlab.run_notebooks import LONGEST_FIRST, REFERENCE, read_sections
 
 KEPT = DATA / "replies"
@@ -147,9 +147,9 @@ def found_different(
 
 def written_tables(name: str, figures: Path, run: Path) -> Tables:
     """The tables that a notebook leaves as CSV: of its figures, and of the run as a whole."""
-    files = [*sorted(figures.glob(f"{name[:2]}_*.csv")), *(run / table for table in REFERENCE)]
-    found = [file for file in files if file.is_file()]
-    return {f"file {file.name}": table_of(pd.read_csv(file, low_memory=False)) for file in found}
+    whole = [find_table(run, name) for name in REFERENCE]
+    files = [*sorted(figures.glob(f"{name[:2]}_*.csv")), *filter(None, whole)]
+    return {f"file {file.name}": table_of(read_file(file)) for file in files}
 
 
 def tolerance_for(kept: Path, elsewhere: bool = False) -> Tolerance:

@@ -23,6 +23,13 @@ _TAG = re.compile(r"<(style|script)\b.*?</\1>|<[^>]+>", re.DOTALL)
 _ADDRESS = re.compile(r"\bat 0x[0-9a-f]+")
 
 
+def read_file(file: Path) -> pd.DataFrame:
+    """The table of a figure, or of a run, as pandas reads it."""
+    return (
+        pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file, low_memory=False)
+    )
+
+
 def table_of(frame: pd.DataFrame | pd.Series) -> Table:
     """The columns of ``frame``; an index is left out where it only counts the rows from 0."""
     frame = frame.to_frame() if isinstance(frame, pd.Series) else frame

@@ -77,6 +77,12 @@ def most_tokens(messages: Messages) -> int:
     return 512 + sum(len(content.encode("utf-8", "replace")) for _, content in messages)
 
 
+def too_long(name: str, window: float, n_tokens: int = 0) -> Reply:
+    """The reply to a prompt that the model called ``name`` cannot read to its end."""
+    why = f"the prompt is longer than the window of {name}, {window:.0f} tokens"
+    return Reply(None, n_tokens_in=n_tokens, missing=why, finish="error")
+
+
 class Stopped(RuntimeError):
     """A backend had to stop before all was answered (a budget is spent, say); its words tell why
     and how to go on.

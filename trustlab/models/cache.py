@@ -35,6 +35,7 @@ from trustlab.models.base import (
     TextOnly,
     abilities_of,
     finds_out,
+    too_long,
 )
 from trustlab.models.opening import Later
 from trustlab.models.thought import apart
@@ -486,6 +487,9 @@ class CachedModel:
         known = self._look_up(key for row in keys for key in row)
         n_cached = [sum(key in known for key in row) for row in keys]
         missing = [i for i, row in enumerate(keys) if n_cached[i] < len(row)]
+        for i, reply in self._found_too_long(requests, missing).items():
+            known |= dict.fromkeys(keys[i], reply)
+            missing.remove(i)
         if missing and self.offline:
             raise CacheMiss(
                 self._miss(requests[missing[0]], n_cached[missing[0]], len(missing)),
@@ -595,7 +599,23 @@ class CachedModel:
         for (_, _, row), replies in zip(parts, answers, strict=True):
             fresh |= dict(zip(row, replies, strict=False))
         self._store({key: reply for key, reply in fresh.items() if key not in kept})
+        for (_, part, _), replies in zip(parts, answers, strict=True):
+            n = replies[0].n_tokens_in if replies and replies[0].missing else 0
+            if n and replies[0] == too_long(self.name, self.window, n):
+                self._put(self._key("n_tokens", part.messages), to_json({"n_tokens": n}))
+                self._kept("n_tokens", part.messages)  # read, as a replay will
         return fresh
+
+    def _found_too_long(
+        self, requests: Sequence[Request], unknown: Sequence[int]
+    ) -> dict[int, Reply]:
+        """Request -> its reply, of those whose prompt was found to be longer than the window."""
+        keys = {i: self._key("n_tokens", requests[i].messages) for i in unknown}
+        kept = select(self._connection, "replies", "value", set(keys.values()))
+        lengths = {key: _decode_count(json.loads(str(value))) for key, value in kept}
+        window = self.window if lengths else math.inf
+        found = {i: n for i, key in keys.items() if (n := lengths.get(key, 0)) > window}
+        return {i: too_long(self.name, window, n) for i, n in found.items()}
 
     def _look_up(self, keys: Iterable[str]) -> dict[str, Reply]:
         """The kept replies; one that was kept with a thought in its text is parted now."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from trustlab.models.base import STATISTICS, Messages, Request, not_default
+from trustlab.models.base import STATISTICS, Messages, Request, not_default, too_long
 from trustlab.models.decoding import (
     Branches,
     GrowingReplies,
@@ -410,8 +410,7 @@ class HuggingFaceModel:
             if len(prompt) <= self.window:
                 shares.append(self._share(prompt, group, requests))
                 continue
-            why = f"the prompt is longer than the window of {self.name}, {self.window:.0f} tokens"
-            none = Reply(None, n_tokens_in=len(prompt), missing=why, finish="error")
+            none = too_long(self.name, self.window, len(prompt))
             for i in group:
                 replies[i] = dict.fromkeys(range(requests[i].n), none)
         for here, grown in in_batches(

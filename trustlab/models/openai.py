@@ -30,6 +30,7 @@ from trustlab.models.base import (
     Stopped,
     most_tokens,
     not_default,
+    too_long,
 )
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
@@ -424,8 +425,7 @@ class OpenAIModel:
                 run.jobs.put_nowait((i, start + k, 1))
             return
         if request.max_tokens < 1:
-            why = f"the prompt is longer than the window of {self.name}, {self._room:.0f} tokens"
-            replies = [missing(why)] * asked
+            replies = [too_long(self.name, self._room)] * asked
         else:
             body = functools.partial(chat_body, self.name, request, start, asked, self.n_top)
             called = await self._call("chat", body, run)

@@ -135,6 +135,7 @@ def rows(
     limits: Any = None,
     stretched: Sequence[str] = (),
     xlabel: Any = "",
+    reasons: bool = True,
 ) -> list[Axes]:
     """A mark at ``x`` for each line of ``table``, with its interval ``low`` to ``high``.
 
@@ -152,6 +153,8 @@ def rows(
     - ``unit``: all that is drawn is multiplied by it. ``limits``: what an axis holds at least.
     - ``stretched``: panels whose axis is stretched towards 1 and -1 (Fisher's z).
     - ``limits`` and ``xlabel`` may be given by panel; panels with one label share a scale.
+    - Without ``reasons`` a series has no room in a row where it has no value and others have: the
+      caption has to say so.
 
     ``ValueError`` for lacking columns, no lines, two lines for one mark, or an unknown name.
     """
@@ -162,6 +165,7 @@ def rows(
     _among(order or (), known["_row"], "order")
     _among(pale, known["_series"], "pale")
     _among([ghost, *stretched, *(line.panel for line in lines)], ["", *known["_panel"]], "a panel")
+    marks = marks if reasons else _drawn(marks, x)
     marks["_sure"] = marks[sure.column].astype(bool) if sure else False
     marks["_named"] = [(names or {}).get(name, label(name)) for name in marks["_row"]]
     marks = _looks(marks, families, known["_series"], pale)
@@ -210,6 +214,15 @@ def _checked(
     marks[list(held)] = unit * table[list(held)].astype(float)
     why = table["missing"].astype(object).fillna("") if "missing" in table else ""
     return marks.assign(_reason=why)
+
+
+def _drawn(marks: pd.DataFrame, x: str) -> pd.DataFrame:
+    """The marks without those of series that have no value in a row, where other series have."""
+    row = ["_group", "_row"]
+    has: Any = marks[x].notna()
+    others: Any = has.groupby([marks[name] for name in row]).transform("any")
+    mine: Any = has.groupby([marks[name] for name in (*row, "_series")]).transform("any")
+    return marks[mine | ~others].copy()
 
 
 def _among(wanted: Sequence[str], known: Sequence[str], what: str) -> None:

@@ -90,7 +90,7 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
     ``metrics_table``; level-stratified too where there is more than one level.
 
     Several models stand in one row, a mark each, in the order of the first one. What no model has
-    stands once.
+    stands once; what one of them lacks, in the caption (:func:`lacking_words`).
     """
     from trustlab.plots.rows import Line, by_value, rows
     from trustlab.plots.style import FAMILY_LABELS
@@ -117,6 +117,7 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
         lines=[Line(CHANCE, "chance 0.50")],
         columns={"value": "{value:.2f}", "n": "{n:,.0f}"},
         xlabel="AUROC, 0 to 1",
+        reasons=len(models) == 1,
     )
 
 
