@@ -51,7 +51,6 @@ def write_html(notebook: Path) -> Path:
             extra_template_basedirs=[str(templates)],
             template_name="run",
             embed_images=True,
-            exclude_anchor_links=True,
             exclude_input_prompt=True,
             exclude_output_prompt=True,
             config=Config(CSSHTMLHeaderPreprocessor={"style": "xcode"}),  # of enough contrast
