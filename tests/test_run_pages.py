@@ -16,13 +16,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from test_pages import unpacked
 
 from trustlab import plots
 from trustlab.html.index import write_index
 from trustlab.html.notebook import write_html
+from trustlab.html.pages import choose, write_page
 from trustlab.paths import NOTICE, save_json
 from trustlab.reporting import Figures
+from trustlab.run import load_run
 from trustlab.settings import Setup
 
 NASTY = "<script>alert('x')</script> & \"pain\""
@@ -232,12 +233,12 @@ def checker(request) -> list[str]:
 @pytest.mark.notebook
 def test_an_accessibility_checker_finds_nothing(smoke_runs, checker, tmp_path):
     folder = smoke_runs.of("00_walkthrough")
-    code = (folder / "00_walkthrough.html", folder / "answers.html", write_index(folder.parent))
-    found = re.search(r'id="packed">([^<]+)<', code[1].read_text(encoding="utf-8"))
-    assert found
-    _, _, case, level, model, *_ = unpacked(found[1])["rows"][-1]
-    urls = [page.as_uri() for page in code]
-    urls.append(f"{urls[1]}#case={case}&level={level}&model={model}")
+    run = load_run(folder / "patient")
+    choice, _ = choose(run)
+    write_page(run, choice, tmp_path / "shown.html")
+    pages = (folder / "00_walkthrough.html", folder / "answers.html", write_index(folder.parent))
+    urls = [page.as_uri() for page in (*pages, tmp_path / "shown.html")]
+    urls.append(f"{urls[1]}#case={choice.case_id}&level={choice.level}&model={choice.model}")
     bad = tmp_path / "bad.html"
     bad.write_text("<html><body><img src='x.png'><p style='color:#ccc'>pale</p></body></html>")
     done = subprocess.run(
