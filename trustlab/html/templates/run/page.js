@@ -10,3 +10,6 @@ code.addEventListener("click", () => {
   for (const one of cells) one.open = open;
   code.textContent = open ? "Hide all code" : "Show all code";
 });
+for (const cell of document.querySelectorAll(".data tbody > tr > *")) {
+  cell.classList.toggle("short", cell.textContent.length < 36);
+}
