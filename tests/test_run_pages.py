@@ -153,12 +153,15 @@ def test_a_picture_s_words_are_its_message_and_caption(tmp_path, house_style, mo
     ((data, how),) = shown
     told = how["metadata"]
     assert told["message"] == f"It is so:\n{NASTY}" and told["file"] == "figures/09_a.png"
+    assert told["caption"].startswith("model m · data d · one case")
     shutil.rmtree(tmp_path / "run")
-    picture = nbformat.v4.new_output("display_data", data=data, metadata=told)
-    html = made(tmp_path / "run", picture, output(image_png=PIXEL)).read_text(encoding="utf-8")
-    first, second = Page(html).alts
+    pictures = [nbformat.v4.new_output("display_data", data=data, metadata=told) for _ in "ab"]
+    html = made(tmp_path / "run", *pictures, output(image_png=PIXEL)).read_text(encoding="utf-8")
+    first, second, third = Page(html).alts
     assert first == told["image/png"]["alt"] and first.startswith(f"It is so:\n{NASTY}\nmodel m")
-    assert "research only" in first and second.startswith("A figure")
+    assert first == second and "research only" in first and third.startswith("A figure")
+    assert len(re.findall(r'<div[^>]*class="scroll figure( later)?"', html)) == 3
+    assert html.count("<label>") == 1 and f"model m · data d: It is so:\n{NASTY}" in Page(html).text
 
 
 def test_the_index_lists_runs_with_first_figure_findings_and_links_and_escapes_all(tmp_path):

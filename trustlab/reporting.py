@@ -587,7 +587,7 @@ def _display(figure: Figure, image: Path, below: str) -> None:
     """In a notebook the saved image, now, and a line of HTML below it, in place of the figure that
     the end of the cell would show.
 
-    The image's metadata say its file, its message, and in words what it shows (``alt``).
+    The image's metadata say its file, message and caption, and both in one (``alt``).
     """
     import matplotlib.pyplot as plt
     from IPython.core.interactiveshell import InteractiveShell
@@ -598,9 +598,9 @@ def _display(figure: Figure, image: Path, below: str) -> None:
     if InteractiveShell.initialized():
         message, caption = words_in(figure)
         alt = "\n".join(filter(None, [message, caption]))
-        told = {"image/png": {"alt": alt}, "file": f"figures/{image.name}", "message": message}
+        told = {"file": f"figures/{image.name}", "message": message, "caption": caption}
         pixels = b64encode(image.read_bytes()).decode("ascii")
-        display({"image/png": pixels}, raw=True, metadata=told)
+        display({"image/png": pixels}, raw=True, metadata={"image/png": {"alt": alt}, **told})
         if below:
             display({"text/html": below}, raw=True)
         plt.close(figure)
