@@ -501,6 +501,8 @@ def test_notebooks_that_run_at_once_share_a_folder_for_runs_and_leave_nothing_be
         assert manifest(tmp_path / "runs" / name)["ok"]
         cells = nbformat.read(tmp_path / "runs" / name / f"{name}.ipynb", 4).cells
         assert cells[-1].outputs[0].text == f"{tmp_path / 'runs'} 1\n"
+    index = (tmp_path / "runs" / "index.html").read_text(encoding="utf-8")
+    assert all(f'href="{name}/{name}.html"' in index for name in ("07_a", "08_b", "09_c"))
 
 
 @pytest.mark.notebook
