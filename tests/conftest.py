@@ -30,7 +30,12 @@ def pytest_unconfigure() -> None:
     _FOLDER.cleanup()
 
 
-ON_SMOKE_RUNS = ("test_experiments_run.py", "test_notebooks.py", "test_published_notebook.py")
+ON_SMOKE_RUNS = (
+    "test_experiments_run.py",
+    "test_notebooks.py",
+    "test_published_notebook.py",
+    "test_run_pages.py",
+)
 """Files whose tests look at the notebooks' smoke runs: one process runs all of them."""
 
 

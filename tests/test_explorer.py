@@ -28,12 +28,12 @@ from trustlab.html.explorer import (
     passing,
     still,
 )
+from trustlab.html.notebook import write_html
 from trustlab.levels import view
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.paths import NOTICE
 from trustlab.records import Assessment, Case, Criterion, Evidence, Statement
 from trustlab.run import Run, confidence_table
-from trustlab.run_notebooks import write_html
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LEVELS = (1, 20, 60, 100)

@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 from trustlab import paths, run_notebooks
 from trustlab.cli import app
 from trustlab.confidence import METHODS, select
+from trustlab.html.notebook import without_widgets, write_html
 from trustlab.html.pages import FIGURE_LINE, figure_link, linked
 from trustlab.models.base import Gone, Waiting
 from trustlab.paths import NOTEBOOKS, NOTICE, ROOT
@@ -42,8 +43,6 @@ from trustlab.run_notebooks import (
     read_parameters,
     read_sections,
     run_notebook,
-    without_remote_scripts,
-    write_html,
 )
 from trustlab.studies.plan import plan_study
 
@@ -305,18 +304,6 @@ def test_published_and_stopped_notebooks_have_no_links_to_answers(tmp_path, repo
         ]
 
 
-@pytest.mark.parametrize("quote", ["'", '"'])
-def test_scripts_and_style_sheets_from_elsewhere_are_taken_out(quote):
-    q = quote
-    script = f"<script async type='x' src={q}https://cdn/x.js{q}></script>"
-    link = f"<link rel='stylesheet' href={q}http://cdn/x.css{q}>"
-    module = (
-        f"<script type='module'>\nif (b) {{ await import({q}https://cdn/x.mjs{q}) }}\n</script>"
-    )
-    kept = "<script>let a = 'https://x'</script><a href='https://x'>x</a><link href='own.css'>"
-    assert without_remote_scripts(script + kept + module + link) == kept
-
-
 @pytest.mark.notebook
 def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machine(
     smoke, repository
@@ -515,6 +502,8 @@ def test_notebooks_that_run_at_once_share_a_folder_for_runs_and_leave_nothing_be
         assert manifest(tmp_path / "runs" / name)["ok"]
         cells = nbformat.read(tmp_path / "runs" / name / f"{name}.ipynb", 4).cells
         assert cells[-1].outputs[0].text == f"{tmp_path / 'runs'} 1\n"
+    index = (tmp_path / "runs" / "index.html").read_text(encoding="utf-8")
+    assert all(f'href="{name}/{name}.html"' in index for name in ("07_a", "08_b", "09_c"))
 
 
 @pytest.mark.notebook
@@ -647,21 +636,6 @@ def test_a_page_with_a_formula_loads_nothing(tmp_path):
     assert loaded(write_html(tmp_path / "a.ipynb").read_text(encoding="utf-8")) == []
 
 
-def test_a_long_line_is_broken_on_paper_by_the_last_style_of_the_page(tmp_path):
-    nbformat.write(
-        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x = 1")]), tmp_path / "a.ipynb"
-    )
-    html = write_html(tmp_path / "a.ipynb").read_text(encoding="utf-8")
-    head, body = html.split("</head>", 1)
-    _, printed = head.rsplit("<style>", 1)  # a later style would be free to undo it
-    assert re.match(
-        r"\s*@media print \{\s*pre \{ white-space: pre-wrap !important; overflow-wrap: anywhere",
-        printed,
-    )
-    assert printed.count("{") == printed.count("}") and "@media print" not in body
-    assert "<pre>" in body
-
-
 def views_of_widgets() -> list[nbformat.NotebookNode]:
     """A progress bar, something with a page beside its widget, and something with a picture."""
     bar = nbformat.v4.new_output(
@@ -680,7 +654,7 @@ def views_of_widgets() -> list[nbformat.NotebookNode]:
 def test_of_a_widget_only_the_page_or_picture_beside_it_is_kept():
     given = [nbformat.v4.new_output("stream", name="stdout", text="x"), *views_of_widgets()]
     before = copy.deepcopy(given)
-    kept = run_notebooks._without_widgets(given)
+    kept = without_widgets(given)
     assert given == before
     assert [sorted(o.get("data", {})) for o in kept] == [
         [],

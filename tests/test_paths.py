@@ -18,10 +18,11 @@ import pytest
 from each import each
 
 from trustlab import run_notebooks
+from trustlab.html.notebook import write_html
 from trustlab.paths import ROOT, save_json, save_table, save_tables, whole
 from trustlab.plots import save_figure
 from trustlab.run import Run
-from trustlab.run_notebooks import publish, write_html
+from trustlab.run_notebooks import publish
 from trustlab.studies.consultation import ConsultationRun
 from trustlab.studies.trust_indices import TrustRun
 

@@ -115,7 +115,7 @@ class Checked(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        assert {name for name, _ in attrs} <= {"style", "class"}
+        assert {name for name, _ in attrs} <= {"style", "class", "tabindex"}
         self.styles.append((tag, dict(attrs).get("style") or ""))
         if tag not in VOID:
             self.open.append(tag)

@@ -108,7 +108,8 @@ def run(
     if shard and not _refused(partial(_has_cases, notebook, values, shard)):
         typer.echo(f"{notebook}: shard {shard} has no cases; nothing to do")
         return
-    _tell(notebook, _executed(notebook, values, out, shard))
+    folder = _executed(notebook, values, out, shard)
+    _tell(notebook, folder, index=out is None)
 
 
 @app.command()
@@ -139,8 +140,10 @@ def replay(
     _run_all(asked, folder, {"TRUSTLAB_OFFLINE": "replies"})
 
 
-def _tell(name: str, folder: Path) -> None:
-    """What a finished run's manifest says."""
+def _tell(name: str, folder: Path, index: bool = True) -> None:
+    """What a finished run's manifest says; ``index``: its folder stands among others, which are
+    then listed."""
+    from trustlab.html.index import write_index
     from trustlab.run_notebooks import MANIFEST
 
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -151,7 +154,10 @@ def _tell(name: str, folder: Path) -> None:
     for line in manifest.get("warnings", []):
         typer.echo(f"  warning: {line}")
     page = folder / f"{Path(name).name.removesuffix('.ipynb')}.html"
-    typer.echo(f"  {_short(page)}\n{NOTICE}")
+    typer.echo(f"  {_short(page)}")
+    if index:
+        typer.echo(f"  {_short(write_index(folder.parent))}")
+    typer.echo(NOTICE)
 
 
 def _run_all(

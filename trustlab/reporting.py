@@ -578,18 +578,29 @@ class Figures:
         from trustlab import plots
 
         saved = plots.save_figure(figure, table, f"{self.number}_{name}", self.folder)
-        if saved and answers is not None and has_answers_page():
-            _display(figure, saved[0], figure_link(answers))
+        if saved:
+            linked = answers is not None and has_answers_page()
+            _display(figure, saved[0], figure_link(answers) if linked else "")
 
 
 def _display(figure: Figure, image: Path, below: str) -> None:
     """In a notebook the saved image, now, and a line of HTML below it, in place of the figure that
-    the end of the cell would show."""
+    the end of the cell would show.
+
+    The image's metadata say its file, message and caption, and both in one (``alt``).
+    """
     import matplotlib.pyplot as plt
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.display import display
 
+    from trustlab.plots.style import words_in
+
     if InteractiveShell.initialized():
-        display({"image/png": b64encode(image.read_bytes()).decode("ascii")}, raw=True)
-        display({"text/html": below}, raw=True)
+        message, caption = words_in(figure)
+        alt = "\n".join(filter(None, [message, caption]))
+        told = {"file": f"figures/{image.name}", "message": message, "caption": caption}
+        pixels = b64encode(image.read_bytes()).decode("ascii")
+        display({"image/png": pixels}, raw=True, metadata={"image/png": {"alt": alt}, **told})
+        if below:
+            display({"text/html": below}, raw=True)
         plt.close(figure)

@@ -23,6 +23,7 @@ from typing import Any
 
 import yaml
 
+from trustlab.html.notebook import without_widgets, write_html
 from trustlab.html.pages import PAGE, Known, linked, write_answers
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
@@ -35,7 +36,6 @@ from trustlab.paths import (
     WORK,
     runs_of,
     save_json,
-    save_text,
     whole,
 )
 from trustlab.run import find_table
@@ -47,14 +47,6 @@ REFERENCE = ("answers", "confidence", "metrics")
 
 LONGEST_FIRST = "01 05 03 02 04 00 06"
 """The order in which notebooks begin that run at once, by the first two letters of their names."""
-
-PRINT_STYLE = """<style>
-@media print {
-  pre { white-space: pre-wrap !important; overflow-wrap: anywhere !important; }
-}
-</style>
-"""
-"""On paper nothing scrolls: a line of code longer than the page would be cut at the margin."""
 
 
 def notebook_names() -> list[str]:
@@ -372,62 +364,6 @@ def lay_out(folder: Path) -> None:
             shutil.copyfile(source, beside)
 
 
-def write_html(notebook: Path) -> Path:
-    """An HTML copy beside the notebook, with its images inside and without progress bars, that
-    opens without a network.
-
-    On paper its long lines are broken, not cut.
-    """
-    import nbformat
-    from nbconvert import HTMLExporter
-
-    exporter = HTMLExporter(
-        template_name="lab",
-        embed_images=True,
-        exclude_input_prompt=True,
-        exclude_output_prompt=True,
-    )
-    shown = nbformat.read(notebook, 4)
-    shown.metadata.pop("widgets", None)
-    for cell in shown.cells:
-        if cell.cell_type == "code":
-            cell.outputs = _without_widgets(cell.outputs)
-    body, _ = exporter.from_notebook_node(shown, resources={"metadata": {"name": notebook.stem}})
-    target = notebook.with_suffix(".html")
-    body = without_remote_scripts(body).replace("</head>", f"{PRINT_STYLE}</head>", 1)
-    save_text(body, target)
-    return target
-
-
-def _without_widgets(outputs: Sequence[Any]) -> list[Any]:
-    """The outputs without views of widgets, which need a kernel; the page or picture that one has
-    beside it stays."""
-    import nbformat
-
-    widget, kept = "application/vnd.jupyter.widget-view+json", []
-    for output in outputs:
-        data = output.get("data", {})
-        if widget not in data:
-            kept.append(output)
-        elif any(kind == "text/html" or kind.startswith("image/") for kind in data):
-            rest = {kind: shown for kind, shown in data.items() if kind != widget}
-            kept.append(nbformat.from_dict({**output, "data": rest}))
-    return kept
-
-
-def without_remote_scripts(html: str) -> str:
-    """The page without scripts and style sheets that a network would have to give."""
-    remote = re.compile(r"""\b(?:src|href)\s*=\s*["']?\s*(?:https?:)?//""")
-    html = re.sub(r"<link\b[^>]*>", lambda m: "" if remote.search(m[0]) else m[0], html)
-    imports = re.compile(r"""\bimport\s*\(?\s*["'](?:https?:)?//""")
-    return re.sub(
-        r"(<script\b[^>]*>)(.*?)</script>",
-        lambda m: "" if remote.search(m[1]) or imports.search(m[2]) else m[0],
-        html,
-        flags=re.DOTALL,
-    )
-
-
 def publish(run_dir: Path, name: str) -> None:
     """Make a run the reference: figures to ``figures/``, tables to ``figures/reference/NAME/``,
     outputs into the notebook.
@@ -451,7 +387,7 @@ def publish(run_dir: Path, name: str) -> None:
     if [c.source for c in executed] != [c.source for c in mine]:
         raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
     for cell, done in zip(mine, executed, strict=True):
-        shown = _linked(_without_widgets(done.outputs), {})
+        shown = _linked(without_widgets(done.outputs), {})
         cell.outputs = [o for o in shown if o.get("name") != "stderr"]
         cell.execution_count = None
         for output in cell.outputs:

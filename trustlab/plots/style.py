@@ -72,6 +72,8 @@ GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
 FEW = "_few"
 """Label of a mark of fewer than ten cases: no legend shows it, and a caption looks for it."""
+CAPTION = "_caption"
+"""Label of the text under a figure."""
 VALUES = (
     "value", "difference", "accuracy", "probability", "confidence", "rank", "share", "error", "tau",
     "r", "rho", "p_number",
@@ -328,6 +330,7 @@ def caption(
         else:
             lines += wrapped(text, part, box.width)
     text.set_text("\n".join(filter(None, lines)))
+    text.set_label(CAPTION)
     return text
 
 
@@ -341,7 +344,14 @@ def headline(figure: Figure, words: str) -> Text:
     text = figure.text(box.x0 / width, (box.y1 + 0.15) / height, "", linespacing=1.3, **look)
     lines = [line for part in words.split("\n") for line in wrapped(text, part, box.width)]
     text.set_text("\n".join(lines))
+    figure.set_label(words)
     return text
+
+
+def words_in(figure: Figure) -> tuple[str, str]:
+    """The message (:func:`headline`) and the :func:`caption` of a figure; '' where it has none."""
+    captions = (text.get_text() for text in figure.texts if text.get_label() == CAPTION)
+    return str(figure.get_label()), next(captions, "")
 
 
 def wrapped(text: Text, words: str, width: float) -> list[str]:

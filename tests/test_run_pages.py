@@ -1,0 +1,256 @@
+"""The page of a run and the index over runs: contents, folds, alternative texts, links that lead
+somewhere, words that stay words; and what an accessibility checker finds in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from trustlab import plots
+from trustlab.html.index import write_index
+from trustlab.html.notebook import write_html
+from trustlab.html.pages import choose, write_page
+from trustlab.paths import NOTICE, save_json
+from trustlab.reporting import Figures
+from trustlab.run import load_run
+from trustlab.settings import Setup
+
+NASTY = "<script>alert('x')</script> & \"pain\""
+BARS = (
+    "embedded: part 1 of 6, keywords:   0%|          | 0/54 [00:00<?, ?request/s]",
+    "\rencoding: 100%|██████████| 3755/3755 [00:13<00:00, 160.66text/s]",
+    "\r          \r",
+    "12text [00:01, 3.10text/s]\n",
+)
+BROWSER = Path(__file__).parent / "browser"
+PIXEL = "iVBORw0KGgo="
+
+
+class Page(HTMLParser):
+    """Ids, links, alternative texts and levels of headings of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.ids, self.links, self.alts, self.heads = set(), [], [], []
+        self.tags, self.text = [], ""
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        told = dict(attrs)
+        self.tags.append(tag)
+        self.ids.add(told.get("id"))
+        if told.get("class") != "anchor-link":  # nbconvert's own, which no one sees
+            self.links += [told[name] for name in ("href", "src") if name in told]
+        self.alts += [told.get("alt")] if tag == "img" else []
+        self.heads += [int(tag[1])] if re.fullmatch("h[1-6]", tag) else []
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def faults(file: Path) -> list[str]:
+    """Links that lead nowhere, pictures without words, headings that skip a level."""
+    page = Page(file.read_text(encoding="utf-8"))
+    found = [
+        f"{file.name}: a picture without words" for alt in page.alts if not (alt or "").strip()
+    ]
+    steps = zip([0, *page.heads], page.heads, strict=False)
+    found += [f"{file.name}: h{a} then h{b}" for a, b in steps if b > a + 1]
+    for link in page.links:
+        to = urlsplit(link)
+        if to.scheme:
+            continue
+        target = file.parent / unquote(to.path) if to.path else file
+        if not target.is_file():
+            found.append(f"{file.name}: no file {link}")
+        elif to.fragment and target.suffix == ".html" and "=" not in to.fragment:
+            ids = Page(target.read_text(encoding="utf-8")).ids
+            found += [] if unquote(to.fragment) in ids else [f"{file.name}: no place {link}"]
+    return found
+
+
+def output(**data: str):
+    return nbformat.v4.new_output(
+        "display_data", data={k.replace("_", "/"): v for k, v in data.items()}
+    )
+
+
+def stderr(text: str):
+    return nbformat.v4.new_output("stream", name="stderr", text=text)
+
+
+def made(folder: Path, *outputs, name: str = "09_small", **facts) -> Path:
+    """A run with one code cell with these outputs, and its page."""
+    cells = [
+        nbformat.v4.new_markdown_cell(
+            f"# Is it so?\n\n## What's *told* & {NASTY.replace('<', '&lt;')}?"
+        ),
+        nbformat.v4.new_markdown_cell("### A part\n\ntext\n\n## Another"),
+        nbformat.v4.new_code_cell("x = 1  # said", outputs=list(outputs)),
+    ]
+    folder.mkdir()
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / f"{name}.ipynb")
+    save_json({"notebook": name, "ok": True, **facts}, folder / "manifest.json")
+    return write_html(folder / f"{name}.ipynb")
+
+
+def test_a_page_has_contents_that_lead_to_its_headings_the_notice_and_its_code_folded(tmp_path):
+    html = made(tmp_path / "run").read_text(encoding="utf-8")
+    assert faults(tmp_path / "run" / "09_small.html") == []
+    listed = re.findall(r'<li class="(h\d)"><a href="#[^"]+">', html)
+    assert listed == ["h2", "h3", "h2"]
+    assert f'<p class="notice">{NOTICE}</p>' in html and "<title>Is it so?</title>" in html
+    assert '<details class="code"><summary>Code</summary>' in html and "<script>alert" not in html
+    assert "default-src 'none'" in html
+
+
+def test_of_a_long_table_ten_rows_are_shown_and_all_on_paper(tmp_path):
+    tables = [pd.DataFrame(np.zeros(shape)) for shape in ((10, 3), (11, 3), (3, 9), (3, 20))]
+    html = made(tmp_path / "run", *(output(text_html=t.to_html()) for t in tables)).read_text()
+    assert re.findall(r'<div class="(data[^"]*)">', html) == [
+        "data", "data long", "data wide", "data wide widest",
+    ]  # fmt: skip
+    assert re.findall(r"all \d+ rows", html) == ["all 11 rows"]
+    screen = html[html.index("@media screen") : html.index("@media screen and")]
+    assert ".long:not(:has(:checked)) tbody tr:nth-child(n+11) { display: none; }" in screen
+    printed = html[html.index("@media print") :]
+    assert "page: wide" in printed and "white-space: pre-wrap" in printed
+
+
+def test_progress_bars_are_left_out_and_warnings_and_errors_stay(tmp_path):
+    error = nbformat.v4.new_output(
+        "error", ename="ValueError", evalue="no", traceback=[f"ValueError: {NASTY}"]
+    )
+    page = made(tmp_path / "run", *map(stderr, BARS), stderr("UserWarning: few cases\n"), error)
+    html = page.read_text(encoding="utf-8")
+    assert "it/s" not in html and "text/s]" not in html and "request/s" not in html
+    text = Page(html).text
+    assert "UserWarning: few cases" in text and f"ValueError: {NASTY}" in text
+    assert html.count("application/vnd.jupyter.stderr") == 2
+
+
+def test_a_picture_s_words_are_its_message_and_caption(tmp_path, house_style, monkeypatch):
+    shown = []
+    monkeypatch.setattr(InteractiveShell, "initialized", lambda: True)
+    monkeypatch.setattr("IPython.display.display", lambda *a, **k: shown.append((a[0], k)))
+    table = pd.DataFrame({"model": ["m"], "dataset": ["d"], "value": [1.0]})
+    figure, axes = plots.style.plt.subplots()
+    axes.plot([0, 1])
+    show = Figures("09", Setup(run_dir=tmp_path / "run"))
+    (tmp_path / "run").mkdir()
+    show(axes, table, "a", "one case", message=f"It is so:\n{NASTY}", model="m", dataset="d")
+    ((data, how),) = shown
+    told = how["metadata"]
+    assert told["message"] == f"It is so:\n{NASTY}" and told["file"] == "figures/09_a.png"
+    assert told["caption"].startswith("model m · data d · one case")
+    shutil.rmtree(tmp_path / "run")
+    pictures = [nbformat.v4.new_output("display_data", data=data, metadata=told) for _ in "ab"]
+    html = made(tmp_path / "run", *pictures, output(image_png=PIXEL)).read_text(encoding="utf-8")
+    first, second, third = Page(html).alts
+    assert first == told["image/png"]["alt"] and first.startswith(f"It is so:\n{NASTY}\nmodel m")
+    assert first == second and "research only" in first and third.startswith("A figure")
+    assert len(re.findall(r'<div[^>]*class="scroll figure( later)?"', html)) == 3
+    assert html.count("<label>") == 1 and f"model m · data d: It is so:\n{NASTY}" in Page(html).text
+
+
+def test_the_index_lists_runs_with_first_figure_findings_and_links_and_escapes_all(tmp_path):
+    told = [
+        {
+            "image/png": {"alt": f"{n} {NASTY}"},
+            "file": f"figures/{n}.png",
+            "message": f"{n} {NASTY}",
+        }
+        for n in ("a", "b", "c", "d", "gone")
+    ]
+    pictures = [
+        nbformat.v4.new_output("display_data", data={"image/png": PIXEL}, metadata=one)
+        for one in told
+    ]
+    facts = {"models": {NASTY: "1"}, "dataset": ["starter", "own"], "cases": 24}
+    made(
+        tmp_path / f"a {NASTY.replace('/', '')}",
+        *pictures,
+        started="2026-11-25T05:09",
+        benchmark=facts,
+    )
+    run = tmp_path / f"a {NASTY.replace('/', '')}"
+    (run / "figures").mkdir()
+    for name in "abcd":
+        (run / "figures" / f"{name}.png").write_bytes(b"")
+    for name in ("answers.csv", "calls.parquet", "answers.html"):
+        (run / name).write_text("")
+    made(tmp_path / "plain", started="2026-11-26", parameters={"model": "m", "dataset": ["d", "e"]})
+    (tmp_path / "other").mkdir()
+    save_json({"notebook": "09_small"}, tmp_path / "other" / "manifest.json")
+    page = write_index(tmp_path)
+    assert faults(page) == []
+    html = page.read_text(encoding="utf-8")
+    seen = Page(html)
+    assert "script" not in seen.tags and NOTICE in seen.text and "other" not in seen.text
+    assert seen.alts == [f"a {NASTY}"] and "gone" not in seen.text
+    for words in ("2026-11-25", "starter, own", "cases 24", "answers by case", "calls.parquet",
+                  f"d {NASTY}", "more findings (1)", "models m · data d, e"):  # fmt: skip
+        assert words in seen.text, words
+    assert seen.text.count("Is it so?") == 2
+
+
+@pytest.mark.notebook
+def test_every_link_heading_and_picture_of_a_run_s_pages(smoke_runs):
+    folder = smoke_runs.of("00_walkthrough")
+    index = write_index(folder.parent)
+    for page in (folder / "00_walkthrough.html", folder / "answers.html", index):
+        assert faults(page) == []
+    alts = Page((folder / "00_walkthrough.html").read_text(encoding="utf-8")).alts
+    assert len(alts) > 2 and all("research only" in alt for alt in alts)
+    assert "One patient" in Page(index.read_text(encoding="utf-8")).text
+
+
+@pytest.fixture(scope="session")
+def checker(request) -> list[str]:
+    """The command that checks pages; skips where node, npm, Chromium or the packages are absent."""
+    browser = shutil.which("chromium")
+    if absent := [name for name in ("node", "npm", "chromium") if not shutil.which(name)]:
+        pytest.skip(f"there is no {', '.join(absent)}")
+    folder = request.config.cache.mkdir("browser")
+    for name in ("package.json", "check.js"):
+        shutil.copyfile(BROWSER / name, folder / name)
+    how = ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"]
+    done = subprocess.run(how, cwd=folder, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        pytest.skip(f"npm installs nothing: {done.stderr.strip()[-300:]}")
+    return ["node", str(folder / "check.js"), str(browser)]
+
+
+@pytest.mark.slow
+@pytest.mark.notebook
+def test_an_accessibility_checker_finds_nothing(smoke_runs, checker, tmp_path):
+    folder = smoke_runs.of("00_walkthrough")
+    run = load_run(folder / "patient")
+    choice, _ = choose(run)
+    write_page(run, choice, tmp_path / "shown.html")
+    pages = (folder / "00_walkthrough.html", folder / "answers.html", write_index(folder.parent))
+    urls = [page.as_uri() for page in (*pages, tmp_path / "shown.html")]
+    urls.append(f"{urls[1]}#case={choice.case_id}&level={choice.level}&model={choice.model}")
+    bad = tmp_path / "bad.html"
+    bad.write_text("<html><body><img src='x.png'><p style='color:#ccc'>pale</p></body></html>")
+    done = subprocess.run(
+        [*checker, *urls, bad.as_uri()], capture_output=True, text=True, timeout=600, check=True
+    )
+    *lines, _, wrong = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 2 * len(urls)
+    assert {told.partition(":")[0] for told in wrong["told"]} >= {"image-alt", "color-contrast"}
+    for one in lines:
+        assert one["told"] == [], one
+        assert {"color-contrast", "heading-order"} <= set(one["passes"]), one["url"]
+    assert "image-alt" in lines[0]["passes"]

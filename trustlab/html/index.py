@@ -1,0 +1,73 @@
+"""``index.html``: all runs of a folder, each with its question, its first figure and findings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from trustlab.html.pages import PAGE
+from trustlab.html.show import render
+from trustlab.paths import save_text
+
+INDEX = "index.html"
+
+
+def write_index(runs: Path) -> Path:
+    """Write ``index.html`` into a folder of runs; a folder in it is one where it has an executed
+    notebook beside its manifest."""
+    found = [
+        _entry(manifest.parent, facts, manifest.parent / f"{facts['notebook']}.ipynb")
+        for manifest in sorted(runs.glob("*/manifest.json"))
+        if "notebook" in (facts := json.loads(manifest.read_text(encoding="utf-8")))
+    ]
+    save_text(render("runs", runs=[run for run in found if run]), runs / INDEX)
+    return runs / INDEX
+
+
+def _entry(folder: Path, facts: Mapping[str, Any], notebook: Path) -> dict[str, Any] | None:
+    """What the index says of a run; ``None`` without its notebook."""
+    if not notebook.is_file():
+        return None
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    lines = "".join(cells[0]["source"]).splitlines() if cells else []
+    title = next((line[2:] for line in lines if line.startswith("# ")), folder.name)
+    shown = [output.get("metadata", {}) for cell in cells for output in cell.get("outputs", ())]
+    figures = [told for told in shown if (folder / told.get("file", "/")).is_file()]
+    held = [facts, *facts.get("runs", {}).values()]
+    made = [run.get("benchmark") or run.get("trust") or {} for run in held]
+    asked = facts.get("parameters", {})
+    pages = {notebook.with_suffix(".html").name: "the notebook", PAGE: "answers by case"}
+    tables = [*sorted(folder.glob("*.csv")), *sorted(folder.glob("*.parquet"))]
+    return {
+        "name": folder.name,
+        "title": title,
+        "href": _href(folder, notebook.with_suffix(".html").name),
+        "figure": (_href(folder, figures[0]["file"]), _alt(figures[0])) if figures else None,
+        "findings": list(dict.fromkeys(filter(None, (told["message"] for told in figures)))),
+        "ended": "" if facts.get("ok") else "stopped: the notebook as far as it came",
+        "facts": {
+            "date": str(facts.get("started", ""))[:10],
+            "models": _names([m.get("models") for m in made]) or _names([asked.get("model")]),
+            "data": _names([m.get("dataset") for m in made]) or _names([asked.get("dataset")]),
+            "cases": max((m.get("cases", 0) for m in made), default=0) or "",
+        },
+        "pages": [(_href(folder, f), w) for f, w in pages.items() if (folder / f).is_file()],
+        "tables": [(_href(folder, table.name), table.name) for table in tables],
+    }
+
+
+def _names(several: list[Any]) -> str:
+    """The names in several lists, mappings or single names, each once."""
+    found = [name for one in several for name in ([one] if isinstance(one, str) else one or ())]
+    return ", ".join(dict.fromkeys(map(str, found)))
+
+
+def _alt(told: Mapping[str, Any]) -> str:
+    return str(told.get("image/png", {}).get("alt") or told["file"])
+
+
+def _href(folder: Path, name: str) -> str:
+    return f"{quote(folder.name)}/{quote(name)}"

@@ -1,0 +1,90 @@
+"""An executed notebook as a page of its own: contents, code folded, long tables folded, a style for
+paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from trustlab.html.pages import PAGE
+from trustlab.paths import NOTICE, save_text
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+"""What a page may load: nothing; whatever it shows stands in it."""
+BAR = re.compile(r"\[\d+:\d\d(?:<|, )|^\s*$")
+"""A line of stderr that is a progress bar, or what is left where one was."""
+
+
+def write_html(notebook: Path) -> Path:
+    """An HTML copy beside the notebook, with its images inside and without progress bars, that
+    opens without a network (:data:`POLICY`).
+
+    On paper its long lines are broken, wide tables stand on pages of their own, across, and no row
+    is folded.
+    """
+    import nbformat
+    from bs4 import BeautifulSoup
+    from nbconvert import HTMLExporter
+    from nbconvert.filters import markdown2html
+    from traitlets.config import Config
+
+    shown = nbformat.read(notebook, 4)
+    shown.metadata.pop("widgets", None)
+    for cell in shown.cells:
+        if cell.cell_type == "code":
+            cell.outputs = _without_bars(without_widgets(cell.outputs))
+    told = "\n\n".join(cell.source for cell in shown.cells if cell.cell_type == "markdown")
+    heads = BeautifulSoup(markdown2html(told), "html.parser").find_all(["h1", "h2", "h3"])
+    listed = [(h.name, h.get("id"), h.get_text().removesuffix("¶")) for h in heads]
+    facts = {
+        "heading": next((words for level, _, words in listed if level == "h1"), notebook.stem),
+        "contents": [head for head in listed if head[1] and head[0] != "h1"],
+        "links": [(PAGE, "Answers by case")] if (notebook.parent / PAGE).is_file() else [],
+        "notice": NOTICE,
+        "policy": POLICY,
+    }
+    with as_file(files("trustlab.html") / "templates") as templates:
+        exporter = HTMLExporter(
+            extra_template_basedirs=[str(templates)],
+            template_name="run",
+            embed_images=True,
+            exclude_input_prompt=True,
+            exclude_output_prompt=True,
+            config=Config(CSSHTMLHeaderPreprocessor={"style": "xcode"}),  # of enough contrast
+        )
+        body, _ = exporter.from_notebook_node(shown, resources=facts)
+    target = notebook.with_suffix(".html")
+    save_text(body, target)
+    return target
+
+
+def without_widgets(outputs: Sequence[Any]) -> list[Any]:
+    """The outputs without views of widgets, which need a kernel; the page or picture that one has
+    beside it stays."""
+    import nbformat
+
+    widget, kept = "application/vnd.jupyter.widget-view+json", []
+    for output in outputs:
+        data = output.get("data", {})
+        if widget not in data:
+            kept.append(output)
+        elif any(kind == "text/html" or kind.startswith("image/") for kind in data):
+            rest = {kind: shown for kind, shown in data.items() if kind != widget}
+            kept.append(nbformat.from_dict({**output, "data": rest}))
+    return kept
+
+
+def _without_bars(outputs: Sequence[Any]) -> list[Any]:
+    """The outputs without progress bars; other lines of stderr stay."""
+    kept = []
+    for output in outputs:
+        if output.get("name") == "stderr":
+            lines = [line for line in re.split(r"[\r\n]", output.text) if not BAR.search(line)]
+            if not lines:
+                continue
+            output.text = "\n".join(lines) + "\n"
+        kept.append(output)
+    return kept
