@@ -6,6 +6,7 @@ from pathlib import Path
 
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
+from pygments.lexers.special import TextLexer
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
@@ -16,7 +17,7 @@ from trustlab.paths import NOTICE  # noqa: E402
 
 project, version, release = "trustlab", trustlab.__version__, trustlab.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build", "*_head.md", "made/table.md", "made/tree.md"]
+exclude_patterns = ["_build", "*_head.md"]
 nitpicky = True
 # No page is fetched, so that other projects' names have no page to link to.
 nitpick_ignore_regex = [(r"py:.*", r"(?!trustlab).*")]
@@ -29,6 +30,7 @@ nb_ipywidgets_js = {}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 
+highlight_language = "text"
 html_theme = "pydata_sphinx_theme"
 html_title = "trustlab"
 html_static_path = ["_static"]
@@ -63,9 +65,9 @@ def known(app, env, node, contnode):
     ones stay words; what does not exist is a warning."""
     target = node.get("reftarget", "")
     name = target.rpartition(".")[2]
-    if not target.startswith("trustlab.") or target == f"trustlab.{name}":
+    if not target.startswith("trustlab."):
         return None
-    if name in trustlab.__all__:
+    if name in trustlab.__all__ and target != f"trustlab.{name}":
         python = env.get_domain("py")
         more = (app.builder, "obj", f"trustlab.{name}", node, contnode)
         return python.resolve_xref(env, node["refdoc"], *more)
@@ -80,4 +82,5 @@ def setup(app):
     """Make the pages that code makes before any is read."""
     app.connect("builder-inited", lambda app: pages.make())
     app.connect("missing-reference", known)
+    app.add_lexer("csv", TextLexer)
     app.add_html_math_renderer("mathml", (inline, None), (display, None))

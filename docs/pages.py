@@ -16,8 +16,7 @@ import worked
 import yaml
 
 import trustlab as tl
-from tests.tree import told, tree
-from trustlab.cli import methods_markdown
+from tests.tree import told
 from trustlab.confidence.registry import FAMILIES, Method, calls, readers
 from trustlab.paths import ROOT
 from trustlab.plots.style import FAMILY_COLOURS
@@ -32,7 +31,7 @@ METHODS = yaml.safe_load((DOCS / "methods.yml").read_text(encoding="utf-8"))
 FAMILY = {
     "token": ("Token probabilities", "What probability had the tokens of the answer?"),
     "consistency": ("Consistency of samples", "Asked again, does the model say the same?"),
-    "verbalized": ("Verbalised confidence", "What does the model say when it is asked?"),
+    "verbalized": ("Self-verbalised confidence", "What does the model say when it is asked?"),
     "medconf": ("Evidence (MedConf)", "Do the patient's words fit the disease?"),
     "baseline": ("Baselines", "What would be said without any knowledge of the answer?"),
     "trust": ("Panel of doctors", "Do several doctors agree, and does the reasoning fit?"),
@@ -79,8 +78,7 @@ def make() -> None:
     record = worked.record()
     pages = {f"methods/{name}.md": page for name, page in method_pages(record).items()}
     pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in notebook_names()}
-    pages |= {"made/table.md": methods_markdown() + "\n", "made/sources.md": sources()}
-    pages |= {"made/api.md": public_names(), "made/tree.md": the_tree()}
+    pages |= {"made/api.md": public_names(), "made/sources.md": sources()}
     pages |= {"made/families.svg": families_svg(), "made/medconf.svg": medconf_svg(record)}
     for name, text in pages.items():
         (DOCS / name).write_text(text, encoding="utf-8")
@@ -103,7 +101,10 @@ def method_index(ordered: list[Method], record: tl.Generation) -> str:
     for family, several in groupby(ordered, key=lambda m: m.family):
         name, question = FAMILY[family]
         lines += [f"\n## {name}\n", f"*{question}*\n"]
-        lines += ["| method | reads | scale | calls | on the stomach-ache patient |", "|---" * 5 + "|"]
+        lines += [
+            "| method | reads | scale | calls | on the stomach-ache patient |",
+            "|---" * 5 + "|",
+        ]
         for m in several:
             reads = "probabilities" if m.access == "white" else "text alone"
             link = f"[{m.label}]({m.name}.md)"
@@ -123,9 +124,8 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
     entry, (family, question) = METHODS[method.name], FAMILY[method.family]
     needs = "; ".join(NEEDS[need] for need in method.needs)
     scale = {
-        "probability": "probability: in [0, 1] and meant as a chance, so that its calibration can be"
-        " judged",
-        "score": "score: only the order means something, until a calibration is fitted on other cases",
+        "probability": "probability: in [0, 1], meant as a chance, so that calibration can be judged",
+        "score": "score: only the order counts, until a calibration is fitted on other cases",
     }[method.scale]
     ratio = "; zero is a true zero (coefficients of variation allowed)" if method.ratio else ""
     rows = {
@@ -151,7 +151,10 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
     lines += ["## On the stomach-ache patient", "", complaint(record), ""]
     lines += ingredients(method, record)
     if value.missing:
-        lines += [f"It is **missing** here: {value.missing}. A missing value never becomes a number.", ""]
+        lines += [
+            f"It is **missing** here: {value.missing}. A missing value never becomes a number.",
+            "",
+        ]
     elif working:
         told = worked.checked(method.name, working, value.confidence)
         lines += ["```text", f"{printed(told)} = {value.confidence:.3f}", "```", ""]
@@ -172,9 +175,12 @@ def printed(working: str) -> str:
 def complaint(record: tl.Generation) -> str:
     """What was told, what was answered."""
     case = worked.patient()
-    words = " ".join(statement.text.replace("\n", " ") for statement in case.statements[: record.n_statements])
+    words = " ".join(
+        statement.text.replace("\n", " ") for statement in case.statements[: record.n_statements]
+    )
+    answer = record.answer and record.answer.text
     return (
-        f"Told so far: *{words}* The embedded model answers *{record.answer and record.answer.text}*;"
+        f"Told so far: *{words}* The embedded model answers *{answer}*;"
         f" the patient has *{case.diagnosis}*."
     )
 
@@ -216,7 +222,9 @@ def ingredients(method: Method, record: tl.Generation) -> list[str]:
 
 def _digits(values: np.ndarray | None) -> list[str]:
     """Numbers as a table has them."""
-    return [] if values is None else [worked.n(float(x)).strip("()").replace("-", "−") for x in values]
+    return (
+        [] if values is None else [worked.n(float(x)).strip("()").replace("-", "−") for x in values]
+    )
 
 
 def _table(columns: dict[str, list[str]]) -> list[str]:
@@ -235,11 +243,6 @@ def notebook(name: str) -> str:
         if cell["cell_type"] == "code":
             cell["metadata"] |= {"tags": [*cell["metadata"].get("tags", []), "hide-input"]}
     return json.dumps(book, ensure_ascii=False)
-
-
-def the_tree() -> str:
-    """The package's modules, a line each."""
-    return f"```text\ntrustlab/\n{tree()}```\n"
 
 
 def public_names() -> str:
@@ -325,7 +328,7 @@ def families_svg() -> str:
             if sum(8.1 * len(one) + 34 for one in [*rows[-1], label]) > width - 350:
                 rows.append([])
             rows[-1].append(label)
-        height, (name, question) = max(64, 20 + 34 * len(rows)), FAMILY[family]
+        height, (name, question) = max(74, 20 + 34 * len(rows)), FAMILY[family]
         colour = FAMILY_COLOURS[family]
         parts += [box(12, y, width - 24, height, colour)]
         parts += [f'<rect x="12" y="{y}" width="10" height="{height}" fill="{colour}"/>']
@@ -353,7 +356,11 @@ def families_svg() -> str:
     return svg(width, y + 2, title, parts)
 
 
-SUPPORT = {"supported": ("#0072B2", "✓"), "missing": ("#6b6b6b", "?"), "contradicted": ("#D55E00", "✗")}
+SUPPORT = {
+    "supported": ("#0072B2", "✓"),
+    "missing": ("#6b6b6b", "?"),
+    "contradicted": ("#A84300", "✗"),
+}
 """Label -> colour and sign, so that colour alone never tells."""
 
 
@@ -361,33 +368,42 @@ def medconf_svg(record: tl.Generation) -> str:
     """MedConf's three steps on the stomach-ache patient, with what the embedded model said."""
     found, case = record.assessment, worked.patient()
     assert found is not None and found.evidence and record.answer is not None
-    criteria = [e.criterion for e in found.evidence]
-    height = 168 + 26 * max(len(criteria), 6)
-    parts = [box(12, 12, 956, 62, "#1a1a1a")]
-    told = [statement.text.splitlines()[-1] for statement in case.statements[: record.n_statements]]
-    parts += [text(26, 36, "The patient's words", font_weight="bold")]
-    parts += [text(26, 60, "  ·  ".join(told), font_size="13")]
+    height = 252 + 26 * len(found.evidence)
+    parts = [
+        box(12, 12, 956, 82, "#1a1a1a"),
+        text(26, 36, "What the patient says", font_weight="bold"),
+    ]
+    told = [s.text.rpartition("Patient: ")[2] for s in case.statements[: record.n_statements]]
+    lines = ["  ·  ".join(told[i : i + 2]) for i in range(0, len(told), 2)]
+    parts += [text(26, 58 + 21 * i, line, font_size="13") for i, line in enumerate(lines)]
     for x, wide, head in (
-        (12, 212, "1  Diagnosis"),
-        (256, 340, "2  Symptom profile"),
+        (12, 190, "1  Diagnosis"),
+        (234, 362, "2  Symptom profile"),
         (628, 340, "3  Confidence"),
     ):
-        parts += [box(x, 104, wide, height - 116, "#1a1a1a", "#fafafa")]
-        parts += [text(x + 14, 130, head, font_weight="bold"), arrow(x + 30, 76, 26, down=True)]
-    parts += [arrow(226, 220, 28), arrow(598, 220, 28)]
-    keyword, n_passages = found.keyword, len(found.passages)
-    steps = ["The model names one:", f"{record.answer.text}", "", "Main keyword:", f"{keyword}", ""]
-    steps += ["Search (BM25) in a", f"library: {n_passages} passages"]
-    parts += [text(26, 160 + 24 * i, words) for i, words in enumerate(steps)]
-    for i, (criterion, held) in enumerate(zip(criteria, found.evidence, strict=True)):
-        y, (colour, sign) = 160 + 26 * i, SUPPORT[held.support_level]
-        parts += [text(270, y, criterion.description), text(642, y, sign, fill=colour)]
-        parts += [text(582, y, str(criterion.importance), text_anchor="end", font_size="12")]
-        parts += [text(664, y, held.support_level, fill=colour, font_weight="bold")]
+        parts += [box(x, 126, wide, height - 138, "#1a1a1a", "#fafafa")]
+        parts += [text(x + 14, 152, head, font_weight="bold")]
+    parts += [arrow(100, 96, 28, down=True), arrow(798, 96, 28, down=True)]
+    parts += [arrow(204, 200, 28), arrow(598, 200, 28)]
+    parts += [text(26, 182, "The model names one:"), text(26, 206, str(record.answer.text))]
+    parts += [
+        text(248, 182, f"Retrieve: keyword “{found.keyword}”, {len(found.passages)} passages")
+    ]
+    parts += [text(248, 206, "Profile: what such a patient would have")]
+    parts += [text(642, 182, "Map each criterion to the patient's words:")]
+    for i, (label, (colour, sign)) in enumerate(SUPPORT.items()):
+        parts += [text(642 + 104 * i, 206, f"{sign} {label}", fill=colour)]
+    for i, held in enumerate(found.evidence):
+        y, (colour, sign) = 240 + 26 * i, SUPPORT[held.support_level]
+        parts += [text(248, y, held.criterion.description)]
+        parts += [text(582, y, str(held.criterion.importance), text_anchor="end", font_size="12")]
+        parts += [text(642, y, f"{sign} {held.support_level}", fill=colour, font_weight="bold")]
     score = "no score" if found.score is None else f"{found.score:.0f} of 100"
     weighted = tl.METHODS["medconf_weighted"].evaluate(record).confidence
-    parts += [text(800, 160, "from the whole:"), text(800, 190, score, font_size="22", font_weight="bold")]
-    parts += [text(800, 212, "the model's own score", font_size="12")]
-    parts += [text(800, 252, f"{weighted:.2f}", font_size="22", font_weight="bold")]
-    parts += [text(800, 274, "by fixed weights", font_size="12")]
+    for y, large, small in (
+        (256, score, "the model's own score"),
+        (330, f"{weighted:.2f}", "by fixed weights"),
+    ):
+        parts += [text(810, y, large, font_size="22", font_weight="bold")]
+        parts += [text(810, y + 22, small, font_size="12")]
     return svg(980, height, "MedConf's three steps on one patient", parts)

@@ -71,6 +71,7 @@ def workings(g: Generation) -> dict[str, str]:
     unsure = prior[entropies >= options.pmi_threshold]
     mean_log = f"({total(logs)})/{length}"
     uncertain = f"{options.pmi_weight}/{length} * ({total(unsure) or 0})"
+    raised = " + ".join(f"({n(a)} - {n(b)})" for a, b in zip(logs, prior, strict=True))
     shares, weights = token_shares(g), g.relevance / g.relevance.sum()
 
     samples = [str(sample.text) for sample in readable(g)]
@@ -84,7 +85,9 @@ def workings(g: Generation) -> dict[str, str]:
     alike = np.clip(g.similarity if g.similarity is not None else np.eye(k), 0, 1)
     support = (alike - np.diag(np.diag(alike))) @ own
     assert g.sample_relevance is not None
-    own_sar = np.exp([weighed(*p) for p in zip(sample_logprobs(g), g.sample_relevance, strict=True)])
+    own_sar = np.exp(
+        [weighed(*p) for p in zip(sample_logprobs(g), g.sample_relevance, strict=True)]
+    )
     support_sar = (alike - np.diag(np.diag(alike))) @ own_sar
 
     def by_name(parts: Iterable[float]) -> list[tuple[int, float]]:
@@ -97,7 +100,9 @@ def workings(g: Generation) -> dict[str, str]:
     def two(own: np.ndarray, more: np.ndarray, form: str) -> str:
         t = options.sar_temperature
         pairs = zip(by_name(own), by_name(more), strict=True)
-        return f"({' + '.join(f'{m}*' + form.format(n(a), n(b), t) for (m, a), (_, b) in pairs)})/{k}"
+        return (
+            f"({' + '.join(f'{m}*' + form.format(n(a), n(b), t) for (m, a), (_, b) in pairs)})/{k}"
+        )
 
     def pairs(same: float, matrix: np.ndarray) -> str:
         """Ordered pairs of different samples: those of one name, then each two names."""
@@ -117,7 +122,9 @@ def workings(g: Generation) -> dict[str, str]:
     chosen = vectors[:, values < options.eigenvalue_cut - 1e-6]
     graph, panel = similarity_graph(g), g.panel
     doctors = Counter(vote for vote in panel.votes if vote is not None)
-    evidence = [(WEIGHTS[e.criterion.importance], SIGNS[e.support_level]) for e in g.assessment.evidence]
+    evidence = [
+        (WEIGHTS[e.criterion.importance], SIGNS[e.support_level]) for e in g.assessment.evidence
+    ]
     judged = [reply.text for reply in g.probes["p_true"]]
     said = {name: tl.METHODS[name].evaluate(g).confidence for name in ("ce", "cot_ce", "medconf")}
     guesses = [float(x) for x in _guesses(g)]
@@ -128,7 +135,7 @@ def workings(g: Generation) -> dict[str, str]:
         "min_token_probability": f"min({total(probs, ', ')})",
         "perplexity": f"-exp(-{mean_log})",
         "entropy": f"-({total(entropies)})/{length}",
-        "pmi": f"({' + '.join(f'({n(a)} - {n(b)})' for a, b in zip(logs, prior, strict=True))})/{length}",
+        "pmi": f"({raised})/{length}",
         "conditional_pmi": f"{mean_log} + {uncertain}",
         "conditional_pmi_original": f"{mean_log} - {uncertain}",
         "renyi_divergence": f"({total(trace.renyi)})/{length}",
