@@ -33,6 +33,7 @@ autodoc_member_order = "bysource"
 highlight_language = "text"
 html_theme = "pydata_sphinx_theme"
 html_title = "trustlab"
+html_sidebars = {"*": [], "made/*": []}
 html_static_path = ["_static"]
 html_css_files = ["trustlab.css"]
 html_math_renderer = "mathml"
@@ -40,6 +41,7 @@ html_show_sourcelink = False
 html_theme_options = {
     "announcement": NOTICE,
     "show_toc_level": 2,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
@@ -56,7 +58,7 @@ def inline(self, node):
 
 def display(self, node):
     """A formula on a line of its own."""
-    self.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    self.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
     raise SkipNode
 
 

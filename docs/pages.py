@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
+from functools import cache
 from html import escape
 from itertools import groupby
 
@@ -124,7 +126,7 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
     entry, (family, question) = METHODS[method.name], FAMILY[method.family]
     needs = "; ".join(NEEDS[need] for need in method.needs)
     scale = {
-        "probability": "probability: in [0, 1], meant as a chance, so that calibration can be judged",
+        "probability": "probability: in [0, 1], a chance: its calibration can be judged",
         "score": "score: only the order counts, until a calibration is fitted on other cases",
     }[method.scale]
     ratio = "; zero is a true zero (coefficients of variation allowed)" if method.ratio else ""
@@ -137,15 +139,24 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
         if method.access == "white"
         else "text-only (black-box): the model's words are enough",
         "needs": needs,
-        "cost": f"{calls(method)} model calls an answer (K: samples; shared with the other methods"
-        " that need the same)",
+        "cost": f"model calls for one answer: {calls(method)} (K: samples; shared with the other"
+        " methods that need the same)",
         "other readers": readers(method) or "none",
         "equation": f"{method.equation} of Ren et al. 2026" if method.equation else "",
-        "sources": ", ".join(f"[{key}](../made/sources.md#{key})" for key in method.cite.split()),
+        "sources": ", ".join(f"[{cited(k)}](../made/sources.md#{k})" for k in method.cite.split()),
     }
     table = [f"| {head} | {text} |" for head, text in rows.items() if text]
     value = method.evaluate(record)
-    lines = [f"# {method.label}", "", method.summary, "", "| | |", "|---|---|", *table, ""]
+    lines = [
+        f"# {method.label}",
+        "",
+        method.summary,
+        "",
+        "| what | here |",
+        "|---|---|",
+        *table,
+        "",
+    ]
     lines += ["## Formula", "", f"$$\n{entry['formula']}\n$$", ""]
     lines += ["The symbols are explained with [all methods](index.md#symbols).", ""]
     lines += ["## On the stomach-ache patient", "", complaint(record), ""]
@@ -157,7 +168,7 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
         ]
     elif working:
         told = worked.checked(method.name, working, value.confidence)
-        lines += ["```text", f"{printed(told)} = {value.confidence:.3f}", "```", ""]
+        lines += ["```text", printed(f"{told} = {value.confidence:.3f}"), "```", ""]
     else:
         lines += [f"Value: {value.confidence:.3f}", ""]
     lines += ["## What breaks it", "", entry["breaks"], ""]
@@ -266,19 +277,42 @@ def public_names() -> str:
     return "\n".join(lines) + "\n"
 
 
+def plain(value: str) -> str:
+    """A field of BibTeX as text: accents on their letters, no braces."""
+    accents = dict(zip("`'^\"~", "\u0300\u0301\u0302\u0308\u0303", strict=True))
+    value = re.sub(r"\\([`'^\"~])\{?(\w)\}?", lambda m: m[2] + accents[m[1]], value)
+    return unicodedata.normalize("NFC", re.sub(r"[{}\\]", "", value))
+
+
+@cache
+def bibliography() -> dict[str, dict[str, str]]:
+    """The entries of references.bib by their keys, without braces."""
+    text = (ROOT / "references.bib").read_text(encoding="utf-8")
+    entries = {}
+    for key, body in re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", text, re.M | re.S):
+        fields = re.findall(r"^\s*(\w+)\s*=\s*\{(.*)\},?$", body, re.M)
+        entries[key] = {field: plain(value) for field, value in fields}
+    return entries
+
+
+def cited(key: str) -> str:
+    """Author and year, as a text cites them."""
+    entry = bibliography()[key]
+    names = [author.partition(",")[0] for author in entry["author"].split(" and ")]
+    others = {1: "", 2: f" and {names[-1]}"}.get(len(names), " et al.")
+    return f"{names[0]}{others} {entry['year']}"
+
+
 def sources() -> str:
     """The entries of references.bib, each with a target of its key."""
-    text = (ROOT / "references.bib").read_text(encoding="utf-8")
-    lines = ["# Sources", "", "`references.bib` has them for LaTeX.", ""]
-    for key, body in re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", text, re.M | re.S):
-        got = dict(re.findall(r"^\s*(\w+)\s*=\s*\{(.*)\},?$", body, re.M))
-        got = {field: re.sub(r"[{}\\]", "", value) for field, value in got.items()}
-        where = got.get("journal") or got.get("booktitle") or got.get("publisher") or ""
-        where += f" {got['volume']}" if "volume" in got else ""
-        link = f"arXiv:{got['eprint']}" if "eprint" in got else ""
-        parts = [got["author"].replace(" and ", "; "), f"*{got['title']}*", where, link]
-        parts += [got.get("note", ""), got["year"]]
-        lines += [f"({key})=", "", f"`{key}`", f": {'. '.join(p for p in parts if p)}.", ""]
+    lines = ["# Sources", "", "`references.bib` has them for LaTeX, by these keys.", ""]
+    for key, entry in sorted(bibliography().items(), key=lambda item: cited(item[0])):
+        where = entry.get("journal") or entry.get("booktitle") or entry.get("publisher") or ""
+        where += f" {entry['volume']}" if "volume" in entry else ""
+        link = f"arXiv:{entry['eprint']}" if "eprint" in entry else ""
+        parts = [entry["author"].replace(" and ", "; "), f"*{entry['title']}*", where, link]
+        parts += [entry.get("note", ""), f"`{key}`"]
+        lines += [f"({key})=", "", cited(key), f": {'. '.join(p for p in parts if p)}.", ""]
     return "\n".join(lines)
 
 

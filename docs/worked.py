@@ -51,7 +51,7 @@ def n(value: float, places: int = 3) -> str:
     """A number as a working has it; what rounds to 0 or 1 keeps the digits that tell it apart."""
     text = f"{value:.{places}f}"
     if float(text) != value and float(text) in (0, 1):
-        text = f"{value:.3g}" if abs(value) < 0.5 else f"{value:.5f}"
+        text = f"{value:.6f}" if abs(value) < 0.5 else f"{value:.5f}"
     return f"({text})" if text.startswith("-") else text
 
 
