@@ -248,11 +248,17 @@ def _table(columns: dict[str, list[str]]) -> list[str]:
 
 
 def notebook(name: str) -> str:
-    """A committed notebook with its outputs, its code folded."""
-    book = json.loads(notebook_path(name).read_text(encoding="utf-8"))
+    """A committed notebook with its outputs, its code folded, its figures with words for who
+    cannot see them."""
+    book, head = json.loads(notebook_path(name).read_text(encoding="utf-8")), ""
     for cell in book["cells"]:
-        if cell["cell_type"] == "code":
-            cell["metadata"] |= {"tags": [*cell["metadata"].get("tags", []), "hide-input"]}
+        if cell["cell_type"] != "code":
+            head = ([head] + re.findall(r"^#+ (.+)$", "".join(cell["source"]), re.M))[-1]
+            continue
+        cell["metadata"] |= {"tags": [*cell["metadata"].get("tags", []), "hide-input"]}
+        cell["metadata"] |= {
+            "mystnb": {"image": {"alt": f"Figure of “{head}”, explained above it"}}
+        }
     return json.dumps(book, ensure_ascii=False)
 
 

@@ -121,6 +121,21 @@ def test_code_in_pages_uses_public_names() -> None:
     assert used - modules <= set(tl.__all__)
 
 
+def test_a_working_that_does_not_come_to_its_value_is_refused(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    import worked  # pyright: ignore
+
+    assert worked.checked("asp", "(0.5 + 0.25)/2", 0.375) == "(0.5 + 0.25)/2"
+    with pytest.raises(ValueError, match="asp: 1/2 is 0.5, and the method says 0.6"):
+        worked.checked("asp", "1/2", 0.6)
+    assert [worked.n(x) for x in (0.5, -1.25, 0.999938, 0.0000622)] == [
+        "0.500",
+        "(-1.250)",
+        "0.99994",
+        "0.000062",
+    ]
+
+
 @pytest.mark.slow
 def test_the_readme_s_lines_of_python_run() -> None:
     (code,) = [code for page, code in python_blocks() if page == "README.md"]
@@ -150,5 +165,7 @@ def test_the_documentation_is_built_without_warnings_and_without_a_network(tmp_p
         assert not fetched.search(text), (page.name, fetched.search(text))
         links = re.findall(r'<a\b[^>]*\bhref="([^"#:]+)(?:#[^"]*)?"', text)
         assert [link for link in links if not (page.parent / link).exists()] == [], page.name
+    pictures = re.findall(r"<img[^>]*>", (html / "notebooks/01_benchmark.html").read_text("utf-8"))
+    assert pictures and all('alt="Figure of' in one for one in pictures)
     asp = (html / "methods" / "asp.html").read_text(encoding="utf-8")
     assert "<math" in asp and "What breaks it" in asp
