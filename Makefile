@@ -6,11 +6,12 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all test-e2e lab check same same-keep wheel installed clean constraints train train-given bench ddxplus-given
+.PHONY: help run test test-slow test-all test-e2e lab docs check same same-keep wheel installed clean constraints train train-given bench ddxplus-given
 
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
 	@echo "make lab          open the notebooks in JupyterLab"
+	@echo "make docs         build the documentation into docs/_build/html, without a network (half a minute)"
 	@echo "make test         run the tests that every change must pass (5 minutes on two cores)"
 	@echo "make test-slow    run the others: what is made again in full, killed, or served (6 minutes)"
 	@echo "make test-all     run both in one call, as .ci/run does; WORKERS=4 takes four processes"
@@ -75,6 +76,9 @@ test-e2e: .venv/e2e/.ready .venv/vllm/.ready
 lab: .venv/.ready
 	.venv/bin/jupyter lab notebooks
 
+docs: .venv/.ready
+	.venv/bin/python -m sphinx -W --keep-going -q -E docs docs/_build/html
+
 check: .venv/.ready
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
@@ -131,5 +135,5 @@ constraints:
 	cp .venv/environment.yml environment.yml
 
 clean:
-	rm -rf runs build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf runs build dist docs/_build docs/made docs/methods docs/notebooks .pytest_cache .ruff_cache .hypothesis
 	find . -path ./.venv -prune -o -path ./.git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +

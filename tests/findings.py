@@ -3,7 +3,7 @@ the committed tables.
 
 Words stand here, numbers do not: each is put in from ``figures/`` (or from what the committed
 notebook printed), so that a test can hold the cells to them. ``make same-keep`` writes the bullets
-into the notebooks after a publication.
+into the notebooks after a publication, and a sentence of each into the README.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from trustlab.paths import DATA, FIGURES
+from trustlab.paths import DATA, FIGURES, ROOT
 from trustlab.run_notebooks import notebook_path
 
 BRACKETS = "; brackets are 95 % intervals over cases"
@@ -562,6 +562,42 @@ def write(name: str) -> None:
     path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+README = ROOT / "README.md"
+FIRST, LAST = "<!-- findings: python -m tests.findings writes them -->\n", "<!-- end -->\n"
+"""The lines of README between which a line for each notebook stands."""
+CHOSEN = {"03_ablations": 2, "06_published_tables": 2}
+"""Whose sentence in README is not of its first bullet."""
+
+
+def sentence(name: str) -> str:
+    """The first sentence with a number of a notebook's bullet, as far as its first pause after
+    one."""
+    bullet = BULLETS[name]()[CHOSEN.get(name, 0)]
+    told = next(s for s in re.split(r"(?<!et al)\. ", bullet) if re.search(r"\d", s))
+    for pause in re.finditer(r"[;:] ", told):
+        before = told[: pause.start()]
+        if re.search(r"\d", before) and before.count("(") == before.count(")"):
+            return before + "."
+    return told.removesuffix(".") + "."
+
+
+def readme_lines() -> str:
+    """A line for each notebook: its question, and what the reference run found."""
+    lines = []
+    for name in BULLETS:
+        cells = json.loads(notebook_path(name).read_text(encoding="utf-8"))["cells"]
+        title = "".join(cells[0]["source"]).splitlines()[0].removeprefix("# ")
+        lines.append(f"- [`{name}`](notebooks/{name}.ipynb): *{title}* {sentence(name)}\n")
+    return "".join(lines)
+
+
+def write_readme() -> None:
+    """Put the lines into README."""
+    before, rest = README.read_text(encoding="utf-8").split(FIRST)
+    README.write_text(before + FIRST + readme_lines() + LAST + rest.split(LAST, 1)[1], "utf-8")
+
+
 if __name__ == "__main__":
     for one in BULLETS:
         write(one)
+    write_readme()

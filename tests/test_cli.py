@@ -201,7 +201,7 @@ def test_each_end_has_its_exit_code_and_run_all_begins_no_other_notebook(raised,
         assert words in trustlab("run", "01_benchmark", status=status)
         assert words in trustlab("run", "all", status=status)
     assert begun[:2] == ["01_benchmark"] * 2 and len(begun) <= 3  # two may run at once
-    assert f"\n| {status} | " in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"\n| {status} | " in (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 
 
 # Bad input
@@ -357,5 +357,5 @@ def test_a_bad_export_or_import_is_refused(tmp_path):
         )
 
 
-def test_the_readme_shows_the_registered_methods():
-    assert methods_markdown() in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_documentation_shows_the_registered_methods():
+    assert methods_markdown() in (ROOT / "docs" / "all_methods.md").read_text(encoding="utf-8")

@@ -248,8 +248,8 @@ def test_every_column_is_described_once_with_type_and_meaning():
     )
 
 
-def test_the_readme_describes_the_columns_as_the_schema_does():
-    told = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_documentation_describes_the_columns_as_the_schema_does():
+    told = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
     for name in (*schema.LINE, *DIFFERENCE, "cases_needed"):
         column = schema.COLUMNS[name]
         assert f"| `{name}` | {column.unit} | {column.meaning} |" in told

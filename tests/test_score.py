@@ -282,7 +282,7 @@ def test_the_example_gives_a_figure_and_says_what_is_missing(tmp_path):
     assert refused.exit_code == 2 and "no parameter 'draw'; did you mean draws" in refused.stderr
 
 
-def test_the_readme_tells_of_every_column():
-    told = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_documentation_tells_of_every_column():
+    told = (ROOT / "docs" / "replies.md").read_text(encoding="utf-8")
     for name, column in COLUMNS.items():
         assert f"| `{name}` | {column.meaning} | {column.allowed} |" in told, name

@@ -1,6 +1,6 @@
-"""The package's tree in README.md, a line a file, from the first sentence of each docstring.
+"""The package's tree in docs/tree.md, a line a file, from the first sentence of each docstring.
 
-``python -m tests.tree`` writes it; a test holds README against it.
+``python -m tests.tree`` writes it; a test holds the page against it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "tree.md"
 PACKAGE = ROOT / "trustlab"
 FIRST, LAST = "    trustlab/\n", "    data/\n"
-"""The lines of README between which the tree stands."""
+"""The lines of the page between which the tree stands."""
 
 
 def told(file: Path) -> str:
@@ -42,10 +42,10 @@ def tree() -> str:
 
 
 def main() -> None:
-    """Write the tree into README.md."""
-    text = README.read_text(encoding="utf-8")
+    """Write the tree into docs/tree.md."""
+    text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(FIRST)
-    README.write_text(before + FIRST + tree() + LAST + rest.split(LAST, 1)[1], encoding="utf-8")
+    PAGE.write_text(before + FIRST + tree() + LAST + rest.split(LAST, 1)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -284,7 +284,7 @@ def score(
     """Score replies that you have already, by every method that they allow; no model is asked.
 
     Parameters are those of tl.Setup: methods, grader, draws, medical_encoder and so on. What the
-    columns are, the README says under "Replies you have". Exit codes: 0 done, 2 refused.
+    columns are, docs/replies.md says. Exit codes: 0 done, 2 refused.
     """
     from trustlab.run_notebooks import read_parameters
     from trustlab.studies.score import scored
@@ -380,7 +380,7 @@ def init(folder: Annotated[Path, typer.Argument(help="made where it is not there
 def methods(
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, with every field")] = False,
     as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="as the table of the README")
+        bool, typer.Option("--markdown", help="as the table of docs/all_methods.md")
     ] = False,
 ) -> None:
     """List the registered confidence methods: what they are, need and cost, and the parameters."""
@@ -418,7 +418,7 @@ def _methods() -> list[dict[str, Any]]:
 
 
 def methods_markdown() -> str:
-    """The registry as a Markdown table: what the README shows."""
+    """The registry as a Markdown table: what docs/all_methods.md shows."""
     heads = ["method", "family", "access", "scale", "equation", "calls", "other readers"]
     lines = ["| " + " | ".join([*heads, "what it is"]) + " |", "|---" * 8 + "|"]
     for m in _methods():

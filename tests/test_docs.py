@@ -1,0 +1,171 @@
+"""README and documentation: short, whole, and every link in them leads somewhere."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from latex2mathml.converter import convert
+
+import trustlab as tl
+from trustlab.paths import NOTICE, ROOT
+from trustlab.run_notebooks import notebook_names
+
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+PAGES = [README, *sorted(DOCS.glob("*.md"))]
+MADE = {
+    *(DOCS / "methods" / f"{name}.md" for name in ("index", *tl.METHODS)),
+    *(DOCS / "notebooks" / f"{name}.ipynb" for name in notebook_names()),
+    *(DOCS / "made" / name for name in ("api.md", "sources.md", "families.svg", "medconf.svg")),
+}
+"""What docs/pages.py writes when the documentation is built."""
+
+
+def place_of(page: Path) -> Path:
+    """The folder that a page's links begin from: heads are put into a page of their folder."""
+    at = {"methods_head.md": DOCS / "methods", "api_head.md": DOCS / "made"}
+    return at.get(page.name, page.parent)
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that a link may end with: headings as they are slugged, and targets."""
+    text = page.read_text(encoding="utf-8")
+    heads = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    return slugs | set(re.findall(r"^\(([\w-]+)\)=", text, re.M))
+
+
+def broken(page: Path) -> list[str]:
+    """The links and pictures of a page that lead nowhere."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    wrong = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, anchor = link.partition("#")
+        target = Path(os.path.normpath(place_of(page) / name)) if name else page
+        there = target in MADE or target.exists()
+        if not there or (anchor and target.exists() and anchor not in anchors(target)):
+            wrong.append(link)
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+def test_a_broken_link_would_be_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A b\n[x](gone.md) [y](#a-b) [z](#a-c) ![p](page.md)\n")
+    assert broken(page) == ["gone.md", "#a-c"]
+
+
+def test_the_readme_is_short_and_leads_to_every_question() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(text.split()) <= 1500
+    assert text.count("![") == 1
+    linked = {name for name in re.findall(r"\]\(docs/(\w+)\.md", text)}
+    asked = {"your_model", "servers", "data_sets", "replies", "statistics", "trust", "glossary"}
+    assert asked | {"numbers_to_words", "design", "limits", "python", "start"} <= linked
+
+
+def test_every_page_is_in_the_contents() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(
+        r"^[\w/]+$", "\n".join(re.findall(r"^```\{toctree\}(.*?)^```", index, re.M | re.S)), re.M
+    )
+    pages = {page.stem for page in PAGES[1:] if not page.stem.endswith("_head")} - {"index"}
+    assert pages | {"methods/index", "made/api", "made/sources"} == set(listed)
+
+
+def test_every_method_has_a_formula_and_what_breaks_it() -> None:
+    told = yaml.safe_load((DOCS / "methods.yml").read_text(encoding="utf-8"))
+    assert set(told) == set(tl.METHODS)
+    for name, entry in told.items():
+        assert set(entry) == {"formula", "breaks"} and len(entry["breaks"]) > 30, name
+        assert "<math" in convert(entry["formula"])
+
+
+def test_the_glossary_is_in_order() -> None:
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r"^(.+)\n: ", text, re.M)
+    assert terms == sorted(terms, key=str.lower) and len(terms) > 30
+
+
+def python_blocks() -> list[tuple[str, str]]:
+    """(page, code) of every block of Python."""
+    return [
+        (page.name, code)
+        for page in PAGES
+        for code in re.findall(
+            r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S
+        )
+    ]
+
+
+def test_code_in_pages_uses_public_names() -> None:
+    assert len(python_blocks()) >= 4
+    used = set()
+    for _, code in python_blocks():
+        ast.parse(code)
+        used |= set(re.findall(r"\btl\.(\w+)", code))
+    for page in PAGES:
+        used |= set(re.findall(r"`tl\.(\w+)", page.read_text(encoding="utf-8")))
+    modules = {"studies", "run"}
+    assert used - modules <= set(tl.__all__)
+
+
+def test_a_working_that_does_not_come_to_its_value_is_refused(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    import worked  # pyright: ignore
+
+    assert worked.checked("asp", "(0.5 + 0.25)/2", 0.375) == "(0.5 + 0.25)/2"
+    with pytest.raises(ValueError, match="asp: 1/2 is 0.5, and the method says 0.6"):
+        worked.checked("asp", "1/2", 0.6)
+    assert [worked.n(x) for x in (0.5, -1.25, 0.999938, 0.0000622)] == [
+        "0.500",
+        "(-1.250)",
+        "0.99994",
+        "0.000062",
+    ]
+
+
+@pytest.mark.slow
+def test_the_readme_s_lines_of_python_run() -> None:
+    (code,) = [code for page, code in python_blocks() if page == "README.md"]
+    assert len([line for line in code.splitlines() if line]) <= 10
+    names: dict[str, object] = {}
+    exec(code.replace("n=20", "n=2"), names)
+    assert len(names["run"].answers) == 2 * len(tl.LEVELS)  # pyright: ignore
+
+
+@pytest.mark.slow
+def test_the_documentation_is_built_without_warnings_and_without_a_network(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E"]
+    done = subprocess.run(
+        [*command, "-d", str(tmp_path / "doctrees"), "docs", str(tmp_path / "html")],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    html = tmp_path / "html"
+    pages = [page for page in html.rglob("*.html") if "_static" not in page.parts]
+    made = {page.relative_to(html).with_suffix("").as_posix() for page in pages}
+    assert {f"methods/{name}" for name in tl.METHODS} <= made
+    assert {f"notebooks/{name}" for name in notebook_names()} <= made
+    fetched = re.compile(r'<(?:script|img|iframe)\b[^>]*\bsrc="https?:|<link\b[^>]*\bhref="https?:')
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert NOTICE in text, page.name
+        assert not fetched.search(text), (page.name, fetched.search(text))
+        links = re.findall(r'<a\b[^>]*\bhref="([^"#:]+)(?:#[^"]*)?"', text)
+        assert [link for link in links if not (page.parent / link).exists()] == [], page.name
+    pictures = re.findall(r"<img[^>]*>", (html / "notebooks/01_benchmark.html").read_text("utf-8"))
+    assert pictures and all('alt="Figure of' in one for one in pictures)
+    asp = (html / "methods" / "asp.html").read_text(encoding="utf-8")
+    assert "<math" in asp and "What breaks it" in asp
