@@ -24,9 +24,9 @@ from trustlab import paths
 from trustlab.cli import app
 from trustlab.folder.kept import REPLIES, pack, unpack
 from trustlab.meaning import encoder as semantics
-from trustlab.meaning.encoder import SCHEMA as ENCODER_SCHEMA
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import CrossEncoderEntailment
+from trustlab.meaning.relevance import SCHEMA as RELEVANCE_SCHEMA
 from trustlab.meaning.relevance import relevances
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, CacheMiss, export_cache, import_cache
@@ -282,13 +282,13 @@ def test_offline_a_pair_that_is_not_judged_is_an_error_that_names_it(offline, mo
 
 
 def caches(folder: Path) -> Path:
-    """Replies, vectors of two models and judgements."""
+    """Replies, relevances of two models and judgements."""
     folder.mkdir()
     with_replies = CachedModel(Echo(), folder / "replies.sqlite", offline=False)
     with_replies.generate([ASKED])
     with_replies.close()
     rng = np.random.default_rng(0)
-    for table, kind, n, width in (("vectors", "<f4", 5, 384), ("entailment", "<f8", 3, 3)):
+    for table, kind, n, width in (("relevances", "<f8", 5, 9), ("entailment", "<f8", 3, 3)):
         numbers = rng.normal(size=(n, width)).astype(kind)
         rows = [(f"m/{i % 2}:{i:064x}", numbers[i].tobytes()) for i in range(n)]
         store = sqlite3.connect(folder / f"{table}.sqlite")
@@ -302,7 +302,7 @@ def caches(folder: Path) -> Path:
 def held(folder: Path) -> dict[str, list]:
     """Every row of every cache."""
     found = {}
-    for table in ("replies", "vectors", "entailment"):
+    for table in ("replies", "relevances", "entailment"):
         with closing(sqlite3.connect(folder / f"{table}.sqlite")) as store:
             found[table] = store.execute(f"SELECT * FROM {table} ORDER BY key").fetchall()
     return found
@@ -310,12 +310,12 @@ def held(folder: Path) -> dict[str, list]:
 
 def test_what_is_packed_comes_back_bit_for_bit(tmp_path):
     first = caches(tmp_path / "caches")
-    assert pack(first, tmp_path / "kept") == {"replies": 2, "vectors": 5, "entailment": 3}
+    assert pack(first, tmp_path / "kept") == {"replies": 2, "relevances": 5, "entailment": 3}
     unpack(tmp_path / "kept", tmp_path / "again")
     assert held(tmp_path / "again") == held(first)
     pack(tmp_path / "again", tmp_path / "twice")
     files = {file.name for file in (tmp_path / "kept").iterdir()}
-    assert files == {"entailment.npz", REPLIES, "vectors.npz"}
+    assert files == {"entailment.npz", REPLIES, "relevances.npz"}
     for file in files:
         assert (tmp_path / "kept" / file).read_bytes() == (tmp_path / "twice" / file).read_bytes()
 
@@ -471,21 +471,21 @@ def test_every_table_of_every_notebook_is_what_it_was(tmp_path):
     assert not any(found.values()), guard.told(found, tolerance)
 
 
-def test_a_vector_that_is_kept_stays_when_another_processor_makes_it_again(tmp_path):
-    key = f"model:{'0' * 64}"
-    with closing(sqlite3.connect(tmp_path / "vectors.sqlite")) as made, made:
-        made.execute(ENCODER_SCHEMA)
-        made.execute("INSERT INTO vectors VALUES (?, ?)", (key, np.float32([1, 2]).tobytes()))
-    assert pack(tmp_path, tmp_path / "kept") == {"vectors": 1}
-    before = (tmp_path / "kept" / "vectors.npz").read_bytes()
-    other, new = np.float32([1 + 1e-6, 2]).tobytes(), np.float32([3, 4]).tobytes()
-    with closing(sqlite3.connect(tmp_path / "vectors.sqlite")) as made, made:
-        made.execute("UPDATE vectors SET value = ?", (other,))
-    assert pack(tmp_path, tmp_path / "kept") == {"vectors": 1}
-    assert (tmp_path / "kept" / "vectors.npz").read_bytes() == before
-    with closing(sqlite3.connect(tmp_path / "vectors.sqlite")) as made, made:
-        made.execute("INSERT INTO vectors VALUES (?, ?)", (f"model:{'1' * 64}", new))
-    assert pack(tmp_path, tmp_path / "kept") == {"vectors": 2}
+def test_relevances_that_are_kept_stay_when_another_processor_makes_them_again(tmp_path):
+    key, file = f"model:{'0' * 64}", tmp_path / "kept" / "relevances.npz"
+    with closing(sqlite3.connect(tmp_path / "relevances.sqlite")) as made, made:
+        made.execute(RELEVANCE_SCHEMA)
+        made.execute("INSERT INTO relevances VALUES (?, ?)", (key, np.float64([1, 2]).tobytes()))
+    assert pack(tmp_path, tmp_path / "kept") == {"relevances": 1}
+    before = file.read_bytes()
+    other, new = np.float64([1 + 1e-9, 2]).tobytes(), np.float64([3, 4]).tobytes()
+    with closing(sqlite3.connect(tmp_path / "relevances.sqlite")) as made, made:
+        made.execute("UPDATE relevances SET value = ?", (other,))
+    assert pack(tmp_path, tmp_path / "kept") == {"relevances": 1}
+    assert file.read_bytes() == before
+    with closing(sqlite3.connect(tmp_path / "relevances.sqlite")) as made, made:
+        made.execute("INSERT INTO relevances VALUES (?, ?)", (f"model:{'1' * 64}", new))
+    assert pack(tmp_path, tmp_path / "kept") == {"relevances": 2}
 
 
 def test_a_replay_without_kept_replies_is_refused(tmp_path, monkeypatch):

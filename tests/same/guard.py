@@ -63,15 +63,16 @@ def recorded(
     here |= {"MPLBACKEND": "agg", "TOKENIZERS_PARALLELISM": "false"}
     if kept is not None:
         unpack(kept, scratch / "caches")
-        here |= {"TRUSTLAB_OFFLINE": "replies", "TRUSTLAB_RUNS": str(scratch / "caches")}
+        here |= {"TRUSTLAB_OFFLINE": "replies"}
     else:
-        here |= {"TRUSTLAB_OFFLINE": "0", "TRUSTLAB_RUNS": str(runs)}
+        here |= {"TRUSTLAB_OFFLINE": "0"}
     here.setdefault("OMP_NUM_THREADS", "1")  # the processes are at once already
 
     def one(name: str) -> Tables:
+        own = {"TRUSTLAB_RUNS": str(_own(scratch / "caches", name) if kept else runs)}
         recorder = [sys.executable, "-m", "same.record"]
         command = [*recorder, name, str(parameters.resolve()), str(scratch)]
-        done = subprocess.run(command, env=here, cwd=ROOT, capture_output=True, text=True)
+        done = subprocess.run(command, env=here | own, cwd=ROOT, capture_output=True, text=True)
         if done.returncode == 0:
             return read_tables(scratch / f"{name}.json.xz")
         _, stopped, why = done.stderr.rpartition(f"{name} stopped in cell ")
@@ -81,6 +82,16 @@ def recorded(
     with ThreadPoolExecutor(at_once) as pool:
         found = dict(zip(order, pool.map(one, order), strict=True))
     return {name: found[name] for name in sorted(names)}
+
+
+def _own(caches: Path, name: str) -> Path:
+    """A notebook's own folder beside the ``caches``, with their replies: two that are run at once
+    would give each other vectors, whose last bits hang on the batch that they were made in."""
+    folder = caches / name
+    folder.mkdir(parents=True)
+    for file in caches.glob("*.sqlite"):
+        (folder / file.name).symlink_to(file)
+    return folder
 
 
 def keep(

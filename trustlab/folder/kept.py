@@ -1,4 +1,8 @@
-"""The replies, vectors and judgements that a run read, packed into files without pickles."""
+"""The replies, relevances and judgements that a run read, packed into files without pickles.
+
+Sentence vectors are no part of them: they are made again from the words, and would take as much
+room as the replies.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from trustlab.meaning import encoder, entailment, relevance
+from trustlab.meaning import entailment, relevance
 from trustlab.models.cache import connect, export_cache, import_cache
 
 REPLIES = "replies.jsonl.xz"
 ARRAYS = {
-    "vectors": (encoder.SCHEMA, "<f4"),
     "relevances": (relevance.SCHEMA, "<f8"),
     "entailment": (entailment.SCHEMA, "<f8"),
 }
@@ -36,7 +39,7 @@ def caches_of(kept: Path, folder: Path) -> None:
 def pack(caches: Path, folder: Path) -> dict[str, int]:
     """Write what the caches in ``caches`` hold to ``folder``; how many of each.
 
-    The same replies, vectors and judgements give the same bytes.
+    The same replies, relevances and judgements give the same bytes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     counts = {}
