@@ -347,6 +347,8 @@ def ablations() -> Bullets:
     widest = (ranks["highest"] - ranks["lowest"]).idxmax()
     best = shown("03_ablations", "15a8676a").set_index("family")
 
+    n_hold = int((parts["p_holm"] < 0.05).sum())
+
     def lost(variant: str) -> str:
         return value(parts.loc[variant], "difference", sign="+")
 
@@ -356,18 +358,19 @@ def ablations() -> Bullets:
             f" {parts['n'].max()} answers of `embedded`. Without the structured format it changes"
             f" by {lost('without_structured_format')}, without the symptom profile by"
             f" {lost('without_symptom_profile')}, without retrieval by {lost('without_retrieval')},"
-            f" without importance by {lost('without_importance')}: {parts['n_cases'].max()}"
-            " patients settle none of it."
-            if not ((parts["low"] > 0) | (parts["high"] < 0)).any()
-            else (
-                f"MedConf's level-stratified AUROC is {parts['reference'].iloc[0]:.2f}; a part"
-                " changes it."
-            )
+            f" without importance by {lost('without_importance')}; after Holm's correction"
+            f" {counted(n_hold, 'of them holds', 'of them hold')}, on"
+            f" {span(parts['n_cases'], '{:.0f}'.format)} patients."
         ),
         (
             "Passages about *another* disease change it by"
-            f" {value(control, 'difference', sign='+')}: as if this model filled the profile from"
-            " memory, so that what retrieval brings cannot be measured on it."
+            f" {value(control, 'difference', sign='+')}"
+            + (
+                ": as if this model filled the profile from memory, so that what retrieval brings"
+                " cannot be measured on it."
+                if control["low"] < 0 < control["high"]
+                else ": what it reads counts."
+            )
         ),
         (
             f"The order of the methods is soft: {plots_label(first)} stands first, but only in"
@@ -401,17 +404,18 @@ def consultation() -> Bullets:
             "unreadable",
         ]
     ]
-    fixed = {n: chosen.loc[f"fixed {n}"] for n in (0, 8)}
+    last = max(int(stop.split()[1]) for stop in chosen.index if stop.startswith("fixed "))
+    fixed = {n: chosen.loc[f"fixed {n}"] for n in (0, last)}
     n_asked_for, n_inventive = reply["found"] + reply["missed"], int(reply["spoke though not told"])
     better = gaps[gaps["metric"].eq("accuracy") & gaps["p (Holm)"].map(number).lt(0.05)]
     return [
         (
             f"Asking brings `embedded` from {fixed[0]} % right diagnoses after the opening to"
-            f" {fixed[8]} % after eight questions ({right['n_cases'].iloc[0]:.0f} generated"
-            f" patients, asked by `embedded-clinic`): to"
-            f" {pct(reply['rightly not known'] / outcome.sum())} % of the questions the case holds"
-            " no answer. An oracle that stopped at the right moments would reach"
-            f" {chosen['oracle']} %."
+            f" {fixed[last]} % after {last} questions ({right['n_cases'].iloc[0]:.0f} generated"
+            f" patients, asked by `embedded-clinic`);"
+            f" {pct(reply['rightly not known'] / outcome.sum())} % of its questions are about"
+            " something of which the case says nothing. An oracle that stopped at the right"
+            f" moments would reach {chosen['oracle']} %."
         ),
         "With thresholds picked on other patients: "
         + "; ".join(
@@ -419,9 +423,13 @@ def consultation() -> Bullets:
             f" {value(one, scale=100)} % right"
             for m, one in right.iterrows()
         )
-        + f". In accuracy {counted(len(better), 'of the rules differs', 'of the rules differ')}"
-        " from MedConf's after Holm's correction"
-        + (": so few patients cannot settle it." if better.empty else "."),
+        + f". In accuracy {counted(len(better), 'other way', 'other ways')} to stop"
+        f" {'differs' if len(better) == 1 else 'differ'} from MedConf's after Holm's correction"
+        + (
+            ": so few patients cannot settle it."
+            if better.empty
+            else f", {named(better['policy'].tolist())} among them."
+        ),
         (
             f"Of the doctor's questions {pct(1 - row(asked, tries=1)['value'])} % were its second"
             f" or a later try, and {pct(end['repeats itself'])} % of the consultations ended"
